@@ -1,0 +1,94 @@
+use super::*;
+
+fn question() -> Question {
+    let evidence = |slug: &str, source: &str| Evidence {
+        source: source.into(),
+        reference: RecordPath::parse(&format!("signal/{slug}.md")).unwrap(),
+        note: "paid in full".into(),
+        created: DateTime::UNIX_EPOCH,
+        effect: Effect::Mutation,
+        proposed_state: Some(State::Done),
+        target_confidence: 0.9,
+        effect_confidence: 0.9,
+        observations: 0,
+        ceiling: Ceiling::Act,
+    };
+    Question {
+        subject: Subject {
+            task: RecordPath::parse("task/pay.md").unwrap(),
+            task_name: "Pay".into(),
+            matter: RecordPath::parse("matter/m.md").unwrap(),
+            matter_name: "M".into(),
+            state: State::Open,
+            surface_class: SurfaceClass::Normal,
+            due: None,
+        },
+        evidence: vec![evidence("a", "gmail"), evidence("b", "bank")],
+        complaint: None,
+        asked_at: DateTime::UNIX_EPOCH,
+    }
+}
+
+fn answer(change: impl Fn(&mut Value)) -> Result<Verdict, VerdictError> {
+    let mut value = json!({
+        "decision": "likely_done", "confidence": 0.9, "reasoning": "it says so",
+        "evidence": ["signal/a.md"], "source_contributions": {"gmail": 1.0}
+    });
+    change(&mut value);
+    Verdict::check(&value.to_string(), &question())
+}
+
+#[test]
+fn a_good_answer_is_taken() {
+    assert_eq!(answer(|_| ()).unwrap().decision, Judgement::LikelyDone);
+}
+
+#[test]
+fn an_answer_outside_the_form_is_refused() {
+    assert!(matches!(answer(|v| v["extra"] = json!(1)), Err(VerdictError::Form(_))));
+    assert!(matches!(answer(|v| v["decision"] = json!("delete_everything")), Err(VerdictError::Form(_))));
+    assert!(matches!(answer(|v| v["confidence"] = json!("high")), Err(VerdictError::Form(_))));
+    assert!(matches!(answer(|v| v["evidence"] = json!(["../../etc/passwd"])), Err(VerdictError::Form(_))));
+    assert!(matches!(Verdict::check("sure! {", &question()), Err(VerdictError::Form(_))));
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    for bad in [json!(1.01), json!(-0.1), json!(98)] {
+        assert!(matches!(answer(|v| v["confidence"] = bad.clone()), Err(VerdictError::Range { .. })));
+    }
+    assert!(matches!(answer(|v| v["source_contributions"]["gmail"] = json!(7)), Err(VerdictError::Range { .. })));
+}
+
+#[test]
+fn invented_evidence_and_sources_are_refused() {
+    assert_eq!(answer(|v| v["evidence"] = json!(["signal/zzz.md"])), Err(VerdictError::InventedEvidence));
+    assert_eq!(answer(|v| v["evidence"] = json!(["signal/a.md", "signal/a.md"])), Err(VerdictError::RepeatedEvidence));
+    assert_eq!(answer(|v| v["source_contributions"]["fax"] = json!(0.1)), Err(VerdictError::InventedSource));
+}
+
+#[test]
+fn a_change_rests_on_evidence() {
+    assert_eq!(answer(|v| v["evidence"] = json!([])), Err(VerdictError::NoEvidence("likely_done")));
+    assert!(
+        answer(|v| {
+            v["evidence"] = json!([]);
+            v["decision"] = json!("still_active");
+        })
+        .is_ok()
+    );
+}
+
+#[test]
+fn reasoning_is_bounded() {
+    assert_eq!(answer(|v| v["reasoning"] = json!(" ")), Err(VerdictError::Reasoning));
+    assert_eq!(answer(|v| v["reasoning"] = json!("x".repeat(2001))), Err(VerdictError::Reasoning));
+}
+
+#[test]
+fn the_schema_is_closed_over_the_refs_that_were_given() {
+    let schema = answer_schema(&question());
+    assert_eq!(schema["properties"]["evidence"]["items"]["enum"], json!(["signal/a.md", "signal/b.md"]));
+    assert_eq!(schema["additionalProperties"], json!(false));
+    assert_eq!(schema["properties"]["source_contributions"]["required"], json!(["bank", "gmail"]));
+}

@@ -1,0 +1,376 @@
+//! Matters, tasks, signals and instincts, as the steward understands them.
+//!
+//! Each is read from a record's frontmatter. What the steward does not know is ignored and kept;
+//! what it knows but cannot understand is an error that names the field, never a guess. The
+//! caller adds the file's path to the message.
+
+use crate::mode::Ceiling;
+use crate::path::{PathError, RecordKind, RecordPath, parse_link};
+use crate::time;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Longest quote of a signal that is kept, in characters (S3-30).
+pub const MAX_QUOTE_CHARS: usize = 200;
+/// Longest note of a signal that the clerk sees, in characters (S3-22).
+pub const MAX_NOTE_CHARS: usize = 50;
+
+type Fields = Map<String, Value>;
+
+/// Why a record's frontmatter cannot be understood.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RecordError {
+    #[error("`type` is `{found}` but the record lies in {folder}/: set `type: {folder}` or move the file")]
+    WrongType { found: String, folder: &'static str },
+    #[error("`{field}` is missing: add it")]
+    Missing { field: &'static str },
+    #[error("`{field}` is `{found}`, expected {expected}")]
+    Value { field: &'static str, found: String, expected: &'static str },
+    #[error("`{field}`: {source}")]
+    Link { field: &'static str, source: PathError },
+}
+
+/// Where a task stands in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Open,
+    Done,
+    Archived,
+}
+
+impl State {
+    /// Reads a state in any case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "open" => Some(Self::Open),
+            "done" => Some(Self::Done),
+            "archived" => Some(Self::Archived),
+            _ => None,
+        }
+    }
+
+    /// The word written into a record.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Done => "done",
+            Self::Archived => "archived",
+        }
+    }
+}
+
+/// How prominently a task is shown, and so how often it is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SurfaceClass {
+    Low,
+    #[default]
+    Normal,
+    High,
+}
+
+impl SurfaceClass {
+    /// The word written into a record.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Something the principal cares about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Matter {
+    pub name: String,
+    pub state: State,
+    /// Set by a human in `steward_ceiling`; narrows what its steward may do.
+    pub ceiling: Ceiling,
+}
+
+/// A piece of work under a matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub name: String,
+    /// `id`, when people number their tasks; two tasks must not share one.
+    pub id: Option<String>,
+    pub state: State,
+    pub parent_matter: RecordPath,
+    pub surface_class: SurfaceClass,
+    pub due: Option<DateTime<Utc>>,
+    pub snoozed_until: Option<DateTime<Utc>>,
+    /// What a human wrote; a malformed time counts as none, which means due.
+    pub next_check_after: Option<DateTime<Utc>>,
+    pub plane_issue_id: Option<String>,
+}
+
+/// What the sender's fact would do to its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It would change the record.
+    Mutation,
+    /// It asks something of the principal.
+    Action,
+    /// It changes nothing.
+    None,
+}
+
+/// One distilled fact that points at a task or matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    pub created: DateTime<Utc>,
+    pub source_type: String,
+    pub raw_quote: String,
+    pub target: RecordPath,
+    pub target_confidence: f64,
+    pub effect: Effect,
+    /// The state a `state_change` proposal asks for; `None` when nothing usable is proposed.
+    pub proposed_state: Option<State>,
+    pub effect_confidence: f64,
+    /// Already acted upon, by us or by hand (`status: applied`).
+    pub applied: bool,
+}
+
+/// What is known about a source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Instinct {
+    /// How often the source was right, confirmed by an outcome.
+    pub observations: u32,
+    /// Set by a human; `None` where none is written.
+    pub ceiling: Option<Ceiling>,
+}
+
+impl Matter {
+    /// Understands a matter's frontmatter.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the field.
+    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
+        check_type(fields, RecordKind::Matter)?;
+        Ok(Self {
+            name: text(fields, "name")?.unwrap_or_default(),
+            state: state(fields)?,
+            ceiling: ceiling(fields, "steward_ceiling").unwrap_or_default(),
+        })
+    }
+}
+
+impl Task {
+    /// Understands a task's frontmatter.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the field.
+    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
+        check_type(fields, RecordKind::Task)?;
+        let parent = text(fields, "parent_matter")?.ok_or(RecordError::Missing { field: "parent_matter" })?;
+        Ok(Self {
+            name: text(fields, "name")?.unwrap_or_default(),
+            id: text(fields, "id")?,
+            state: state(fields)?,
+            parent_matter: parse_link(RecordKind::Matter, &parent)
+                .map_err(|source| RecordError::Link { field: "parent_matter", source })?,
+            surface_class: surface_class(fields)?,
+            due: instant(fields, "due")?,
+            snoozed_until: instant(fields, "snoozed_until")?,
+            next_check_after: text(fields, "next_check_after").ok().flatten().and_then(|t| time::parse(&t)),
+            plane_issue_id: text(fields, "plane_issue_id")?,
+        })
+    }
+}
+
+impl Signal {
+    /// Understands a signal's frontmatter.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the field.
+    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
+        check_type(fields, RecordKind::Signal)?;
+        let kind = match required(fields, "target_kind")?.as_str() {
+            "task" => RecordKind::Task,
+            "matter" => RecordKind::Matter,
+            other => return Err(wrong("target_kind", other, "`task` or `matter`")),
+        };
+        let target = required(fields, "target_path")?;
+        Ok(Self {
+            created: instant(fields, "created")?.ok_or(RecordError::Missing { field: "created" })?,
+            source_type: required(fields, "source_type")?,
+            raw_quote: required(fields, "raw_quote")?.chars().take(MAX_QUOTE_CHARS).collect(),
+            target: parse_link(kind, &target).map_err(|source| RecordError::Link { field: "target_path", source })?,
+            target_confidence: unit(fields, "target_confidence")?,
+            effect: effect(fields)?,
+            proposed_state: proposed_state(fields),
+            effect_confidence: unit(fields, "effect_confidence")?,
+            applied: text(fields, "status")?.is_some_and(|s| s.trim().eq_ignore_ascii_case("applied")),
+        })
+    }
+
+    /// What the clerk sees of the quote: at most 50 characters, word for word.
+    #[must_use]
+    pub fn note(&self) -> String {
+        self.raw_quote.chars().take(MAX_NOTE_CHARS).collect()
+    }
+}
+
+impl Instinct {
+    /// Understands an instinct's frontmatter; a count that cannot be read is 0.
+    #[must_use]
+    pub fn read(fields: &Fields) -> Self {
+        let seen = fields.get("observations").and_then(Value::as_u64).unwrap_or(0);
+        Self { observations: u32::try_from(seen).unwrap_or(u32::MAX), ceiling: ceiling(fields, "ceiling") }
+    }
+}
+
+fn check_type(fields: &Fields, kind: RecordKind) -> Result<(), RecordError> {
+    let folder = kind.folder();
+    match text(fields, "type")? {
+        None => Err(RecordError::Missing { field: "type" }),
+        Some(found) if found == folder => Ok(()),
+        Some(found) => Err(RecordError::WrongType { found: shown(&found), folder }),
+    }
+}
+
+fn state(fields: &Fields) -> Result<State, RecordError> {
+    let Some(found) = text(fields, "state")? else {
+        return Ok(State::Open);
+    };
+    State::parse(&found).ok_or_else(|| wrong("state", &found, "`open`, `done` or `archived`"))
+}
+
+fn surface_class(fields: &Fields) -> Result<SurfaceClass, RecordError> {
+    match text(fields, "surface_class")?.as_deref().map(str::trim) {
+        None | Some("normal") => Ok(SurfaceClass::Normal),
+        Some("low") => Ok(SurfaceClass::Low),
+        Some("high") => Ok(SurfaceClass::High),
+        Some(other) => Err(wrong("surface_class", other, "`low`, `normal` or `high`")),
+    }
+}
+
+fn effect(fields: &Fields) -> Result<Effect, RecordError> {
+    match required(fields, "effect")?.as_str() {
+        "mutation" => Ok(Effect::Mutation),
+        "action" => Ok(Effect::Action),
+        "none" => Ok(Effect::None),
+        other => Err(wrong("effect", other, "`mutation`, `action` or `none`")),
+    }
+}
+
+fn proposed_state(fields: &Fields) -> Option<State> {
+    let proposal = fields.get("mutation_proposal")?.as_object()?;
+    if proposal.get("class")?.as_str()? != "state_change" {
+        return None;
+    }
+    State::parse(proposal.get("set")?.as_object()?.get("state")?.as_str()?)
+}
+
+/// A ceiling a human set: one that is there but is no text is as unreadable as any other.
+fn ceiling(fields: &Fields, field: &str) -> Option<Ceiling> {
+    let value = fields.get(field)?;
+    Some(value.as_str().map_or(Ceiling::Ask, Ceiling::read))
+}
+
+fn required(fields: &Fields, field: &'static str) -> Result<String, RecordError> {
+    text(fields, field)?.ok_or(RecordError::Missing { field })
+}
+
+fn text(fields: &Fields, field: &'static str) -> Result<Option<String>, RecordError> {
+    match fields.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(t)) => Ok(Some(t.clone())),
+        Some(Value::Number(n)) => Ok(Some(n.to_string())),
+        Some(other @ (Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
+            Err(wrong(field, &other.to_string(), "text"))
+        }
+    }
+}
+
+fn instant(fields: &Fields, field: &'static str) -> Result<Option<DateTime<Utc>>, RecordError> {
+    let Some(found) = text(fields, field)? else {
+        return Ok(None);
+    };
+    match time::parse(&found) {
+        Some(at) => Ok(Some(at)),
+        None => Err(wrong(field, &found, "a time such as 2026-11-21T09:30:00Z")),
+    }
+}
+
+fn unit(fields: &Fields, field: &'static str) -> Result<f64, RecordError> {
+    let found = fields.get(field).ok_or(RecordError::Missing { field })?;
+    found
+        .as_f64()
+        .filter(|x| (0.0..=1.0).contains(x))
+        .ok_or_else(|| wrong(field, &found.to_string(), "a number from 0 to 1"))
+}
+
+fn wrong(field: &'static str, found: &str, expected: &'static str) -> RecordError {
+    RecordError::Value { field, found: shown(found), expected }
+}
+
+/// A value for a message: short, on one line, without control characters.
+fn shown(text: &str) -> String {
+    text.chars().take(60).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn fields(value: Value) -> Fields {
+        value.as_object().unwrap().clone()
+    }
+
+    fn task(extra: Value) -> Result<Task, RecordError> {
+        let mut all = fields(json!({"type": "task", "name": "T", "parent_matter": "[[matter/m]]"}));
+        all.extend(fields(extra));
+        Task::read(&all)
+    }
+
+    #[test]
+    fn a_state_is_read_in_any_case_and_an_unknown_one_is_named() {
+        assert_eq!(task(json!({"state": "DONE"})).unwrap().state, State::Done);
+        let message = task(json!({"state": "opne"})).unwrap_err().to_string();
+        assert_eq!(message, "`state` is `opne`, expected `open`, `done` or `archived`");
+    }
+
+    #[test]
+    fn a_malformed_next_check_counts_as_none() {
+        assert_eq!(task(json!({"next_check_after": "soon"})).unwrap().next_check_after, None);
+        assert_eq!(task(json!({"next_check_after": ["x"]})).unwrap().next_check_after, None);
+    }
+
+    #[test]
+    fn a_malformed_snooze_is_an_error_because_a_guess_would_act_against_a_human() {
+        assert!(task(json!({"snoozed_until": "after the holidays"})).is_err());
+    }
+
+    #[test]
+    fn a_message_holds_no_control_characters() {
+        let message = task(json!({"state": "a\nERROR forged \u{1b}[31m"})).unwrap_err().to_string();
+        assert!(!message.contains('\n') && !message.contains('\u{1b}'), "{message}");
+    }
+
+    #[test]
+    fn a_confidence_out_of_range_is_refused() {
+        let mut all = fields(json!({
+            "type": "signal", "created": "2026-11-01", "source_type": "gmail", "raw_quote": "q", "target_kind": "task",
+            "target_path": "task/t.md", "target_confidence": 0.9, "effect": "mutation", "effect_confidence": 0.9,
+            "mutation_proposal": {"class": "state_change", "set": {"state": "done"}}
+        }));
+        assert_eq!(Signal::read(&all).unwrap().proposed_state, Some(State::Done));
+        all.insert("effect_confidence".into(), json!(1.5));
+        assert!(Signal::read(&all).is_err());
+    }
+
+    #[test]
+    fn a_ceiling_that_is_there_but_unreadable_means_ask() {
+        assert_eq!(Instinct::read(&fields(json!({"ceiling": 3}))).ceiling, Some(Ceiling::Ask));
+        assert_eq!(Instinct::read(&fields(json!({}))).ceiling, None);
+    }
+}

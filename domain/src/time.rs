@@ -1,0 +1,72 @@
+//! Instants as people and machines write them in records.
+//!
+//! Everything inside is UTC. A time without a zone is UTC (S3-21); a date alone is its first
+//! instant. What cannot be read is `None`: the caller says what a malformed time means to it.
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
+
+/// Reads RFC 3339, `2026-11-21 09:30[:15[.123]]`, the same with `T`, or `2026-11-21`.
+#[must_use]
+pub fn parse(text: &str) -> Option<DateTime<Utc>> {
+    let text = text.trim();
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Some(at.to_utc());
+    }
+    for format in ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"] {
+        if let Ok(at) = NaiveDateTime::parse_from_str(text, format) {
+            return Some(at.and_utc());
+        }
+    }
+    for format in ["%Y-%m-%d %H:%M:%S%.f %z", "%Y-%m-%dT%H:%M:%S%.f%z", "%Y-%m-%dT%H:%M%z"] {
+        if let Ok(at) = DateTime::parse_from_str(text, format) {
+            return Some(at.to_utc());
+        }
+    }
+    NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().and_then(|d| d.and_hms_opt(0, 0, 0)).map(|at| at.and_utc())
+}
+
+/// Writes an instant the way our records hold it: `2026-11-21T09:30:15.123Z`.
+#[must_use]
+pub fn stamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// Writes an instant for a file name: `20261121T093015123Z`.
+#[must_use]
+pub fn compact(at: DateTime<Utc>) -> String {
+    at.format("%Y%m%dT%H%M%S%3fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_without_a_zone_is_utc() {
+        let expected = parse("2026-11-21T09:30:00Z");
+        for text in [
+            "2026-11-21 09:30",
+            "2026-11-21T09:30",
+            "2026-11-21T09:30:00",
+            "2026-11-21T10:30:00+01:00",
+            "2026-11-21T10:30+0100",
+        ] {
+            assert_eq!(parse(text), expected, "{text}");
+        }
+        assert_eq!(parse("2026-11-21"), parse("2026-11-21T00:00:00Z"));
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for text in ["", "soon", "2026-13-01", "12:30", "2026-11-21T25:00:00Z", "20261121"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn stamps_keep_milliseconds() {
+        let at = parse("2026-11-21T09:30:15.123Z").unwrap();
+        assert_eq!(stamp(at), "2026-11-21T09:30:15.123Z");
+        assert_eq!(compact(at), "20261121T093015123Z");
+    }
+}
