@@ -1,13 +1,19 @@
 //! What is true: the types and decisions of Steward, pure and deterministic.
 //!
 //! Nothing here touches a file, the network, a clock or randomness: time is always an argument.
-//! Reading order: [`path`] and [`record`] (what a vault holds), [`tick`] (what is due),
-//! [`clerk`] (what is asked and answered), [`decide`] (what follows), [`plan`] (the exact change),
-//! [`audit`] (what is remembered) and [`undo`] (how it is put back).
+//! Reading order: [`path`] and [`record`] (what a vault holds), [`frontmatter`] (how it is read and
+//! edited), [`tick`] (what is due), [`clerk`] (what is asked and answered), [`mod@decide`] (what
+//! follows), [`plan`] (the exact change), [`audit`] (what is remembered), [`undo`] (the way back).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod audit;
 pub mod clerk;
+pub mod decide;
+pub mod frontmatter;
 pub mod mode;
 pub mod path;
+pub mod plan;
 pub mod record;
+pub mod tick;
 pub mod time;
+pub mod undo;

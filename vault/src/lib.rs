@@ -1,1 +1,16 @@
+//! What is kept: records on disk, their index, the action journal, the audit chain, the guard.
+//!
+//! The files are the truth. [`root`] reads them inside a sandbox, [`keeper`] is the only thing that
+//! writes them, [`index`] is derived from them and can be rebuilt. Nothing here knows Temporal, a
+//! clerk or the network.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod apply;
+mod answer;
+pub mod brake;
+pub mod chain;
+pub mod crash;
+mod journal;
+pub mod keeper;
+pub mod root;
+mod swap;

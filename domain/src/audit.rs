@@ -1,0 +1,318 @@
+//! What is remembered: one record per decision and per change, with the way back.
+//!
+//! A draft is what a plan knows; an [`AuditRecord`] adds what only the act itself can know: the
+//! patch that was really written and the hash of the record before it in the chain. Records are
+//! never rewritten; an answer to one (undo, confirm, dismiss) is a record of its own.
+
+use crate::clerk::{ClerkMark, Evidence, Judgement};
+use crate::decide::Gate;
+use crate::frontmatter::{self, FrontmatterError};
+use crate::mode::Mode;
+use crate::path::{PathError, RecordKind, RecordPath};
+use crate::plan::{ActionId, ContentHash, Landing};
+use crate::record::State;
+use crate::time;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// How long an undo recipe is honoured, in days (S3-54).
+pub const UNDO_WINDOW_DAYS: i64 = 7;
+/// Longest part of a target's name in a record's file name, in characters.
+const MAX_NAME_CHARS: usize = 80;
+
+/// What a record remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ActionKind {
+    /// A clerk's decision, with or without a change.
+    #[serde(rename = "steward-action")]
+    Action,
+    /// A human took a change back.
+    #[serde(rename = "steward-action-reversed")]
+    Reversed,
+    /// A human let a pending proposal happen.
+    #[serde(rename = "steward-action-confirmed")]
+    Confirmed,
+    /// A human turned a pending proposal down.
+    #[serde(rename = "steward-action-dismissed")]
+    Dismissed,
+}
+
+impl ActionKind {
+    /// The `type` of the record and the start of its file name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Action => "steward-action",
+            Self::Reversed => "steward-action-reversed",
+            Self::Confirmed => "steward-action-confirmed",
+            Self::Dismissed => "steward-action-dismissed",
+        }
+    }
+}
+
+/// The kinds of change there are. Nothing outside this list can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MutationClass {
+    StateChange,
+}
+
+/// A signal that a decision rests on, as the record keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cited {
+    #[serde(rename = "ref")]
+    pub reference: RecordPath,
+    pub source: String,
+    /// At most 50 characters, verbatim. Untrusted.
+    pub note: String,
+    pub target_confidence: f64,
+    pub effect_confidence: f64,
+}
+
+impl From<&Evidence> for Cited {
+    fn from(e: &Evidence) -> Self {
+        Self {
+            reference: e.reference.clone(),
+            source: e.source.clone(),
+            note: e.note.clone(),
+            target_confidence: e.target_confidence,
+            effect_confidence: e.effect_confidence,
+        }
+    }
+}
+
+/// The workflow run that acted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowRef {
+    pub id: String,
+    pub run_id: String,
+}
+
+/// Whom a record answers, and who answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The action that is answered.
+    pub of: ActionId,
+    /// When that action was decided.
+    #[serde(with = "stamped")]
+    pub at: DateTime<Utc>,
+    /// Who said so, as they named themselves. Untrusted.
+    pub by: String,
+    /// Why, in their words. Untrusted.
+    pub reason: Option<String>,
+}
+
+/// What a plan knows of the record it will leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditDraft {
+    #[serde(rename = "type")]
+    pub kind: ActionKind,
+    pub id: ActionId,
+    #[serde(with = "stamped")]
+    pub timestamp: DateTime<Utc>,
+    pub target: RecordPath,
+    pub class: Option<MutationClass>,
+    pub decision: Judgement,
+    pub confidence: f64,
+    pub mode: Mode,
+    pub landing: Landing,
+    pub gates: Vec<Gate>,
+    /// The text of `state` when the decision was made; `None` where the field is absent.
+    pub prior_state: Option<String>,
+    pub proposed_state: Option<State>,
+    /// `false` where a ceiling of `ask` leaves the change to the human.
+    pub confirmable: bool,
+    pub pending_confirmation: bool,
+    pub evidence: Vec<Cited>,
+    pub source_contributions: BTreeMap<String, f64>,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub reasoning: String,
+    pub clerk: Option<ClerkMark>,
+    pub workflow: WorkflowRef,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub answers: Option<Answer>,
+}
+
+/// One field as it was and as it became, with the very lines of both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FieldPatch {
+    pub field: String,
+    /// The value before; `None` where the field was absent.
+    pub prior: Option<Value>,
+    /// The value after; `None` where the field was removed.
+    pub value: Option<Value>,
+    pub prior_lines: Option<String>,
+    pub lines: Option<String>,
+}
+
+/// How to put a change back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UndoRecipe {
+    pub vault_patch: Vec<FieldPatch>,
+    /// Always null until a tracker is connected.
+    pub plane_revert: Option<Value>,
+    #[serde(with = "stamped")]
+    pub expires_at: DateTime<Utc>,
+}
+
+/// A place in the chain: the number and the predecessor's hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Counted from 1.
+    pub seq: u64,
+    /// SHA-256 of the file of the record before; 64 zeros for the first.
+    pub prev: ContentHash,
+}
+
+/// One record of the audit chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditRecord {
+    #[serde(flatten)]
+    pub draft: AuditDraft,
+    /// `task` or `matter`.
+    pub target_kind: RecordKind,
+    /// Place in the chain, counted from 1.
+    pub seq: u64,
+    /// The values of the fields concerned, before.
+    pub prior_frontmatter: Map<String, Value>,
+    pub partially_applied: bool,
+    /// Always null until a tracker is connected.
+    pub plane_action: Option<Value>,
+    /// `None` where nothing was changed.
+    pub undo_recipe: Option<UndoRecipe>,
+    /// SHA-256 of the record before this one in the chain; 64 zeros for the first.
+    pub prev_sha256: ContentHash,
+}
+
+/// Why a file is not an audit record.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AuditError {
+    #[error(transparent)]
+    Frontmatter(#[from] FrontmatterError),
+    #[error("not an audit record: {0}")]
+    Form(String),
+}
+
+impl AuditDraft {
+    /// Where the record is filed: `event/<kind>-<ts>-<safe-slug>.md`.
+    ///
+    /// An answer is named after the action it answers, so that two answers of one kind meet in
+    /// one file name and only one can be created.
+    ///
+    /// # Errors
+    /// [`PathError`] if the name would not be a record's; cannot happen for a checked target.
+    pub fn file(&self) -> Result<RecordPath, PathError> {
+        let named_after = self.answers.as_ref().map_or(self.timestamp, |a| a.at);
+        let at = time::compact(named_after);
+        let name: String = self.target.slug().chars().take(MAX_NAME_CHARS).collect();
+        let name = name.trim_end_matches('.');
+        RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.word()))
+    }
+}
+
+impl AuditRecord {
+    /// Closes a draft with what the act itself brought.
+    #[must_use]
+    pub fn close(mut draft: AuditDraft, patch: Vec<FieldPatch>, link: Link) -> Self {
+        let mut prior = Map::new();
+        for p in &patch {
+            prior.insert(p.field.clone(), p.prior.clone().unwrap_or(Value::Null));
+        }
+        if let Some(written) = prior.get("state") {
+            draft.prior_state = written.as_str().map(str::to_owned);
+        } else {
+            prior.insert("state".into(), draft.prior_state.clone().map_or(Value::Null, Value::from));
+        }
+        let undoable = matches!(draft.kind, ActionKind::Action | ActionKind::Confirmed) && !patch.is_empty();
+        let expires_at = draft.timestamp + TimeDelta::days(UNDO_WINDOW_DAYS);
+        Self {
+            target_kind: draft.target.kind(),
+            seq: link.seq,
+            prior_frontmatter: prior,
+            partially_applied: false,
+            plane_action: None,
+            undo_recipe: undoable.then_some(UndoRecipe { vault_patch: patch, plane_revert: None, expires_at }),
+            prev_sha256: link.prev,
+            draft,
+        }
+    }
+
+    /// The record's file: frontmatter, one line of evidence, the reasoning.
+    ///
+    /// # Errors
+    /// [`AuditError::Form`] when a value cannot be written; cannot happen for a record from `close`.
+    pub fn render(&self) -> Result<String, AuditError> {
+        let value = serde_json::to_value(self).map_err(|e| AuditError::Form(e.to_string()))?;
+        let Value::Object(mut fields) = value else {
+            return Err(AuditError::Form("not a mapping".into()));
+        };
+        let reasoning = fields.remove("reasoning").and_then(|r| r.as_str().map(str::to_owned)).unwrap_or_default();
+        let body = format!("{}\n\n{}\n", self.evidence_line(), as_text(&reasoning));
+        Ok(frontmatter::render(&fields, &body))
+    }
+
+    /// Reads a record back.
+    ///
+    /// # Errors
+    /// [`AuditError`] when the file is not one.
+    pub fn parse(bytes: &[u8]) -> Result<Self, AuditError> {
+        let document = frontmatter::read(bytes)?;
+        let fields = Value::Object(document.fields().clone());
+        let mut record: Self = serde_json::from_value(fields).map_err(|e| AuditError::Form(e.to_string()))?;
+        let body = document.body().trim_end();
+        record.draft.reasoning = body.split_once("\n\n").map(|(_, r)| r.to_owned()).unwrap_or_default();
+        Ok(record)
+    }
+
+    fn evidence_line(&self) -> String {
+        if let Some(answer) = &self.draft.answers {
+            let reason = answer.reason.as_deref().unwrap_or("no reason given");
+            return as_text(&format!("Answers {} ({}): {reason}", answer.of, answer.by));
+        }
+        match self.draft.evidence.first() {
+            None => "No signal was named as evidence.".into(),
+            Some(first) => {
+                let more = self.draft.evidence.len() - 1;
+                let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+                format!("Evidence: `{}` {} said \"{}\"{rest}", first.reference, as_text(&first.source), as_text(&first.note))
+            }
+        }
+    }
+}
+
+/// Untrusted text as plain text of one paragraph: no line can begin a heading, a list, a fence or
+/// raw HTML, and no link or embed survives.
+fn as_text(text: &str) -> String {
+    let one_line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut out = String::with_capacity(one_line.len());
+    for c in one_line.trim().chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '~' | '&') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    match out.chars().next() {
+        Some('-' | '+' | '=') => format!("\\{out}"),
+        _ => out,
+    }
+}
+
+/// Instants in records: `2026-11-21T09:30:15.123Z`.
+pub(crate) mod stamped {
+    use chrono::{DateTime, Utc};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(at: &DateTime<Utc>, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&crate::time::stamp(*at))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<DateTime<Utc>, D::Error> {
+        let text = String::deserialize(d)?;
+        crate::time::parse(&text).ok_or_else(|| D::Error::custom("not an instant"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! From a checked answer to a plan, through every gate.
+//!
+//! Pure: the same case always gives the same plan, so that it can run inside a workflow, in a
+//! backtest and in a test alike. Every gate is evaluated and kept with the values that decided,
+//! also the ones behind a closed one, because the record must show the same values (section 5).
+
+use crate::audit::{ActionKind, AuditDraft, Cited, MutationClass, WorkflowRef};
+use crate::clerk::{ClerkMark, Evidence, Verdict};
+use crate::mode::{Ceiling, Mode, Policy, discretion_threshold};
+use crate::plan::{ActionId, Basis, FieldChange, Landing, Plan};
+use crate::record::State;
+use crate::tick::Look;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One gate, with the value that was found and the value that was needed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    pub gate: GateName,
+    pub open: bool,
+    pub found: String,
+    pub needed: String,
+}
+
+/// The gates of section 5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateName {
+    Caller,
+    Mode,
+    Confidence,
+    Discretion,
+    Ceiling,
+    RateGuard,
+    Brake,
+}
+
+impl GateName {
+    /// The word used in records and reports.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Mode => "mode",
+            Self::Confidence => "confidence",
+            Self::Discretion => "discretion",
+            Self::Ceiling => "ceiling",
+            Self::RateGuard => "rate_guard",
+            Self::Brake => "brake",
+        }
+    }
+}
+
+impl Gate {
+    fn new(gate: GateName, open: bool, found: impl Into<String>, needed: impl Into<String>) -> Self {
+        Self { gate, open, found: found.into(), needed: needed.into() }
+    }
+
+    /// The gate that an operator closed between the decision and its landing.
+    pub(crate) fn brake() -> Self {
+        Self::new(GateName::Brake, false, "stopped", "running")
+    }
+}
+
+/// All that a decision rests on.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    pub look: &'a Look,
+    pub policy: &'a Policy,
+    pub verdict: &'a Verdict,
+    pub clerk: &'a ClerkMark,
+    /// The caller asked for shadow, whatever the mode.
+    pub caller_says_shadow: bool,
+    pub workflow: WorkflowRef,
+    pub at: DateTime<Utc>,
+}
+
+/// Decides how a verdict lands and writes the plan for it.
+#[must_use]
+pub fn decide(case: &Case<'_>) -> Plan {
+    let subject = &case.look.question.subject;
+    let proposed = case.verdict.decision.proposed_state().filter(|to| *to != subject.state);
+    let cited = cited(case.look, case.verdict);
+    let ceiling = lowest_ceiling(case, &cited);
+    let gates = gates(case, &cited, ceiling);
+    let landing = landing(proposed.is_some(), &gates);
+    let draft = AuditDraft {
+        kind: ActionKind::Action,
+        id: ActionId::derive(&["act", &case.workflow.run_id, subject.task.as_str()]),
+        timestamp: case.at,
+        target: subject.task.clone(),
+        class: proposed.map(|_| MutationClass::StateChange),
+        decision: case.verdict.decision,
+        confidence: case.verdict.confidence,
+        mode: if case.caller_says_shadow { Mode::Shadow } else { case.policy.mode },
+        landing,
+        gates,
+        prior_state: case.look.state_as_written.clone(),
+        proposed_state: proposed,
+        confirmable: ceiling > Ceiling::Ask,
+        pending_confirmation: landing == Landing::Pending,
+        evidence: cited.iter().map(|e| Cited::from(*e)).collect(),
+        source_contributions: case.verdict.source_contributions.clone(),
+        reasoning: case.verdict.reasoning.clone(),
+        clerk: Some(case.clerk.clone()),
+        workflow: case.workflow.clone(),
+        answers: None,
+    };
+    Plan {
+        draft,
+        basis: Basis::Content(case.look.before.clone()),
+        changes: proposed.map(|to| state_change(case.look.state_as_written.clone(), to)).into_iter().collect(),
+    }
+}
+
+pub(crate) fn state_change(from: Option<String>, to: State) -> FieldChange {
+    FieldChange { field: "state".into(), expect: from.map(Value::from), value: Some(Value::from(to.word())), lines: None }
+}
+
+fn cited<'a>(look: &'a Look, verdict: &Verdict) -> Vec<&'a Evidence> {
+    let named = |e: &&Evidence| verdict.evidence.contains(&e.reference);
+    look.question.evidence.iter().filter(named).collect()
+}
+
+fn lowest_ceiling(case: &Case<'_>, cited: &[&Evidence]) -> Ceiling {
+    let sources = cited.iter().map(|e| e.ceiling);
+    sources
+        .chain([case.look.matter_ceiling, case.policy.state_change_ceiling])
+        .min()
+        .unwrap_or_default()
+}
+
+fn landing(changes_something: bool, gates: &[Gate]) -> Landing {
+    if !changes_something {
+        return Landing::Recorded;
+    }
+    let closed = |names: &[GateName]| gates.iter().any(|g| !g.open && names.contains(&g.gate));
+    if closed(&[GateName::Caller, GateName::Mode, GateName::Brake]) {
+        return Landing::Shadow;
+    }
+    if closed(&[GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard]) {
+        return Landing::Pending;
+    }
+    Landing::Live
+}
+
+fn gates(case: &Case<'_>, cited: &[&Evidence], ceiling: Ceiling) -> Vec<Gate> {
+    let caller = if case.caller_says_shadow { "shadow" } else { "any" };
+    let mode = case.policy.mode;
+    let needed = match mode {
+        Mode::LiveHighConfidenceOnly => case.policy.high_confidence_threshold,
+        Mode::Live | Mode::Shadow => case.policy.confidence_threshold,
+    };
+    let confidence = case.verdict.confidence;
+    vec![
+        Gate::new(GateName::Caller, !case.caller_says_shadow, caller, "any"),
+        Gate::new(GateName::Mode, mode > Mode::Shadow, mode.word(), "live"),
+        Gate::new(GateName::Confidence, confidence >= needed, format!("{confidence:.2}"), format!(">= {needed:.2}")),
+        discretion(cited),
+        Gate::new(GateName::Ceiling, ceiling == Ceiling::Act, ceiling.word(), "act"),
+        Gate::new(GateName::RateGuard, true, "reserved", "reserved"),
+    ]
+}
+
+/// Every piece of evidence the decision rests on must clear its source's threshold; the one that
+/// misses by most is shown. A decision without evidence does not clear it.
+fn discretion(cited: &[&Evidence]) -> Gate {
+    let margin = |e: &Evidence| e.effect_confidence - discretion_threshold(e.observations);
+    let weakest = cited.iter().min_by(|a, b| margin(a).total_cmp(&margin(b)));
+    match weakest {
+        None => Gate::new(GateName::Discretion, false, "no evidence", "evidence"),
+        Some(e) => Gate::new(
+            GateName::Discretion,
+            margin(e) >= 0.0,
+            format!("{:.2} from {} ({} observations)", e.effect_confidence, e.source, e.observations),
+            format!(">= {:.2}", discretion_threshold(e.observations)),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

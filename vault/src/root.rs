@@ -1,0 +1,229 @@
+//! The folder of a vault, opened once and never left.
+//!
+//! Every access goes through a directory handle that refuses `..` and links that lead outside, so
+//! a path can only name something inside. Reading is bounded; what cannot be read is an error that
+//! names the file and the mend. Writing records is not here: see [`crate::keeper`].
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steward_domain::frontmatter::MAX_RECORD_BYTES;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::ContentHash;
+
+/// The folder inside a vault that is ours: lock, journal, staged files, chain head.
+pub const OWN_FOLDER: &str = ".steward";
+
+/// What went wrong with a file of the vault.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    #[error("{path}: not a folder that can be opened ({source}): set STEWARD_VAULT to the folder of your vault")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("{path}: {source}")]
+    Io { path: String, source: io::Error },
+    #[error("{path}: not there")]
+    Missing { path: String },
+    #[error("{path}: a symbolic link; put the file itself there")]
+    Link { path: String },
+    #[error("{path}: not a regular file")]
+    NotAFile { path: String },
+    #[error("{path}: {size} bytes, more than the {MAX_RECORD_BYTES} a record may have: split it or move attachments out")]
+    TooLarge { path: String, size: u64 },
+}
+
+/// A record's bytes and their hash, read in one go.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub bytes: Vec<u8>,
+    pub hash: ContentHash,
+}
+
+/// A file of a folder, as a listing sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    pub size: u64,
+    /// Nanoseconds since 1970; changes with the content on every file system we know.
+    pub modified_ns: i64,
+    pub inode: u64,
+}
+
+/// The root of a vault.
+#[derive(Clone, Debug)]
+pub struct Root {
+    path: PathBuf,
+    dir: Arc<Dir>,
+}
+
+impl Root {
+    /// Opens the folder of a vault.
+    ///
+    /// # Errors
+    /// [`RootError::Open`] when it is not there or not a folder.
+    pub fn open(path: &Path) -> Result<Self, RootError> {
+        let failed = |source| RootError::Open { path: path.to_owned(), source };
+        let real = path.canonicalize().map_err(failed)?;
+        let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(failed)?;
+        Ok(Self { path: real, dir: Arc::new(dir) })
+    }
+
+    /// Where the vault lies, links resolved.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Opens a folder of the vault; `None` when there is none.
+    pub(crate) fn folder(&self, name: &str) -> Result<Option<Dir>, RootError> {
+        match self.dir.open_dir(name) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(RootError::Io { path: format!("{name}/"), source }),
+        }
+    }
+
+    /// Reads a record, bounded.
+    ///
+    /// # Errors
+    /// [`RootError`] when it is missing, a link, no file, too large or unreadable.
+    pub fn read(&self, path: &RecordPath) -> Result<Snapshot, RootError> {
+        let shown = || path.as_str().to_owned();
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => RootError::Missing { path: shown() },
+            _ => RootError::Io { path: shown(), source },
+        };
+        let meta = self.dir.symlink_metadata(path.as_str()).map_err(failed)?;
+        check(path, &meta)?;
+        let file = self.dir.open(path.as_str()).map_err(failed)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
+        let limit = MAX_RECORD_BYTES as u64;
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > limit {
+            return Err(RootError::TooLarge { path: shown(), size: bytes.len() as u64 });
+        }
+        Ok(Snapshot { hash: ContentHash::of(&bytes), bytes })
+    }
+
+    /// Whether a record's file is there.
+    #[must_use]
+    pub fn exists(&self, path: &RecordPath) -> bool {
+        self.dir.symlink_metadata(path.as_str()).is_ok()
+    }
+
+    /// Lists the Markdown files of a folder, in the order of their names; hidden files are not ours.
+    ///
+    /// # Errors
+    /// [`RootError::Io`] when the folder cannot be listed; a missing folder is empty.
+    pub fn list(&self, kind: RecordKind) -> Result<Vec<Entry>, RootError> {
+        let Some(dir) = self.folder(kind.folder())? else {
+            return Ok(Vec::new());
+        };
+        let failed = |source| RootError::Io { path: format!("{}/", kind.folder()), source };
+        let mut entries = Vec::new();
+        for entry in dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with('.') || !name.ends_with(".md") {
+                continue;
+            }
+            match entry.metadata() {
+                Ok(meta) => entries.push(Entry::new(name, &meta)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(failed(source)),
+            }
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    /// What a listing would say of one record; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`RootError::Io`] when the file system does not answer.
+    pub fn entry(&self, path: &RecordPath) -> Result<Option<Entry>, RootError> {
+        match self.dir.symlink_metadata(path.as_str()) {
+            Ok(meta) => Ok(Some(Entry::new(path.file_name().to_owned(), &meta))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(RootError::Io { path: path.as_str().to_owned(), source }),
+        }
+    }
+}
+
+impl Entry {
+    fn new(name: String, meta: &Metadata) -> Self {
+        use cap_std::fs::MetadataExt;
+        let modified_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+        Self { name, size: meta.len(), modified_ns, inode: meta.ino() }
+    }
+}
+
+fn check(path: &RecordPath, meta: &Metadata) -> Result<(), RootError> {
+    let shown = path.as_str().to_owned();
+    if meta.is_symlink() {
+        return Err(RootError::Link { path: shown });
+    }
+    if !meta.is_file() {
+        return Err(RootError::NotAFile { path: shown });
+    }
+    if meta.len() > MAX_RECORD_BYTES as u64 {
+        return Err(RootError::TooLarge { path: shown, size: meta.len() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vault() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("task")).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    fn task(slug: &str) -> RecordPath {
+        RecordPath::new(RecordKind::Task, slug).unwrap()
+    }
+
+    #[test]
+    fn a_link_out_of_the_vault_is_not_followed() {
+        let (dir, root) = vault();
+        std::os::unix::fs::symlink("/etc/hostname", dir.path().join("task/out.md")).unwrap();
+        assert!(matches!(root.read(&task("out")), Err(RootError::Link { .. })));
+        std::os::unix::fs::symlink("/etc", dir.path().join("matter")).unwrap();
+        assert!(root.list(RecordKind::Matter).is_err());
+        assert!(root.read(&RecordPath::new(RecordKind::Matter, "hostname").unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_record_beyond_the_limit_is_refused_with_its_size() {
+        let (dir, root) = vault();
+        std::fs::write(dir.path().join("task/big.md"), vec![b'x'; MAX_RECORD_BYTES + 1]).unwrap();
+        let message = root.read(&task("big")).unwrap_err().to_string();
+        assert!(message.starts_with("task/big.md: ") && message.contains("split it"), "{message}");
+    }
+
+    #[test]
+    fn a_listing_holds_markdown_files_only_and_sorted() {
+        let (dir, root) = vault();
+        for name in ["b.md", "a.md", ".hidden.md", "x.txt", "c.md~"] {
+            std::fs::write(dir.path().join("task").join(name), "x").unwrap();
+        }
+        let names: Vec<String> = root.list(RecordKind::Task).unwrap().into_iter().map(|e| e.name).collect();
+        assert_eq!(names, ["a.md", "b.md"]);
+        assert!(root.list(RecordKind::Signal).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_missing_vault_says_which_setting_to_mend() {
+        let message = Root::open(Path::new("/nowhere/vault")).unwrap_err().to_string();
+        assert!(message.contains("STEWARD_VAULT"), "{message}");
+    }
+}
