@@ -64,9 +64,7 @@ pub(crate) enum ExampleError {
         source: io::Error,
     },
     /// A template holds a time that cannot be read, or one off the calendar.
-    #[error(
-        "fill in the time {placeholder:?} of {path}; the clock may be far off: check the date of this machine"
-    )]
+    #[error("fill in the time {placeholder:?} of {path}; the clock may be far off: check the date of this machine")]
     Time {
         /// The template, as a path inside the vault.
         path: &'static str,
@@ -92,10 +90,7 @@ pub(crate) fn write(dir: &Path, now: DateTime<Utc>) -> Result<Summary, ExampleEr
         .collect::<Result<Vec<_>, ExampleError>>()?;
     refuse_unless_empty(dir)?;
 
-    let mut summary = Summary {
-        dir: dir.to_path_buf(),
-        ..Summary::default()
-    };
+    let mut summary = Summary { dir: dir.to_path_buf(), ..Summary::default() };
     for (path, text) in &records {
         write_new(&dir.join(path), text)?;
         match path.split('/').next() {
@@ -110,10 +105,7 @@ pub(crate) fn write(dir: &Path, now: DateTime<Utc>) -> Result<Summary, ExampleEr
 }
 
 fn refuse_unless_empty(dir: &Path) -> Result<(), ExampleError> {
-    let failed = |source| ExampleError::Io {
-        path: dir.to_path_buf(),
-        source,
-    };
+    let failed = |source| ExampleError::Io { path: dir.to_path_buf(), source };
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -125,10 +117,7 @@ fn refuse_unless_empty(dir: &Path) -> Result<(), ExampleError> {
         .map_err(failed)?;
     match names.into_iter().min() {
         None => Ok(()),
-        Some(found) => Err(ExampleError::NotEmpty {
-            dir: dir.to_path_buf(),
-            found,
-        }),
+        Some(found) => Err(ExampleError::NotEmpty { dir: dir.to_path_buf(), found }),
     }
 }
 
@@ -137,16 +126,9 @@ fn write_new(path: &Path, text: &str) -> Result<(), ExampleError> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(path)?
-            .write_all(text.as_bytes())
+        OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
     };
-    write().map_err(|source| ExampleError::Io {
-        path: path.to_path_buf(),
-        source,
-    })
+    write().map_err(|source| ExampleError::Io { path: path.to_path_buf(), source })
 }
 
 /// `signal/ago-3d2h-1a2b3c4d.md` → `signal/20261118090000-1a2b3c4d.md`; others keep their name.
@@ -185,10 +167,7 @@ fn fill(template: &Template, now: DateTime<Utc>) -> Result<String, ExampleError>
 }
 
 fn bad_time(template: &Template, placeholder: &str) -> ExampleError {
-    ExampleError::Time {
-        path: template.path,
-        placeholder: placeholder.to_owned(),
-    }
+    ExampleError::Time { path: template.path, placeholder: placeholder.to_owned() }
 }
 
 /// Moves `now` by a signed offset such as `-3d2h7m` or `+18h`; units are d, h, m and s.

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use serde_json::Value;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::record::{Matter, Signal, Task};
 
 use super::templates::{TEMPLATES, Template};
 use super::{ExampleError, Summary, file_name, fill, shift, write};
@@ -31,12 +33,7 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
         }
         for file in fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
             let path = file.path();
-            let name = path
-                .strip_prefix(root)
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .to_owned();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
             found.insert(name, fs::read(path).unwrap());
         }
     }
@@ -85,18 +82,24 @@ fn there_are_a_dozen_matters_thirty_tasks_and_fifty_signals() {
 }
 
 #[test]
-fn every_record_but_the_broken_one_can_be_read() {
+fn every_record_but_the_broken_one_can_be_understood() {
     let (dir, _) = written(now());
     for (path, bytes) in files(dir.path()) {
         let read = frontmatter(&bytes);
         if path == BROKEN {
-            assert!(
-                read.unwrap_err().contains("duplicate"),
-                "{path} must stay broken"
-            );
+            assert!(read.unwrap_err().contains("duplicate"), "{path} must stay broken");
             continue;
         }
         let record = read.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let fields = record.as_object().unwrap();
+        let understood = match RecordPath::parse(&path).unwrap().kind() {
+            RecordKind::Matter => Matter::read(fields).map(drop),
+            RecordKind::Task => Task::read(fields).map(drop),
+            RecordKind::Signal => Signal::read(fields).map(drop),
+            RecordKind::Instinct => Ok(()),
+            RecordKind::Event => panic!("{path}: events are written by the steward alone"),
+        };
+        understood.unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(record["type"], path.split('/').next().unwrap(), "{path}");
     }
 }
@@ -119,10 +122,7 @@ fn every_record_that_is_named_exists() {
         let mut targets = vec![&signal["target_path"]];
         targets.extend(signal["target_candidates"].as_array().unwrap());
         for target in targets {
-            assert!(
-                files.contains_key(target.as_str().unwrap()),
-                "{path} names {target}"
-            );
+            assert!(files.contains_key(target.as_str().unwrap()), "{path} names {target}");
         }
     }
     for (path, task) in records("task/") {
@@ -134,32 +134,20 @@ fn every_record_that_is_named_exists() {
 #[test]
 fn signals_keep_to_their_format() {
     for (path, signal) in records("signal/") {
-        let text = |key: &str| {
-            signal[key]
-                .as_str()
-                .unwrap_or_else(|| panic!("{path}: {key}"))
-        };
+        let text = |key: &str| signal[key].as_str().unwrap_or_else(|| panic!("{path}: {key}"));
         let created = instant(&signal["created"]);
         let age = now() - created;
-        assert!(
-            age > TimeDelta::zero() && age < TimeDelta::days(10),
-            "{path}"
-        );
+        assert!(age > TimeDelta::zero() && age < TimeDelta::days(10), "{path}");
         assert!(instant(&signal["origin_at"]) < created, "{path}");
         let stamp = created.format("signal/%Y%m%d%H%M%S-").to_string();
-        let hash = path
-            .strip_prefix(&stamp)
-            .unwrap_or_else(|| panic!("{path}: {stamp}"));
+        let hash = path.strip_prefix(&stamp).unwrap_or_else(|| panic!("{path}: {stamp}"));
         assert_eq!(hash.len(), "12345678.md".len(), "{path}");
         let stream = format!("stream/{}/", text("source_type"));
         assert!(text("source_event_path").starts_with(&stream), "{path}");
         assert!(text("raw_quote").chars().count() <= 200, "{path}");
         assert_eq!(signal["target_kind"], "task", "{path}");
         for key in ["target_confidence", "effect_confidence"] {
-            assert!(
-                (0.0..=1.0).contains(&signal[key].as_f64().unwrap()),
-                "{path}: {key}"
-            );
+            assert!((0.0..=1.0).contains(&signal[key].as_f64().unwrap()), "{path}: {key}");
         }
         let proposal = &signal["mutation_proposal"];
         match text("effect") {
@@ -171,10 +159,7 @@ fn signals_keep_to_their_format() {
             "action" | "none" => assert!(proposal.is_null(), "{path}"),
             other => panic!("{path}: effect {other}"),
         }
-        assert!(
-            ["unrouted", "applied", "skipped"].contains(&text("status")),
-            "{path}"
-        );
+        assert!(["unrouted", "applied", "skipped"].contains(&text("status")), "{path}");
     }
 }
 
@@ -193,15 +178,10 @@ fn the_oddities_worth_showing_are_there() {
     let tasks = records("task/");
     let snoozed = &tasks["task/web-write-copy.md"]["snoozed_until"];
     assert!(instant(snoozed) > now());
-    let next = tasks["task/tax-first-instalment.md"]["next_check_after"]
-        .as_str()
-        .unwrap();
+    let next = tasks["task/tax-first-instalment.md"]["next_check_after"].as_str().unwrap();
     assert_eq!(next, "2026-12-03T09:00:00");
     let signals = records("signal/");
-    let targets: BTreeSet<&str> = signals
-        .values()
-        .map(|signal| signal["target_path"].as_str().unwrap())
-        .collect();
+    let targets: BTreeSet<&str> = signals.values().map(|signal| signal["target_path"].as_str().unwrap()).collect();
     let silent = |path: &str| !targets.contains(path);
     assert_eq!(tasks["task/tax-file-return.md"]["surface_class"], "high");
     assert!(silent("task/tax-file-return.md") && silent("task/tax-first-instalment.md"));
@@ -228,10 +208,7 @@ fn a_folder_that_holds_anything_is_refused_and_left_alone() {
     assert!(matches!(&refused, ExampleError::NotEmpty { found, .. } if found == ".keep"));
     assert!(refused.to_string().contains("name a folder that is empty"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    assert!(matches!(
-        write(&dir.path().join(".keep"), now()),
-        Err(ExampleError::Io { .. })
-    ));
+    assert!(matches!(write(&dir.path().join(".keep"), now()), Err(ExampleError::Io { .. })));
 }
 
 #[test]
@@ -239,10 +216,7 @@ fn a_folder_that_is_not_there_is_made() {
     let dir = tempfile::tempdir().unwrap();
     let deep = dir.path().join("some/where");
     assert_eq!(write(&deep, now()).unwrap().dir, deep);
-    assert!(matches!(
-        write(&deep, now()),
-        Err(ExampleError::NotEmpty { .. })
-    ));
+    assert!(matches!(write(&deep, now()), Err(ExampleError::NotEmpty { .. })));
 }
 
 #[test]
@@ -251,21 +225,12 @@ fn a_time_that_cannot_be_told_is_an_error() {
         assert_eq!(shift(now(), bad), None, "{bad}");
     }
     let day = TimeDelta::days(1);
-    assert_eq!(
-        shift(now(), "-1d2h3m4s"),
-        Some(now() - day - TimeDelta::seconds(7384))
-    );
+    assert_eq!(shift(now(), "-1d2h3m4s"), Some(now() - day - TimeDelta::seconds(7384)));
     assert_eq!(shift(now(), "+24h"), Some(now() + day));
 
-    let open = Template {
-        path: "signal/ago-3x-1.md",
-        text: "created: {{-3d\n",
-    };
+    let open = Template { path: "signal/ago-3x-1.md", text: "created: {{-3d\n" };
     assert!(matches!(fill(&open, now()), Err(ExampleError::Time { .. })));
-    assert!(matches!(
-        file_name(&open, now()),
-        Err(ExampleError::Time { .. })
-    ));
+    assert!(matches!(file_name(&open, now()), Err(ExampleError::Time { .. })));
     let dir = tempfile::tempdir().unwrap();
     assert!(write(dir.path(), DateTime::<Utc>::MIN_UTC).is_err());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
