@@ -1,0 +1,197 @@
+//! Writes the example vault: a dozen matters of one household and its workshop.
+//!
+//! The records lie as templates in `worker/example/` and are compiled in. Times
+//! in them are relative (`{{-3d2h}}`), so that the signals are always a few days
+//! old; everything follows from `now` alone, and two calls with the same `now`
+//! write the same bytes. Nothing else in a template is touched: line endings,
+//! comments, quotes and the one broken record are there to be met.
+//!
+//! It must not write into a folder that holds anything, and it never overwrites
+//! a file. What the stewards make of the vault is told, matter by matter, in
+//! `worker/example/README.md`, which is not written out. From here the folder is
+//! a vault like any other: `steward up` indexes it and registers its schedules.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+mod templates;
+#[cfg(test)]
+mod tests;
+
+use templates::{TEMPLATES, Template};
+
+/// What was written, in records per kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub(crate) struct Summary {
+    /// The folder that now is a vault, as it was named by the caller.
+    pub(crate) dir: PathBuf,
+    /// Matters, 12 or more.
+    pub(crate) matters: usize,
+    /// Tasks, 30 or more, one of them broken on purpose.
+    pub(crate) tasks: usize,
+    /// Signals, 50 or more, all of the last ten days.
+    pub(crate) signals: usize,
+    /// Sources with a history of their own.
+    pub(crate) instincts: usize,
+}
+
+/// Why no example vault was written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExampleError {
+    /// The folder holds something already.
+    #[error(
+        "write the example vault: {} already holds {found:?}; name a folder that is empty or not there yet",
+        dir.display()
+    )]
+    NotEmpty {
+        /// The folder that was named.
+        dir: PathBuf,
+        /// The first entry in it, by name.
+        found: String,
+    },
+    /// The folder, or a file in it, could not be read or written.
+    #[error(
+        "write the example vault at {}: {source}; check the rights and the free space, remove what was written, and run it again",
+        path.display()
+    )]
+    Io {
+        /// The path that failed.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A template holds a time that cannot be read, or one off the calendar.
+    #[error("fill in the time {placeholder:?} of {path}; the clock may be far off: check the date of this machine")]
+    Time {
+        /// The template, as a path inside the vault.
+        path: &'static str,
+        /// The text between the braces, or the age in the file's name.
+        placeholder: String,
+    },
+}
+
+/// Writes the example vault into `dir`, with all times relative to `now`.
+///
+/// `dir` is created when it is not there, its parents too. Fractions of a second
+/// of `now` are dropped.
+///
+/// # Errors
+/// [`ExampleError::NotEmpty`] when `dir` holds anything, hidden files included;
+/// nothing is written then. [`ExampleError::Io`] when the disk refuses: files
+/// written before that stay. [`ExampleError::Time`] when `now` is so close to
+/// the ends of the calendar that a time cannot be told; nothing is written then.
+pub(crate) fn write(dir: &Path, now: DateTime<Utc>) -> Result<Summary, ExampleError> {
+    let records = TEMPLATES
+        .iter()
+        .map(|template| Ok((file_name(template, now)?, fill(template, now)?)))
+        .collect::<Result<Vec<_>, ExampleError>>()?;
+    refuse_unless_empty(dir)?;
+
+    let mut summary = Summary { dir: dir.to_path_buf(), ..Summary::default() };
+    for (path, text) in &records {
+        write_new(&dir.join(path), text)?;
+        match path.split('/').next() {
+            Some("matter") => summary.matters += 1,
+            Some("task") => summary.tasks += 1,
+            Some("signal") => summary.signals += 1,
+            Some("instinct") => summary.instincts += 1,
+            _ => {}
+        }
+    }
+    Ok(summary)
+}
+
+fn refuse_unless_empty(dir: &Path) -> Result<(), ExampleError> {
+    let failed = |source| ExampleError::Io { path: dir.to_path_buf(), source };
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    let names = entries
+        .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
+    match names.into_iter().min() {
+        None => Ok(()),
+        Some(found) => Err(ExampleError::NotEmpty { dir: dir.to_path_buf(), found }),
+    }
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), ExampleError> {
+    let write = || {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+    };
+    write().map_err(|source| ExampleError::Io { path: path.to_path_buf(), source })
+}
+
+/// `signal/ago-3d2h-1a2b3c4d.md` → `signal/20261118090000-1a2b3c4d.md`; others keep their name.
+fn file_name(template: &Template, now: DateTime<Utc>) -> Result<String, ExampleError> {
+    let Some(rest) = template.path.strip_prefix("signal/ago-") else {
+        return Ok(template.path.to_owned());
+    };
+    let bad = || bad_time(template, rest);
+    let (age, hash) = rest.split_once('-').ok_or_else(bad)?;
+    let at = shift(now, &format!("-{age}")).ok_or_else(bad)?;
+    Ok(format!("signal/{}-{hash}", at.format("%Y%m%d%H%M%S")))
+}
+
+/// Replaces `{{-3d2h}}` by an instant (UTC, seconds) and `{{date +5d}}` by a day.
+fn fill(template: &Template, now: DateTime<Utc>) -> Result<String, ExampleError> {
+    let mut out = String::with_capacity(template.text.len());
+    let mut rest = template.text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let bad = || bad_time(template, after.lines().next().unwrap_or_default());
+        let (placeholder, tail) = after.split_once("}}").ok_or_else(bad)?;
+        out.push_str(before);
+        match placeholder.strip_prefix("date ") {
+            Some(offset) => {
+                let at = shift(now, offset).ok_or_else(bad)?;
+                out.push_str(&at.format("%Y-%m-%d").to_string());
+            }
+            None => {
+                let at = shift(now, placeholder).ok_or_else(bad)?;
+                out.push_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true));
+            }
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn bad_time(template: &Template, placeholder: &str) -> ExampleError {
+    ExampleError::Time { path: template.path, placeholder: placeholder.to_owned() }
+}
+
+/// Moves `now` by a signed offset such as `-3d2h7m` or `+18h`; units are d, h, m and s.
+fn shift(now: DateTime<Utc>, offset: &str) -> Option<DateTime<Utc>> {
+    let (sign, parts) = match offset.split_at_checked(1)? {
+        ("-", parts) => (-1, parts),
+        ("+", parts) => (1, parts),
+        _ => return None,
+    };
+    let mut seconds: i64 = 0;
+    for part in parts.split_inclusive(|c: char| c.is_ascii_alphabetic()) {
+        let unit = match part.chars().last()? {
+            'd' => 86_400,
+            'h' => 3_600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        let count: u32 = part[..part.len() - 1].parse().ok()?;
+        seconds += i64::from(count) * unit;
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    now.checked_add_signed(TimeDelta::try_seconds(sign * seconds)?)
+        .filter(|at| (0..=9999).contains(&chrono::Datelike::year(at)))
+}
