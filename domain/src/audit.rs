@@ -6,7 +6,7 @@
 
 use crate::clerk::{ClerkMark, Evidence, Judgement};
 use crate::decide::Gate;
-use crate::frontmatter::{self, FrontmatterError};
+use crate::frontmatter::{self, FieldUndo, FrontmatterError};
 use crate::mode::Mode;
 use crate::path::{PathError, RecordKind, RecordPath};
 use crate::plan::{ActionId, ContentHash, Landing};
@@ -135,7 +135,7 @@ pub struct AuditDraft {
     pub answers: Option<Answer>,
 }
 
-/// One field as it was and as it became, with the very lines of both.
+/// One field as it was and as it became.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FieldPatch {
     pub field: String,
@@ -143,8 +143,8 @@ pub struct FieldPatch {
     pub prior: Option<Value>,
     /// The value after; `None` where the field was removed.
     pub value: Option<Value>,
-    pub prior_lines: Option<String>,
-    pub lines: Option<String>,
+    /// The lines of both and their place; `None` in the record of an undo itself.
+    pub undo: Option<FieldUndo>,
 }
 
 /// How to put a change back.
@@ -276,7 +276,12 @@ impl AuditRecord {
             Some(first) => {
                 let more = self.draft.evidence.len() - 1;
                 let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
-                format!("Evidence: `{}` {} said \"{}\"{rest}", first.reference, as_text(&first.source), as_text(&first.note))
+                format!(
+                    "Evidence: `{}` {} said \"{}\"{rest}",
+                    first.reference,
+                    as_text(&first.source),
+                    as_text(&first.note)
+                )
             }
         }
     }

@@ -7,7 +7,7 @@
 use crate::audit::{ActionKind, AuditDraft, Cited, MutationClass, WorkflowRef};
 use crate::clerk::{ClerkMark, Evidence, Verdict};
 use crate::mode::{Ceiling, Mode, Policy, discretion_threshold};
-use crate::plan::{ActionId, Basis, FieldChange, Landing, Plan};
+use crate::plan::{ActionId, Basis, Change, Landing, Plan};
 use crate::record::State;
 use crate::tick::Look;
 use chrono::{DateTime, Utc};
@@ -110,12 +110,12 @@ pub fn decide(case: &Case<'_>) -> Plan {
     Plan {
         draft,
         basis: Basis::Content(case.look.before.clone()),
-        changes: proposed.map(|to| state_change(case.look.state_as_written.clone(), to)).into_iter().collect(),
+        change: proposed.map_or(Change::Nothing, |to| state_change(case.look.state_as_written.clone(), to)),
     }
 }
 
-pub(crate) fn state_change(from: Option<String>, to: State) -> FieldChange {
-    FieldChange { field: "state".into(), expect: from.map(Value::from), value: Some(Value::from(to.word())), lines: None }
+pub(crate) fn state_change(from: Option<String>, to: State) -> Change {
+    Change::Set { field: "state".into(), expect: from.map(Value::from), value: Value::from(to.word()) }
 }
 
 fn cited<'a>(look: &'a Look, verdict: &Verdict) -> Vec<&'a Evidence> {
@@ -125,10 +125,7 @@ fn cited<'a>(look: &'a Look, verdict: &Verdict) -> Vec<&'a Evidence> {
 
 fn lowest_ceiling(case: &Case<'_>, cited: &[&Evidence]) -> Ceiling {
     let sources = cited.iter().map(|e| e.ceiling);
-    sources
-        .chain([case.look.matter_ceiling, case.policy.state_change_ceiling])
-        .min()
-        .unwrap_or_default()
+    sources.chain([case.look.matter_ceiling, case.policy.state_change_ceiling]).min().unwrap_or_default()
 }
 
 fn landing(changes_something: bool, gates: &[Gate]) -> Landing {

@@ -10,6 +10,7 @@ pub mod audit;
 pub mod clerk;
 pub mod decide;
 pub mod frontmatter;
+pub mod guard;
 pub mod mode;
 pub mod path;
 pub mod plan;

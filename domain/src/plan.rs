@@ -6,7 +6,7 @@
 //! only place that takes one, and [`Plan::prepare`] is how it learns the bytes to write.
 
 use crate::audit::{AuditDraft, FieldPatch};
-use crate::frontmatter::{self, FieldEdit, FrontmatterError};
+use crate::frontmatter::{self, FieldEdit, FieldUndo, Fields, FrontmatterError};
 use crate::path::RecordPath;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -126,23 +126,16 @@ pub(crate) enum Basis {
     Fields,
 }
 
-/// One field's change, exact enough to be carried out without thinking.
+/// What is done to the fields, exact enough to be carried out without thinking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct FieldChange {
-    pub(crate) field: String,
-    /// The value that must be there now; `None` means the field is absent.
-    pub(crate) expect: Option<Value>,
-    /// The value to be there afterwards; `None` removes the field.
-    pub(crate) value: Option<Value>,
-    /// Source lines to put back in place of `wrote`, when those still stand untouched.
-    pub(crate) lines: Option<LineSwap>,
-}
-
-/// The source lines that an earlier change wrote and those it replaced.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LineSwap {
-    pub(crate) wrote: Option<String>,
-    pub(crate) restore: Option<String>,
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Change {
+    /// The decision is filed and nothing else.
+    Nothing,
+    /// Sets one field that must have this value now; `None` means absent.
+    Set { field: String, expect: Option<Value>, value: Value },
+    /// Puts back what an earlier change did, field by field.
+    Restore(Vec<FieldPatch>),
 }
 
 /// A change that may be carried out, and the record that will remember it.
@@ -150,7 +143,7 @@ pub(crate) struct LineSwap {
 pub struct Plan {
     pub(crate) draft: AuditDraft,
     pub(crate) basis: Basis,
-    pub(crate) changes: Vec<FieldChange>,
+    pub(crate) change: Change,
 }
 
 /// The bytes to write and what undoing them takes.
@@ -206,7 +199,7 @@ impl Plan {
     /// Whether it would write the target's file.
     #[must_use]
     pub fn changes_the_record(&self) -> bool {
-        self.draft.landing == Landing::Live && !self.changes.is_empty()
+        self.draft.landing == Landing::Live && self.change != Change::Nothing
     }
 
     /// The same plan with the brake pulled: a live change becomes a shadow one.
@@ -234,47 +227,59 @@ impl Plan {
             return Err(PrepareError::ChangedMeanwhile);
         }
         let document = frontmatter::read(current)?;
-        let conflicts: Vec<String> = self
-            .changes
-            .iter()
-            .filter(|c| document.fields().get(&c.field) != c.expect.as_ref())
-            .map(|c| c.field.clone())
-            .collect();
-        if !conflicts.is_empty() {
-            return Err(PrepareError::Conflict(conflicts));
-        }
-        let edits = self.changes.iter().map(|c| c.edit(current)).collect::<Vec<_>>();
-        let after = frontmatter::edit(current, &edits)?;
-        let patch = self.changes.iter().map(|c| c.patch(current, &after)).collect();
+        let (after, patch) = match &self.change {
+            Change::Nothing => (current.to_vec(), Vec::new()),
+            Change::Set { field, expect, value } => {
+                if document.fields().get(field) != expect.as_ref() {
+                    return Err(PrepareError::Conflict(vec![field.clone()]));
+                }
+                set(current, field, expect.as_ref(), value)?
+            }
+            Change::Restore(patches) => restore(current, document.fields(), patches)?,
+        };
         Ok(Prepared { before, after, patch })
     }
 }
 
-impl FieldChange {
-    /// Puts old lines back where ours stand untouched; otherwise sets the value and keeps what a
-    /// human did to the rest of the line.
-    fn edit(&self, current: &[u8]) -> FieldEdit {
-        if let Some(swap) = &self.lines
-            && frontmatter::raw_lines(current, &self.field) == swap.wrote
-            && let Some(restore) = &swap.restore
-        {
-            return FieldEdit::raw(&self.field, restore.clone());
-        }
-        match &self.value {
-            Some(value) => FieldEdit::set(&self.field, value.clone()),
-            None => FieldEdit::remove(&self.field),
-        }
-    }
+fn set(
+    current: &[u8],
+    field: &str,
+    prior: Option<&Value>,
+    value: &Value,
+) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
+    let edit = FieldEdit { field: field.to_owned(), value: Some(value.clone()) };
+    let edited = frontmatter::edit_with_undo(current, &[edit])?;
+    let patch = edited
+        .undo
+        .into_iter()
+        .map(|undo| FieldPatch {
+            field: undo.field.clone(),
+            prior: prior.cloned(),
+            value: Some(value.clone()),
+            undo: Some(undo),
+        })
+        .collect();
+    Ok((edited.bytes, patch))
+}
 
-    fn patch(&self, before: &[u8], after: &[u8]) -> FieldPatch {
-        FieldPatch {
-            field: self.field.clone(),
-            prior: self.expect.clone(),
-            value: self.value.clone(),
-            prior_lines: frontmatter::raw_lines(before, &self.field),
-            lines: frontmatter::raw_lines(after, &self.field),
-        }
+/// A three-way merge by field: what stands as we left it goes back, what is back already is left
+/// alone, what a human edited since is a conflict.
+fn restore(current: &[u8], now: &Fields, patches: &[FieldPatch]) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
+    let stands = |p: &&FieldPatch| now.get(&p.field) == p.value.as_ref();
+    let edited = |p: &&FieldPatch| !stands(p) && now.get(&p.field) != p.prior.as_ref();
+    let conflicts: Vec<String> = patches.iter().filter(edited).map(|p| p.field.clone()).collect();
+    if !conflicts.is_empty() {
+        return Err(PrepareError::Conflict(conflicts));
     }
+    let undo: Vec<FieldUndo> = patches.iter().filter_map(|p| p.undo.clone()).collect();
+    let after = frontmatter::undo(current, &undo)?;
+    let turned = |p: &FieldPatch| FieldPatch {
+        field: p.field.clone(),
+        prior: p.value.clone(),
+        value: p.prior.clone(),
+        undo: None,
+    };
+    Ok((after, patches.iter().filter(stands).map(turned).collect()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -91,12 +91,7 @@ pub struct TaskClock {
 
 impl From<&Task> for TaskClock {
     fn from(task: &Task) -> Self {
-        Self {
-            state: task.state,
-            surface_class: task.surface_class,
-            due: task.due,
-            snoozed_until: task.snoozed_until,
-        }
+        Self { state: task.state, surface_class: task.surface_class, due: task.due, snoozed_until: task.snoozed_until }
     }
 }
 

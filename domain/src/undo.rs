@@ -7,7 +7,7 @@
 use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, WorkflowRef};
 use crate::decide::state_change;
 use crate::mode::{Mode, Policy};
-use crate::plan::{ActionId, Basis, FieldChange, Landing, LineSwap, Plan};
+use crate::plan::{ActionId, Basis, Change, Landing, Plan};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +102,7 @@ pub fn answer(request: &Request<'_>) -> Result<Plan, Refusal> {
         AnswerKind::Confirm => confirm(request),
         AnswerKind::Dismiss => {
             pending(request)?;
-            Ok(Plan { draft: draft(request, Landing::Recorded), basis: Basis::Fields, changes: Vec::new() })
+            Ok(Plan { draft: draft(request, Landing::Recorded), basis: Basis::Fields, change: Change::Nothing })
         }
     }
 }
@@ -117,17 +117,8 @@ fn undo(request: &Request<'_>) -> Result<Plan, Refusal> {
         let ended = crate::time::stamp(recipe.expires_at);
         return Err(Refusal::Expired { id: record.id.to_string(), ended });
     }
-    let changes = recipe
-        .vault_patch
-        .iter()
-        .map(|p| FieldChange {
-            field: p.field.clone(),
-            expect: p.value.clone(),
-            value: p.prior.clone(),
-            lines: Some(LineSwap { wrote: p.lines.clone(), restore: p.prior_lines.clone() }),
-        })
-        .collect();
-    Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, changes })
+    let change = Change::Restore(recipe.vault_patch.clone());
+    Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, change })
 }
 
 fn confirm(request: &Request<'_>) -> Result<Plan, Refusal> {
@@ -140,8 +131,8 @@ fn confirm(request: &Request<'_>) -> Result<Plan, Refusal> {
         return Err(Refusal::ShadowNow);
     }
     let prior = record.prior_state.clone();
-    let changes = record.proposed_state.map(|to| state_change(prior, to)).into_iter().collect();
-    Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, changes })
+    let change = record.proposed_state.map_or(Change::Nothing, |to| state_change(prior, to));
+    Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, change })
 }
 
 fn pending(request: &Request<'_>) -> Result<(), Refusal> {

@@ -37,14 +37,22 @@ impl Keeper {
         let receipt =
             Receipt { id: plan.id().clone(), record: record.clone(), landing: plan.landing(), repeated: false };
         let head = chain::head(self.root())?;
-        if plan.changes_the_record() {
-            let intent = self.change(&plan, &record, &head)?;
-            turn.push((Instant::now(), intent));
-        } else {
-            self.remember(&plan, &record, &head, Vec::new())?;
-            chain::file(self.root(), &staged_record(plan.id()), &record)?;
+        let prepared = if plan.changes_the_record() { self.prepare(&plan)? } else { None };
+        match prepared {
+            Some(prepared) => turn.push((Instant::now(), self.change(&plan, &record, &head, prepared)?)),
+            None => {
+                self.remember(&plan, &record, &head, Vec::new())?;
+                chain::file(self.root(), &staged_record(plan.id()), &record)?;
+            }
         }
         Ok(receipt)
+    }
+
+    /// The bytes to write; `None` when the record already is as the plan wants it.
+    fn prepare(&self, plan: &Plan) -> Result<Option<Prepared>, ApplyError> {
+        let current = self.root().read(plan.target())?;
+        let prepared = plan.prepare(&current.bytes).map_err(|e| refuse(plan.target(), e))?;
+        Ok((prepared.after != current.bytes).then_some(prepared))
     }
 
     fn done_before(&self, plan: &Plan, record: &RecordPath) -> Result<Option<Receipt>, ApplyError> {
@@ -55,12 +63,7 @@ impl Keeper {
         if found.draft.id != *plan.id() {
             return Err(ApplyError::Form(format!("{record}: another action has taken this name")));
         }
-        Ok(Some(Receipt {
-            id: found.draft.id,
-            record: record.clone(),
-            landing: found.draft.landing,
-            repeated: true,
-        }))
+        Ok(Some(Receipt { id: found.draft.id, record: record.clone(), landing: found.draft.landing, repeated: true }))
     }
 
     /// Stages the record and announces it; filing it is then a rename.
@@ -75,9 +78,7 @@ impl Keeper {
         Ok(())
     }
 
-    fn change(&self, plan: &Plan, record: &RecordPath, head: &Head) -> Result<Intent, ApplyError> {
-        let current = self.root().read(plan.target())?;
-        let prepared = plan.prepare(&current.bytes).map_err(|e| refuse(plan.target(), e))?;
+    fn change(&self, plan: &Plan, record: &RecordPath, head: &Head, prepared: Prepared) -> Result<Intent, ApplyError> {
         let intent = Intent {
             id: plan.id().clone(),
             target: plan.target().clone(),
@@ -111,10 +112,8 @@ impl Keeper {
     /// Removes what an attempt left that changed nothing. What cannot be removed now is removed by
     /// the next recovery, so a failure here is not one of the attempt.
     fn take_back(&self, intent: &Intent) {
-        let unchanged = matches!(
-            swap::displaced(self.root(), &intent.swap()),
-            Ok(swap::Staged::Absent | swap::Staged::Waiting)
-        );
+        let unchanged =
+            matches!(swap::displaced(self.root(), &intent.swap()), Ok(swap::Staged::Absent | swap::Staged::Waiting));
         if unchanged {
             let _ = swap::discard(self.root(), intent.id.as_str());
             let _ = swap::discard(self.root(), &staged_record(&intent.id));

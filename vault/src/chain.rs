@@ -36,7 +36,9 @@ pub struct Head {
 pub enum ChainError {
     #[error("{OWN_FOLDER}/{HEAD}: {0}")]
     Io(#[from] io::Error),
-    #[error("{OWN_FOLDER}/{HEAD}: not readable ({0}): remove it and run `steward audit verify`; the head is then taken from the records")]
+    #[error(
+        "{OWN_FOLDER}/{HEAD}: not readable ({0}): remove it and run `steward audit verify`; the head is then taken from the records"
+    )]
     Head(String),
     #[error(transparent)]
     Root(#[from] RootError),

@@ -25,7 +25,9 @@ pub const SETTLE_AFTER: Duration = Duration::from_secs(5);
 /// The lock cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    #[error("{path}: held by another process ({holder}): stop that one first, or run `steward worker`, which waits for its turn")]
+    #[error(
+        "{path}: held by another process ({holder}): stop that one first, or run `steward worker`, which waits for its turn"
+    )]
     Held { path: String, holder: String },
     #[error("{path}: {source}: the vault must be writable for Steward's audit records")]
     Io { path: String, source: io::Error },

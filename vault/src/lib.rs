@@ -5,8 +5,8 @@
 //! clerk or the network.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod apply;
 mod answer;
+mod apply;
 pub mod brake;
 pub mod chain;
 pub mod crash;

@@ -29,7 +29,9 @@ pub enum RootError {
     Link { path: String },
     #[error("{path}: not a regular file")]
     NotAFile { path: String },
-    #[error("{path}: {size} bytes, more than the {MAX_RECORD_BYTES} a record may have: split it or move attachments out")]
+    #[error(
+        "{path}: {size} bytes, more than the {MAX_RECORD_BYTES} a record may have: split it or move attachments out"
+    )]
     TooLarge { path: String, size: u64 },
 }
 

@@ -1,1 +1,30 @@
+//! What happens when: durable, deterministic workflows, and the activities they ask for.
+//!
+//! A workflow sees no clock, no randomness, no environment and no file but through an activity;
+//! payloads carry ids, hashes and decisions. [`activities`] declares what is asked for, the crate
+//! `steward-activities` implements it, so that drift is a compile error. Steps are never renamed,
+//! moved or given other arguments without `patched` (S3-57): recorded histories hold that.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod activities;
+mod answer;
+mod evaluate;
+mod steward;
+
+pub use answer::AnswerWorkflow;
+pub use steward::StewardWorkflow;
+
+/// Memo key by which a caller asks for a tick that changes nothing: `"shadow"`.
+pub const CALLER_MEMO: &str = "caller";
+
+/// Where clerk calls are taken up: anywhere in the fleet.
+#[must_use]
+pub fn clerk_queue(task_queue: &str) -> String {
+    format!("{task_queue}-clerk")
+}
+
+/// The id of the schedule of a matter's steward.
+#[must_use]
+pub fn schedule_id(matter_slug: &str) -> String {
+    format!("al-steward-{matter_slug}")
+}

@@ -50,7 +50,8 @@ fn only_a_high_task_asks_a_clerk_without_signals() {
 #[test]
 fn a_quiet_matter_backs_off_from_half_an_hour_to_four_hours() {
     let cadence = Cadence::default();
-    let table = [(0, 1_800), (2, 1_800), (3, 3_600), (5, 3_600), (6, 7_200), (9, 14_400), (12, 14_400), (u32::MAX, 14_400)];
+    let table =
+        [(0, 1_800), (2, 1_800), (3, 3_600), (5, 3_600), (6, 7_200), (9, 14_400), (12, 14_400), (u32::MAX, 14_400)];
     for (streak, seconds) in table {
         assert_eq!(cadence.matter_interval_seconds(streak), seconds, "streak {streak}");
     }

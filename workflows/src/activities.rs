@@ -1,0 +1,137 @@
+//! The activities that workflows ask for, and the shapes that travel.
+//!
+//! [`VaultActivities`] run in the process that holds the vault, as local activities where they are
+//! quick; [`ClerkActivities`] run anywhere in the fleet. Each is idempotent: asked twice, it leaves
+//! the state of one run. Names are for good.
+// The macro's declarations are bodies that are never called.
+#![allow(unreachable_pub, clippy::unimplemented)]
+
+use serde::{Deserialize, Serialize};
+use steward_domain::clerk::{Question, Reply};
+use steward_domain::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
+use steward_domain::path::RecordPath;
+use steward_domain::plan::{ActionId, Landing, Plan};
+use steward_domain::tick::{Observation, TaskClock};
+use steward_domain::undo::{AnswerKind, Refusal};
+use temporalio_common::ActivityError;
+use temporalio_macros::activity_definitions;
+
+/// Asks for one look at one matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObserveAsk {
+    pub matter: RecordPath,
+    /// Names this look: the run's id and the round. The same name gets the same observation.
+    pub look_id: String,
+}
+
+/// Asks a clerk one question, with the reservation that pays for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JudgeAsk {
+    pub reservation: Reservation,
+    pub question: Question,
+}
+
+/// Asks for a plan to be carried out and the check to be recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApplyAsk {
+    pub plan: Plan,
+    pub look_id: String,
+    pub clock: TaskClock,
+    pub had_signals: bool,
+}
+
+/// How applying ended. All of these are values; only trouble with the machine is an error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Applied {
+    Filed {
+        action_id: ActionId,
+        record: RecordPath,
+        landing: Landing,
+    },
+    /// A human changed the record since it was judged; nothing was done.
+    ChangedMeanwhile,
+    /// The record cannot be edited; nothing was done.
+    Unusable {
+        reason: String,
+    },
+}
+
+/// A human's answer to an action; the argument of `AnswerWorkflow`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AnswerAsk {
+    pub kind: AnswerKind,
+    /// The action's id, or at least four digits of it that no other action begins with.
+    pub action: String,
+    pub by: String,
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// How an answer ended; the result of `AnswerWorkflow`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Answered {
+    Done {
+        action_id: ActionId,
+        record: RecordPath,
+        target: RecordPath,
+    },
+    /// `status` is the HTTP status of the refusal.
+    Refused {
+        status: u16,
+        refusal: Refusal,
+        message: String,
+    },
+}
+
+/// What happens in the process that holds the vault.
+pub struct VaultActivities;
+
+#[activity_definitions]
+impl VaultActivities {
+    /// Looks at a matter: what is due, which signals are new. Stamps what needs no clerk.
+    #[activity(name = "steward.observe")]
+    pub fn observe(ask: ObserveAsk) -> Result<Observation, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Asks the rate guard for one clerk call.
+    #[activity(name = "steward.reserve")]
+    pub fn reserve(ask: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Tells the rate guard how a call ended.
+    #[activity(name = "steward.settle")]
+    pub fn settle(ask: Settlement) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
+    /// Carries out a plan, files its record, records the check.
+    #[activity(name = "steward.apply")]
+    pub fn apply(ask: ApplyAsk) -> Result<Applied, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Takes a human's answer.
+    #[activity(name = "steward.answer")]
+    pub fn answer(ask: AnswerAsk) -> Result<Answered, ActivityError> {
+        unimplemented!()
+    }
+}
+
+/// What happens anywhere in the fleet.
+pub struct ClerkActivities;
+
+#[activity_definitions]
+impl ClerkActivities {
+    /// Asks the clerk once.
+    #[activity(name = "steward.judge")]
+    pub fn judge(ask: JudgeAsk) -> Result<Reply, ActivityError> {
+        unimplemented!()
+    }
+}
+
+pub use clerk_activities::Judge;
+pub use vault_activities::{Answer, Apply, Observe, Reserve, Settle};

@@ -1,0 +1,166 @@
+//! One task's evaluation: reserve, ask, settle, decide, apply.
+//!
+//! Every way it can end is a [`TaskEnd`]; nothing here fails the workflow, so that an error in one
+//! task does not stop the others. A bad answer gets one stricter try with a reservation of its
+//! own; what a failed evaluation leaves is a task that stays due.
+
+use crate::activities::{Applied, ApplyAsk, ClerkActivities, JudgeAsk, VaultActivities};
+use crate::steward::{StewardWorkflow, local};
+use chrono::{DateTime, Utc};
+use std::time::{Duration, SystemTime};
+use steward_domain::audit::WorkflowRef;
+use steward_domain::clerk::{CallOutcome, ClerkMark, Reply, Verdict};
+use steward_domain::decide::{Case, decide};
+use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement};
+use steward_domain::mode::Policy;
+use steward_domain::tick::{Look, TaskClock, TaskEnd, TaskReport};
+use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
+
+/// The confidence of a look that the rate guard refused (S3-24).
+const REFUSED_CONFIDENCE: f64 = 0.3;
+/// Longest a clerk call may take, waiting for a worker included.
+const CLERK_TIMEOUT: Duration = Duration::from_secs(85);
+
+/// What all evaluations of one round share.
+pub(crate) struct Round {
+    pub(crate) look_id: String,
+    pub(crate) policy: Policy,
+    pub(crate) caller_says_shadow: bool,
+    pub(crate) started: Option<SystemTime>,
+    pub(crate) limit: Duration,
+}
+
+/// Evaluates one task.
+pub(crate) async fn evaluate(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, look: Look) -> TaskReport {
+    let task = look.question.subject.task.clone();
+    let ended = match judge(ctx, round, &look).await {
+        Ok((verdict, clerk)) => apply(ctx, round, &look, (verdict, clerk)).await,
+        Err(end) => end,
+    };
+    TaskReport { task, ended }
+}
+
+fn time_is_up(ctx: &WorkflowContext<StewardWorkflow>, round: &Round) -> bool {
+    let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
+    round.started.and_then(elapsed).is_some_and(|elapsed| elapsed > round.limit)
+}
+
+async fn judge(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    round: &Round,
+    look: &Look,
+) -> Result<(Verdict, ClerkMark), TaskEnd> {
+    let mut question = look.question.clone();
+    let mut last = ClerkMark::default();
+    for attempt in 1..=2 {
+        if time_is_up(ctx, round) {
+            return Err(TaskEnd::NoTimeLeft);
+        }
+        let call = CallId(format!("{}/{}/{attempt}", round.look_id, question.subject.task.slug()));
+        let reservation = reserve(ctx, &question, call.clone()).await?;
+        let reply = ask(ctx, JudgeAsk { reservation, question: question.clone() }).await;
+        settle(ctx, call, &reply).await;
+        let reply = reply.map_err(|reason| TaskEnd::ClerkFailed { reason })?;
+        match reply.outcome {
+            CallOutcome::Answered { verdict } => return Ok((verdict, reply.clerk)),
+            CallOutcome::BadAnswer { complaint } => {
+                question.complaint = Some(complaint);
+                last = reply.clerk;
+            }
+            CallOutcome::RateLimited { retry_after_seconds } => {
+                let reason = match retry_after_seconds {
+                    Some(seconds) => format!("the provider asked to wait {seconds} s"),
+                    None => "the provider asked to wait".into(),
+                };
+                return Err(TaskEnd::ClerkFailed { reason });
+            }
+            CallOutcome::Failed { reason } => return Err(TaskEnd::ClerkFailed { reason }),
+        }
+    }
+    let complaint = question.complaint.unwrap_or_default();
+    Ok((Verdict::fallback(&complaint), ClerkMark { fallback: true, ..last }))
+}
+
+async fn reserve(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    question: &steward_domain::clerk::Question,
+    call_id: CallId,
+) -> Result<Reservation, TaskEnd> {
+    let request = ReserveRequest {
+        call_id,
+        task: Some(question.subject.task.to_string()),
+        matter: Some(question.subject.matter.to_string()),
+    };
+    match ctx.execute_local_activity(VaultActivities::reserve, request, local("reserve")).await {
+        Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),
+        Ok(ReserveOutcome::Refused(refusal)) => {
+            Err(TaskEnd::RateGuarded { confidence: REFUSED_CONFIDENCE, reason: refusal.reason })
+        }
+        Err(e) => Err(TaskEnd::Error { reason: e.to_string() }),
+    }
+}
+
+/// One attempt, one reservation: a clerk call is never retried by the server.
+async fn ask(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeAsk) -> Result<Reply, String> {
+    let once = RetryPolicy::builder().maximum_attempts(1).build();
+    let options = ActivityOptions::with_schedule_to_close_timeout(CLERK_TIMEOUT)
+        .task_queue(crate::clerk_queue(ctx.task_queue()))
+        .retry_policy(once)
+        .summary(format!("ask about {}", ask.question.subject.task))
+        .build();
+    ctx.execute_activity(ClerkActivities::judge, ask, options).await.map_err(|e| e.to_string())
+}
+
+/// A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
+async fn settle(ctx: &WorkflowContext<StewardWorkflow>, call_id: CallId, reply: &Result<Reply, String>) {
+    let outcome = match reply {
+        Ok(Reply { outcome: CallOutcome::Answered { .. } | CallOutcome::BadAnswer { .. }, clerk }) => {
+            Settled::Answered { usage: clerk.tokens }
+        }
+        Ok(Reply { outcome: CallOutcome::RateLimited { retry_after_seconds }, .. }) => {
+            let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
+            Settled::RateLimited { retry_after_seconds }
+        }
+        Ok(Reply { outcome: CallOutcome::Failed { .. }, .. }) | Err(_) => Settled::Failed,
+    };
+    let settlement = Settlement { call_id, outcome };
+    let _ = ctx.execute_local_activity(VaultActivities::settle, settlement, local("settle")).await;
+}
+
+async fn apply(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    round: &Round,
+    look: &Look,
+    (verdict, clerk): (Verdict, ClerkMark),
+) -> TaskEnd {
+    let at = ctx.workflow_time().map_or(look.question.asked_at, DateTime::<Utc>::from);
+    let plan = decide(&Case {
+        look,
+        policy: &round.policy,
+        verdict: &verdict,
+        clerk: &clerk,
+        caller_says_shadow: round.caller_says_shadow,
+        workflow: WorkflowRef { id: ctx.workflow_id().to_owned(), run_id: ctx.run_id().to_owned() },
+        at,
+    });
+    let subject = &look.question.subject;
+    let ask = ApplyAsk {
+        plan,
+        look_id: round.look_id.clone(),
+        clock: TaskClock {
+            state: subject.state,
+            surface_class: subject.surface_class,
+            due: subject.due,
+            snoozed_until: None,
+        },
+        had_signals: !look.question.evidence.is_empty(),
+    };
+    match ctx.execute_local_activity(VaultActivities::apply, ask, local("apply")).await {
+        Ok(Applied::Filed { action_id, landing, .. }) => {
+            TaskEnd::Decided { decision: verdict.decision, confidence: verdict.confidence, landing, action_id }
+        }
+        Ok(Applied::ChangedMeanwhile) => TaskEnd::ChangedMeanwhile,
+        Ok(Applied::Unusable { reason }) => TaskEnd::Error { reason },
+        Err(e) => TaskEnd::Error { reason: e.to_string() },
+    }
+}

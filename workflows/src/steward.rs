@@ -1,0 +1,153 @@
+//! `StewardWorkflow`: one look at one matter.
+//!
+//! Observe; if nothing needs a clerk the tick is over. Otherwise every look is evaluated, at most
+//! eight at once, oldest first, within the run's time. A record that a human changed meanwhile is
+//! observed and judged again, never overwritten.
+
+use crate::CALLER_MEMO;
+use crate::activities::{ObserveAsk, VaultActivities};
+use crate::evaluate::{Round, evaluate};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::time::Duration;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::tick::{Look, Observation, TaskEnd, TaskReport, TickReport};
+use temporalio_common::error::ApplicationFailure;
+use temporalio_macros::{workflow, workflow_methods};
+use temporalio_workflow::{LocalActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all};
+
+/// Most clerk questions of one tick that are under way at once.
+const LANES: usize = 8;
+/// Most times a tick looks again because humans keep changing records.
+const MAX_ROUNDS: u32 = 3;
+/// No evaluation starts later than this into a run of 300 s: the slowest takes under 90 s.
+const START_NO_LATER: Duration = Duration::from_secs(200);
+
+/// One tick of one matter's steward. Argument: the matter's path; result: [`TickReport`].
+#[workflow]
+#[derive(Default)]
+pub struct StewardWorkflow;
+
+#[workflow_methods]
+impl StewardWorkflow {
+    /// Runs the tick.
+    ///
+    /// # Errors
+    /// Fails when the argument is not a matter's path or the index cannot be read.
+    #[run(name = "StewardWorkflow")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>, matter: String) -> WorkflowResult<TickReport> {
+        let matter = matter_path(&matter)?;
+        let caller_says_shadow = ctx.memo().get::<String>(CALLER_MEMO)?.as_deref() == Some("shadow");
+        let started = ctx.workflow_time();
+        let mut report = TickReport { matter: matter.to_string(), ..TickReport::default() };
+        for number in 1..=MAX_ROUNDS {
+            let look_id = format!("{}/{number}", ctx.run_id());
+            let ask = ObserveAsk { matter: matter.clone(), look_id: look_id.clone() };
+            let mut seen = ctx.execute_local_activity(VaultActivities::observe, ask, local("look")).await?;
+            let looks = std::mem::take(&mut seen.looks);
+            note(&mut report, &seen);
+            let round = Round { look_id, policy: seen.policy, caller_says_shadow, started, limit: START_NO_LATER };
+            let ended = evaluate_all(ctx, &round, looks).await;
+            let again = ended.iter().any(|t| t.ended == TaskEnd::ChangedMeanwhile);
+            merge(&mut report, ended);
+            if !again {
+                break;
+            }
+        }
+        ctx.set_current_details(details(&report));
+        Ok(report)
+    }
+}
+
+/// The options of every local activity: quick, tried again for a while when the machine hiccups.
+pub(crate) fn local(summary: &str) -> LocalActivityOptions {
+    let retry = RetryPolicy::builder()
+        .initial_interval(Duration::from_millis(100))
+        .backoff_coefficient(3.0)
+        .maximum_interval(Duration::from_secs(5))
+        .maximum_attempts(5)
+        .build();
+    LocalActivityOptions::builder()
+        .start_to_close_timeout(Duration::from_secs(30))
+        .schedule_to_close_timeout(Duration::from_secs(120))
+        .retry_policy(retry)
+        .summary(summary.to_owned())
+        .build()
+}
+
+fn matter_path(text: &str) -> Result<RecordPath, ApplicationFailure> {
+    let parsed = RecordPath::parse(text).map_err(|e| e.to_string()).and_then(|path| match path.kind() {
+        RecordKind::Matter => Ok(path),
+        RecordKind::Task | RecordKind::Signal | RecordKind::Event | RecordKind::Instinct => {
+            Err(format!("`{path}` is not a matter: expected matter/<slug>.md"))
+        }
+    });
+    parsed.map_err(|reason| ApplicationFailure::non_retryable(std::io::Error::other(reason)))
+}
+
+async fn evaluate_all(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, looks: Vec<Look>) -> Vec<TaskReport> {
+    let lanes = looks.len().min(LANES);
+    let queue: RefCell<VecDeque<(usize, Look)>> = RefCell::new(looks.into_iter().enumerate().collect());
+    let queue = &queue;
+    let lane = |_| async move {
+        let mut ended = Vec::new();
+        loop {
+            let next = queue.borrow_mut().pop_front();
+            let Some((place, look)) = next else {
+                return ended;
+            };
+            ended.push((place, evaluate(ctx, round, look).await));
+        }
+    };
+    let mut all: Vec<(usize, TaskReport)> = join_all((0..lanes).map(lane)).await.into_iter().flatten().collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, report)| report).collect()
+}
+
+fn note(report: &mut TickReport, seen: &Observation) {
+    report.stopped = seen.stopped;
+    report.quiet += seen.quiet;
+    report.left_due = seen.left_due;
+    report.signals = report.signals.max(seen.signals);
+    report.interval_seconds = seen.interval_seconds;
+    if report.skipped.is_empty() {
+        report.skipped.clone_from(&seen.skipped);
+    }
+    for problem in &seen.problems {
+        if !report.errors.contains(problem) {
+            report.errors.push(problem.clone());
+        }
+    }
+}
+
+/// A task that was judged again has its last end in the report.
+fn merge(report: &mut TickReport, ended: Vec<TaskReport>) {
+    for task in ended {
+        report.evaluated.retain(|t| t.task != task.task);
+        report.evaluated.push(task);
+    }
+}
+
+fn details(report: &TickReport) -> String {
+    let mut lines = vec![format!(
+        "{} evaluated, {} quiet, {} skipped, {} signals; next in {} s",
+        report.evaluated.len(),
+        report.quiet,
+        report.skipped.values().sum::<u32>(),
+        report.signals,
+        report.interval_seconds
+    )];
+    for task in &report.evaluated {
+        lines.push(match &task.ended {
+            TaskEnd::Decided { decision, confidence, landing, action_id } => {
+                format!("- {}: {} {confidence:.2}, {}, `{action_id}`", task.task, decision.word(), landing.word())
+            }
+            TaskEnd::RateGuarded { .. } => format!("- {}: rate guarded", task.task),
+            TaskEnd::ClerkFailed { .. } => format!("- {}: no answer from the clerk", task.task),
+            TaskEnd::ChangedMeanwhile => format!("- {}: changed meanwhile", task.task),
+            TaskEnd::NoTimeLeft => format!("- {}: no time left", task.task),
+            TaskEnd::Error { .. } => format!("- {}: error", task.task),
+        });
+    }
+    lines.join("\n")
+}
