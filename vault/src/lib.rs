@@ -5,7 +5,7 @@
 //! clerk or the network.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod answer;
+pub mod answer;
 mod apply;
 pub mod brake;
 pub mod chain;

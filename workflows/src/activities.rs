@@ -6,6 +6,7 @@
 // The macro's declarations are bodies that are never called.
 #![allow(unreachable_pub, clippy::unimplemented)]
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use steward_domain::clerk::{Question, Reply};
 use steward_domain::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
@@ -36,6 +37,8 @@ pub struct JudgeAsk {
 pub struct ApplyAsk {
     pub plan: Plan,
     pub look_id: String,
+    /// The moment of the look: later signals stay new.
+    pub observed_at: DateTime<Utc>,
     pub clock: TaskClock,
     pub had_signals: bool,
 }

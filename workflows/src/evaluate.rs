@@ -147,6 +147,7 @@ async fn apply(
     let ask = ApplyAsk {
         plan,
         look_id: round.look_id.clone(),
+        observed_at: look.question.asked_at,
         clock: TaskClock {
             state: subject.state,
             surface_class: subject.surface_class,

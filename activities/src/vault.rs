@@ -1,0 +1,238 @@
+//! The activities of the process that holds the vault.
+//!
+//! Thin: each gathers what the vault's own parts need, calls one of them, and turns what came of
+//! it into a value. The policy (mode, thresholds, ceilings) and the brake enter here, so that
+//! workflow code sees no environment.
+
+use crate::failure::{lasting, passing};
+use chrono::Utc;
+use std::sync::Arc;
+use steward_domain::audit::WorkflowRef;
+use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, ReserveRequest, Settlement};
+use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::path::RecordPath;
+use steward_domain::tick::{Cadence, Observation};
+use steward_domain::undo::Refusal;
+use steward_vault::answer::{AnswerError, Asked};
+use steward_vault::brake;
+use steward_vault::guard::Ledger;
+use steward_vault::index::{CheckDone, Found, Index, ObserveAsk as Look};
+use steward_vault::keeper::{ApplyError, Keeper, Receipt};
+use steward_workflows::activities::{AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk};
+use temporalio_common::ActivityError;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::ActivityContext;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
+pub const MAX_LOOKS: usize = 64;
+
+/// What the environment and the configuration say, fixed for the life of the process.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The ceiling; the brake lowers it at run time, nothing raises it.
+    pub policy: Policy,
+    pub default_ceiling: Ceiling,
+    pub cadence: Cadence,
+}
+
+/// A matter's schedule should have another interval from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewInterval {
+    pub matter: RecordPath,
+    pub seconds: u32,
+}
+
+/// The vault's own parts, held together for the activities.
+pub struct Host {
+    pub keeper: Arc<Keeper>,
+    pub index: Arc<Index>,
+    pub ledger: Arc<Ledger>,
+    pub settings: Settings,
+    /// Where changes of a matter's cadence go.
+    pub intervals: UnboundedSender<NewInterval>,
+}
+
+impl Host {
+    fn stopped(&self) -> bool {
+        brake::is_stopped(self.keeper.root())
+    }
+
+    fn policy(&self, stopped: bool) -> Policy {
+        let mut policy = self.settings.policy.clone();
+        if stopped {
+            policy.mode = Mode::Shadow;
+        }
+        policy
+    }
+
+    async fn look(&self, ask: ObserveAsk) -> Result<Observation, ActivityError> {
+        let stopped = self.stopped();
+        let before = self.index.interval_of(&ask.matter).await.map_err(passing)?;
+        let seen = self
+            .index
+            .observe(&Look {
+                matter: ask.matter,
+                look_id: ask.look_id,
+                now: Utc::now(),
+                cadence: self.settings.cadence,
+                policy: self.policy(stopped),
+                default_ceiling: self.settings.default_ceiling,
+                stopped,
+                max_looks: MAX_LOOKS,
+            })
+            .await
+            .map_err(passing)?;
+        if before != seen.interval_seconds {
+            let change = NewInterval { matter: seen.matter.clone(), seconds: seen.interval_seconds };
+            // The receiver is gone only while the process ends; the registrar reads the interval
+            // from the index at the next start.
+            let _ = self.intervals.send(change);
+        }
+        Ok(seen)
+    }
+
+    async fn carry_out(&self, ask: ApplyAsk) -> Result<Applied, ActivityError> {
+        let target = ask.plan.target().clone();
+        let decision = ask.plan.draft().decision;
+        let observed_at = ask.observed_at;
+        let (keeper, plan) = (Arc::clone(&self.keeper), ask.plan);
+        let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
+        let receipt = match applied {
+            Ok(receipt) => receipt,
+            Err(e) => {
+                self.note(&[&target]).await?;
+                return unapplied(e);
+            }
+        };
+        self.note(&[&target, &receipt.record]).await?;
+        let done = CheckDone {
+            task: target.clone(),
+            look_id: ask.look_id,
+            observed_at,
+            had_signals: ask.had_signals,
+            outcome: decision.word().to_owned(),
+            clock: ask.clock,
+            cadence: self.settings.cadence,
+        };
+        self.index.record_check(&done).await.map_err(passing)?;
+        tracing::info!(
+            task = %target, action_id = %receipt.id, decision = decision.word(), landing = receipt.landing.word(),
+            repeated = receipt.repeated, "decision filed"
+        );
+        Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
+    }
+
+    async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
+        let record = match self.index.find_action(&ask.action).await.map_err(passing)? {
+            Found::One(record) => record,
+            Found::None | Found::Many(_) => return Ok(refused(Refusal::Unknown { id: ask.action })),
+        };
+        let policy = self.policy(self.stopped());
+        let keeper = Arc::clone(&self.keeper);
+        let (kind, filed) = (ask.kind, record.clone());
+        let answered = on_a_blocking_thread(move || {
+            keeper.answer(&Asked {
+                kind,
+                record: &filed,
+                by: &ask.by,
+                reason: ask.reason.as_deref(),
+                policy: &policy,
+                workflow,
+                now: Utc::now(),
+            })
+        })
+        .await?;
+        match answered {
+            Ok(receipt) => self.answered(&record, receipt).await,
+            Err(AnswerError::Refused(refusal)) => Ok(refused(refusal)),
+            Err(AnswerError::Apply(e)) => Err(passing(e)),
+        }
+    }
+
+    async fn answered(&self, record: &RecordPath, receipt: Receipt) -> Result<Answered, ActivityError> {
+        let target = self.index.target_of(record).await.map_err(passing)?;
+        let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
+        self.note(&[&target, &receipt.record]).await?;
+        tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
+        Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target })
+    }
+
+    /// Tells the index what was just written, so that the next look sees it without waiting for
+    /// the watcher.
+    async fn note(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
+        let paths: Vec<RecordPath> = paths.iter().map(|p| (*p).clone()).collect();
+        self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map_err(passing)?;
+        Ok(())
+    }
+}
+
+#[activities]
+impl Host {
+    #[activity(definition = steward_workflows::activities::Observe)]
+    pub async fn observe(self: Arc<Self>, _ctx: ActivityContext, ask: ObserveAsk) -> Result<Observation, ActivityError> {
+        self.look(ask).await
+    }
+
+    #[activity(definition = steward_workflows::activities::Reserve)]
+    pub async fn reserve(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        ask: ReserveRequest,
+    ) -> Result<ReserveOutcome, ActivityError> {
+        let now = Utc::now();
+        let outcome = if self.stopped() { stopped() } else { self.ledger.reserve(&ask, now).await };
+        if let ReserveOutcome::Refused(refusal) = &outcome {
+            let task = ask.task.unwrap_or_default();
+            tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
+            self.index.count_look(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
+        }
+        Ok(outcome)
+    }
+
+    #[activity(definition = steward_workflows::activities::Settle)]
+    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, ask: Settlement) -> Result<(), ActivityError> {
+        self.ledger.settle(&ask, Utc::now()).await.map_err(passing)
+    }
+
+    #[activity(definition = steward_workflows::activities::Apply)]
+    pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
+        self.carry_out(ask).await
+    }
+
+    #[activity(definition = steward_workflows::activities::Answer)]
+    pub async fn answer(self: Arc<Self>, ctx: ActivityContext, ask: AnswerAsk) -> Result<Answered, ActivityError> {
+        let info = ctx.info();
+        let workflow = WorkflowRef {
+            id: info.workflow_id.clone().unwrap_or_default(),
+            run_id: info.workflow_run_id.clone().unwrap_or_default(),
+        };
+        self.take_answer(ask, workflow).await
+    }
+}
+
+/// Runs file work where it may block; a panic there is a passing failure like any other.
+async fn on_a_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ActivityError> {
+    tokio::task::spawn_blocking(work).await.map_err(passing)
+}
+
+fn stopped() -> ReserveOutcome {
+    ReserveOutcome::Refused(GuardRefusal {
+        cap: Cap::Stopped,
+        clears_at: None,
+        reason: "the fleet is stopped: `steward resume` lets it run again".into(),
+    })
+}
+
+/// A plan that does not fit the record any more is an answer; trouble with the machine is not.
+fn unapplied(e: ApplyError) -> Result<Applied, ActivityError> {
+    match e {
+        ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => Ok(Applied::ChangedMeanwhile),
+        ApplyError::Record { .. } | ApplyError::Root(_) => Ok(Applied::Unusable { reason: e.to_string() }),
+        ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => Err(passing(e)),
+    }
+}
+
+fn refused(refusal: Refusal) -> Answered {
+    Answered::Refused { status: refusal.status(), message: refusal.to_string(), refusal }
+}

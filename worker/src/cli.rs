@@ -1,0 +1,171 @@
+//! The command line: every command, its options and examples.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.";
+
+/// Gives every matter of a vault its own steward.
+#[derive(Debug, Parser)]
+#[command(name = "steward", version, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    /// The vault's folder (STEWARD_VAULT)
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) vault: Option<PathBuf>,
+    /// Print one JSON value instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run everything: a Temporal server if none is set, a worker, the schedules
+    #[command(after_help = "Examples:\n  steward up --vault ~/vault\n  steward up --vault ~/vault --once\n  \
+        TEMPORAL_ADDRESS=temporal.example:7233 steward up --vault ~/vault")]
+    Up(Up),
+    /// Run a worker for a Temporal server that is set; without a vault it serves clerk calls only
+    #[command(after_help = "Examples:\n  TEMPORAL_ADDRESS=127.0.0.1:7233 steward worker --vault ~/vault\n  \
+        TEMPORAL_ADDRESS=temporal.example:7233 STEWARD_CLERK=openai steward worker")]
+    Worker,
+    /// The schedules of all matters
+    #[command(subcommand)]
+    Schedules(Schedules),
+    /// Look at one matter now
+    #[command(after_help = "Examples:\n  steward tick matter/eagle-farm.md --wait\n  steward tick eagle-farm --wait --shadow")]
+    Tick(Tick),
+    /// The audit records
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Take a change back (within 7 days)
+    #[command(after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json")]
+    Undo(Answer),
+    /// Let a pending proposal happen
+    #[command(after_help = "Example:\n  steward confirm 3f9a1c22")]
+    Confirm(Answer),
+    /// Turn a pending proposal down
+    #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"")]
+    Dismiss(Answer),
+    /// Pull the brake: no clerk calls, no changes, for every worker of the vault, within a second
+    #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
+    Stop {
+        /// Why, for those who find it stopped
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Release the brake
+    #[command(after_help = "Example:\n  steward resume")]
+    Resume,
+    /// How everything stands
+    #[command(after_help = "Example:\n  steward status --json | jq .guard")]
+    Status,
+    /// Find what is wrong and say the mend
+    #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss")]
+    Doctor {
+        /// Let clerk calls go on although it is not known how many were made today
+        #[arg(long)]
+        accept_ledger_loss: bool,
+    },
+    /// Write an example vault into an empty folder
+    #[command(after_help = "Example:\n  steward example ./demo/vault")]
+    Example {
+        /// A folder that is empty or not there yet
+        folder: PathBuf,
+    },
+    /// The index, derived from the files
+    #[command(subcommand)]
+    Index(Index),
+    /// Replay recorded workflow histories against this build
+    #[command(after_help = "Example:\n  temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward replay h.json")]
+    Replay {
+        /// Histories as `temporal workflow show -o json` prints them
+        #[arg(required = true)]
+        histories: Vec<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// Tick every matter once, print what was decided, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Tick every matter once, print what was decided, and stay up
+    #[arg(long, conflicts_with = "once")]
+    pub(crate) tick_now: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tick {
+    /// `matter/<slug>.md` or the slug
+    pub(crate) matter: String,
+    /// Wait for the result and print it
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Change nothing, whatever the mode
+    #[arg(long)]
+    pub(crate) shadow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// The action's id, or its first digits (at least 4)
+    pub(crate) action: String,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+    /// Who answers (STEWARD_OPERATOR, else USER)
+    #[arg(long)]
+    pub(crate) by: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Schedules {
+    /// Say what would be created, updated, paused and deleted
+    #[command(after_help = "Example:\n  steward schedules plan")]
+    Plan,
+    /// Do it
+    #[command(after_help = "Examples:\n  steward schedules apply\n  steward schedules apply --confirm-deletions")]
+    Apply {
+        /// Delete even more schedules than the budget allows
+        #[arg(long)]
+        confirm_deletions: bool,
+    },
+    /// List the schedules with their next runs
+    #[command(after_help = "Example:\n  steward schedules list --json")]
+    List,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// List actions, newest first
+    #[command(after_help = "Examples:\n  steward audit list --limit 20\n  steward audit list --task task/pay-rent.md")]
+    List {
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+        /// Only actions about this record
+        #[arg(long)]
+        task: Option<String>,
+    },
+    /// Show one action whole
+    #[command(after_help = "Example:\n  steward audit show 3f9a1c22")]
+    Show {
+        /// The action's id, or its first digits (at least 4)
+        action: String,
+    },
+    /// Check the chain: changed, missing, reordered or cut off records
+    #[command(after_help = "Example:\n  steward audit verify || echo somebody changed the records")]
+    Verify,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Index {
+    /// Drop what is derived and read every file anew
+    #[command(after_help = "Example:\n  steward index rebuild")]
+    Rebuild,
+    /// Compare the index with every file
+    #[command(after_help = "Example:\n  steward index check")]
+    Check,
+}

@@ -1,0 +1,60 @@
+//! `steward undo`, `confirm`, `dismiss`: a human's answer, taken by a workflow.
+
+use crate::cli;
+use crate::config::Config;
+use crate::out::{Exit, Out, shown};
+use crate::temporal;
+use anyhow::Context;
+use std::time::Duration;
+use steward_domain::undo::AnswerKind;
+use steward_workflows::AnswerWorkflow;
+use steward_workflows::activities::{AnswerAsk, Answered};
+use temporalio_client::WorkflowStartOptions;
+use temporalio_common::protos::temporal::api::enums::v1::WorkflowIdConflictPolicy;
+
+/// How long the command waits for an answer; the workflow goes on without it: 60 s.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn undo(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
+    run(config, AnswerKind::Undo, answer, out).await
+}
+
+pub(crate) async fn confirm(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
+    run(config, AnswerKind::Confirm, answer, out).await
+}
+
+pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
+    run(config, AnswerKind::Dismiss, answer, out).await
+}
+
+async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
+    let client = temporal::connect(config, None).await?;
+    let id = format!("steward-{}-{}", kind.word(), answer.action);
+    let options = WorkflowStartOptions::new(config.task_queue.clone(), id.clone())
+        .execution_timeout(Duration::from_secs(24 * 3600))
+        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+        .static_summary(format!("{} {}", kind.word(), answer.action))
+        .build();
+    let by = answer.by.unwrap_or_else(|| config.operator.clone());
+    let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason };
+    let handle = client.start_workflow(AnswerWorkflow::run, ask, options).await?;
+    let answered: Answered = tokio::time::timeout(PATIENCE, handle.get_result(Default::default()))
+        .await
+        .with_context(|| format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?"))??;
+    out.value(&answered, || match &answered {
+        Answered::Done { target, record, .. } => format!("{}: {target}; see {record}", done(kind)),
+        Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),
+    })?;
+    Ok(match answered {
+        Answered::Done { .. } => Exit::Ok,
+        Answered::Refused { .. } => Exit::Refused,
+    })
+}
+
+fn done(kind: AnswerKind) -> &'static str {
+    match kind {
+        AnswerKind::Undo => "undone",
+        AnswerKind::Confirm => "confirmed",
+        AnswerKind::Dismiss => "dismissed",
+    }
+}

@@ -1,0 +1,29 @@
+//! `steward stop` and `steward resume`: the brake of a vault.
+
+use crate::config::Config;
+use crate::out::{Exit, Out, shown};
+use chrono::Utc;
+use serde_json::json;
+use steward_domain::time::stamp;
+use steward_vault::brake::{self, Stop};
+use steward_vault::root::Root;
+
+pub(crate) fn stop(config: &Config, reason: Option<String>, out: Out) -> anyhow::Result<Exit> {
+    let root = Root::open(config.vault()?)?;
+    brake::stop(&root, &Stop { at: stamp(Utc::now()), by: config.operator.clone(), reason })?;
+    let held = brake::read(&root);
+    out.value(&json!({"stopped": true, "stop": held}), || {
+        let by = held.as_ref().map_or("unknown", |s| s.by.as_str());
+        format!("stopped by {}: no clerk calls and no changes until `steward resume`; undo still works", shown(by))
+    })?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn resume(config: &Config, out: Out) -> anyhow::Result<Exit> {
+    let root = Root::open(config.vault()?)?;
+    let was_stopped = brake::resume(&root)?;
+    out.value(&json!({"stopped": false, "was_stopped": was_stopped}), || {
+        if was_stopped { "running again".into() } else { "was running".into() }
+    })?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,100 @@
+//! `steward tick`: one look at one matter, now.
+
+use crate::config::Config;
+use crate::out::{Exit, Out, shown, table};
+use crate::temporal;
+use serde_json::json;
+use std::time::Duration;
+use steward_domain::path::RecordPath;
+use steward_domain::tick::{TaskEnd, TickReport};
+use steward_workflows::{CALLER_MEMO, StewardWorkflow, schedule_id};
+use temporalio_client::{Client, WorkflowStartOptions};
+use temporalio_common::{MemoValue, MemoValues};
+use temporalio_common::protos::temporal::api::enums::v1::WorkflowIdConflictPolicy;
+
+/// A tick's own timeouts, as in its schedule: 5 min.
+const RUN_TIMEOUT: Duration = Duration::from_secs(300);
+
+pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> anyhow::Result<Exit> {
+    let matter = super::matter(&tick.matter)?;
+    let client = temporal::connect(config, None).await?;
+    let id = format!("{}-by-hand", schedule_id(matter.slug()));
+    if !tick.wait {
+        start(&client, config, &matter, tick.shadow).await?;
+        out.value(&json!({"workflow_id": id}), || format!("started {id}"))?;
+        return Ok(Exit::Ok);
+    }
+    let report = look(&client, config, &matter, tick.shadow).await?;
+    out.value(&report, || describe(&report))?;
+    Ok(Exit::Ok)
+}
+
+type Handle = temporalio_client::WorkflowHandle<Client, steward_workflows::StewardRun>;
+
+async fn start(client: &Client, config: &Config, matter: &RecordPath, shadow: bool) -> anyhow::Result<Handle> {
+    let id = format!("{}-by-hand", schedule_id(matter.slug()));
+    let options = WorkflowStartOptions::new(config.task_queue.clone(), id)
+        .execution_timeout(RUN_TIMEOUT)
+        .run_timeout(RUN_TIMEOUT)
+        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+        .static_summary(format!("Steward of {matter}, by hand"));
+    let options = if shadow {
+        options.memo(MemoValues::new([(CALLER_MEMO, MemoValue::new("shadow".to_owned()))])).build()
+    } else {
+        options.build()
+    };
+    Ok(client.start_workflow(StewardWorkflow::run, matter.to_string(), options).await?)
+}
+
+/// Ticks a matter and waits for what came of it.
+pub(crate) async fn look(
+    client: &Client,
+    config: &Config,
+    matter: &RecordPath,
+    shadow: bool,
+) -> anyhow::Result<TickReport> {
+    let handle = start(client, config, matter, shadow).await?;
+    Ok(handle.get_result(Default::default()).await?)
+}
+
+fn describe(report: &TickReport) -> String {
+    let mut lines = Vec::new();
+    if report.stopped {
+        lines.push("stopped: `steward resume` lets it run again".to_owned());
+    }
+    if !report.evaluated.is_empty() {
+        let mut rows = table(&["task", "came to", "confidence", "landed", "action"]);
+        for task in &report.evaluated {
+            rows.add_row(row(&task.task, &task.ended));
+        }
+        lines.push(rows.to_string());
+    }
+    lines.push(format!(
+        "{}: {} evaluated, {} quiet, {} skipped, {} left due, {} signals; next tick every {} min",
+        report.matter,
+        report.evaluated.len(),
+        report.quiet,
+        report.skipped.values().sum::<u32>(),
+        report.left_due,
+        report.signals,
+        report.interval_seconds / 60
+    ));
+    lines.extend(report.errors.iter().map(|e| shown(e)));
+    lines.join("\n")
+}
+
+fn row(task: &RecordPath, ended: &TaskEnd) -> Vec<String> {
+    let (came_to, confidence, landed, action) = match ended {
+        TaskEnd::Decided { decision, confidence, landing, action_id } => {
+            (decision.word().to_owned(), format!("{confidence:.2}"), landing.word(), action_id.to_string())
+        }
+        TaskEnd::RateGuarded { confidence, reason } => {
+            (format!("rate guarded: {}", shown(reason)), format!("{confidence:.2}"), "", String::new())
+        }
+        TaskEnd::ClerkFailed { reason } => (format!("no answer: {}", shown(reason)), String::new(), "", String::new()),
+        TaskEnd::ChangedMeanwhile => ("changed meanwhile".into(), String::new(), "", String::new()),
+        TaskEnd::NoTimeLeft => ("no time left".into(), String::new(), "", String::new()),
+        TaskEnd::Error { reason } => (format!("error: {}", shown(reason)), String::new(), "", String::new()),
+    };
+    vec![task.slug().to_owned(), came_to, confidence, landed.to_owned(), action]
+}

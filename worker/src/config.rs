@@ -1,0 +1,324 @@
+//! What the operator set: the environment first, then `steward.toml`, then the defaults.
+//!
+//! Every key exists once, as `name` in the file and `STEWARD_NAME` in the environment (tables
+//! become prefixes: `cadence.task_seconds` is `STEWARD_CADENCE_TASK_SECONDS`). An unknown key is
+//! an error that names it. A mode or threshold that cannot be read falls back to the safe default
+//! and is reported, because a typo must never make a steward bolder.
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use steward_domain::guard::Caps;
+use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
+use steward_domain::tick::Cadence;
+use toml::{Table, Value};
+
+/// Variables of ours that are no configuration keys: secrets, the log filter, test switches.
+const OTHER_VARIABLES: [&str; 5] =
+    ["STEWARD_CONFIG", "STEWARD_LOG", "STEWARD_CLERK_API_KEY", "STEWARD_CRASH_AT", "STEWARD_YAML_SUITE"];
+/// Tables whose keys the environment spells with a prefix.
+const TABLES: [&str; 2] = ["cadence", "caps"];
+/// Keys whose value is text even where it looks like a number.
+const TEXT_KEYS: [&str; 11] = [
+    "vault",
+    "state_dir",
+    "live_mode",
+    "default_ceiling",
+    "state_change_ceiling",
+    "clerk",
+    "clerk_base_url",
+    "clerk_model",
+    "task_queue",
+    "temporal_cli",
+    "operator",
+];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Raw {
+    vault: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
+    live_mode: Option<String>,
+    confidence_threshold: Option<Value>,
+    high_confidence_threshold: Option<Value>,
+    default_ceiling: Option<String>,
+    state_change_ceiling: Option<String>,
+    clerk: Option<String>,
+    clerk_base_url: Option<String>,
+    clerk_model: Option<String>,
+    clerk_timeout_seconds: Option<u64>,
+    clerk_max_response_bytes: Option<usize>,
+    task_queue: Option<String>,
+    temporal_cli: Option<PathBuf>,
+    temporal_port: Option<u16>,
+    temporal_ui_port: Option<u16>,
+    scan_seconds: Option<u64>,
+    content_scan_seconds: Option<u64>,
+    recycle_after_activities: Option<u64>,
+    operator: Option<String>,
+    cadence: Cadence,
+    caps: Caps,
+}
+
+/// Which clerk judges.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum ClerkChoice {
+    /// Offline: the proposals that signals carry.
+    Rules,
+    /// Any server that speaks OpenAI's chat completions.
+    Openai { base_url: String, model: String, timeout_seconds: u64, max_response_bytes: usize },
+}
+
+/// Everything that is set, checked.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Config {
+    pub(crate) vault: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
+    pub(crate) policy: Policy,
+    pub(crate) default_ceiling: Ceiling,
+    pub(crate) clerk: ClerkChoice,
+    pub(crate) task_queue: String,
+    pub(crate) temporal_cli: Option<PathBuf>,
+    pub(crate) temporal_port: u16,
+    pub(crate) temporal_ui_port: u16,
+    /// Seconds between two looks at every file's size and time: 60.
+    pub(crate) scan_seconds: u64,
+    /// Seconds between two looks at every file's content: 3,600.
+    pub(crate) content_scan_seconds: u64,
+    /// Activities after which the SDK's worker is rebuilt: 50,000, about 10 MB of what it leaks.
+    pub(crate) recycle_after_activities: u64,
+    /// Who answers on the command line.
+    pub(crate) operator: String,
+    pub(crate) cadence: Cadence,
+    pub(crate) caps: Caps,
+    /// Values that were not usable and what holds instead.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads the environment and the file.
+    ///
+    /// # Errors
+    /// An unknown key, a value of the wrong type, an unreadable file.
+    pub(crate) fn load(vault_flag: Option<&Path>) -> anyhow::Result<Self> {
+        let variables = std::env::vars().filter(|(name, _)| name.starts_with("STEWARD_"));
+        let mut config = Self::from_parts(&file()?, variables)?;
+        if let Some(vault) = vault_flag {
+            config.vault = Some(vault.to_owned());
+        }
+        Ok(config)
+    }
+
+    fn from_parts(
+        file: &(PathBuf, Table),
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> anyhow::Result<Self> {
+        let (path, table) = file;
+        let known: Raw = table.clone().try_into().with_context(|| format!("failed to read {}", path.display()))?;
+        drop(known);
+        let mut merged = table.clone();
+        for (name, value) in variables.filter(|(name, _)| !OTHER_VARIABLES.contains(&name.as_str())) {
+            put(&mut merged, &name, &value)?;
+        }
+        let raw: Raw = merged.try_into().context("failed to read the STEWARD_ environment variables")?;
+        Self::check(raw)
+    }
+
+    fn check(raw: Raw) -> anyhow::Result<Self> {
+        let mut warnings = Vec::new();
+        let policy = Policy {
+            mode: mode(raw.live_mode.as_deref(), &mut warnings),
+            confidence_threshold: threshold(
+                "STEWARD_CONFIDENCE_THRESHOLD",
+                raw.confidence_threshold.as_ref(),
+                CONFIDENCE_THRESHOLD,
+                &mut warnings,
+            ),
+            high_confidence_threshold: threshold(
+                "STEWARD_HIGH_CONFIDENCE_THRESHOLD",
+                raw.high_confidence_threshold.as_ref(),
+                HIGH_CONFIDENCE_THRESHOLD,
+                &mut warnings,
+            ),
+            state_change_ceiling: raw.state_change_ceiling.as_deref().map(Ceiling::read).unwrap_or_default(),
+        };
+        Ok(Self {
+            policy,
+            clerk: clerk(&raw)?,
+            vault: raw.vault,
+            state_dir: raw.state_dir,
+            default_ceiling: raw.default_ceiling.as_deref().map(Ceiling::read).unwrap_or_default(),
+            task_queue: raw.task_queue.unwrap_or_else(|| "steward".into()),
+            temporal_cli: raw.temporal_cli,
+            temporal_port: raw.temporal_port.unwrap_or(7233),
+            temporal_ui_port: raw.temporal_ui_port.unwrap_or(8233),
+            scan_seconds: raw.scan_seconds.unwrap_or(60).max(1),
+            content_scan_seconds: raw.content_scan_seconds.unwrap_or(3_600).max(10),
+            recycle_after_activities: raw.recycle_after_activities.unwrap_or(50_000).max(1),
+            operator: raw.operator.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "operator".into()),
+            cadence: raw.cadence,
+            caps: raw.caps,
+            warnings,
+        })
+    }
+
+    /// The vault's folder.
+    ///
+    /// # Errors
+    /// When none is set.
+    pub(crate) fn vault(&self) -> anyhow::Result<&Path> {
+        self.vault.as_deref().context("no vault is set: pass --vault <folder> or set STEWARD_VAULT")
+    }
+
+    /// Where the databases lie: `STEWARD_STATE_DIR`, or `.steward` inside the vault.
+    ///
+    /// # Errors
+    /// When no vault is set.
+    pub(crate) fn state_dir(&self) -> anyhow::Result<PathBuf> {
+        match &self.state_dir {
+            Some(dir) => Ok(dir.clone()),
+            None => Ok(self.vault()?.join(steward_vault::root::OWN_FOLDER)),
+        }
+    }
+}
+
+/// `STEWARD_CONFIG`, else `steward.toml` in the current folder if there is one.
+fn file() -> anyhow::Result<(PathBuf, Table)> {
+    let named = std::env::var_os("STEWARD_CONFIG").map(PathBuf::from);
+    let path = named.clone().unwrap_or_else(|| "steward.toml".into());
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            let table = text.parse::<Table>().with_context(|| format!("failed to read {}", path.display()))?;
+            Ok((path, table))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok((path, Table::new())),
+        Err(e) => Err(e).with_context(|| format!("failed to read {}", path.display())),
+    }
+}
+
+fn put(into: &mut Table, variable: &str, value: &str) -> anyhow::Result<()> {
+    let name = variable.trim_start_matches("STEWARD_").to_ascii_lowercase();
+    for table in TABLES {
+        if let Some(key) = name.strip_prefix(&format!("{table}_")) {
+            let inner = into.entry(table).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(inner) = inner else { bail!("`{table}` must be a table") };
+            inner.insert(key.to_owned(), typed(&name, value));
+            return Ok(());
+        }
+    }
+    into.insert(name.clone(), typed(&name, value));
+    Ok(())
+}
+
+fn typed(name: &str, value: &str) -> Value {
+    if TEXT_KEYS.contains(&name) {
+        return Value::String(value.to_owned());
+    }
+    if let Ok(number) = value.parse::<i64>() {
+        return Value::Integer(number);
+    }
+    match value.parse::<f64>() {
+        Ok(number) => Value::Float(number),
+        Err(_) => Value::String(value.to_owned()),
+    }
+}
+
+fn mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
+    let Some(text) = text else { return Mode::Shadow };
+    Mode::parse(text).unwrap_or_else(|| {
+        warnings.push(format!(
+            "STEWARD_LIVE_MODE is `{}`, expected shadow, live_high_confidence_only or live; shadow holds",
+            text.escape_debug()
+        ));
+        Mode::Shadow
+    })
+}
+
+fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec<String>) -> f64 {
+    let Some(value) = value else { return default };
+    let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+    number.filter(|n| (0.0..=1.0).contains(n)).unwrap_or_else(|| {
+        warnings.push(format!("{name} is {value}, expected a number from 0 to 1; {default} holds"));
+        default
+    })
+}
+
+fn clerk(raw: &Raw) -> anyhow::Result<ClerkChoice> {
+    match raw.clerk.as_deref().unwrap_or("rules") {
+        "rules" => Ok(ClerkChoice::Rules),
+        "openai" => Ok(ClerkChoice::Openai {
+            base_url: raw.clerk_base_url.clone().context(
+                "STEWARD_CLERK is openai but STEWARD_CLERK_BASE_URL is not set: for example http://127.0.0.1:8080/v1",
+            )?,
+            model: raw.clerk_model.clone().context("STEWARD_CLERK is openai but STEWARD_CLERK_MODEL is not set")?,
+            timeout_seconds: raw.clerk_timeout_seconds.unwrap_or(60),
+            max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(256 * 1024),
+        }),
+        other => bail!("STEWARD_CLERK is `{}`, expected rules or openai", other.escape_debug()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<Config> {
+        let table = toml.parse::<Table>()?;
+        let variables = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        Config::from_parts(&("steward.toml".into(), table), variables)
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let config = load("task_queue = \"file\"\n[cadence]\ntask_seconds = 60\n", &[
+            ("STEWARD_TASK_QUEUE", "env"),
+            ("STEWARD_CADENCE_MATTER_SECONDS", "120"),
+            ("STEWARD_CAPS_PER_MINUTE", "7"),
+        ])
+        .unwrap();
+        assert_eq!(config.task_queue, "env");
+        assert_eq!((config.cadence.task_seconds, config.cadence.matter_seconds), (60, 120));
+        assert_eq!((config.caps.per_minute, config.caps.per_hour), (7, 600));
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_it() {
+        let message = format!("{:#}", load("live_mod = \"live\"", &[]).unwrap_err());
+        assert!(message.contains("live_mod") && message.contains("steward.toml"), "{message}");
+        let message = format!("{:#}", load("", &[("STEWARD_LIVE_MOD", "live")]).unwrap_err());
+        assert!(message.contains("live_mod"), "{message}");
+    }
+
+    #[test]
+    fn a_mode_that_is_no_mode_is_shadow_and_is_reported() {
+        let config = load("", &[("STEWARD_LIVE_MODE", "LIVE")]).unwrap();
+        assert_eq!(config.policy.mode, Mode::Shadow);
+        assert_eq!(config.warnings.len(), 1);
+        assert_eq!(load("", &[("STEWARD_LIVE_MODE", "live")]).unwrap().policy.mode, Mode::Live);
+    }
+
+    #[test]
+    fn a_threshold_outside_its_range_falls_back_and_is_reported() {
+        for bad in ["1.5", "-0.1", "high", "nan"] {
+            let config = load("", &[("STEWARD_CONFIDENCE_THRESHOLD", bad)]).unwrap();
+            assert!((config.policy.confidence_threshold - 0.6).abs() < f64::EPSILON, "{bad}");
+            assert_eq!(config.warnings.len(), 1, "{bad}");
+        }
+        let config = load("confidence_threshold = 0.7", &[]).unwrap();
+        assert!((config.policy.confidence_threshold - 0.7).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_vault_named_like_a_number_is_a_path() {
+        let config = load("", &[("STEWARD_VAULT", "2026")]).unwrap();
+        assert_eq!(config.vault.unwrap(), Path::new("2026"));
+    }
+
+    #[test]
+    fn an_openai_clerk_needs_its_server_and_model() {
+        let message = load("", &[("STEWARD_CLERK", "openai")]).unwrap_err().to_string();
+        assert!(message.contains("STEWARD_CLERK_BASE_URL"), "{message}");
+        assert!(load("", &[("STEWARD_CLERK", "gpt")]).is_err());
+    }
+}

@@ -1,0 +1,309 @@
+//! The process that holds a vault: its parts wired together, its loops, its end.
+//!
+//! Takes the lock, brings the index up to date, registers the schedules, starts the workers, and
+//! then listens: to the file system (a hint), to the clock (the truth), to matters whose cadence
+//! changed. Everything it does to the vault goes through the activities and the keeper.
+
+use crate::config::Config;
+use crate::fleet::{self, Crew, Serves};
+use crate::registrar::{Registrar, SchedulePlan};
+use anyhow::Context;
+use chrono::Utc;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use steward_activities::clerk::Clerk;
+use steward_activities::judge::Bench;
+use steward_activities::vault::{Host, NewInterval, Settings};
+use steward_domain::path::RecordPath;
+use steward_vault::guard::Ledger;
+use steward_vault::index::{Index, SyncReport};
+use steward_vault::keeper::{Keeper, LockError};
+use steward_vault::root::{OWN_FOLDER, Root};
+use steward_vault::watch::{Hint, watch};
+use temporalio_client::Client;
+use temporalio_sdk::{Runtime, RuntimeOptions};
+use tokio::sync::{mpsc, watch as flag};
+
+/// How often a process that waits for the lock tries again: 2 s.
+const LOCK_RETRY: Duration = Duration::from_secs(2);
+
+/// The parts of a vault that need no Temporal.
+pub(crate) struct Parts {
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) index: Arc<Index>,
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+impl Parts {
+    /// Takes the lock and brings the index up to date.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] inside when another process writes this vault.
+    pub(crate) async fn open(config: &Config) -> anyhow::Result<Self> {
+        let root = Root::open(config.vault()?)?;
+        let keeper = Arc::new(tokio::task::spawn_blocking(move || Keeper::lock(root)).await??);
+        let state = config.state_dir()?;
+        std::fs::create_dir_all(&state).with_context(|| format!("failed to create {}", state.display()))?;
+        let index = Arc::new(Index::open(&state).await?);
+        let report = index.sync_all(keeper.root(), Utc::now()).await?;
+        tell(&report);
+        let ledger = Arc::new(open_ledger(config, keeper.root(), &state)?);
+        Ok(Self { keeper, index, ledger })
+    }
+
+    /// As [`Parts::open`], waiting while another process holds the lock.
+    ///
+    /// # Errors
+    /// Anything but a held lock; `None` when told to stop before it was free.
+    pub(crate) async fn open_in_turn(config: &Config, stop: &mut flag::Receiver<bool>) -> anyhow::Result<Option<Self>> {
+        let mut told = false;
+        loop {
+            match Self::open(config).await {
+                Ok(parts) => return Ok(Some(parts)),
+                Err(e) if matches!(e.downcast_ref::<LockError>(), Some(LockError::Held { .. })) => {
+                    if !told {
+                        tracing::info!("another process holds the vault; serving clerk calls and waiting for its turn");
+                        told = true;
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOCK_RETRY) => {}
+                _ = stop.wait_for(|stop| *stop) => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Opens the rate guard's ledger of a vault.
+pub(crate) fn open_ledger(config: &Config, root: &Root, state: &Path) -> anyhow::Result<Ledger> {
+    let marker = root.path().join(OWN_FOLDER).join("ledger.json");
+    Ok(Ledger::open(&state.join("ledger.db"), config.caps, &marker)?)
+}
+
+/// Seats the clerk that is configured.
+pub(crate) fn clerk(config: &Config) -> anyhow::Result<Clerk> {
+    crate::clerks::seat(&config.clerk)
+}
+
+/// A running engine.
+pub(crate) struct Engine {
+    pub(crate) parts: Parts,
+    pub(crate) registrar: Arc<Registrar>,
+    pub(crate) registered: SchedulePlan,
+    threads: Vec<JoinHandle<()>>,
+    loops: Vec<tokio::task::JoinHandle<()>>,
+}
+
+/// What a process needs besides a vault to serve it.
+pub(crate) struct Surroundings {
+    pub(crate) client: Client,
+    pub(crate) crew: Crew,
+    pub(crate) stop: flag::Receiver<bool>,
+}
+
+/// Builds what all workers of this process share.
+pub(crate) fn surroundings(
+    config: &Config,
+    client: Client,
+    runtime: RuntimeOptions,
+    stop: flag::Receiver<bool>,
+) -> anyhow::Result<(Surroundings, mpsc::UnboundedReceiver<anyhow::Error>)> {
+    let runtime = Runtime::from_current_tokio(runtime).map_err(|e| anyhow::anyhow!("failed to start: {e}"))?;
+    let (failed, failures) = mpsc::unbounded_channel();
+    let crew = Crew {
+        runtime: Arc::new(runtime),
+        client: client.clone(),
+        task_queue: config.task_queue.clone(),
+        recycle_after: config.recycle_after_activities,
+        stop: stop.clone(),
+        failed,
+    };
+    Ok((Surroundings { client, crew, stop }, failures))
+}
+
+/// Starts the workers, the loops and the schedules of a vault.
+///
+/// # Errors
+/// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
+pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) -> anyhow::Result<Engine> {
+    let (intervals, new_intervals) = mpsc::unbounded_channel();
+    let host = Arc::new(Host {
+        keeper: Arc::clone(&parts.keeper),
+        index: Arc::clone(&parts.index),
+        ledger: Arc::clone(&parts.ledger),
+        settings: Settings {
+            policy: config.policy.clone(),
+            default_ceiling: config.default_ceiling,
+            cadence: config.cadence,
+        },
+        intervals,
+    });
+    let threads = vec![fleet::start(&around.crew, Serves::Vault(host))?];
+    let registrar = Arc::new(Registrar::new(around.client.clone(), crate::registrar_settings(config)));
+    let registered = register(&parts, &registrar, config).await?;
+    let listener = Listener {
+        keeper: Arc::clone(&parts.keeper),
+        index: Arc::clone(&parts.index),
+        registrar: Arc::clone(&registrar),
+        config: config.clone(),
+    };
+    let loops = vec![
+        tokio::spawn(listener.clone().listen(around.stop.clone())),
+        tokio::spawn(listener.clone().follow_cadence(new_intervals)),
+        tokio::spawn(listener.settle(around.stop.clone())),
+    ];
+    Ok(Engine { parts, registrar, registered, threads, loops })
+}
+
+/// Starts a worker that asks the clerk, on the fleet's shared queue.
+///
+/// # Errors
+/// When the clerk cannot be set up or the thread cannot start.
+pub(crate) fn start_clerk(config: &Config, around: &Surroundings) -> anyhow::Result<JoinHandle<()>> {
+    let bench = Arc::new(Bench::new(clerk(config)?));
+    fleet::start(&around.crew, Serves::Clerk(bench))
+}
+
+impl Engine {
+    /// Waits until the workers have ended; the stop flag must have been raised.
+    pub(crate) async fn end(self) {
+        for task in &self.loops {
+            task.abort();
+        }
+        let threads = self.threads;
+        // A worker that panicked has already said why.
+        let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join()))).await;
+        let keeper = Arc::clone(&self.parts.keeper);
+        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle_older_than(Duration::ZERO)).await {
+            tracing::error!(error = %e, "failed to settle");
+        }
+    }
+}
+
+/// Plans the schedules of all matters and carries the plan out.
+pub(crate) async fn register(parts: &Parts, registrar: &Registrar, config: &Config) -> anyhow::Result<SchedulePlan> {
+    let wanted = crate::wanted_matters(&parts.index, config).await?;
+    let plan = registrar.plan(wanted).await?;
+    let outcome = registrar.apply(&plan).await;
+    for warning in &plan.warnings {
+        tracing::warn!("{warning}");
+    }
+    for error in &outcome.errors {
+        tracing::error!(error = %error, "a schedule could not be changed");
+    }
+    Ok(plan)
+}
+
+/// Listens to the vault while the engine runs.
+#[derive(Clone)]
+struct Listener {
+    keeper: Arc<Keeper>,
+    index: Arc<Index>,
+    registrar: Arc<Registrar>,
+    config: Config,
+}
+
+impl Listener {
+    async fn listen(self, mut stop: flag::Receiver<bool>) {
+        let (send, mut hints) = mpsc::channel(256);
+        let _watcher = match watch(self.keeper.root(), send) {
+            Ok(watcher) => Some(watcher),
+            Err(e) => {
+                tracing::warn!(error = %e, "the vault cannot be watched; changes are found by the periodic scan");
+                None
+            }
+        };
+        let mut scan = interval(self.config.scan_seconds);
+        let mut contents = interval(self.config.content_scan_seconds);
+        loop {
+            let synced = tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
+                Some(hint) = hints.recv() => match hint {
+                    Hint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
+                    Hint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                },
+            };
+            match synced {
+                Ok(report) => self.follow(report).await,
+                Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
+            }
+        }
+    }
+
+    async fn follow(&self, report: SyncReport) {
+        tell(&report);
+        if report.matters_changed
+            && let Err(e) = self.register().await
+        {
+            tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again at the next change");
+        }
+        for matter in &report.woken {
+            self.wake(matter).await;
+        }
+    }
+
+    async fn register(&self) -> anyhow::Result<()> {
+        let wanted = crate::wanted_matters(&self.index, &self.config).await?;
+        let plan = self.registrar.plan(wanted).await?;
+        let outcome = self.registrar.apply(&plan).await;
+        tracing::info!(created = outcome.created, updated = outcome.updated, deleted = outcome.deleted, "schedules registered");
+        Ok(())
+    }
+
+    async fn wake(&self, matter: &RecordPath) {
+        match self.registrar.wake(matter.slug()).await {
+            Ok(true) => tracing::info!(matter = %matter, "woken by a signal"),
+            Ok(false) => tracing::debug!(matter = %matter, "no schedule to wake"),
+            Err(e) => tracing::warn!(matter = %matter, error = %e, "failed to wake; the next tick will see the signal"),
+        }
+    }
+
+    async fn follow_cadence(self, mut changes: mpsc::UnboundedReceiver<NewInterval>) {
+        while let Some(change) = changes.recv().await {
+            let slug = change.matter.slug();
+            if let Err(e) = self.registrar.set_interval(slug, change.seconds).await {
+                tracing::warn!(matter = %change.matter, error = %e, "failed to change the interval; the registrar will");
+            }
+        }
+    }
+
+    async fn settle(self, mut stop: flag::Receiver<bool>) {
+        let mut clock = interval(1);
+        loop {
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                _ = clock.tick() => {}
+            }
+            let keeper = Arc::clone(&self.keeper);
+            match tokio::task::spawn_blocking(move || keeper.settle()).await {
+                Ok(Ok(late)) => {
+                    for path in late {
+                        tracing::warn!(task = %path, "an editor saved over a change just made; its version stands");
+                    }
+                }
+                Ok(Err(e)) => tracing::error!(error = %e, "failed to settle"),
+                Err(e) => tracing::error!(error = %e, "failed to settle"),
+            }
+        }
+    }
+}
+
+fn interval(seconds: u64) -> tokio::time::Interval {
+    let period = Duration::from_secs(seconds);
+    let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    interval
+}
+
+fn tell(report: &SyncReport) {
+    for problem in &report.problems {
+        tracing::warn!(path = %problem.path, "{}", problem.message);
+    }
+}
+

@@ -1,0 +1,172 @@
+//! The SDK's workers, each on a thread of its own, rebuilt from time to time.
+//!
+//! The SDK's `Worker` keeps an entry for every activity it ever ran and frees it only with itself
+//! (about 200 bytes each), so after a number of activities it is shut down in good order and built
+//! anew. Tasks that arrive meanwhile wait in the server; none is lost. Workflow code of one worker
+//! runs on its thread; activities run on the process's runtime.
+
+use anyhow::Context;
+use futures_util::FutureExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use steward_activities::judge::Bench;
+use steward_activities::vault::Host;
+use steward_workflows::{AnswerWorkflow, StewardWorkflow, clerk_queue};
+use temporalio_client::Client;
+use temporalio_sdk::interceptors::{
+    ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next,
+};
+use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use tokio::sync::{mpsc, watch};
+
+/// How long running activities are given to end when a worker is rebuilt or stopped: 10 s.
+const GRACE: Duration = Duration::from_secs(10);
+/// Workflows kept in memory between their tasks; a tick lives for seconds, so a few hundred do.
+const CACHED_WORKFLOWS: usize = 300;
+
+/// What a worker serves.
+pub(crate) enum Serves {
+    /// Ticks and answers, in the process that holds the vault.
+    Vault(Arc<Host>),
+    /// Clerk calls, anywhere.
+    Clerk(Arc<Bench>),
+}
+
+/// What all workers of a process share.
+#[derive(Clone)]
+pub(crate) struct Crew {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) client: Client,
+    pub(crate) task_queue: String,
+    pub(crate) recycle_after: u64,
+    pub(crate) stop: watch::Receiver<bool>,
+    /// Where a worker that cannot go on says why.
+    pub(crate) failed: mpsc::UnboundedSender<anyhow::Error>,
+}
+
+/// Starts a worker on its own thread.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub(crate) fn start(crew: &Crew, serves: Serves) -> anyhow::Result<JoinHandle<()>> {
+    let crew = crew.clone();
+    let handle = tokio::runtime::Handle::current();
+    let name = match serves {
+        Serves::Vault(_) => "steward-vault",
+        Serves::Clerk(_) => "steward-clerk",
+    };
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || {
+            if let Err(e) = handle.block_on(serve(&crew, &serves)) {
+                // The receiver is gone only when the process is ending anyway.
+                let _ = crew.failed.send(e);
+            }
+        })
+        .context("failed to start a worker thread")
+}
+
+async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
+    let mut stop = crew.stop.clone();
+    while !*stop.borrow() {
+        let counter = Arc::new(Counter::new(crew.recycle_after));
+        let options = options(crew, serves, &counter)?;
+        let mut worker = Worker::new(&crew.runtime, crew.client.clone(), options)
+            .map_err(|e| anyhow::anyhow!("failed to start a worker: {e}"))?;
+        let shut_down = worker.shutdown_handle();
+        let ends = async {
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => {}
+                () = counter.full() => tracing::info!(activities = crew.recycle_after, "rebuilding the worker"),
+            }
+            shut_down();
+        };
+        let (ran, ()) = tokio::join!(worker.run(), ends);
+        ran.context("the worker stopped")?;
+    }
+    Ok(())
+}
+
+fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Result<WorkerOptions> {
+    let queue = match serves {
+        Serves::Vault(_) => crew.task_queue.clone(),
+        Serves::Clerk(_) => clerk_queue(&crew.task_queue),
+    };
+    let options = WorkerOptions::new(queue)
+        .graceful_shutdown_period(GRACE)
+        .max_cached_workflows(CACHED_WORKFLOWS)
+        .activity_inbound_interceptor(Counting(Arc::clone(counter)));
+    Ok(match serves {
+        Serves::Vault(host) => options
+            .register_workflow::<StewardWorkflow>()?
+            .register_workflow::<AnswerWorkflow>()?
+            .register_activity::<steward_activities::vault::Observe>(Arc::clone(host))
+            .register_activity::<steward_activities::vault::Reserve>(Arc::clone(host))
+            .register_activity::<steward_activities::vault::Settle>(Arc::clone(host))
+            .register_activity::<steward_activities::vault::Apply>(Arc::clone(host))
+            .register_activity::<steward_activities::vault::Answer>(Arc::clone(host))
+            .build(),
+        Serves::Clerk(bench) => {
+            options.register_activity::<steward_activities::judge::Judge>(Arc::clone(bench)).build()
+        }
+    })
+}
+
+/// Counts activities and says when a worker has run enough of them.
+struct Counter {
+    left: AtomicU64,
+    done: AtomicBool,
+    bell: tokio::sync::Notify,
+}
+
+impl Counter {
+    fn new(limit: u64) -> Self {
+        Self { left: AtomicU64::new(limit), done: AtomicBool::new(false), bell: tokio::sync::Notify::new() }
+    }
+
+    fn count(&self) {
+        let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        if before == Ok(1) {
+            self.done.store(true, Ordering::Release);
+            self.bell.notify_one();
+        }
+    }
+
+    async fn full(&self) {
+        while !self.done.load(Ordering::Acquire) {
+            self.bell.notified().await;
+        }
+    }
+}
+
+struct Counting(Arc<Counter>);
+
+impl ActivityInboundInterceptor for Counting {
+    fn execute_activity<'a>(
+        &'a self,
+        input: ExecuteActivityInput,
+        next: Next<'a, ExecuteActivityInput, ExecuteActivityOutput<'a>>,
+    ) -> ExecuteActivityOutput<'a> {
+        self.0.count();
+        async move { next.run(input).await }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_is_rebuilt_after_its_number_of_activities_and_not_before() {
+        let counter = Counter::new(3);
+        counter.count();
+        counter.count();
+        assert!(counter.full().now_or_never().is_none());
+        counter.count();
+        assert!(counter.full().now_or_never().is_some());
+        counter.count();
+        assert!(counter.full().now_or_never().is_some());
+    }
+}

@@ -1,0 +1,79 @@
+//! What commands print: a table or a line for a person, JSON for a script.
+//!
+//! With `--json` exactly one JSON value goes to standard output; everything else goes to standard
+//! error. Text that came from outside has its control characters escaped, so that it can neither
+//! forge a line nor drive a terminal.
+
+use anyhow::Context;
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::io::Write;
+
+/// How a command ended, for scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did what was asked.
+    Ok = 0,
+    /// It was refused: the message says by which rule.
+    Refused = 3,
+    /// It looked and found something wrong.
+    Faults = 4,
+}
+
+/// Where output goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Out {
+    pub(crate) json: bool,
+}
+
+impl Out {
+    /// Prints a value: as JSON, or as what a person reads.
+    pub(crate) fn value(self, value: &impl Serialize, human: impl FnOnce() -> String) -> anyhow::Result<()> {
+        let text = if self.json { serde_json::to_string_pretty(value)? } else { human() };
+        line(&text)
+    }
+
+    /// Says something to a person that is no result.
+    pub(crate) fn say(self, text: &str) -> anyhow::Result<()> {
+        if self.json {
+            return Ok(());
+        }
+        line(text)
+    }
+}
+
+/// A reader that went away (`| head`) is not an error of ours.
+fn line(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("failed to write to standard output"),
+    }
+}
+
+/// An empty table with these headings.
+pub(crate) fn table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    if table.width().is_none() {
+        table.set_width(160);
+    }
+    table.set_header(headings);
+    table
+}
+
+/// Text from outside, safe to show.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_drives_no_terminal() {
+        assert_eq!(shown("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
+        assert_eq!(shown("Zürich – ok"), "Zürich – ok");
+    }
+}
