@@ -36,7 +36,7 @@ pub struct FieldUndo {
     pub lines_after: String,
     /// The field above it, `None` if it was the first.
     pub below: Option<String>,
-    /// How many lines it began below the first line of that field, or below the opening fence.
+    /// Lines between the end of that field, or the opening fence, and this one.
     pub distance: usize,
 }
 
@@ -266,29 +266,28 @@ impl<'t> Layout<'t> {
         self.root.map_or_else(|| Ok(Vec::new()), |root| self.planner.lines(root))
     }
 
-    /// The field above an offset, and how many lines it begins further up.
+    /// The field above an offset, and the number of lines between.
     fn position(&self, start: usize) -> Result<(Option<String>, usize), FrontmatterError> {
         let above = self.all()?.into_iter().rev().find(|(_, lines)| lines.start < start);
-        let (name, from) = above.map_or((None, 0), |(name, lines)| (Some(name), lines.start));
+        let (name, from) = above.map_or((None, 0), |(name, lines)| (Some(name), lines.end));
         Ok((name, self.planner.yaml[from..start].matches('\n').count()))
     }
 
     /// Where a removed field goes back to: as far below its neighbour as it
-    /// was, but never into another field's lines.
+    /// was, but above the next field; to the end if the neighbour is gone.
     fn place(&self, change: &FieldUndo) -> Result<usize, FrontmatterError> {
         let yaml = self.planner.yaml;
         let all = self.all()?;
-        let (from, lowest, below) = match &change.below {
-            None => (0, 0, 0),
+        let (from, next) = match &change.below {
+            None => (0, 0),
             Some(name) => match all.iter().position(|(seen, _)| seen == name) {
-                Some(index) => (all[index].1.start, all[index].1.end, index + 1),
+                Some(index) => (all[index].1.end, index + 1),
                 None => return Ok(yaml.len()),
             },
         };
-        let highest = all.get(below).map_or(yaml.len(), |(_, lines)| lines.start);
-        let ends = yaml[from..].match_indices('\n').map(|(at, _)| from + at + 1);
-        let wanted = std::iter::once(from).chain(ends).nth(change.distance).unwrap_or(yaml.len());
-        Ok(wanted.clamp(lowest, highest.max(lowest)))
+        let gap = &yaml[from..all.get(next).map_or(yaml.len(), |(_, lines)| lines.start)];
+        let ends = gap.match_indices('\n').map(|(at, _)| from + at + 1);
+        Ok(std::iter::once(from).chain(ends).nth(change.distance).unwrap_or(from + gap.len()))
     }
 }
 

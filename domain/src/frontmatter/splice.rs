@@ -73,12 +73,10 @@ impl<'y> Planner<'y> {
         };
         let start = self.line_start(span.start);
         let before = &self.yaml[start..span.start];
-        if !before.chars().all(|c| c == ' ') {
-            return Err(refuse("it shares its line with others; give each field a line of its own"));
-        }
         let behind = self.yaml[span.end..].trim_start_matches([' ', '\t']);
-        if self.yaml[span.start..span.end].contains('\n') || !behind.starts_with(':') {
-            return Err(refuse("its name is not written as `name:`; write it that way"));
+        let alone = before.chars().all(|c| c == ' ');
+        if !alone || !behind.starts_with(':') || self.yaml[span.start..span.end].contains('\n') {
+            return Err(refuse("it does not begin a line as `name:`; write it that way"));
         }
         Ok(Entry {
             name: name.to_owned(),
@@ -104,8 +102,13 @@ impl<'y> Planner<'y> {
             Value::Object(fields) if is_flow && node.as_mapping().is_some() => {
                 flow::mapping(self.yaml, node, fields).map(|splice| vec![splice])
             }
-            Value::Array(items) if !items.is_empty() && node.as_sequence().is_some() => self.list(entry, items),
-            Value::Object(fields) if !fields.is_empty() && node.as_mapping().is_some() => self.mapping(entry, fields),
+            // Oddly laid out inside: its lines cannot be kept, so all are written anew.
+            Value::Array(items) if !items.is_empty() && node.as_sequence().is_some() => {
+                self.list(entry, items).or_else(|_| Ok(self.replace(entry, new, is_flow)))
+            }
+            Value::Object(fields) if !fields.is_empty() && node.as_mapping().is_some() => {
+                self.mapping(entry, fields).or_else(|_| Ok(self.replace(entry, new, is_flow)))
+            }
             new => Ok(self.replace(entry, new, is_flow)),
         }
     }

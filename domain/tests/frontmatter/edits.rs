@@ -140,7 +140,7 @@ fn a_list_keeps_the_lines_of_items_that_stay() {
         (block, json!("x"), "tags: x # mine\n  # first\n# end\nz: 1\n"),
         ("tags:\n- a\n# c\n- b\n", json!(["a"]), "tags:\n- a\n# c\n"),
         ("tags:\n- \"a\"\n", json!(["a", "b"]), "tags:\n- \"a\"\n- \"b\"\n"),
-        ("tags:\n- a\n-\n- |\n  x\n  # no comment\n\n- d\n", json!(["a", "d"]), "tags:\n- a\n- d\n"),
+        ("tags:\n- a\n-\n- |\n  x\n  # no comment\n\n- d\n", json!(["a", "d"]), "tags:\n- a\n\n- d\n"),
         ("tags: [a, 'b']  # c\n", json!(["a", "b", "c"]), "tags: [a, 'b', c]  # c\n"),
         ("tags: [a, 'b', c]\n", json!(["a", "c"]), "tags: [a, c]\n"),
         ("tags: [a, 'b', c]\n", json!(["b"]), "tags: ['b']\n"),
@@ -173,6 +173,7 @@ fn a_mapping_keeps_the_lines_of_entries_that_stay() {
         ("g: {a: 1, b: 2}\n", json!({"b": 2}), "g: {b: 2}\n"),
         ("g: {a: 1}\n", json!({"a": 1, "b": {"c": []}}), "g: {a: 1, b: {c: []}}\n"),
         ("g: 1 # c\n", json!({"a": {"b": "x"}}), "g: # c\n  a:\n    b: x\n"),
+        ("g:\n  ? a\n  : 1\n  b: 2 # c\n", json!({"a": 2}), "g:\n  a: 2\n"),
         ("g:\n- a\n", json!({"a": 1}), "g:\n  a: 1\n"),
         ("g: {a: 1}\n", json!(["x"]), "g: [x]\n"),
     ];

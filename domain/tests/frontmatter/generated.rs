@@ -44,16 +44,17 @@ impl Record {
 }
 
 /// A word without any meaning to YAML.
-fn word() -> impl Strategy<Value = String> {
+fn word() -> BoxedStrategy<String> {
     prop_oneof![
         "[a-z]{1,7}x",
         "[A-Z][a-z]{2,5}",
         select(vec!["größe", "日本", "наука", "🏡 home"]).prop_map(str::to_owned)
     ]
+    .boxed()
 }
 
 /// A value on one line, as source text.
-fn inline() -> impl Strategy<Value = String> {
+fn inline() -> BoxedStrategy<String> {
     prop_oneof![
         4 => word(),
         2 => word().prop_map(|w| format!("'{w}''s # no comment'")),
@@ -70,48 +71,54 @@ fn inline() -> impl Strategy<Value = String> {
         1 => (word(), word()).prop_map(|(a, b)| format!("[ '{a}',{b} , \"{a}\" ]")),
         1 => (word(), any::<u8>()).prop_map(|(a, n)| format!("{{k: {a}, 'n': {n}, l: [x, {{y: z}}]}}")),
     ]
+    .boxed()
 }
 
-fn comment() -> impl Strategy<Value = String> {
+fn comment() -> BoxedStrategy<String> {
     prop_oneof![
         3 => Just(String::new()),
         1 => word().prop_map(|w| format!("  # {w}: [by hand")),
         1 => word().prop_map(|w| format!(" \t# '{w}")),
     ]
+    .boxed()
 }
 
 /// Lines of a block list or mapping; each with a chance of a comment above.
-fn block_lines(indent: usize) -> impl Strategy<Value = String> {
+fn block_lines(indent: usize) -> BoxedStrategy<String> {
     let pad = " ".repeat(indent);
     let entry = (inline(), comment(), prop_oneof![4 => Just(""), 1 => Just("# between\n"), 1 => Just("\n")]);
     let entries = proptest::collection::vec(entry, 1..5);
-    (entries, 0..3u8).prop_map(move |(entries, kind)| {
-        let mut out = String::new();
-        for (n, (value, comment, above)) in entries.into_iter().enumerate() {
-            if n > 0 || above != "\n" {
-                out += &if above.starts_with('#') { format!("{pad}{above}") } else { above.to_owned() };
+    (entries, 0..3u8)
+        .prop_map(move |(entries, kind)| {
+            let mut out = String::new();
+            for (n, (value, comment, above)) in entries.into_iter().enumerate() {
+                if n > 0 || above != "\n" {
+                    out += &if above.starts_with('#') { format!("{pad}{above}") } else { above.to_owned() };
+                }
+                out += &match kind {
+                    0 => format!("{pad}- {value}{comment}\n"),
+                    1 if indent > 0 => format!("{pad}k{n}: {value}{comment}\n"),
+                    _ => format!("{pad}- a: {value}{comment}\n{pad}  b{n}:\n{pad}  - deep\n"),
+                };
             }
-            out += &match kind {
-                0 => format!("{pad}- {value}{comment}\n"),
-                1 if indent > 0 => format!("{pad}k{n}: {value}{comment}\n"),
-                _ => format!("{pad}- a: {value}{comment}\n{pad}  b{n}:\n{pad}  - deep\n"),
-            };
-        }
-        out
-    })
+            out
+        })
+        .boxed()
 }
 
 /// Text lines of a literal, folded or quoted scalar.
-fn text_lines() -> impl Strategy<Value = String> {
+fn text_lines() -> BoxedStrategy<String> {
     let line = prop_oneof![4 => word(), 1 => Just("# no comment".to_owned()), 1 => Just(String::new()), 1 => Just("  deeper".to_owned())];
-    (word(), proptest::collection::vec(line, 0..4), word()).prop_map(|(first, lines, last)| {
-        let all = std::iter::once(first).chain(lines).chain(std::iter::once(last));
-        all.map(|line| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") }).collect()
-    })
+    (word(), proptest::collection::vec(line, 0..4), word())
+        .prop_map(|(first, lines, last)| {
+            let all = std::iter::once(first).chain(lines).chain(std::iter::once(last));
+            all.map(|line| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") }).collect()
+        })
+        .boxed()
 }
 
 /// What follows the colon, up to the end of the field's lines.
-fn value_lines() -> impl Strategy<Value = String> {
+fn value_lines() -> BoxedStrategy<String> {
     prop_oneof![
         8 => (inline(), comment()).prop_map(|(value, comment)| format!(" {value}{comment}\n")),
         1 => comment().prop_map(|comment| format!("{comment}\n")),
@@ -127,26 +134,30 @@ fn value_lines() -> impl Strategy<Value = String> {
         1 => (word(), word()).prop_map(|(a, b)| format!(" [\n  {a}, # note\n\n  '{b}',\n  ]\n")),
         1 => (word(), word()).prop_map(|(a, b)| format!(" {{{a}: 1,\n  {b}x: 2}} # end\n")),
     ]
+    .boxed()
 }
 
-fn above() -> impl Strategy<Value = String> {
+fn above() -> BoxedStrategy<String> {
     prop_oneof![
         4 => Just(String::new()),
         1 => word().prop_map(|w| format!("# {w}: x\n")),
         1 => Just("\n".to_owned()),
         1 => Just("  # deep\n\n# flat\n".to_owned()),
     ]
+    .boxed()
 }
 
-fn chunk() -> impl Strategy<Value = Chunk> {
+fn chunk() -> BoxedStrategy<Chunk> {
     let written = select(vec!["", "", "", "'", "\""]);
-    (word(), written, above(), value_lines()).prop_map(|(word, quote, above, value)| {
-        let lines = format!("{quote}{word}{quote}:{value}");
-        Chunk { name: word, above, lines }
-    })
+    (word(), written, above(), value_lines())
+        .prop_map(|(word, quote, above, value)| {
+            let lines = format!("{quote}{word}{quote}:{value}");
+            Chunk { name: word, above, lines }
+        })
+        .boxed()
 }
 
-pub(crate) fn record() -> impl Strategy<Value = Record> {
+pub(crate) fn record() -> BoxedStrategy<Record> {
     let parts = (
         proptest::collection::vec(chunk(), 0..7),
         above(),
@@ -154,30 +165,38 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
         any::<bool>(),
         any::<bool>(),
     );
-    parts.prop_map(|(mut chunks, below, body, bom, crlf)| {
-        for n in (1..chunks.len()).rev() {
-            if chunks[..n].iter().any(|seen| seen.name == chunks[n].name) {
-                chunks.remove(n);
+    parts
+        .prop_map(|(mut chunks, below, body, bom, crlf)| {
+            for n in (1..chunks.len()).rev() {
+                if chunks[..n].iter().any(|seen| seen.name == chunks[n].name) {
+                    chunks.remove(n);
+                }
             }
-        }
-        let mut record = Record { chunks, below, body: body.to_owned(), bom, crlf };
-        // Below a keep-all text, blank lines and deep comments would be part of it.
-        let mut kept = false;
-        for chunk in &mut record.chunks {
-            if kept {
-                chunk.above.clear();
+            let mut record = Record { chunks, below, body: body.to_owned(), bom, crlf };
+            // Deep comments below a block text, and blank lines below a keep-all
+            // one, would be part of it.
+            let (mut block, mut kept) = (false, false);
+            let mut mend = |above: &mut String, lines: &str| {
+                if block {
+                    *above = above.replace("  # deep", "# deep");
+                }
+                if kept {
+                    above.clear();
+                }
+                block = lines.contains('|') || lines.contains('>');
+                kept = lines.contains("|+") || lines.contains(">+");
+            };
+            for chunk in &mut record.chunks {
+                mend(&mut chunk.above, &chunk.lines);
             }
-            kept = chunk.lines.contains("|+") || chunk.lines.contains(">+");
-        }
-        if kept {
-            record.below.clear();
-        }
-        record
-    })
+            mend(&mut record.below, "");
+            record
+        })
+        .boxed()
 }
 
 /// A text: words, things that look like something else, and anything at all.
-fn any_text() -> impl Strategy<Value = String> {
+fn any_text() -> BoxedStrategy<String> {
     prop_oneof![
         3 => word(),
         1 => (word(), word()).prop_map(|(a, b)| format!("{a}\n{b}\n")),
@@ -188,9 +207,10 @@ fn any_text() -> impl Strategy<Value = String> {
         ]).prop_map(str::to_owned),
         1 => any::<String>(),
     ]
+    .boxed()
 }
 
-pub(crate) fn any_value() -> impl Strategy<Value = Value> {
+pub(crate) fn any_value() -> BoxedStrategy<Value> {
     let texts = proptest::collection::vec(any_text(), 0..4);
     prop_oneof![
         4 => any_text().prop_map(Value::from),
@@ -202,6 +222,7 @@ pub(crate) fn any_value() -> impl Strategy<Value = Value> {
         1 => (any_text(), any_text()).prop_map(|(a, b)| json!({"k0": a, "k": [b, {"l": []}], "n": {}})),
         1 => (word(), any_text()).prop_map(|(a, b)| json!([[a, [b]], {"x": {"y": b}}, null])),
     ]
+    .boxed()
 }
 
 /// What to do to a record, independent of what is in it.
@@ -214,7 +235,7 @@ pub(crate) enum Wish {
     Member(usize, usize, Option<String>),
 }
 
-pub(crate) fn wish() -> impl Strategy<Value = Wish> {
+pub(crate) fn wish() -> BoxedStrategy<Wish> {
     prop_oneof![
         5 => (any::<usize>(), any_value()).prop_map(|(n, value)| Wish::Set(n, value)),
         2 => any::<usize>().prop_map(Wish::Remove),
@@ -223,6 +244,7 @@ pub(crate) fn wish() -> impl Strategy<Value = Wish> {
         3 => (any::<usize>(), any::<usize>(), proptest::option::of(any_text()))
             .prop_map(|(n, at, text)| Wish::Member(n, at, text)),
     ]
+    .boxed()
 }
 
 impl Wish {

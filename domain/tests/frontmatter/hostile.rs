@@ -16,7 +16,7 @@ fn fill(piece: &str) -> String {
 /// A billion laughs: each level repeats the one above nine times.
 fn laughs() -> String {
     let level = |n: usize| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","));
-    format!("a0: &a0 [{}]\n{}", vec!["lol"; 9].join(","), (1..200).map(level).collect::<String>())
+    format!("a0: &a0 [{}]\n{}", ["lol"; 9].join(","), (1..200).map(level).collect::<String>())
 }
 
 fn bombs() -> Vec<(&'static str, String)> {

@@ -3,7 +3,9 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use steward_domain::frontmatter::{Document, Fields, edit, edit_with_undo, read, render, undo};
+use steward_domain::frontmatter::{
+    Document, FieldEdit, Fields, FrontmatterError, edit, edit_with_undo, read, render, undo,
+};
 
 use crate::generated::{any_value, record, wish};
 
@@ -14,6 +16,15 @@ fn with(fields: &Fields, field: &str, value: Option<&Value>) -> Fields {
         None => drop(fields.shift_remove(field)),
     }
     fields
+}
+
+/// Below a block text, a field cannot always go: blank lines or indented
+/// comments behind it would become part of that text. Only then may an edit be
+/// refused.
+fn may_refuse(text: &str, change: &FieldEdit, error: &FrontmatterError) -> bool {
+    matches!(error, FrontmatterError::Unverified { why, .. } if why.contains("another field"))
+        && change.value.is_none()
+        && text.contains(['|', '>'])
 }
 
 /// Equal fields in equal order.
@@ -30,7 +41,13 @@ proptest! {
         let doc = read(text.as_bytes()).unwrap();
         prop_assert!(doc.fields().keys().eq(record.chunks.iter().map(|chunk| &chunk.name)));
         let change = wish.edit(doc.fields());
-        let after = edit(text.as_bytes(), std::slice::from_ref(&change)).unwrap();
+        let after = match edit(text.as_bytes(), std::slice::from_ref(&change)) {
+            Ok(after) => after,
+            Err(error) => {
+                prop_assert!(may_refuse(&text, &change, &error), "{error}");
+                return Ok(());
+            }
+        };
         let after = String::from_utf8(after).unwrap();
         let read_back = read(after.as_bytes()).unwrap();
         prop_assert!(same(&read_back, &with(doc.fields(), &change.field, change.value.as_ref())));
@@ -60,7 +77,14 @@ proptest! {
         let mut all = Vec::new();
         for wish in wishes {
             let doc = read(&bytes).unwrap();
-            let edited = edit_with_undo(&bytes, &[wish.edit(doc.fields())]).unwrap();
+            let change = wish.edit(doc.fields());
+            let edited = match edit_with_undo(&bytes, std::slice::from_ref(&change)) {
+                Ok(edited) => edited,
+                Err(error) => {
+                    prop_assert!(may_refuse(doc.text(), &change, &error), "{error}");
+                    continue;
+                }
+            };
             let back = undo(&edited.bytes, &edited.undo).unwrap();
             prop_assert_eq!(std::str::from_utf8(&back).unwrap(), doc.text());
             all.extend(edited.undo);
@@ -81,12 +105,14 @@ proptest! {
         let doc = read(text.as_bytes()).unwrap();
         let ours = ours.edit(doc.fields());
         let human = crate::generated::Wish::Set(n, value).edit(doc.fields());
-        prop_assume!(ours.field != human.field && doc.fields().contains_key(&human.field));
+        let removable = ours.value.is_some() || !text.contains(['|', '>']);
+        if ours.field == human.field || !doc.fields().contains_key(&human.field) || !removable {
+            return Ok(());
+        }
         let edited = edit_with_undo(text.as_bytes(), &[ours]).unwrap();
         let both = edit(&edited.bytes, std::slice::from_ref(&human)).unwrap();
         let back = undo(&both, &edited.undo).unwrap();
         let alone = edit(text.as_bytes(), &[human]).unwrap();
-        prop_assert_eq!(read(&back).unwrap().fields(), read(&alone).unwrap().fields());
         prop_assert_eq!(String::from_utf8(back).unwrap(), String::from_utf8(alone).unwrap());
     }
 

@@ -22,7 +22,7 @@ fn a_recipe_survives_being_stored() {
     let undos: Vec<FieldUndo> = serde_json::from_str(&stored).unwrap();
     assert_eq!(undos[0].lines_before, "state: open  # set by hand\n");
     assert_eq!(undos[0].lines_after, "state: done  # set by hand\n");
-    assert_eq!((undos[0].below.as_deref(), undos[0].distance), (Some("type"), 3));
+    assert_eq!((undos[0].below.as_deref(), undos[0].distance), (Some("type"), 2));
     assert_eq!(back(&after, &undos), RECORD);
 }
 
@@ -69,9 +69,12 @@ fn what_people_wrote_elsewhere_stays() {
 #[test]
 fn a_removed_field_finds_a_place_in_an_edited_record() {
     let (after, undos) = change(RECORD, "state", None);
-    // Its neighbour grew, so the old distance would land inside it.
+    // Its neighbour grew: the distance counts from its end.
     let grown = after.replace("type: task\n", "type:\n  - a\n  - b\n  - c\n  - d\n  - e\n");
-    assert!(back(&grown, &undos).contains("  - e\nstate: open  # set by hand\n"));
+    assert!(back(&grown, &undos).contains("\n# state of things\nstate: open  # set by hand\n"));
+    // The comment above its place went away: it does not slip behind the next field.
+    let shorter = after.replace("\n# state of things\n", "");
+    assert!(back(&shorter, &undos).contains("task\nstate: open  # set by hand\nowner"));
     // Its neighbour went away, so it goes to the end.
     let gone = after.replace("type: task\n", "");
     assert!(back(&gone, &undos).contains("owner: 'ann'\nstate: open  # set by hand\n---\n"));
@@ -104,9 +107,7 @@ fn a_value_edited_since_is_a_conflict() {
 #[test]
 fn recorded_lines_are_not_trusted() {
     let (after, undos) = change(RECORD, "state", Some(json!("done")));
-    for lines in
-        ["state: open\nowner: eve\n", "owner: eve\n", "state: open", "state: [\n", "---\nstate: open\n", "# nothing\n"]
-    {
+    for lines in ["state: open\nowner: eve\n", "owner: eve\n", "state: open", "state: [\n", "# nothing\n"] {
         let forged = FieldUndo { lines_before: lines.to_owned(), ..undos[0].clone() };
         let error = undo(after.as_bytes(), &[forged]).unwrap_err();
         assert_eq!(error, FrontmatterError::BadUndo { field: "state".to_owned() }, "{lines:?}");
