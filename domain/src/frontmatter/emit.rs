@@ -1,0 +1,178 @@
+//! Writes values as YAML text: single scalars, flow collections, block lines.
+//!
+//! What is written means the same to YAML 1.2 and YAML 1.1 readers: a text
+//! that either would take for a boolean, a number, a time or null is quoted.
+//! It decides nothing about where the text goes; `splice` and `render` do.
+
+use serde_json::{Map, Number, Value};
+
+/// Spaces of one level.
+pub(super) const STEP: usize = 2;
+
+/// How a text is quoted when nothing forces another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quotes {
+    Plain,
+    Single,
+    Double,
+}
+
+/// Where a scalar stands; inside `[…]` and `{…}` more characters need quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Block,
+    Flow,
+}
+
+/// A whole value on one line.
+pub(super) fn inline(value: &Value, quotes: Quotes, place: Place) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number_text(number),
+        Value::String(text) => string(text, quotes, place),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| inline(item, quotes, Place::Flow)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let pairs: Vec<_> = fields.iter().map(|(k, v)| flow_pair(k, v, quotes)).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+    }
+}
+
+/// `key: value` inside a flow mapping.
+pub(super) fn flow_pair(name: &str, value: &Value, quotes: Quotes) -> String {
+    format!("{}: {}", key(name), inline(value, quotes, Place::Flow))
+}
+
+/// A field as block lines, indented and ended as told.
+pub(super) fn field(name: &str, value: &Value, indent: usize, eol: &str) -> String {
+    format!("{:indent$}{}:{}", "", key(name), after_colon(value, indent, eol))
+}
+
+/// What follows `key:`, to the end of the last line.
+pub(super) fn after_colon(value: &Value, indent: usize, eol: &str) -> String {
+    match block(value, indent + STEP, eol) {
+        Some(lines) => format!("{eol}{lines}"),
+        None => format!(" {}{eol}", inline(value, Quotes::Plain, Place::Block)),
+    }
+}
+
+/// A collection as block lines; `None` for what is written in one line.
+pub(super) fn block(value: &Value, indent: usize, eol: &str) -> Option<String> {
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            Some(items.iter().map(|value| item(value, Quotes::Plain, indent, eol)).collect())
+        }
+        Value::Object(fields) if !fields.is_empty() => Some(block_fields(fields, indent, eol)),
+        Value::Array(_) | Value::Object(_) => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+/// The lines of a mapping.
+pub(super) fn block_fields(fields: &Map<String, Value>, indent: usize, eol: &str) -> String {
+    fields.iter().map(|(name, value)| field(name, value, indent, eol)).collect()
+}
+
+/// One `- …` entry of a list.
+pub(super) fn item(value: &Value, quotes: Quotes, indent: usize, eol: &str) -> String {
+    match block(value, indent + STEP, eol) {
+        // The first line of a nested collection stands behind the dash.
+        Some(lines) => format!("{:indent$}- {}", "", &lines[indent + STEP..]),
+        None => format!("{:indent$}- {}{eol}", "", inline(value, quotes, Place::Block)),
+    }
+}
+
+/// The text as literal block lines below a `|`, or `None` when only quotes can
+/// hold it. Returns the header and the lines.
+pub(super) fn literal(text: &str, indent: usize, eol: &str) -> Option<(&'static str, String)> {
+    let content = text.strip_suffix('\n').unwrap_or(text);
+    let starts_well = content.starts_with(|c: char| !c.is_whitespace());
+    if !starts_well || content.ends_with('\n') || content.chars().any(|c| c != '\n' && needs_escape(c)) {
+        return None;
+    }
+    let line = |line: &str| match line {
+        "" => eol.to_owned(),
+        line => format!("{:indent$}{line}{eol}", ""),
+    };
+    let header = if text.ends_with('\n') { "|" } else { "|-" };
+    Some((header, content.split('\n').map(line).collect()))
+}
+
+/// A field's name, quoted where it must be.
+pub(super) fn key(name: &str) -> String {
+    let plain = is_plain(name, Place::Flow) && !name.contains(['\'', '"', '?', ':', '#']);
+    if plain { name.to_owned() } else { double(name) }
+}
+
+fn string(text: &str, quotes: Quotes, place: Place) -> String {
+    match quotes {
+        Quotes::Plain if is_plain(text, place) => text.to_owned(),
+        Quotes::Single if !text.chars().any(needs_escape) => {
+            format!("'{}'", text.replace('\'', "''"))
+        }
+        Quotes::Plain | Quotes::Single | Quotes::Double => double(text),
+    }
+}
+
+fn double(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if needs_escape(c) => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Line breaks of any YAML version, what is not printable, and the BOM.
+fn needs_escape(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Both YAML versions need a dot and a signed exponent to see a float.
+fn number_text(number: &Number) -> String {
+    let text = number.to_string();
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let dot = if mantissa.contains('.') { "" } else { ".0" };
+    let sign = if exponent.starts_with(['-', '+']) { "" } else { "+" };
+    format!("{mantissa}{dot}e{sign}{exponent}")
+}
+
+/// Whether every YAML reader takes the unquoted text for just this text.
+///
+/// Stricter than YAML: what begins with a digit, sign or dot might be a number,
+/// date or time to someone, so it is not plain.
+fn is_plain(text: &str, place: Place) -> bool {
+    let first_ok = |c: char| (c.is_alphabetic() || c == '_' || c == '/' || c == '(') && c != '\u{85}';
+    let inner_ok = |c: char| match c {
+        ',' => place == Place::Block,
+        ' ' | '_' | '-' | '.' | '/' | '(' | ')' | '@' | '+' | '&' | ';' | '!' | '?' | '%' | '=' | '<' | '>' | '~'
+        | '^' | '$' | '*' | '\'' | '"' | '#' => true,
+        ':' => place == Place::Block,
+        c => c.is_alphanumeric() || (!c.is_ascii() && !c.is_whitespace() && !needs_escape(c)),
+    };
+    text.chars().next().is_some_and(first_ok)
+        && text.chars().all(inner_ok)
+        && !text.ends_with([' ', ':'])
+        && !text.contains(": ")
+        && !text.contains(" #")
+        && !is_reserved(text)
+}
+
+/// Words that YAML 1.1 or 1.2 reads as a boolean or null.
+fn is_reserved(text: &str) -> bool {
+    const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,142 @@
+//! Over generated records and edits: only the named lines differ, both parsers
+//! agree before and after, and edit plus undo gives the same bytes.
+
+use proptest::prelude::*;
+use serde_json::Value;
+use steward_domain::frontmatter::{
+    Document, FieldEdit, Fields, FrontmatterError, edit, edit_with_undo, read, render, undo,
+};
+
+use crate::generated::{any_value, record, wish};
+
+fn with(fields: &Fields, field: &str, value: Option<&Value>) -> Fields {
+    let mut fields = fields.clone();
+    match value {
+        Some(value) => drop(fields.insert(field.to_owned(), value.clone())),
+        None => drop(fields.shift_remove(field)),
+    }
+    fields
+}
+
+/// Below a block text, a field cannot always go: blank lines or indented
+/// comments behind it would become part of that text. Only then may an edit be
+/// refused.
+fn may_refuse(text: &str, change: &FieldEdit, error: &FrontmatterError) -> bool {
+    matches!(error, FrontmatterError::Unverified { why, .. } if why.contains("another field"))
+        && change.value.is_none()
+        && text.contains(['|', '>'])
+}
+
+/// Equal fields in equal order.
+fn same(doc: &Document, fields: &Fields) -> bool {
+    doc.fields() == fields && doc.fields().keys().eq(fields.keys())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn only_the_lines_of_the_named_field_differ(record in record(), wish in wish()) {
+        let (text, ranges) = record.text();
+        let doc = read(text.as_bytes()).unwrap();
+        prop_assert!(doc.fields().keys().eq(record.chunks.iter().map(|chunk| &chunk.name)));
+        let change = wish.edit(doc.fields());
+        let after = match edit(text.as_bytes(), std::slice::from_ref(&change)) {
+            Ok(after) => after,
+            Err(error) => {
+                prop_assert!(may_refuse(&text, &change, &error), "{error}");
+                return Ok(());
+            }
+        };
+        let after = String::from_utf8(after).unwrap();
+        let read_back = read(after.as_bytes()).unwrap();
+        prop_assert!(same(&read_back, &with(doc.fields(), &change.field, change.value.as_ref())));
+        prop_assert_eq!(read_back.body(), doc.body());
+        let lines = match doc.fields().keys().position(|name| *name == change.field) {
+            Some(n) => ranges[n].clone(),
+            None => {
+                let end = text.len() - doc.body().len();
+                let fence = if text[..end].ends_with('\r') || text[..end].ends_with("\r\n") { 5 } else { 4 };
+                end - fence..end - fence
+            }
+        };
+        prop_assert!(after.starts_with(&text[..lines.start]), "above: {after:?}");
+        prop_assert!(after.ends_with(&text[lines.end..]), "below: {after:?}");
+        let new = &after[lines.start..after.len() - (text.len() - lines.end)];
+        let crlf = text.contains("---\r\n");
+        prop_assert!(!crlf || new.matches('\n').count() == new.matches("\r\n").count(), "{new:?}");
+    }
+
+    #[test]
+    fn edits_and_their_undo_give_the_same_bytes(
+        record in record(),
+        wishes in proptest::collection::vec(wish(), 1..6),
+    ) {
+        let (text, _) = record.text();
+        let mut bytes = text.clone().into_bytes();
+        let mut all = Vec::new();
+        for wish in wishes {
+            let doc = read(&bytes).unwrap();
+            let change = wish.edit(doc.fields());
+            let edited = match edit_with_undo(&bytes, std::slice::from_ref(&change)) {
+                Ok(edited) => edited,
+                Err(error) => {
+                    prop_assert!(may_refuse(doc.text(), &change, &error), "{error}");
+                    continue;
+                }
+            };
+            let back = undo(&edited.bytes, &edited.undo).unwrap();
+            prop_assert_eq!(std::str::from_utf8(&back).unwrap(), doc.text());
+            all.extend(edited.undo);
+            bytes = edited.bytes;
+        }
+        let back = undo(&bytes, &all).unwrap();
+        prop_assert_eq!(String::from_utf8(back).unwrap(), text);
+    }
+
+    #[test]
+    fn an_undo_leaves_a_later_edit_of_another_field_alone(
+        record in record(),
+        ours in wish(),
+        value in any_value(),
+        n in any::<usize>(),
+    ) {
+        let (text, _) = record.text();
+        let doc = read(text.as_bytes()).unwrap();
+        let ours = ours.edit(doc.fields());
+        let human = crate::generated::Wish::Set(n, value).edit(doc.fields());
+        let removable = ours.value.is_some() || !text.contains(['|', '>']);
+        if ours.field == human.field || !doc.fields().contains_key(&human.field) || !removable {
+            return Ok(());
+        }
+        let edited = edit_with_undo(text.as_bytes(), &[ours]).unwrap();
+        let both = edit(&edited.bytes, std::slice::from_ref(&human)).unwrap();
+        let back = undo(&both, &edited.undo).unwrap();
+        let alone = edit(text.as_bytes(), &[human]).unwrap();
+        prop_assert_eq!(String::from_utf8(back).unwrap(), String::from_utf8(alone).unwrap());
+    }
+
+    #[test]
+    fn whatever_is_rendered_reads_back(
+        pairs in proptest::collection::vec((any::<String>(), any_value()), 0..8),
+        body in any::<String>(),
+    ) {
+        let fields: Fields = pairs.into_iter().collect();
+        let body = body.replace('\0', "");
+        let doc = read(render(&fields, &body).as_bytes()).unwrap();
+        prop_assert!(same(&doc, &fields));
+        prop_assert_eq!(doc.body(), body);
+    }
+
+    #[test]
+    fn no_bytes_at_all_make_it_panic(bytes in any::<Vec<u8>>(), yaml in "[-a-c:\\[\\]{}&*!|>'\"# ,?\n\t]{0,60}", wish in wish()) {
+        let _ = read(&bytes);
+        let text = format!("---\n{yaml}\n---\n");
+        if let Ok(doc) = read(text.as_bytes())
+            && let Ok(edited) = edit_with_undo(text.as_bytes(), &[wish.edit(doc.fields())])
+        {
+            let back = undo(&edited.bytes, &edited.undo).unwrap();
+            prop_assert_eq!(String::from_utf8(back).unwrap(), text);
+        }
+    }
+}
