@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clerk;
+pub mod guard;
 pub mod mode;
 pub mod path;
 pub mod record;
