@@ -54,17 +54,15 @@ fn nearest_century(date: DateTime<Utc>, now: DateTime<Utc>) -> Option<DateTime<U
     Some(date)
 }
 
-/// How long the guard keeps quiet after a 429 that asked for this many seconds.
+/// How long the guard keeps quiet after a 429 that asked for this many seconds, in microseconds.
 ///
 /// Nothing said, a negative number or no number: [`UNSAID_BACK_OFF`]. More than
 /// [`LONGEST_BACK_OFF`]: that. Zero is honoured: a probe may go at once.
 #[must_use]
 pub fn back_off_for(retry_after_seconds: Option<f64>) -> TimeDelta {
-    let Some(seconds) = retry_after_seconds.filter(|s| *s >= 0.0) else {
-        return UNSAID_BACK_OFF;
-    };
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .and_then(|wait| TimeDelta::from_std(wait).ok())
-        .map_or(LONGEST_BACK_OFF, |wait| wait.min(LONGEST_BACK_OFF))
+    match retry_after_seconds {
+        Some(seconds) if seconds > LONGEST_BACK_OFF.num_seconds() as f64 => LONGEST_BACK_OFF,
+        Some(seconds) if seconds >= 0.0 => TimeDelta::microseconds((seconds * 1e6).ceil() as i64),
+        Some(_) | None => UNSAID_BACK_OFF,
+    }
 }
