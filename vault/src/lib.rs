@@ -10,6 +10,7 @@ mod apply;
 pub mod brake;
 pub mod chain;
 pub mod crash;
+pub mod guard;
 mod journal;
 pub mod keeper;
 pub mod root;

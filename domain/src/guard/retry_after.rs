@@ -1,0 +1,68 @@
+//! What a provider's `Retry-After` means, pure.
+//!
+//! [`parse_retry_after`] reads the header's text; [`back_off_for`] makes of what was read how
+//! long the guard keeps quiet. Between the two it travels as seconds in a settlement.
+//! Must not read a clock: a date is measured against the `now` that is given.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Datelike, Months, NaiveDateTime, TimeDelta, Utc};
+
+/// The back-off after a 429 that says no time or an absurd one: 60 s.
+pub const UNSAID_BACK_OFF: TimeDelta = TimeDelta::seconds(60);
+/// The longest back-off, whatever the provider says: 7 days.
+pub const LONGEST_BACK_OFF: TimeDelta = TimeDelta::days(7);
+
+/// Reads a `Retry-After` header: seconds (decimals too) or any date of RFC 9110.
+///
+/// `None` is garbage, and a date that is not after `now`. Long times are returned as they are:
+/// [`back_off_for`] shortens them. The weekday of a date is not compared with its day.
+#[must_use]
+pub fn parse_retry_after(text: &str, now: DateTime<Utc>) -> Option<Duration> {
+    let text = text.trim();
+    let is_number =
+        text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    if is_number {
+        let seconds: f64 = text.parse().ok()?;
+        return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    }
+    let date = parse_http_date(text, now)?;
+    (date - now).to_std().ok().filter(|wait| !wait.is_zero())
+}
+
+fn parse_http_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let parsed = |date: &str, format| NaiveDateTime::parse_from_str(date, format).ok();
+    let Some((_weekday, date)) = text.split_once(", ") else {
+        let (_weekday, date) = text.split_once(' ')?;
+        return Some(parsed(date, "%b %e %H:%M:%S %Y")?.and_utc());
+    };
+    if let Some(date) = parsed(date, "%d %b %Y %H:%M:%S GMT") {
+        return Some(date.and_utc());
+    }
+    let two_digit_year = parsed(date, "%d-%b-%y %H:%M:%S GMT")?.and_utc();
+    nearest_century(two_digit_year, now)
+}
+
+/// RFC 9110: a two-digit year that seems more than 50 years ahead is the last one past.
+fn nearest_century(date: DateTime<Utc>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let century = Months::new(1200);
+    let date = match date.year() {
+        year if year > now.year() + 50 => date.checked_sub_months(century)?,
+        year if year + 50 < now.year() => date.checked_add_months(century)?,
+        _ => date,
+    };
+    Some(date)
+}
+
+/// How long the guard keeps quiet after a 429 that asked for this many seconds, in microseconds.
+///
+/// Nothing said, a negative number or no number: [`UNSAID_BACK_OFF`]. More than
+/// [`LONGEST_BACK_OFF`]: that. Zero is honoured: a probe may go at once.
+#[must_use]
+pub fn back_off_for(retry_after_seconds: Option<f64>) -> TimeDelta {
+    match retry_after_seconds {
+        Some(seconds) if seconds > LONGEST_BACK_OFF.num_seconds() as f64 => LONGEST_BACK_OFF,
+        Some(seconds) if seconds >= 0.0 => TimeDelta::microseconds((seconds * 1e6).ceil() as i64),
+        Some(_) | None => UNSAID_BACK_OFF,
+    }
+}

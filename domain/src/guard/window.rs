@@ -1,0 +1,205 @@
+//! The guard's decision, pure: may this call go now, and if not, which cap says so until when.
+//!
+//! A window of width `w` at the instant `t` is `(t - w, t]`. Recorded events never go back in
+//! time (see [`read_clock`]), so a window is full exactly while its cap-th newest event, its
+//! *edge*, lies inside; then no window slid over the events ever holds more than its cap.
+//!
+//! Must not read a clock, nor know how events are kept. What is granted here becomes a
+//! reservation when the ledger has written it down.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{
+    BackOff, CLOCK_TOLERANCE, CallId, Cap, Caps, DAY, HOUR, MINUTE, PROBE_LEASE, Probe, Refusal, Reservation,
+    ReserveRequest,
+};
+
+/// What the ledger has recorded, as far as one request needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub back_off: Option<BackOff>,
+    pub probe: Option<Probe>,
+    pub edges: Edges,
+}
+
+/// The cap-th newest event of each window, if there are that many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edges {
+    pub task: Option<DateTime<Utc>>,
+    pub matter: Option<DateTime<Utc>>,
+    pub minute: Option<DateTime<Utc>>,
+    pub hour: Option<DateTime<Utc>>,
+    pub day: Option<DateTime<Utc>>,
+}
+
+/// A yes that is not written down yet. Only [`admit`] makes one.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Grant {
+    at: DateTime<Utc>,
+    probe: bool,
+}
+
+impl Grant {
+    /// The instant the call counts at.
+    #[must_use]
+    pub fn at(&self) -> DateTime<Utc> {
+        self.at
+    }
+
+    /// The call is to be the probe after a back-off.
+    #[must_use]
+    pub fn is_probe(&self) -> bool {
+        self.probe
+    }
+
+    /// The token for the call; for the ledger alone, in the transaction that records it.
+    #[must_use]
+    pub fn recorded_as(self, call_id: CallId) -> Reservation {
+        Reservation { call_id, reserved_at: self.at, probe: self.probe }
+    }
+}
+
+/// Judges one request at `at`, the instant that [`read_clock`] gave.
+///
+/// Order of checks: 429 back-off (then its probe), task, matter, minute, hour, day.
+///
+/// # Errors
+/// The first cap that refuses, with the instant it clears.
+pub fn admit(request: &ReserveRequest, caps: &Caps, facts: &Facts, at: DateTime<Utc>) -> Result<Grant, Refusal> {
+    let probe = match &facts.back_off {
+        None => false,
+        Some(back_off) => {
+            may_probe(back_off, facts.probe.as_ref(), at)?;
+            true
+        }
+    };
+    let edges = &facts.edges;
+    if let Some(task) = &request.task {
+        let spent = || format!("{task} has had its {} of the last 24 hours", calls(caps.per_task_day));
+        room(Cap::Task, edges.task, DAY, at, spent)?;
+    }
+    if let Some(matter) = &request.matter {
+        let spent = || format!("{matter} has had its {} of the last 24 hours", calls(caps.per_matter_day));
+        room(Cap::Matter, edges.matter, DAY, at, spent)?;
+    }
+    let spent = |cap, window| move || format!("the vault has had its {} of the last {window}", calls(cap));
+    room(Cap::Minute, edges.minute, MINUTE, at, spent(caps.per_minute, "minute"))?;
+    room(Cap::Hour, edges.hour, HOUR, at, spent(caps.per_hour, "hour"))?;
+    room(Cap::Day, edges.day, DAY, at, spent(caps.per_day, "24 hours"))?;
+    Ok(Grant { at, probe })
+}
+
+fn may_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> Result<(), Refusal> {
+    if at < back_off.until {
+        return Err(Refusal {
+            cap: Cap::BackOff,
+            clears_at: Some(back_off.until),
+            reason: "the provider said 429 (too many requests); nothing is sent before its deadline".to_owned(),
+        });
+    }
+    match probe.map(|probe| later(probe.since, PROBE_LEASE)) {
+        Some(lease_ends) if at < lease_ends => Err(Refusal {
+            cap: Cap::ProbePending,
+            clears_at: Some(lease_ends),
+            reason: "one probe is out after a 429; the others wait for its answer".to_owned(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn room(
+    cap: Cap,
+    edge: Option<DateTime<Utc>>,
+    width: TimeDelta,
+    at: DateTime<Utc>,
+    spent: impl Fn() -> String,
+) -> Result<(), Refusal> {
+    match edge.map(|edge| later(edge, width)) {
+        Some(leaves) if at < leaves => Err(Refusal { cap, clears_at: Some(leaves), reason: spent() }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn calls(cap: u32) -> String {
+    if cap == 1 { "1 call".to_owned() } else { format!("{cap} calls") }
+}
+
+/// What the ledger makes of a caller's `now`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockReading {
+    /// Believed; the call counts at `at`, which is `now` or the newest event if that is later.
+    Sound { at: DateTime<Utc> },
+    /// `now` lies before the newest event: no calls until `clears_at`. `since` is to be kept.
+    Doubted { since: DateTime<Utc>, clears_at: DateTime<Utc> },
+    /// A whole day was refused in doubt: the present is believed again, and whatever is stamped
+    /// after it was stamped by a clock that stood too far ahead.
+    Restarted,
+}
+
+/// Reads the callers' clock against the newest recorded event and the kept start of a doubt.
+///
+/// A step back of at most [`CLOCK_TOLERANCE`] is levelled out: events never go back in time. A
+/// larger one is doubted until the clock has caught up. A clock that once stood far ahead would
+/// so close the guard for years; therefore a doubt lasts at most [`DAY`] by the clock that is
+/// now in force: no call went out in all that time, so every window is empty in truth.
+#[must_use]
+pub fn read_clock(
+    newest: Option<DateTime<Utc>>,
+    doubted_since: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> ClockReading {
+    let Some(newest) = newest else {
+        return ClockReading::Sound { at: now };
+    };
+    let caught_up = earlier(newest, CLOCK_TOLERANCE);
+    if now >= caught_up {
+        return ClockReading::Sound { at: now.max(newest) };
+    }
+    let since = still_noticed(doubted_since, now);
+    let day_over = later(since, DAY);
+    if now >= day_over {
+        return ClockReading::Restarted;
+    }
+    ClockReading::Doubted { since, clears_at: caught_up.min(day_over) }
+}
+
+/// When the loss of a ledger that was noticed at `noticed_at` is over, and since when it counts.
+///
+/// Returns `(noticed_at, clears_at)`. A clock that since jumped back starts the day anew, or a
+/// loss noticed by a clock far ahead would hold for years.
+#[must_use]
+pub fn loss_clears_at(noticed_at: DateTime<Utc>, now: DateTime<Utc>) -> (DateTime<Utc>, DateTime<Utc>) {
+    let noticed_at = still_noticed(Some(noticed_at), now);
+    (noticed_at, later(noticed_at, DAY))
+}
+
+/// The back-off and the probe after [`ClockReading::Restarted`]: stamps after `now` are moved.
+///
+/// A back-off keeps its length from now on; a probe is forgotten.
+#[must_use]
+pub fn shift_after_restart(
+    back_off: Option<BackOff>,
+    probe: Option<Probe>,
+    now: DateTime<Utc>,
+) -> (Option<BackOff>, Option<Probe>) {
+    let back_off = back_off.map(|old| {
+        if old.set_at <= now {
+            return old;
+        }
+        BackOff { set_at: now, until: later(now, old.until - old.set_at) }
+    });
+    (back_off, probe.filter(|probe| probe.since <= now))
+}
+
+fn still_noticed(kept: Option<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
+    kept.filter(|kept| now >= earlier(*kept, CLOCK_TOLERANCE)).unwrap_or(now)
+}
+
+fn later(instant: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
+    instant.checked_add_signed(by).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+fn earlier(instant: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
+    instant.checked_sub_signed(by).unwrap_or(DateTime::<Utc>::MIN_UTC)
+}

@@ -1,0 +1,158 @@
+//! The ledger's transactions: each reads the rows, asks the domain, and writes what follows.
+//!
+//! All of one transaction or nothing of it is kept, and no other process's can overlap it. Must
+//! not decide anything itself: what may go is said by `steward_domain::guard::admit`.
+
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+use steward_domain::guard::{
+    BackOff, Cap, Caps, ClockReading, Facts, Probe, Refusal, ReserveOutcome, ReserveRequest, Settled, Settlement,
+    admit, back_off_for, read_clock, shift_after_restart,
+};
+use steward_domain::time::stamp;
+
+use super::Accepted;
+use super::rows::{self, Sql, State};
+use super::store::Store;
+
+/// Reserves one call, or refuses it; the same call gets the same reservation again.
+pub(super) async fn reserve(
+    store: &mut Store,
+    request: &ReserveRequest,
+    caps: &Caps,
+    now: DateTime<Utc>,
+) -> Sql<ReserveOutcome> {
+    let mut tx = store.begin().await?;
+    if let Some(reservation) = rows::issued(&mut tx, &request.call_id).await? {
+        tx.rollback().await?;
+        return Ok(ReserveOutcome::Reserved(reservation));
+    }
+    let kept = State::load(&mut tx).await?;
+    let mut state = kept.clone();
+    let outcome = match believe(&mut tx, &mut state, now).await? {
+        Err(refusal) => ReserveOutcome::Refused(refusal),
+        Ok(at) => record(&mut tx, &mut state, Asked { request, caps, at }).await?,
+    };
+    if state != kept {
+        state.save(&mut tx).await?;
+    }
+    tx.commit().await?;
+    Ok(outcome)
+}
+
+/// The instant that a call at `now` counts at, or why the clock is not believed.
+async fn believe(
+    db: &mut SqliteConnection,
+    state: &mut State,
+    now: DateTime<Utc>,
+) -> Sql<Result<DateTime<Utc>, Refusal>> {
+    match read_clock(state.newest, state.doubted_since, now) {
+        ClockReading::Sound { at } => {
+            state.doubted_since = None;
+            Ok(Ok(at))
+        }
+        ClockReading::Doubted { since, clears_at } => {
+            state.doubted_since = Some(since);
+            Ok(Err(clock_refusal(state.newest, now, clears_at)))
+        }
+        ClockReading::Restarted => {
+            restart_clock(db, state, now).await?;
+            Ok(Ok(now))
+        }
+    }
+}
+
+pub(super) fn clock_refusal(newest: Option<DateTime<Utc>>, now: DateTime<Utc>, clears_at: DateTime<Utc>) -> Refusal {
+    let newest = newest.map_or_else(|| "later".to_owned(), stamp);
+    let reason = format!(
+        "the clock says {} and the ledger already holds {newest}; set the clock right, or accept the loss of the ledger",
+        stamp(now)
+    );
+    Refusal { cap: Cap::Clock, clears_at: Some(clears_at), reason }
+}
+
+async fn restart_clock(db: &mut SqliteConnection, state: &mut State, now: DateTime<Utc>) -> Sql<()> {
+    rows::forget_after(db, now).await?;
+    let (back_off, probe) = shift_after_restart(state.back_off, state.probe.take(), now);
+    *state = State { newest: Some(now), doubted_since: None, back_off, probe };
+    Ok(())
+}
+
+struct Asked<'r> {
+    request: &'r ReserveRequest,
+    caps: &'r Caps,
+    at: DateTime<Utc>,
+}
+
+async fn record(db: &mut SqliteConnection, state: &mut State, asked: Asked<'_>) -> Sql<ReserveOutcome> {
+    let Asked { request, caps, at } = asked;
+    let edges = rows::edges(db, request, caps).await?;
+    let facts = Facts { back_off: state.back_off, probe: state.probe.clone(), edges };
+    let grant = match admit(request, caps, &facts, at) {
+        Ok(grant) => grant,
+        Err(refusal) => return Ok(ReserveOutcome::Refused(refusal)),
+    };
+    rows::prune(db, at).await?;
+    state.newest = Some(at);
+    if grant.is_probe() {
+        state.probe = Some(Probe { call_id: request.call_id.clone(), since: at });
+    }
+    let reservation = grant.recorded_as(request.call_id.clone());
+    rows::insert(db, request, &reservation).await?;
+    Ok(ReserveOutcome::Reserved(reservation))
+}
+
+/// Records how a call ended, and what follows for the back-off and its probe.
+pub(super) async fn settle(store: &mut Store, settlement: &Settlement, now: DateTime<Utc>) -> Sql<()> {
+    let Settlement { call_id, outcome } = settlement;
+    let mut tx = store.begin().await?;
+    if !rows::settle(&mut tx, call_id, outcome).await? {
+        return tx.rollback().await;
+    }
+    let kept = State::load(&mut tx).await?;
+    let mut state = kept.clone();
+    let is_probe = state.probe.as_ref().is_some_and(|probe| probe.call_id == *call_id);
+    match outcome {
+        Settled::RateLimited { retry_after_seconds } => limit(&mut state, *retry_after_seconds, now),
+        Settled::Answered { .. } if is_probe => {
+            state.back_off = None;
+            state.probe = None;
+        }
+        // It found nothing out; another probe may go.
+        Settled::Failed if is_probe => state.probe = None,
+        Settled::Answered { .. } | Settled::Failed => {}
+    }
+    if state != kept {
+        state.save(&mut tx).await?;
+    }
+    tx.commit().await
+}
+
+/// A 429 of any call stops all; a probe that is out loses its power to reopen.
+fn limit(state: &mut State, retry_after_seconds: Option<f64>, now: DateTime<Utc>) {
+    let set_at = state.newest.map_or(now, |newest| newest.max(now));
+    let until = set_at.checked_add_signed(back_off_for(retry_after_seconds)).unwrap_or(DateTime::<Utc>::MAX_UTC);
+    let until = state.back_off.map_or(until, |old| old.until.max(until));
+    state.back_off = Some(BackOff { set_at, until });
+    state.probe = None;
+    // An event like any other: were the clock far ahead here, its return must be noticed.
+    state.newest = Some(set_at);
+}
+
+/// Ends a doubt about the clock at an operator's word.
+pub(super) async fn accept_clock(store: &mut Store, now: DateTime<Utc>) -> Sql<Accepted> {
+    let mut tx = store.begin().await?;
+    let mut state = State::load(&mut tx).await?;
+    match read_clock(state.newest, state.doubted_since, now) {
+        ClockReading::Sound { .. } => {
+            tx.rollback().await?;
+            Ok(Accepted::Nothing)
+        }
+        ClockReading::Doubted { .. } | ClockReading::Restarted => {
+            restart_clock(&mut tx, &mut state, now).await?;
+            state.save(&mut tx).await?;
+            tx.commit().await?;
+            Ok(Accepted::Clock)
+        }
+    }
+}

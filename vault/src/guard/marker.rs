@@ -1,0 +1,81 @@
+//! The marker: a small file, kept away from the ledger, that says that a ledger exists.
+//!
+//! Without it a deleted ledger would look like a first boot, and a day's calls would be
+//! forgotten. It holds the ledger's random id and, once the loss was noticed, since when; a
+//! restart so neither shortens nor lengthens the wait. All who open, lose or renew the ledger
+//! do so under the lock of the file `<marker>.lock`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::error::LedgerError;
+use super::files::{sync_folder, with_suffix};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Marker {
+    /// Random id of the ledger that must be there.
+    pub(super) ledger: String,
+    /// Set while the ledger counts as lost.
+    pub(super) lost: Option<Loss>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Loss {
+    pub(super) noticed_at: DateTime<Utc>,
+    pub(super) why: String,
+}
+
+impl Marker {
+    pub(super) fn of(ledger: String) -> Self {
+        Self { ledger, lost: None }
+    }
+
+    /// The marker at this path; `None` if there is none.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, LedgerError> {
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(LedgerError::files(path)(error)),
+        };
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| LedgerError::Marker { path: path.to_owned(), why: error.to_string() })
+    }
+
+    /// Replaces the marker, whole and durable.
+    pub(super) fn write(&self, path: &Path) -> Result<(), LedgerError> {
+        let fresh = with_suffix(path, ".new");
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| LedgerError::Marker { path: path.to_owned(), why: error.to_string() })?;
+        let written = || -> io::Result<()> {
+            let mut file = File::create(&fresh)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&fresh, path)
+        };
+        written().map_err(LedgerError::files(path))?;
+        sync_folder(path)
+    }
+}
+
+/// Held while the ledger is opened, found lost, or renewed; freed when dropped.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "closing the file frees the lock")] File);
+
+impl Lock {
+    /// Waits until no other process or handle has it; it is held for milliseconds.
+    pub(super) async fn take(marker: &Path) -> Result<Self, LedgerError> {
+        let path = with_suffix(marker, ".lock");
+        let taken = tokio::task::spawn_blocking(move || {
+            let file = File::options().create(true).append(true).open(&path);
+            file.and_then(|file| file.lock().map(|()| Self(file))).map_err(LedgerError::files(&path))
+        });
+        taken.await.map_err(|error| LedgerError::files(marker)(io::Error::other(error)))?
+    }
+}

@@ -1,0 +1,152 @@
+//! The ledger's rows: the one of the ledger itself, and one per call of the last day.
+//!
+//! Only SQL and its translation; every function runs inside a transaction of its caller.
+//! What the rows mean is decided in `steward_domain::guard`.
+
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+use steward_domain::clerk::Usage;
+use steward_domain::guard::{BackOff, CallId, Caps, DAY, Edges, Probe, Reservation, ReserveRequest, Settled};
+
+type Micros = Option<i64>;
+/// What SQLite said, not yet sorted by what it means for the ledger.
+pub(super) type Sql<T> = Result<T, sqlx::Error>;
+
+/// The ledger's own row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    /// The newest event recorded; no reservation may lie before it.
+    pub(super) newest: Option<DateTime<Utc>>,
+    pub(super) doubted_since: Option<DateTime<Utc>>,
+    pub(super) back_off: Option<BackOff>,
+    pub(super) probe: Option<Probe>,
+}
+
+impl State {
+    pub(super) async fn load(db: &mut SqliteConnection) -> Sql<Self> {
+        let select = "SELECT newest_us, doubted_since_us, back_off_set_us, back_off_until_us, probe_call, \
+                      probe_since_us FROM ledger WHERE only_row = 1";
+        let row: (Micros, Micros, Micros, Micros, Option<String>, Micros) =
+            sqlx::query_as(select).fetch_one(db).await?;
+        let (newest, doubted_since, set_at, until, probe_call, probe_since) = row;
+        let set_at = instant(set_at)?;
+        let until = instant(until)?;
+        let probe_since = instant(probe_since)?;
+        Ok(Self {
+            newest: instant(newest)?,
+            doubted_since: instant(doubted_since)?,
+            back_off: set_at.zip(until).map(|(set_at, until)| BackOff { set_at, until }),
+            probe: probe_call.zip(probe_since).map(|(call, since)| Probe { call_id: CallId(call), since }),
+        })
+    }
+
+    pub(super) async fn save(&self, db: &mut SqliteConnection) -> Sql<()> {
+        let update = "UPDATE ledger SET newest_us = ?, doubted_since_us = ?, back_off_set_us = ?, \
+                      back_off_until_us = ?, probe_call = ?, probe_since_us = ? WHERE only_row = 1";
+        sqlx::query(update)
+            .bind(self.newest.map(micros))
+            .bind(self.doubted_since.map(micros))
+            .bind(self.back_off.map(|b| micros(b.set_at)))
+            .bind(self.back_off.map(|b| micros(b.until)))
+            .bind(self.probe.as_ref().map(|p| p.call_id.0.as_str()))
+            .bind(self.probe.as_ref().map(|p| micros(p.since)))
+            .execute(db)
+            .await?;
+        Ok(())
+    }
+}
+
+/// The reservation that this call already has.
+pub(super) async fn issued(db: &mut SqliteConnection, call: &CallId) -> Sql<Option<Reservation>> {
+    let select = "SELECT reservation FROM call WHERE call_id = ?";
+    let text: Option<String> = sqlx::query_scalar(select).bind(&call.0).fetch_optional(db).await?;
+    text.map(|text| serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))).transpose()
+}
+
+/// The cap-th newest event of each of the request's windows. All caps are at least 1.
+pub(super) async fn edges(db: &mut SqliteConnection, request: &ReserveRequest, caps: &Caps) -> Sql<Edges> {
+    let select = "SELECT \
+        (SELECT reserved_us FROM call WHERE task = ?1 ORDER BY reserved_us DESC LIMIT 1 OFFSET ?2 - 1), \
+        (SELECT reserved_us FROM call WHERE matter = ?3 ORDER BY reserved_us DESC LIMIT 1 OFFSET ?4 - 1), \
+        (SELECT reserved_us FROM call ORDER BY reserved_us DESC LIMIT 1 OFFSET ?5 - 1), \
+        (SELECT reserved_us FROM call ORDER BY reserved_us DESC LIMIT 1 OFFSET ?6 - 1), \
+        (SELECT reserved_us FROM call ORDER BY reserved_us DESC LIMIT 1 OFFSET ?7 - 1)";
+    let (task, matter, minute, hour, day): (Micros, Micros, Micros, Micros, Micros) = sqlx::query_as(select)
+        .bind(&request.task)
+        .bind(caps.per_task_day)
+        .bind(&request.matter)
+        .bind(caps.per_matter_day)
+        .bind(caps.per_minute)
+        .bind(caps.per_hour)
+        .bind(caps.per_day)
+        .fetch_one(db)
+        .await?;
+    Ok(Edges {
+        task: instant(task)?,
+        matter: instant(matter)?,
+        minute: instant(minute)?,
+        hour: instant(hour)?,
+        day: instant(day)?,
+    })
+}
+
+/// Records a reservation.
+pub(super) async fn insert(db: &mut SqliteConnection, request: &ReserveRequest, issued: &Reservation) -> Sql<()> {
+    let text = serde_json::to_string(issued).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    sqlx::query("INSERT INTO call (call_id, task, matter, reserved_us, reservation) VALUES (?, ?, ?, ?, ?)")
+        .bind(&request.call_id.0)
+        .bind(&request.task)
+        .bind(&request.matter)
+        .bind(micros(issued.reserved_at()))
+        .bind(text)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Forgets what has left the longest window and can never enter one again.
+pub(super) async fn prune(db: &mut SqliteConnection, at: DateTime<Utc>) -> Sql<()> {
+    let horizon = micros(at).saturating_sub(DAY.num_microseconds().unwrap_or(i64::MAX));
+    sqlx::query("DELETE FROM call WHERE reserved_us <= ?").bind(horizon).execute(db).await?;
+    Ok(())
+}
+
+/// Forgets calls that are stamped after `now`.
+pub(super) async fn forget_after(db: &mut SqliteConnection, now: DateTime<Utc>) -> Sql<()> {
+    sqlx::query("DELETE FROM call WHERE reserved_us > ?").bind(micros(now)).execute(db).await?;
+    Ok(())
+}
+
+/// Records how a call ended; false if it was settled before.
+///
+/// A call that is not known (of a day ago, or of a ledger that was lost) counts as not settled.
+pub(super) async fn settle(db: &mut SqliteConnection, call: &CallId, outcome: &Settled) -> Sql<bool> {
+    let select = "SELECT outcome IS NOT NULL FROM call WHERE call_id = ?";
+    let settled: Option<bool> = sqlx::query_scalar(select).bind(&call.0).fetch_optional(&mut *db).await?;
+    if settled == Some(true) {
+        return Ok(false);
+    }
+    let (word, usage) = match outcome {
+        Settled::Answered { usage } => ("answered", *usage),
+        Settled::RateLimited { .. } => ("rate_limited", Usage::default()),
+        Settled::Failed => ("failed", Usage::default()),
+    };
+    sqlx::query("UPDATE call SET outcome = ?, prompt_tokens = ?, completion_tokens = ? WHERE call_id = ?")
+        .bind(word)
+        .bind(i64::try_from(usage.prompt_tokens).unwrap_or(i64::MAX))
+        .bind(i64::try_from(usage.completion_tokens).unwrap_or(i64::MAX))
+        .bind(&call.0)
+        .execute(db)
+        .await?;
+    Ok(true)
+}
+
+pub(super) fn micros(at: DateTime<Utc>) -> i64 {
+    at.timestamp_micros()
+}
+
+pub(super) fn instant(micros: Micros) -> Sql<Option<DateTime<Utc>>> {
+    let Some(micros) = micros else { return Ok(None) };
+    let at = DateTime::from_timestamp_micros(micros);
+    at.map(Some).ok_or_else(|| sqlx::Error::Decode(format!("{micros} is no instant").into()))
+}

@@ -1,0 +1,88 @@
+//! How full the ledger is, for people: read only, it changes nothing.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::SqliteConnection;
+use steward_domain::clerk::Usage;
+use steward_domain::guard::{
+    CallId, Caps, ClockReading, DAY, Facts, Fill, FullPath, GuardStatus, HOUR, LedgerStatus, MINUTE, ReserveRequest,
+    admit, read_clock,
+};
+
+use super::book::clock_refusal;
+use super::rows::{self, Sql, State, instant, micros};
+use super::store::Store;
+
+const FULL_TASKS: &str = "SELECT task, used, edge FROM \
+    (SELECT task, reserved_us AS edge, row_number() OVER (PARTITION BY task ORDER BY reserved_us DESC) AS nth, \
+     count(*) OVER (PARTITION BY task) AS used FROM call WHERE task IS NOT NULL AND reserved_us > ?) \
+    WHERE nth = ? ORDER BY task";
+const FULL_MATTERS: &str = "SELECT matter, used, edge FROM \
+    (SELECT matter, reserved_us AS edge, row_number() OVER (PARTITION BY matter ORDER BY reserved_us DESC) AS nth, \
+     count(*) OVER (PARTITION BY matter) AS used FROM call WHERE matter IS NOT NULL AND reserved_us > ?) \
+    WHERE nth = ? ORDER BY matter";
+
+pub(super) async fn read(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> Sql<GuardStatus> {
+    let mut tx = store.begin_reading().await?;
+    let state = State::load(&mut tx).await?;
+    let at = state.newest.map_or(now, |newest| newest.max(now));
+    let infrastructure = ReserveRequest { call_id: CallId("status".to_owned()), task: None, matter: None };
+    let edges = rows::edges(&mut tx, &infrastructure, caps).await?;
+    let mut windows = Windows { db: &mut tx, at };
+    let ledger = LedgerStatus {
+        minute: windows.fill(MINUTE, caps.per_minute, edges.minute).await?,
+        hour: windows.fill(HOUR, caps.per_hour, edges.hour).await?,
+        day: windows.fill(DAY, caps.per_day, edges.day).await?,
+        full_tasks: windows.full_paths(FULL_TASKS, caps.per_task_day).await?,
+        full_matters: windows.full_paths(FULL_MATTERS, caps.per_matter_day).await?,
+        back_off: state.back_off,
+        probe: state.probe.clone(),
+        day_usage: windows.day_usage().await?,
+    };
+    tx.rollback().await?;
+    let facts = Facts { back_off: state.back_off, probe: state.probe, edges };
+    let refusal = match read_clock(state.newest, state.doubted_since, now) {
+        ClockReading::Sound { at } => admit(&infrastructure, caps, &facts, at).err(),
+        ClockReading::Doubted { clears_at, .. } => Some(clock_refusal(state.newest, now, clears_at)),
+        ClockReading::Restarted => None,
+    };
+    Ok(GuardStatus { refusal, ledger: Some(ledger) })
+}
+
+/// Everything is counted in the windows that end at `at`.
+struct Windows<'c> {
+    db: &'c mut SqliteConnection,
+    at: DateTime<Utc>,
+}
+
+impl Windows<'_> {
+    async fn fill(&mut self, width: TimeDelta, cap: u32, edge: Option<DateTime<Utc>>) -> Sql<Fill> {
+        let count = "SELECT count(*) FROM call WHERE reserved_us > ?";
+        let used = sqlx::query_scalar(count).bind(self.start(width)).fetch_one(&mut *self.db).await?;
+        Ok(Fill { used, cap, next_free: self.next_free(width, edge) })
+    }
+
+    async fn full_paths(&mut self, select: &'static str, cap: u32) -> Sql<Vec<FullPath>> {
+        let rows: Vec<(String, u32, i64)> =
+            sqlx::query_as(select).bind(self.start(DAY)).bind(cap).fetch_all(&mut *self.db).await?;
+        let full = rows.into_iter().map(|(path, used, edge)| {
+            let next_free = self.next_free(DAY, instant(Some(edge))?);
+            Ok(FullPath { path, fill: Fill { used, cap, next_free } })
+        });
+        full.collect()
+    }
+
+    async fn day_usage(&mut self) -> Sql<Usage> {
+        let sum = "SELECT total(prompt_tokens), total(completion_tokens) FROM call WHERE reserved_us > ?";
+        let (prompt, completion): (f64, f64) =
+            sqlx::query_as(sum).bind(self.start(DAY)).fetch_one(&mut *self.db).await?;
+        Ok(Usage { prompt_tokens: prompt as u64, completion_tokens: completion as u64 })
+    }
+
+    fn start(&self, width: TimeDelta) -> i64 {
+        micros(self.at.checked_sub_signed(width).unwrap_or(DateTime::<Utc>::MIN_UTC))
+    }
+
+    fn next_free(&self, width: TimeDelta, edge: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+        edge.and_then(|edge| edge.checked_add_signed(width)).filter(|leaves| self.at < *leaves)
+    }
+}
