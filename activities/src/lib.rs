@@ -1,1 +1,2 @@
-
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+pub mod clerk;
