@@ -124,6 +124,8 @@ pub enum VerdictError {
     RepeatedEvidence,
     #[error("`source_contributions` names a source that was not given")]
     InventedSource,
+    #[error("`source_contributions` misses `{0}`: name every source, with 0 where it contributed nothing")]
+    MissingSource(String),
     #[error("`{0}` proposes a change without naming any evidence")]
     NoEvidence(&'static str),
     #[error("`reasoning` is empty or longer than {MAX_REASONING_CHARS} characters")]
@@ -137,7 +139,13 @@ impl Verdict {
     /// [`VerdictError`] for anything outside the closed form: unknown fields, numbers out of
     /// range, evidence or sources that were not given, a change without evidence.
     pub fn check(answer: &str, question: &Question) -> Result<Self, VerdictError> {
-        let verdict: Self = serde_json::from_str(answer.trim()).map_err(|e| VerdictError::Form(e.to_string()))?;
+        let form = |e: serde_json::Error| VerdictError::Form(e.to_string());
+        let verdict: Self = serde_json::from_str(answer.trim()).map_err(form)?;
+        // Serde also reads a struct from a list and a word from `{"word": null}`; the schema does not.
+        let shape: Value = serde_json::from_str(answer.trim()).map_err(form)?;
+        if !shape.get("decision").is_some_and(Value::is_string) {
+            return Err(VerdictError::Form("`decision` is not a word of an object".to_owned()));
+        }
         verdict.check_ranges()?;
         verdict.check_references(question)?;
         let length = verdict.reasoning.chars().count();
@@ -174,7 +182,9 @@ impl Verdict {
                 return Err(VerdictError::InventedSource);
             }
         }
-        Ok(())
+        // A source left out is not a source that contributed nothing: learning would lower it for a slip of form.
+        let missing = question.evidence.iter().find(|e| !self.source_contributions.contains_key(&e.source));
+        missing.map_or(Ok(()), |e| Err(VerdictError::MissingSource(e.source.clone())))
     }
 
     /// The stand-in when no usable answer came: nothing changes, confidence 0.3 (S3-25).
@@ -191,9 +201,14 @@ impl Verdict {
 }
 
 /// The JSON schema of an answer to this question: closed, with the refs that were given.
+///
+/// It uses only what strict mode of the common servers takes: lengths of texts are left to
+/// [`Verdict::check`], since some servers refuse a whole schema for them.
 #[must_use]
 pub fn answer_schema(question: &Question) -> Value {
-    let refs: Vec<&str> = question.evidence.iter().map(|e| e.reference.as_str()).collect();
+    let mut refs: Vec<&str> = question.evidence.iter().map(|e| e.reference.as_str()).collect();
+    refs.sort_unstable();
+    refs.dedup();
     let mut sources: Vec<&str> = question.evidence.iter().map(|e| e.source.as_str()).collect();
     sources.sort_unstable();
     sources.dedup();
@@ -207,7 +222,7 @@ pub fn answer_schema(question: &Question) -> Value {
         "properties": {
             "decision": {"type": "string", "enum": Judgement::ALL.map(Judgement::word)},
             "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-            "reasoning": {"type": "string", "minLength": 1, "maxLength": MAX_REASONING_CHARS},
+            "reasoning": {"type": "string"},
             "evidence": {"type": "array", "items": item, "maxItems": refs.len()},
             "source_contributions": {
                 "type": "object", "additionalProperties": false, "properties": contributions, "required": sources,

@@ -32,7 +32,7 @@ fn question() -> Question {
 fn answer(change: impl Fn(&mut Value)) -> Result<Verdict, VerdictError> {
     let mut value = json!({
         "decision": "likely_done", "confidence": 0.9, "reasoning": "it says so",
-        "evidence": ["signal/a.md"], "source_contributions": {"gmail": 1.0}
+        "evidence": ["signal/a.md"], "source_contributions": {"gmail": 1.0, "bank": 0}
     });
     change(&mut value);
     Verdict::check(&value.to_string(), &question())
@@ -49,7 +49,10 @@ fn an_answer_outside_the_form_is_refused() {
     assert!(matches!(answer(|v| v["decision"] = json!("delete_everything")), Err(VerdictError::Form(_))));
     assert!(matches!(answer(|v| v["confidence"] = json!("high")), Err(VerdictError::Form(_))));
     assert!(matches!(answer(|v| v["evidence"] = json!(["../../etc/passwd"])), Err(VerdictError::Form(_))));
-    assert!(matches!(Verdict::check("sure! {", &question()), Err(VerdictError::Form(_))));
+    assert!(matches!(answer(|v| v["decision"] = json!({"likely_done": null})), Err(VerdictError::Form(_))));
+    for bad in ["sure! {", "", r#"["likely_done", 0.9, "it says so", ["signal/a.md"], {"gmail": 1, "bank": 0}]"#] {
+        assert!(matches!(Verdict::check(bad, &question()), Err(VerdictError::Form(_))), "{bad}");
+    }
 }
 
 #[test]
@@ -65,6 +68,12 @@ fn invented_evidence_and_sources_are_refused() {
     assert_eq!(answer(|v| v["evidence"] = json!(["signal/zzz.md"])), Err(VerdictError::InventedEvidence));
     assert_eq!(answer(|v| v["evidence"] = json!(["signal/a.md", "signal/a.md"])), Err(VerdictError::RepeatedEvidence));
     assert_eq!(answer(|v| v["source_contributions"]["fax"] = json!(0.1)), Err(VerdictError::InventedSource));
+}
+
+#[test]
+fn every_source_that_was_given_is_weighed() {
+    let missing = answer(|v| v["source_contributions"] = json!({"gmail": 1}));
+    assert_eq!(missing, Err(VerdictError::MissingSource("bank".into())));
 }
 
 #[test]

@@ -1,0 +1,219 @@
+//! A clerk behind any server that speaks the OpenAI chat completions API.
+//!
+//! One reservation is one HTTP request: no retry, no redirect, no proxy from the environment, no
+//! connection kept over (a kept one that went stale would be tried again underneath us). What
+//! comes back is untrusted and bounded: the body by [`Config::max_response_bytes`], texts by
+//! [`text`], the answer by [`Verdict::check`](steward_domain::clerk::Verdict::check). The key is
+//! never printed: not by `Debug`, not in a reason, not in a log.
+
+mod answer;
+mod prompt;
+mod refusal;
+mod secret;
+mod text;
+
+pub use secret::Secret;
+
+use super::pace::{MAX_WAIT_SECONDS, Pace};
+use super::sha256_hex;
+use chrono::Utc;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url};
+use std::num::NonZeroU32;
+use std::time::Duration;
+use steward_domain::clerk::{CallOutcome, ClerkMark, Question, Reply, Usage};
+use steward_domain::guard::{Reservation, parse_retry_after};
+
+/// Its name among the providers.
+pub const PROVIDER: &str = "openai";
+/// Longest a call may take, in seconds; a run has 300 for all its tasks.
+pub const TIMEOUT_SECONDS: u64 = 60;
+/// Largest response that is read, in bytes; a verdict has about one thousand.
+pub const MAX_RESPONSE_BYTES: usize = 256 * 1024;
+/// Most tokens an answer may have; the reasoning alone may have 2,000 characters.
+pub const MAX_TOKENS: u32 = 1_024;
+/// Calls that one process begins in a second.
+pub const CALLS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
+/// An error response larger than this, in bytes, is a page and not a message: it is left out.
+const MAX_ERROR_BYTES: usize = 16 * 1024;
+
+/// Where the model is and how far it is trusted with time and space.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Up to and without `/chat/completions`, such as `https://api.openai.com/v1`.
+    pub base_url: String,
+    pub model: String,
+    /// Sent as a bearer token; `None` for servers that want none.
+    pub api_key: Option<Secret>,
+    /// The environment variable the key comes from, so that a reason can name it.
+    pub api_key_variable: String,
+    /// From connecting to the last byte of the answer.
+    pub timeout: Duration,
+    pub max_response_bytes: usize,
+    pub max_tokens: u32,
+    pub calls_per_second: NonZeroU32,
+}
+
+impl Config {
+    /// A server and a model, everything else by default and without a key.
+    #[must_use]
+    pub fn new(base_url: &str, model: &str) -> Self {
+        Self {
+            base_url: base_url.to_owned(),
+            model: model.to_owned(),
+            api_key: None,
+            api_key_variable: "OPENAI_API_KEY".to_owned(),
+            timeout: Duration::from_secs(TIMEOUT_SECONDS),
+            max_response_bytes: MAX_RESPONSE_BYTES,
+            max_tokens: MAX_TOKENS,
+            calls_per_second: CALLS_PER_SECOND,
+        }
+    }
+}
+
+/// Why a clerk cannot be set up; no message holds the key.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error("read the clerk's base URL: it must look like `https://host/v1`, without user, password, `?` or `#`")]
+    BaseUrl,
+    #[error("use the key in {variable}: it has characters that cannot be sent, such as a line break; set it again")]
+    Key { variable: String },
+    #[error("name the clerk's model: set one that the server offers")]
+    Model,
+    #[error("set up the HTTP client: {0}")]
+    Client(String),
+}
+
+/// A clerk behind an OpenAI-compatible server.
+#[derive(Debug)]
+pub struct OpenAi {
+    config: Config,
+    endpoint: Url,
+    client: Client,
+    pace: Pace,
+}
+
+impl OpenAi {
+    /// Checks the configuration and builds the HTTP client. Sends nothing.
+    ///
+    /// # Errors
+    /// [`SetupError`] when the base URL, the key or the model cannot be used.
+    pub fn new(config: Config) -> Result<Self, SetupError> {
+        let endpoint = endpoint(&config.base_url)?;
+        if config.model.trim().is_empty() {
+            return Err(SetupError::Model);
+        }
+        // Fails when one is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .default_headers(headers(&config)?)
+            .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
+            .timeout(config.timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .pool_max_idle_per_host(0)
+            .no_proxy()
+            .build()
+            .map_err(|e| SetupError::Client(e.without_url().to_string()))?;
+        let pace = Pace::new(config.calls_per_second, Duration::from_secs(MAX_WAIT_SECONDS));
+        Ok(Self { config, endpoint, client, pace })
+    }
+
+    /// Asks once, with at most one HTTP request.
+    pub async fn ask(&self, _reservation: &Reservation, question: &Question) -> Reply {
+        let body = prompt::request(&self.config, question);
+        let mut clerk = ClerkMark {
+            provider: PROVIDER.to_owned(),
+            model: self.config.model.clone(),
+            prompt_sha256: sha256_hex(&body),
+            tokens: Usage::default(),
+            fallback: false,
+        };
+        let outcome = match self.exchange(body, question).await {
+            Ok((outcome, usage)) => {
+                clerk.tokens = usage;
+                outcome
+            }
+            Err(reason) => CallOutcome::Failed { reason },
+        };
+        Reply { outcome, clerk }
+    }
+
+    async fn exchange(&self, body: Vec<u8>, question: &Question) -> Result<(CallOutcome, Usage), String> {
+        if !self.pace.turn().await {
+            return Err(format!("too many calls at once: none could begin within {MAX_WAIT_SECONDS} s"));
+        }
+        let request = self.client.post(self.endpoint.clone()).body(body);
+        let response = request.send().await.map_err(|e| refusal::transport(&e, &self.config))?;
+        let key = self.config.api_key.as_ref();
+        match response.status() {
+            StatusCode::OK => {
+                let body = self.read_whole(response).await?;
+                answer::read(&body, question, key).map_err(|what| refusal::no_completion(&what, &self.config))
+            }
+            StatusCode::TOO_MANY_REQUESTS => {
+                let said = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
+                let retry_after_seconds = said.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
+                Ok((CallOutcome::RateLimited { retry_after_seconds }, Usage::default()))
+            }
+            status => {
+                let said = read_error(response).await;
+                Err(refusal::status(status, &said, &self.config))
+            }
+        }
+    }
+
+    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, String> {
+        let limit = self.config.max_response_bytes;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| refusal::transport(&e, &self.config))? {
+            if body.len() + chunk.len() > limit {
+                return Err(refusal::too_large(&self.config));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+}
+
+/// Rounded up: a little late is polite, a little early is another 429.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0))
+}
+
+/// The body of an error response. Nothing rather than a part: a cut could run through the key.
+async fn read_error(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_ERROR_BYTES => body.extend_from_slice(&chunk),
+            Ok(None) => return body,
+            Ok(Some(_)) | Err(_) => return Vec::new(),
+        }
+    }
+}
+
+fn endpoint(base_url: &str) -> Result<Url, SetupError> {
+    let base = Url::parse(base_url.trim()).map_err(|_| SetupError::BaseUrl)?;
+    let plain = base.username().is_empty() && base.password().is_none();
+    let bare = base.query().is_none() && base.fragment().is_none();
+    if !matches!(base.scheme(), "http" | "https") || !plain || !bare {
+        return Err(SetupError::BaseUrl);
+    }
+    Url::parse(&format!("{}/chat/completions", base.as_str().trim_end_matches('/'))).map_err(|_| SetupError::BaseUrl)
+}
+
+fn headers(config: &Config) -> Result<HeaderMap, SetupError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(key) = &config.api_key {
+        let refused = |_| SetupError::Key { variable: config.api_key_variable.clone() };
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).map_err(refused)?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests;

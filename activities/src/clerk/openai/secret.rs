@@ -1,0 +1,34 @@
+//! A key that cannot be printed by accident.
+
+use std::fmt;
+
+/// Shorter keys are placeholders such as `none`, and taking them out would only garble texts.
+const MIN_REDACTED_BYTES: usize = 8;
+
+/// A text that only its user reads; `Debug` shows that it is there and nothing else.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a key as it was configured; `None` when nothing but blanks is left of it.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The text without the key, in case a server sends it back to us.
+    pub(super) fn taken_out_of(&self, text: &str) -> String {
+        if self.0.len() < MIN_REDACTED_BYTES { text.to_owned() } else { text.replace(&self.0, "[key]") }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}

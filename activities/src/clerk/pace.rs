@@ -1,0 +1,53 @@
+//! Smooths bursts of clerk calls inside one process.
+//!
+//! This is courtesy towards the provider, not a cap: the caps are the rate guard's and hold over
+//! all processes. A call waits for its turn a bounded while; what does not fit is told so and
+//! not sent.
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// Longest wait for a turn, in seconds; short against the five minutes of a run.
+pub const MAX_WAIT_SECONDS: u64 = 10;
+
+/// Lets so many calls a second begin.
+#[derive(Debug)]
+pub struct Pace {
+    limiter: DefaultDirectRateLimiter,
+    max_wait: Duration,
+}
+
+impl Pace {
+    /// A pace of `per_second` calls, and so many at once after a quiet second.
+    #[must_use]
+    pub fn new(per_second: NonZeroU32, max_wait: Duration) -> Self {
+        Self { limiter: RateLimiter::direct(Quota::per_second(per_second)), max_wait }
+    }
+
+    /// Waits for a turn; `false` when none came within the longest wait.
+    pub async fn turn(&self) -> bool {
+        if self.limiter.check().is_ok() {
+            return true;
+        }
+        tokio::time::timeout(self.max_wait, self.limiter.until_ready()).await.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_burst_beyond_the_pace_waits_and_the_wait_is_bounded() {
+        let pace = Pace::new(NonZeroU32::new(2).unwrap(), Duration::ZERO);
+        assert!(pace.turn().await);
+        assert!(pace.turn().await);
+        assert!(!pace.turn().await);
+
+        let patient = Pace::new(NonZeroU32::new(50).unwrap(), Duration::from_secs(MAX_WAIT_SECONDS));
+        for _ in 0..60 {
+            assert!(patient.turn().await);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The offline clerk: weighs the proposals that signals already carry, by fixed rules.
+//!
+//! It reads no note, understands no language and says so in its reasoning. Where proposals
+//! agree it repeats them with their own confidence; where they contradict, or the newest signal
+//! asks something of the principal, it asks for input. The same question always gets the same
+//! answer. It must not be cleverer than that: the gates of `decide` come after it.
+
+use super::sha256_hex;
+use std::collections::BTreeMap;
+use steward_domain::clerk::{CallOutcome, ClerkMark, Evidence, Judgement, Question, Reply, Usage, Verdict};
+use steward_domain::guard::Reservation;
+use steward_domain::path::RecordPath;
+use steward_domain::record::{Effect, State};
+
+/// Its name among the providers.
+pub const PROVIDER: &str = "rules";
+/// The version of its rules, in the place of a model.
+pub const MODEL: &str = "proposals-1";
+
+/// Judges by fixed rules; holds no state.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules;
+
+impl Rules {
+    /// Judges a question. Always answers.
+    #[must_use]
+    pub fn ask(&self, _reservation: &Reservation, question: &Question) -> Reply {
+        let canonical = serde_json::to_vec(question).unwrap_or_default();
+        Reply {
+            outcome: CallOutcome::Answered { verdict: judge(question) },
+            clerk: ClerkMark {
+                provider: PROVIDER.to_owned(),
+                model: MODEL.to_owned(),
+                prompt_sha256: sha256_hex(&canonical),
+                tokens: Usage::default(),
+                fallback: false,
+            },
+        }
+    }
+}
+
+fn judge(question: &Question) -> Verdict {
+    // Two of one instant: the one that asks for the principal counts as the newer.
+    let newest = question.evidence.iter().max_by_key(|e| (e.created, e.effect == Effect::Action));
+    let Some(newest) = newest else {
+        return verdict(Judgement::StillActive, 1.0, &[], "there is no signal");
+    };
+    let proposals: Vec<(&Evidence, State)> =
+        question.evidence.iter().filter_map(|e| Some((e, usable_proposal(e)?))).collect();
+    let proposing: Vec<&Evidence> = proposals.iter().map(|(e, _)| *e).collect();
+
+    let mut verdict = if newest.effect == Effect::Action {
+        verdict(Judgement::NeedsInput, strength(newest), &[newest], "the newest signal asks something of the principal")
+    } else if let Some((_, state)) = proposals.first() {
+        if proposals.iter().any(|(_, other)| other != state) {
+            let why = format!("the signals contradict each other: {}", tally(&proposals));
+            verdict(Judgement::NeedsInput, strength(newest), &proposing, &why)
+        } else {
+            let why = format!("{}, and none disagrees", tally(&proposals));
+            verdict(judgement_for(*state), strongest(&proposing), &proposing, &why)
+        }
+    } else {
+        verdict(Judgement::StillActive, strength(newest), &[], "no signal proposes a change of state")
+    };
+    verdict.source_contributions = contributions(&question.evidence);
+    verdict
+}
+
+fn verdict(decision: Judgement, confidence: f64, evidence: &[&Evidence], why: &str) -> Verdict {
+    let mut named: Vec<RecordPath> = Vec::new();
+    for reference in evidence.iter().map(|e| &e.reference) {
+        if !named.contains(reference) {
+            named.push(reference.clone());
+        }
+    }
+    Verdict {
+        decision,
+        confidence,
+        reasoning: format!("Fixed rules, no model was asked: {why}."),
+        evidence: named,
+        source_contributions: BTreeMap::new(),
+    }
+}
+
+fn usable_proposal(evidence: &Evidence) -> Option<State> {
+    if evidence.effect == Effect::Mutation { evidence.proposed_state } else { None }
+}
+
+fn judgement_for(state: State) -> Judgement {
+    match state {
+        State::Open => Judgement::StillActive,
+        State::Done => Judgement::LikelyDone,
+        State::Archived => Judgement::StaleArchiveCandidate,
+    }
+}
+
+/// How sure one signal is of both its target and its effect, 0 to 1.
+fn strength(evidence: &Evidence) -> f64 {
+    in_range(evidence.target_confidence).min(in_range(evidence.effect_confidence))
+}
+
+fn strongest(evidence: &[&Evidence]) -> f64 {
+    evidence.iter().map(|e| strength(e)).fold(0.0, f64::max)
+}
+
+fn contributions(evidence: &[Evidence]) -> BTreeMap<String, f64> {
+    let mut by_source = BTreeMap::new();
+    for signal in evidence {
+        let most: &mut f64 = by_source.entry(signal.source.clone()).or_insert(0.0);
+        *most = most.max(in_range(signal.effect_confidence));
+    }
+    by_source
+}
+
+/// A number that is none counts as no confidence at all.
+fn in_range(confidence: f64) -> f64 {
+    if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) }
+}
+
+/// `2 signals propose done, 1 proposes open`
+fn tally(proposals: &[(&Evidence, State)]) -> String {
+    let counted = [State::Done, State::Archived, State::Open].map(|state| {
+        let count = proposals.iter().filter(|(_, s)| *s == state).count();
+        match count {
+            0 => None,
+            1 => Some(format!("1 signal proposes {}", state.word())),
+            _ => Some(format!("{count} signals propose {}", state.word())),
+        }
+    });
+    counted.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

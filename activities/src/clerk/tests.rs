@@ -1,0 +1,46 @@
+//! What the tests of the clerks ask.
+
+use chrono::{DateTime, TimeDelta};
+use steward_domain::clerk::{Evidence, Question, Subject};
+use steward_domain::guard::Reservation;
+use steward_domain::mode::Ceiling;
+use steward_domain::path::RecordPath;
+use steward_domain::record::{Effect, State, SurfaceClass};
+
+/// Read back from JSON, as it travels: only the ledger makes one.
+pub(super) fn reservation() -> Reservation {
+    let travelling = r#"{"call_id": "tick-1/pay/1", "reserved_at": "2026-11-21T09:30:00Z", "probe": false}"#;
+    serde_json::from_str(travelling).unwrap()
+}
+
+pub(super) fn signal(slug: &str, minute: i64, proposes: Option<State>) -> Evidence {
+    Evidence {
+        source: "gmail".into(),
+        reference: RecordPath::parse(&format!("signal/{slug}.md")).unwrap(),
+        note: "paid in full".into(),
+        created: DateTime::UNIX_EPOCH + TimeDelta::minutes(minute),
+        effect: Effect::Mutation,
+        proposed_state: proposes,
+        target_confidence: 0.9,
+        effect_confidence: 0.8,
+        observations: 3,
+        ceiling: Ceiling::Act,
+    }
+}
+
+pub(super) fn question(evidence: Vec<Evidence>) -> Question {
+    Question {
+        subject: Subject {
+            task: RecordPath::parse("task/pay.md").unwrap(),
+            task_name: "Pay".into(),
+            matter: RecordPath::parse("matter/m.md").unwrap(),
+            matter_name: "M".into(),
+            state: State::Open,
+            surface_class: SurfaceClass::Normal,
+            due: None,
+        },
+        evidence,
+        complaint: None,
+        asked_at: DateTime::UNIX_EPOCH,
+    }
+}

@@ -1,0 +1,82 @@
+//! The clerks from outside: against a server that behaves well and badly, and against the schema.
+#![allow(clippy::unwrap_used)]
+
+mod ask;
+mod schema;
+mod secrecy;
+mod server;
+
+use chrono::DateTime;
+use serde_json::{Value, json};
+use steward_activities::clerk::Clerk;
+use steward_activities::clerk::openai::{Config, OpenAi, Secret};
+use steward_domain::clerk::{Evidence, Question, Reply, Subject};
+use steward_domain::guard::Reservation;
+use steward_domain::mode::Ceiling;
+use steward_domain::path::RecordPath;
+use steward_domain::record::{Effect, State, SurfaceClass};
+
+const KEY: &str = "sk-very-secret-0123456789";
+
+fn question(signals: &[(&str, &str)]) -> Question {
+    let evidence = |(slug, source): &(&str, &str)| Evidence {
+        source: (*source).into(),
+        reference: RecordPath::parse(&format!("signal/{slug}.md")).unwrap(),
+        note: "paid in full".into(),
+        created: DateTime::UNIX_EPOCH,
+        effect: Effect::Mutation,
+        proposed_state: Some(State::Done),
+        target_confidence: 0.9,
+        effect_confidence: 0.9,
+        observations: 0,
+        ceiling: Ceiling::Act,
+    };
+    Question {
+        subject: Subject {
+            task: RecordPath::parse("task/pay.md").unwrap(),
+            task_name: "Pay".into(),
+            matter: RecordPath::parse("matter/m.md").unwrap(),
+            matter_name: "M".into(),
+            state: State::Open,
+            surface_class: SurfaceClass::Normal,
+            due: None,
+        },
+        evidence: signals.iter().map(evidence).collect(),
+        complaint: None,
+        asked_at: DateTime::UNIX_EPOCH,
+    }
+}
+
+/// Read back from JSON, as it travels: only the ledger makes one.
+fn reservation() -> Reservation {
+    let travelling = json!({"call_id": "tick-1/pay/1", "reserved_at": "2026-11-21T09:30:00Z", "probe": false});
+    serde_json::from_value(travelling).unwrap()
+}
+
+fn config(base_url: &str) -> Config {
+    Config { api_key: Secret::new(KEY), ..Config::new(base_url, "small") }
+}
+
+async fn ask(config: Config) -> Reply {
+    let clerk = Clerk::OpenAi(OpenAi::new(config).unwrap());
+    clerk.ask(&reservation(), &question(&[("a", "gmail")])).await
+}
+
+fn good_answer() -> Value {
+    json!({
+        "decision": "likely_done", "confidence": 0.9, "reasoning": "the quotation says that it was paid",
+        "evidence": ["signal/a.md"], "source_contributions": {"gmail": 1.0},
+    })
+}
+
+/// A response in the form of the published API.
+fn completion(content: &str) -> Value {
+    json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "small",
+        "choices": [{
+            "index": 0, "finish_reason": "stop",
+            "message": {"role": "assistant", "content": content, "refusal": null},
+        }],
+        "usage": {"prompt_tokens": 320, "completion_tokens": 60, "total_tokens": 380},
+    })
+}
