@@ -1,0 +1,89 @@
+//! `steward status`: how everything stands, from the same values the gates use.
+
+use crate::config::Config;
+use crate::engine;
+use crate::out::{Exit, Out, shown, table};
+use crate::temporal::UpNote;
+use chrono::Utc;
+use serde::Serialize;
+use steward_domain::guard::GuardStatus;
+use steward_domain::mode::Policy;
+use steward_vault::brake::{self, Stop};
+use steward_vault::index::{Counts, LookCount, Problem};
+
+#[derive(Serialize)]
+struct Status {
+    vault: String,
+    /// Of this command's environment; a running worker has its own.
+    policy: Policy,
+    stop: Option<Stop>,
+    clerk: crate::config::ClerkChoice,
+    running: Option<UpNote>,
+    counts: Counts,
+    looks_today: Vec<LookCount>,
+    guard: GuardStatus,
+    problems: Vec<Problem>,
+    warnings: Vec<String>,
+}
+
+pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
+    let (root, index) = super::look(config).await?;
+    let state = config.state_dir()?;
+    let now = Utc::now();
+    let ledger = engine::open_ledger(config, &root, &state)?;
+    let status = Status {
+        vault: root.path().display().to_string(),
+        policy: config.policy.clone(),
+        stop: brake::read(&root),
+        clerk: config.clerk.clone(),
+        running: UpNote::read(&state),
+        counts: index.counts().await?,
+        looks_today: index.looks(now.date_naive()).await?,
+        guard: ledger.status(now).await,
+        problems: index.problems().await?,
+        warnings: config.warnings.clone(),
+    };
+    out.value(&status, || describe(&status))?;
+    Ok(Exit::Ok)
+}
+
+fn describe(status: &Status) -> String {
+    let counts = &status.counts;
+    let mut rows = table(&["", ""]);
+    let mut row = |name: &str, value: String| {
+        rows.add_row(vec![name.to_owned(), value]);
+    };
+    row("vault", status.vault.clone());
+    row("mode", match &status.stop {
+        None => status.policy.mode.word().to_owned(),
+        Some(stop) => format!("stopped by {} at {} ({} before)", shown(&stop.by), stop.at, status.policy.mode.word()),
+    });
+    row("matters", format!("{} open, {} done, {} archived", counts.matters.open, counts.matters.done, counts.matters.archived));
+    row("tasks", format!("{} open, {} done, {} archived", counts.tasks.open, counts.tasks.done, counts.tasks.archived));
+    row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
+    row("actions", format!("{}, {} waiting for an answer", counts.actions, counts.pending));
+    for look in &status.looks_today {
+        row("looks today", format!("{} × {}", look.count, shown(&look.reason)));
+    }
+    row("guard", guard(&status.guard));
+    row("running", status.running.as_ref().map_or("no".into(), |up| format!("process {} at {}", up.pid, up.address)));
+    let mut lines = vec![rows.to_string()];
+    lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
+    lines.extend(status.warnings.iter().map(|w| shown(w)));
+    lines.join("\n")
+}
+
+fn guard(guard: &GuardStatus) -> String {
+    let fill = guard.ledger.as_ref().map(|l| {
+        format!(
+            "{}/{} a minute, {}/{} an hour, {}/{} a day",
+            l.minute.used, l.minute.cap, l.hour.used, l.hour.cap, l.day.used, l.day.cap
+        )
+    });
+    match (&guard.refusal, fill) {
+        (Some(refusal), Some(fill)) => format!("{fill}; refuses now: {}", shown(&refusal.reason)),
+        (Some(refusal), None) => format!("refuses: {}", shown(&refusal.reason)),
+        (None, Some(fill)) => fill,
+        (None, None) => "unknown".into(),
+    }
+}

@@ -1,0 +1,56 @@
+//! What the configuration and the index say about schedules, for the registrar.
+
+use crate::config::Config;
+use crate::registrar::{Outcome, Registrar, SchedulePlan, Settings, Standing, WantedMatter};
+use steward_domain::record::State;
+use steward_vault::index::Index;
+use temporalio_client::Client;
+
+/// A registrar with the settings of this vault.
+pub(crate) fn registrar(client: Client, config: &Config, change: impl FnOnce(&mut Settings)) -> Registrar {
+    let mut settings = Settings {
+        task_queue: config.task_queue.clone(),
+        interval_seconds: config.cadence.matter_seconds,
+        workflow_task_timeout: config.workflow_task_timeout,
+        ..Settings::default()
+    };
+    change(&mut settings);
+    Registrar::new(client, settings)
+}
+
+/// Plans the schedules of all matters.
+///
+/// # Errors
+/// When the index cannot be read or the schedules cannot be listed; nothing has been changed.
+pub(crate) async fn plan(registrar: &Registrar, index: &Index, config: &Config) -> anyhow::Result<SchedulePlan> {
+    let matters = index.matters(&config.cadence).await?;
+    let wanted: Vec<WantedMatter> = matters
+        .into_iter()
+        .map(|m| WantedMatter {
+            path: m.path,
+            standing: match m.state {
+                None => Standing::Unreadable,
+                Some(State::Open) => Standing::Open,
+                Some(State::Done) => Standing::Done,
+                Some(State::Archived) => Standing::Archived,
+            },
+            interval_seconds: m.interval_seconds,
+        })
+        .collect();
+    registrar.plan(&wanted).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
+}
+
+/// Carries a plan out and tells the log what did not work.
+pub(crate) async fn apply(registrar: &Registrar, plan: SchedulePlan) -> Outcome {
+    for warning in &plan.warnings {
+        tracing::warn!("{warning}");
+    }
+    let outcome = registrar.apply(plan).await;
+    for error in &outcome.errors {
+        tracing::error!(matter = %error.matter, "failed to {}", error.message);
+    }
+    if let Some(refused) = &outcome.refused {
+        tracing::warn!(schedules = refused.ids.len(), budget = refused.budget, "deletions refused: {}", refused.mend);
+    }
+    outcome
+}
