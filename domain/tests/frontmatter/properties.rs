@@ -45,7 +45,7 @@ fn keeps(bytes: &[u8], wish: &Wish) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn only_the_lines_of_the_named_field_differ(record in record(), wish in wish()) {
