@@ -132,7 +132,7 @@ fn value_lines() -> BoxedStrategy<String> {
         1 => (word(), word(), comment()).prop_map(|(a, b, comment)| format!(" \"{a}\\\n  {b}\n\n  {a}\"{comment}\n")),
         1 => (word(), word()).prop_map(|(a, b)| format!(" '{a}\n  {b}'\n")),
         1 => (word(), word()).prop_map(|(a, b)| format!(" [\n  {a}, # note\n\n  '{b}',\n  ]\n")),
-        1 => (word(), word()).prop_map(|(a, b)| format!(" {{{a}: 1,\n  {b}x: 2}} # end\n")),
+        1 => (word(), word()).prop_map(|(a, b)| format!(" {{{a}: 1,\n  {b}-2: 2}} # end\n")),
     ]
     .boxed()
 }
