@@ -15,3 +15,4 @@ mod journal;
 pub mod keeper;
 pub mod root;
 mod swap;
+pub mod watch;

@@ -1,0 +1,184 @@
+//! What is known of a vault without opening its files, and the steward's own cursors.
+//!
+//! One SQLite file with two kinds of tables. The derived ones say what the files say; a scan fills
+//! them and a rebuild fills them again. The state is ours alone: when a task was last looked at, how
+//! long a matter has been quiet, when a signal was first seen. [`Index::observe`] answers a tick from
+//! both in one transaction and opens no file. Nothing here writes into the vault: findings go to the
+//! workflows, and only [`crate::keeper`] changes a record.
+
+mod action;
+mod check;
+mod codec;
+mod look;
+mod observe;
+mod parse;
+mod read;
+mod schema;
+mod state;
+mod store;
+mod sync;
+mod view;
+
+use crate::root::RootError;
+use chrono::{DateTime, Utc};
+use schema::Store;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use steward_domain::path::RecordPath;
+use tokio::sync::Mutex;
+
+pub use action::{ActionRow, Found};
+pub use check::{Difference, Differs};
+pub use observe::ObserveAsk;
+pub use schema::FILE;
+pub use state::{CheckDone, LookCount};
+pub use sync::SyncReport;
+pub use view::{ByState, Counts, MatterRow, TaskRow};
+
+/// How the way out of a file that cannot be used reads in messages.
+const MEND: &str = "run `steward index rebuild`: it sets the file aside, reads the vault anew and takes the cursors \
+                    from the audit records";
+
+/// The index of one vault and the state beside it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Index {
+    store: Store,
+    /// One scan at a time, so that an older read never overwrites a newer one.
+    scanning: Arc<Mutex<()>>,
+    /// Whether one whole scan has been finished since the file was created.
+    filled: Arc<AtomicBool>,
+}
+
+/// A record that cannot be used, with the mend.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub struct Problem {
+    /// Relative to the root of the vault; not always a record's path, as the name may be what is wrong.
+    pub path: String,
+    pub message: String,
+}
+
+/// What went wrong with `state.db`.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    #[error("{path}: {source}: the state folder must be one that Steward may write")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path}: damaged ({reason}): {MEND}")]
+    Damaged { path: PathBuf, reason: String },
+    #[error(
+        "{path}: written by a newer Steward (tables {found}, this one knows {known}): start that version, or {MEND}"
+    )]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("{path}: {source}")]
+    Sql { path: PathBuf, source: sqlx::Error },
+    #[error("{path}: holds `{found}`, which this Steward does not know: {MEND}")]
+    Value { path: PathBuf, found: String },
+    #[error("{path}: the vault has not been read yet: wait for the first scan, or run `steward index rebuild`")]
+    Unfilled { path: PathBuf },
+    #[error("an action is named by 4 to 16 hex digits of its id, not by `{0}`: list them with `steward audit list`")]
+    Prefix(String),
+    #[error(transparent)]
+    Root(#[from] RootError),
+    #[error("a scan was cut short: {0}")]
+    CutShort(#[from] tokio::task::JoinError),
+}
+
+impl Index {
+    /// Opens `state.db` in a folder, creating both where they are missing.
+    ///
+    /// # Errors
+    /// [`IndexError`] naming the file and the mend when it is damaged, foreign or of a newer version.
+    pub async fn open(state_dir: &Path) -> Result<Self, IndexError> {
+        let store = Store::open(state_dir).await?;
+        let index = Self { store, scanning: Arc::default(), filled: Arc::new(AtomicBool::new(false)) };
+        let filled = index.meta("filled_at").await?.is_some();
+        index.filled.store(filled, Ordering::Release);
+        Ok(index)
+    }
+
+    /// Opens `state.db`, setting a file that cannot be used aside first.
+    ///
+    /// Returns where the old file lies now. The caller scans the vault next; the cursors are then
+    /// taken from the audit records.
+    ///
+    /// # Errors
+    /// [`IndexError`] when the state folder cannot be written.
+    pub async fn open_anew(state_dir: &Path) -> Result<(Self, Option<PathBuf>), IndexError> {
+        match Self::open(state_dir).await {
+            Ok(index) => Ok((index, None)),
+            Err(IndexError::Damaged { .. } | IndexError::Newer { .. } | IndexError::Value { .. }) => {
+                let aside = schema::set_aside(state_dir)?;
+                Ok((Self::open(state_dir).await?, aside))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether the vault has been read once as a whole, which [`Index::observe`] needs.
+    #[must_use]
+    pub fn is_filled(&self) -> bool {
+        self.filled.load(Ordering::Acquire)
+    }
+
+    /// When the last whole scan ended; `None` before the first.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn last_sync_at(&self) -> Result<Option<DateTime<Utc>>, IndexError> {
+        Ok(self.meta("synced_at").await?.and_then(codec::instant))
+    }
+
+    /// Closes every connection, so that the file is complete without its side files.
+    pub async fn close(&self) {
+        self.store.reader.close().await;
+        self.store.writer.close().await;
+    }
+
+    async fn meta(&self, key: &str) -> Result<Option<i64>, IndexError> {
+        sqlx::query_scalar("SELECT value FROM meta WHERE key = ?1")
+            .bind(key)
+            .fetch_optional(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))
+    }
+
+    fn sql(&self, source: sqlx::Error) -> IndexError {
+        IndexError::sql(&self.store.file, source)
+    }
+
+    fn path(&self, text: &str) -> Result<RecordPath, IndexError> {
+        RecordPath::parse(text).map_err(|_| self.unknown(text))
+    }
+
+    /// A word of one of our enums, as it was stored.
+    fn word<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, IndexError> {
+        codec::unword(text).ok_or_else(|| self.unknown(text))
+    }
+
+    fn unknown(&self, text: &str) -> IndexError {
+        IndexError::Value { path: self.store.file.clone(), found: text.chars().take(60).collect() }
+    }
+}
+
+impl IndexError {
+    /// SQLite's codes 11 (corrupt) and 26 (not a database) mean that the file is gone for good.
+    fn sql(file: &Path, source: sqlx::Error) -> Self {
+        let damaged = match &source {
+            sqlx::Error::Database(e) => matches!(e.code().as_deref(), Some("11" | "26" | "267" | "523" | "779")),
+            _ => false,
+        };
+        let path = file.to_owned();
+        if damaged { Self::Damaged { path, reason: source.to_string() } } else { Self::Sql { path, source } }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests;

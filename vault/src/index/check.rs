@@ -1,0 +1,80 @@
+//! Holds the tables against the files, changing neither.
+//!
+//! Every file is read and hashed, so an edit that kept size and time is found too. What differs is
+//! taken over by [`super::Index::sync_contents`].
+
+use super::read;
+use super::{Index, IndexError};
+use crate::root::Root;
+use serde::Serialize;
+use std::fmt;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::ContentHash;
+
+/// How a file and the index differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Differs {
+    /// The file is there, the index does not know it.
+    NotIndexed,
+    /// The index knows it, the file is gone.
+    Gone,
+    /// The index knows another content.
+    Content,
+}
+
+/// One file that the index has wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Difference {
+    /// Relative to the root of the vault.
+    pub path: String,
+    pub differs: Differs,
+}
+
+impl Index {
+    /// Reads and hashes every file and says where the index is wrong, in the order of folders.
+    ///
+    /// # Errors
+    /// [`IndexError::Root`] when a folder cannot be listed; [`IndexError::Sql`].
+    pub async fn check(&self, root: &Root) -> Result<Vec<Difference>, IndexError> {
+        let _turn = self.scanning.lock().await;
+        let mut found = Vec::new();
+        for kind in RecordKind::ALL {
+            let mut known = self.known(kind, None).await?;
+            let folder = root.clone();
+            let hashes = tokio::task::spawn_blocking(move || hashes(&folder, kind)).await??;
+            for (path, hash) in hashes {
+                match known.remove(&path) {
+                    None => found.push(Difference { path, differs: Differs::NotIndexed }),
+                    Some(known) if known.hash != hash => found.push(Difference { path, differs: Differs::Content }),
+                    Some(_) => {}
+                }
+            }
+            let mut gone: Vec<String> = known.into_keys().collect();
+            gone.sort();
+            found.extend(gone.into_iter().map(|path| Difference { path, differs: Differs::Gone }));
+        }
+        Ok(found)
+    }
+}
+
+/// Every file of a folder with the hash of its content; `None` where that cannot be read.
+fn hashes(root: &Root, kind: RecordKind) -> Result<Vec<(String, Option<ContentHash>)>, IndexError> {
+    let hash = |name: String| {
+        let path = format!("{}/{name}", kind.folder());
+        let hash = RecordPath::parse(&path).ok().and_then(|p| root.read(&p).ok()).map(|s| s.hash);
+        (path, hash)
+    };
+    Ok(read::list(root, kind)?.into_iter().map(|e| hash(e.name)).collect())
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = match self.differs {
+            Differs::NotIndexed => "is not in the index",
+            Differs::Gone => "is in the index but not in the vault",
+            Differs::Content => "has another content than the index knows",
+        };
+        write!(f, "{} {how}", self.path)
+    }
+}

@@ -1,0 +1,34 @@
+//! How values stand in the tables: instants as microseconds since 1970, enums as their words.
+//!
+//! Microseconds, not nanoseconds, so that what is stored compares equal with what was returned.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub(super) fn micros(at: DateTime<Utc>) -> i64 {
+    at.timestamp_micros()
+}
+
+/// `None` beyond the years that a calendar knows.
+pub(super) fn instant(micros: i64) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(micros)
+}
+
+/// The word under which serde writes a plain enum.
+pub(super) fn word<T: Serialize>(value: T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+pub(super) fn unword<T: DeserializeOwned>(word: &str) -> Option<T> {
+    serde_json::from_value(Value::String(word.to_owned())).ok()
+}
+
+/// A source's name as the name of its instinct: `Gmail (work)` is `instinct/gmail--work-.md`.
+pub(super) fn source_slug(name: &str) -> String {
+    name.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+}

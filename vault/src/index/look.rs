@@ -1,0 +1,188 @@
+//! The tasks of a matter and their fresh signals, from rows to looks.
+//!
+//! A signal is fresh for its task when it could change something (`effect`, `status`), nobody acted
+//! upon it yet (no live action on that task cites it), and it was first seen after the last check.
+//! When it was created does not matter: a late mail is new to us.
+
+use super::codec::instant;
+use super::observe::{MatterNow, ObserveAsk};
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use sqlx::{FromRow, SqliteConnection};
+use steward_domain::clerk::{Evidence, MAX_EVIDENCE, Question, Subject};
+use steward_domain::mode::Ceiling;
+use steward_domain::path::RecordPath;
+use steward_domain::tick::{Look, TaskClock};
+
+/// A task of the matter, with what the rules need.
+pub(super) struct Candidate {
+    pub(super) task: RecordPath,
+    pub(super) name: String,
+    pub(super) id: String,
+    /// Other tasks with the same `id`.
+    pub(super) twins: Option<String>,
+    pub(super) clock: TaskClock,
+    /// The later of what a human wrote and what we stored.
+    pub(super) next_check: Option<DateTime<Utc>>,
+    pub(super) last_check: Option<i64>,
+    pub(super) streak: u32,
+    pub(super) fresh: u32,
+    /// When the newest of the fresh signals was first seen.
+    pub(super) newest: i64,
+    hash: String,
+    state_as_written: Option<String>,
+}
+
+#[derive(FromRow)]
+struct TaskRow {
+    path: String,
+    name: String,
+    id: Option<String>,
+    state: String,
+    state_as_written: Option<String>,
+    surface_class: String,
+    due: Option<i64>,
+    snoozed_until: Option<i64>,
+    next_by_human: Option<i64>,
+    hash: String,
+    last_check_at: Option<i64>,
+    next_by_us: Option<i64>,
+    streak: i64,
+    twins: Option<String>,
+    fresh: i64,
+    newest: i64,
+}
+
+#[derive(FromRow)]
+struct SignalRow {
+    path: String,
+    source: String,
+    note: String,
+    created: i64,
+    effect: String,
+    proposed_state: Option<String>,
+    target_confidence: f64,
+    effect_confidence: f64,
+    observations: i64,
+    ceiling: Option<i64>,
+}
+
+/// Every task of the matter, with its cursor and the number of its fresh signals.
+const TASKS: &str = "
+    WITH fresh AS MATERIALIZED (
+        SELECT t.path AS task, COUNT(*) AS count, MAX(f.at) AS newest
+        FROM tasks t LEFT JOIN task_checks c ON c.task = t.path
+        CROSS JOIN signals s ON s.target = t.path AND s.applied = 0 AND s.effect <> 'none'
+        CROSS JOIN first_seen f ON f.signal = s.path AND (c.last_check_at IS NULL OR f.at > c.last_check_at)
+        WHERE t.parent = ?1 AND NOT EXISTS (
+            SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+            WHERE e.ref = s.path AND a.target = t.path AND a.landing = 'live')
+        GROUP BY t.path)
+    SELECT t.path, t.name, t.id, t.state, t.state_as_written, t.surface_class, t.due, t.snoozed_until,
+        t.next_check_after AS next_by_human, t.hash, c.last_check_at, c.next_check_after AS next_by_us,
+        COALESCE(c.streak, 0) AS streak, COALESCE(n.count, 0) AS fresh, COALESCE(n.newest, 0) AS newest,
+        CASE WHEN t.id IS NOT NULL THEN
+            (SELECT group_concat(d.path, ', ') FROM tasks d WHERE d.id = t.id AND d.path <> t.path) END AS twins
+    FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
+    WHERE t.parent = ?1 ORDER BY t.path";
+
+/// The fresh signals of one task, newest first, with what is known of their sources.
+const EVIDENCE: &str = "
+    SELECT s.path, s.source, s.note, s.created, s.effect, s.proposed_state, s.target_confidence, s.effect_confidence,
+        COALESCE((SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.instinct), 0) AS observations,
+        (SELECT MIN(i.ceiling) FROM instincts i WHERE i.source = s.instinct) AS ceiling
+    FROM signals s JOIN first_seen f ON f.signal = s.path
+    WHERE s.target = ?1 AND s.applied = 0 AND s.effect <> 'none' AND (?2 IS NULL OR f.at > ?2) AND NOT EXISTS (
+        SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+        WHERE e.ref = s.path AND a.target = ?1 AND a.landing = 'live')
+    ORDER BY s.created DESC, s.path LIMIT ?3";
+
+pub(super) async fn candidates(
+    index: &Index,
+    tx: &mut SqliteConnection,
+    ask: &ObserveAsk,
+) -> Result<Vec<Candidate>, IndexError> {
+    let rows: Vec<TaskRow> =
+        sqlx::query_as(TASKS).bind(ask.matter.as_str()).fetch_all(tx).await.map_err(|e| index.sql(e))?;
+    rows.into_iter().map(|row| candidate(index, row)).collect()
+}
+
+/// Completes a look with the evidence that its question carries.
+pub(super) async fn with_evidence(
+    index: &Index,
+    tx: &mut SqliteConnection,
+    (ask, matter): (&ObserveAsk, &MatterNow),
+    task: Candidate,
+) -> Result<Look, IndexError> {
+    let mut evidence = Vec::new();
+    if task.fresh > 0 {
+        let rows: Vec<SignalRow> = sqlx::query_as(EVIDENCE)
+            .bind(task.task.as_str())
+            .bind(task.last_check)
+            .bind(i64::try_from(MAX_EVIDENCE).unwrap_or(i64::MAX))
+            .fetch_all(tx)
+            .await
+            .map_err(|e| index.sql(e))?;
+        for row in rows {
+            evidence.push(piece(index, row, ask.default_ceiling)?);
+        }
+    }
+    let subject = Subject {
+        task: task.task,
+        task_name: task.name,
+        matter: ask.matter.clone(),
+        matter_name: matter.name.clone(),
+        state: task.clock.state,
+        surface_class: task.clock.surface_class,
+        due: task.clock.due,
+    };
+    Ok(Look {
+        question: Question { subject, evidence, complaint: None, asked_at: ask.now },
+        before: index.word(&task.hash)?,
+        state_as_written: task.state_as_written,
+        matter_ceiling: matter.ceiling,
+    })
+}
+
+fn candidate(index: &Index, row: TaskRow) -> Result<Candidate, IndexError> {
+    let clock = TaskClock {
+        state: index.word(&row.state)?,
+        surface_class: index.word(&row.surface_class)?,
+        due: row.due.and_then(instant),
+        snoozed_until: row.snoozed_until.and_then(instant),
+    };
+    Ok(Candidate {
+        task: index.path(&row.path)?,
+        name: row.name,
+        id: row.id.unwrap_or_default(),
+        twins: row.twins,
+        clock,
+        next_check: row.next_by_human.max(row.next_by_us).and_then(instant),
+        last_check: row.last_check_at,
+        streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
+        fresh: u32::try_from(row.fresh).unwrap_or(u32::MAX),
+        newest: row.newest,
+        hash: row.hash,
+        state_as_written: row.state_as_written,
+    })
+}
+
+fn piece(index: &Index, row: SignalRow, default_ceiling: Ceiling) -> Result<Evidence, IndexError> {
+    Ok(Evidence {
+        reference: index.path(&row.path)?,
+        source: row.source,
+        note: row.note,
+        created: instant(row.created).unwrap_or_default(),
+        effect: index.word(&row.effect)?,
+        proposed_state: row.proposed_state.map(|s| index.word(&s)).transpose()?,
+        target_confidence: row.target_confidence,
+        effect_confidence: row.effect_confidence,
+        observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
+        ceiling: match row.ceiling {
+            None => default_ceiling,
+            Some(2) => Ceiling::Act,
+            Some(1) => Ceiling::Confirm,
+            Some(_) => Ceiling::Ask,
+        },
+    })
+}

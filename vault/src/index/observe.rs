@@ -1,0 +1,232 @@
+//! One tick's look at one matter: what is due, what is new, who needs a clerk (S3-20 to S3-23).
+//!
+//! One transaction over the tables and no file. A tick that finds nothing new ends here: its due
+//! tasks are stamped and counted at once. What needs a clerk is returned as looks and stamped only
+//! after its evaluation, by [`Index::record_check`]. The same look asked for again gets the stored answer.
+
+use super::codec::{instant, micros};
+use super::look::{self, Candidate};
+use super::state::{NO_SIGNALS, add_looks};
+use super::store::json;
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::SqliteConnection;
+use std::collections::BTreeMap;
+use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::path::RecordPath;
+use steward_domain::record::State;
+use steward_domain::tick::{Cadence, Observation, SkipReason, is_due, needs_clerk};
+
+/// What a tick asks of the index.
+#[derive(Clone, Debug)]
+pub struct ObserveAsk {
+    pub matter: RecordPath,
+    /// Names this look; asked again under the same name, it gets the same answer and moves nothing.
+    pub look_id: String,
+    pub now: DateTime<Utc>,
+    pub cadence: Cadence,
+    pub policy: Policy,
+    /// The brake is pulled: look, but move nothing.
+    pub stopped: bool,
+    /// Most tasks that one tick takes to a clerk; the rest stays due. Configured, 64 by default.
+    pub max_looks: usize,
+    /// The ceiling of sources for which a human set none (`STEWARD_DEFAULT_CEILING`).
+    pub default_ceiling: Ceiling,
+}
+
+/// The matter, and where its last tick left it.
+pub(super) struct MatterNow {
+    pub(super) name: String,
+    pub(super) state: State,
+    pub(super) ceiling: Ceiling,
+}
+
+/// How a matter stood before this tick.
+struct Before {
+    /// Why it cannot be ticked, or the matter.
+    matter: Result<MatterNow, String>,
+    streak: u32,
+    /// The answer that this very look was given before.
+    repeated: Option<String>,
+}
+
+/// A due task that needs no clerk.
+#[derive(Serialize)]
+struct Stamp {
+    task: String,
+    next: Option<i64>,
+    streak: u32,
+}
+
+/// The tasks of a matter, sorted by what becomes of them.
+#[derive(Default)]
+struct Sorted {
+    needy: Vec<Candidate>,
+    quiet: Vec<Stamp>,
+    skipped: BTreeMap<SkipReason, u32>,
+    signals: u32,
+    /// The latest moment at which one of the signals was first seen.
+    newest: i64,
+    problems: Vec<String>,
+}
+
+impl Index {
+    /// Looks at a matter: one look-up by index, never a scan of the vault.
+    ///
+    /// # Errors
+    /// [`IndexError::Unfilled`] before the first scan; [`IndexError::Sql`] when `state.db` fails.
+    /// A matter that is missing, unreadable or closed is no error: nothing of it is due.
+    pub async fn observe(&self, ask: &ObserveAsk) -> Result<Observation, IndexError> {
+        if !self.is_filled() {
+            return Err(IndexError::Unfilled { path: self.store.file.clone() });
+        }
+        let mut tx = self.begin().await?;
+        let before = self.before(&mut tx, ask).await?;
+        if let Some(stored) = before.repeated {
+            return serde_json::from_str(&stored).map_err(|_| self.unknown(&stored));
+        }
+        let mut seen = Observation {
+            matter: ask.matter.clone(),
+            observed_at: instant(micros(ask.now)).unwrap_or(ask.now),
+            policy: ask.policy.clone(),
+            stopped: ask.stopped,
+            looks: Vec::new(),
+            quiet: 0,
+            left_due: 0,
+            skipped: BTreeMap::new(),
+            signals: 0,
+            streak: before.streak,
+            interval_seconds: ask.cadence.matter_interval_seconds(before.streak),
+            problems: Vec::new(),
+        };
+        let matter = match before.matter {
+            Ok(matter) if !ask.stopped => matter,
+            Ok(_) => return Ok(seen),
+            Err(problem) => {
+                seen.problems.push(problem);
+                return Ok(seen);
+            }
+        };
+        let sorted = sort(ask, look::candidates(self, &mut tx, ask).await?);
+        // A look counts as later than all that it has seen, even if a scan's clock ran ahead.
+        seen.observed_at = instant(micros(ask.now).max(sorted.newest)).unwrap_or(ask.now);
+        seen.streak = if sorted.signals > 0 { 0 } else { before.streak.saturating_add(1) };
+        seen.interval_seconds = ask.cadence.matter_interval_seconds(seen.streak);
+        seen.quiet = count(sorted.quiet.len());
+        seen.left_due = count(sorted.needy.len().saturating_sub(ask.max_looks));
+        seen.signals = sorted.signals;
+        seen.skipped = sorted.skipped;
+        seen.problems = sorted.problems;
+        for candidate in sorted.needy.into_iter().take(ask.max_looks) {
+            seen.looks.push(look::with_evidence(self, &mut tx, (ask, &matter), candidate).await?);
+        }
+        write(&mut tx, ask, &seen, &sorted.quiet).await.map_err(|e| self.sql(e))?;
+        tx.commit().await.map_err(|e| self.sql(e))?;
+        Ok(seen)
+    }
+
+    async fn before(&self, tx: &mut SqliteConnection, ask: &ObserveAsk) -> Result<Before, IndexError> {
+        type Row = (Option<String>, Option<String>, Option<String>, Option<String>, Option<i64>, Option<String>);
+        let (name, state, ceiling, problem, streak, repeated): Row = sqlx::query_as(
+            "SELECT m.name, m.state, m.ceiling, f.problem, k.streak, CASE WHEN k.look_id = ?2 THEN k.observation END
+             FROM (SELECT ?1 AS path) a
+             LEFT JOIN matters m ON m.path = a.path
+             LEFT JOIN files f ON f.path = a.path
+             LEFT JOIN matter_ticks k ON k.matter = a.path",
+        )
+        .bind(ask.matter.as_str())
+        .bind(&ask.look_id)
+        .fetch_one(tx)
+        .await
+        .map_err(|e| self.sql(e))?;
+        let matter = match (name, state, ceiling) {
+            (Some(name), Some(state), Some(ceiling)) => self
+                .open_matter(&ask.matter, MatterNow { name, state: self.word(&state)?, ceiling: self.word(&ceiling)? }),
+            _ => Err(match problem {
+                Some(problem) => format!("{}: {problem}", ask.matter),
+                None => format!("{}: not in the vault: restore it, or let its schedule go", ask.matter),
+            }),
+        };
+        let streak = streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX));
+        Ok(Before { matter, streak, repeated })
+    }
+
+    fn open_matter(&self, path: &RecordPath, matter: MatterNow) -> Result<MatterNow, String> {
+        match matter.state {
+            State::Open => Ok(matter),
+            State::Done | State::Archived => Err(format!(
+                "{path}: its state is `{}`, so its tasks are not looked at: set `state: open` to take it up again",
+                matter.state.word()
+            )),
+        }
+    }
+}
+
+/// Applies the rules of skipping and of the gate to every task.
+fn sort(ask: &ObserveAsk, candidates: Vec<Candidate>) -> Sorted {
+    let mut sorted = Sorted::default();
+    for candidate in candidates {
+        if let Some(twins) = &candidate.twins {
+            sorted.problems.push(twin_problem(candidate.task.as_str(), &candidate.id, twins));
+            continue;
+        }
+        let fresh = candidate.fresh > 0;
+        if let Err(reason) = is_due(&candidate.clock, candidate.next_check, fresh, ask.now) {
+            *sorted.skipped.entry(reason).or_default() += 1;
+            continue;
+        }
+        sorted.signals = sorted.signals.saturating_add(candidate.fresh);
+        sorted.newest = sorted.newest.max(candidate.newest);
+        if needs_clerk(candidate.clock.surface_class, fresh) {
+            sorted.needy.push(candidate);
+            continue;
+        }
+        let streak = candidate.streak.saturating_add(1);
+        let next = ask.cadence.next_check(&candidate.clock, streak, ask.now).map(micros);
+        sorted.quiet.push(Stamp { task: candidate.task.to_string(), next, streak });
+    }
+    sorted.needy.sort_by(|a, b| (a.last_check, &a.task).cmp(&(b.last_check, &b.task)));
+    sorted
+}
+
+/// Two tasks that share an `id` cannot be told apart, so neither is acted upon.
+pub(super) fn twin_problem(path: &str, id: &str, twins: &str) -> String {
+    let id: String = id.chars().take(60).flat_map(char::escape_debug).collect();
+    format!("{path}: its `id` `{id}` is also that of {twins}: give each task its own, until then neither is looked at")
+}
+
+async fn write(tx: &mut SqliteConnection, ask: &ObserveAsk, seen: &Observation, quiet: &[Stamp]) -> sqlx::Result<()> {
+    if !quiet.is_empty() {
+        sqlx::query(
+            "INSERT INTO task_checks (task, last_check_at, next_check_after, outcome, streak, look_id)
+             SELECT value->>'task', ?2, value->>'next', 'still_active', value->>'streak', ?3
+             FROM json_each(?1) WHERE true
+             ON CONFLICT (task) DO UPDATE SET last_check_at = MAX(last_check_at, excluded.last_check_at),
+                 next_check_after = excluded.next_check_after, outcome = excluded.outcome,
+                 streak = excluded.streak, look_id = excluded.look_id",
+        )
+        .bind(json(&quiet))
+        .bind(micros(seen.observed_at))
+        .bind(&ask.look_id)
+        .execute(&mut *tx)
+        .await?;
+        add_looks(&mut *tx, NO_SIGNALS, ask.now, seen.quiet).await?;
+    }
+    sqlx::query(
+        "INSERT OR REPLACE INTO matter_ticks (matter, streak, look_id, observed_at, observation)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )
+    .bind(ask.matter.as_str())
+    .bind(i64::from(seen.streak))
+    .bind(&ask.look_id)
+    .bind(micros(seen.observed_at))
+    .bind(json(seen))
+    .execute(tx)
+    .await
+    .map(drop)
+}
+
+fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}

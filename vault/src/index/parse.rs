@@ -1,0 +1,200 @@
+//! From a file's bytes to the rows that say what it says.
+//!
+//! Everything that can be wrong with a record becomes a problem that names the mend; the record then
+//! has no row of its kind, so that nothing acts upon it. An instinct is the exception: one that
+//! cannot be read must not set its source free, so it stands with no observations and the ceiling
+//! `ask`. Pure; the rows go to [`super::store`].
+
+use super::codec::{micros, source_slug, word};
+use super::read::Content;
+use serde::Serialize;
+use serde_json::Value;
+use steward_domain::audit::{AuditError, AuditRecord};
+use steward_domain::frontmatter::{self, Fields};
+use steward_domain::mode::Ceiling;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::record::{Instinct, Matter, RecordError, Signal, Task};
+
+/// What a record says, in the form of the tables.
+#[derive(Debug)]
+pub(super) enum Typed {
+    Matter(MatterData),
+    Task(TaskData),
+    Signal(SignalData),
+    Instinct(InstinctData),
+    Action(ActionData),
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MatterData {
+    path: String,
+    name: String,
+    state: String,
+    ceiling: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct TaskData {
+    path: String,
+    parent: String,
+    id: Option<String>,
+    name: String,
+    state: String,
+    state_as_written: Option<String>,
+    surface_class: String,
+    due: Option<i64>,
+    snoozed_until: Option<i64>,
+    next_check_after: Option<i64>,
+    hash: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct SignalData {
+    path: String,
+    target: String,
+    created: i64,
+    source: String,
+    instinct: String,
+    note: String,
+    effect: String,
+    proposed_state: Option<String>,
+    target_confidence: f64,
+    effect_confidence: f64,
+    applied: bool,
+    hash: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct InstinctData {
+    path: String,
+    source: String,
+    observations: u32,
+    ceiling: Option<u8>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ActionData {
+    path: String,
+    id: String,
+    kind: &'static str,
+    target: String,
+    at: i64,
+    decision: &'static str,
+    confidence: f64,
+    landing: &'static str,
+    mode: &'static str,
+    pending: bool,
+    answers_of: Option<String>,
+    proposed_state: Option<String>,
+    seq: u64,
+    evidence: Vec<String>,
+}
+
+/// Understands one file; an error is the problem's message.
+pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> Result<Typed, String> {
+    if kind == RecordKind::Event {
+        return action(path, &content.bytes);
+    }
+    let document = frontmatter::read(&content.bytes).map_err(|e| format!("failed to {e}"))?;
+    let fields = document.fields();
+    let understood = match kind {
+        RecordKind::Matter => Matter::read(fields).map(|m| matter(path, m)),
+        RecordKind::Task => task(path, fields, content),
+        RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s, content)),
+        RecordKind::Instinct | RecordKind::Event => Ok(instinct(path.as_str(), path.slug(), Instinct::read(fields))),
+    };
+    understood.map_err(|e| e.to_string())
+}
+
+/// What stands for an instinct that cannot be read, under whatever name.
+pub(super) fn unreadable_instinct(path: &str) -> Typed {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let stem = name.strip_suffix(".md").unwrap_or(name);
+    instinct(path, stem, Instinct { observations: 0, ceiling: Some(Ceiling::Ask) })
+}
+
+fn matter(path: &RecordPath, matter: Matter) -> Typed {
+    Typed::Matter(MatterData {
+        path: path.to_string(),
+        name: named(matter.name, path),
+        state: word(matter.state),
+        ceiling: word(matter.ceiling),
+    })
+}
+
+fn task(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, RecordError> {
+    let task = Task::read(fields)?;
+    // A change must name the text it replaces, and an empty value has none.
+    if fields.get("state").is_some_and(Value::is_null) {
+        let expected = "`open`, `done` or `archived` (or remove the line)";
+        return Err(RecordError::Value { field: "state", found: String::new(), expected });
+    }
+    Ok(Typed::Task(TaskData {
+        path: path.to_string(),
+        parent: task.parent_matter.to_string(),
+        id: task.id.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()),
+        name: named(task.name, path),
+        state: word(task.state),
+        state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
+        surface_class: word(task.surface_class),
+        due: task.due.map(micros),
+        snoozed_until: task.snoozed_until.map(micros),
+        next_check_after: task.next_check_after.map(micros),
+        hash: content.hash.as_str().to_owned(),
+    }))
+}
+
+fn signal(path: &RecordPath, signal: Signal, content: &Content) -> Typed {
+    Typed::Signal(SignalData {
+        path: path.to_string(),
+        target: signal.target.to_string(),
+        created: micros(signal.created),
+        instinct: source_slug(&signal.source_type),
+        note: signal.note(),
+        effect: word(signal.effect),
+        proposed_state: signal.proposed_state.map(word),
+        target_confidence: signal.target_confidence,
+        effect_confidence: signal.effect_confidence,
+        applied: signal.applied,
+        source: signal.source_type,
+        hash: content.hash.as_str().to_owned(),
+    })
+}
+
+fn instinct(path: &str, name: &str, instinct: Instinct) -> Typed {
+    Typed::Instinct(InstinctData {
+        path: path.to_owned(),
+        source: source_slug(name),
+        observations: instinct.observations,
+        ceiling: instinct.ceiling.map(|c| c as u8),
+    })
+}
+
+fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
+    let record = AuditRecord::parse(bytes).map_err(|e| match e {
+        AuditError::Frontmatter(e) => format!("failed to {e}"),
+        AuditError::Form(_) => format!("{e}: `steward audit verify` says whether it was changed since it was written"),
+    })?;
+    let draft = record.draft;
+    Ok(Typed::Action(ActionData {
+        path: path.to_string(),
+        id: draft.id.to_string(),
+        kind: draft.kind.word(),
+        target: draft.target.to_string(),
+        at: micros(draft.timestamp),
+        decision: draft.decision.word(),
+        confidence: draft.confidence,
+        landing: draft.landing.word(),
+        mode: draft.mode.word(),
+        pending: draft.pending_confirmation,
+        answers_of: draft.answers.map(|a| a.of.to_string()),
+        proposed_state: draft.proposed_state.map(word),
+        seq: record.seq,
+        evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
+    }))
+}
+
+/// People leave `name` out; the file's name then serves.
+fn named(name: String, path: &RecordPath) -> String {
+    if name.trim().is_empty() { path.slug().to_owned() } else { name }
+}

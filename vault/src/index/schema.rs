@@ -1,0 +1,102 @@
+//! Opens `state.db`, creates its tables, and refuses a file it cannot trust.
+//!
+//! One writer connection, on which every transaction begins with `BEGIN IMMEDIATE`, and a few that
+//! only read. `PRAGMA user_version` says which tables a file has. A file that is damaged, foreign or
+//! newer is never touched: the error names it and the mend, and [`set_aside`] is the mend.
+
+use super::IndexError;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The file, inside the state folder.
+pub const FILE: &str = "state.db";
+/// The tables this build knows.
+const VERSION: i64 = 1;
+/// How long one process waits for another one's write, 5 s: a batch of a scan takes a tenth of that.
+const BUSY: Duration = Duration::from_secs(5);
+/// Connections that read: enough for a handful of screens, and each costs a thread.
+const READERS: u32 = 3;
+const TABLES: &str = include_str!("schema.sql");
+
+/// The connections to one `state.db`.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    pub(super) file: PathBuf,
+    pub(super) writer: SqlitePool,
+    pub(super) reader: SqlitePool,
+}
+
+impl Store {
+    pub(super) async fn open(state_dir: &Path) -> Result<Self, IndexError> {
+        let file = state_dir.join(FILE);
+        let folder = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir);
+        folder.map_err(|source| IndexError::Io { path: state_dir.to_owned(), source })?;
+        let options = SqliteConnectOptions::new()
+            .filename(&file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
+            .busy_timeout(BUSY);
+        let writer = pool(1).connect_with(options.clone()).await.map_err(|e| IndexError::sql(&file, e))?;
+        prepare(&file, &writer).await?;
+        let reader = pool(READERS).connect_lazy_with(options.read_only(true));
+        Ok(Self { file, writer, reader })
+    }
+}
+
+/// Moves a file that cannot be used out of the way, with its side files; returns where it lies now.
+pub(super) fn set_aside(state_dir: &Path) -> Result<Option<PathBuf>, IndexError> {
+    let file = state_dir.join(FILE);
+    let failed = |source| IndexError::Io { path: file.clone(), source };
+    if !file.try_exists().map_err(failed)? {
+        return Ok(None);
+    }
+    let aside = (1..)
+        .map(|n| state_dir.join(format!("{FILE}.damaged-{n}")))
+        .find(|p| !p.exists())
+        .unwrap_or_else(|| state_dir.join(format!("{FILE}.damaged")));
+    std::fs::rename(&file, &aside).map_err(failed)?;
+    for side in ["-wal", "-shm"] {
+        let beside = |path: &Path| PathBuf::from(format!("{}{side}", path.display()));
+        match std::fs::rename(beside(&file), beside(&aside)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(Some(aside))
+}
+
+fn pool(size: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(size)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        .acquire_timeout(Duration::from_secs(30))
+}
+
+async fn prepare(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {
+    let sql = |e| IndexError::sql(file, e);
+    let found: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(writer).await.map_err(sql)?;
+    if found != "ok" {
+        return Err(IndexError::Damaged { path: file.to_owned(), reason: found });
+    }
+    let mut tx = writer.begin_with("BEGIN IMMEDIATE").await.map_err(sql)?;
+    let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(sql)?;
+    let tables: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master").fetch_one(&mut *tx).await.map_err(sql)?;
+    match (version, tables) {
+        (VERSION, _) => Ok(()),
+        (0, 0) => {
+            sqlx::raw_sql(TABLES).execute(&mut *tx).await.map_err(sql)?;
+            tx.commit().await.map_err(sql)
+        }
+        (0, _) => {
+            Err(IndexError::Damaged { path: file.to_owned(), reason: "it holds tables of something else".into() })
+        }
+        (found, _) => Err(IndexError::Newer { path: file.to_owned(), found, known: VERSION }),
+    }
+}

@@ -1,0 +1,283 @@
+//! Brings the tables in line with the files.
+//!
+//! A scan lists every folder once and opens only what has moved; a hint names single files; a content
+//! scan trusts no clock and reads everything; a rebuild understands everything anew. All of them work
+//! in batches and leave the tables whole at every moment. What follows from a change (a matter to
+//! wake, schedules to look at again) is said in the [`SyncReport`] and done by the caller.
+
+use super::read::{self, Depth, FileNow, Wanted};
+use super::store::{Clock, json};
+use super::{Index, IndexError, Problem, codec};
+use crate::root::{Root, RootError};
+use chrono::{DateTime, Utc};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use steward_domain::path::{RecordKind, RecordPath};
+
+/// Files per batch: a transaction of some 10 ms, and at most a few megabytes of records in memory.
+const BATCH: usize = 250;
+/// Batches being read while one is written; reading is parsing, so more would only take cores.
+const READING: usize = 2;
+/// Claims and trust come before the signals that they bear upon.
+const ORDER: [RecordKind; 5] =
+    [RecordKind::Matter, RecordKind::Task, RecordKind::Event, RecordKind::Instinct, RecordKind::Signal];
+
+/// What a scan found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SyncReport {
+    /// Files that were opened or whose listing said something new.
+    pub read: u64,
+    /// Files that are new or hold another content than before.
+    pub changed: u64,
+    /// Files that are gone.
+    pub removed: u64,
+    /// Files among those read that cannot be used, and folders that could not be listed.
+    pub problems: Vec<Problem>,
+    /// Matters with a new or changed signal that counts, to be ticked at once.
+    pub woken: BTreeSet<RecordPath>,
+    /// A matter came, went or changed its state: the schedules need a look.
+    pub matters_changed: bool,
+    /// Every folder could be listed. If not, nothing was removed from those that could not.
+    pub complete: bool,
+    /// This was the first scan of all: everything in it is new, and `woken` names every matter with signals.
+    pub first: bool,
+}
+
+/// One scan under way.
+struct Scan<'a> {
+    index: &'a Index,
+    root: &'a Root,
+    depth: Depth,
+    clock: Clock,
+    report: SyncReport,
+    signals: Vec<String>,
+}
+
+impl Index {
+    /// Lists every folder and reads what has moved since the last scan.
+    ///
+    /// # Errors
+    /// [`IndexError`] when `state.db` fails. A file or folder that fails is a problem in the report.
+    pub async fn sync_all(&self, root: &Root, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan(root, now, Depth::Stat).await
+    }
+
+    /// Reads every file and takes over each whose content differs, whatever its time says.
+    ///
+    /// # Errors
+    /// As [`Index::sync_all`].
+    pub async fn sync_contents(&self, root: &Root, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan(root, now, Depth::Content).await
+    }
+
+    /// Fills the derived tables anew from the files; cursors and first sights stay.
+    ///
+    /// # Errors
+    /// As [`Index::sync_all`].
+    pub async fn rebuild(&self, root: &Root, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan(root, now, Depth::Nothing).await
+    }
+
+    /// Reads single files that a hint named; those that are gone are forgotten.
+    ///
+    /// # Errors
+    /// As [`Index::sync_all`].
+    pub async fn sync_paths(
+        &self,
+        root: &Root,
+        paths: &[RecordPath],
+        now: DateTime<Utc>,
+    ) -> Result<SyncReport, IndexError> {
+        let _turn = self.scanning.lock().await;
+        let clock = Clock { now, filling: false };
+        let mut scan = Scan::new(self, root, Depth::Stat, clock);
+        let touches_matters = paths.iter().any(|p| p.kind() == RecordKind::Matter);
+        let before = if touches_matters { Some(self.matter_states().await?) } else { None };
+        for kind in ORDER {
+            let named: BTreeSet<&RecordPath> =
+                paths.iter().filter(|p| p.kind() == kind && read::is_ours(kind, p.file_name())).collect();
+            if !named.is_empty() {
+                scan.named(kind, &named).await?;
+            }
+        }
+        scan.finish(before).await
+    }
+
+    async fn scan(&self, root: &Root, now: DateTime<Utc>, depth: Depth) -> Result<SyncReport, IndexError> {
+        let _turn = self.scanning.lock().await;
+        let before = self.matter_states().await?;
+        let first = !self.is_filled();
+        let mut scan = Scan::new(self, root, depth, Clock { now, filling: first });
+        scan.report.first = first;
+        for kind in ORDER {
+            scan.folder(kind).await?;
+        }
+        if depth == Depth::Nothing {
+            self.drop_strays().await?;
+        }
+        if scan.report.complete {
+            self.mark_filled(now, first).await?;
+        }
+        scan.finish(Some(before)).await
+    }
+
+    /// Ends a whole scan. Cursors that were lost are taken from the audit records, so that what was
+    /// judged before is not judged again.
+    async fn mark_filled(&self, now: DateTime<Utc>, first: bool) -> Result<(), IndexError> {
+        let mut tx = self.begin().await?;
+        let work = async {
+            if first {
+                sqlx::query(
+                    "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
+                     SELECT target, MAX(at), decision, 0, '' FROM actions
+                     WHERE kind = 'steward-action' GROUP BY target",
+                )
+                .execute(&mut *tx)
+                .await?;
+            }
+            for key in ["filled_at", "synced_at"] {
+                sqlx::query("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")
+                    .bind(key)
+                    .bind(codec::micros(now))
+                    .execute(&mut *tx)
+                    .await?;
+            }
+            tx.commit().await
+        };
+        work.await.map_err(|e| self.sql(e))?;
+        self.filled.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The matters that signals bear upon, as far as those signals count.
+    async fn matters_of(&self, signals: &[String]) -> Result<BTreeSet<RecordPath>, IndexError> {
+        if signals.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let matters: Vec<String> = sqlx::query_scalar(
+            "SELECT DISTINCT COALESCE(t.parent, m.path)
+             FROM json_each(?1) j JOIN signals s ON s.path = j.value
+             LEFT JOIN tasks t ON t.path = s.target LEFT JOIN matters m ON m.path = s.target
+             WHERE s.applied = 0 AND s.effect <> 'none' AND COALESCE(t.parent, m.path) IS NOT NULL",
+        )
+        .bind(json(&signals))
+        .fetch_all(&self.store.writer)
+        .await
+        .map_err(|e| self.sql(e))?;
+        matters.iter().map(|m| self.path(m)).collect()
+    }
+}
+
+impl<'a> Scan<'a> {
+    fn new(index: &'a Index, root: &'a Root, depth: Depth, clock: Clock) -> Self {
+        let report = SyncReport { complete: true, ..SyncReport::default() };
+        Self { index, root, depth, clock, report, signals: Vec::new() }
+    }
+
+    /// Scans one folder; one that cannot be listed is a problem and loses nothing.
+    async fn folder(&mut self, kind: RecordKind) -> Result<(), IndexError> {
+        let root = self.root.clone();
+        let entries = match tokio::task::spawn_blocking(move || read::list(&root, kind)).await? {
+            Ok(entries) => entries,
+            Err(e) => {
+                self.unlisted(kind, &e);
+                return Ok(());
+            }
+        };
+        let mut known = self.index.known(kind, None).await?;
+        let mut wanted = Vec::new();
+        for entry in entries {
+            let path = format!("{}/{}", kind.folder(), entry.name);
+            let known = known.remove(&path);
+            if self.depth != Depth::Stat || known.as_ref().is_none_or(|k| !k.shows(&entry)) {
+                wanted.push(Wanted { path, entry, known });
+            }
+        }
+        self.forget(kind, known.into_keys().collect()).await?;
+        self.read(kind, wanted).await
+    }
+
+    /// Looks at single files of one kind.
+    async fn named(&mut self, kind: RecordKind, named: &BTreeSet<&RecordPath>) -> Result<(), IndexError> {
+        let paths: Vec<String> = named.iter().map(|p| p.to_string()).collect();
+        let mut known = self.index.known(kind, Some(&paths)).await?;
+        let (root, records) = (self.root.clone(), named.iter().map(|p| (*p).clone()).collect::<Vec<_>>());
+        let entries =
+            tokio::task::spawn_blocking(move || records.into_iter().map(|p| (root.entry(&p), p)).collect::<Vec<_>>());
+        let (mut wanted, mut gone) = (Vec::new(), Vec::new());
+        for (entry, record) in entries.await? {
+            let path = record.to_string();
+            match entry {
+                Ok(Some(entry)) => wanted.push(Wanted { known: known.remove(&path), path, entry }),
+                Ok(None) if known.contains_key(&path) => gone.push(path),
+                Ok(None) => {}
+                Err(e) => self.report.problems.push(Problem { path, message: e.to_string() }),
+            }
+        }
+        self.forget(kind, gone).await?;
+        self.read(kind, wanted).await
+    }
+
+    async fn read(&mut self, kind: RecordKind, wanted: Vec<Wanted>) -> Result<(), IndexError> {
+        self.report.read += wanted.len() as u64;
+        let depth = self.depth;
+        let batches = stream::iter(batches(wanted)).map(|batch| {
+            let root = self.root.clone();
+            let read = move || batch.into_iter().filter_map(|w| read::file(&root, kind, w, depth)).collect::<Vec<_>>();
+            tokio::task::spawn_blocking(read)
+        });
+        let mut batches = batches.buffered(READING);
+        while let Some(files) = batches.try_next().await? {
+            self.signals.extend(self.index.write(kind, &files, self.clock).await?);
+            note(&mut self.report, files);
+        }
+        Ok(())
+    }
+
+    async fn forget(&mut self, kind: RecordKind, gone: Vec<String>) -> Result<(), IndexError> {
+        self.report.removed += gone.len() as u64;
+        self.index.forget(kind, &gone).await
+    }
+
+    fn unlisted(&mut self, kind: RecordKind, error: &RootError) {
+        self.report.complete = false;
+        let path = format!("{}/", kind.folder());
+        let message = error.to_string();
+        let message = message.strip_prefix(&format!("{path}: ")).unwrap_or(&message);
+        self.report.problems.push(Problem {
+            path,
+            message: format!("{message}: make it a folder that the user who runs Steward may read"),
+        });
+    }
+
+    async fn finish(mut self, before: Option<BTreeMap<String, Option<String>>>) -> Result<SyncReport, IndexError> {
+        if let Some(before) = before {
+            self.report.matters_changed = before != self.index.matter_states().await?;
+        }
+        self.report.woken = self.index.matters_of(&self.signals).await?;
+        Ok(self.report)
+    }
+}
+
+fn note(report: &mut SyncReport, files: Vec<FileNow>) {
+    for file in files {
+        report.changed += u64::from(file.changed);
+        if let Some(message) = file.now.problem {
+            report.problems.push(Problem { path: file.path, message });
+        }
+    }
+}
+
+fn batches(mut wanted: Vec<Wanted>) -> Vec<Vec<Wanted>> {
+    let mut batches = Vec::with_capacity(wanted.len() / BATCH + 1);
+    while wanted.len() > BATCH {
+        let rest = wanted.split_off(BATCH);
+        batches.push(std::mem::replace(&mut wanted, rest));
+    }
+    if !wanted.is_empty() {
+        batches.push(wanted);
+    }
+    batches
+}

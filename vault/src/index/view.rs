@@ -1,0 +1,248 @@
+//! What others read: the registrar's matters, the tasks of a screen, counts and problems.
+//!
+//! Read-only, each one query on the reading connections. A matter that cannot be read is in the list
+//! and marked so: its schedule must not be removed because of a typing error.
+
+use super::codec::instant;
+use super::observe::twin_problem;
+use super::{Index, IndexError, Problem};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::FromRow;
+use steward_domain::path::RecordPath;
+use steward_domain::record::{State, SurfaceClass};
+use steward_domain::tick::Cadence;
+
+/// A matter, as the registrar sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MatterRow {
+    pub path: RecordPath,
+    pub name: String,
+    /// `None` when its file cannot be read: its schedule stays as it is.
+    pub state: Option<State>,
+    /// The interval that its schedule should have, in seconds.
+    pub interval_seconds: u32,
+}
+
+/// A task, as a screen shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TaskRow {
+    pub path: RecordPath,
+    pub name: String,
+    pub state: State,
+    pub surface_class: SurfaceClass,
+    pub due: Option<DateTime<Utc>>,
+    pub snoozed_until: Option<DateTime<Utc>>,
+    pub last_check_at: Option<DateTime<Utc>>,
+    /// The later of what a human wrote and what we stored; `None` means due.
+    pub next_check_after: Option<DateTime<Utc>>,
+    /// What came of the last check.
+    pub outcome: Option<String>,
+    /// Looks in a row without signals.
+    pub streak: u32,
+}
+
+/// How many records stand in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ByState {
+    pub open: u64,
+    pub done: u64,
+    pub archived: u64,
+}
+
+/// The vault in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    pub matters: ByState,
+    pub tasks: ByState,
+    pub signals: u64,
+    /// Signals that count, on open tasks, which no look has taken up yet.
+    pub fresh_signals: u64,
+    pub actions: u64,
+    /// Actions that wait for a human's answer.
+    pub pending: u64,
+    pub problems: u64,
+    /// When the last whole scan ended.
+    pub last_sync_at: Option<DateTime<Utc>>,
+}
+
+#[derive(FromRow)]
+struct TaskColumns {
+    path: String,
+    name: String,
+    state: String,
+    surface_class: String,
+    due: Option<i64>,
+    snoozed_until: Option<i64>,
+    next_by_human: Option<i64>,
+    last_check_at: Option<i64>,
+    next_by_us: Option<i64>,
+    outcome: Option<String>,
+    streak: i64,
+}
+
+#[derive(FromRow)]
+struct CountColumns {
+    signals: i64,
+    fresh: i64,
+    actions: i64,
+    pending: i64,
+}
+
+impl Index {
+    /// Every matter whose file has a usable name, in the order of paths.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn matters(&self, cadence: &Cadence) -> Result<Vec<MatterRow>, IndexError> {
+        let rows: Vec<(String, Option<String>, Option<String>, i64)> = sqlx::query_as(
+            "SELECT f.path, m.name, m.state, COALESCE(k.streak, 0) FROM files f
+             LEFT JOIN matters m ON m.path = f.path LEFT JOIN matter_ticks k ON k.matter = f.path
+             WHERE f.kind = 'matter' ORDER BY f.path",
+        )
+        .fetch_all(&self.store.reader)
+        .await
+        .map_err(|e| self.sql(e))?;
+        let mut matters = Vec::with_capacity(rows.len());
+        for (path, name, state, streak) in rows {
+            // No schedule can have the name of a file that no record may have.
+            let Ok(path) = RecordPath::parse(&path) else { continue };
+            let streak = u32::try_from(streak).unwrap_or(u32::MAX);
+            matters.push(MatterRow {
+                name: name.unwrap_or_else(|| path.slug().to_owned()),
+                path,
+                state: state.map(|s| self.word(&s)).transpose()?,
+                interval_seconds: cadence.matter_interval_seconds(streak),
+            });
+        }
+        Ok(matters)
+    }
+
+    /// The interval that a matter's schedule has after its last tick, in seconds.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn interval_of(&self, matter: &RecordPath, cadence: &Cadence) -> Result<u32, IndexError> {
+        let streak: Option<i64> = sqlx::query_scalar("SELECT streak FROM matter_ticks WHERE matter = ?1")
+            .bind(matter.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        Ok(cadence.matter_interval_seconds(streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX))))
+    }
+
+    /// The tasks of a matter, in the order of paths.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn tasks_of(&self, matter: &RecordPath) -> Result<Vec<TaskRow>, IndexError> {
+        let rows: Vec<TaskColumns> = sqlx::query_as(
+            "SELECT t.path, t.name, t.state, t.surface_class, t.due, t.snoozed_until,
+                    t.next_check_after AS next_by_human, c.last_check_at, c.next_check_after AS next_by_us,
+                    c.outcome, COALESCE(c.streak, 0) AS streak
+             FROM tasks t LEFT JOIN task_checks c ON c.task = t.path WHERE t.parent = ?1 ORDER BY t.path",
+        )
+        .bind(matter.as_str())
+        .fetch_all(&self.store.reader)
+        .await
+        .map_err(|e| self.sql(e))?;
+        rows.into_iter().map(|row| self.task(row)).collect()
+    }
+
+    fn task(&self, row: TaskColumns) -> Result<TaskRow, IndexError> {
+        Ok(TaskRow {
+            path: self.path(&row.path)?,
+            name: row.name,
+            state: self.word(&row.state)?,
+            surface_class: self.word(&row.surface_class)?,
+            due: row.due.and_then(instant),
+            snoozed_until: row.snoozed_until.and_then(instant),
+            last_check_at: row.last_check_at.and_then(instant),
+            next_check_after: row.next_by_human.max(row.next_by_us).and_then(instant),
+            outcome: row.outcome,
+            streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// Every record that cannot be used or contradicts another, with the mend, in the order of paths.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn problems(&self) -> Result<Vec<Problem>, IndexError> {
+        let rows: Vec<(String, String, String)> = sqlx::query_as(
+            "SELECT path, 'file', problem FROM files WHERE problem IS NOT NULL
+             UNION ALL
+             SELECT t.path, CASE WHEN f.path IS NULL THEN 'orphan' ELSE 'closed' END, t.parent FROM tasks t
+             LEFT JOIN matters m ON m.path = t.parent LEFT JOIN files f ON f.path = t.parent WHERE m.path IS NULL
+             UNION ALL
+             SELECT t.path, 'id:' || t.id, group_concat(d.path, ', ') FROM tasks t JOIN tasks d
+             ON d.id = t.id AND d.path <> t.path WHERE t.id IS NOT NULL GROUP BY t.path
+             ORDER BY 1, 2",
+        )
+        .fetch_all(&self.store.reader)
+        .await
+        .map_err(|e| self.sql(e))?;
+        Ok(rows.into_iter().map(|(path, what, detail)| problem(path, &what, detail)).collect())
+    }
+
+    /// The vault in numbers.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn counts(&self) -> Result<Counts, IndexError> {
+        let states: Vec<(bool, String, i64)> = sqlx::query_as(
+            "SELECT true, state, COUNT(*) FROM matters GROUP BY state
+             UNION ALL SELECT false, state, COUNT(*) FROM tasks GROUP BY state",
+        )
+        .fetch_all(&self.store.reader)
+        .await
+        .map_err(|e| self.sql(e))?;
+        let more: CountColumns = sqlx::query_as(
+            "SELECT (SELECT COUNT(*) FROM signals) AS signals,
+                (SELECT COUNT(*) FROM signals s JOIN tasks t ON t.path = s.target AND t.state = 'open'
+                 JOIN first_seen f ON f.signal = s.path LEFT JOIN task_checks c ON c.task = t.path
+                 WHERE s.applied = 0 AND s.effect <> 'none' AND (c.last_check_at IS NULL OR f.at > c.last_check_at)
+                 AND NOT EXISTS (SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+                     WHERE e.ref = s.path AND a.target = t.path AND a.landing = 'live')) AS fresh,
+                (SELECT COUNT(*) FROM actions) AS actions,
+                (SELECT COUNT(*) FROM actions a WHERE a.pending = 1
+                 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)) AS pending",
+        )
+        .fetch_one(&self.store.reader)
+        .await
+        .map_err(|e| self.sql(e))?;
+        let mut counts = Counts {
+            signals: more.signals.cast_unsigned(),
+            fresh_signals: more.fresh.cast_unsigned(),
+            actions: more.actions.cast_unsigned(),
+            pending: more.pending.cast_unsigned(),
+            problems: self.problems().await?.len() as u64,
+            last_sync_at: self.last_sync_at().await?,
+            ..Counts::default()
+        };
+        for (of_matters, state, count) in states {
+            let by_state = if of_matters { &mut counts.matters } else { &mut counts.tasks };
+            match self.word(&state)? {
+                State::Open => by_state.open = count.cast_unsigned(),
+                State::Done => by_state.done = count.cast_unsigned(),
+                State::Archived => by_state.archived = count.cast_unsigned(),
+            }
+        }
+        Ok(counts)
+    }
+}
+
+fn problem(path: String, what: &str, detail: String) -> Problem {
+    let message = match what.strip_prefix("id:") {
+        Some(id) => {
+            let full = twin_problem(&path, id, &detail);
+            full.strip_prefix(&format!("{path}: ")).unwrap_or(&full).to_owned()
+        }
+        None if what == "orphan" => {
+            format!("its matter {detail} is not there: create that file or set `parent_matter` to one that exists")
+        }
+        None if what == "closed" => format!("its matter {detail} cannot be read: mend that file first"),
+        None => detail,
+    };
+    Problem { path, message }
+}

@@ -1,0 +1,228 @@
+//! Hints that records have changed, as soon as the file system tells.
+//!
+//! A hint and nothing more: events get lost, queues overflow, network drives are silent. Whatever is
+//! not understood becomes [`Hint::Rescan`], and the periodic scans of [`crate::index`] are the truth.
+//! Only the folders of records are watched, so a large attachment folder or a git history costs
+//! nothing. The hints go to whoever owns the index.
+
+use crate::chain::RECORD_PREFIX;
+use crate::root::Root;
+use notify_debouncer_full::notify::{self, Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode};
+use notify_debouncer_full::{DebounceEventResult, Debouncer, NoCache, new_debouncer_opt};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use steward_domain::path::{RecordKind, RecordPath};
+use tokio::sync::mpsc;
+
+/// How long changes of one file are gathered: 150 ms. An editor's save is several events within a
+/// few milliseconds; a person does not notice the rest.
+const DEBOUNCE: Duration = Duration::from_millis(150);
+/// Beyond so many files a scan is cheaper than looking at each.
+const MANY: usize = 500;
+
+/// What may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// These records; at least one.
+    Paths(Vec<RecordPath>),
+    /// Anything.
+    Rescan,
+}
+
+/// Watches until it is dropped.
+#[derive(Debug)]
+pub struct Watcher {
+    stop: Sender<Message>,
+}
+
+/// The vault cannot be watched. Changes are still found by the periodic scan.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    #[error(
+        "{path}: the system's limit of file watches is reached: raise fs.inotify.max_user_watches and \
+         fs.inotify.max_user_instances with sysctl and start again"
+    )]
+    Limit { path: PathBuf },
+    #[error("{path}: {source}: check that the folder can be read")]
+    Watch { path: PathBuf, source: notify::Error },
+    #[error("the watching thread: {0}: lower the load or raise the limit of threads and start again")]
+    Thread(#[from] io::Error),
+}
+
+enum Message {
+    Events(DebounceEventResult),
+    Stop,
+}
+
+/// The folders under watch.
+struct Folders {
+    root: PathBuf,
+    debouncer: Debouncer<RecommendedWatcher, NoCache>,
+}
+
+/// What a batch of events comes to.
+#[derive(Default)]
+struct Gathered {
+    paths: BTreeSet<RecordPath>,
+    /// Folders of records that came, went or were replaced.
+    folders: BTreeSet<&'static str>,
+    rescan: bool,
+}
+
+/// Watches the folders of records, those that are created later too.
+///
+/// # Errors
+/// [`WatchError`] when the system does not allow it; the caller goes on with its periodic scan.
+pub fn watch(root: &Root, hints: mpsc::Sender<Hint>) -> Result<Watcher, WatchError> {
+    let (stop, messages) = channel();
+    let events = stop.clone();
+    let tell = move |result| {
+        // Fails only while the watcher is being dropped.
+        let _ = events.send(Message::Events(result));
+    };
+    let path = root.path().to_owned();
+    let debouncer = new_debouncer_opt(DEBOUNCE, None, tell, NoCache::new(), Config::default());
+    let debouncer = debouncer.map_err(|e| WatchError::new(&path, e))?;
+    let mut folders = Folders { root: path, debouncer };
+    folders.watch_all()?;
+    std::thread::Builder::new().name("vault-watch".into()).spawn(move || folders.run(&messages, &hints))?;
+    Ok(Watcher { stop })
+}
+
+impl Folders {
+    fn watch_all(&mut self) -> Result<(), WatchError> {
+        let root = self.root.clone();
+        self.debouncer.watch(&root, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&root, e))?;
+        RecordKind::ALL.into_iter().try_for_each(|kind| self.watch_folder(kind.folder()))
+    }
+
+    fn watch_folder(&mut self, folder: &str) -> Result<(), WatchError> {
+        let path = self.root.join(folder);
+        if !path.is_dir() {
+            return Ok(());
+        }
+        self.debouncer.watch(&path, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&path, e))
+    }
+
+    fn run(mut self, messages: &Receiver<Message>, hints: &mpsc::Sender<Hint>) {
+        while let Ok(Message::Events(result)) = messages.recv() {
+            let mut gathered = Gathered::default();
+            match result {
+                Ok(events) => events.iter().for_each(|e| gathered.add(&self.root, &e.event)),
+                Err(errors) => {
+                    tracing::debug!(?errors, "watching failed in part; scanning instead");
+                    gathered.rescan = true;
+                }
+            }
+            for folder in &gathered.folders {
+                // The old folder may be gone, and its watch with it.
+                let _ = self.debouncer.unwatch(self.root.join(folder));
+                if let Err(e) = self.watch_folder(folder) {
+                    tracing::warn!(error = %e, "failed to watch a new folder; the periodic scan finds its changes");
+                }
+            }
+            if let Some(hint) = gathered.hint()
+                && hints.blocking_send(hint).is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, root: &Path, event: &Event) {
+        self.rescan |= event.need_rescan();
+        match event.kind {
+            // Reading is no change, and our own scans read.
+            EventKind::Access(_) => return,
+            EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => {}
+        }
+        for path in &event.paths {
+            self.add_path(root, path);
+        }
+    }
+
+    fn add_path(&mut self, root: &Path, path: &Path) {
+        let Ok(inside) = path.strip_prefix(root) else {
+            self.rescan = true;
+            return;
+        };
+        let parts: Vec<Option<&str>> = inside
+            .components()
+            .map(|c| match c {
+                Component::Normal(name) => name.to_str(),
+                Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+            })
+            .collect();
+        match parts.as_slice() {
+            [] => self.rescan = true,
+            [folder] => self.add_folder(folder.unwrap_or_default()),
+            [Some(folder), file] if RecordKind::ALL.iter().any(|k| k.folder() == *folder) => {
+                self.add_file(folder, *file)
+            }
+            _ => {}
+        }
+    }
+
+    fn add_folder(&mut self, name: &str) {
+        if let Some(kind) = RecordKind::ALL.into_iter().find(|k| k.folder() == name) {
+            self.folders.insert(kind.folder());
+            self.rescan = true;
+        }
+    }
+
+    fn add_file(&mut self, folder: &str, file: Option<&str>) {
+        let Some(file) = file else {
+            self.rescan = true;
+            return;
+        };
+        let other_event = folder == RecordKind::Event.folder() && !file.starts_with(RECORD_PREFIX);
+        if file.starts_with('.') || !file.ends_with(".md") || other_event {
+            return;
+        }
+        match RecordPath::parse(&format!("{folder}/{file}")) {
+            Ok(path) => {
+                self.paths.insert(path);
+            }
+            // Its name is a problem that only a scan can file.
+            Err(_) => self.rescan = true,
+        }
+    }
+
+    fn hint(self) -> Option<Hint> {
+        if self.rescan || self.paths.len() > MANY {
+            return Some(Hint::Rescan);
+        }
+        (!self.paths.is_empty()).then(|| Hint::Paths(self.paths.into_iter().collect()))
+    }
+}
+
+impl WatchError {
+    fn new(path: &Path, source: notify::Error) -> Self {
+        let path = path.to_owned();
+        let limit = match &source.kind {
+            ErrorKind::MaxFilesWatch => true,
+            // EMFILE and ENOSPC: no more instances, no more watches.
+            ErrorKind::Io(e) => matches!(e.raw_os_error(), Some(24 | 28)),
+            ErrorKind::Generic(_)
+            | ErrorKind::PathNotFound
+            | ErrorKind::WatchNotFound
+            | ErrorKind::InvalidConfig(_) => false,
+        };
+        if limit { Self::Limit { path } } else { Self::Watch { path, source } }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // Fails only when the thread has ended already.
+        let _ = self.stop.send(Message::Stop);
+    }
+}
+
+#[cfg(test)]
+mod tests;
