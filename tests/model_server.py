@@ -34,6 +34,9 @@ def main() -> int:
     params.n_parallel = 1
     params.warmup = False
     params.verbosity = 0
+    # Threads that wait for each other by spinning are many times slower on a busy machine than one.
+    params.cpuparams.n_threads = 1
+    params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)
     environment = dict(os.environ, STEWARD_MODEL_URL=f"{server.listening_address}/v1", STEWARD_MODEL_NAME=models[0].stem)
     print(f"{models[0].name} listens at {environment['STEWARD_MODEL_URL']}", file=sys.stderr)

@@ -41,7 +41,7 @@ const CASES: [Case; 5] = [
 async fn main() -> Result<()> {
     let url = std::env::var("STEWARD_MODEL_URL").context("STEWARD_MODEL_URL is not set: run `make test-model`")?;
     let model = std::env::var("STEWARD_MODEL_NAME").context("STEWARD_MODEL_NAME is not set: run `make test-model`")?;
-    let slow = Duration::from_secs(120);
+    let slow = Duration::from_secs(300);
     let clerk = Clerk::OpenAi(OpenAi::new(Config { timeout: slow, max_tokens: 400, ..Config::new(&url, &model) })?);
 
     let mut usable = 0;
