@@ -43,7 +43,8 @@ pub struct NewInterval {
     pub seconds: u32,
 }
 
-/// The vault's own parts, held together for the activities.
+/// The vault's own parts, held together for the activities. Cheap to clone.
+#[derive(Clone)]
 pub struct Host {
     pub keeper: Arc<Keeper>,
     pub index: Arc<Index>,
@@ -68,7 +69,7 @@ impl Host {
 
     async fn look(&self, ask: ObserveAsk) -> Result<Observation, ActivityError> {
         let stopped = self.stopped();
-        let before = self.index.interval_of(&ask.matter).await.map_err(passing)?;
+        let before = self.index.interval_of(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
         let seen = self
             .index
             .observe(&Look {

@@ -11,6 +11,7 @@ pub mod brake;
 pub mod chain;
 pub mod crash;
 pub mod guard;
+pub mod index;
 mod journal;
 pub mod keeper;
 pub mod root;

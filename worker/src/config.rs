@@ -8,6 +8,7 @@
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
 use steward_domain::tick::Cadence;
@@ -55,6 +56,7 @@ struct Raw {
     scan_seconds: Option<u64>,
     content_scan_seconds: Option<u64>,
     recycle_after_activities: Option<u64>,
+    workflow_task_timeout_seconds: Option<u64>,
     operator: Option<String>,
     cadence: Cadence,
     caps: Caps,
@@ -88,6 +90,8 @@ pub(crate) struct Config {
     pub(crate) content_scan_seconds: u64,
     /// Activities after which the SDK's worker is rebuilt: 50,000, about 10 MB of what it leaks.
     pub(crate) recycle_after_activities: u64,
+    /// How long the server waits for a worker that fell silent before another takes over: 10 s.
+    pub(crate) workflow_task_timeout: Duration,
     /// Who answers on the command line.
     pub(crate) operator: String,
     pub(crate) cadence: Cadence,
@@ -156,6 +160,7 @@ impl Config {
             scan_seconds: raw.scan_seconds.unwrap_or(60).max(1),
             content_scan_seconds: raw.content_scan_seconds.unwrap_or(3_600).max(10),
             recycle_after_activities: raw.recycle_after_activities.unwrap_or(50_000).max(1),
+            workflow_task_timeout: Duration::from_secs(raw.workflow_task_timeout_seconds.unwrap_or(10).clamp(1, 120)),
             operator: raw.operator.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "operator".into()),
             cadence: raw.cadence,
             caps: raw.caps,

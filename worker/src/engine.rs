@@ -6,14 +6,14 @@
 
 use crate::config::Config;
 use crate::fleet::{self, Crew, Serves};
-use crate::registrar::{Registrar, SchedulePlan};
+use crate::registrar::{Registrar, SchedulePlan, Wake};
+use crate::schedules;
 use anyhow::Context;
 use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use steward_activities::clerk::Clerk;
 use steward_activities::judge::Bench;
 use steward_activities::vault::{Host, NewInterval, Settings};
 use steward_domain::path::RecordPath;
@@ -23,7 +23,8 @@ use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::root::{OWN_FOLDER, Root};
 use steward_vault::watch::{Hint, watch};
 use temporalio_client::Client;
-use temporalio_sdk::{Runtime, RuntimeOptions};
+use temporalio_sdk::Runtime;
+use temporalio_sdk::runtime::RuntimeOptions;
 use tokio::sync::{mpsc, watch as flag};
 
 /// How often a process that waits for the lock tries again: 2 s.
@@ -72,7 +73,7 @@ impl Parts {
             }
             tokio::select! {
                 () = tokio::time::sleep(LOCK_RETRY) => {}
-                _ = stop.wait_for(|stop| *stop) => return Ok(None),
+                () = raised(stop) => return Ok(None),
             }
         }
     }
@@ -84,15 +85,9 @@ pub(crate) fn open_ledger(config: &Config, root: &Root, state: &Path) -> anyhow:
     Ok(Ledger::open(&state.join("ledger.db"), config.caps, &marker)?)
 }
 
-/// Seats the clerk that is configured.
-pub(crate) fn clerk(config: &Config) -> anyhow::Result<Clerk> {
-    crate::clerks::seat(&config.clerk)
-}
-
 /// A running engine.
 pub(crate) struct Engine {
     pub(crate) parts: Parts,
-    pub(crate) registrar: Arc<Registrar>,
     pub(crate) registered: SchedulePlan,
     threads: Vec<JoinHandle<()>>,
     loops: Vec<tokio::task::JoinHandle<()>>,
@@ -131,7 +126,7 @@ pub(crate) fn surroundings(
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
 pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) -> anyhow::Result<Engine> {
     let (intervals, new_intervals) = mpsc::unbounded_channel();
-    let host = Arc::new(Host {
+    let host = Host {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
         ledger: Arc::clone(&parts.ledger),
@@ -141,22 +136,23 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) 
             cadence: config.cadence,
         },
         intervals,
-    });
+    };
     let threads = vec![fleet::start(&around.crew, Serves::Vault(host))?];
-    let registrar = Arc::new(Registrar::new(around.client.clone(), crate::registrar_settings(config)));
-    let registered = register(&parts, &registrar, config).await?;
+    let registrar = schedules::registrar(around.client.clone(), config, |_| ());
+    let registered = schedules::plan(&registrar, &parts.index, config).await?;
+    schedules::apply(&registrar, registered.clone()).await;
     let listener = Listener {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
-        registrar: Arc::clone(&registrar),
+        registrar,
         config: config.clone(),
     };
     let loops = vec![
-        tokio::spawn(listener.clone().listen(around.stop.clone())),
+        on_a_thread(listener.clone(), around.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
         tokio::spawn(listener.settle(around.stop.clone())),
     ];
-    Ok(Engine { parts, registrar, registered, threads, loops })
+    Ok(Engine { parts, registered, threads, loops })
 }
 
 /// Starts a worker that asks the clerk, on the fleet's shared queue.
@@ -164,7 +160,7 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) 
 /// # Errors
 /// When the clerk cannot be set up or the thread cannot start.
 pub(crate) fn start_clerk(config: &Config, around: &Surroundings) -> anyhow::Result<JoinHandle<()>> {
-    let bench = Arc::new(Bench::new(clerk(config)?));
+    let bench = Bench::new(crate::clerks::seat(&config.clerk)?);
     fleet::start(&around.crew, Serves::Clerk(bench))
 }
 
@@ -184,26 +180,12 @@ impl Engine {
     }
 }
 
-/// Plans the schedules of all matters and carries the plan out.
-pub(crate) async fn register(parts: &Parts, registrar: &Registrar, config: &Config) -> anyhow::Result<SchedulePlan> {
-    let wanted = crate::wanted_matters(&parts.index, config).await?;
-    let plan = registrar.plan(wanted).await?;
-    let outcome = registrar.apply(&plan).await;
-    for warning in &plan.warnings {
-        tracing::warn!("{warning}");
-    }
-    for error in &outcome.errors {
-        tracing::error!(error = %error, "a schedule could not be changed");
-    }
-    Ok(plan)
-}
-
 /// Listens to the vault while the engine runs.
 #[derive(Clone)]
 struct Listener {
     keeper: Arc<Keeper>,
     index: Arc<Index>,
-    registrar: Arc<Registrar>,
+    registrar: Registrar,
     config: Config,
 }
 
@@ -221,7 +203,7 @@ impl Listener {
         let mut contents = interval(self.config.content_scan_seconds);
         loop {
             let synced = tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = raised(&mut stop) => return,
                 _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
                 _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
                 Some(hint) = hints.recv() => match hint {
@@ -249,18 +231,20 @@ impl Listener {
     }
 
     async fn register(&self) -> anyhow::Result<()> {
-        let wanted = crate::wanted_matters(&self.index, &self.config).await?;
-        let plan = self.registrar.plan(wanted).await?;
-        let outcome = self.registrar.apply(&plan).await;
-        tracing::info!(created = outcome.created, updated = outcome.updated, deleted = outcome.deleted, "schedules registered");
+        let plan = schedules::plan(&self.registrar, &self.index, &self.config).await?;
+        let outcome = schedules::apply(&self.registrar, plan).await;
+        tracing::info!(
+            created = outcome.created, updated = outcome.updated, paused = outcome.paused, deleted = outcome.deleted,
+            "schedules registered"
+        );
         Ok(())
     }
 
     async fn wake(&self, matter: &RecordPath) {
         match self.registrar.wake(matter.slug()).await {
-            Ok(true) => tracing::info!(matter = %matter, "woken by a signal"),
-            Ok(false) => tracing::debug!(matter = %matter, "no schedule to wake"),
-            Err(e) => tracing::warn!(matter = %matter, error = %e, "failed to wake; the next tick will see the signal"),
+            Ok(Wake::Triggered) => tracing::info!(matter = %matter, "woken by a signal"),
+            Ok(Wake::Paused | Wake::Missing) => tracing::debug!(matter = %matter, "not woken: paused or without a schedule"),
+            Err(e) => tracing::warn!(matter = %matter, "failed to {e}; the next tick will see the signal"),
         }
     }
 
@@ -268,7 +252,7 @@ impl Listener {
         while let Some(change) = changes.recv().await {
             let slug = change.matter.slug();
             if let Err(e) = self.registrar.set_interval(slug, change.seconds).await {
-                tracing::warn!(matter = %change.matter, error = %e, "failed to change the interval; the registrar will");
+                tracing::warn!(matter = %change.matter, "failed to {e}; the next boot sets the interval");
             }
         }
     }
@@ -277,7 +261,7 @@ impl Listener {
         let mut clock = interval(1);
         loop {
             tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = raised(&mut stop) => return,
                 _ = clock.tick() => {}
             }
             let keeper = Arc::clone(&self.keeper);
@@ -292,6 +276,18 @@ impl Listener {
             }
         }
     }
+}
+
+/// Listens on a thread of its own: the scans' futures cannot move between threads.
+fn on_a_thread(listener: Listener, stop: flag::Receiver<bool>) -> tokio::task::JoinHandle<()> {
+    let handle = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || handle.block_on(listener.listen(stop)))
+}
+
+/// Waits until the process is told to end.
+pub(crate) async fn raised(stop: &mut flag::Receiver<bool>) {
+    // An error means that the sender is gone, which is an end as well.
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 fn interval(seconds: u64) -> tokio::time::Interval {

@@ -29,9 +29,9 @@ const CACHED_WORKFLOWS: usize = 300;
 /// What a worker serves.
 pub(crate) enum Serves {
     /// Ticks and answers, in the process that holds the vault.
-    Vault(Arc<Host>),
+    Vault(Host),
     /// Clerk calls, anywhere.
-    Clerk(Arc<Bench>),
+    Clerk(Bench),
 }
 
 /// What all workers of a process share.
@@ -78,7 +78,7 @@ async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
         let shut_down = worker.shutdown_handle();
         let ends = async {
             tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => {}
+                () = crate::engine::raised(&mut stop) => {}
                 () = counter.full() => tracing::info!(activities = crew.recycle_after, "rebuilding the worker"),
             }
             shut_down();
@@ -102,15 +102,9 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
         Serves::Vault(host) => options
             .register_workflow::<StewardWorkflow>()?
             .register_workflow::<AnswerWorkflow>()?
-            .register_activity::<steward_activities::vault::Observe>(Arc::clone(host))
-            .register_activity::<steward_activities::vault::Reserve>(Arc::clone(host))
-            .register_activity::<steward_activities::vault::Settle>(Arc::clone(host))
-            .register_activity::<steward_activities::vault::Apply>(Arc::clone(host))
-            .register_activity::<steward_activities::vault::Answer>(Arc::clone(host))
+            .register_activities(host.clone())
             .build(),
-        Serves::Clerk(bench) => {
-            options.register_activity::<steward_activities::judge::Judge>(Arc::clone(bench)).build()
-        }
+        Serves::Clerk(bench) => options.register_activities(bench.clone()).build(),
     })
 }
 

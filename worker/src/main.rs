@@ -14,6 +14,7 @@ mod fleet;
 mod out;
 mod registrar;
 mod replay;
+mod schedules;
 mod telemetry;
 mod temporal;
 

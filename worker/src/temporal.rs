@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use temporalio_client::envconfig::LoadClientConfigProfileOptions;
-use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions};
+use temporalio_client::{Client, NamespacedClient, ClientOptions, Connection, ConnectionOptions};
 use temporalio_sdk::plugins::SimplePlugin;
 use tokio::process::{Child, Command};
 
@@ -87,7 +87,7 @@ fn from_environment() -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
 }
 
 fn options_for(address: &str) -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
-    let url = format!("http://{address}").parse().context("failed to read the address of the server")?;
+    let url = temporalio_client::Url::parse(&format!("http://{address}")).context("failed to read the address of the server")?;
     let namespace = std::env::var("TEMPORAL_NAMESPACE").unwrap_or_else(|_| "default".into());
     Ok((ConnectionOptions::new(url).build(), ClientOptions::new(namespace).build()))
 }
@@ -160,7 +160,7 @@ impl DevServer {
             let (connection, client) = options_for(&self.address)?;
             let Ok(connection) = Connection::connect(connection).await else { continue };
             let client = Client::new(connection, client)?;
-            if crate::schedules_answer(&client).await {
+            if answers(&client).await {
                 return Ok(());
             }
         }
@@ -175,6 +175,18 @@ impl DevServer {
             let _ = self.child.kill().await;
         }
     }
+}
+
+/// Whether the namespace can be used; the server listens a moment before it can.
+pub(crate) async fn answers(client: &Client) -> bool {
+    use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesRequest;
+    let request = ListSchedulesRequest {
+        namespace: client.namespace().to_owned(),
+        maximum_page_size: 1,
+        ..ListSchedulesRequest::default()
+    };
+    let mut service = client.connection().workflow_service();
+    service.list_schedules(temporalio_client::tonic::IntoRequest::into_request(request)).await.is_ok()
 }
 
 fn end(pid: u32) {

@@ -9,7 +9,7 @@
 mod answer;
 mod prompt;
 mod refusal;
-mod secret;
+pub mod secret;
 mod text;
 
 pub use secret::Secret;

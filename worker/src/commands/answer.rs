@@ -9,8 +9,7 @@ use std::time::Duration;
 use steward_domain::undo::AnswerKind;
 use steward_workflows::AnswerWorkflow;
 use steward_workflows::activities::{AnswerAsk, Answered};
-use temporalio_client::WorkflowStartOptions;
-use temporalio_common::protos::temporal::api::enums::v1::WorkflowIdConflictPolicy;
+use temporalio_client::{WorkflowIdConflictPolicy, WorkflowStartOptions};
 
 /// How long the command waits for an answer; the workflow goes on without it: 60 s.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,7 +4,6 @@ use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};
 use anyhow::Context;
-use chrono::DateTime;
 use serde_json::json;
 use steward_domain::audit::AuditRecord;
 use steward_domain::path::RecordPath;
@@ -18,7 +17,7 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
         cli::Audit::List { limit, task } => {
             let (_, index) = super::look(config).await?;
             let target = task.as_deref().map(RecordPath::parse).transpose()?;
-            let rows = index.actions(DateTime::UNIX_EPOCH, *limit, target.as_ref()).await?;
+            let rows = index.actions(None, target.as_ref(), *limit).await?;
             out.value(&rows, || list(&rows))?;
             Ok(Exit::Ok)
         }

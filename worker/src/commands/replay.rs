@@ -1,23 +1,14 @@
 //! `steward replay`: recorded histories against this build.
 
-use crate::out::{Exit, Out, shown, table};
-use crate::replay::{Outcome, replay};
+use crate::out::{Exit, Out, shown};
+use crate::replay::replay;
 use std::path::PathBuf;
 
 pub(crate) async fn run(histories: &[PathBuf], out: Out) -> anyhow::Result<Exit> {
     let replayed = replay(histories).await;
-    let faults = replayed.iter().any(|r| !matches!(r.outcome, Outcome::Ok));
+    let faults = replayed.iter().any(|r| !r.is_ok());
     out.value(&replayed, || {
-        let mut rows = table(&["history", "workflow", "events", "outcome"]);
-        for r in &replayed {
-            rows.add_row(vec![
-                r.path.display().to_string(),
-                r.workflow_type.clone().unwrap_or_default(),
-                r.events.to_string(),
-                shown(&r.outcome.to_string()),
-            ]);
-        }
-        rows.to_string()
+        replayed.iter().map(|r| shown(&r.to_string())).collect::<Vec<_>>().join("\n")
     })?;
     Ok(if faults { Exit::Faults } else { Exit::Ok })
 }

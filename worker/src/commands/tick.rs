@@ -8,9 +8,8 @@ use std::time::Duration;
 use steward_domain::path::RecordPath;
 use steward_domain::tick::{TaskEnd, TickReport};
 use steward_workflows::{CALLER_MEMO, StewardWorkflow, schedule_id};
-use temporalio_client::{Client, WorkflowStartOptions};
-use temporalio_common::{MemoValue, MemoValues};
-use temporalio_common::protos::temporal::api::enums::v1::WorkflowIdConflictPolicy;
+use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
+use temporalio_common::MemoValues;
 
 /// A tick's own timeouts, as in its schedule: 5 min.
 const RUN_TIMEOUT: Duration = Duration::from_secs(300);
@@ -20,7 +19,7 @@ pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> a
     let client = temporal::connect(config, None).await?;
     let id = format!("{}-by-hand", schedule_id(matter.slug()));
     if !tick.wait {
-        start(&client, config, &matter, tick.shadow).await?;
+        client.start_workflow(StewardWorkflow::run, matter.to_string(), options(config, &matter, tick.shadow)).await?;
         out.value(&json!({"workflow_id": id}), || format!("started {id}"))?;
         return Ok(Exit::Ok);
     }
@@ -29,21 +28,20 @@ pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> a
     Ok(Exit::Ok)
 }
 
-type Handle = temporalio_client::WorkflowHandle<Client, steward_workflows::StewardRun>;
-
-async fn start(client: &Client, config: &Config, matter: &RecordPath, shadow: bool) -> anyhow::Result<Handle> {
+fn options(config: &Config, matter: &RecordPath, shadow: bool) -> WorkflowStartOptions {
     let id = format!("{}-by-hand", schedule_id(matter.slug()));
     let options = WorkflowStartOptions::new(config.task_queue.clone(), id)
         .execution_timeout(RUN_TIMEOUT)
         .run_timeout(RUN_TIMEOUT)
         .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
         .static_summary(format!("Steward of {matter}, by hand"));
-    let options = if shadow {
-        options.memo(MemoValues::new([(CALLER_MEMO, MemoValue::new("shadow".to_owned()))])).build()
+    if shadow {
+        let mut memo = MemoValues::new();
+        memo.insert(CALLER_MEMO, "shadow".to_owned());
+        options.memo(memo).build()
     } else {
         options.build()
-    };
-    Ok(client.start_workflow(StewardWorkflow::run, matter.to_string(), options).await?)
+    }
 }
 
 /// Ticks a matter and waits for what came of it.
@@ -53,7 +51,8 @@ pub(crate) async fn look(
     matter: &RecordPath,
     shadow: bool,
 ) -> anyhow::Result<TickReport> {
-    let handle = start(client, config, matter, shadow).await?;
+    let options = options(config, matter, shadow);
+    let handle = client.start_workflow(StewardWorkflow::run, matter.to_string(), options).await?;
     Ok(handle.get_result(Default::default()).await?)
 }
 
