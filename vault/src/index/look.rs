@@ -68,7 +68,7 @@ struct SignalRow {
 }
 
 /// Every task of the matter, with its cursor and the number of its fresh signals.
-const TASKS: &str = "
+pub(super) const TASKS: &str = "
     WITH fresh AS MATERIALIZED (
         SELECT t.path AS task, COUNT(*) AS count, MAX(f.at) AS newest
         FROM tasks t LEFT JOIN task_checks c ON c.task = t.path
@@ -87,7 +87,7 @@ const TASKS: &str = "
     WHERE t.parent = ?1 ORDER BY t.path";
 
 /// The fresh signals of one task, newest first, with what is known of their sources.
-const EVIDENCE: &str = "
+pub(super) const EVIDENCE: &str = "
     SELECT s.path, s.source, s.note, s.created, s.effect, s.proposed_state, s.target_confidence, s.effect_confidence,
         COALESCE((SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.instinct), 0) AS observations,
         (SELECT MIN(i.ceiling) FROM instincts i WHERE i.source = s.instinct) AS ceiling

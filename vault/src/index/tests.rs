@@ -1,1 +1,318 @@
+use super::*;
+use crate::root::Root;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::time::{Duration, SystemTime};
+use steward_domain::audit::{ActionKind, Answer, AuditDraft, AuditRecord, Cited, Link, WorkflowRef};
+use steward_domain::clerk::Judgement;
+use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::path::RecordKind;
+use steward_domain::plan::{ActionId, ContentHash, Landing};
+use steward_domain::record::State;
+use steward_domain::tick::{Cadence, Observation, TaskClock};
+use steward_domain::time;
 
+mod action;
+mod observe;
+mod rebuild;
+mod scale;
+mod state;
+mod sync;
+
+/// A vault, its index and a clock of file times that never stands still.
+struct Bench {
+    dir: tempfile::TempDir,
+    root: Root,
+    index: Index,
+    written: std::cell::Cell<u64>,
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    time::parse(text).unwrap()
+}
+
+/// 21 November 2026, at this time of day.
+fn noon(clock: &str) -> DateTime<Utc> {
+    at(&format!("2026-11-21T{clock}Z"))
+}
+
+fn path(text: &str) -> RecordPath {
+    RecordPath::parse(text).unwrap()
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("vault")).unwrap();
+        let root = Root::open(&dir.path().join("vault")).unwrap();
+        let index = Index::open(&dir.path().join("state")).await.unwrap();
+        Self { dir, root, index, written: std::cell::Cell::new(0) }
+    }
+
+    /// A bench that has been scanned while it was empty, so that what comes is new.
+    async fn scanned() -> Self {
+        let bench = Self::new().await;
+        bench.sync("00:00:00").await;
+        bench
+    }
+
+    fn full(&self, path: &str) -> PathBuf {
+        self.dir.path().join("vault").join(path)
+    }
+
+    fn put(&self, path: &str, text: impl AsRef<[u8]>) {
+        let full = self.full(path);
+        fs::create_dir_all(full.parent().unwrap()).unwrap();
+        fs::write(&full, text).unwrap();
+        let tick = self.written.get() + 1;
+        self.written.set(tick);
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + tick);
+        File::options().write(true).open(&full).unwrap().set_modified(modified).unwrap();
+    }
+
+    fn remove(&self, path: &str) {
+        fs::remove_file(self.full(path)).unwrap();
+    }
+
+    fn matter(&self, slug: &str) {
+        self.put(&format!("matter/{slug}.md"), format!("---\ntype: matter\nname: The {slug}\nstate: open\n---\n"));
+    }
+
+    fn task(&self, slug: &str, matter: &str, more: &str) {
+        self.put(&format!("task/{slug}.md"), task_text(matter, more));
+    }
+
+    fn signal(&self, slug: &str, target: &str, more: &str) {
+        self.put(&format!("signal/{slug}.md"), signal_text(target, "2026-11-20T10:00:00Z", more));
+    }
+
+    /// Files an audit record of a decision on a task.
+    fn action(&self, slug: &str, change: impl FnOnce(&mut AuditDraft)) -> ActionId {
+        let mut draft = draft(slug);
+        change(&mut draft);
+        let id = draft.id.clone();
+        let link = Link { seq: self.written.get() + 1, prev: ContentHash::genesis() };
+        let record = AuditRecord::close(draft, Vec::new(), link);
+        self.put(&format!("event/steward-action-{slug}.md"), record.render().unwrap());
+        id
+    }
+
+    async fn sync(&self, clock: &str) -> SyncReport {
+        self.index.sync_all(&self.root, noon(clock)).await.unwrap()
+    }
+
+    async fn hint(&self, paths: &[&str], clock: &str) -> SyncReport {
+        let paths: Vec<RecordPath> = paths.iter().map(|p| path(p)).collect();
+        self.index.sync_paths(&self.root, &paths, noon(clock)).await.unwrap()
+    }
+
+    async fn look(&self, matter: &str, look_id: &str, clock: &str) -> Observation {
+        self.index.observe(&ask(matter, look_id, clock)).await.unwrap()
+    }
+
+    /// Records that a clerk answered about a task.
+    async fn checked(&self, task: &str, seen: &Observation, look_id: &str) {
+        let done = CheckDone {
+            task: path(task),
+            look_id: look_id.into(),
+            observed_at: seen.observed_at,
+            had_signals: true,
+            outcome: "still_active".into(),
+            clock: open(),
+            cadence: Cadence::default(),
+        };
+        self.index.record_check(&done).await.unwrap();
+    }
+
+    async fn problem_of(&self, path: &str) -> String {
+        let problems = self.index.problems().await.unwrap();
+        let found: Vec<_> = problems.iter().filter(|p| p.path == path).map(|p| p.message.as_str()).collect();
+        assert!(!found.is_empty(), "no problem of {path} among {problems:?}");
+        found.join(" | ")
+    }
+
+    /// Every row of the derived tables, as text.
+    async fn dump(&self, index: &Index) -> Vec<String> {
+        let mut rows = Vec::new();
+        for sql in [
+            "SELECT 'f' || json_array(path, kind, hash, size, modified_ns, inode, problem) FROM files ORDER BY 1",
+            "SELECT 'm' || json_array(path, name, state, ceiling) FROM matters ORDER BY 1",
+            "SELECT 't' || json_array(path, parent, id, name, state, state_as_written, surface_class, due,
+                snoozed_until, next_check_after, hash) FROM tasks ORDER BY 1",
+            "SELECT 's' || json_array(path, target, created, source, instinct, note, effect, proposed_state,
+                target_confidence, effect_confidence, applied) FROM signals ORDER BY 1",
+            "SELECT 'i' || json_array(path, source, observations, ceiling) FROM instincts ORDER BY 1",
+            "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
+                answers_of, proposed_state, seq) FROM actions ORDER BY 1",
+            "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
+        ] {
+            let part: Vec<String> = sqlx::query_scalar(sql).fetch_all(&index.store.writer).await.unwrap();
+            rows.extend(part);
+        }
+        rows
+    }
+}
+
+fn ask(matter: &str, look_id: &str, clock: &str) -> ObserveAsk {
+    ObserveAsk {
+        matter: path(matter),
+        look_id: look_id.into(),
+        now: noon(clock),
+        cadence: Cadence::default(),
+        policy: Policy::default(),
+        stopped: false,
+        max_looks: 64,
+        default_ceiling: Ceiling::Act,
+    }
+}
+
+fn open() -> TaskClock {
+    TaskClock { state: State::Open, surface_class: Default::default(), due: None, snoozed_until: None }
+}
+
+fn task_text(matter: &str, more: &str) -> String {
+    format!("---\ntype: task\nname: Do it\nparent_matter: \"[[matter/{matter}]]\"\n{more}---\nbody\n")
+}
+
+fn signal_text(target: &str, created: &str, more: &str) -> String {
+    let kind = target.split('/').next().unwrap();
+    format!(
+        "---\ntype: signal\ncreated: {created}\nsource_type: gmail\nraw_quote: it is paid\ntarget_kind: {kind}\n\
+         target_path: {target}\ntarget_confidence: 0.95\neffect_confidence: 0.91\nmutation_proposal:\n  \
+         class: state_change\n  set:\n    state: done\n{}{more}---\n",
+        if more.contains("effect:") { "" } else { "effect: mutation\n" }
+    )
+}
+
+fn draft(slug: &str) -> AuditDraft {
+    AuditDraft {
+        kind: ActionKind::Action,
+        id: ActionId::derive(&[slug]),
+        timestamp: noon("09:00:00"),
+        target: path("task/t.md"),
+        class: None,
+        decision: Judgement::LikelyDone,
+        confidence: 0.9,
+        mode: Mode::Live,
+        landing: Landing::Live,
+        gates: Vec::new(),
+        prior_state: None,
+        proposed_state: Some(State::Done),
+        confirmable: true,
+        pending_confirmation: false,
+        evidence: Vec::new(),
+        source_contributions: BTreeMap::new(),
+        reasoning: "it was paid".into(),
+        clerk: None,
+        workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
+        answers: None,
+    }
+}
+
+fn cite(draft: &mut AuditDraft, signal: &str) {
+    draft.evidence.push(Cited {
+        reference: path(signal),
+        source: "gmail".into(),
+        note: "it is paid".into(),
+        target_confidence: 0.9,
+        effect_confidence: 0.9,
+    });
+}
+
+/// Answers the action of that name.
+fn answer(draft: &mut AuditDraft, kind: ActionKind, of: &ActionId) {
+    draft.kind = kind;
+    draft.answers = Some(Answer { of: of.clone(), at: noon("09:00:00"), by: "ann".into(), reason: None });
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_by_name_and_can_be_set_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(FILE);
+    fs::write(&file, "this is no database, it is a text of more than a hundred bytes ".repeat(20)).unwrap();
+    let message = Index::open(dir.path()).await.unwrap_err().to_string();
+    for part in ["state.db: damaged", "steward index rebuild", "cursors from the audit records"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let (index, aside) = Index::open_anew(dir.path()).await.unwrap();
+    assert!(!index.is_filled());
+    assert_eq!(aside, Some(dir.path().join("state.db.damaged-1")));
+    assert!(fs::read_to_string(aside.unwrap()).unwrap().starts_with("this is no database"));
+}
+
+#[tokio::test]
+async fn a_torn_page_is_found_when_the_file_is_opened() {
+    let bench = Bench::new().await;
+    for n in 0..200 {
+        bench.matter(&format!("m{n}"));
+    }
+    bench.sync("01:00:00").await;
+    bench.index.close().await;
+    let file = bench.dir.path().join("state").join(FILE);
+    let mut bytes = fs::read(&file).unwrap();
+    let half = bytes.len() / 2;
+    bytes[4096..half].fill(0x5a);
+    fs::write(&file, bytes).unwrap();
+    let message = Index::open(&bench.dir.path().join("state")).await.unwrap_err().to_string();
+    assert!(message.contains("damaged") && message.contains("steward index rebuild"), "{message}");
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::open(dir.path()).await.unwrap();
+    sqlx::query("PRAGMA user_version = 2").execute(&index.store.writer).await.unwrap();
+    index.close().await;
+    let message = Index::open(dir.path()).await.unwrap_err().to_string();
+    assert!(message.contains("newer Steward") && message.contains("steward index rebuild"), "{message}");
+}
+
+#[tokio::test]
+async fn a_foreign_database_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::open(dir.path()).await.unwrap();
+    sqlx::raw_sql("PRAGMA user_version = 0").execute(&index.store.writer).await.unwrap();
+    index.close().await;
+    let message = Index::open(dir.path()).await.unwrap_err().to_string();
+    assert!(message.contains("something else"), "{message}");
+}
+
+#[tokio::test]
+async fn what_was_learned_survives_the_process() {
+    let bench = Bench::new().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.sync("01:00:00").await;
+    bench.look("matter/m.md", "l1", "02:00:00").await;
+    bench.index.close().await;
+    let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
+    assert!(again.is_filled());
+    let seen = again.observe(&ask("matter/m.md", "l2", "02:30:00")).await.unwrap();
+    assert_eq!((seen.quiet, seen.streak), (0, 2));
+}
+
+#[tokio::test]
+async fn two_processes_share_one_file() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    let other = Index::open(&bench.dir.path().join("state")).await.unwrap();
+    bench.sync("01:00:00").await;
+    assert_eq!(other.matters(&Cadence::default()).await.unwrap().len(), 1);
+    other.sync_all(&bench.root, noon("01:00:01")).await.unwrap();
+    bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!(other.look_streak("matter/m.md").await, 1);
+}
+
+impl Index {
+    async fn look_streak(&self, matter: &str) -> i64 {
+        let sql = "SELECT streak FROM matter_ticks WHERE matter = ?1";
+        sqlx::query_scalar(sql).bind(matter).fetch_one(&self.store.reader).await.unwrap()
+    }
+}
+
+#[test]
+fn a_source_is_found_under_the_name_of_its_instinct() {
+    for (source, slug) in [("gmail", "gmail"), (" WhatsApp ", "whatsapp"), ("My Bank/DE", "my-bank-de"), ("é", "-")] {
+        assert_eq!(codec::source_slug(source), slug);
+    }
+}

@@ -1,1 +1,156 @@
+use super::*;
+use std::fs;
+use tokio::time::timeout;
 
+/// Longer than any machine needs; a watcher that stays silent fails the test.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Watched {
+    dir: tempfile::TempDir,
+    hints: mpsc::Receiver<Hint>,
+    _watcher: Watcher,
+}
+
+impl Watched {
+    fn new(folders: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in folders {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        fs::write(dir.path().join("task-outside.md"), "x").unwrap();
+        let (send, hints) = mpsc::channel(16);
+        let watcher = watch(&Root::open(dir.path()).unwrap(), send).unwrap();
+        Self { dir, hints, _watcher: watcher }
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::write(self.dir.path().join(path), text).unwrap();
+    }
+
+    async fn hint(&mut self) -> Hint {
+        timeout(PATIENCE, self.hints.recv()).await.expect("no hint came").expect("the watcher ended")
+    }
+
+    /// Waits for a hint that names this record.
+    async fn named(&mut self, path: &str) {
+        let path = RecordPath::parse(path).unwrap();
+        loop {
+            if let Hint::Paths(paths) = self.hint().await
+                && paths.contains(&path)
+            {
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_way_to_change_a_record_is_hinted_at() {
+    let mut watched = Watched::new(&["task", "signal"]);
+    watched.write("task/a.md", "one");
+    watched.named("task/a.md").await;
+    watched.write("task/a.md", "two");
+    watched.named("task/a.md").await;
+    watched.write("task/.a.md.tmp", "three");
+    fs::rename(watched.dir.path().join("task/.a.md.tmp"), watched.dir.path().join("task/a.md")).unwrap();
+    watched.named("task/a.md").await;
+    fs::remove_file(watched.dir.path().join("task/a.md")).unwrap();
+    watched.named("task/a.md").await;
+    watched.write("signal/s.md", "one");
+    watched.named("signal/s.md").await;
+}
+
+#[tokio::test]
+async fn a_rename_names_both_records() {
+    let mut watched = Watched::new(&["task"]);
+    watched.write("task/a.md", "one");
+    watched.named("task/a.md").await;
+    fs::rename(watched.dir.path().join("task/a.md"), watched.dir.path().join("task/b.md")).unwrap();
+    let both = ["task/a.md", "task/b.md"].map(|p| RecordPath::parse(p).unwrap());
+    let mut seen = BTreeSet::new();
+    while !both.iter().all(|p| seen.contains(p)) {
+        match watched.hint().await {
+            Hint::Paths(paths) => seen.extend(paths),
+            Hint::Rescan => return,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_folder_created_later_is_watched_too() {
+    let mut watched = Watched::new(&[]);
+    fs::create_dir(watched.dir.path().join("matter")).unwrap();
+    assert_eq!(watched.hint().await, Hint::Rescan);
+    watched.write("matter/m.md", "one");
+    watched.named("matter/m.md").await;
+}
+
+#[tokio::test]
+async fn a_folder_that_was_replaced_is_watched_again() {
+    let mut watched = Watched::new(&["matter"]);
+    fs::remove_dir(watched.dir.path().join("matter")).unwrap();
+    assert_eq!(watched.hint().await, Hint::Rescan);
+    fs::create_dir(watched.dir.path().join("matter")).unwrap();
+    assert_eq!(watched.hint().await, Hint::Rescan);
+    watched.write("matter/m.md", "one");
+    watched.named("matter/m.md").await;
+}
+
+#[tokio::test]
+async fn reading_and_files_of_others_are_no_hints() {
+    let mut watched = Watched::new(&["task", "event", "attachments"]);
+    watched.write("task/a.md", "one");
+    watched.named("task/a.md").await;
+    for _ in 0..50 {
+        fs::read(watched.dir.path().join("task/a.md")).unwrap();
+        fs::read_dir(watched.dir.path().join("task")).unwrap().for_each(drop);
+    }
+    for other in ["task/a.txt", "task/.hidden.md", "event/birthday.md", "attachments/x.md", "note.md"] {
+        watched.write(other, "x");
+    }
+    watched.write("event/steward-action-x.md", "last");
+    let expected = Hint::Paths(vec![RecordPath::parse("event/steward-action-x.md").unwrap()]);
+    assert_eq!(watched.hint().await, expected);
+}
+
+#[tokio::test]
+async fn a_name_that_no_record_may_have_asks_for_a_scan() {
+    let mut watched = Watched::new(&["task"]);
+    watched.write("task/my task.md", "x");
+    assert_eq!(watched.hint().await, Hint::Rescan);
+}
+
+#[tokio::test]
+async fn a_dropped_watcher_ends_its_channel() {
+    let mut watched = Watched::new(&["task"]);
+    let Watched { _watcher, hints, .. } = &mut watched;
+    let (stop, _) = channel();
+    drop(std::mem::replace(_watcher, Watcher { stop }));
+    assert_eq!(timeout(PATIENCE, hints.recv()).await.unwrap(), None);
+}
+
+#[test]
+fn an_overflow_asks_for_a_scan() {
+    let mut gathered = Gathered::default();
+    let overflow = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
+    gathered.add(Path::new("/vault"), &overflow);
+    assert_eq!(gathered.hint(), Some(Hint::Rescan));
+}
+
+#[test]
+fn very_many_changes_ask_for_a_scan() {
+    let mut gathered = Gathered::default();
+    for n in 0..=MANY {
+        gathered.add_path(Path::new("/vault"), Path::new(&format!("/vault/task/t{n}.md")));
+    }
+    assert_eq!(gathered.hint(), Some(Hint::Rescan));
+}
+
+#[test]
+fn a_limit_of_the_system_is_named_with_its_mend() {
+    let full = notify::Error::new(ErrorKind::MaxFilesWatch);
+    let message = WatchError::new(Path::new("/vault"), full).to_string();
+    assert!(message.contains("fs.inotify.max_user_watches"), "{message}");
+    let instances = notify::Error::io(io::Error::from_raw_os_error(24));
+    assert!(matches!(WatchError::new(Path::new("/vault"), instances), WatchError::Limit { .. }));
+}

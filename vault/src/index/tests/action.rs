@@ -1,0 +1,102 @@
+use super::*;
+
+async fn three_actions() -> (Bench, Vec<ActionId>) {
+    let bench = Bench::scanned().await;
+    let ids = vec![
+        bench.action("one", |d| d.timestamp = noon("07:00:00")),
+        bench.action("two", |d| {
+            (d.timestamp, d.target) = (noon("08:00:00"), path("task/u.md"));
+            (d.landing, d.pending_confirmation) = (Landing::Pending, true);
+        }),
+        bench.action("three", |d| {
+            (d.timestamp, d.landing, d.pending_confirmation) = (noon("09:00:00"), Landing::Pending, true);
+        }),
+    ];
+    bench.sync("10:00:00").await;
+    (bench, ids)
+}
+
+#[tokio::test]
+async fn an_action_is_found_by_the_beginning_of_its_id() {
+    let (bench, ids) = three_actions().await;
+    for (id, slug) in ids.iter().zip(["one", "two", "three"]) {
+        let file = path(&format!("event/steward-action-{slug}.md"));
+        for text in [id.as_str().to_owned(), id.as_str()[..6].to_ascii_uppercase(), format!(" {} ", &id.as_str()[..4])]
+        {
+            assert_eq!(bench.index.find_action(&text).await.unwrap(), Found::One(file.clone()), "{text}");
+        }
+    }
+    assert_eq!(bench.index.find_action("ffff0000ffff0000").await.unwrap(), Found::None);
+    for bad in ["", "abc", "0123456789abcdef0", "%%%%", "zzzz"] {
+        let message = bench.index.find_action(bad).await.unwrap_err().to_string();
+        assert!(message.contains("steward audit list"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_beginning_that_two_ids_share_names_both() {
+    let (bench, ids) = three_actions().await;
+    bench.action("copy", |d| d.id = ids[0].clone());
+    bench.sync("10:01:00").await;
+    match bench.index.find_action(ids[0].as_str()).await.unwrap() {
+        Found::Many(paths) => assert_eq!(paths.len(), 2),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn actions_are_listed_newest_first() {
+    let (bench, ids) = three_actions().await;
+    let list = async |since, target: Option<&str>, limit| {
+        let target = target.map(path);
+        let rows = bench.index.actions(since, target.as_ref(), limit).await.unwrap();
+        rows.into_iter().map(|r| r.id).collect::<Vec<_>>()
+    };
+    assert_eq!(list(None, None, 10).await, [ids[2].clone(), ids[1].clone(), ids[0].clone()]);
+    assert_eq!(list(None, None, 1).await, [ids[2].clone()]);
+    assert_eq!(list(Some(noon("08:00:00")), None, 10).await.len(), 2);
+    assert_eq!(list(None, Some("task/u.md"), 10).await, [ids[1].clone()]);
+    let row = &bench.index.actions(None, None, 1).await.unwrap()[0];
+    assert_eq!((row.at, row.target.as_str(), row.landing), (noon("09:00:00"), "task/t.md", Landing::Pending));
+    assert_eq!((row.proposed_state, row.decision, row.mode), (Some(State::Done), Judgement::LikelyDone, Mode::Live));
+    assert_eq!(bench.index.target_of(&row.path).await.unwrap(), Some(path("task/t.md")));
+    assert_eq!(bench.index.target_of(&path("event/steward-action-none.md")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_answered_action_waits_no_longer() {
+    let (bench, ids) = three_actions().await;
+    assert_eq!(bench.index.pending().await.unwrap().len(), 2);
+    bench.action("dismissed-three", |d| {
+        answer(d, ActionKind::Dismissed, &ids[2]);
+        (d.timestamp, d.landing) = (noon("10:00:00"), Landing::Recorded);
+    });
+    bench.sync("10:01:00").await;
+    let pending = bench.index.pending().await.unwrap();
+    assert_eq!(pending.iter().map(|a| &a.id).collect::<Vec<_>>(), [&ids[1]]);
+    let rows = bench.index.actions(None, None, 10).await.unwrap();
+    assert_eq!(rows[0].answers.as_ref(), Some(&ids[2]));
+    assert_eq!((rows[1].answered, rows[2].answered), (Some(ActionKind::Dismissed), None));
+    let counts = bench.index.counts().await.unwrap();
+    assert_eq!((counts.actions, counts.pending), (4, 1));
+}
+
+#[tokio::test]
+async fn the_vault_is_counted() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.put("matter/old.md", "---\ntype: matter\nstate: archived\n---\n");
+    bench.task("t", "m", "");
+    bench.task("d", "m", "state: done\n");
+    bench.task("lost", "nowhere", "");
+    for (slug, target) in [("a", "task/t.md"), ("b", "task/t.md"), ("c", "task/d.md")] {
+        bench.signal(slug, target, "");
+    }
+    bench.action("claims", |d| cite(d, "signal/b.md"));
+    bench.sync("10:00:00").await;
+    let counts = bench.index.counts().await.unwrap();
+    assert_eq!(counts.matters, ByState { open: 1, done: 0, archived: 1 });
+    assert_eq!(counts.tasks, ByState { open: 2, done: 1, archived: 0 });
+    assert_eq!((counts.signals, counts.fresh_signals, counts.problems), (3, 1, 1));
+    assert_eq!(counts.last_sync_at, Some(noon("10:00:00")));
+}

@@ -1,0 +1,393 @@
+use super::*;
+use steward_domain::record::{Effect, SurfaceClass};
+use steward_domain::tick::SkipReason;
+
+/// A matter `m` with one task `t`, scanned at 01:00.
+async fn one_task(more: &str) -> Bench {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", more);
+    bench.sync("01:00:00").await;
+    bench
+}
+
+fn refs(seen: &Observation) -> Vec<&str> {
+    let looks = seen.looks.iter().flat_map(|l| &l.question.evidence);
+    looks.map(|e| e.reference.slug()).collect()
+}
+
+#[tokio::test]
+async fn a_look_before_the_first_scan_is_refused() {
+    let bench = Bench::new().await;
+    let error = bench.index.observe(&ask("matter/m.md", "l", "02:00:00")).await.unwrap_err();
+    assert!(matches!(error, IndexError::Unfilled { .. }) && error.to_string().contains("first scan"), "{error}");
+}
+
+#[tokio::test]
+async fn a_due_task_without_signals_is_stamped_and_counted_and_nobody_is_asked() {
+    let bench = one_task("").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!((seen.quiet, seen.looks.len(), seen.signals, seen.streak), (1, 0, 0, 1));
+    assert_eq!(seen.observed_at, noon("02:00:00"));
+    let task = &bench.index.tasks_of(&path("matter/m.md")).await.unwrap()[0];
+    assert_eq!(task.last_check_at, Some(noon("02:00:00")));
+    assert_eq!(task.next_check_after, Some(noon("06:00:00")));
+    assert_eq!((task.outcome.as_deref(), task.streak), (Some("still_active"), 1));
+    let looks = bench.index.looks(noon("00:00:00").date_naive()).await.unwrap();
+    assert_eq!((looks.len(), looks[0].reason.as_str(), looks[0].count), (1, "no_signals", 1));
+    let seen = bench.look("matter/m.md", "l2", "02:30:00").await;
+    assert_eq!(seen.skipped, BTreeMap::from([(SkipReason::NotDue, 1)]));
+    assert_eq!(bench.look("matter/m.md", "l3", "06:00:00").await.quiet, 1);
+}
+
+#[tokio::test]
+async fn the_same_look_asked_for_again_gets_the_same_answer_and_moves_nothing() {
+    let bench = one_task("").await;
+    bench.signal("s", "task/t.md", "");
+    bench.task("other", "m", "");
+    bench.sync("01:01:00").await;
+    let first = bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!((first.looks.len(), first.quiet), (1, 1));
+    bench.signal("later", "task/t.md", "");
+    bench.sync("02:01:00").await;
+    assert_eq!(bench.look("matter/m.md", "l1", "03:00:00").await, first);
+    let looks = bench.index.looks(noon("00:00:00").date_naive()).await.unwrap();
+    assert_eq!(looks[0].count, 1);
+    assert_eq!(bench.look("matter/m.md", "l2", "03:00:00").await.signals, 2);
+}
+
+#[tokio::test]
+async fn a_look_carries_all_that_a_decision_needs() {
+    let bench = one_task("state: Open\nsurface_class: low\ndue: 2026-12-01\n").await;
+    bench.put("matter/m.md", "---\ntype: matter\nname: Farm\nsteward_ceiling: confirm\n---\n");
+    bench.put("instinct/gmail.md", "---\ntype: instinct\nobservations: 12\nceiling: confirm\n---\n");
+    bench.put(
+        "signal/s.md",
+        signal_text("task/t.md", "2026-11-20T10:00:00Z", "").replace("it is paid", &"ä".repeat(80)),
+    );
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    let look = &seen.looks[0];
+    let subject = &look.question.subject;
+    assert_eq!((subject.task.as_str(), subject.task_name.as_str()), ("task/t.md", "Do it"));
+    assert_eq!((subject.matter.as_str(), subject.matter_name.as_str()), ("matter/m.md", "Farm"));
+    assert_eq!((subject.state, subject.surface_class), (State::Open, SurfaceClass::Low));
+    assert_eq!(subject.due, Some(at("2026-12-01")));
+    assert_eq!(look.state_as_written.as_deref(), Some("Open"));
+    assert_eq!(look.matter_ceiling, Ceiling::Confirm);
+    assert_eq!(look.before, ContentHash::of(&fs::read(bench.full("task/t.md")).unwrap()));
+    assert_eq!((look.question.asked_at, &look.question.complaint), (noon("02:00:00"), &None));
+    let piece = &look.question.evidence[0];
+    assert_eq!((piece.source.as_str(), piece.reference.as_str()), ("gmail", "signal/s.md"));
+    assert_eq!(piece.note, "ä".repeat(50));
+    assert_eq!((piece.effect, piece.proposed_state), (Effect::Mutation, Some(State::Done)));
+    assert_eq!((piece.target_confidence, piece.effect_confidence), (0.95, 0.91));
+    assert_eq!((piece.observations, piece.ceiling), (12, Ceiling::Confirm));
+}
+
+#[tokio::test]
+async fn a_source_nobody_knows_has_the_default_ceiling_and_no_observations() {
+    let bench = one_task("").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let wary = ObserveAsk { default_ceiling: Ceiling::Confirm, ..ask("matter/m.md", "l", "02:00:00") };
+    let seen = bench.index.observe(&wary).await.unwrap();
+    let piece = &seen.looks[0].question.evidence[0];
+    assert_eq!((piece.observations, piece.ceiling), (0, Ceiling::Confirm));
+}
+
+#[tokio::test]
+async fn an_instinct_that_cannot_be_read_means_ask() {
+    for file in ["instinct/gmail.md", "instinct/Gmail.md", "instinct/ gmail.md"] {
+        let bench = one_task("").await;
+        bench.signal("s", "task/t.md", "");
+        bench.put(file, "---\nceiling: [\n---\n");
+        bench.sync("01:01:00").await;
+        let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+        let piece = &seen.looks[0].question.evidence[0];
+        assert_eq!((piece.observations, piece.ceiling), (0, Ceiling::Ask), "{file}");
+    }
+}
+
+#[tokio::test]
+async fn only_signals_that_count_are_evidence() {
+    let bench = one_task("").await;
+    bench.signal("good", "task/t.md", "");
+    bench.signal("action", "task/t.md", "effect: action\n");
+    bench.signal("none", "task/t.md", "effect: none\n");
+    bench.signal("applied", "task/t.md", "status: applied\n");
+    bench.signal("elsewhere", "task/other.md", "");
+    bench.signal("matter", "matter/m.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+    assert_eq!((refs(&seen), seen.signals), (vec!["action", "good"], 2));
+}
+
+#[tokio::test]
+async fn the_newest_fifty_signals_come_first() {
+    let bench = one_task("").await;
+    for n in 0..60 {
+        let created = time::stamp(noon("00:00:00") + chrono::TimeDelta::minutes(n));
+        bench.put(&format!("signal/s{n:02}.md"), signal_text("task/t.md", &created, ""));
+    }
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+    let names = refs(&seen);
+    assert_eq!((names.len(), names[0], names[49], seen.signals), (50, "s59", "s10", 60));
+}
+
+#[tokio::test]
+async fn what_was_judged_is_not_fresh_and_what_came_meanwhile_is() {
+    let bench = one_task("").await;
+    bench.signal("one", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    bench.signal("two", "task/t.md", "");
+    bench.sync("02:00:30").await;
+    bench.checked("task/t.md", &seen, "l1").await;
+    let seen = bench.look("matter/m.md", "l2", "02:30:00").await;
+    assert_eq!(refs(&seen), ["two"]);
+}
+
+#[tokio::test]
+async fn a_look_that_nobody_answered_stays_due() {
+    let bench = one_task("").await;
+    bench.signal("one", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!(refs(&bench.look("matter/m.md", "l2", "02:30:00").await), ["one"]);
+}
+
+#[tokio::test]
+async fn a_late_signal_is_fresh_however_old_it_says_it_is() {
+    let bench = one_task("").await;
+    bench.look("matter/m.md", "l1", "02:00:00").await;
+    bench.put("signal/late.md", signal_text("task/t.md", "2026-01-01", ""));
+    bench.sync("02:10:00").await;
+    assert_eq!(refs(&bench.look("matter/m.md", "l2", "02:30:00").await), ["late"]);
+}
+
+#[tokio::test]
+async fn a_signal_changed_after_the_check_is_fresh_again() {
+    let bench = one_task("").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    bench.checked("task/t.md", &seen, "l1").await;
+    bench.signal("s", "task/t.md", "reasoning: corrected by hand\n");
+    bench.sync("02:10:00").await;
+    assert_eq!(refs(&bench.look("matter/m.md", "l2", "02:30:00").await), ["s"]);
+}
+
+#[tokio::test]
+async fn a_signal_that_went_and_came_back_unchanged_is_not_judged_again() {
+    let bench = one_task("").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    bench.checked("task/t.md", &seen, "l1").await;
+    bench.remove("signal/s.md");
+    bench.sync("02:10:00").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("02:20:00").await;
+    assert_eq!(bench.look("matter/m.md", "l2", "02:30:00").await.signals, 0);
+}
+
+#[tokio::test]
+async fn a_scan_whose_clock_runs_behind_hides_no_signal_from_the_next_look() {
+    let bench = one_task("").await;
+    bench.look("matter/m.md", "l1", "02:00:00").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:59:00").await;
+    assert_eq!(refs(&bench.look("matter/m.md", "l2", "02:30:00").await), ["s"]);
+}
+
+#[tokio::test]
+async fn a_scan_whose_clock_runs_ahead_makes_nothing_be_judged_twice() {
+    let bench = one_task("").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("03:00:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!((refs(&seen), seen.observed_at), (vec!["s"], noon("03:00:00")));
+    bench.checked("task/t.md", &seen, "l1").await;
+    assert_eq!(bench.look("matter/m.md", "l2", "02:30:00").await.signals, 0);
+}
+
+#[tokio::test]
+async fn evidence_of_a_live_action_on_this_task_is_claimed() {
+    for (kind, landing, target, fresh) in [
+        (ActionKind::Action, Landing::Live, "task/t.md", 0),
+        (ActionKind::Confirmed, Landing::Live, "task/t.md", 0),
+        (ActionKind::Action, Landing::Shadow, "task/t.md", 1),
+        (ActionKind::Action, Landing::Pending, "task/t.md", 1),
+        (ActionKind::Action, Landing::Recorded, "task/t.md", 1),
+        (ActionKind::Action, Landing::Live, "task/other.md", 1),
+    ] {
+        let bench = one_task("").await;
+        bench.signal("s", "task/t.md", "");
+        bench.action("a", |draft| {
+            cite(draft, "signal/s.md");
+            (draft.kind, draft.landing, draft.target) = (kind, landing, path(target));
+        });
+        bench.sync("01:01:00").await;
+        let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+        assert_eq!(seen.signals, fresh, "{kind:?} {landing:?} {target}");
+    }
+}
+
+#[tokio::test]
+async fn a_snoozed_task_is_left_alone_even_with_fresh_signals() {
+    let bench = one_task("snoozed_until: 2026-11-22\n").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!((seen.skipped, seen.signals, seen.streak), (BTreeMap::from([(SkipReason::Snoozed, 1)]), 0, 1));
+    let awake = ObserveAsk { now: at("2026-11-22"), ..ask("matter/m.md", "l2", "00:00:00") };
+    assert_eq!(refs(&bench.index.observe(&awake).await.unwrap()), ["s"]);
+}
+
+#[tokio::test]
+async fn closed_tasks_are_skipped_in_any_case_and_their_signals_wake_nothing() {
+    let bench = one_task("state: DONE\n").await;
+    bench.task("a", "m", "state: Archived\n");
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!(seen.skipped, BTreeMap::from([(SkipReason::Done, 1), (SkipReason::Archived, 1)]));
+    assert_eq!((seen.signals, seen.streak), (0, 1));
+}
+
+#[tokio::test]
+async fn the_later_of_the_human_time_and_ours_wins() {
+    for (human, due_at_05, due_at_07) in
+        [("2026-11-21T03:00:00Z", false, true), ("2026-11-21T08:00:00Z", false, false), ("soon", false, true)]
+    {
+        let bench = one_task("").await;
+        bench.look("matter/m.md", "l0", "02:00:00").await;
+        bench.task("t", "m", &format!("next_check_after: {human}\n"));
+        bench.sync("02:01:00").await;
+        let quiet = |clock| bench.look("matter/m.md", clock, clock);
+        assert_eq!(quiet("05:00:00").await.quiet == 1, due_at_05, "{human}");
+        assert_eq!(quiet("07:00:00").await.quiet == 1, due_at_07, "{human}");
+    }
+}
+
+#[tokio::test]
+async fn a_human_time_alone_counts_and_a_fresh_signal_overrides_it() {
+    let bench = one_task("next_check_after: 2026-11-21 08:00\n").await;
+    assert_eq!(bench.look("matter/m.md", "l1", "02:00:00").await.skipped, BTreeMap::from([(SkipReason::NotDue, 1)]));
+    bench.signal("s", "task/t.md", "");
+    bench.sync("02:01:00").await;
+    assert_eq!(refs(&bench.look("matter/m.md", "l2", "02:30:00").await), ["s"]);
+}
+
+#[tokio::test]
+async fn a_high_task_needs_a_clerk_without_signals() {
+    let bench = one_task("surface_class: high\n").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!((seen.looks.len(), seen.quiet, seen.signals, seen.streak), (1, 0, 0, 1));
+    assert!(seen.looks[0].question.evidence.is_empty());
+    assert_eq!(seen.looks[0].state_as_written, None);
+}
+
+#[tokio::test]
+async fn what_one_tick_cannot_take_stays_due_and_the_oldest_look_goes_first() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    for task in ["a", "b", "c"] {
+        bench.task(task, "m", "surface_class: high\n");
+    }
+    bench.sync("01:00:00").await;
+    let seen = bench.look("matter/m.md", "l0", "01:30:00").await;
+    bench.checked("task/a.md", &seen, "l0").await;
+    let few = |look_id: &str| ObserveAsk { max_looks: 2, ..ask("matter/m.md", look_id, "08:00:00") };
+    let seen = bench.index.observe(&few("l1")).await.unwrap();
+    let tasks: Vec<_> = seen.looks.iter().map(|l| l.question.subject.task.slug()).collect();
+    assert_eq!((tasks, seen.left_due), (vec!["b", "c"], 1));
+    for task in ["task/b.md", "task/c.md"] {
+        bench.checked(task, &seen, "l1").await;
+    }
+    let seen = bench.index.observe(&few("l2")).await.unwrap();
+    assert_eq!((seen.looks[0].question.subject.task.slug(), seen.left_due), ("a", 0));
+}
+
+#[tokio::test]
+async fn a_quiet_matter_backs_off_and_a_signal_resets_it() {
+    let bench = one_task("").await;
+    let mut intervals = Vec::new();
+    for n in 1..=6 {
+        let seen = bench.look("matter/m.md", &format!("l{n}"), &format!("0{n}:00:00")).await;
+        intervals.push((seen.streak, seen.interval_seconds));
+    }
+    assert_eq!(intervals, [(1, 1_800), (2, 1_800), (3, 3_600), (4, 3_600), (5, 3_600), (6, 7_200)]);
+    let cadence = Cadence::default();
+    assert_eq!(bench.index.interval_of(&path("matter/m.md"), &cadence).await.unwrap(), 7_200);
+    assert_eq!(bench.index.matters(&cadence).await.unwrap()[0].interval_seconds, 7_200);
+    bench.signal("s", "task/t.md", "");
+    bench.sync("07:00:00").await;
+    let seen = bench.look("matter/m.md", "l9", "08:00:00").await;
+    assert_eq!((seen.streak, seen.interval_seconds), (0, 1_800));
+}
+
+#[tokio::test]
+async fn a_pulled_brake_moves_nothing() {
+    let bench = one_task("").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let braked = ObserveAsk { stopped: true, ..ask("matter/m.md", "l1", "02:00:00") };
+    let seen = bench.index.observe(&braked).await.unwrap();
+    assert!(seen.stopped && seen.looks.is_empty());
+    assert_eq!((seen.streak, seen.quiet), (0, 0));
+    assert_eq!(bench.index.tasks_of(&path("matter/m.md")).await.unwrap()[0].last_check_at, None);
+    assert_eq!(bench.look("matter/m.md", "l1", "02:00:01").await.signals, 1, "the brake's answer is not kept");
+}
+
+#[tokio::test]
+async fn a_matter_that_cannot_be_ticked_says_why() {
+    let bench = Bench::scanned().await;
+    bench.put("matter/done.md", "---\ntype: matter\nstate: Done\n---\n");
+    bench.put("matter/old.md", "---\ntype: matter\nstate: archived\n---\n");
+    bench.put("matter/broken.md", "---\ntype: matter\nstate: dnoe\n---\n");
+    for matter in ["done", "old", "broken", "missing"] {
+        bench.task(&format!("of-{matter}"), matter, "surface_class: high\n");
+    }
+    bench.sync("01:00:00").await;
+    for (matter, part) in [
+        ("done", "set `state: open`"),
+        ("old", "its state is `archived`"),
+        ("broken", "expected `open`, `done` or `archived`"),
+        ("missing", "not in the vault"),
+    ] {
+        let file = format!("matter/{matter}.md");
+        let seen = bench.look(&file, "l", "02:00:00").await;
+        assert!(seen.looks.is_empty() && seen.quiet == 0 && seen.streak == 0);
+        assert!(seen.problems[0].starts_with(&file) && seen.problems[0].contains(part), "{:?}", seen.problems);
+    }
+}
+
+#[tokio::test]
+async fn a_look_opens_no_file() {
+    let bench = one_task("").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    fs::remove_dir_all(bench.full("")).unwrap();
+    let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+    assert_eq!(refs(&seen), ["s"]);
+}
+
+#[tokio::test]
+async fn a_look_asks_the_indexes_and_scans_no_table() {
+    let bench = one_task("").await;
+    for sql in [crate::index::look::TASKS, crate::index::look::EVIDENCE] {
+        let plan: Vec<String> = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
+            .bind("matter/m.md")
+            .fetch_all(&bench.index.store.reader)
+            .await
+            .unwrap()
+            .iter()
+            .map(|row| sqlx::Row::get::<String, _>(row, "detail"))
+            .collect();
+        let scans = |line: &&String| line.starts_with("SCAN") && !line.starts_with("SCAN n") && !line.contains("fresh");
+        assert!(!plan.iter().any(|l| scans(&l)), "{plan:#?}");
+    }
+}

@@ -1,0 +1,256 @@
+use super::*;
+use crate::index::check::{Difference, Differs};
+
+#[tokio::test]
+async fn an_empty_vault_is_no_error() {
+    let bench = Bench::new().await;
+    let report = bench.sync("01:00:00").await;
+    assert!(report.complete && report.first && report.problems.is_empty() && !report.matters_changed);
+    assert!(bench.index.matters(&Cadence::default()).await.unwrap().is_empty());
+    assert!(bench.index.problems().await.unwrap().is_empty());
+    assert!(bench.index.check(&bench.root).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn only_files_that_moved_are_read() {
+    let bench = Bench::new().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    assert_eq!(bench.sync("01:00:00").await.read, 2);
+    assert_eq!(bench.sync("01:01:00").await.read, 0);
+    bench.task("t", "m", "state: done\n");
+    let report = bench.sync("01:02:00").await;
+    assert_eq!((report.read, report.changed, report.removed), (1, 1, 0));
+    bench.remove("task/t.md");
+    let report = bench.sync("01:03:00").await;
+    assert_eq!((report.read, report.changed, report.removed), (0, 0, 1));
+    assert!(bench.index.tasks_of(&path("matter/m.md")).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_touched_file_is_not_a_changed_one() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:00:00").await;
+    bench.signal("s", "task/t.md", "");
+    let report = bench.sync("01:01:00").await;
+    assert_eq!((report.read, report.changed, report.woken.len()), (1, 0, 0));
+    assert_eq!(bench.sync("01:02:00").await.read, 0);
+    assert_eq!(bench.look("matter/m.md", "l", "02:00:00").await.signals, 1);
+}
+
+#[tokio::test]
+async fn an_edit_that_keeps_size_and_time_is_found_by_the_content_scan() {
+    let bench = Bench::scanned().await;
+    bench.put("matter/m.md", "---\ntype: matter\nname: aaa\n---\n");
+    bench.sync("01:00:00").await;
+    let full = bench.full("matter/m.md");
+    let modified = fs::metadata(&full).unwrap().modified().unwrap();
+    fs::write(&full, "---\ntype: matter\nname: bbb\n---\n").unwrap();
+    File::options().write(true).open(&full).unwrap().set_modified(modified).unwrap();
+    assert_eq!(bench.sync("01:01:00").await.read, 0, "the trap is not set");
+    let difference = Difference { path: "matter/m.md".into(), differs: Differs::Content };
+    assert_eq!(bench.index.check(&bench.root).await.unwrap(), [difference]);
+    let report = bench.index.sync_contents(&bench.root, noon("01:02:00")).await.unwrap();
+    assert_eq!((report.read, report.changed), (1, 1));
+    assert_eq!(bench.index.matters(&Cadence::default()).await.unwrap()[0].name, "bbb");
+    assert!(bench.index.check(&bench.root).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_check_names_what_is_missing_on_either_side() {
+    let bench = Bench::scanned().await;
+    bench.matter("old");
+    bench.sync("01:00:00").await;
+    bench.remove("matter/old.md");
+    bench.matter("new");
+    let lines: Vec<String> = bench.index.check(&bench.root).await.unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(lines, ["matter/new.md is not in the index", "matter/old.md is in the index but not in the vault"]);
+}
+
+#[tokio::test]
+async fn each_broken_record_has_its_message_and_the_others_go_on() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("good", "m", "");
+    let table: &[(&str, Vec<u8>, &str)] = &[
+        ("task/yaml.md", b"---\ntype: [task\n---\n".to_vec(), "failed to read"),
+        ("task/twice.md", b"---\ntype: task\nname: a\nname: b\n---\n".to_vec(), "name"),
+        ("task/big.md", vec![b'x'; 10 * 1024 * 1024], "split it"),
+        ("task/binary.md", b"---\ntype: task\n---\n\0\0\x01".to_vec(), "binary"),
+        ("task/state.md", task_text("m", "state: paused\n").into_bytes(), "expected `open`, `done` or `archived`"),
+        ("task/blank.md", task_text("m", "state:\n").into_bytes(), "remove the line"),
+        ("task/bytes.md", b"---\ntype: task\nname: \xff\xfe\n---\n".to_vec(), "UTF-8"),
+        ("task/bare.md", b"no frontmatter at all\n".to_vec(), "---"),
+        ("task/empty.md", Vec::new(), "---"),
+        ("task/alone.md", b"---\ntype: task\nname: x\n---\n".to_vec(), "`parent_matter` is missing: add it"),
+        ("task/typed.md", b"---\ntype: note\n---\n".to_vec(), "set `type: task` or move the file"),
+        ("task/orphan.md", task_text("gone", "").into_bytes(), "matter/gone.md is not there: create that file"),
+        ("task/My Task.md", task_text("m", "").into_bytes(), "rename the file"),
+        ("signal/odd.md", b"---\ntype: signal\n---\n".to_vec(), "is missing: add it"),
+        ("event/steward-action-x.md", b"---\ntype: steward-action\n---\n".to_vec(), "steward audit verify"),
+    ];
+    for (path, bytes, _) in table {
+        bench.put(path, bytes);
+    }
+    fs::create_dir(bench.full("task/folder.md")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", bench.full("task/link.md")).unwrap();
+    let report = bench.sync("01:00:00").await;
+    assert!(report.complete);
+    for (path, _, part) in table {
+        let message = bench.problem_of(path).await;
+        assert!(message.contains(part), "{path}: {message}");
+        assert!(!message.contains('\n') && !message.starts_with(path), "{path}: {message}");
+    }
+    assert!(bench.problem_of("task/folder.md").await.contains("not a regular file"));
+    assert!(bench.problem_of("task/link.md").await.contains("symbolic link"));
+    assert_eq!(bench.index.problems().await.unwrap().len(), table.len() + 2);
+    assert_eq!(report.problems.len(), table.len() + 1, "an orphan is only told from the whole");
+    let tasks = bench.index.tasks_of(&path("matter/m.md")).await.unwrap();
+    assert_eq!(tasks.iter().map(|t| t.path.as_str()).collect::<Vec<_>>(), ["task/good.md"]);
+    let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+    assert_eq!((seen.quiet, seen.problems.len()), (1, 0));
+    assert_eq!(bench.index.counts().await.unwrap().problems, table.len() as u64 + 2);
+}
+
+#[tokio::test]
+async fn windows_line_endings_and_a_byte_order_mark_are_understood() {
+    let bench = Bench::scanned().await;
+    bench.put("matter/m.md", "\u{feff}---\r\ntype: matter\r\nname: Farm\r\n---\r\nbody\r\n");
+    bench.sync("01:00:00").await;
+    assert!(bench.index.problems().await.unwrap().is_empty());
+    assert_eq!(bench.index.matters(&Cadence::default()).await.unwrap()[0].name, "Farm");
+}
+
+#[tokio::test]
+async fn a_mended_record_comes_back() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "state: what\n");
+    bench.sync("01:00:00").await;
+    assert_eq!(bench.look("matter/m.md", "l1", "02:00:00").await.quiet, 0);
+    bench.task("t", "m", "state: open\n");
+    bench.sync("02:01:00").await;
+    assert!(bench.index.problems().await.unwrap().is_empty());
+    assert_eq!(bench.look("matter/m.md", "l2", "02:30:00").await.quiet, 1);
+}
+
+#[tokio::test]
+async fn a_record_that_breaks_is_no_longer_acted_upon() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.sync("01:00:00").await;
+    bench.task("t", "m", "state: what\n");
+    bench.hint(&["task/t.md"], "01:01:00").await;
+    assert_eq!(bench.look("matter/m.md", "l1", "02:00:00").await.quiet, 0);
+}
+
+#[tokio::test]
+async fn two_tasks_with_one_id_are_both_named_and_neither_is_looked_at() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.matter("n");
+    bench.task("a", "m", "id: T-7\n");
+    bench.task("b", "n", "id: \" T-7 \"\n");
+    bench.task("c", "m", "id: T-8\n");
+    bench.sync("01:00:00").await;
+    let message = bench.problem_of("task/a.md").await;
+    assert!(message.contains("T-7") && message.contains("task/b.md") && message.contains("its own"), "{message}");
+    assert!(bench.problem_of("task/b.md").await.contains("task/a.md"));
+    let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+    assert_eq!((seen.quiet, seen.problems.len()), (1, 1));
+    assert!(seen.problems[0].starts_with("task/a.md: ") && seen.problems[0].contains("task/b.md"));
+    assert_eq!(bench.look("matter/n.md", "l", "02:00:00").await.quiet, 0);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_listed_loses_nothing() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.sync("01:00:00").await;
+    fs::rename(bench.full("task"), bench.full("aside")).unwrap();
+    fs::write(bench.full("task"), "a file where the folder was").unwrap();
+    let report = bench.sync("01:01:00").await;
+    assert!(!report.complete);
+    assert_eq!((report.removed, report.problems[0].path.as_str()), (0, "task/"));
+    assert_eq!(bench.index.tasks_of(&path("matter/m.md")).await.unwrap().len(), 1);
+    assert_eq!(bench.index.last_sync_at().await.unwrap(), Some(noon("01:00:00")), "it was no whole scan");
+}
+
+#[tokio::test]
+async fn a_new_signal_wakes_the_matter_of_its_target() {
+    let bench = Bench::scanned().await;
+    for matter in ["m", "n", "quiet"] {
+        bench.matter(matter);
+    }
+    bench.task("t", "m", "");
+    bench.sync("01:00:00").await;
+    bench.signal("one", "task/t.md", "");
+    bench.signal("two", "matter/n.md", "");
+    bench.signal("none", "matter/quiet.md", "effect: none\n");
+    bench.signal("applied", "matter/quiet.md", "status: applied\n");
+    bench.signal("lost", "task/nowhere.md", "");
+    let report = bench.sync("01:01:00").await;
+    assert_eq!(report.woken, BTreeSet::from([path("matter/m.md"), path("matter/n.md")]));
+    assert!(!report.first && !report.matters_changed);
+    assert!(bench.sync("01:02:00").await.woken.is_empty());
+    bench.signal("one", "task/t.md", "status: pending\n");
+    assert_eq!(bench.hint(&["signal/one.md"], "01:03:00").await.woken, BTreeSet::from([path("matter/m.md")]));
+}
+
+#[tokio::test]
+async fn schedules_need_a_look_only_when_matters_come_go_or_change_state() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    assert!(bench.sync("01:00:00").await.matters_changed);
+    bench.task("t", "m", "");
+    assert!(!bench.sync("01:01:00").await.matters_changed);
+    bench.put("matter/m.md", "---\ntype: matter\nname: Other words\n---\n");
+    assert!(!bench.hint(&["matter/m.md"], "01:02:00").await.matters_changed);
+    bench.put("matter/m.md", "---\ntype: matter\nstate: archived\n---\n");
+    assert!(bench.hint(&["matter/m.md"], "01:03:00").await.matters_changed);
+    bench.put("matter/m.md", "---\nbroken\n---\n");
+    assert!(bench.hint(&["matter/m.md"], "01:04:00").await.matters_changed);
+    bench.remove("matter/m.md");
+    assert!(bench.hint(&["matter/m.md"], "01:05:00").await.matters_changed);
+}
+
+#[tokio::test]
+async fn a_matter_that_cannot_be_read_stays_in_the_list_and_is_marked() {
+    let bench = Bench::scanned().await;
+    bench.matter("fine");
+    bench.matter("broken");
+    bench.sync("01:00:00").await;
+    bench.put("matter/broken.md", "---\ntype: [\n---\n");
+    bench.put("matter/Bad Name.md", "---\ntype: matter\n---\n");
+    bench.sync("01:01:00").await;
+    let matters = bench.index.matters(&Cadence::default()).await.unwrap();
+    let states: Vec<_> = matters.iter().map(|m| (m.path.as_str(), m.state)).collect();
+    assert_eq!(states, [("matter/broken.md", None), ("matter/fine.md", Some(State::Open))]);
+    assert!(bench.problem_of("matter/Bad Name.md").await.contains("rename the file"));
+    bench.task("t", "broken", "");
+    bench.sync("01:02:00").await;
+    assert!(bench.problem_of("task/t.md").await.contains("cannot be read: mend that file first"));
+}
+
+#[tokio::test]
+async fn events_that_are_no_audit_records_are_none_of_ours() {
+    let bench = Bench::scanned().await;
+    bench.put("event/birthday.md", "not even frontmatter");
+    let report = bench.sync("01:00:00").await;
+    assert_eq!((report.read, report.problems.len()), (0, 0));
+    assert_eq!(bench.hint(&["event/birthday.md"], "01:01:00").await.read, 0);
+}
+
+#[tokio::test]
+async fn a_record_whose_access_was_mended_is_read_without_a_new_time() {
+    let bench = Bench::scanned().await;
+    bench.put("matter/m.md", vec![b'x'; 2 * 1024 * 1024]);
+    bench.sync("01:00:00").await;
+    assert_eq!(bench.sync("01:01:00").await.read, 1, "what could not be read is tried again");
+    assert_eq!(bench.sync("01:01:00").await.changed, 0);
+}
