@@ -5,6 +5,7 @@
 //! newer is never touched: the error names it and the mend, and [`set_aside`] is the mend.
 
 use super::IndexError;
+use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -39,7 +40,8 @@ impl Store {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
-            .busy_timeout(BUSY);
+            .busy_timeout(BUSY)
+            .disable_statement_logging();
         let writer = pool(1).connect_with(options.clone()).await.map_err(|e| IndexError::sql(&file, e))?;
         prepare(&file, &writer).await?;
         let reader = pool(READERS).connect_lazy_with(options.read_only(true));

@@ -218,6 +218,7 @@ async fn evidence_of_a_live_action_on_this_task_is_claimed() {
     for (kind, landing, target, fresh) in [
         (ActionKind::Action, Landing::Live, "task/t.md", 0),
         (ActionKind::Confirmed, Landing::Live, "task/t.md", 0),
+        (ActionKind::Reversed, Landing::Live, "task/t.md", 0),
         (ActionKind::Action, Landing::Shadow, "task/t.md", 1),
         (ActionKind::Action, Landing::Pending, "task/t.md", 1),
         (ActionKind::Action, Landing::Recorded, "task/t.md", 1),
@@ -231,7 +232,7 @@ async fn evidence_of_a_live_action_on_this_task_is_claimed() {
         });
         bench.sync("01:01:00").await;
         let seen = bench.look("matter/m.md", "l", "02:00:00").await;
-        assert_eq!(seen.signals, fresh, "{kind:?} {landing:?} {target}");
+        assert_eq!((seen.signals, refs(&seen).len()), (fresh, fresh as usize), "{kind:?} {landing:?} {target}");
     }
 }
 
@@ -363,6 +364,22 @@ async fn a_matter_that_cannot_be_ticked_says_why() {
         assert!(seen.looks.is_empty() && seen.quiet == 0 && seen.streak == 0);
         assert!(seen.problems[0].starts_with(&file) && seen.problems[0].contains(part), "{:?}", seen.problems);
     }
+}
+
+#[tokio::test]
+async fn many_looks_and_scans_at_once_do_not_lock_each_other_out() {
+    let bench = Bench::scanned().await;
+    for n in 0..12 {
+        bench.matter(&format!("m{n}"));
+        bench.task(&format!("t{n}"), &format!("m{n}"), "");
+    }
+    bench.sync("01:00:00").await;
+    let matters: Vec<String> = (0..12).map(|n| format!("matter/m{n}.md")).collect();
+    let looks = futures_util::future::join_all(matters.iter().map(|m| bench.look(m, "l", "02:00:00")));
+    let scans = futures_util::future::join_all((0..3).map(|_| bench.index.rebuild(&bench.root, noon("02:00:00"))));
+    let (looks, scans) = futures_util::future::join(looks, scans).await;
+    assert!(looks.iter().all(|l| l.quiet == 1));
+    assert!(scans.iter().all(|s| s.as_ref().unwrap().complete));
 }
 
 #[tokio::test]

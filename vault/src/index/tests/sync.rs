@@ -116,6 +116,22 @@ async fn each_broken_record_has_its_message_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn a_file_name_that_is_no_text_is_a_problem_once() {
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    for byte in [0xfe, 0xff] {
+        let name = [byte, b'.', b'm', b'd'];
+        fs::write(bench.full("matter").join(std::ffi::OsStr::from_bytes(&name)), "x").unwrap();
+    }
+    bench.sync("01:00:00").await;
+    let problems = bench.index.problems().await.unwrap();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].message.contains("rename the file"), "{problems:?}");
+    assert_eq!(bench.index.matters(&Cadence::default()).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn windows_line_endings_and_a_byte_order_mark_are_understood() {
     let bench = Bench::scanned().await;
     bench.put("matter/m.md", "\u{feff}---\r\ntype: matter\r\nname: Farm\r\n---\r\nbody\r\n");
