@@ -201,6 +201,11 @@ impl Host {
         self.carry_out(ask).await
     }
 
+    #[activity(definition = steward_workflows::activities::Release)]
+    pub async fn release(self: Arc<Self>, _ctx: ActivityContext, run_id: String) -> Result<(), ActivityError> {
+        self.index.release(&run_id).await.map_err(passing)
+    }
+
     #[activity(definition = steward_workflows::activities::Answer)]
     pub async fn answer(self: Arc<Self>, ctx: ActivityContext, ask: AnswerAsk) -> Result<Answered, ActivityError> {
         let info = ctx.info();

@@ -103,6 +103,8 @@ pub enum SkipReason {
     Archived,
     Snoozed,
     NotDue,
+    /// Another tick of the matter is judging it.
+    BeingJudged,
 }
 
 /// Whether a task is looked at now.

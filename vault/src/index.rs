@@ -9,6 +9,7 @@
 mod action;
 mod check;
 mod codec;
+mod lease;
 mod look;
 mod observe;
 mod parse;

@@ -24,7 +24,6 @@ use steward_vault::root::Root;
 pub(crate) async fn look(config: &Config) -> anyhow::Result<(Root, Index)> {
     let root = Root::open(config.vault()?)?;
     let state = config.state_dir()?;
-    std::fs::create_dir_all(&state).with_context(|| format!("failed to create {}", state.display()))?;
     let index = Index::open(&state).await?;
     if UpNote::read(&state).is_none() {
         index.sync_all(&root, Utc::now()).await?;

@@ -8,7 +8,6 @@ use crate::config::Config;
 use crate::fleet::{self, Crew, Serves};
 use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
-use anyhow::Context;
 use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,7 +45,6 @@ impl Parts {
         let root = Root::open(config.vault()?)?;
         let keeper = Arc::new(tokio::task::spawn_blocking(move || Keeper::lock(root)).await??);
         let state = config.state_dir()?;
-        std::fs::create_dir_all(&state).with_context(|| format!("failed to create {}", state.display()))?;
         let index = Arc::new(Index::open(&state).await?);
         let report = index.sync_all(keeper.root(), Utc::now()).await?;
         tell(&report);

@@ -5,9 +5,12 @@
 //! forge a line nor drive a terminal.
 
 use anyhow::Context;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use std::io::Write;
+
+/// A line under the headings and nothing else; see comfy-table's presets for the places.
+const PLAIN: &str = "     ──            ";
 
 /// How a command ended, for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +57,7 @@ fn line(text: &str) -> anyhow::Result<()> {
 /// An empty table with these headings.
 pub(crate) fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_preset(PLAIN).set_content_arrangement(ContentArrangement::Dynamic);
     if table.width().is_none() {
         table.set_width(160);
     }

@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use steward_domain::mode::Policy;
 use temporalio_client::envconfig::LoadClientConfigProfileOptions;
 use temporalio_client::{Client, NamespacedClient, ClientOptions, Connection, ConnectionOptions};
 use temporalio_sdk::plugins::SimplePlugin;
@@ -28,6 +29,8 @@ pub(crate) struct UpNote {
     pub(crate) pid: u32,
     pub(crate) server_pid: Option<u32>,
     pub(crate) task_queue: String,
+    /// The policy of the process that runs, which may differ from a command's environment.
+    pub(crate) policy: Policy,
 }
 
 impl UpNote {

@@ -117,6 +117,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Lets go of the tasks that a run took and did not judge. Argument: the run's id.
+    #[activity(name = "steward.release")]
+    pub fn release(run_id: String) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
     /// Takes a human's answer.
     #[activity(name = "steward.answer")]
     pub fn answer(ask: AnswerAsk) -> Result<Answered, ActivityError> {
@@ -137,4 +143,4 @@ impl ClerkActivities {
 }
 
 pub use clerk_activities::Judge;
-pub use vault_activities::{Answer, Apply, Observe, Reserve, Settle};
+pub use vault_activities::{Answer, Apply, Observe, Release, Reserve, Settle};

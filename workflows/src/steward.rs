@@ -54,6 +54,9 @@ impl StewardWorkflow {
                 break;
             }
         }
+        if report.evaluated.iter().any(|task| !matches!(task.ended, TaskEnd::Decided { .. })) {
+            ctx.execute_local_activity(VaultActivities::release, ctx.run_id().to_owned(), local("release")).await?;
+        }
         ctx.set_current_details(details(&report));
         Ok(report)
     }

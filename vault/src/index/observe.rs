@@ -5,6 +5,7 @@
 //! after its evaluation, by [`Index::record_check`]. The same look asked for again gets the stored answer.
 
 use super::codec::{instant, micros};
+use super::lease;
 use super::look::{self, Candidate};
 use super::state::{NO_SIGNALS, add_looks};
 use super::store::json;
@@ -12,7 +13,7 @@ use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::SqliteConnection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::path::RecordPath;
 use steward_domain::record::State;
@@ -108,7 +109,9 @@ impl Index {
                 return Ok(seen);
             }
         };
-        let sorted = sort(ask, look::candidates(self, &mut tx, ask).await?);
+        let candidates = look::candidates(self, &mut tx, ask).await?;
+        let taken = lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?;
+        let sorted = sort(ask, &taken, candidates);
         // A look counts as later than all that it has seen, even if a scan's clock ran ahead.
         seen.observed_at = instant(micros(ask.now).max(sorted.newest)).unwrap_or(ask.now);
         seen.streak = if sorted.signals > 0 { 0 } else { before.streak.saturating_add(1) };
@@ -120,6 +123,10 @@ impl Index {
         seen.problems = sorted.problems;
         for candidate in sorted.needy.into_iter().take(ask.max_looks) {
             seen.looks.push(look::with_evidence(self, &mut tx, (ask, &matter), candidate).await?);
+        }
+        let looks: Vec<String> = seen.looks.iter().map(|l| l.question.subject.task.to_string()).collect();
+        if !looks.is_empty() {
+            lease::take(&mut tx, &ask.look_id, &looks, ask.now).await.map_err(|e| self.sql(e))?;
         }
         write(&mut tx, ask, &seen, &sorted.quiet).await.map_err(|e| self.sql(e))?;
         tx.commit().await.map_err(|e| self.sql(e))?;
@@ -164,7 +171,7 @@ impl Index {
 }
 
 /// Applies the rules of skipping and of the gate to every task.
-fn sort(ask: &ObserveAsk, candidates: Vec<Candidate>) -> Sorted {
+fn sort(ask: &ObserveAsk, taken: &BTreeSet<String>, candidates: Vec<Candidate>) -> Sorted {
     let mut sorted = Sorted::default();
     for candidate in candidates {
         if let Some(twins) = &candidate.twins {
@@ -179,6 +186,10 @@ fn sort(ask: &ObserveAsk, candidates: Vec<Candidate>) -> Sorted {
         sorted.signals = sorted.signals.saturating_add(candidate.fresh);
         sorted.newest = sorted.newest.max(candidate.newest);
         if needs_clerk(candidate.clock.surface_class, fresh) {
+            if taken.contains(candidate.task.as_str()) {
+                *sorted.skipped.entry(SkipReason::BeingJudged).or_default() += 1;
+                continue;
+            }
             sorted.needy.push(candidate);
             continue;
         }

@@ -104,6 +104,13 @@ CREATE TABLE matter_ticks (
 );
 CREATE INDEX ticks_by_time ON matter_ticks (observed_at);
 
+-- Tasks that a run is judging.
+CREATE TABLE leases (
+    task TEXT PRIMARY KEY,
+    run TEXT NOT NULL,
+    until INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE first_seen (
     signal TEXT PRIMARY KEY,
     hash TEXT NOT NULL,

@@ -4,7 +4,7 @@
 //! A task's cursor is the moment of the look, not of the answer: what came in between stays fresh.
 
 use super::codec::micros;
-use super::{Index, IndexError};
+use super::{Index, IndexError, lease};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use sqlx::SqliteConnection;
@@ -75,6 +75,7 @@ impl Index {
         .execute(&mut *tx)
         .await
         .map_err(|e| self.sql(e))?;
+        lease::end(&mut tx, done.task.as_str()).await.map_err(|e| self.sql(e))?;
         tx.commit().await.map_err(|e| self.sql(e))
     }
 

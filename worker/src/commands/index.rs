@@ -4,12 +4,18 @@ use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};
 use chrono::Utc;
+use steward_vault::index::Index;
+use steward_vault::root::Root;
 
 pub(crate) async fn run(config: &Config, what: &cli::Index, out: Out) -> anyhow::Result<Exit> {
     match what {
         cli::Index::Rebuild => {
-            let (root, index) = super::look(config).await?;
+            let root = Root::open(config.vault()?)?;
+            let (index, aside) = Index::open_anew(&config.state_dir()?).await?;
             let report = index.rebuild(&root, Utc::now()).await?;
+            if let Some(aside) = aside {
+                out.say(&format!("the old index could not be used; it lies in {}", aside.display()))?;
+            }
             out.value(&report, || format!("{} files read, {} problems", report.read, report.problems.len()))?;
             Ok(Exit::Ok)
         }

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::engine;
-use crate::out::{Exit, Out, shown, table};
+use crate::out::{Exit, Out, shown};
 use crate::temporal::UpNote;
 use chrono::Utc;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use steward_vault::index::{Counts, LookCount, Problem};
 #[derive(Serialize)]
 struct Status {
     vault: String,
-    /// Of this command's environment; a running worker has its own.
+    /// Of the process that runs; of this command's environment where none does.
     policy: Policy,
     stop: Option<Stop>,
     clerk: crate::config::ClerkChoice,
@@ -30,13 +30,14 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let (root, index) = super::look(config).await?;
     let state = config.state_dir()?;
     let now = Utc::now();
+    let running = UpNote::read(&state);
     let ledger = engine::open_ledger(config, &root, &state)?;
     let status = Status {
         vault: root.path().display().to_string(),
-        policy: config.policy.clone(),
+        policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         stop: brake::read(&root),
         clerk: config.clerk.clone(),
-        running: UpNote::read(&state),
+        running,
         counts: index.counts().await?,
         looks_today: index.looks(now.date_naive()).await?,
         guard: ledger.status(now).await,
@@ -49,10 +50,8 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
 
 fn describe(status: &Status) -> String {
     let counts = &status.counts;
-    let mut rows = table(&["", ""]);
-    let mut row = |name: &str, value: String| {
-        rows.add_row(vec![name.to_owned(), value]);
-    };
+    let mut lines = Vec::new();
+    let mut row = |name: &str, value: String| lines.push(format!("{name:<12} {value}"));
     row("vault", status.vault.clone());
     row("mode", match &status.stop {
         None => status.policy.mode.word().to_owned(),
@@ -67,7 +66,6 @@ fn describe(status: &Status) -> String {
     }
     row("guard", guard(&status.guard));
     row("running", status.running.as_ref().map_or("no".into(), |up| format!("process {} at {}", up.pid, up.address)));
-    let mut lines = vec![rows.to_string()];
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
     lines.extend(status.warnings.iter().map(|w| shown(w)));
     lines.join("\n")

@@ -11,6 +11,7 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::audit::AuditRecord;
+use steward_domain::decide::{Gate, GateName};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::Landing;
 use steward_domain::record::State;
@@ -36,7 +37,8 @@ pub(crate) async fn run(config: &Config, up: &crate::cli::Up, out: Out) -> anyho
         let (address, ui) = (server.address.clone(), Some(server.ui.clone()));
         let pid = std::process::id();
         let server_pid = Some(server.pid);
-        UpNote { address, ui, pid, server_pid, task_queue: config.task_queue.clone() }.write(&state)?;
+        let (task_queue, policy) = (config.task_queue.clone(), config.policy.clone());
+        UpNote { address, ui, pid, server_pid, task_queue, policy }.write(&state)?;
     }
     let ended = serve(config, up, parts, &telemetry, out).await;
     if let Some(server) = server {
@@ -181,7 +183,7 @@ struct Said {
     landing: Option<Landing>,
     /// The change that is made, proposed or only imagined.
     change: Option<String>,
-    /// The first gate that is closed.
+    /// The first gate that is closed besides the mode.
     held_by: Option<String>,
     action: Option<String>,
     reasoning: String,
@@ -297,8 +299,13 @@ fn change(record: &AuditRecord) -> Option<String> {
 
 fn held_by(record: &AuditRecord) -> Option<String> {
     record.draft.proposed_state?;
-    let closed = record.draft.gates.iter().find(|g| !g.open)?;
-    Some(format!("{}: {}, needs {}", closed.gate.word(), closed.found, closed.needed))
+    let mode_only = |g: &&Gate| matches!(g.gate, GateName::Mode | GateName::Caller);
+    let closed = record.draft.gates.iter().find(|g| !g.open && !mode_only(g));
+    match closed {
+        Some(gate) => Some(format!("{} {}, needs {}", gate.gate.word(), gate.found, gate.needed)),
+        None if record.draft.landing == Landing::Live => None,
+        None => Some("only the mode: live would change it".into()),
+    }
 }
 
 fn describe(round: &Round) -> String {
