@@ -51,6 +51,9 @@ struct Event {
     settled: bool,
 }
 
+/// Name, width, cap, and which events count.
+type Window<'r> = (Cap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool + 'r>);
+
 /// The same rules, told plainly: every count walks over every event.
 #[derive(Default)]
 struct Model {
@@ -62,8 +65,8 @@ struct Model {
 }
 
 impl Model {
-    fn windows<'r>(request: &'r ReserveRequest) -> Vec<(Cap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool + 'r>)> {
-        let mut windows: Vec<(Cap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool>)> = Vec::new();
+    fn windows(request: &ReserveRequest) -> Vec<Window<'_>> {
+        let mut windows: Vec<Window<'_>> = Vec::new();
         if request.task.is_some() {
             windows.push((Cap::Task, DAY, CAPS.per_task_day, Box::new(|e| e.request.task == request.task)));
         }
@@ -126,7 +129,6 @@ impl Model {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "a test's own shorthand")]
     fn expect(
         &mut self,
         request: &ReserveRequest,
