@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::concurrent::{keep_log, read_log, slide};
 use super::*;
 
 #[derive(Clone, Debug)]
@@ -51,6 +52,9 @@ struct Event {
     settled: bool,
 }
 
+/// Name, width, cap, and which events count.
+type Window<'r> = (Cap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool + 'r>);
+
 /// The same rules, told plainly: every count walks over every event.
 #[derive(Default)]
 struct Model {
@@ -62,8 +66,8 @@ struct Model {
 }
 
 impl Model {
-    fn windows<'r>(request: &'r ReserveRequest) -> Vec<(Cap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool + 'r>)> {
-        let mut windows: Vec<(Cap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool>)> = Vec::new();
+    fn windows(request: &ReserveRequest) -> Vec<Window<'_>> {
+        let mut windows: Vec<Window<'_>> = Vec::new();
         if request.task.is_some() {
             windows.push((Cap::Task, DAY, CAPS.per_task_day, Box::new(|e| e.request.task == request.task)));
         }
@@ -110,6 +114,8 @@ impl Model {
             (Ok((at, probe)), ReserveOutcome::Reserved(made))
                 if made.reserved_at() == at && made.is_probe() == probe =>
             {
+                // What left every window is forgotten, so that it cannot come back with the clock.
+                self.events.retain(|event| event.at > at - DAY);
                 self.events.push(Event { at, request: request.clone(), settled: false });
                 self.newest = Some(at);
                 if probe {
@@ -126,7 +132,6 @@ impl Model {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "a test's own shorthand")]
     fn expect(
         &mut self,
         request: &ReserveRequest,
@@ -180,24 +185,13 @@ impl Model {
         }
         Some(call_id)
     }
-
-    /// Slides each window over every event: none may hold more than its cap.
-    fn slide(&self) -> Result<(), String> {
-        for end in &self.events {
-            for (cap, width, limit, counts) in Self::windows(&end.request) {
-                let held = self.count(end.at, width, &counts);
-                if held > limit {
-                    return Err(format!("{held} calls in the {cap:?} window that ends at {}", end.at));
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 async fn walk(steps: Vec<Step>) -> Result<(), String> {
     let home = Home::new();
     let mut handles = [home.ledger(CAPS), home.ledger(CAPS)];
+    assert!(handles[0].status(at(0)).await.refusal.is_none());
+    keep_log(&home).await;
     let mut model = Model::default();
     let mut now = at(0);
     for (n, step) in steps.into_iter().enumerate() {
@@ -213,8 +207,6 @@ async fn walk(steps: Vec<Step>) -> Result<(), String> {
                 let outcome = ledger.reserve(&request, now).await;
                 model.judge(&request, now, &outcome).map_err(|why| format!("step {n} at {now}: {why}"))?;
             }
-            // The ledger knows nothing of calls of more than a day ago; the model forgets nothing.
-            Step::Settle(nth, _) if model.events.iter().rev().nth(nth).is_none_or(|e| e.at <= now - DAY) => {}
             Step::Settle(nth, outcome) => {
                 if let Some(call_id) = model.settle(nth, &outcome, now) {
                     ledger.settle(&Settlement { call_id, outcome }, now).await.map_err(|error| error.to_string())?;
@@ -230,7 +222,7 @@ async fn walk(steps: Vec<Step>) -> Result<(), String> {
             Step::Restart => handles[n % 2] = home.ledger(CAPS),
         }
     }
-    model.slide()
+    slide(&read_log(&home).await, &CAPS)
 }
 
 proptest! {
