@@ -116,6 +116,7 @@ pub(crate) async fn worker(config: &Config, out: Out) -> anyhow::Result<Exit> {
         }
         let Some(parts) = Parts::open_in_turn(config, &mut waiting).await? else { return Ok(None) };
         let engine = engine::start(config, &around, parts).await?;
+        out.say(&super::schedules::describe(&engine.registered))?;
         out.say("serving the vault")?;
         anyhow::Ok(Some(engine))
     };
