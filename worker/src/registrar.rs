@@ -1,0 +1,118 @@
+//! Keeps one Temporal schedule per matter: plans what to change, shows it, carries it out.
+//!
+//! [`plan`] decides, purely; [`facts`] says what a schedule should hold; [`server`] lists and
+//! describes over gRPC and [`edit`] changes; [`apply`] carries a plan out. A failed or partial listing ends the round
+//! with an error and nothing done. It never reads the vault: its caller brings the matters. Outcome
+//! and rows go to the CLI, which renders them.
+//!
+//! The SDK's own schedule handle is not used: it cannot set timeouts, a catch-up window or a
+//! summary, and its update sends no conflict token.
+
+use futures_util::{StreamExt, stream};
+use plan::{Contents, KnownSchedule};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use temporalio_client::Client;
+
+mod apply;
+mod edit;
+mod facts;
+mod plan;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use apply::{Outcome, StepError};
+pub(crate) use edit::{Edited, Wake};
+pub(crate) use plan::{RefusedDeletions, SchedulePlan, Standing, Step, Verb, WantedMatter};
+pub(crate) use server::{RecentRun, RegistrarError, ScheduleRow};
+
+/// What every schedule of ours has in common, and how far a round may go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Settings {
+    /// The task queue that the workers poll.
+    pub(crate) task_queue: String,
+    /// The longest a tick may take, retries and all.
+    pub(crate) execution_timeout: Duration,
+    /// The longest one run of a tick may take.
+    pub(crate) run_timeout: Duration,
+    /// The longest a worker may think about one workflow task.
+    pub(crate) workflow_task_timeout: Duration,
+    /// Seconds between two ticks of a matter that asks for nothing else; at least 1.
+    pub(crate) interval_seconds: u32,
+    /// How many of the known schedules a round may delete unasked, in percent.
+    pub(crate) deletion_percent: u8,
+    /// How many a round may delete unasked, however few are known.
+    pub(crate) deletion_floor: usize,
+    /// An operator said that deletions above the budget are right.
+    pub(crate) operator_confirmed: bool,
+    /// Look at every schedule in full, so that what a person changed in one shows; a boot trusts the listing.
+    pub(crate) describe_all: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let five_minutes = Duration::from_secs(300);
+        Self {
+            task_queue: "steward".to_owned(),
+            execution_timeout: five_minutes,
+            run_timeout: five_minutes,
+            workflow_task_timeout: Duration::from_secs(10),
+            interval_seconds: 1800,
+            deletion_percent: 20,
+            deletion_floor: 3,
+            operator_confirmed: false,
+            describe_all: false,
+        }
+    }
+}
+
+/// The one that keeps the schedules of a vault; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Registrar {
+    client: Client,
+    settings: Settings,
+}
+
+impl Registrar {
+    /// A registrar for the namespace of this client.
+    #[must_use]
+    pub(crate) fn new(client: Client, settings: Settings) -> Self {
+        Self { client, settings }
+    }
+
+    /// Lists the schedules once, looks closer at those of which the listing does not say enough, and plans.
+    ///
+    /// `matters` must be all matters of the vault. Nothing is changed. A schedule that cannot be
+    /// looked at is kept, with a warning.
+    ///
+    /// # Errors
+    /// [`RegistrarError::Listing`] and [`RegistrarError::ListingRepeats`]: without a whole listing
+    /// there is no plan.
+    pub(crate) async fn plan(&self, matters: &[WantedMatter]) -> Result<SchedulePlan, RegistrarError> {
+        let listed = self.known().await?;
+        let unclear = plan::needs_description(matters, &listed, &self.settings);
+        let mut known: BTreeMap<String, KnownSchedule> =
+            listed.into_iter().map(|schedule| (schedule.id.clone(), schedule)).collect();
+        let mut descriptions = stream::iter(unclear)
+            .map(|id| async move {
+                let answer = self.describe(&id).await;
+                (id, answer)
+            })
+            .buffer_unordered(apply::AT_ONCE);
+        while let Some((id, answer)) = descriptions.next().await {
+            match answer {
+                Ok(None) => drop(known.remove(&id)),
+                Ok(Some(answer)) => drop(known.insert(id.clone(), server::described(&id, answer))),
+                Err(error) => {
+                    if let Some(schedule) = known.get_mut(&id) {
+                        schedule.contents = Contents::Unread(format!("failed to {error}"));
+                    }
+                }
+            }
+        }
+        let known: Vec<KnownSchedule> = known.into_values().collect();
+        Ok(plan::plan(matters, &known, &self.settings))
+    }
+}

@@ -1,0 +1,128 @@
+//! Carries a plan out, a few schedules at a time, and counts what came of it.
+//!
+//! A step that fails does not stop the others, nor does one that finds its work already done: the
+//! listing a plan rests on may be moments old. Steps of one schedule follow one another. It decides
+//! nothing; the outcome goes to whoever asked, and the next round mends what failed.
+
+use super::Registrar;
+use super::edit::Edited;
+use super::facts;
+use super::plan::{DONE_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, Step, Verb};
+use super::server::RegistrarError;
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use steward_domain::path::RecordPath;
+use temporalio_common::protos::temporal::api::schedule::v1 as spb;
+
+/// Schedules that are worked on at once; more only queue up in the server.
+pub(super) const AT_ONCE: usize = 8;
+
+/// One step that failed.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct StepError {
+    /// The schedule's id.
+    pub(crate) id: String,
+    pub(crate) matter: RecordPath,
+    /// Reads after "failed to".
+    pub(crate) message: String,
+}
+
+/// What came of a plan, in steps.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) created: usize,
+    pub(crate) updated: usize,
+    pub(crate) paused: usize,
+    pub(crate) resumed: usize,
+    pub(crate) deleted: usize,
+    pub(crate) unchanged: usize,
+    pub(crate) kept: usize,
+    /// Steps that found their work done already, or their schedule gone.
+    pub(crate) overtaken: usize,
+    /// By id.
+    pub(crate) errors: Vec<StepError>,
+    pub(crate) refused: Option<RefusedDeletions>,
+}
+
+impl Registrar {
+    /// Carries out the steps of a plan; every one is tried.
+    pub(crate) async fn apply(&self, plan: SchedulePlan) -> Outcome {
+        let mut outcome = Outcome { refused: plan.refused, ..Outcome::default() };
+        let schedules: Vec<&[Step]> = plan.steps.chunk_by(|one, next| one.id == next.id).collect();
+        let mut results = stream::iter(schedules)
+            .map(|steps| async move {
+                let mut results = Vec::new();
+                for step in steps {
+                    results.push((step, self.carry_out(step).await));
+                }
+                results
+            })
+            .buffer_unordered(AT_ONCE);
+        while let Some(results) = results.next().await {
+            for (step, result) in results {
+                outcome.count(step, result);
+            }
+        }
+        outcome.errors.sort_by(|one, other| one.id.cmp(&other.id));
+        outcome
+    }
+
+    /// Does one step; `false` when there was nothing left to do.
+    async fn carry_out(&self, step: &Step) -> Result<bool, RegistrarError> {
+        let edited = match &step.verb {
+            Verb::Unchanged | Verb::Keep { .. } => return Ok(true),
+            Verb::Create { paused } => return self.create(step, first_state(*paused)).await,
+            Verb::Delete => return self.delete(&step.id).await,
+            Verb::Update { .. } => {
+                let wanted = self.desired(&step.matter, step.interval_seconds);
+                self.edit(&step.id, |schedule| facts::adopt(schedule, &wanted)).await
+            }
+            Verb::Pause => self.edit(&step.id, pause).await,
+            Verb::Resume => self.edit(&step.id, resume).await,
+        };
+        Ok(edited? == Edited::Changed)
+    }
+}
+
+/// Pauses with our note, unless it is paused: the listing may not yet know of a person's pause.
+pub(super) fn pause(schedule: &mut spb::Schedule) {
+    let state = schedule.state.get_or_insert_default();
+    if !state.paused {
+        state.paused = true;
+        state.notes = DONE_NOTE.to_owned();
+    }
+}
+
+/// Ends a pause of ours, and no other.
+pub(super) fn resume(schedule: &mut spb::Schedule) {
+    let state = schedule.state.get_or_insert_default();
+    if state.paused && state.notes == DONE_NOTE {
+        state.paused = false;
+        state.notes = REOPENED_NOTE.to_owned();
+    }
+}
+
+pub(super) fn first_state(paused: bool) -> spb::ScheduleState {
+    let notes = if paused { DONE_NOTE.to_owned() } else { String::new() };
+    spb::ScheduleState { paused, notes, ..Default::default() }
+}
+
+impl Outcome {
+    fn count(&mut self, step: &Step, result: Result<bool, RegistrarError>) {
+        let counter = match (result, &step.verb) {
+            (Err(error), _) => {
+                let (id, matter) = (step.id.clone(), step.matter.clone());
+                return self.errors.push(StepError { id, matter, message: error.to_string() });
+            }
+            (Ok(false), _) => &mut self.overtaken,
+            (Ok(true), Verb::Create { .. }) => &mut self.created,
+            (Ok(true), Verb::Update { .. }) => &mut self.updated,
+            (Ok(true), Verb::Pause) => &mut self.paused,
+            (Ok(true), Verb::Resume) => &mut self.resumed,
+            (Ok(true), Verb::Delete) => &mut self.deleted,
+            (Ok(true), Verb::Unchanged) => &mut self.unchanged,
+            (Ok(true), Verb::Keep { .. }) => &mut self.kept,
+        };
+        *counter += 1;
+    }
+}

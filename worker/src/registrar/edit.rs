@@ -1,0 +1,170 @@
+//! Changes to one schedule: create, delete, wake, and edits that leave to people what is theirs.
+//!
+//! An edit reads the schedule, changes the copy and writes it back with the token of what it read.
+//! The server answers a write that came too late with "ok" and drops it, so every edit is read
+//! again, and repeated when it is not there. [`super::apply`] and the back-off of a matter use it.
+
+use super::facts::{self, Facts};
+use super::server::{RegistrarError, unless_missing};
+use super::{Registrar, Step};
+use serde::Serialize;
+use steward_domain::path::RecordPath;
+use temporalio_client::tonic::{Code, IntoRequest};
+use temporalio_common::protos::temporal::api::enums::v1::ScheduleOverlapPolicy;
+use temporalio_common::protos::temporal::api::schedule::v1 as spb;
+use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
+use uuid::Uuid;
+
+/// How often an edit is tried when others write at the same moment.
+const ATTEMPTS: usize = 3;
+
+/// What came of an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Edited {
+    /// The schedule was changed, and was read again to make sure.
+    Changed,
+    /// It was already as asked.
+    Same,
+    /// There is no such schedule.
+    Missing,
+}
+
+/// What came of waking a matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wake {
+    /// The schedule starts a run now, or has one open and skips this one.
+    Triggered,
+    /// The schedule is paused, by a person or because its matter is done; no run is started.
+    Paused,
+    /// There is no such schedule.
+    Missing,
+}
+
+impl Registrar {
+    /// Starts a tick of this matter now, unless one is running or its schedule is paused.
+    ///
+    /// # Errors
+    /// [`RegistrarError::Call`] when the server refuses or cannot be reached.
+    pub(crate) async fn wake(&self, slug: &str) -> Result<Wake, RegistrarError> {
+        let id = facts::schedule_id(slug);
+        // The server starts the run of a paused schedule too when it is asked to.
+        let Some(found) = self.describe(&id).await? else { return Ok(Wake::Missing) };
+        if found.schedule.and_then(|schedule| schedule.state).is_some_and(|state| state.paused) {
+            return Ok(Wake::Paused);
+        }
+        let trigger =
+            spb::TriggerImmediatelyRequest { overlap_policy: ScheduleOverlapPolicy::Skip.into(), ..Default::default() };
+        let request = svc::PatchScheduleRequest {
+            namespace: self.namespace(),
+            schedule_id: id.clone(),
+            patch: Some(spb::SchedulePatch { trigger_immediately: Some(trigger), ..Default::default() }),
+            request_id: request_id(),
+            ..Default::default()
+        };
+        let answer = self.client.connection().workflow_service().patch_schedule(request.into_request()).await;
+        Ok(unless_missing("trigger", &id, answer)?.map_or(Wake::Missing, |_| Wake::Triggered))
+    }
+
+    /// Gives this matter's schedule another interval, with the phase and catch-up window that go with it.
+    ///
+    /// `interval_seconds` is at least 1. Paused schedules stay paused; nothing else changes.
+    ///
+    /// # Errors
+    /// [`RegistrarError::Call`], and [`RegistrarError::Contended`] when others keep writing.
+    pub(crate) async fn set_interval(&self, slug: &str, interval_seconds: u32) -> Result<Edited, RegistrarError> {
+        let id = facts::schedule_id(slug);
+        self.edit(&id, |schedule| facts::set_cadence(schedule, slug, interval_seconds.max(1))).await
+    }
+
+    /// Creates the schedule of a step; `false` when there is one already.
+    pub(super) async fn create(&self, step: &Step, state: spb::ScheduleState) -> Result<bool, RegistrarError> {
+        let schedule = self.desired(&step.matter, step.interval_seconds);
+        let request = svc::CreateScheduleRequest {
+            namespace: self.namespace(),
+            schedule_id: step.id.clone(),
+            memo: Some(facts::marked(None, &schedule)),
+            schedule: Some(spb::Schedule { state: Some(state), ..schedule }),
+            request_id: request_id(),
+            ..Default::default()
+        };
+        match self.client.connection().workflow_service().create_schedule(request.into_request()).await {
+            Ok(_) => Ok(true),
+            Err(status) if status.code() == Code::AlreadyExists => Ok(false),
+            Err(status) => Err(RegistrarError::Call { what: "create", id: step.id.clone(), source: Box::new(status) }),
+        }
+    }
+
+    /// Deletes a schedule; `false` when there is none. Runs that it started go on.
+    pub(super) async fn delete(&self, id: &str) -> Result<bool, RegistrarError> {
+        let request = svc::DeleteScheduleRequest {
+            namespace: self.namespace(),
+            schedule_id: id.to_owned(),
+            ..Default::default()
+        };
+        let answer = self.client.connection().workflow_service().delete_schedule(request.into_request()).await;
+        Ok(unless_missing("delete", id, answer)?.is_some())
+    }
+
+    /// Changes one schedule by `change`, which must do nothing the second time.
+    pub(super) async fn edit(&self, id: &str, change: impl Fn(&mut spb::Schedule)) -> Result<Edited, RegistrarError> {
+        let mut written = false;
+        for _ in 0..=ATTEMPTS {
+            let Some(found) = self.describe(id).await? else { return Ok(Edited::Missing) };
+            let before = found.schedule.unwrap_or_default();
+            let mut after = before.clone();
+            change(&mut after);
+            if same(&before, &after) {
+                return Ok(if written { Edited::Changed } else { Edited::Same });
+            }
+            let memo = facts::marked(found.memo.clone(), &after);
+            let request = svc::UpdateScheduleRequest {
+                namespace: self.namespace(),
+                schedule_id: id.to_owned(),
+                schedule: Some(after),
+                memo: Some(memo).filter(|memo| found.memo.as_ref() != Some(memo)),
+                conflict_token: found.conflict_token,
+                ..Default::default()
+            };
+            written |= self.write(request).await?;
+        }
+        Err(RegistrarError::Contended { id: id.to_owned() })
+    }
+
+    /// Sends one conditional update; `false` when the server says that the schedule has moved on.
+    async fn write(&self, mut request: svc::UpdateScheduleRequest) -> Result<bool, RegistrarError> {
+        let id = request.schedule_id.clone();
+        loop {
+            request.request_id = request_id();
+            let mut service = self.client.connection().workflow_service();
+            match service.update_schedule(request.clone().into_request()).await {
+                Ok(_) => return Ok(true),
+                // A server whose schedules are workflows refuses any update that brings a memo. The old
+                // mark then stays, and this schedule is looked at in full whenever it is planned for.
+                Err(status) if status.code() == Code::FailedPrecondition && request.memo.is_some() => {
+                    request.memo = None;
+                }
+                // Some servers refuse a stale token aloud; a schedule that is gone shows at the next look.
+                Err(status) if matches!(status.code(), Code::FailedPrecondition | Code::NotFound) => return Ok(false),
+                Err(status) => return Err(RegistrarError::Call { what: "update", id, source: Box::new(status) }),
+            }
+        }
+    }
+
+    /// The schedule that this matter should have, with our settings.
+    pub(super) fn desired(&self, matter: &RecordPath, interval_seconds: u32) -> spb::Schedule {
+        facts::desired(matter, interval_seconds, &self.settings)
+    }
+}
+
+/// Whether two schedules hold the same of what is ours, and the same state.
+fn same(one: &spb::Schedule, other: &spb::Schedule) -> bool {
+    let state = |schedule: &spb::Schedule| schedule.state.clone().unwrap_or_default();
+    Facts::of(one) == Facts::of(other) && state(one) == state(other)
+}
+
+/// The server takes two requests with one id for one request, so each call has its own.
+fn request_id() -> String {
+    Uuid::new_v4().to_string()
+}

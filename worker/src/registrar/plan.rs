@@ -1,0 +1,321 @@
+//! Which schedules to create, update, pause, resume, delete and leave: pure, told by two lists.
+//!
+//! A schedule is ours when its id begins with `al-steward-` and it starts `StewardWorkflow`. A
+//! pause made by a person is kept; a pause of ours is known by its note. Deletions are the only
+//! thing that cannot be taken back, so they need certainty: a record that cannot be read keeps its
+//! schedule, an empty list of matters deletes nothing, and a sweep above the budget waits for an
+//! operator while the rest of the plan goes on.
+//!
+//! It must not reach for a clock or the network. The plan goes to [`super::apply`], or is shown.
+
+use super::Settings;
+use super::facts::{self, Facts};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use steward_domain::path::{RecordKind, RecordPath};
+use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
+
+/// The note of a pause that we made; a pause with any other note is a person's.
+pub(crate) const DONE_NOTE: &str = "Paused by Steward: the matter is done. Set its state to open to resume.";
+/// The note that we leave when we end a pause of ours.
+pub(crate) const REOPENED_NOTE: &str = "Resumed by Steward: the matter is open again.";
+
+/// How a matter stands, as far as its schedule is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Standing {
+    /// It is ticked.
+    Open,
+    /// Its schedule waits, paused, for the matter to be opened again.
+    Done,
+    /// It has no schedule.
+    Archived,
+    /// Its record is there but cannot be read: whatever schedule it has stays as it is.
+    Unreadable,
+}
+
+/// One matter of the vault and the cadence it should have.
+#[derive(Clone, Debug)]
+pub(crate) struct WantedMatter {
+    /// `matter/<slug>.md`; a path of another kind is warned of and otherwise ignored.
+    pub(crate) path: RecordPath,
+    /// What its record says.
+    pub(crate) standing: Standing,
+    /// Seconds between two ticks; 0 for the interval of the settings.
+    pub(crate) interval_seconds: u32,
+}
+
+/// What is known of a schedule's contents.
+#[derive(Clone, Debug)]
+pub(crate) enum Contents {
+    /// No more than the listing says: its cadence and its mark.
+    Listed { cadence: String },
+    /// All of it.
+    Described(Facts),
+    /// It was asked for and could not be had; the text says why.
+    Unread(String),
+}
+
+/// One schedule of the server, of any kind, whose id begins with `al-steward-`.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownSchedule {
+    pub(crate) id: String,
+    /// Empty when the listing does not say; such a schedule is not taken for ours.
+    pub(crate) workflow_type: String,
+    pub(crate) paused: bool,
+    pub(crate) note: String,
+    /// The mark in its memo.
+    pub(crate) mark: Option<String>,
+    pub(crate) contents: Contents,
+}
+
+/// What is to happen to one schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "verb", rename_all = "snake_case")]
+pub(crate) enum Verb {
+    /// `paused` for a matter that is done.
+    Create {
+        paused: bool,
+    },
+    /// Each difference as `<what>: <is> → <will be>`.
+    Update {
+        differences: Vec<String>,
+    },
+    Pause,
+    Resume,
+    Delete,
+    Unchanged,
+    /// Left as it is although the matter alone would ask for something else.
+    Keep {
+        why: String,
+    },
+}
+
+/// One thing to do. A schedule has at most two, next to each other: an update, then a pause or its end.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Step {
+    /// The schedule's id.
+    pub(crate) id: String,
+    pub(crate) matter: RecordPath,
+    /// The cadence the schedule has after a creation or an update, in seconds.
+    pub(crate) interval_seconds: u32,
+    #[serde(flatten)]
+    pub(crate) verb: Verb,
+}
+
+/// Deletions that wait for an operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct RefusedDeletions {
+    /// The ids of the schedules that would be deleted.
+    pub(crate) ids: Vec<String>,
+    /// How many may be deleted without asking.
+    pub(crate) budget: usize,
+    /// How many schedules of ours there are.
+    pub(crate) known: usize,
+    /// What to do, for the operator.
+    pub(crate) mend: String,
+}
+
+/// What one round of the registrar is to do, by id.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct SchedulePlan {
+    pub(crate) steps: Vec<Step>,
+    /// The deletions of this plan when they are above the budget; its steps then hold none.
+    pub(crate) refused: Option<RefusedDeletions>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Compares what the vault asks for with what the server has.
+///
+/// `matters` must be the whole vault and `known` the whole listing: what is in the one and not in
+/// the other is created or deleted. Those that [`needs_description`] names must be described, or
+/// they are left alone. The order of either list does not matter.
+#[must_use]
+pub(crate) fn plan(matters: &[WantedMatter], known: &[KnownSchedule], settings: &Settings) -> SchedulePlan {
+    let mut plan = SchedulePlan::default();
+    if matters.is_empty() {
+        plan.warnings.push(format!(
+            "the vault holds no matter, so its {} schedules are left alone; if that is right, delete them by hand",
+            known.len()
+        ));
+        return plan;
+    }
+    let wanted = by_id(matters, settings, &mut plan.warnings);
+    let known: BTreeMap<&str, &KnownSchedule> = known.iter().map(|each| (each.id.as_str(), each)).collect();
+    let ours = known.values().filter(|each| is_ours(each)).count();
+
+    for (id, matter) in &wanted {
+        match known.get(id.as_str()) {
+            Some(schedule) if !is_ours(schedule) => {
+                let why = foreign(schedule);
+                plan.push(id, matter, Verb::Keep { why });
+            }
+            Some(schedule) => meet(&mut plan, id, (matter, schedule), settings),
+            None => missing(&mut plan, id, matter),
+        }
+    }
+    for (id, schedule) in known {
+        match facts::matter_of(id) {
+            _ if !is_ours(schedule) => plan.warnings.push(format!("{id}: {}", foreign(schedule))),
+            None => plan.warnings.push(format!("{id}: no matter can have this id, so it is left alone")),
+            Some(_) if wanted.contains_key(id) => {}
+            Some(path) => {
+                let gone = WantedMatter { path, standing: Standing::Archived, interval_seconds: 0 };
+                plan.push(id, &gone, Verb::Delete);
+            }
+        }
+    }
+    plan.hold_to_budget(ours, settings);
+    plan.steps.sort_by(|one, other| one.id.cmp(&other.id));
+    plan
+}
+
+/// The ids of the schedules of which the listing alone cannot say what to do.
+#[must_use]
+pub(crate) fn needs_description(matters: &[WantedMatter], known: &[KnownSchedule], settings: &Settings) -> Vec<String> {
+    let wanted = by_id(matters, settings, &mut Vec::new());
+    let unclear = |schedule: &&KnownSchedule| {
+        let (Contents::Listed { cadence }, Some(matter)) = (&schedule.contents, wanted.get(&schedule.id)) else {
+            return false;
+        };
+        match matter.standing {
+            Standing::Archived | Standing::Unreadable => schedule.workflow_type.is_empty(),
+            Standing::Open | Standing::Done if is_ours(schedule) => {
+                settings.describe_all || !proved(matter, (schedule, cadence), settings)
+            }
+            Standing::Open | Standing::Done => schedule.workflow_type.is_empty(),
+        }
+    };
+    known.iter().filter(unclear).map(|schedule| schedule.id.clone()).collect()
+}
+
+/// Whether a listed schedule shows by its cadence and its mark that it holds what it should.
+fn proved(matter: &WantedMatter, (schedule, cadence): (&KnownSchedule, &str), settings: &Settings) -> bool {
+    let wanted = desired(matter, settings);
+    cadence == facts::cadence(wanted.spec.as_ref()) && schedule.mark.as_ref() == Some(&Facts::of(&wanted).mark())
+}
+
+/// The steps for a matter that has a schedule of ours.
+fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &KnownSchedule), settings: &Settings) {
+    let done = match matter.standing {
+        Standing::Open => false,
+        Standing::Done => true,
+        Standing::Archived => return plan.push(id, matter, Verb::Delete),
+        Standing::Unreadable => {
+            return plan.push(id, matter, Verb::Keep { why: format!("{} cannot be read", matter.path) });
+        }
+    };
+    let differences = match &schedule.contents {
+        Contents::Described(is) => is.differences(&Facts::of(&desired(matter, settings))),
+        Contents::Listed { cadence } if proved(matter, (schedule, cadence), settings) => Vec::new(),
+        Contents::Listed { .. } => return plan.leave(id, matter, "its listing does not say what it holds"),
+        Contents::Unread(why) => return plan.leave(id, matter, why),
+    };
+    let changed = !differences.is_empty();
+    if changed {
+        plan.push(id, matter, Verb::Update { differences });
+    }
+    let state = match (done, schedule.paused) {
+        (true, false) => Some(Verb::Pause),
+        (false, true) if schedule.note == DONE_NOTE => Some(Verb::Resume),
+        (true, true) if schedule.note == DONE_NOTE => None,
+        (_, true) if changed => None,
+        (_, true) => Some(Verb::Keep { why: format!("paused by a person: {}", schedule.note) }),
+        (false, false) => None,
+    };
+    match state {
+        Some(verb) => plan.push(id, matter, verb),
+        None if changed => {}
+        None => plan.push(id, matter, Verb::Unchanged),
+    }
+}
+
+fn desired(matter: &WantedMatter, settings: &Settings) -> Schedule {
+    facts::desired(&matter.path, matter.interval_seconds(settings), settings)
+}
+
+/// The steps for a matter that has no schedule.
+fn missing(plan: &mut SchedulePlan, id: &str, matter: &WantedMatter) {
+    match matter.standing {
+        Standing::Open => plan.push(id, matter, Verb::Create { paused: false }),
+        Standing::Done => plan.push(id, matter, Verb::Create { paused: true }),
+        Standing::Archived => {}
+        Standing::Unreadable => {
+            let why = format!("{} cannot be read, so it gets no schedule yet", matter.path);
+            plan.push(id, matter, Verb::Keep { why });
+        }
+    }
+}
+
+/// The matters by the id of their schedule. Two entries that do not agree count as unreadable.
+fn by_id(matters: &[WantedMatter], settings: &Settings, warnings: &mut Vec<String>) -> BTreeMap<String, WantedMatter> {
+    let mut wanted: BTreeMap<String, WantedMatter> = BTreeMap::new();
+    for matter in matters {
+        if matter.path.kind() != RecordKind::Matter {
+            warnings.push(format!("{} is not a matter and gets no schedule", matter.path));
+            continue;
+        }
+        let matter = WantedMatter { interval_seconds: matter.interval_seconds(settings), ..matter.clone() };
+        let entry = wanted.entry(facts::schedule_id(matter.path.slug())).or_insert_with(|| matter.clone());
+        if entry.standing != matter.standing || entry.interval_seconds != matter.interval_seconds {
+            warnings.push(format!("{} is there twice and does not agree: its schedule is kept as it is", matter.path));
+            entry.standing = Standing::Unreadable;
+        }
+    }
+    wanted
+}
+
+fn is_ours(schedule: &KnownSchedule) -> bool {
+    schedule.workflow_type == facts::WORKFLOW_TYPE
+}
+
+fn foreign(schedule: &KnownSchedule) -> String {
+    let starts = if schedule.workflow_type.is_empty() { "an unknown workflow type" } else { &schedule.workflow_type };
+    format!("it starts {starts}, not {}, so it is left alone; rename it if a matter needs its id", facts::WORKFLOW_TYPE)
+}
+
+impl WantedMatter {
+    /// Seconds between two ticks, at least 1.
+    fn interval_seconds(&self, settings: &Settings) -> u32 {
+        let seconds = if self.interval_seconds == 0 { settings.interval_seconds } else { self.interval_seconds };
+        seconds.max(1)
+    }
+}
+
+impl SchedulePlan {
+    fn push(&mut self, id: &str, matter: &WantedMatter, verb: Verb) {
+        let (matter, interval_seconds) = (matter.path.clone(), matter.interval_seconds);
+        self.steps.push(Step { id: id.to_owned(), matter, interval_seconds, verb });
+    }
+
+    /// Keeps a schedule of which too little is known, and says so.
+    fn leave(&mut self, id: &str, matter: &WantedMatter, why: &str) {
+        self.warnings.push(format!("{id}: left as it is, for it could not be looked at: {why}"));
+        self.push(id, matter, Verb::Keep { why: why.to_owned() });
+    }
+
+    /// Turns the deletions into refusals when they are too many to be done unasked.
+    fn hold_to_budget(&mut self, known: usize, settings: &Settings) {
+        let budget = (known * usize::from(settings.deletion_percent) / 100).max(settings.deletion_floor);
+        let deletions = self.steps.iter_mut().filter(|step| step.verb == Verb::Delete);
+        let deletions: Vec<&mut Step> = deletions.collect();
+        if settings.operator_confirmed || deletions.len() <= budget {
+            return;
+        }
+        let mend = format!(
+            "{} of {known} schedules would be deleted, and {budget} may be without asking; look at the vault, and if \
+             their matters are gone for good, run `steward schedules apply --confirm-deletions`",
+            deletions.len()
+        );
+        let mut ids = Vec::new();
+        for step in deletions {
+            ids.push(step.id.clone());
+            step.verb = Verb::Keep { why: "its deletion waits for an operator".to_owned() };
+        }
+        ids.sort();
+        self.refused = Some(RefusedDeletions { ids, budget, known, mend });
+    }
+}
+
+#[cfg(test)]
+mod tests;

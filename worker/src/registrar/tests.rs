@@ -1,0 +1,353 @@
+//! The registrar against a real Temporal dev server: one for all tests, a namespace for each.
+
+use super::facts::Facts;
+use super::plan::DONE_NOTE;
+use super::*;
+use dev_server::{client, run_cli};
+use steward_domain::path::{RecordKind, RecordPath};
+use temporalio_client::tonic::IntoRequest;
+use temporalio_common::protos::temporal::api::common::v1::WorkflowType;
+use temporalio_common::protos::temporal::api::schedule::v1 as spb;
+use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
+
+mod dev_server;
+
+fn matter(slug: &str, standing: Standing) -> WantedMatter {
+    let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
+    WantedMatter { path, standing, interval_seconds: 0 }
+}
+
+fn open(slugs: &[&str]) -> Vec<WantedMatter> {
+    slugs.iter().map(|slug| matter(slug, Standing::Open)).collect()
+}
+
+async fn registrar(namespace: &str) -> Registrar {
+    Registrar::new(client(namespace).await, Settings::default())
+}
+
+impl Registrar {
+    fn with(&self, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut other = self.clone();
+        change(&mut other.settings);
+        other
+    }
+
+    async fn round(&self, matters: &[WantedMatter]) -> Outcome {
+        let plan = self.plan(matters).await.unwrap();
+        self.apply(plan).await
+    }
+
+    async fn schedule(&self, slug: &str) -> spb::Schedule {
+        self.describe(&facts::schedule_id(slug)).await.unwrap().unwrap().schedule.unwrap()
+    }
+
+    async fn state(&self, slug: &str) -> (bool, String) {
+        let state = self.schedule(slug).await.state.unwrap_or_default();
+        (state.paused, state.notes)
+    }
+
+    /// Waits until the listing, which may lag behind, shows what a test has done.
+    async fn until_listed(&self, shows: impl Fn(&[KnownSchedule]) -> bool) {
+        dev_server::eventually(async || shows(&self.known().await.unwrap()).then_some(())).await;
+    }
+
+    /// Runs that are open, as the server's visibility store knows them.
+    async fn open_runs(&self, slug: &str) -> usize {
+        let info = self.describe(&facts::schedule_id(slug)).await.unwrap().unwrap().info.unwrap();
+        info.running_workflows.len()
+    }
+}
+
+async fn create_foreign(registrar: &Registrar, slug: &str, workflow: &str) {
+    let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
+    let mut schedule = registrar.desired(&path, 1800);
+    if let Some(spb::schedule_action::Action::StartWorkflow(action)) =
+        schedule.action.as_mut().and_then(|action| action.action.as_mut())
+    {
+        action.workflow_type = Some(WorkflowType { name: workflow.to_owned() });
+    }
+    let request = svc::CreateScheduleRequest {
+        namespace: registrar.namespace(),
+        schedule_id: facts::schedule_id(slug),
+        schedule: Some(schedule),
+        request_id: slug.to_owned(),
+        ..Default::default()
+    };
+    registrar.client.connection().workflow_service().create_schedule(request.into_request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn schedules_are_created_left_updated_and_deleted() {
+    let registrar = registrar("life").await;
+    let two = open(&["eagle-farm", "renew-passport"]);
+    let outcome = registrar.round(&two).await;
+    assert_eq!((outcome.created, outcome.errors.len()), (2, 0), "{outcome:?}");
+
+    registrar.until_listed(|known| known.len() == 2 && known.iter().all(|each| each.mark.is_some())).await;
+    let again = registrar.plan(&two).await.unwrap();
+    assert!(again.steps.iter().all(|step| step.verb == Verb::Unchanged), "{again:?}");
+    let full = registrar.with(|settings| settings.describe_all = true).plan(&two).await.unwrap();
+    assert!(full.steps.iter().all(|step| step.verb == Verb::Unchanged), "{full:?}");
+
+    let moved = registrar.with(|settings| settings.task_queue = "elsewhere".to_owned());
+    let plan = moved.plan(&two).await.unwrap();
+    let named = Verb::Update { differences: vec!["task queue: steward → elsewhere".to_owned()] };
+    assert!(plan.steps.iter().all(|step| step.verb == named), "{plan:?}");
+    assert_eq!(moved.apply(plan).await.updated, 2);
+    let differences =
+        Facts::of(&moved.schedule("eagle-farm").await).differences(&Facts::of(&moved.desired(&two[0].path, 1800)));
+    assert!(differences.is_empty(), "{differences:?}");
+    assert_eq!(moved.round(&two).await.unchanged, 2);
+
+    let outcome = moved.round(&two[..1]).await;
+    assert_eq!((outcome.deleted, outcome.unchanged), (1, 1), "{outcome:?}");
+    assert!(moved.describe("al-steward-renew-passport").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_plan_that_was_overtaken_does_no_harm() {
+    let registrar = registrar("overtaken").await;
+    let matters = open(&["farm", "garden"]);
+    let create = registrar.plan(&matters).await.unwrap();
+    registrar.apply(create.clone()).await;
+    let outcome = registrar.apply(create).await;
+    assert_eq!((outcome.overtaken, outcome.errors.len()), (2, 0), "{outcome:?}");
+
+    registrar.until_listed(|known| known.len() == 2).await;
+    let delete = registrar.plan(&matters[..1]).await.unwrap();
+    registrar.apply(delete.clone()).await;
+    let outcome = registrar.apply(delete).await;
+    assert_eq!((outcome.overtaken, outcome.errors.len()), (1, 0), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_a_person_changed_is_found_by_a_full_look_and_a_changed_cadence_by_the_listing() {
+    let registrar = registrar("drift").await;
+    let matters = open(&["farm"]);
+    registrar.round(&matters).await;
+    registrar.until_listed(|known| known.len() == 1).await;
+    let update = |interval: &str, queue: &str| {
+        let common = ["schedule", "update", "--schedule-id", "al-steward-farm", "--workflow-id", "al-steward-farm"];
+        let rest = ["--interval", interval, "--type", "StewardWorkflow", "--task-queue", queue, "--input", "\"x\""];
+        run_cli("drift", &[&common[..], &rest[..]].concat())
+    };
+    update(&format!("30m/{}s", phase_of("farm")), "theirs");
+    let full = registrar.with(|settings| settings.describe_all = true).plan(&matters).await.unwrap();
+    let [Step { verb: Verb::Update { differences }, .. }] = &full.steps[..] else { panic!("{full:?}") };
+    assert!(differences.iter().any(|line| line == "task queue: theirs → steward"), "{differences:?}");
+
+    update("5m", "steward");
+    registrar.until_listed(|known| !plan::needs_description(&matters, known, &registrar.settings).is_empty()).await;
+    let plan = registrar.plan(&matters).await.unwrap();
+    assert_eq!(registrar.apply(plan).await.updated, 1);
+    let is = Facts::of(&registrar.schedule("farm").await);
+    assert_eq!(is, Facts::of(&registrar.desired(&matters[0].path, 1800)));
+}
+
+fn phase_of(slug: &str) -> u32 {
+    facts::phase_seconds(slug, 1800)
+}
+
+#[tokio::test]
+async fn a_persons_pause_survives_an_update_and_a_change_of_interval() {
+    let registrar = registrar("pause").await;
+    let matters = open(&["farm"]);
+    registrar.round(&matters).await;
+    run_cli("pause", &["schedule", "toggle", "--schedule-id", "al-steward-farm", "--pause", "--reason", "harvest"]);
+    let kept = (true, "harvest".to_owned());
+    registrar.until_listed(|known| known.iter().any(|each| each.paused && each.note == "harvest")).await;
+    let outcome = registrar.round(&matters).await;
+    assert_eq!((outcome.kept, outcome.errors.len()), (1, 0), "{outcome:?}");
+
+    let moved = registrar.with(|settings| settings.task_queue = "elsewhere".to_owned());
+    assert_eq!(moved.round(&matters).await.updated, 1);
+    assert_eq!(moved.state("farm").await, kept);
+    assert_eq!(moved.set_interval("farm", 3600).await.unwrap(), Edited::Changed);
+    assert_eq!(moved.state("farm").await, kept);
+    assert!(facts::cadence(moved.schedule("farm").await.spec.as_ref()).starts_with("every 3600 s"));
+    let done = moved.round(&[matter("farm", Standing::Done)]).await;
+    assert_eq!((done.paused, done.errors.len()), (0, 0), "{done:?}");
+    assert_eq!(moved.state("farm").await, kept);
+}
+
+#[tokio::test]
+async fn a_pause_that_the_listing_does_not_know_of_yet_is_kept_too() {
+    let registrar = registrar("late").await;
+    let matters = [matter("farm", Standing::Done)];
+    registrar.round(&open(&["farm"])).await;
+    registrar.until_listed(|known| known.len() == 1).await;
+    let plan = registrar.plan(&matters).await.unwrap();
+    assert!(matches!(&plan.steps[..], [Step { verb: Verb::Pause, .. }]), "{plan:?}");
+    run_cli("late", &["schedule", "toggle", "--schedule-id", "al-steward-farm", "--pause", "--reason", "harvest"]);
+    assert_eq!(registrar.apply(plan).await.overtaken, 1);
+    assert_eq!(registrar.state("farm").await, (true, "harvest".to_owned()));
+}
+
+#[tokio::test]
+async fn a_done_matter_is_paused_and_resumed_when_it_is_open_again() {
+    let registrar = registrar("done").await;
+    let done = [matter("farm", Standing::Done), matter("old", Standing::Done)];
+    registrar.round(&open(&["farm"])).await;
+    registrar.until_listed(|known| known.len() == 1).await;
+    let outcome = registrar.round(&done).await;
+    assert_eq!((outcome.paused, outcome.created), (1, 1), "{outcome:?}");
+    for slug in ["farm", "old"] {
+        assert_eq!(registrar.state(slug).await, (true, DONE_NOTE.to_owned()));
+    }
+    assert_eq!(registrar.wake("farm").await.unwrap(), Wake::Paused);
+    assert_eq!(registrar.open_runs("farm").await, 0);
+
+    registrar.until_listed(|known| known.len() == 2 && known.iter().all(|each| each.paused)).await;
+    assert_eq!(registrar.round(&open(&["farm", "old"])).await.resumed, 2);
+    assert!(!registrar.state("farm").await.0);
+}
+
+#[tokio::test]
+async fn phase_and_catch_up_and_timeouts_are_in_the_schedule() {
+    let registrar = registrar("phase").await;
+    registrar.round(&open(&["eagle-farm"])).await;
+    let shown = run_cli("phase", &["schedule", "describe", "--schedule-id", "al-steward-eagle-farm", "-o", "json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let schedule = &shown["schedule"];
+    let interval = &schedule["spec"]["interval"][0];
+    assert_eq!(interval["interval"], "1800s");
+    assert_eq!(interval["phase"], format!("{}s", phase_of("eagle-farm")));
+    assert_eq!(schedule["policies"]["catchupWindow"], "1800s");
+    assert_eq!(schedule["policies"]["overlapPolicy"], "SCHEDULE_OVERLAP_POLICY_SKIP");
+    let action = &schedule["action"]["startWorkflow"];
+    assert_eq!(action["workflowType"]["name"], "StewardWorkflow");
+    assert_eq!(action["taskQueue"]["name"], "steward");
+    assert_eq!(action["workflowExecutionTimeout"], "300s");
+    assert_eq!(action["workflowRunTimeout"], "300s");
+    assert_eq!(action["workflowTaskTimeout"], "10s");
+    let is = Facts::of(&registrar.schedule("eagle-farm").await);
+    assert!(format!("{is:?}").contains("Steward of matter/eagle-farm.md"), "{is:?}");
+
+    assert_eq!(registrar.set_interval("eagle-farm", 14400).await.unwrap(), Edited::Changed);
+    assert_eq!(registrar.set_interval("eagle-farm", 14400).await.unwrap(), Edited::Same);
+    let wanted = registrar.desired(&open(&["eagle-farm"])[0].path, 14400);
+    assert_eq!(Facts::of(&registrar.schedule("eagle-farm").await), Facts::of(&wanted));
+    assert_eq!(registrar.set_interval("nobody", 14400).await.unwrap(), Edited::Missing);
+
+    let backed_off = [WantedMatter { interval_seconds: 14400, ..matter("eagle-farm", Standing::Open) }];
+    registrar.until_listed(|known| plan::needs_description(&backed_off, known, &registrar.settings).is_empty()).await;
+    assert_eq!(registrar.round(&backed_off).await.unchanged, 1);
+}
+
+#[tokio::test]
+async fn deletions_above_the_budget_are_not_done_until_an_operator_confirms() {
+    let registrar = registrar("budget").await;
+    let all = open(&["a", "b", "c", "d", "e"]);
+    registrar.round(&all).await;
+    registrar.until_listed(|known| known.len() == 5).await;
+    let few = open(&["a", "new"]);
+    let outcome = registrar.round(&few).await;
+    assert_eq!((outcome.deleted, outcome.created, outcome.kept), (0, 1, 4), "{outcome:?}");
+    assert_eq!(outcome.refused.unwrap().ids.len(), 4);
+    registrar.until_listed(|known| known.len() == 6).await;
+    let confirmed = registrar.with(|settings| settings.operator_confirmed = true);
+    assert_eq!(confirmed.round(&few).await.deleted, 4);
+}
+
+#[tokio::test]
+async fn an_empty_list_of_matters_leaves_every_schedule() {
+    let registrar = registrar("empty").await;
+    registrar.round(&open(&["farm"])).await;
+    registrar.until_listed(|known| known.len() == 1).await;
+    let plan = registrar.plan(&[]).await.unwrap();
+    assert_eq!(plan.warnings.len(), 1);
+    registrar.apply(plan).await;
+    assert!(registrar.describe("al-steward-farm").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_wake_starts_a_run_at_once_and_a_second_one_waits_for_nobody() {
+    let registrar = registrar("wake").await;
+    registrar.round(&open(&["farm"])).await;
+    assert_eq!(registrar.wake("nobody").await.unwrap(), Wake::Missing);
+    assert_eq!(registrar.wake("farm").await.unwrap(), Wake::Triggered);
+    dev_server::eventually(async || (registrar.open_runs("farm").await == 1).then_some(())).await;
+    assert_eq!(registrar.wake("farm").await.unwrap(), Wake::Triggered);
+    let skipped = async || {
+        let info = registrar.describe("al-steward-farm").await.unwrap().unwrap().info.unwrap();
+        (info.overlap_skipped == 1).then_some(info.action_count)
+    };
+    assert_eq!(dev_server::eventually(skipped).await, 1);
+    assert_eq!(registrar.open_runs("farm").await, 1);
+    let rows = dev_server::eventually(async || {
+        let rows = registrar.list(chrono::Utc::now()).await.unwrap();
+        rows.iter().any(|row| !row.recent.is_empty()).then_some(rows)
+    })
+    .await;
+    assert_eq!(rows[0].matter.as_deref(), Some("matter/farm.md"));
+    assert_eq!((rows[0].interval_seconds, rows[0].phase_seconds), (1800, phase_of("farm").into()));
+    assert_eq!(rows[0].recent[0].status, "running");
+    assert!(rows[0].next_run.is_some_and(|at| at > chrono::Utc::now()));
+}
+
+#[tokio::test]
+async fn a_schedule_of_another_workflow_type_is_left_alone() {
+    let registrar = registrar("foreign").await;
+    create_foreign(&registrar, "farm", "BackupWorkflow").await;
+    create_foreign(&registrar, "gone", "BackupWorkflow").await;
+    registrar.until_listed(|known| known.len() == 2).await;
+    let plan = registrar.plan(&open(&["farm", "garden"])).await.unwrap();
+    assert_eq!(plan.warnings.len(), 2, "{plan:?}");
+    let outcome = registrar.apply(plan).await;
+    assert_eq!((outcome.created, outcome.kept, outcome.deleted), (1, 1, 0), "{outcome:?}");
+    for slug in ["farm", "gone"] {
+        assert_eq!(facts::workflow_type(&registrar.schedule(slug).await), "BackupWorkflow");
+    }
+}
+
+#[tokio::test]
+async fn a_matter_whose_schedule_cannot_be_created_does_not_stop_the_others() {
+    let registrar = registrar("bad").await;
+    let mut plan = registrar.plan(&open(&["farm", "garden", "orchard"])).await.unwrap();
+    plan.steps[1].interval_seconds = 0;
+    let outcome = registrar.apply(plan).await;
+    assert_eq!((outcome.created, outcome.errors.len()), (2, 1), "{outcome:?}");
+    let error = &outcome.errors[0];
+    assert_eq!(error.id, "al-steward-garden");
+    assert!(error.message.starts_with("create schedule al-steward-garden: "), "{}", error.message);
+}
+
+#[tokio::test]
+async fn an_edit_that_another_writer_overtakes_is_made_again_and_both_stay() {
+    let registrar = registrar("race").await;
+    registrar.round(&open(&["farm"])).await;
+    let other = registrar.clone();
+    let raced = std::sync::atomic::AtomicBool::new(false);
+    let result = registrar
+        .edit("al-steward-farm", |schedule| {
+            if !raced.swap(true, std::sync::atomic::Ordering::SeqCst) {
+                // Between the reading and the writing of this edit somebody pauses the schedule.
+                let toggle =
+                    ["schedule", "toggle", "--schedule-id", "al-steward-farm", "--pause", "--reason", "harvest"];
+                run_cli("race", &toggle);
+            }
+            facts::set_cadence(schedule, "farm", 7200);
+        })
+        .await;
+    assert_eq!(result.unwrap(), Edited::Changed);
+    assert_eq!(other.state("farm").await, (true, "harvest".to_owned()));
+    assert!(facts::cadence(other.schedule("farm").await.spec.as_ref()).starts_with("every 7200 s"));
+}
+
+#[tokio::test]
+async fn a_listing_that_breaks_off_or_goes_round_ends_the_round() {
+    let answers = |token: &'static [u8]| {
+        dev_server::fake_listing(move |page| match (page, token) {
+            (0, _) | (_, b"same") => {
+                Some(svc::ListSchedulesResponse { next_page_token: token.to_vec(), ..Default::default() })
+            }
+            _ => None,
+        })
+    };
+    let broken = Registrar::new(answers(b"next").await, Settings::default());
+    let error = broken.plan(&open(&["farm"])).await.unwrap_err();
+    assert!(matches!(error, RegistrarError::Listing { page: 2, .. }), "{error}");
+    let round = Registrar::new(answers(b"same").await, Settings::default());
+    let error = round.plan(&open(&["farm"])).await.unwrap_err();
+    assert!(matches!(error, RegistrarError::ListingRepeats { page: 2 }), "{error}");
+}
