@@ -10,7 +10,6 @@ use super::{Registrar, Step};
 use serde::Serialize;
 use steward_domain::path::RecordPath;
 use temporalio_client::tonic::{Code, IntoRequest};
-use temporalio_common::protos::temporal::api::common::v1::Memo;
 use temporalio_common::protos::temporal::api::enums::v1::ScheduleOverlapPolicy;
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
@@ -116,37 +115,40 @@ impl Registrar {
             let before = found.schedule.unwrap_or_default();
             let mut after = before.clone();
             change(&mut after);
-            let mark = Some(Facts::of(&after).fingerprint());
-            if same(&before, &after) && facts::mark_of(found.memo.as_ref()) == mark {
+            if same(&before, &after) {
                 return Ok(if written { Edited::Changed } else { Edited::Same });
             }
-            let memo = facts::marked(found.memo, &after);
-            written |= self.write(id, (after, memo), found.conflict_token).await?;
+            let memo = facts::marked(found.memo.clone(), &after);
+            let request = svc::UpdateScheduleRequest {
+                namespace: self.namespace(),
+                schedule_id: id.to_owned(),
+                schedule: Some(after),
+                memo: Some(memo).filter(|memo| found.memo.as_ref() != Some(memo)),
+                conflict_token: found.conflict_token,
+                ..Default::default()
+            };
+            written |= self.write(request).await?;
         }
         Err(RegistrarError::Contended { id: id.to_owned() })
     }
 
     /// Sends one conditional update; `false` when the server says that the schedule has moved on.
-    async fn write(
-        &self,
-        id: &str,
-        (schedule, memo): (spb::Schedule, Memo),
-        conflict_token: Vec<u8>,
-    ) -> Result<bool, RegistrarError> {
-        let request = svc::UpdateScheduleRequest {
-            namespace: self.namespace(),
-            schedule_id: id.to_owned(),
-            schedule: Some(schedule),
-            memo: Some(memo),
-            conflict_token,
-            request_id: request_id(),
-            ..Default::default()
-        };
-        match self.client.connection().workflow_service().update_schedule(request.into_request()).await {
-            Ok(_) => Ok(true),
-            // Newer servers refuse a stale token aloud; a schedule that is gone shows at the next look.
-            Err(status) if matches!(status.code(), Code::FailedPrecondition | Code::NotFound) => Ok(false),
-            Err(status) => Err(RegistrarError::Call { what: "update", id: id.to_owned(), source: Box::new(status) }),
+    async fn write(&self, mut request: svc::UpdateScheduleRequest) -> Result<bool, RegistrarError> {
+        let id = request.schedule_id.clone();
+        loop {
+            request.request_id = request_id();
+            let mut service = self.client.connection().workflow_service();
+            match service.update_schedule(request.clone().into_request()).await {
+                Ok(_) => return Ok(true),
+                // A server whose schedules are workflows refuses any update that brings a memo. The old
+                // mark then stays, and this schedule is looked at in full whenever it is planned for.
+                Err(status) if status.code() == Code::FailedPrecondition && request.memo.is_some() => {
+                    request.memo = None;
+                }
+                // Some servers refuse a stale token aloud; a schedule that is gone shows at the next look.
+                Err(status) if matches!(status.code(), Code::FailedPrecondition | Code::NotFound) => return Ok(false),
+                Err(status) => return Err(RegistrarError::Call { what: "update", id, source: Box::new(status) }),
+            }
         }
     }
 

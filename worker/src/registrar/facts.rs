@@ -3,8 +3,8 @@
 //! Ours: cadence, workflow type, argument, task queue, timeouts, overlap, catch-up and summary. A
 //! person's: whether it is paused, its note, limited actions, calendars, jitter and whatever else
 //! they added; nothing here touches those. [`desired`] builds the schedule a matter should have,
-//! [`Facts`] says what one holds, so that two can be compared field by field, and a fingerprint of
-//! them in the schedule's memo lets a listing show that nothing changed.
+//! [`Facts`] says what one holds, so that two can be compared field by field, and a mark of
+//! them in the schedule's memo lets a listing show that nothing changed (see [`Facts::mark`]).
 //!
 //! Pure: no clock, no network. Goes on to [`super::plan`] and [`super::edit`].
 
@@ -25,8 +25,10 @@ use temporalio_common::protos::temporal::api::workflow::v1::NewWorkflowExecution
 pub(crate) const ID_PREFIX: &str = "al-steward-";
 /// The workflow that ticks a matter; a schedule that starts anything else is not ours.
 pub(crate) const WORKFLOW_TYPE: &str = "StewardWorkflow";
-/// The key in a schedule's memo under which the fingerprint of its contents lies.
-pub(crate) const MARK: &str = "steward_mark";
+/// The key in a schedule's memo under which the mark of its contents lies.
+const MARK: &str = "steward_mark";
+const CADENCE: &str = "cadence";
+const CATCH_UP: &str = "catch-up window";
 /// The server accepts no catch-up window below this.
 const LEAST_CATCH_UP: Duration = Duration::from_secs(10);
 
@@ -143,7 +145,7 @@ impl Facts {
         let summary = action.user_metadata.as_ref().and_then(|metadata| metadata.summary.as_ref());
         let overlap = ScheduleOverlapPolicy::try_from(policies.overlap_policy);
         Self(vec![
-            ("cadence", cadence(schedule.spec.as_ref())),
+            (CADENCE, cadence(schedule.spec.as_ref())),
             ("workflow type", workflow_type(schedule).to_owned()),
             ("workflow id", action.workflow_id.clone()),
             ("argument", arguments.iter().map(shown).collect::<Vec<_>>().join(", ")),
@@ -152,7 +154,7 @@ impl Facts {
             ("run timeout", seconds(action.workflow_run_timeout)),
             ("workflow task timeout", seconds(action.workflow_task_timeout)),
             ("overlap policy", overlap.map_or("unknown", |policy| policy.as_str_name()).to_owned()),
-            ("catch-up window", seconds(policies.catchup_window)),
+            (CATCH_UP, seconds(policies.catchup_window)),
             ("summary", summary.map(shown).unwrap_or_default()),
         ])
     }
@@ -167,11 +169,14 @@ impl Facts {
             .collect()
     }
 
-    /// A short digest of all facts, 32 hexadecimal digits, for the schedule's memo.
+    /// A digest of the facts that a listing does not show, 32 hexadecimal digits, for the schedule's memo.
+    ///
+    /// Cadence and catch-up window stay out: a back-off changes the two together, a listing shows the
+    /// one, and many servers let nobody change the memo of a schedule that exists.
     #[must_use]
-    pub(crate) fn fingerprint(&self) -> String {
+    pub(crate) fn mark(&self) -> String {
         let mut digest = Sha256::new();
-        for (name, value) in &self.0 {
+        for (name, value) in self.0.iter().filter(|(name, _)| ![CADENCE, CATCH_UP].contains(name)) {
             digest.update(format!("{name}={value}\n"));
         }
         digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
@@ -195,15 +200,15 @@ pub(crate) fn workflow_type(schedule: &spb::Schedule) -> &str {
     action_of(schedule).and_then(|action| action.workflow_type.as_ref()).map_or("", |name| &name.name)
 }
 
-/// The schedule's memo with the fingerprint of these contents; other entries stay.
+/// The schedule's memo with the mark of these contents; other entries stay.
 #[must_use]
 pub(crate) fn marked(memo: Option<Memo>, schedule: &spb::Schedule) -> Memo {
     let mut memo = memo.unwrap_or_default();
-    memo.fields.insert(MARK.to_owned(), json_payload(&Facts::of(schedule).fingerprint()));
+    memo.fields.insert(MARK.to_owned(), json_payload(&Facts::of(schedule).mark()));
     memo
 }
 
-/// The fingerprint in a schedule's memo, if there is one that can be read.
+/// The mark in a schedule's memo, if there is one that can be read.
 #[must_use]
 pub(crate) fn mark_of(memo: Option<&Memo>) -> Option<String> {
     serde_json::from_slice(&memo?.fields.get(MARK)?.data).ok()

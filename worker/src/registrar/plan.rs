@@ -13,6 +13,7 @@ use super::facts::{self, Facts};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
+use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
 /// The note of a pause that we made; a pause with any other note is a person's.
 pub(crate) const DONE_NOTE: &str = "Paused by Steward: the matter is done. Set its state to open to resume.";
@@ -47,7 +48,7 @@ pub(crate) struct WantedMatter {
 /// What is known of a schedule's contents.
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
-    /// No more than the listing says: its cadence and the fingerprint in its memo.
+    /// No more than the listing says: its cadence and its mark.
     Listed { cadence: String },
     /// All of it.
     Described(Facts),
@@ -63,7 +64,7 @@ pub(crate) struct KnownSchedule {
     pub(crate) workflow_type: String,
     pub(crate) paused: bool,
     pub(crate) note: String,
-    /// The fingerprint in its memo.
+    /// The mark in its memo.
     pub(crate) mark: Option<String>,
     pub(crate) contents: Contents,
 }
@@ -127,7 +128,8 @@ pub(crate) struct SchedulePlan {
 /// Compares what the vault asks for with what the server has.
 ///
 /// `matters` must be the whole vault and `known` the whole listing: what is in the one and not in
-/// the other is created or deleted. The order of either does not matter.
+/// the other is created or deleted. Those that [`needs_description`] names must be described, or
+/// they are left alone. The order of either list does not matter.
 #[must_use]
 pub(crate) fn plan(matters: &[WantedMatter], known: &[KnownSchedule], settings: &Settings) -> SchedulePlan {
     let mut plan = SchedulePlan::default();
@@ -189,8 +191,8 @@ pub(crate) fn needs_description(matters: &[WantedMatter], known: &[KnownSchedule
 
 /// Whether a listed schedule shows by its cadence and its mark that it holds what it should.
 fn proved(matter: &WantedMatter, (schedule, cadence): (&KnownSchedule, &str), settings: &Settings) -> bool {
-    let wanted = facts::desired(&matter.path, matter.interval_seconds(settings), settings);
-    cadence == facts::cadence(wanted.spec.as_ref()) && schedule.mark.as_ref() == Some(&Facts::of(&wanted).fingerprint())
+    let wanted = desired(matter, settings);
+    cadence == facts::cadence(wanted.spec.as_ref()) && schedule.mark.as_ref() == Some(&Facts::of(&wanted).mark())
 }
 
 /// The steps for a matter that has a schedule of ours.
@@ -204,12 +206,10 @@ fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &
         }
     };
     let differences = match &schedule.contents {
-        Contents::Unread(why) => {
-            plan.warnings.push(format!("{id}: it could not be looked at and is left as it is: {why}"));
-            return plan.push(id, matter, Verb::Keep { why: why.clone() });
-        }
-        Contents::Listed { cadence } => listed_differences(matter, (schedule, cadence), settings),
-        Contents::Described(is) => described_differences(matter, (schedule, is), settings),
+        Contents::Described(is) => is.differences(&Facts::of(&desired(matter, settings))),
+        Contents::Listed { cadence } if proved(matter, (schedule, cadence), settings) => Vec::new(),
+        Contents::Listed { .. } => return plan.leave(id, matter, "its listing does not say what it holds"),
+        Contents::Unread(why) => return plan.leave(id, matter, why),
     };
     let changed = !differences.is_empty();
     if changed {
@@ -230,28 +230,8 @@ fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &
     }
 }
 
-fn listed_differences(
-    matter: &WantedMatter,
-    (schedule, cadence): (&KnownSchedule, &str),
-    settings: &Settings,
-) -> Vec<String> {
-    if proved(matter, (schedule, cadence), settings) {
-        return Vec::new();
-    }
-    vec![format!("contents: the listing does not show whether they are right (it says {cadence})")]
-}
-
-fn described_differences(
-    matter: &WantedMatter,
-    (schedule, is): (&KnownSchedule, &Facts),
-    settings: &Settings,
-) -> Vec<String> {
-    let wanted = Facts::of(&facts::desired(&matter.path, matter.interval_seconds(settings), settings));
-    let mut differences = is.differences(&wanted);
-    if differences.is_empty() && schedule.mark.as_ref() != Some(&wanted.fingerprint()) {
-        differences.push("mark: missing or old; with it a listing shows that nothing changed".to_owned());
-    }
-    differences
+fn desired(matter: &WantedMatter, settings: &Settings) -> Schedule {
+    facts::desired(&matter.path, matter.interval_seconds(settings), settings)
 }
 
 /// The steps for a matter that has no schedule.
@@ -306,6 +286,12 @@ impl SchedulePlan {
     fn push(&mut self, id: &str, matter: &WantedMatter, verb: Verb) {
         let (matter, interval_seconds) = (matter.path.clone(), matter.interval_seconds);
         self.steps.push(Step { id: id.to_owned(), matter, interval_seconds, verb });
+    }
+
+    /// Keeps a schedule of which too little is known, and says so.
+    fn leave(&mut self, id: &str, matter: &WantedMatter, why: &str) {
+        self.warnings.push(format!("{id}: left as it is, for it could not be looked at: {why}"));
+        self.push(id, matter, Verb::Keep { why: why.to_owned() });
     }
 
     /// Turns the deletions into refusals when they are too many to be done unasked.

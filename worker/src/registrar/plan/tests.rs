@@ -25,7 +25,7 @@ fn described(slug: &str, schedule: &spb::Schedule) -> KnownSchedule {
         workflow_type: facts::workflow_type(schedule).to_owned(),
         paused: state.paused,
         note: state.notes,
-        mark: Some(Facts::of(schedule).fingerprint()),
+        mark: Some(Facts::of(schedule).mark()),
         contents: Contents::Described(Facts::of(schedule)),
     }
 }
@@ -209,6 +209,17 @@ fn a_listing_is_enough_when_its_cadence_and_its_mark_are_right() {
 }
 
 #[test]
+fn a_schedule_that_could_not_be_looked_at_is_left_alone_and_warned_of() {
+    let unread = Contents::Unread("the server is away".into());
+    for contents in [unread, Contents::Listed { cadence: "none".into() }] {
+        let known = KnownSchedule { contents, ..described("farm", &right("farm")) };
+        let plan = plan(&[matter("farm", Standing::Done)], &[known], &Settings::default());
+        assert!(matches!(&plan.steps[..], [Step { verb: Verb::Keep { .. }, .. }]), "{plan:?}");
+        assert_eq!(plan.warnings.len(), 1);
+    }
+}
+
+#[test]
 fn the_phase_of_a_matter_never_changes() {
     let phases: Vec<u32> =
         ["eagle-farm", "a", "renew-passport"].iter().map(|slug| facts::phase_seconds(slug, 1800)).collect();
@@ -271,7 +282,7 @@ fn any_held(number: u8) -> impl Strategy<Value = Held> {
         let mark = match mark {
             0 => None,
             1 => Some("old".to_owned()),
-            _ => Some(Facts::of(&schedule).fingerprint()),
+            _ => Some(Facts::of(&schedule).mark()),
         };
         (schedule, mark)
     })
@@ -285,20 +296,29 @@ fn any_server() -> impl Strategy<Value = BTreeMap<u8, (Held, bool)>> {
     })
 }
 
-fn look(server: &BTreeMap<String, (Held, bool)>) -> Vec<KnownSchedule> {
-    let look = |(slug, ((schedule, mark), full)): (&String, &(Held, bool))| {
-        let known = if *full { described(slug, schedule) } else { listed(slug, schedule) };
-        KnownSchedule { mark: mark.clone(), ..known }
+/// What the registrar gets to see: a listing, and a description where one is needed or was asked for.
+fn look(server: &BTreeMap<String, (Held, bool)>, matters: &[WantedMatter], settings: &Settings) -> Vec<KnownSchedule> {
+    let mark = |known: KnownSchedule, mark: &Option<String>| KnownSchedule { mark: mark.clone(), ..known };
+    let list = |(slug, ((schedule, it), _)): (&String, &(Held, bool))| mark(listed(slug, schedule), it);
+    let unclear = needs_description(matters, &server.iter().map(list).collect::<Vec<_>>(), settings);
+    let look = |(slug, held): (&String, &(Held, bool))| {
+        let ((schedule, it), full) = held;
+        let describe = *full || unclear.contains(&facts::schedule_id(slug));
+        if describe { mark(described(slug, schedule), it) } else { list((slug, held)) }
     };
     server.iter().map(look).collect()
 }
 
-/// Does to the model what the executor does to a server.
-fn carry_out(server: &mut BTreeMap<String, (Held, bool)>, plan: &SchedulePlan, settings: &Settings) {
+/// Does to the model what the executor does to a server, of the kind that changes memos or of the other.
+fn carry_out(
+    server: &mut BTreeMap<String, (Held, bool)>,
+    plan: &SchedulePlan,
+    (settings, new_memos): (&Settings, bool),
+) {
     for step in &plan.steps {
         let slug = step.matter.slug().to_owned();
         let wanted = facts::desired(&step.matter, step.interval_seconds, settings);
-        let mark = Some(Facts::of(&wanted).fingerprint());
+        let mark = Some(Facts::of(&wanted).mark());
         match &step.verb {
             Verb::Create { paused } => {
                 let state = Some(apply::first_state(*paused));
@@ -307,7 +327,7 @@ fn carry_out(server: &mut BTreeMap<String, (Held, bool)>, plan: &SchedulePlan, s
             Verb::Update { .. } => {
                 let held = server.get_mut(&slug).unwrap();
                 facts::adopt(&mut held.0.0, &wanted);
-                held.0.1 = mark;
+                held.0.1 = if new_memos { mark } else { held.0.1.take() };
             }
             Verb::Pause => apply::pause(&mut server.get_mut(&slug).unwrap().0.0),
             Verb::Resume => apply::resume(&mut server.get_mut(&slug).unwrap().0.0),
@@ -324,7 +344,7 @@ proptest! {
     ) {
         let server = server.into_iter().map(|(number, held)| (slug(number), held)).collect();
         let settings = Settings { operator_confirmed, ..Settings::default() };
-        for step in plan(&matters, &look(&server), &settings).steps {
+        for step in plan(&matters, &look(&server, &matters, &settings), &settings).steps {
             if step.verb == Verb::Delete {
                 let there = matters.iter().filter(|matter| matter.path == step.matter);
                 prop_assert!(there.into_iter().all(|matter| matter.standing == Standing::Archived), "{step:?}");
@@ -334,13 +354,13 @@ proptest! {
 
     #[test]
     fn a_plan_carried_out_leaves_nothing_to_do(
-        matters in vec(any_matter(), 0..20), server in any_server(), operator_confirmed: bool,
+        matters in vec(any_matter(), 0..20), server in any_server(), operator_confirmed: bool, new_memos: bool,
     ) {
         let mut server = server.into_iter().map(|(number, held)| (slug(number), held)).collect();
         let settings = Settings { operator_confirmed, ..Settings::default() };
-        let first = plan(&matters, &look(&server), &settings);
-        carry_out(&mut server, &first, &settings);
-        let second = plan(&matters, &look(&server), &settings);
+        let first = plan(&matters, &look(&server, &matters, &settings), &settings);
+        carry_out(&mut server, &first, (&settings, new_memos));
+        let second = plan(&matters, &look(&server, &matters, &settings), &settings);
         for step in &second.steps {
             prop_assert!(matches!(step.verb, Verb::Unchanged | Verb::Keep { .. }), "{step:?} after {first:?}");
         }
@@ -351,8 +371,8 @@ proptest! {
         matters in vec(any_matter(), 0..20), server in any_server(), deletion_percent in 0..=100_u8, deletion_floor in 0..6_usize,
     ) {
         let server = server.into_iter().map(|(number, held)| (slug(number), held)).collect();
-        let known = look(&server);
         let settings = Settings { deletion_percent, deletion_floor, ..Settings::default() };
+        let known = look(&server, &matters, &settings);
         let plan = plan(&matters, &known, &settings);
         let deletions = plan.steps.iter().filter(|step| step.verb == Verb::Delete).count();
         prop_assert!(deletions <= (known.len() * usize::from(deletion_percent) / 100).max(deletion_floor));
@@ -365,8 +385,8 @@ proptest! {
             server.into_iter().map(|(number, held)| (slug(number), held)).collect();
         let before = server.clone();
         let settings = Settings::default();
-        let plan = plan(&matters, &look(&server), &settings);
-        carry_out(&mut server, &plan, &settings);
+        let plan = plan(&matters, &look(&server, &matters, &settings), &settings);
+        carry_out(&mut server, &plan, (&settings, true));
         for (slug, ((was, _), _)) in before {
             let state = was.state.unwrap();
             if let Some(((is, _), _)) = server.get(&slug).filter(|_| state.paused && state.notes != DONE_NOTE) {

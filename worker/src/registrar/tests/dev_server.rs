@@ -77,10 +77,10 @@ pub(super) async fn client(namespace: &str) -> Client {
 }
 
 /// Runs the Temporal CLI as a person would, and gives what it printed.
-pub(super) async fn run_cli(namespace: &str, arguments: &[&str]) -> String {
-    let mut command = tokio::process::Command::new(cli());
+pub(super) fn run_cli(namespace: &str, arguments: &[&str]) -> String {
+    let mut command = Command::new(cli());
     command.args(arguments).args(["--address", &SERVER.address, "--namespace", namespace]);
-    let output = command.output().await.unwrap();
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
