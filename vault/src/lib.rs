@@ -10,6 +10,7 @@ mod apply;
 pub mod brake;
 pub mod chain;
 pub mod crash;
+mod durable;
 pub mod guard;
 mod journal;
 pub mod keeper;
