@@ -27,7 +27,7 @@ fn misleads(c: char) -> bool {
 pub(super) fn escape(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for (at, c) in line.char_indices() {
-        if is_markup(c, &line[at + c.len_utf8()..]) || opens_a_block(line, at, c) {
+        if is_markup(c, &line[..at], &line[at + c.len_utf8()..]) || opens_a_block(line, at, c) {
             out.push('\\');
         }
         out.push(c);
@@ -35,10 +35,10 @@ pub(super) fn escape(line: &str) -> String {
     out
 }
 
-fn is_markup(c: char, rest: &str) -> bool {
+fn is_markup(c: char, before: &str, rest: &str) -> bool {
     match c {
         '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '~' | '&' | '$' => true,
-        '%' | '=' => rest.starts_with(c),
+        '%' | '=' => before.ends_with(c) || rest.starts_with(c),
         // A bare address becomes a link that can be clicked.
         ':' => rest.starts_with("//"),
         _ => false,
