@@ -184,4 +184,4 @@ fn shown(value: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
