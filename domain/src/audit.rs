@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 pub const UNDO_WINDOW_DAYS: i64 = 7;
 /// Longest part of a target's name in a record's file name, in characters.
 const MAX_NAME_CHARS: usize = 80;
+/// Where a longer name is cut; what follows is a hash, so that two long names stay two.
+const CUT_NAME_CHARS: usize = 71;
 
 /// What a record remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -206,16 +208,23 @@ impl AuditDraft {
     pub fn file(&self) -> Result<RecordPath, PathError> {
         let named_after = self.answers.as_ref().map_or(self.timestamp, |a| a.at);
         let at = time::compact(named_after);
-        let name: String = self.target.slug().chars().take(MAX_NAME_CHARS).collect();
-        let name = name.trim_end_matches('.');
+        let name = short_name(self.target.slug());
         RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.word()))
     }
 }
 
 impl AuditRecord {
     /// Closes a draft with what the act itself brought.
+    ///
+    /// Instants are cut to the millisecond and the reasoning is brought onto one line, because that
+    /// is what the file keeps: a record read back equals the one that was written.
     #[must_use]
     pub fn close(mut draft: AuditDraft, patch: Vec<FieldPatch>, link: Link) -> Self {
+        draft.timestamp = time::whole_millis(draft.timestamp);
+        if let Some(answer) = &mut draft.answers {
+            answer.at = time::whole_millis(answer.at);
+        }
+        draft.reasoning = plain::one_line(&draft.reasoning);
         let mut prior = Map::new();
         for p in &patch {
             prior.insert(p.field.clone(), p.prior.clone().unwrap_or(Value::Null));
@@ -248,8 +257,8 @@ impl AuditRecord {
         let Value::Object(mut fields) = value else {
             return Err(AuditError::Form("not a mapping".into()));
         };
-        let reasoning = fields.remove("reasoning").and_then(|r| r.as_str().map(str::to_owned)).unwrap_or_default();
-        let body = format!("{}\n\n{}\n", self.evidence_line(), as_text(&reasoning));
+        let reasoning = fields.shift_remove("reasoning").and_then(|r| r.as_str().map(str::to_owned)).unwrap_or_default();
+        let body = format!("{}\n\n{}\n", self.evidence_line(), plain::escape(&reasoning));
         Ok(frontmatter::render(&fields, &body))
     }
 
@@ -262,46 +271,41 @@ impl AuditRecord {
         let fields = Value::Object(document.fields().clone());
         let mut record: Self = serde_json::from_value(fields).map_err(|e| AuditError::Form(e.to_string()))?;
         let body = document.body().trim_end();
-        record.draft.reasoning = body.split_once("\n\n").map(|(_, r)| r.to_owned()).unwrap_or_default();
+        record.draft.reasoning = body.split_once("\n\n").map(|(_, r)| plain::unescape(r)).unwrap_or_default();
         Ok(record)
     }
 
+    /// Who answered and why, or the first signal the decision rests on.
     fn evidence_line(&self) -> String {
         if let Some(answer) = &self.draft.answers {
+            let did = match self.draft.kind {
+                ActionKind::Reversed => "Undone",
+                ActionKind::Confirmed => "Confirmed",
+                ActionKind::Dismissed => "Dismissed",
+                ActionKind::Action => "Answered",
+            };
             let reason = answer.reason.as_deref().unwrap_or("no reason given");
-            return as_text(&format!("Answers {} ({}): {reason}", answer.of, answer.by));
+            return format!("{did} by {}: {} (action {})", plain::text(&answer.by), plain::text(reason), answer.of);
         }
-        match self.draft.evidence.first() {
-            None => "No signal was named as evidence.".into(),
-            Some(first) => {
-                let more = self.draft.evidence.len() - 1;
-                let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
-                format!(
-                    "Evidence: `{}` {} said \"{}\"{rest}",
-                    first.reference,
-                    as_text(&first.source),
-                    as_text(&first.note)
-                )
+        match self.draft.evidence.as_slice() {
+            [] => "No signal was named as evidence.".into(),
+            [first, rest @ ..] => {
+                let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+                let (source, note) = (plain::text(&first.source), plain::text(&first.note));
+                format!("Evidence: `{}` {source} said \"{note}\"{more}", first.reference)
             }
         }
     }
 }
 
-/// Untrusted text as plain text of one paragraph: no line can begin a heading, a list, a fence or
-/// raw HTML, and no link or embed survives.
-fn as_text(text: &str) -> String {
-    let one_line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let mut out = String::with_capacity(one_line.len());
-    for c in one_line.trim().chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '~' | '&') {
-            out.push('\\');
-        }
-        out.push(c);
+/// A target's name as part of a file name.
+fn short_name(slug: &str) -> String {
+    if slug.len() <= MAX_NAME_CHARS {
+        return slug.trim_end_matches('.').to_owned();
     }
-    match out.chars().next() {
-        Some('-' | '+' | '=') => format!("\\{out}"),
-        _ => out,
-    }
+    let cut: String = slug.chars().take(CUT_NAME_CHARS).collect();
+    let hash = ContentHash::of(slug.as_bytes());
+    format!("{}-{}", cut.trim_end_matches('.'), &hash.as_str()[..8])
 }
 
 /// Instants in records: `2026-11-21T09:30:15.123Z`.
@@ -319,5 +323,6 @@ pub(crate) mod stamped {
     }
 }
 
+mod plain;
 #[cfg(test)]
 mod tests;

@@ -153,7 +153,7 @@ fn gates(case: &Case<'_>, cited: &[&Evidence], ceiling: Ceiling) -> Vec<Gate> {
     vec![
         Gate::new(GateName::Caller, !case.caller_says_shadow, caller, "any"),
         Gate::new(GateName::Mode, mode > Mode::Shadow, mode.word(), "live"),
-        Gate::new(GateName::Confidence, confidence >= needed, format!("{confidence:.2}"), format!(">= {needed:.2}")),
+        Gate::new(GateName::Confidence, confidence >= needed, shown(confidence), format!(">= {}", shown(needed))),
         discretion(cited),
         Gate::new(GateName::Ceiling, ceiling == Ceiling::Act, ceiling.word(), "act"),
         Gate::new(GateName::RateGuard, true, "reserved", "reserved"),
@@ -170,11 +170,18 @@ fn discretion(cited: &[&Evidence]) -> Gate {
         Some(e) => Gate::new(
             GateName::Discretion,
             margin(e) >= 0.0,
-            format!("{:.2} from {} ({} observations)", e.effect_confidence, e.source, e.observations),
-            format!(">= {:.2}", discretion_threshold(e.observations)),
+            format!("{} from {} ({} observations)", shown(e.effect_confidence), e.source, e.observations),
+            format!(">= {}", shown(discretion_threshold(e.observations))),
         ),
     }
 }
 
+/// Two decimals where they are exact; otherwise all of them, so that a value just below its
+/// threshold does not look as if it had reached it.
+fn shown(value: f64) -> String {
+    let short = format!("{value:.2}");
+    if short.parse() == Ok(value) { short } else { value.to_string() }
+}
+
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,6 +14,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
+/// Most bytes of a field's lines that a record keeps for the way back: 16 KiB, a quarter of what the
+/// frontmatter of the record itself may have.
+pub const MAX_UNDO_BYTES: usize = 16 * 1024;
+
 /// SHA-256 of a whole file, in hex.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -161,6 +165,8 @@ pub enum PrepareError {
     ChangedMeanwhile,
     #[error("edited by a human since: {}", .0.join(", "))]
     Conflict(Vec<String>),
+    #[error("the lines of `{field}` have {bytes} bytes, too many to remember for an undo: shorten its comment")]
+    TooLong { field: String, bytes: usize },
     #[error(transparent)]
     Frontmatter(#[from] FrontmatterError),
 }
@@ -230,10 +236,14 @@ impl Plan {
         let (after, patch) = match &self.change {
             Change::Nothing => (current.to_vec(), Vec::new()),
             Change::Set { field, expect, value } => {
-                if document.fields().get(field) != expect.as_ref() {
+                let now = document.fields().get(field);
+                if now == Some(value) {
+                    (current.to_vec(), Vec::new())
+                } else if same(now, expect.as_ref()) {
+                    set(current, field, now, value)?
+                } else {
                     return Err(PrepareError::Conflict(vec![field.clone()]));
                 }
-                set(current, field, expect.as_ref(), value)?
             }
             Change::Restore(patches) => restore(current, document.fields(), patches)?,
         };
@@ -249,6 +259,10 @@ fn set(
 ) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
     let edit = FieldEdit { field: field.to_owned(), value: Some(value.clone()) };
     let edited = frontmatter::edit_with_undo(current, &[edit])?;
+    let bytes = edited.undo.iter().map(|u| u.lines_before.len() + u.lines_after.len()).sum();
+    if bytes > MAX_UNDO_BYTES {
+        return Err(PrepareError::TooLong { field: field.to_owned(), bytes });
+    }
     let patch = edited
         .undo
         .into_iter()
@@ -265,13 +279,13 @@ fn set(
 /// A three-way merge by field: what stands as we left it goes back, what is back already is left
 /// alone, what a human edited since is a conflict.
 fn restore(current: &[u8], now: &Fields, patches: &[FieldPatch]) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
-    let stands = |p: &&FieldPatch| now.get(&p.field) == p.value.as_ref();
-    let edited = |p: &&FieldPatch| !stands(p) && now.get(&p.field) != p.prior.as_ref();
+    let stands = |p: &&FieldPatch| same(now.get(&p.field), p.value.as_ref());
+    let edited = |p: &&FieldPatch| !stands(p) && !same(now.get(&p.field), p.prior.as_ref());
     let conflicts: Vec<String> = patches.iter().filter(edited).map(|p| p.field.clone()).collect();
     if !conflicts.is_empty() {
         return Err(PrepareError::Conflict(conflicts));
     }
-    let undo: Vec<FieldUndo> = patches.iter().filter_map(|p| p.undo.clone()).collect();
+    let undo: Vec<FieldUndo> = patches.iter().filter(stands).filter_map(|p| p.undo.clone()).collect();
     let after = frontmatter::undo(current, &undo)?;
     let turned = |p: &FieldPatch| FieldPatch {
         field: p.field.clone(),
@@ -280,6 +294,11 @@ fn restore(current: &[u8], now: &Fields, patches: &[FieldPatch]) -> Result<(Vec<
         undo: None,
     };
     Ok((after, patches.iter().filter(stands).map(turned).collect()))
+}
+
+/// Whether two values mean the same to a reader: an empty field says no more than a missing one.
+fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    a.filter(|v| !v.is_null()) == b.filter(|v| !v.is_null())
 }
 
 fn hex(bytes: &[u8]) -> String {

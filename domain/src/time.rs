@@ -31,6 +31,12 @@ pub fn stamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// The instant as records hold it, cut to the millisecond.
+#[must_use]
+pub fn whole_millis(at: DateTime<Utc>) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(at.timestamp_millis()).unwrap_or(at)
+}
+
 /// Writes an instant for a file name: `20261121T093015123Z`.
 #[must_use]
 pub fn compact(at: DateTime<Utc>) -> String {

@@ -4,12 +4,19 @@
 //! apply, journal and audit as everything else. Undo inherits the mode of what it takes back; a
 //! confirmation is a live change and needs a live mode.
 
-use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, WorkflowRef};
+use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, FieldPatch, WorkflowRef};
 use crate::decide::state_change;
 use crate::mode::{Mode, Policy};
+use crate::path::RecordKind;
 use crate::plan::{ActionId, Basis, Change, Landing, Plan};
+use crate::record::State;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+
+/// Longest name of a person that a record keeps, in characters.
+const MAX_BY_CHARS: usize = 200;
+/// Longest reason that a record keeps, in characters; as long as a clerk's reasoning may be.
+const MAX_REASON_CHARS: usize = 2_000;
 
 /// What a human asks of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,8 +124,23 @@ fn undo(request: &Request<'_>) -> Result<Plan, Refusal> {
         let ended = crate::time::stamp(recipe.expires_at);
         return Err(Refusal::Expired { id: record.id.to_string(), ended });
     }
+    check_recipe(request.record, &recipe.vault_patch)?;
     let change = Change::Restore(recipe.vault_patch.clone());
     Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, change })
+}
+
+/// A record is a file that anyone with the vault can write: its recipe may only put back what a
+/// steward may change, the state of a task.
+fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Refusal> {
+    let ours = |p: &FieldPatch| p.field == "state" && p.undo.as_ref().is_some_and(|u| u.field == p.field);
+    if record.draft.target.kind() == RecordKind::Task && patches.iter().all(ours) {
+        return Ok(());
+    }
+    let reason = format!(
+        "{}: its recipe is not one that Steward writes, so it is not followed: run `steward audit verify`",
+        record.draft.id
+    );
+    Err(Refusal::Record { reason })
 }
 
 fn confirm(request: &Request<'_>) -> Result<Plan, Refusal> {
@@ -149,6 +171,7 @@ fn draft(request: &Request<'_>, landing: Landing) -> AuditDraft {
         kind: request.kind.record(),
         id: ActionId::derive(&[request.kind.word(), answered.id.as_str()]),
         timestamp: request.now,
+        proposed_state: goes_to(request),
         landing,
         gates: Vec::new(),
         pending_confirmation: false,
@@ -158,10 +181,19 @@ fn draft(request: &Request<'_>, landing: Landing) -> AuditDraft {
         answers: Some(Answer {
             of: answered.id.clone(),
             at: answered.timestamp,
-            by: request.by.to_owned(),
-            reason: request.reason.map(str::to_owned),
+            by: request.by.chars().take(MAX_BY_CHARS).collect(),
+            reason: request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
         }),
         ..answered.clone()
+    }
+}
+
+/// An undo proposes the state from before; where the field was absent that is `open`.
+fn goes_to(request: &Request<'_>) -> Option<State> {
+    let answered = &request.record.draft;
+    match request.kind {
+        AnswerKind::Undo => State::parse(answered.prior_state.as_deref().unwrap_or("open")),
+        AnswerKind::Confirm | AnswerKind::Dismiss => answered.proposed_state,
     }
 }
 

@@ -1,12 +1,15 @@
 //! A human's answer to an action: find the record, check that nobody answered, plan, apply.
 //!
-//! Two clicks have one winner because both would file their record under the same name, one at a
-//! time. The same click tried again after a crash is recognised by its workflow run and gets the
-//! same answer as before.
+//! Two clicks have one winner because the look for an earlier answer and the answer itself are one
+//! turn of the keeper. The same click tried again after a crash is recognised by its workflow run
+//! and gets the same answer as before.
 
-use crate::chain;
+use crate::brake;
+use crate::chain::{self, ChainError};
 use crate::keeper::{ApplyError, Keeper, Receipt};
+use crate::root::RootError;
 use chrono::{DateTime, Utc};
+use std::time::Duration;
 use steward_domain::audit::{ActionKind, Answer, AuditRecord, WorkflowRef};
 use steward_domain::mode::Policy;
 use steward_domain::path::RecordPath;
@@ -15,6 +18,8 @@ use steward_domain::undo::{AnswerKind, Refusal, Request, answer};
 
 /// How often a record that humans keep changing is read again before giving up.
 const TRIES: usize = 20;
+/// Pause before reading it again: 5 ms, longer than an editor takes to truncate and write a file.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// An answer as it arrives.
 #[derive(Clone, Debug)]
@@ -45,27 +50,29 @@ impl Keeper {
     /// [`AnswerError::Refused`] by the rules of section 6; [`AnswerError::Apply`] when the vault
     /// cannot be read or written.
     pub fn answer(&self, asked: &Asked<'_>) -> Result<Receipt, AnswerError> {
-        let mut last = None;
-        for _ in 0..TRIES {
-            match self.answer_once(asked) {
-                Err(AnswerError::Apply(e @ ApplyError::ChangedMeanwhile { .. })) => last = Some(e),
-                Err(AnswerError::Apply(ApplyError::Conflict { fields, .. })) => {
-                    return Err(Refusal::Conflict { fields }.into());
-                }
-                Err(AnswerError::Apply(e @ (ApplyError::Record { .. } | ApplyError::Root(_)))) => {
-                    return Err(Refusal::Record { reason: e.to_string() }.into());
-                }
-                other => return other,
+        let mut tries = 1;
+        loop {
+            let answered = self.answer_once(asked);
+            let passing = match &answered {
+                Err(AnswerError::Apply(ApplyError::ChangedMeanwhile { .. } | ApplyError::Record { .. })) => true,
+                Ok(_) | Err(_) => false,
+            };
+            if !passing || tries == TRIES {
+                return answered.map_err(AnswerError::final_word);
             }
+            tries += 1;
+            std::thread::sleep(PAUSE);
         }
-        let path = asked.record.clone();
-        Err(AnswerError::Apply(last.unwrap_or(ApplyError::ChangedMeanwhile { path })))
     }
 
     fn answer_once(&self, asked: &Asked<'_>) -> Result<Receipt, AnswerError> {
-        let (record, _) = chain::read(self.root(), asked.record).map_err(ApplyError::from)?;
+        let mut turn = self.turn()?;
+        let record = self.asked_about(asked)?;
         if let Some(receipt) = self.answered_before(asked, &record)? {
             return Ok(receipt);
+        }
+        if asked.kind == AnswerKind::Confirm && brake::is_stopped(self.root()) {
+            return Err(Refusal::ShadowNow.into());
         }
         let plan = answer(&Request {
             kind: asked.kind,
@@ -76,7 +83,23 @@ impl Keeper {
             workflow: asked.workflow.clone(),
             now: asked.now,
         })?;
-        Ok(self.apply(plan)?)
+        Ok(self.carry_out(&mut turn, &plan)?)
+    }
+
+    fn asked_about(&self, asked: &Asked<'_>) -> Result<AuditRecord, AnswerError> {
+        match chain::read(self.root(), asked.record) {
+            Ok((record, _)) if record.draft.file().as_ref() == Ok(asked.record) => Ok(record),
+            Ok(_) => {
+                let reason =
+                    format!("{}: not the name under which this record was filed: rename it back", asked.record);
+                Err(Refusal::Record { reason }.into())
+            }
+            Err(ChainError::Root(RootError::Missing { .. })) => {
+                Err(Refusal::Unknown { id: asked.record.slug().to_owned() }.into())
+            }
+            Err(e @ ChainError::Record { .. }) => Err(Refusal::Record { reason: e.to_string() }.into()),
+            Err(e) => Err(ApplyError::from(e).into()),
+        }
     }
 
     /// The receipt of this very run, or a refusal when somebody else was faster.
@@ -91,13 +114,32 @@ impl Keeper {
                 continue;
             }
             let (found, _) = chain::read(self.root(), &path).map_err(ApplyError::from)?;
-            if kind == asked.kind.record() && found.draft.workflow.run_id == asked.workflow.run_id {
+            let run = &asked.workflow.run_id;
+            if kind == asked.kind.record() && !run.is_empty() && &found.draft.workflow.run_id == run {
                 let (id, landing) = (found.draft.id, found.draft.landing);
                 return Ok(Some(Receipt { id, record: path, landing, repeated: true }));
             }
             return Err(already(record, kind, &found).into());
         }
         Ok(None)
+    }
+}
+
+impl AnswerError {
+    /// What is wrong with the record itself is an answer to the human; trouble with the machine is not.
+    fn final_word(self) -> Self {
+        match self {
+            Self::Apply(ApplyError::Conflict { fields, .. }) => Refusal::Conflict { fields }.into(),
+            Self::Apply(e @ ApplyError::Record { .. }) => Refusal::Record { reason: e.to_string() }.into(),
+            Self::Apply(ApplyError::Root(e)) => match e {
+                RootError::Io { .. } | RootError::Open { .. } => Self::Apply(e.into()),
+                RootError::Missing { .. }
+                | RootError::Link { .. }
+                | RootError::NotAFile { .. }
+                | RootError::TooLarge { .. } => Refusal::Record { reason: e.to_string() }.into(),
+            },
+            Self::Refused(_) | Self::Apply(_) => self,
+        }
     }
 }
 

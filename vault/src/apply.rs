@@ -1,51 +1,67 @@
 //! The one write path: a plan becomes a change and its audit record, or nothing at all.
 //!
-//! Everything that needs space is written first (intent, audit record, new content); then the
-//! files change places and the record is filed under its name. A crash anywhere leaves the intent
-//! and the staged files, from which [`Keeper::lock`] finishes or takes back. The steward's own
-//! changes, undo, confirm and dismiss all pass here.
+//! Everything that needs space is written first (audit record, new content, intent) and made
+//! durable; then the files change places and the record is filed under its name. A crash anywhere
+//! leaves the intent and the staged files, from which [`Keeper::lock`] finishes or takes back. The
+//! steward's own changes, undo, confirm and dismiss all pass here.
 
 use crate::brake;
-use crate::chain::{self, Head};
+use crate::chain;
 use crate::crash;
-use crate::journal::{self, Intent};
-use crate::keeper::{ApplyError, Keeper, Receipt, staged_record};
+use crate::durable;
+use crate::journal::{self, ContentChange, Intent, Key};
+use crate::keeper::{ApplyError, Keeper, Receipt, Turn};
 use crate::root::OWN_FOLDER;
-use crate::swap::{self, Swapped};
+use crate::swap::{self, Look, Swapped};
 use std::io;
-use std::time::Instant;
-use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
+use steward_domain::audit::AuditRecord;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ContentHash, Plan, PrepareError, Prepared};
 
 impl Keeper {
-    /// Carries a plan out, once however often it is asked.
+    /// Carries a steward's plan out, once however often it is asked.
     ///
-    /// A pulled brake turns a steward's live change into a shadow one; it does not hold back a
-    /// human's undo.
+    /// A pulled brake turns a live change into a shadow one. What a human answers goes through
+    /// [`Keeper::answer`], which sees to it that one answer wins.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has been changed then, and asking again is safe.
+    /// [`ApplyError`]; asking again is safe.
     pub fn apply(&self, plan: Plan) -> Result<Receipt, ApplyError> {
-        let mut turn = self.turn();
+        if plan.draft().answers.is_some() {
+            return Err(ApplyError::Form("a human's answer is no plan of a steward".into()));
+        }
+        let mut turn = self.turn()?;
+        let plan = if brake::is_stopped(self.root()) { plan.braked() } else { plan };
+        self.carry_out(&mut turn, &plan)
+    }
+
+    /// Does what the plan says, or finds that it was done.
+    pub(crate) fn carry_out(&self, turn: &mut Turn, plan: &Plan) -> Result<Receipt, ApplyError> {
         let record = plan.draft().file().map_err(|e| ApplyError::Form(e.to_string()))?;
-        if let Some(receipt) = self.done_before(&plan, &record)? {
+        if let Some(receipt) = self.done_before(plan, &record)? {
             return Ok(receipt);
         }
-        let undo = plan.draft().kind == ActionKind::Reversed;
-        let plan = if !undo && brake::is_stopped(self.root()) { plan.braked() } else { plan };
-        let receipt =
-            Receipt { id: plan.id().clone(), record: record.clone(), landing: plan.landing(), repeated: false };
-        let head = chain::head(self.root())?;
-        let prepared = if plan.changes_the_record() { self.prepare(&plan)? } else { None };
-        match prepared {
-            Some(prepared) => turn.push((Instant::now(), self.change(&plan, &record, &head, prepared)?)),
-            None => {
-                self.remember(&plan, &record, &head, Vec::new())?;
-                chain::file(self.root(), &staged_record(plan.id()), &record)?;
+        let prepared = if plan.changes_the_record() { self.prepare(plan)? } else { None };
+        let intent = self.stage(turn, plan, record, prepared)?;
+        match self.perform(&intent) {
+            Ok(Swapped::Done) => {}
+            Ok(Swapped::ChangedMeanwhile) => {
+                self.forget(&intent);
+                return Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() });
+            }
+            Ok(Swapped::TakenBack) => {
+                self.back_out(turn, intent);
+                return Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() });
+            }
+            Err(source) => {
+                let error = ApplyError::io(intent.subject())(source);
+                self.back_out(turn, intent);
+                return Err(error);
             }
         }
-        Ok(receipt)
+        turn.head = turn.head.clone().after(&intent);
+        self.finish(turn, intent.clone());
+        Ok(Receipt { id: plan.id().clone(), record: intent.record, landing: plan.landing(), repeated: false })
     }
 
     /// The bytes to write; `None` when the record already is as the plan wants it.
@@ -66,59 +82,87 @@ impl Keeper {
         Ok(Some(Receipt { id: found.draft.id, record: record.clone(), landing: found.draft.landing, repeated: true }))
     }
 
-    /// Stages the record and announces it; filing it is then a rename.
-    fn remember(&self, plan: &Plan, path: &RecordPath, head: &Head, patch: Vec<FieldPatch>) -> Result<(), ApplyError> {
-        let record = AuditRecord::close(plan.draft().clone(), patch, head.next());
-        let text = record.render().map_err(|e| ApplyError::Form(e.to_string()))?;
-        let failed = |source| ApplyError::Io { path: path.to_string(), source };
-        chain::stage(self.root(), &staged_record(plan.id()), &text).map_err(failed)?;
+    /// Writes all that the change will need, durable, the intent last.
+    fn stage(
+        &self,
+        turn: &mut Turn,
+        plan: &Plan,
+        record: RecordPath,
+        prepared: Option<Prepared>,
+    ) -> Result<Intent, ApplyError> {
+        let (patch, content) = prepared.map_or((Vec::new(), None), |p| (p.patch, Some((p.before, p.after))));
+        let text = remembered(&AuditRecord::close(plan.draft().clone(), patch, turn.head.next()), &record)?;
+        let key = Key::new(turn.next, plan.id());
+        turn.next += 1;
+        let change = content.as_ref().map(|(before, after)| ContentChange {
+            target: plan.target().clone(),
+            before: before.clone(),
+            after: ContentHash::of(after),
+        });
+        let sha256 = ContentHash::of(text.as_bytes());
+        let intent = Intent { key, record, seq: turn.head.seq + 1, sha256, change };
+        let staged = self.write_all(&intent, &text, content.as_ref().map(|(_, after)| after.as_slice()));
+        staged.inspect_err(|_| self.forget(&intent))?;
+        Ok(intent)
+    }
+
+    fn write_all(&self, intent: &Intent, text: &str, content: Option<&[u8]>) -> Result<(), ApplyError> {
+        let root = self.root();
+        crash::point("before-staging");
+        chain::stage(root, &intent.key.record(), text).map_err(ApplyError::io(&intent.record))?;
         crash::point("after-staging-record");
-        chain::announce(self.root(), head, path).map_err(failed)?;
-        crash::point("after-announcing-record");
+        if let (Some(swap), Some(bytes)) = (intent.swap(), content) {
+            swap::stage(root, &swap, bytes).map_err(ApplyError::io(swap.target))?;
+            crash::point("after-staging-content");
+        }
+        let synced = swap::staged_dir(root).and_then(|dir| durable::sync(&dir));
+        synced.map_err(ApplyError::io(format!("{OWN_FOLDER}/")))?;
+        journal::write(root, intent).map_err(ApplyError::io(intent.shown()))?;
+        crash::point("after-journal");
         Ok(())
     }
 
-    fn change(&self, plan: &Plan, record: &RecordPath, head: &Head, prepared: Prepared) -> Result<Intent, ApplyError> {
-        let intent = Intent {
-            id: plan.id().clone(),
-            target: plan.target().clone(),
-            record: record.clone(),
-            before: prepared.before.clone(),
-            after: ContentHash::of(&prepared.after),
-        };
-        match self.carry_out(plan, &intent, head, prepared) {
-            Ok(()) => Ok(intent),
-            Err(e) => {
-                self.take_back(&intent);
-                Err(e)
+    /// Removes what was staged in vain. What cannot be removed now is swept by the next recovery.
+    fn forget(&self, intent: &Intent) {
+        let _ = journal::remove(self.root(), intent);
+        let _ = swap::discard(self.root(), intent.key.content());
+        let _ = swap::discard(self.root(), &intent.key.record());
+    }
+
+    /// From here on nothing needs space but the name of the record in its folder.
+    fn perform(&self, intent: &Intent) -> io::Result<Swapped> {
+        let swapped = intent.swap().map_or(Ok(Swapped::Done), |swap| swap::exchange(self.root(), &swap))?;
+        if swapped == Swapped::Done {
+            crash::point("before-filing");
+            chain::file(self.root(), intent)?;
+        }
+        Ok(swapped)
+    }
+
+    /// The change is done and recorded; whatever fails from here on is made good later.
+    fn finish(&self, turn: &mut Turn, intent: Intent) {
+        if let Err(e) = chain::write_head(self.root(), &turn.head) {
+            tracing::warn!(error = %e, "failed to write the head of the chain, its intent stands for it");
+        }
+        // An editor that was half way through a save is done by now: its file belongs in place.
+        match intent.swap().map(|swap| swap::look(self.root(), &swap)).transpose() {
+            Ok(Some(Look::GivenBack)) => {
+                tracing::info!(record = %intent.subject(), "an edit came at the same moment and stands")
             }
+            Ok(Some(Look::Quiet | Look::Kept(_) | Look::Gone) | None) => {}
+            Err(e) => tracing::warn!(record = %intent.subject(), error = %e, "failed to look for a late edit"),
         }
+        turn.keep(intent);
     }
+}
 
-    fn carry_out(&self, plan: &Plan, intent: &Intent, head: &Head, prepared: Prepared) -> Result<(), ApplyError> {
-        let failed = |path: String| move |source: io::Error| ApplyError::Io { path, source };
-        crash::point("before-journal");
-        journal::write(self.root(), intent).map_err(failed(format!("{OWN_FOLDER}/journal")))?;
-        crash::point("after-journal");
-        self.remember(plan, &intent.record, head, prepared.patch)?;
-        swap::stage(self.root(), &intent.swap(), &prepared.after).map_err(failed(intent.target.to_string()))?;
-        crash::point("after-staging-target");
-        match swap::exchange(self.root(), &intent.swap()).map_err(failed(intent.target.to_string()))? {
-            Swapped::ChangedMeanwhile => Err(ApplyError::ChangedMeanwhile { path: intent.target.clone() }),
-            Swapped::Done => self.file_staged(intent),
-        }
-    }
-
-    /// Removes what an attempt left that changed nothing. What cannot be removed now is removed by
-    /// the next recovery, so a failure here is not one of the attempt.
-    fn take_back(&self, intent: &Intent) {
-        let unchanged =
-            matches!(swap::displaced(self.root(), &intent.swap()), Ok(swap::Staged::Absent | swap::Staged::Waiting));
-        if unchanged {
-            let _ = swap::discard(self.root(), intent.id.as_str());
-            let _ = swap::discard(self.root(), &staged_record(&intent.id));
-            let _ = journal::remove(self.root(), intent);
-        }
+/// The text of a record that is certain to be read back as what it is.
+fn remembered(record: &AuditRecord, path: &RecordPath) -> Result<String, ApplyError> {
+    let text = record.render().map_err(|e| ApplyError::Form(format!("{path}: {e}")))?;
+    match AuditRecord::parse(text.as_bytes()) {
+        Ok(read) if &read == record => Ok(text),
+        Ok(_) => Err(ApplyError::Form(format!("{path}: the record would not read back as it was written"))),
+        Err(e) => Err(ApplyError::Form(format!("{path}: the record could not be read back: {e}"))),
     }
 }
 
@@ -126,6 +170,8 @@ fn refuse(path: &RecordPath, e: PrepareError) -> ApplyError {
     match e {
         PrepareError::ChangedMeanwhile => ApplyError::ChangedMeanwhile { path: path.clone() },
         PrepareError::Conflict(fields) => ApplyError::Conflict { path: path.clone(), fields },
-        PrepareError::Frontmatter(_) => ApplyError::Record { path: path.clone(), source: e },
+        PrepareError::Frontmatter(_) | PrepareError::TooLong { .. } => {
+            ApplyError::Record { path: path.clone(), source: e }
+        }
     }
 }

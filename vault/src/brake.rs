@@ -4,6 +4,7 @@
 //! it is done at every reservation and every landing and a stop is obeyed at once. Whatever cannot
 //! be looked at counts as stopped.
 
+use crate::durable;
 use crate::root::{OWN_FOLDER, Root};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -55,7 +56,8 @@ pub fn stop(root: &Root, stop: &Stop) -> Result<(), BrakeError> {
         Ok(mut file) => {
             let text = serde_json::to_string(stop).unwrap_or_default();
             file.write_all(text.as_bytes())?;
-            Ok(file.sync_all()?)
+            file.sync_all()?;
+            Ok(sync(root)?)
         }
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(e) => Err(e.into()),
@@ -68,10 +70,18 @@ pub fn stop(root: &Root, stop: &Stop) -> Result<(), BrakeError> {
 /// [`BrakeError`] when the file cannot be removed.
 pub fn resume(root: &Root) -> Result<bool, BrakeError> {
     match root.dir().remove_file(format!("{OWN_FOLDER}/{FILE}")) {
-        Ok(()) => Ok(true),
+        Ok(()) => {
+            sync(root)?;
+            Ok(true)
+        }
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(e.into()),
     }
+}
+
+/// A stop must still be there after a power cut.
+fn sync(root: &Root) -> io::Result<()> {
+    durable::sync(&root.dir().open_dir(OWN_FOLDER)?)
 }
 
 #[cfg(test)]

@@ -7,17 +7,20 @@
 
 use std::sync::OnceLock;
 
-/// Every crash point of the write path, in the order in which a live change meets them.
-pub const POINTS: [&str; 10] = [
-    "before-journal",
-    "after-journal",
+/// Every crash point of the write path, in the order in which a change can meet them.
+pub const POINTS: [&str; 13] = [
+    "before-staging",
     "after-staging-record",
-    "after-staging-target",
-    "after-announcing-record",
+    "after-staging-content",
+    "after-journal",
+    "before-swap",
     "after-swap",
-    "after-filing-record",
+    "after-giving-back",
+    "before-filing",
+    "after-filing",
     "after-chain-head",
     "before-settling",
+    "after-discarding",
     "after-settling",
 ];
 
@@ -25,9 +28,42 @@ pub const POINTS: [&str; 10] = [
 pub fn point(name: &'static str) {
     static AT: OnceLock<Option<String>> = OnceLock::new();
     debug_assert!(POINTS.contains(&name), "{name} is not listed");
+    #[cfg(test)]
+    hook::run(name);
     let at = AT.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok());
     if at.as_deref() == Some(name) {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         std::process::abort();
+    }
+}
+
+/// Lets a test of this crate do something exactly there, such as what a human would do.
+#[cfg(test)]
+pub(crate) mod hook {
+    use std::cell::RefCell;
+
+    type Hook = (&'static str, Box<dyn FnOnce()>);
+
+    thread_local! {
+        static HOOKS: RefCell<Vec<Hook>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Runs once, the next time this thread passes the point.
+    pub(crate) fn at(name: &'static str, act: impl FnOnce() + 'static) {
+        assert!(super::POINTS.contains(&name), "{name} is not listed");
+        HOOKS.with_borrow_mut(|hooks| hooks.push((name, Box::new(act))));
+    }
+
+    /// Whether every hook was met.
+    pub(crate) fn all_met() -> bool {
+        HOOKS.with_borrow(Vec::is_empty)
+    }
+
+    pub(super) fn run(name: &str) {
+        let met = HOOKS
+            .with_borrow_mut(|hooks| hooks.iter().position(|(at, _)| *at == name).map(|index| hooks.remove(index)));
+        if let Some((_, act)) = met {
+            act();
+        }
     }
 }

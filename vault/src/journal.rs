@@ -1,11 +1,13 @@
 //! What is under way: one small file per change, written before anything moves.
 //!
-//! An intent names the action, its target and the content before and after. Together with the
-//! staged files it says after a crash what happened and what did not; the state database is not
-//! needed for that and may be gone. An intent is removed when its change has settled.
+//! An intent names the action's record and, for a change of a file, the content before and after.
+//! Together with the staged files it says after a crash what happened and what did not; the state
+//! database is not needed for that and may be gone. An intent is removed when its change has
+//! settled. At most one is neither done nor taken back, and it is the newest.
 
+use crate::durable;
 use crate::root::{OWN_FOLDER, Root};
-use crate::swap::{self, Swap};
+use crate::swap::Swap;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -13,69 +15,131 @@ use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, ContentHash};
 
 const FOLDER: &str = "journal";
+const ENDING: &str = ".json";
+
+/// Names one attempt at an action; attempts sort in the order in which they were made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Key(String);
+
+impl Key {
+    /// A new attempt never takes an old one's name: what was staged then may still be a human's.
+    pub(crate) fn new(number: u64, id: &ActionId) -> Self {
+        Self(format!("{number:012}-{id}"))
+    }
+
+    /// The staged content of the target.
+    pub(crate) fn content(&self) -> &str {
+        &self.0
+    }
+
+    /// The staged audit record.
+    pub(crate) fn record(&self) -> String {
+        format!("{}.record", self.0)
+    }
+
+    fn number(&self) -> u64 {
+        self.0.split('-').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+}
 
 /// A change that has begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Intent {
-    pub(crate) id: ActionId,
-    pub(crate) target: RecordPath,
+    pub(crate) key: Key,
+    /// The record to be filed, its place in the chain and the hash of its file.
     pub(crate) record: RecordPath,
+    pub(crate) seq: u64,
+    pub(crate) sha256: ContentHash,
+    /// `None` where only a record is filed.
+    pub(crate) change: Option<ContentChange>,
+}
+
+/// The content of a file before and after.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ContentChange {
+    pub(crate) target: RecordPath,
     pub(crate) before: ContentHash,
     pub(crate) after: ContentHash,
 }
 
 impl Intent {
-    pub(crate) fn swap(&self) -> Swap<'_> {
-        Swap { id: self.id.as_str(), target: &self.target, before: &self.before, after: &self.after }
+    pub(crate) fn swap(&self) -> Option<Swap<'_>> {
+        let change = self.change.as_ref()?;
+        Some(Swap { name: self.key.content(), target: &change.target, before: &change.before, after: &change.after })
+    }
+
+    /// What an error is about: the file that changes, or else the record.
+    pub(crate) fn subject(&self) -> &RecordPath {
+        self.change.as_ref().map_or(&self.record, |change| &change.target)
+    }
+
+    /// Where it lies, for messages.
+    pub(crate) fn shown(&self) -> String {
+        format!("{OWN_FOLDER}/{FOLDER}/{}", self.file())
     }
 
     fn file(&self) -> String {
-        format!("{}.json", self.id)
+        format!("{}{ENDING}", self.key.content())
     }
 }
 
 fn folder(root: &Root) -> io::Result<Dir> {
-    root.dir().create_dir_all(format!("{OWN_FOLDER}/{FOLDER}"))?;
-    root.dir().open_dir(format!("{OWN_FOLDER}/{FOLDER}"))
+    root.own_folder(Some(FOLDER))
 }
 
 /// Writes an intent, durable.
 pub(crate) fn write(root: &Root, intent: &Intent) -> io::Result<()> {
     let bytes = serde_json::to_vec(intent).map_err(io::Error::other)?;
-    swap::write_durable(&folder(root)?, &intent.file(), &bytes, None)
-}
-
-/// Forgets an intent.
-pub(crate) fn remove(root: &Root, intent: &Intent) -> io::Result<()> {
     let folder = folder(root)?;
-    match folder.remove_file(intent.file()) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        Ok(()) | Err(_) => swap::sync_dir(&folder),
-    }
+    durable::replace(&folder, &intent.file(), &bytes)?;
+    durable::sync(&folder)
 }
 
-/// Every intent that has not settled, in the order of their names.
+/// Forgets an intent. Not synced: one that comes back after a power cut has settled all the same.
+pub(crate) fn remove(root: &Root, intent: &Intent) -> io::Result<()> {
+    durable::remove(&folder(root)?, &intent.file())
+}
+
+/// Every intent that has not settled, the oldest first.
 pub(crate) fn open_intents(root: &Root) -> io::Result<Vec<Intent>> {
     let folder = folder(root)?;
-    let mut names = Vec::new();
-    for entry in folder.entries()? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".json") {
-            names.push(name);
+    let mut intents = Vec::new();
+    for name in names(&folder)?.iter().filter(|name| name.ends_with(ENDING)) {
+        match read(&folder, name) {
+            Ok(intent) => intents.push(intent),
+            // A reader beside the writer: it has settled meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => {
+                let mend = format!("{OWN_FOLDER}/{FOLDER}/{name}: {e}: move it away and run `steward audit verify`");
+                return Err(io::Error::new(e.kind(), mend));
+            }
         }
     }
-    names.sort();
-    names
-        .iter()
-        .map(|name| {
-            let unreadable = |e: String| {
-                io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!("{OWN_FOLDER}/{FOLDER}/{name}: {e}; move it away and run `steward audit verify`"),
-                )
-            };
-            let bytes = folder.read(name)?;
-            serde_json::from_slice(&bytes).map_err(|e| unreadable(e.to_string()))
-        })
-        .collect()
+    intents.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(intents)
+}
+
+/// The number for the next attempt, above every one in use.
+pub(crate) fn next_number(intents: &[Intent]) -> u64 {
+    intents.iter().map(|i| i.key.number() + 1).max().unwrap_or(1)
+}
+
+/// Removes what a crash left of an intent that was never finished writing.
+pub(crate) fn sweep(root: &Root) -> io::Result<()> {
+    let folder = folder(root)?;
+    names(&folder)?.iter().filter(|name| !name.ends_with(ENDING)).try_for_each(|name| durable::remove(&folder, name))
+}
+
+fn read(folder: &Dir, name: &str) -> io::Result<Intent> {
+    serde_json::from_slice(&folder.read(name)?).map_err(io::Error::from)
+}
+
+fn names(folder: &Dir) -> io::Result<Vec<String>> {
+    let names: io::Result<Vec<String>> =
+        folder.entries()?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect();
+    names.map(|mut names| {
+        names.sort();
+        names
+    })
 }

@@ -2,25 +2,31 @@
 //!
 //! [`Keeper::lock`] takes the writer's lock, finishes or takes back what a crash left, and from
 //! then on [`Keeper::apply`] and [`Keeper::answer`] are the only ways to change a file of the
-//! vault. Everything is synchronous and one at a time: callers run it on a blocking thread.
+//! vault. Everything is synchronous and one at a time: callers run it on a blocking thread, and
+//! call [`Keeper::settle`] every few seconds.
 
-use crate::chain::{self, ChainError};
+mod lock;
+mod recover;
+
+use crate::chain::{self, ChainError, Head};
 use crate::crash;
 use crate::journal::{self, Intent};
-use crate::root::{OWN_FOLDER, Root, RootError};
-use crate::swap::{self, Staged};
-use std::fs::{File, TryLockError};
+use crate::root::{Root, RootError};
+use crate::swap::{self, Look};
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Landing, PrepareError};
 
-/// How long what a swap displaced is kept for an editor that still has it open: 5 s.
+/// How long what a swap displaced is kept for an editor that still has it open: 60 s.
 ///
-/// Editors open, write and close within milliseconds; seconds are ample and the cost is one small
-/// file. After that a write through a handle that is still open would be lost.
-pub const SETTLE_AFTER: Duration = Duration::from_secs(5);
+/// Editors open, write and close within milliseconds; a minute covers one on a machine that is
+/// busy or asleep, and the cost is one small file. A write through a handle that is still open
+/// after that would be lost.
+pub const SETTLE_AFTER: Duration = Duration::from_secs(60);
 
 /// The lock cannot be taken.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +41,8 @@ pub enum LockError {
     Recovery(#[from] ApplyError),
 }
 
-/// Why a plan was not carried out. Nothing has been changed.
+/// Why a plan was not carried out. Nothing has been changed, or what was changed is finished or
+/// taken back before anything else is done; asking again is safe.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     #[error("{path}: changed meanwhile by a human")]
@@ -50,8 +57,14 @@ pub enum ApplyError {
     Root(#[from] RootError),
     #[error(transparent)]
     Chain(#[from] ChainError),
-    #[error("{path}: {source}")]
+    #[error("{path}: {source}{}", mend(source))]
     Io { path: String, source: io::Error },
+}
+
+impl ApplyError {
+    pub(crate) fn io(path: impl ToString) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { path: path.to_string(), source }
+    }
 }
 
 /// What was done.
@@ -69,8 +82,33 @@ pub struct Receipt {
 #[derive(Debug)]
 pub struct Keeper {
     root: Root,
-    _lock: File,
-    unsettled: Mutex<Vec<(Instant, Intent)>>,
+    lock: File,
+    turn: Mutex<Turn>,
+}
+
+/// What only the one whose turn it is may know and change.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) head: Head,
+    /// The number of the next attempt.
+    pub(crate) next: u64,
+    /// Done or taken back; kept until nobody can write into what was displaced.
+    pub(crate) unsettled: VecDeque<Unsettled>,
+    /// Neither done nor taken back, because the disk failed in between. Nothing else is begun
+    /// before this one is resolved.
+    pub(crate) stuck: Option<Intent>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Unsettled {
+    pub(crate) since: Instant,
+    pub(crate) intent: Intent,
+}
+
+impl Turn {
+    pub(crate) fn keep(&mut self, intent: Intent) {
+        self.unsettled.push_back(Unsettled { since: Instant::now(), intent });
+    }
 }
 
 impl Keeper {
@@ -80,26 +118,9 @@ impl Keeper {
     /// [`LockError::Held`] when another process writes this vault; [`LockError::Io`] when the vault
     /// cannot be written.
     pub fn lock(root: Root) -> Result<Self, LockError> {
-        let path = format!("{OWN_FOLDER}/lock");
-        let failed = |source| LockError::Io { path: path.clone(), source };
-        root.dir().create_dir_all(OWN_FOLDER).map_err(failed)?;
-        ignore_own_folder(&root).map_err(failed)?;
-        let full = root.path().join(&path);
-        let file = File::options().write(true).read(true).create(true).truncate(false).open(&full).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = std::fs::read_to_string(&full).unwrap_or_default();
-                let holder = if holder.trim().is_empty() { "unknown".into() } else { holder.trim().to_owned() };
-                return Err(LockError::Held { path, holder });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-        file.set_len(0).map_err(failed)?;
-        std::fs::write(&full, format!("process {}", std::process::id())).map_err(failed)?;
-        let keeper = Self { root, _lock: file, unsettled: Mutex::new(Vec::new()) };
-        keeper.recover()?;
-        Ok(keeper)
+        let lock = lock::take(&root)?;
+        let turn = recover::recover(&root)?;
+        Ok(Self { root, lock, turn: Mutex::new(turn) })
     }
 
     /// The vault.
@@ -108,53 +129,26 @@ impl Keeper {
         &self.root
     }
 
-    /// One writer at a time; a panic in another one leaves nothing half done that recovery minds.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, Vec<(Instant, Intent)>> {
-        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Finishes or takes back every change that was under way when the last holder died.
-    fn recover(&self) -> Result<(), ApplyError> {
-        let mut turn = self.turn();
-        let failed = |source| ApplyError::Io { path: format!("{OWN_FOLDER}/journal/"), source };
-        for intent in journal::open_intents(&self.root).map_err(failed)? {
-            self.recover_one(&intent)?;
-            journal::remove(&self.root, &intent).map_err(failed)?;
+    /// One writer at a time; a panic in another one is like a crash, and resolved like one.
+    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, Turn>, ApplyError> {
+        lock::still_ours(&self.root, &self.lock).map_err(ApplyError::io(lock::shown()))?;
+        let mut turn = match self.turn.lock() {
+            Ok(turn) => turn,
+            Err(poisoned) => {
+                let mut turn = PoisonError::into_inner(poisoned);
+                *turn = recover::recover(&self.root)?;
+                self.turn.clear_poison();
+                turn
+            }
+        };
+        if let Some(intent) = turn.stuck.take() {
+            self.resolve_stuck(&mut turn, intent)?;
         }
-        turn.clear();
-        self.sweep_staged().map_err(failed)
+        Ok(turn)
     }
 
-    fn recover_one(&self, intent: &Intent) -> Result<(), ApplyError> {
-        let failed = |source| ApplyError::Io { path: intent.target.to_string(), source };
-        let swap = intent.swap();
-        let filed = self.root.exists(&intent.record);
-        match swap::displaced(&self.root, &swap).map_err(failed)? {
-            Staged::Absent | Staged::Waiting => {}
-            Staged::Displaced => {
-                if !filed {
-                    self.file_staged(intent)?;
-                }
-            }
-            Staged::DisplacedHuman if filed => {
-                swap::give_back(&self.root, &swap).map_err(failed)?;
-            }
-            Staged::DisplacedHuman => {
-                let given = swap::give_back(&self.root, &swap).map_err(failed)?;
-                if given == swap::Swapped::Done {
-                    self.file_staged(intent)?;
-                }
-            }
-        }
-        swap::discard(&self.root, intent.id.as_str()).map_err(failed)?;
-        swap::discard(&self.root, &staged_record(&intent.id)).map_err(failed)
-    }
-
-    pub(crate) fn file_staged(&self, intent: &Intent) -> Result<(), ApplyError> {
-        Ok(chain::file(&self.root, &staged_record(&intent.id), &intent.record)?)
-    }
-
-    /// Removes what changed places more than [`SETTLE_AFTER`] ago; returns late edits given back.
+    /// Looks after what changed places: gives late edits back, and forgets what displaced content
+    /// has lain untouched for [`SETTLE_AFTER`]. Returns the records that were edited late.
     ///
     /// # Errors
     /// [`ApplyError::Io`] when the vault cannot be written.
@@ -165,48 +159,74 @@ impl Keeper {
     /// [`Keeper::settle`] with another patience; zero settles everything.
     ///
     /// # Errors
-    /// [`ApplyError::Io`] when the vault cannot be written.
+    /// [`ApplyError::Io`] when the vault cannot be written; whatever could not be settled is tried
+    /// again the next time.
     pub fn settle_older_than(&self, patience: Duration) -> Result<Vec<RecordPath>, ApplyError> {
-        let mut turn = self.turn();
-        let mut late = Vec::new();
-        let mut kept = Vec::new();
-        for (since, intent) in turn.drain(..) {
-            if since.elapsed() < patience {
-                kept.push((since, intent));
-                continue;
-            }
-            let failed = |source| ApplyError::Io { path: intent.target.to_string(), source };
-            crash::point("before-settling");
-            if swap::settle(&self.root, &intent.swap()).map_err(failed)? {
-                late.push(intent.target.clone());
-            }
-            journal::remove(&self.root, &intent).map_err(failed)?;
-            crash::point("after-settling");
+        let mut turn = self.turn()?;
+        if turn.unsettled.is_empty() {
+            return Ok(Vec::new());
         }
-        *turn = kept;
-        Ok(late)
+        // An intent stands for the head until that is durable; late edits are given back regardless.
+        let synced = chain::write_head(&self.root, &turn.head).and_then(|()| chain::sync_head(&self.root));
+        let patience = synced.is_ok().then_some(patience);
+        let mut failed = synced.map_err(ApplyError::io("the head of the chain")).err();
+        let (mut late, mut kept) = (Vec::new(), VecDeque::new());
+        while let Some(mut one) = turn.unsettled.pop_front() {
+            match self.settle_one(&one, patience) {
+                Ok(Settled::Forgotten) => {}
+                Ok(Settled::NotYet) => kept.push_back(one),
+                Ok(Settled::Edited { again }) => {
+                    late.push(one.intent.subject().clone());
+                    one.since = Instant::now();
+                    // Ours is staged now, and an editor may have had that open in its turn.
+                    if again {
+                        turn.unsettled.push_back(one);
+                    }
+                }
+                Err(source) => {
+                    failed = failed.or(Some(ApplyError::io(one.intent.subject())(source)));
+                    kept.push_back(one);
+                }
+            }
+        }
+        turn.unsettled = kept;
+        failed.map_or(Ok(late), Err)
     }
 
-    /// Staged files that no intent knows were left by a crash before their intent; nothing used them.
-    fn sweep_staged(&self) -> io::Result<()> {
-        let staged = swap::staged_dir(&self.root)?;
-        for entry in staged.entries()? {
-            staged.remove_file(entry?.file_name())?;
+    /// Settles one change; without patience nothing is forgotten.
+    fn settle_one(&self, one: &Unsettled, patience: Option<Duration>) -> io::Result<Settled> {
+        let patient = patience.is_none_or(|patience| one.since.elapsed() < patience);
+        let mut edited = false;
+        match one.intent.swap().map(|swap| swap::look(&self.root, &swap)).transpose()? {
+            Some(Look::GivenBack) => return Ok(Settled::Edited { again: true }),
+            Some(Look::Quiet) if patient => return Ok(Settled::NotYet),
+            Some(Look::Kept(_)) => edited = true,
+            Some(Look::Quiet | Look::Gone) | None => {}
         }
-        Ok(())
+        if patience.is_none() {
+            return Ok(Settled::NotYet);
+        }
+        crash::point("before-settling");
+        swap::discard(&self.root, one.intent.key.content())?;
+        crash::point("after-discarding");
+        journal::remove(&self.root, &one.intent)?;
+        crash::point("after-settling");
+        Ok(if edited { Settled::Edited { again: false } } else { Settled::Forgotten })
     }
 }
 
-/// The name of an action's staged record.
-pub(crate) fn staged_record(id: &ActionId) -> String {
-    format!("{id}.record")
+enum Settled {
+    NotYet,
+    Forgotten,
+    Edited { again: bool },
 }
 
-/// Keeps our folder out of the vault's git history.
-fn ignore_own_folder(root: &Root) -> io::Result<()> {
-    let path = format!("{OWN_FOLDER}/.gitignore");
-    match root.dir().symlink_metadata(&path) {
-        Ok(_) => Ok(()),
-        Err(_) => root.dir().write(&path, "*\n"),
+/// What a person can do about an error of the disk.
+fn mend(e: &io::Error) -> &'static str {
+    match e.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space where the vault lies",
+        io::ErrorKind::FileTooLarge => ": raise the limit of file sizes (ulimit -f) of Steward's process",
+        io::ErrorKind::ReadOnlyFilesystem => ": make the vault writable",
+        _ => "",
     }
 }

@@ -10,6 +10,7 @@ mod apply;
 pub mod brake;
 pub mod chain;
 pub mod crash;
+mod durable;
 pub mod guard;
 pub mod index;
 mod journal;

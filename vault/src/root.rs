@@ -4,8 +4,12 @@
 //! a path can only name something inside. Reading is bounded; what cannot be read is an error that
 //! names the file and the mend. Writing records is not here: see [`crate::keeper`].
 
+use crate::durable;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, Metadata};
+use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +19,8 @@ use steward_domain::plan::ContentHash;
 
 /// The folder inside a vault that is ours: lock, journal, staged files, chain head.
 pub const OWN_FOLDER: &str = ".steward";
+
+const NO_WAIT: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
 /// What went wrong with a file of the vault.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +96,32 @@ impl Root {
         }
     }
 
+    /// Opens a folder of the vault for writing into it, creating it.
+    pub(crate) fn make_folder(&self, name: &str) -> io::Result<Dir> {
+        match self.dir.open_dir(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.dir.create_dir_all(name)?;
+                durable::sync(&self.dir)?;
+                self.dir.open_dir(name)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens our own folder or one inside it, creating it.
+    pub(crate) fn own_folder(&self, name: Option<&str>) -> io::Result<Dir> {
+        let own = make_real_folder(&self.dir, OWN_FOLDER)?;
+        name.map_or(Ok(own.try_clone()?), |name| make_real_folder(&own, name))
+    }
+
+    /// Opens our own folder or one inside it, to read; `None` when there is none.
+    pub(crate) fn find_own_folder(&self, name: Option<&str>) -> io::Result<Option<Dir>> {
+        match (real_folder(&self.dir, OWN_FOLDER)?, name) {
+            (Some(own), Some(name)) => real_folder(&own, name),
+            (own, _) => Ok(own),
+        }
+    }
+
     /// Reads a record, bounded.
     ///
     /// # Errors
@@ -102,7 +134,10 @@ impl Root {
         };
         let meta = self.dir.symlink_metadata(path.as_str()).map_err(failed)?;
         check(path, &meta)?;
-        let file = self.dir.open(path.as_str()).map_err(failed)?;
+        // What stood there a moment ago may be a pipe by now, and opening must not wait for one.
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(NO_WAIT);
+        let file = self.dir.open_with(path.as_str(), &options).map_err(failed)?;
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
         let limit = MAX_RECORD_BYTES as u64;
         file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -163,6 +198,32 @@ impl Entry {
         let modified_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
         Self { name, size: meta.len(), modified_ns, inode: meta.ino() }
     }
+}
+
+/// Opens a folder that must be no link: whoever can put a link there could lead what we write and
+/// remove to other files. `None` when there is nothing of that name.
+fn real_folder(parent: &Dir, name: &str) -> io::Result<Option<Dir>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(parent, name, flags, Mode::empty()) {
+        Ok(fd) => Ok(Some(Dir::from_std_file(File::from(fd)))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            format!("`{name}` is a link or a file where Steward needs a folder of its own: remove it"),
+        )),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn make_real_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
+    if let Some(found) = real_folder(parent, name)? {
+        return Ok(found);
+    }
+    match parent.create_dir(name) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        Ok(()) | Err(_) => durable::sync(parent)?,
+    }
+    real_folder(parent, name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn check(path: &RecordPath, meta: &Metadata) -> Result<(), RootError> {

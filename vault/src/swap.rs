@@ -1,185 +1,243 @@
 //! Compare-and-swap of a whole file, durable, without ever losing what a human wrote.
 //!
-//! The new content is written beside the journal and made durable; then it and the record's file
-//! change places in one atomic step (`renameat2` with `RENAME_EXCHANGE`). What was displaced is
-//! still there to be compared: if it is not the content that was judged, a human was faster, and
-//! the files change places back. An editor that still has the old file open writes into the
-//! displaced one, so that is kept and looked at once more before it goes ([`settle`]).
+//! The new content is staged in our own folder; then it and the record's file change places in one
+//! atomic step (`renameat2` with `RENAME_EXCHANGE`). What was displaced is still there to be
+//! compared: if it is not the content that was judged, a human was faster, and the files change
+//! places back. An editor that still has the old file open writes into the displaced one, so that
+//! is kept and looked at again ([`look`]) until nobody can be expected to write into it. Content of
+//! a human that finds its place taken is moved to `conflict/`, the file itself and no copy of it.
 
 use crate::crash;
-use crate::root::{OWN_FOLDER, Root};
-use cap_std::fs::{Dir, OpenOptions, PermissionsExt};
+use crate::durable;
+use crate::root::{OWN_FOLDER, Root, RootError};
+use cap_std::fs::Dir;
 use rustix::fs::{RenameFlags, renameat_with};
-use std::io::{self, Write};
+use rustix::io::Errno;
+use std::io;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ContentHash;
 
 const STAGED: &str = "staged";
 const CONFLICTS: &str = "conflict";
 
-/// How a swap ended.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Swapped {
-    /// The new content is in place.
-    Done,
-    /// The record held other content than expected; it still does.
-    ChangedMeanwhile,
-}
-
-/// What is known of a staged file, from its content alone.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Staged {
-    /// There is none: nothing was swapped.
-    Absent,
-    /// It holds the new content: nothing was swapped.
-    Waiting,
-    /// It holds the old content: the swap happened.
-    Displaced,
-    /// It holds something else: the swap displaced what a human wrote.
-    DisplacedHuman,
-}
-
-/// The names of one swap: the action's id, the record, the content before and after.
+/// The names of one swap: the staged file, the record, the content before and after.
 #[derive(Clone, Debug)]
 pub(crate) struct Swap<'a> {
-    pub(crate) id: &'a str,
+    pub(crate) name: &'a str,
     pub(crate) target: &'a RecordPath,
     pub(crate) before: &'a ContentHash,
     pub(crate) after: &'a ContentHash,
 }
 
+/// How a swap ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Swapped {
+    /// The new content is in place.
+    Done,
+    /// The record held other content than expected, and nothing moved.
+    ChangedMeanwhile,
+    /// A human was faster by less than a swap; their content is back in place.
+    TakenBack,
+}
+
+/// What is known of a staged file, from its content alone.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Staged {
+    /// There is none.
+    Absent,
+    /// It holds the new content: nothing was swapped, or it was swapped back.
+    New,
+    /// It holds the old content: the swap happened.
+    Old,
+    /// It holds something else: what a human wrote.
+    Human,
+}
+
+/// What a later look at a staged file found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nobody wrote into it.
+    Quiet,
+    /// A human's late edit was given its place back; ours is staged now.
+    GivenBack,
+    /// A human's late edit found its place taken and was moved there.
+    Kept(String),
+    /// There is no staged file any more.
+    Gone,
+}
+
 /// Opens the folder of staged files, creating it.
 pub(crate) fn staged_dir(root: &Root) -> io::Result<Dir> {
-    root.dir().create_dir_all(format!("{OWN_FOLDER}/{STAGED}"))?;
-    root.dir().open_dir(format!("{OWN_FOLDER}/{STAGED}"))
+    root.own_folder(Some(STAGED))
 }
 
-/// Writes a file whole and durable under a name that only ever shows complete content.
-pub(crate) fn write_durable(dir: &Dir, name: &str, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-    let temporary = format!("{name}.tmp");
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    let written = (|| {
-        let mut file = dir.open_with(&temporary, &options)?;
-        file.write_all(bytes)?;
-        if let Some(mode) = mode {
-            file.set_permissions(cap_std::fs::Permissions::from_mode(mode))?;
-        }
-        file.sync_all()?;
-        dir.rename(&temporary, dir, name)
-    })();
-    if written.is_err() {
-        let _ = dir.remove_file(&temporary);
-    }
-    written?;
-    sync_dir(dir)
-}
-
-/// Makes the names in a folder durable.
-pub(crate) fn sync_dir(dir: &Dir) -> io::Result<()> {
-    rustix::fs::fsync(dir.open(".")?).map_err(io::Error::from)
-}
-
-/// Stages new content with the permissions of the file it will replace.
+/// Stages new content as the target's next file; the folder is not synced.
 pub(crate) fn stage(root: &Root, swap: &Swap<'_>, bytes: &[u8]) -> io::Result<()> {
-    let mode = root.dir().symlink_metadata(swap.target.as_str())?.permissions().mode() & 0o7777;
-    write_durable(&staged_dir(root)?, swap.id, bytes, Some(mode))
+    let model = root.dir().symlink_metadata(swap.target.as_str())?;
+    durable::create_like(&staged_dir(root)?, swap.name, bytes, &model)
 }
 
 /// Puts the staged content in place if the record still holds what was expected.
 pub(crate) fn exchange(root: &Root, swap: &Swap<'_>) -> io::Result<Swapped> {
-    let now = root.dir().read(swap.target.as_str())?;
-    if &ContentHash::of(&now) != swap.before {
+    if content(root, swap.target)?.as_ref() != Some(swap.before) {
         return Ok(Swapped::ChangedMeanwhile);
     }
-    swap_names(root, swap)?;
-    crash::point("after-swap");
-    if displaced(root, swap)? == Staged::Displaced {
-        return Ok(Swapped::Done);
+    crash::point("before-swap");
+    if !change_places(root, swap)? {
+        return Ok(Swapped::ChangedMeanwhile);
     }
-    give_back(root, swap)
+    crash::point("after-swap");
+    // First the look, then the slow sync: a human's file is out of its place no longer than it must.
+    let ended = match staged(root, swap)? {
+        Staged::Old => Swapped::Done,
+        Staged::New | Staged::Human | Staged::Absent if give_back(root, swap)? => Swapped::TakenBack,
+        // Edited on top of ours: the change stands, and what it displaced is kept at the next look.
+        Staged::New | Staged::Human | Staged::Absent => Swapped::Done,
+    };
+    sync(root, swap)?;
+    Ok(ended)
 }
 
 /// Reads what the staged file says about how far a swap came.
-pub(crate) fn displaced(root: &Root, swap: &Swap<'_>) -> io::Result<Staged> {
-    let bytes = match staged_dir(root)?.read(swap.id) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Staged::Absent),
+pub(crate) fn staged(root: &Root, swap: &Swap<'_>) -> io::Result<Staged> {
+    let dir = staged_dir(root)?;
+    let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    match dir.symlink_metadata(swap.name) {
+        Ok(meta) if !meta.is_file() => return Ok(Staged::Human),
+        Ok(_) => {}
+        Err(e) if missing(&e) => return Ok(Staged::Absent),
         Err(e) => return Err(e),
-    };
-    let hash = ContentHash::of(&bytes);
-    Ok(if &hash == swap.after {
-        Staged::Waiting
-    } else if &hash == swap.before {
-        Staged::Displaced
-    } else {
-        Staged::DisplacedHuman
+    }
+    let hash = ContentHash::of(&dir.read(swap.name)?);
+    Ok(match hash {
+        hash if &hash == swap.after => Staged::New,
+        hash if &hash == swap.before => Staged::Old,
+        _ => Staged::Human,
     })
 }
 
-/// Puts a human's displaced content back where it belongs.
+/// Lets what was displaced and our content change places again.
 ///
-/// When the record was edited again on top of ours, both versions are a human's: the newer stays
-/// and the displaced one is kept under `conflict/`, and our change stands.
-pub(crate) fn give_back(root: &Root, swap: &Swap<'_>) -> io::Result<Swapped> {
-    let now = root.dir().read(swap.target.as_str())?;
-    if &ContentHash::of(&now) != swap.after {
-        keep_conflict(root, swap)?;
-        return Ok(Swapped::Done);
+/// Returns `false`, and moves nothing, where the record was edited or removed on top of ours.
+pub(crate) fn give_back(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
+    if content(root, swap.target)?.as_ref() != Some(swap.after) {
+        return Ok(false);
     }
-    swap_names(root, swap)?;
-    if displaced(root, swap)? == Staged::Waiting {
-        return Ok(Swapped::ChangedMeanwhile);
+    if !change_places(root, swap)? {
+        return Ok(false);
     }
-    keep_conflict(root, swap)?;
-    Ok(Swapped::ChangedMeanwhile)
+    crash::point("after-giving-back");
+    match staged(root, swap)? {
+        Staged::New | Staged::Absent => {}
+        // Edited between our look and the step back: two humans, and both versions are kept.
+        Staged::Old | Staged::Human => {
+            keep_conflict(root, swap)?;
+        }
+    }
+    sync(root, swap)?;
+    Ok(true)
 }
 
-/// Removes what a finished swap left, unless an editor wrote into it meanwhile.
-///
-/// Returns whether a late edit was found and given back.
-pub(crate) fn settle(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
-    let late = displaced(root, swap)? == Staged::DisplacedHuman;
-    if late {
-        give_back(root, swap)?;
+/// Looks whether an editor that had the displaced file open wrote into it.
+pub(crate) fn look(root: &Root, swap: &Swap<'_>) -> io::Result<Look> {
+    match staged(root, swap)? {
+        Staged::Absent => Ok(Look::Gone),
+        Staged::New | Staged::Old => Ok(Look::Quiet),
+        Staged::Human if give_back(root, swap)? => Ok(Look::GivenBack),
+        Staged::Human => keep_conflict(root, swap).map(Look::Kept),
     }
-    discard(root, swap.id)?;
-    Ok(late)
 }
 
 /// Forgets a staged file.
-pub(crate) fn discard(root: &Root, id: &str) -> io::Result<()> {
-    match staged_dir(root)?.remove_file(id) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        Ok(()) | Err(_) => Ok(()),
+pub(crate) fn discard(root: &Root, name: &str) -> io::Result<()> {
+    durable::remove(&staged_dir(root)?, name)
+}
+
+/// Removes the staged files that no intent knows: a crash left them before anything moved.
+pub(crate) fn sweep(root: &Root, known: impl Fn(&str) -> bool) -> io::Result<()> {
+    let dir = staged_dir(root)?;
+    for entry in dir.entries()? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !known(&name) {
+            durable::remove(&dir, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves a human's content to `conflict/`; the file itself, so that a late write still reaches it.
+fn keep_conflict(root: &Root, swap: &Swap<'_>) -> io::Result<String> {
+    root.dir().create_dir_all(CONFLICTS)?;
+    let (from, conflicts) = (staged_dir(root)?, root.dir().open_dir(CONFLICTS)?);
+    let hash =
+        from.read(swap.name).map_or_else(|_| "file".into(), |bytes| ContentHash::of(&bytes).as_str()[..12].to_owned());
+    for number in 1_u32.. {
+        let again = if number == 1 { String::new() } else { format!("-{number}") };
+        let name = format!("{}-{hash}{again}.md", swap.target.slug());
+        match renameat_with(&from, swap.name, &conflicts, &name, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                durable::sync(&conflicts)?;
+                let kept = format!("{CONFLICTS}/{name}");
+                tracing::warn!(record = %swap.target, kept, "two people edited at once, both versions are kept");
+                return Ok(kept);
+            }
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// The hash of the record's content; `None` where there is no file that could be a record.
+fn content(root: &Root, path: &RecordPath) -> io::Result<Option<ContentHash>> {
+    match root.read(path) {
+        Ok(snapshot) => Ok(Some(snapshot.hash)),
+        Err(RootError::Io { source, .. } | RootError::Open { source, .. }) => Err(source),
+        Err(RootError::Missing { .. } | RootError::Link { .. }) => Ok(None),
+        Err(RootError::NotAFile { .. } | RootError::TooLarge { .. }) => Ok(None),
     }
 }
 
-fn keep_conflict(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
-    root.dir().create_dir_all(CONFLICTS)?;
-    let conflicts = root.dir().open_dir(CONFLICTS)?;
-    let bytes = staged_dir(root)?.read(swap.id)?;
-    let digest = ContentHash::of(&bytes);
-    let name = format!("{}-{}.md", swap.target.slug(), &digest.as_str()[..12]);
-    write_durable(&conflicts, &name, &bytes, None)
+/// Lets the staged file and the record's file change places; `false` where one is missing.
+fn change_places(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
+    let folder = match root.dir().open_dir(swap.target.kind().folder()) {
+        Ok(folder) => folder,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(e),
+    };
+    let staged = staged_dir(root)?;
+    match renameat_with(&staged, swap.name, &folder, swap.target.file_name(), RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(e) => Err(explain(e)),
+    }
 }
 
-fn swap_names(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
-    let folder = root.dir().open_dir(swap.target.kind().folder())?;
-    let staged = staged_dir(root)?;
-    renameat_with(&staged, swap.id, &folder, swap.target.file_name(), RenameFlags::EXCHANGE).map_err(explain)?;
-    sync_dir(&folder)?;
-    sync_dir(&staged)
+fn sync(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
+    if let Some(folder) = root.folder(swap.target.kind().folder()).map_err(io::Error::other)? {
+        durable::sync(&folder)?;
+    }
+    durable::sync(&staged_dir(root)?)
 }
 
 /// A file system without an atomic swap cannot keep a human's edit safe: say so instead of guessing.
-fn explain(e: rustix::io::Errno) -> io::Error {
+fn explain(e: Errno) -> io::Error {
     match e {
-        rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP => io::Error::new(
+        Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => io::Error::new(
             io::ErrorKind::Unsupported,
             "the file system of the vault cannot swap two files atomically, so live changes are refused: \
              keep the vault on a local disk (ext4, xfs, btrfs, tmpfs, overlay)",
         ),
+        Errno::XDEV => io::Error::new(
+            io::ErrorKind::CrossesDevices,
+            format!(
+                "lies on another file system than {OWN_FOLDER}/, so live changes are refused: \
+                 keep the whole vault on one file system"
+            ),
+        ),
         other => other.into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,366 @@
+//! Answers by table, and apply followed by undo over many documents.
 
+use super::*;
+use crate::audit::{FieldPatch, Link};
+use crate::clerk::Judgement;
+use crate::decide::tests::{at, clerk, evidence, live, look, run, verdict};
+use crate::decide::{Case, decide};
+use crate::mode::Ceiling;
+use crate::plan::{ContentHash, PrepareError};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+const DECIDED: &str = "2026-11-21T09:30:15.123Z";
+
+fn plan_for(bytes: &[u8], policy: &Policy, confidence: f64) -> Plan {
+    let document = crate::frontmatter::read(bytes).unwrap();
+    let written = document.fields().get("state").and_then(|s| s.as_str());
+    let look = look(bytes, written, vec![evidence("gmail", 0.97, 60)]);
+    let verdict = verdict(Judgement::LikelyDone, confidence, &look);
+    decide(&Case {
+        look: &look,
+        policy,
+        verdict: &verdict,
+        clerk: &clerk(),
+        caller_says_shadow: false,
+        workflow: run("run-1"),
+        at: at(DECIDED),
+    })
+}
+
+/// Carries a plan out the way the vault does, and reads the record back from its file.
+fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), PrepareError> {
+    let (after, patch) = if plan.changes_the_record() {
+        let prepared = plan.prepare(bytes)?;
+        if prepared.after == bytes { (bytes.to_vec(), Vec::new()) } else { (prepared.after, prepared.patch) }
+    } else {
+        (bytes.to_vec(), Vec::new())
+    };
+    let link = Link { seq: 1, prev: ContentHash::genesis() };
+    let record = AuditRecord::close(plan.draft().clone(), patch, link);
+    let text = record.render().unwrap();
+    Ok((after, AuditRecord::parse(text.as_bytes()).unwrap()))
+}
+
+fn ask(kind: AnswerKind, record: &AuditRecord, policy: &Policy) -> Result<Plan, Refusal> {
+    let now = at("2026-11-22T10:00:00Z");
+    answer(&Request { kind, record, by: "ann", reason: Some("not yet"), policy, workflow: run("run-2"), now })
+}
+
+const TASK: &[u8] = b"---\ntype: task\nname: Pay\nstate: open # since May\nowner: ann\n---\nbody\n";
+
+fn applied() -> (Vec<u8>, AuditRecord) {
+    carry_out(&plan_for(TASK, &live(), 0.9), TASK).unwrap()
+}
+
+fn pending() -> AuditRecord {
+    carry_out(&plan_for(TASK, &live(), 0.1), TASK).unwrap().1
+}
+
+#[test]
+fn an_undo_puts_the_very_bytes_back_and_says_what_it_did() {
+    let (after, record) = applied();
+    assert_ne!(after, TASK);
+    let plan = ask(AnswerKind::Undo, &record, &live()).unwrap();
+    let (back, reversed) = carry_out(&plan, &after).unwrap();
+    assert_eq!(back, TASK);
+    assert_eq!(reversed.draft.kind, ActionKind::Reversed);
+    assert_eq!(reversed.draft.prior_state.as_deref(), Some("done"));
+    assert_eq!(reversed.draft.proposed_state, Some(State::Open));
+    assert_eq!(reversed.undo_recipe, None, "an undo has no undo");
+    let answers = reversed.draft.answers.unwrap();
+    assert_eq!((answers.of, answers.by.as_str()), (record.draft.id, "ann"));
+}
+
+#[test]
+fn an_undo_works_in_shadow_mode_and_keeps_the_mode_of_what_it_takes_back() {
+    let (_, record) = applied();
+    let plan = ask(AnswerKind::Undo, &record, &Policy::default()).unwrap();
+    assert_eq!((plan.draft().mode, plan.landing()), (Mode::Live, Landing::Live));
+}
+
+#[test]
+fn the_window_ends_to_the_millisecond() {
+    let (_, record) = applied();
+    let policy = live();
+    let request = |now| Request {
+        kind: AnswerKind::Undo,
+        record: &record,
+        by: "ann",
+        reason: None,
+        policy: &policy,
+        workflow: run("run-2"),
+        now,
+    };
+    let in_time = answer(&request(at("2026-11-28T09:30:15.122Z")));
+    assert!(in_time.is_ok());
+    let refusal = answer(&request(at("2026-11-28T09:30:15.123Z"))).unwrap_err();
+    assert!(matches!(refusal, Refusal::Expired { .. }), "{refusal}");
+    assert_eq!(refusal.status(), 410);
+}
+
+#[test]
+fn what_changed_nothing_cannot_be_undone() {
+    let shadow = carry_out(&plan_for(TASK, &Policy::default(), 0.9), TASK).unwrap().1;
+    for record in [shadow, pending()] {
+        let refusal = ask(AnswerKind::Undo, &record, &live()).unwrap_err();
+        assert!(matches!(refusal, Refusal::NothingToUndo { .. }), "{refusal}");
+        assert_eq!(refusal.status(), 400);
+    }
+}
+
+#[test]
+fn only_what_waits_for_an_answer_is_confirmed_or_dismissed() {
+    let (_, record) = applied();
+    for kind in [AnswerKind::Confirm, AnswerKind::Dismiss] {
+        let refusal = ask(kind, &record, &live()).unwrap_err();
+        assert!(matches!(refusal, Refusal::NotPending { .. }), "{refusal}");
+        assert_eq!(refusal.status(), 400);
+    }
+}
+
+#[test]
+fn a_confirmation_is_a_change_with_a_recipe_of_its_own() {
+    let record = pending();
+    assert!(record.draft.pending_confirmation);
+    let plan = ask(AnswerKind::Confirm, &record, &live()).unwrap();
+    let (after, confirmed) = carry_out(&plan, TASK).unwrap();
+    assert_eq!(after, std::str::from_utf8(TASK).unwrap().replace("state: open", "state: done").as_bytes());
+    assert_eq!(confirmed.draft.kind, ActionKind::Confirmed);
+    assert!(!confirmed.draft.pending_confirmation);
+    let recipe = confirmed.undo_recipe.as_ref().unwrap();
+    assert_eq!(recipe.expires_at, at("2026-11-29T10:00:00Z"), "a new week");
+    let undo = ask(AnswerKind::Undo, &confirmed, &live()).unwrap();
+    assert_eq!(carry_out(&undo, &after).unwrap().0, TASK);
+}
+
+#[test]
+fn a_confirmation_keeps_what_a_human_edited_in_other_fields() {
+    let plan = ask(AnswerKind::Confirm, &pending(), &live()).unwrap();
+    let edited = std::str::from_utf8(TASK).unwrap().replace("owner: ann", "owner: bob");
+    let (after, _) = carry_out(&plan, edited.as_bytes()).unwrap();
+    assert_eq!(after, edited.replace("state: open", "state: done").as_bytes());
+}
+
+#[test]
+fn a_confirmation_of_what_a_human_did_by_hand_changes_nothing() {
+    let plan = ask(AnswerKind::Confirm, &pending(), &live()).unwrap();
+    let edited = std::str::from_utf8(TASK).unwrap().replace("state: open", "state: done");
+    let (after, confirmed) = carry_out(&plan, edited.as_bytes()).unwrap();
+    assert_eq!(after, edited.as_bytes());
+    assert_eq!(confirmed.undo_recipe, None);
+}
+
+#[test]
+fn a_confirmation_over_another_state_is_a_conflict() {
+    let plan = ask(AnswerKind::Confirm, &pending(), &live()).unwrap();
+    let edited = std::str::from_utf8(TASK).unwrap().replace("state: open", "state: archived");
+    assert_eq!(plan.prepare(edited.as_bytes()), Err(PrepareError::Conflict(vec!["state".into()])));
+}
+
+#[test]
+fn in_shadow_nothing_is_confirmed_and_a_dismissal_still_counts() {
+    let record = pending();
+    let refusal = ask(AnswerKind::Confirm, &record, &Policy::default()).unwrap_err();
+    assert_eq!((refusal.status(), &refusal), (409, &Refusal::ShadowNow));
+    let plan = ask(AnswerKind::Dismiss, &record, &Policy::default()).unwrap();
+    assert_eq!((plan.landing(), plan.changes_the_record()), (Landing::Recorded, false));
+    assert!(!plan.draft().pending_confirmation);
+    assert_eq!(plan.draft().proposed_state, Some(State::Done), "what was turned down");
+}
+
+#[test]
+fn under_a_ceiling_of_ask_only_the_human_acts() {
+    let mut policy = live();
+    policy.state_change_ceiling = Ceiling::Ask;
+    let record = carry_out(&plan_for(TASK, &policy, 0.9), TASK).unwrap().1;
+    assert!(record.draft.pending_confirmation);
+    let refusal = ask(AnswerKind::Confirm, &record, &live()).unwrap_err();
+    assert!(matches!(refusal, Refusal::HumanOnly { .. }), "{refusal}");
+    assert_eq!(refusal.status(), 400);
+    assert!(ask(AnswerKind::Dismiss, &record, &live()).is_ok());
+}
+
+#[test]
+fn a_recipe_that_no_steward_writes_is_not_followed() {
+    let (_, record) = applied();
+    let forge = |change: fn(&mut AuditRecord)| {
+        let mut forged = record.clone();
+        change(&mut forged);
+        let refusal = ask(AnswerKind::Undo, &forged, &live()).unwrap_err();
+        assert_eq!(refusal.status(), 422, "{refusal}");
+    };
+    fn first(record: &mut AuditRecord) -> &mut FieldPatch {
+        &mut record.undo_recipe.as_mut().unwrap().vault_patch[0]
+    }
+    forge(|r| first(r).field = "owner".into());
+    forge(|r| first(r).undo.as_mut().unwrap().field = "owner".into());
+    forge(|r| first(r).undo = None);
+    forge(|r| r.draft.target = crate::path::RecordPath::parse("matter/house.md").unwrap());
+}
+
+#[test]
+fn a_long_name_and_a_long_reason_are_cut() {
+    let (_, record) = applied();
+    let (by, reason) = ("a".repeat(100_000), "b".repeat(100_000));
+    let plan = answer(&Request {
+        kind: AnswerKind::Undo,
+        record: &record,
+        by: &by,
+        reason: Some(&reason),
+        policy: &live(),
+        workflow: run("run-2"),
+        now: at("2026-11-22T10:00:00Z"),
+    })
+    .unwrap();
+    let answers = plan.draft().answers.clone().unwrap();
+    assert_eq!((answers.by.len(), answers.reason.unwrap().len()), (200, 2_000));
+}
+
+#[test]
+fn a_change_whose_lines_are_too_long_to_remember_is_refused() {
+    let long = String::from_utf8(TASK.to_vec()).unwrap().replace("since May", &"x".repeat(20_000));
+    let plan = plan_for(long.as_bytes(), &live(), 0.9);
+    assert!(matches!(plan.prepare(long.as_bytes()), Err(PrepareError::TooLong { .. })));
+}
+
+#[test]
+fn an_empty_state_counts_as_an_absent_one() {
+    let empty = b"---\ntype: task\nstate:\n---\n".as_slice();
+    let (after, record) = carry_out(&plan_for(empty, &live(), 0.9), empty).unwrap();
+    assert_eq!(after, b"---\ntype: task\nstate: done\n---\n");
+    let undo = ask(AnswerKind::Undo, &record, &live()).unwrap();
+    assert_eq!(carry_out(&undo, &after).unwrap().0, empty);
+    let by_hand = b"---\ntype: task\nstate: \n---\n".as_slice();
+    let (left, reversed) = carry_out(&undo, by_hand).unwrap();
+    assert_eq!((left.as_slice(), reversed.draft.kind), (by_hand, ActionKind::Reversed));
+}
+
+#[test]
+fn every_refusal_has_the_status_of_the_contract() {
+    let id = String::new;
+    let table = [
+        (Refusal::Unknown { id: id() }, 404),
+        (Refusal::NothingToUndo { id: id(), landing: id() }, 400),
+        (Refusal::NotPending { id: id(), landing: id() }, 400),
+        (Refusal::HumanOnly { id: id() }, 400),
+        (Refusal::AlreadyAnswered { id: id(), how: id(), by: id() }, 409),
+        (Refusal::Conflict { fields: vec![] }, 409),
+        (Refusal::ShadowNow, 409),
+        (Refusal::Expired { id: id(), ended: id() }, 410),
+        (Refusal::Record { reason: id() }, 422),
+    ];
+    for (refusal, status) in table {
+        assert_eq!(refusal.status(), status, "{refusal}");
+        let json = serde_json::to_string(&refusal).unwrap();
+        assert_eq!(serde_json::from_str::<Refusal>(&json).unwrap(), refusal);
+    }
+}
+
+/// A task as somebody may have written it; `None` for the state means that the field is missing.
+#[derive(Clone, Debug)]
+struct Written {
+    above: Vec<String>,
+    state: Option<String>,
+    below: Vec<String>,
+    body: String,
+    bom: bool,
+    crlf: bool,
+}
+
+impl Written {
+    fn bytes(&self) -> Vec<u8> {
+        let state = self.state.as_ref().map(|s| format!("state: {s}\n"));
+        let yaml: String = self.above.iter().cloned().chain(state).chain(self.below.iter().cloned()).collect();
+        let text = format!("---\ntype: task\n{yaml}---\n{}", self.body);
+        let text = if self.crlf { text.replace('\n', "\r\n") } else { text };
+        format!("{}{text}", if self.bom { "\u{feff}" } else { "" }).into_bytes()
+    }
+}
+
+fn lines(names: Vec<&'static str>) -> BoxedStrategy<Vec<String>> {
+    let line = select(names).prop_flat_map(|name| {
+        select(vec![
+            "ann",
+            "'it''s'",
+            "\"[[x|y]]\"",
+            "[a, b]  # flow",
+            "{k: v}",
+            "|\n  long\n  text",
+            "\n  - one # 1\n  - two",
+            "2026-11-21",
+        ])
+        .prop_map(move |value| {
+            let space = if value.starts_with('\n') { "" } else { " " };
+            format!("{name}:{space}{value}\n")
+        })
+    });
+    let noise = select(vec!["# a comment\n", "\n", "  # indented: yes\n"]).prop_map(str::to_owned);
+    // Each field once: a record with a field twice is refused before anything is decided.
+    proptest::collection::vec(prop_oneof![2 => line, 1 => noise], 0..5)
+        .prop_map(|lines| {
+            let mut seen = std::collections::BTreeSet::new();
+            let name = |line: &String| line.split(':').next().unwrap_or_default().to_owned();
+            lines.into_iter().filter(|l| l.trim_start().starts_with('#') || l == "\n" || seen.insert(name(l))).collect()
+        })
+        .boxed()
+}
+
+fn written() -> BoxedStrategy<Written> {
+    let states =
+        vec!["open", "Open", "'open'", "\"open\"", "open  # since May", "\"open\"# x", "OPEN # done: no", "archived"];
+    let state = proptest::option::weighted(0.9, select(states).prop_map(str::to_owned));
+    let body = select(vec!["", "text\n", "\n# Title\n\n---\nstate: open\n---\n", "no newline at the end"]);
+    (lines(vec!["name", "due", "a-b"]), state, lines(vec!["owner", "tags", "note"]), body, any::<bool>(), any::<bool>())
+        .prop_map(|(above, state, below, body, bom, crlf)| Written {
+            above,
+            state,
+            below,
+            body: body.into(),
+            bom,
+            crlf,
+        })
+        .prop_filter("readable", |w| crate::frontmatter::read(&w.bytes()).is_ok())
+        .boxed()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn apply_and_undo_give_the_bytes_before(written in written()) {
+        let before = written.bytes();
+        let (after, record) = carry_out(&plan_for(&before, &live(), 0.9), &before).unwrap();
+        prop_assert_ne!(&after, &before);
+        let undo = ask(AnswerKind::Undo, &record, &live()).unwrap();
+        let (back, _) = carry_out(&undo, &after).unwrap();
+        prop_assert_eq!(String::from_utf8(back.clone()).unwrap(), String::from_utf8(before).unwrap());
+        // Again, on what is back already.
+        let (again, reversed) = carry_out(&undo, &back).unwrap();
+        prop_assert_eq!(again, back);
+        prop_assert_eq!(reversed.undo_recipe, None);
+    }
+
+    #[test]
+    fn an_undo_keeps_what_a_human_edited_meanwhile(written in written()) {
+        let before = written.bytes();
+        let (after, record) = carry_out(&plan_for(&before, &live(), 0.9), &before).unwrap();
+        let undo = ask(AnswerKind::Undo, &record, &live()).unwrap();
+        let human = |bytes: &[u8]| {
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            text.replacen("type: task", "type: task # mine\r\nhuman: token".replace("\r\n", if written.crlf { "\r\n" } else { "\n" }).as_str(), 1)
+                + "late words"
+        };
+        let (back, _) = carry_out(&undo, human(&after).as_bytes()).unwrap();
+        prop_assert_eq!(String::from_utf8(back).unwrap(), human(&before));
+    }
+
+    #[test]
+    fn a_plan_fits_no_content_but_the_one_that_was_judged(written in written(), extra in "[a-z ]{1,9}") {
+        let before = written.bytes();
+        let plan = plan_for(&before, &live(), 0.9);
+        let mut changed = before.clone();
+        changed.extend_from_slice(extra.as_bytes());
+        prop_assert_eq!(plan.prepare(&changed), Err(PrepareError::ChangedMeanwhile));
+    }
+}

@@ -1,0 +1,68 @@
+//! Text from mails and models as plain text of one paragraph.
+//!
+//! A record's body is Markdown that people open in their editor, and its words come from outside.
+//! What is written here shows as the words themselves: no link, embed, tag, heading, list, fence,
+//! comment, formula or raw HTML survives, and no character turns the reading direction. [`unescape`]
+//! is the way back, for whoever reads the record.
+
+/// Escaped text on one line, ready for a Markdown body.
+pub(super) fn text(text: &str) -> String {
+    escape(&one_line(text))
+}
+
+/// The text on one line: what breaks a line, hides or turns text becomes a space.
+pub(super) fn one_line(text: &str) -> String {
+    let spaced: String = text.chars().map(|c| if misleads(c) { ' ' } else { c }).collect();
+    spaced.trim().to_owned()
+}
+
+/// Line breaks, control characters, and the marks that reorder or hide what a person reads.
+fn misleads(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}');
+    let hides = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    c.is_control() || turns || hides || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Puts a backslash before whatever Markdown would take for markup.
+pub(super) fn escape(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for (at, c) in line.char_indices() {
+        if is_markup(c, &line[..at], &line[at + c.len_utf8()..]) || opens_a_block(line, at, c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn is_markup(c: char, before: &str, rest: &str) -> bool {
+    match c {
+        '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '~' | '&' | '$' => true,
+        '%' | '=' => before.ends_with(c) || rest.starts_with(c),
+        // A bare address becomes a link that can be clicked.
+        ':' => rest.starts_with("//"),
+        _ => false,
+    }
+}
+
+/// A bullet or a number at the beginning would make a list of it.
+fn opens_a_block(line: &str, at: usize, c: char) -> bool {
+    match c {
+        '-' | '+' | '=' => at == 0,
+        '.' | ')' => at > 0 && line[..at].bytes().all(|b| b.is_ascii_digit()),
+        _ => false,
+    }
+}
+
+/// Takes the backslashes away again.
+pub(super) fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match chars.peek() {
+            Some(next) if c == '\\' && next.is_ascii_punctuation() => out.extend(chars.next()),
+            Some(_) | None => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,97 @@
+//! Files that survive a power cut: written whole, made durable, shown under their name at once.
+//!
+//! Nothing here decides what is written. A name appears only with complete content, and a failed
+//! write leaves nothing behind. A folder must be [`sync`]ed before its new names may be relied on.
+
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
+use rustix::fs::{Gid, Uid, fchown};
+use std::io::{self, Write};
+
+/// Only the owner may read what is not yet known to be for others.
+const PRIVATE: u32 = 0o600;
+/// Whatever the process's umask leaves of it.
+const USUAL: u32 = 0o666;
+
+/// Writes a new file; the folder is not synced.
+pub(crate) fn create(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    tidy(dir, name, open_new(dir, name, USUAL).and_then(|file| fill(file, bytes)))
+}
+
+/// Writes a new file that will stand in for another: same permissions, same owner.
+///
+/// # Errors
+/// Beside those of the disk: the owner cannot be kept and would be locked out of their own file.
+pub(crate) fn create_like(dir: &Dir, name: &str, bytes: &[u8], model: &Metadata) -> io::Result<()> {
+    let written = open_new(dir, name, PRIVATE).and_then(|file| {
+        keep_owner(&file, model)?;
+        file.set_permissions(Permissions::from_mode(model.mode() & 0o7777))?;
+        fill(file, bytes)
+    });
+    tidy(dir, name, written)
+}
+
+/// Writes a file over whatever has its name; the folder is not synced.
+pub(crate) fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let temporary = format!("{name}.tmp");
+    remove(dir, &temporary)?;
+    create(dir, &temporary, bytes)?;
+    tidy(dir, &temporary, dir.rename(&temporary, dir, name))
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
+    rustix::fs::fsync(dir.open(".")?).map_err(io::Error::from)
+}
+
+/// Removes a file; one that is not there is fine.
+pub(crate) fn remove(dir: &Dir, name: &str) -> io::Result<()> {
+    match dir.remove_file(name) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// A new file, never one that a link leads to.
+fn open_new(dir: &Dir, name: &str, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(mode);
+    dir.open_with(name, &options)
+}
+
+fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn tidy(dir: &Dir, name: &str, written: io::Result<()>) -> io::Result<()> {
+    if written.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::AlreadyExists) {
+        // The error of the write is the one to report.
+        let _ = dir.remove_file(name);
+    }
+    written
+}
+
+/// The new file must be as much the human's as the old one.
+fn keep_owner(file: &File, model: &Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) == (model.uid(), model.gid()) {
+        return Ok(());
+    }
+    if own.gid() != model.gid() {
+        // Checked below: where it is not allowed, the group may still not be needed.
+        let _ = fchown(file, None, Some(Gid::from_raw(model.gid())));
+    }
+    if own.uid() == model.uid() || fchown(file, Some(Uid::from_raw(model.uid())), None).is_ok() {
+        return Ok(());
+    }
+    let shared = file.metadata()?.gid() == model.gid() && model.mode() & 0o060 == 0o060;
+    if shared {
+        return Ok(());
+    }
+    let reason = "belongs to another user, who could no longer write it after a change: run Steward as the user who \
+                  owns the vault, or share the files through a group that may write them";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+}
+
+#[cfg(test)]
+mod tests;

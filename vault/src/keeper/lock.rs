@@ -1,0 +1,82 @@
+//! The lock file that says who writes a vault.
+//!
+//! The lock is the operating system's, so it ends with its process however that ends; the text in
+//! the file only tells people who holds it. The file is never followed through a link, because a
+//! vault may come from elsewhere and what a link names would be overwritten.
+
+use super::LockError;
+use crate::durable;
+use crate::root::{OWN_FOLDER, Root};
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Write};
+
+const FILE: &str = "lock";
+const IGNORE: &str = ".gitignore";
+/// Longest name of a holder that is shown, in bytes.
+const MAX_HOLDER_BYTES: u64 = 200;
+
+/// Where the lock lies, for messages.
+pub(super) fn shown() -> String {
+    format!("{OWN_FOLDER}/{FILE}")
+}
+
+/// Takes the lock.
+pub(super) fn take(root: &Root) -> Result<File, LockError> {
+    let failed = |path: String| move |source| LockError::Io { path, source };
+    let own = root.own_folder(None).map_err(failed(format!("{OWN_FOLDER}/")))?;
+    keep_out_of_git(&own).map_err(failed(format!("{OWN_FOLDER}/{IGNORE}")))?;
+    let mut file = open(&own).map_err(failed(shown()))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(LockError::Held { path: shown(), holder: holder(&file) }),
+        Err(TryLockError::Error(source)) => return Err(failed(shown())(source)),
+    }
+    still_ours(root, &file).map_err(failed(shown()))?;
+    file.set_len(0).and_then(|()| write!(file, "process {}", std::process::id())).map_err(failed(shown()))?;
+    Ok(file)
+}
+
+/// Whether the file we hold is still the one that others would try to lock.
+pub(super) fn still_ours(root: &Root, file: &File) -> io::Result<()> {
+    let held = fstat(file)?;
+    let lost = || {
+        let reason = "was removed or replaced while this process held it, so another may write too: restart Steward";
+        io::Error::new(io::ErrorKind::NotFound, reason)
+    };
+    let own = root.find_own_folder(None)?.ok_or_else(lost)?;
+    match statat(&own, FILE, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
+        Ok(_) | Err(rustix::io::Errno::NOENT) => Err(lost()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn open(own: &Dir) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    match openat(own, FILE, flags, Mode::from_raw_mode(0o644)) {
+        Ok(fd) => Ok(File::from(fd)),
+        Err(rustix::io::Errno::LOOP) => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "is a link, which is not followed: remove it"))
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    let read = file.take(MAX_HOLDER_BYTES).read_to_string(&mut text);
+    match (read, text.trim()) {
+        (Err(_), _) | (Ok(_), "") => "unknown".into(),
+        (Ok(_), holder) => holder.escape_default().to_string(),
+    }
+}
+
+/// Keeps our folder out of the vault's git history.
+fn keep_out_of_git(own: &Dir) -> io::Result<()> {
+    match durable::create(own, IGNORE, b"*\n") {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
