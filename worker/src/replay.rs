@@ -1,0 +1,194 @@
+//! `steward replay`: would this build have taken the path that was recorded?
+//!
+//! Reads histories as the Temporal CLI prints them and replays each against the workflows of this
+//! build (S3-57); no server is asked and no activity runs. It compares the order, kinds and names
+//! of the steps, not their arguments, timeouts or durations: the SDK's replayer does not look at
+//! those. Nothing is written; the outcomes go to whoever asked, as words or as JSON.
+
+use prost::Message;
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage};
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use steward_workflows::{AnswerWorkflow, StewardWorkflow};
+use temporalio_protos::temporal::api::history::v1::{History, history_event::Attributes};
+use temporalio_sdk::workflow_replayer::{
+    WorkflowReplayError, WorkflowReplayFailure, WorkflowReplayer, WorkflowReplayerOptions,
+};
+use tracing::instrument::WithSubscriber;
+use tracing::subscriber::NoSubscriber;
+
+#[cfg(test)]
+mod tests;
+
+/// The protocol's descriptors; the SDK's own JSON reader does not take what the CLI prints.
+static DESCRIPTORS: LazyLock<Result<DescriptorPool, String>> = LazyLock::new(|| {
+    let bytes: &[u8] = include_bytes!(env!("TEMPORAL_DESCRIPTORS"));
+    DescriptorPool::decode(bytes).map_err(|e| e.to_string())
+});
+
+/// One history and what this build makes of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Replayed {
+    pub(crate) path: PathBuf,
+    /// `None` when the file cannot be read.
+    pub(crate) workflow_type: Option<String>,
+    pub(crate) events: usize,
+    pub(crate) outcome: Outcome,
+}
+
+/// How a replay ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// This build takes the recorded path.
+    Ok,
+    /// This build takes another path; a run under way would get stuck.
+    Nondeterminism {
+        message: String,
+        /// The first recorded event that does not fit, where the replayer names one.
+        event_id: Option<i64>,
+    },
+    /// This build cannot take the history at all: it panics on it, or cannot read its argument.
+    Failed { message: String },
+    /// This build has no workflow of that type.
+    UnknownWorkflow,
+    /// The file is no history.
+    Unreadable { message: String },
+}
+
+impl Replayed {
+    /// Whether this build takes the recorded path.
+    #[must_use]
+    pub(crate) fn is_ok(&self) -> bool {
+        self.outcome == Outcome::Ok
+    }
+}
+
+impl fmt::Display for Replayed {
+    /// One line: the file, what was found, and the mend.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let workflow = self.workflow_type.as_deref().unwrap_or("no workflow");
+        write!(f, "{}: {workflow}, {} events: ", self.path.display(), self.events)?;
+        match &self.outcome {
+            Outcome::Ok => f.write_str("ok"),
+            Outcome::Nondeterminism { message, event_id } => {
+                f.write_str("this build would take another path")?;
+                if let Some(id) = event_id {
+                    write!(f, " at event {id}")?;
+                }
+                write!(f, ": guard the change with ctx.patched(..) or restore the old step ({message})")
+            }
+            Outcome::Failed { message } => write!(
+                f,
+                "this build fails on it: take the old arguments as well, or register the change as a new type ({message})"
+            ),
+            Outcome::UnknownWorkflow => {
+                f.write_str("this build has no workflow of that type: restore it under its old name")
+            }
+            Outcome::Unreadable { message } => write!(
+                f,
+                "not a history: {message}; write one with `temporal workflow show -w <workflow id> -o json`"
+            ),
+        }
+    }
+}
+
+/// Replays every history, in the order given; one that fails does not stop the others.
+///
+/// The future is not `Send`: await it on the main task.
+pub(crate) async fn replay(paths: &[PathBuf]) -> Vec<Replayed> {
+    let options = WorkflowReplayerOptions::new()
+        .register_workflow::<StewardWorkflow>()
+        .and_then(|o| o.register_workflow::<AnswerWorkflow>())
+        .map(|o| o.build())
+        .map_err(|e| e.to_string());
+    let mut all = Vec::new();
+    for path in paths {
+        all.push(match &options {
+            Ok(options) => replay_one(options, path).await,
+            Err(message) => Replayed {
+                path: path.clone(),
+                workflow_type: None,
+                events: 0,
+                outcome: Outcome::Failed { message: message.clone() },
+            },
+        });
+    }
+    all
+}
+
+async fn replay_one(options: &WorkflowReplayerOptions, path: &Path) -> Replayed {
+    let history = tokio::fs::read_to_string(path).await.map_err(|e| e.to_string()).and_then(|text| read_history(&text));
+    let history = match history {
+        Ok(history) => history,
+        Err(message) => {
+            let outcome = Outcome::Unreadable { message };
+            return Replayed { path: path.to_owned(), workflow_type: None, events: 0, outcome };
+        }
+    };
+    let events = history.events.len();
+    let workflow_type = workflow_type(&history);
+    let known = workflow_type.as_ref().is_some_and(|name| {
+        options.workflows().workflow_definitions().any(|definition| definition.workflow_type == *name)
+    });
+    let outcome = match &workflow_type {
+        None => Outcome::Unreadable { message: "its first event is not WorkflowExecutionStarted".into() },
+        Some(_) if !known => Outcome::UnknownWorkflow,
+        Some(_) => judge(options, history).await,
+    };
+    Replayed { path: path.to_owned(), workflow_type, events, outcome }
+}
+
+/// What the SDK logs about a failing replay is in its answer; saying it twice helps nobody.
+async fn judge(options: &WorkflowReplayerOptions, history: History) -> Outcome {
+    let replayer = match WorkflowReplayer::new(options.clone()) {
+        Ok(replayer) => replayer,
+        Err(e) => return Outcome::Failed { message: e.to_string() },
+    };
+    match replayer.replay_workflow(history.into()).with_subscriber(NoSubscriber::new()).await {
+        Ok(()) => Outcome::Ok,
+        Err(WorkflowReplayError::Replay(WorkflowReplayFailure::Nondeterminism { message })) => {
+            let event_id = event_id(&message);
+            Outcome::Nondeterminism { message, event_id }
+        }
+        Err(WorkflowReplayError::Replay(WorkflowReplayFailure::InvalidHistory { message })) => {
+            Outcome::Unreadable { message }
+        }
+        Err(e) => Outcome::Failed { message: e.to_string() },
+    }
+}
+
+/// Reads a history from the protobuf JSON that the Temporal CLI and Web UI write.
+///
+/// Fields that a newer server wrote are skipped.
+///
+/// # Errors
+/// Says where the text stops being a history.
+fn read_history(json: &str) -> Result<History, String> {
+    let pool = DESCRIPTORS.as_ref().map_err(Clone::clone)?;
+    let descriptor = pool
+        .get_message_by_name("temporal.api.history.v1.History")
+        .ok_or("the protocol of this build has no histories")?;
+    let mut reader = serde_json::Deserializer::from_str(json);
+    let lenient = DeserializeOptions::new().deny_unknown_fields(false);
+    let message = DynamicMessage::deserialize_with_options(descriptor, &mut reader, &lenient)
+        .and_then(|message| reader.end().map(|()| message))
+        .map_err(|e| e.to_string())?;
+    let history = History::decode(message.encode_to_vec().as_slice()).map_err(|e| e.to_string())?;
+    if history.events.is_empty() { Err("it has no events".into()) } else { Ok(history) }
+}
+
+fn workflow_type(history: &History) -> Option<String> {
+    match history.events.first()?.attributes.as_ref()? {
+        Attributes::WorkflowExecutionStartedEventAttributes(started) => Some(started.workflow_type.as_ref()?.name.clone()),
+        _ => None,
+    }
+}
+
+/// The replayer names the event only in words: `HistoryEvent(id: 7, ActivityTaskScheduled)`.
+fn event_id(message: &str) -> Option<i64> {
+    let (_, after) = message.split_once("HistoryEvent(id: ")?;
+    after.split([',', ')']).next()?.trim().parse().ok()
+}
