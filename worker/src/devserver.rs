@@ -3,15 +3,15 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, Url};
 
 /// A running dev server.
 pub(crate) struct DevServer {
     child: Child,
     // Kept open: the server dies when it cannot write to it.
     _said: BufReader<ChildStdout>,
-    /// `http://127.0.0.1:<port>`.
-    pub(crate) url: String,
-    address: String,
+    /// `127.0.0.1:<port>`.
+    pub(crate) address: String,
 }
 
 impl DevServer {
@@ -30,9 +30,14 @@ impl DevServer {
             .unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap());
         let ready = said.by_ref().lines().map_while(Result::ok).any(|line| line.starts_with("Temporal Server:"));
-        let server = Self { child, _said: said, url: format!("http://{address}"), address };
+        let server = Self { child, _said: said, address };
         assert!(ready, "the dev server ended before it served");
         server
+    }
+
+    /// Connects.
+    pub(crate) async fn client(&self, options: ClientOptions) -> Client {
+        connect(&self.address, options).await
     }
 
     /// The whole history of a workflow, as the CLI prints it.
@@ -44,6 +49,13 @@ impl DevServer {
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
         String::from_utf8(said.stdout).unwrap()
     }
+}
+
+/// Connects to the server at an address.
+pub(crate) async fn connect(address: &str, options: ClientOptions) -> Client {
+    let url = Url::parse(&format!("http://{address}")).unwrap();
+    let connection = Connection::connect(ConnectionOptions::new(url).build()).await.unwrap();
+    Client::new(connection, options).unwrap()
 }
 
 impl Drop for DevServer {
