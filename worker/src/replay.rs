@@ -7,12 +7,12 @@
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use steward_workflows::{AnswerWorkflow, StewardWorkflow};
-use temporalio_protos::temporal::api::history::v1::{History, history_event::Attributes};
+use temporalio_protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
 use temporalio_sdk::workflow_replayer::{
     WorkflowReplayError, WorkflowReplayFailure, WorkflowReplayer, WorkflowReplayerOptions,
 };
@@ -82,15 +82,14 @@ impl fmt::Display for Replayed {
             }
             Outcome::Failed { message } => write!(
                 f,
-                "this build fails on it: take the old arguments as well, or register the change as a new type ({message})"
+                "this build fails on it: let it take the recorded arguments too, and mend what panics ({message})"
             ),
             Outcome::UnknownWorkflow => {
                 f.write_str("this build has no workflow of that type: restore it under its old name")
             }
-            Outcome::Unreadable { message } => write!(
-                f,
-                "not a history: {message}; write one with `temporal workflow show -w <workflow id> -o json`"
-            ),
+            Outcome::Unreadable { message } => {
+                write!(f, "not a history: {message}; write one with `temporal workflow show -w <workflow id> -o json`")
+            }
         }
     }
 }
@@ -147,16 +146,17 @@ async fn judge(options: &WorkflowReplayerOptions, history: History) -> Outcome {
         Ok(replayer) => replayer,
         Err(e) => return Outcome::Failed { message: e.to_string() },
     };
-    match replayer.replay_workflow(history.into()).with_subscriber(NoSubscriber::new()).await {
+    let replay = replayer.replay_workflow(history.clone().into()).with_subscriber(NoSubscriber::new());
+    match replay.await {
         Ok(()) => Outcome::Ok,
         Err(WorkflowReplayError::Replay(WorkflowReplayFailure::Nondeterminism { message })) => {
-            let event_id = event_id(&message);
-            Outcome::Nondeterminism { message, event_id }
+            let message = core_of(&message);
+            Outcome::Nondeterminism { event_id: event_id(&message, &history), message }
         }
         Err(WorkflowReplayError::Replay(WorkflowReplayFailure::InvalidHistory { message })) => {
             Outcome::Unreadable { message }
         }
-        Err(e) => Outcome::Failed { message: e.to_string() },
+        Err(e) => Outcome::Failed { message: core_of(&e.to_string()) },
     }
 }
 
@@ -182,13 +182,56 @@ fn read_history(json: &str) -> Result<History, String> {
 
 fn workflow_type(history: &History) -> Option<String> {
     match history.events.first()?.attributes.as_ref()? {
-        Attributes::WorkflowExecutionStartedEventAttributes(started) => Some(started.workflow_type.as_ref()?.name.clone()),
+        Attributes::WorkflowExecutionStartedEventAttributes(started) => {
+            Some(started.workflow_type.as_ref()?.name.clone())
+        }
         _ => None,
     }
 }
 
-/// The replayer names the event only in words: `HistoryEvent(id: 7, ActivityTaskScheduled)`.
-fn event_id(message: &str) -> Option<i64> {
-    let (_, after) = message.split_once("HistoryEvent(id: ")?;
-    after.split([',', ')']).next()?.trim().parse().ok()
+/// The sentence inside what the SDK prints, which is a whole failure in Rust's notation.
+fn core_of(message: &str) -> String {
+    let inner = message.split_once("message: \"").and_then(|(_, rest)| rest.split_once("\", source: \""));
+    inner.map_or(message, |(inner, _)| inner).to_owned()
+}
+
+/// The event that did not fit, which the replayer names only in words, if at all.
+///
+/// `None` rather than a guess: a step's type points to an event only when one event has it.
+fn event_id(message: &str, history: &History) -> Option<i64> {
+    if let Some(id) = number_after(message, "HistoryEvent(id: ") {
+        return Some(id);
+    }
+    if let Some(number) = number_after(message, "LocalActivity(") {
+        return history.events.iter().find(|e| marker(e).is_some_and(|m| m.seq == number)).map(|e| e.event_id);
+    }
+    let (_, rest) = message.split_once("Activity type of ")?;
+    let name = rest.split('\'').nth(1)?;
+    let mut named = history.events.iter().filter(|e| step_type(e).is_some_and(|found| found == name));
+    let first = named.next()?;
+    if named.next().is_none() { Some(first.event_id) } else { None }
+}
+
+fn number_after(message: &str, words: &str) -> Option<i64> {
+    let (_, rest) = message.split_once(words)?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// What the SDK records of a local activity.
+#[derive(Deserialize)]
+struct Marker {
+    seq: i64,
+    activity_type: String,
+}
+
+fn marker(event: &HistoryEvent) -> Option<Marker> {
+    let Some(Attributes::MarkerRecordedEventAttributes(marker)) = &event.attributes else { return None };
+    serde_json::from_slice(&marker.details.get("data")?.payloads.first()?.data).ok()
+}
+
+fn step_type(event: &HistoryEvent) -> Option<String> {
+    match &event.attributes {
+        Some(Attributes::ActivityTaskScheduledEventAttributes(task)) => Some(task.activity_type.as_ref()?.name.clone()),
+        _ => marker(event).map(|m| m.activity_type),
+    }
 }

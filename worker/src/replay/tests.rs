@@ -1,0 +1,261 @@
+//! A toy workflow, recorded once from a real server, against versions of itself.
+// The macros want their workflows public.
+#![allow(unreachable_pub)]
+
+use super::*;
+use crate::devserver::DevServer;
+use std::time::Duration;
+use temporalio_client::{ClientOptions, WorkflowStartOptions};
+use temporalio_common::WorkflowDefinition;
+use temporalio_macros::{activities, workflow, workflow_methods};
+use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use temporalio_workflow::workflows::WorkflowImplementation;
+use temporalio_workflow::{ActivityOptions, LocalActivityOptions, WorkflowContext, WorkflowResult};
+
+/// What the CLI printed about one run of [`recorded::Toy`]; never edited.
+const RECORDED: &str = include_str!("toy-history.json");
+
+struct Toys;
+
+#[activities]
+impl Toys {
+    #[activity(name = "toy.look")]
+    async fn look(_ctx: ActivityContext, what: String) -> Result<String, ActivityError> {
+        Ok(format!("{what}, seen"))
+    }
+    #[activity(name = "toy.ask")]
+    async fn ask(_ctx: ActivityContext, what: String) -> Result<String, ActivityError> {
+        Ok(format!("{what}, asked"))
+    }
+    #[activity(name = "toy.question")]
+    async fn question(_ctx: ActivityContext, what: String) -> Result<String, ActivityError> {
+        Ok(format!("{what}, questioned"))
+    }
+    #[activity(name = "toy.file")]
+    async fn file(_ctx: ActivityContext, what: String) -> Result<String, ActivityError> {
+        Ok(format!("{what}, filed"))
+    }
+}
+
+fn local() -> LocalActivityOptions {
+    LocalActivityOptions::builder().start_to_close_timeout(Duration::from_secs(5)).build()
+}
+
+fn regular() -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(5)).build()
+}
+
+/// One version of the toy in a module of its own; all go by the name `Toy`.
+macro_rules! toy {
+    ($version:ident, $input:ty, |$ctx:ident, $given:ident| $body:block) => {
+        mod $version {
+            use super::*;
+            #[workflow]
+            #[derive(Default)]
+            pub struct Toy;
+            #[workflow_methods]
+            impl Toy {
+                #[run(name = "Toy")]
+                pub async fn run($ctx: &mut WorkflowContext<Self>, $given: $input) -> WorkflowResult<String> $body
+            }
+        }
+    };
+}
+
+toy!(recorded, String, |ctx, given| {
+    let seen = ctx.execute_local_activity(Toys::look, given, local()).await?;
+    let asked = ctx.execute_activity(Toys::ask, seen, regular()).await?;
+    Ok(ctx.execute_local_activity(Toys::file, asked, local()).await?)
+});
+toy!(reordered, String, |ctx, given| {
+    let asked = ctx.execute_activity(Toys::ask, given, regular()).await?;
+    let seen = ctx.execute_local_activity(Toys::look, asked, local()).await?;
+    Ok(ctx.execute_local_activity(Toys::file, seen, local()).await?)
+});
+toy!(with_a_step_added, String, |ctx, given| {
+    let seen = ctx.execute_local_activity(Toys::look, given, local()).await?;
+    let again = ctx.execute_local_activity(Toys::look, seen, local()).await?;
+    let asked = ctx.execute_activity(Toys::ask, again, regular()).await?;
+    Ok(ctx.execute_local_activity(Toys::file, asked, local()).await?)
+});
+toy!(with_a_step_removed, String, |ctx, given| {
+    let seen = ctx.execute_local_activity(Toys::look, given, local()).await?;
+    Ok(ctx.execute_local_activity(Toys::file, seen, local()).await?)
+});
+toy!(with_its_last_step_removed, String, |ctx, given| {
+    let seen = ctx.execute_local_activity(Toys::look, given, local()).await?;
+    Ok(ctx.execute_activity(Toys::ask, seen, regular()).await?)
+});
+toy!(with_a_step_renamed, String, |ctx, given| {
+    let seen = ctx.execute_local_activity(Toys::look, given, local()).await?;
+    let asked = ctx.execute_activity(Toys::question, seen, regular()).await?;
+    Ok(ctx.execute_local_activity(Toys::file, asked, local()).await?)
+});
+toy!(with_a_local_step_renamed, String, |ctx, given| {
+    let seen = ctx.execute_local_activity(Toys::question, given, local()).await?;
+    let asked = ctx.execute_activity(Toys::ask, seen, regular()).await?;
+    Ok(ctx.execute_local_activity(Toys::file, asked, local()).await?)
+});
+toy!(with_a_guarded_step, String, |ctx, given| {
+    let mut seen = ctx.execute_local_activity(Toys::look, given, local()).await?;
+    if ctx.patched("look-twice") {
+        seen = ctx.execute_local_activity(Toys::look, seen, local()).await?;
+    }
+    let asked = ctx.execute_activity(Toys::ask, seen, regular()).await?;
+    Ok(ctx.execute_local_activity(Toys::file, asked, local()).await?)
+});
+toy!(with_another_argument, u32, |ctx, given| {
+    let seen = ctx.execute_local_activity(Toys::look, given.to_string(), local()).await?;
+    let asked = ctx.execute_activity(Toys::ask, seen, regular()).await?;
+    Ok(ctx.execute_local_activity(Toys::file, asked, local()).await?)
+});
+toy!(that_panics, String, |ctx, given| {
+    assert!(given.is_empty(), "the toy broke");
+    Ok(ctx.execute_local_activity(Toys::look, given, local()).await?)
+});
+
+async fn against<W: WorkflowImplementation>(text: &str) -> Replayed
+where
+    <W::Run as WorkflowDefinition>::Input: Send,
+{
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let options = WorkflowReplayerOptions::new().register_workflow::<W>().unwrap().build();
+    replay_one(&options, file.path()).await
+}
+
+/// The message and the event of the first step that does not fit.
+async fn other_path<W: WorkflowImplementation>() -> (String, Option<i64>)
+where
+    <W::Run as WorkflowDefinition>::Input: Send,
+{
+    let replayed = against::<W>(RECORDED).await;
+    let said = replayed.to_string();
+    assert!(said.contains("Toy, 13 events: this build would take another path at event "), "{said}");
+    assert!(said.contains("guard the change with ctx.patched(..) or restore the old step"), "{said}");
+    assert!(!said.contains("failure_info"), "{said}");
+    match replayed.outcome {
+        Outcome::Nondeterminism { message, event_id } => (message, event_id),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_recorded_build_takes_the_recorded_path() {
+    let replayed = against::<recorded::Toy>(RECORDED).await;
+    assert!(replayed.is_ok(), "{replayed}");
+    assert_eq!(replayed.workflow_type.as_deref(), Some("Toy"));
+    assert!(replayed.to_string().ends_with(": Toy, 13 events: ok"), "{replayed}");
+}
+
+#[tokio::test]
+async fn a_reordered_step_is_caught() {
+    let (message, event) = other_path::<reordered::Toy>().await;
+    assert_eq!(event, Some(5), "{message}");
+}
+
+#[tokio::test]
+async fn an_added_step_is_caught() {
+    let (message, event) = other_path::<with_a_step_added::Toy>().await;
+    assert_eq!(event, Some(6), "{message}");
+}
+
+#[tokio::test]
+async fn a_removed_step_is_caught() {
+    let (message, event) = other_path::<with_a_step_removed::Toy>().await;
+    assert_eq!(event, Some(6), "{message}");
+    let (message, event) = other_path::<with_its_last_step_removed::Toy>().await;
+    assert_eq!(event, Some(12), "{message}");
+}
+
+#[tokio::test]
+async fn a_renamed_step_is_caught() {
+    let (message, event) = other_path::<with_a_step_renamed::Toy>().await;
+    assert_eq!(event, Some(6), "{message}");
+    assert!(message.contains("toy.ask") && message.contains("toy.question"), "{message}");
+    let (message, event) = other_path::<with_a_local_step_renamed::Toy>().await;
+    assert_eq!(event, Some(5), "{message}");
+    assert!(message.contains("toy.look") && message.contains("toy.question"), "{message}");
+}
+
+#[tokio::test]
+async fn a_step_behind_a_patch_is_no_other_path() {
+    let replayed = against::<with_a_guarded_step::Toy>(RECORDED).await;
+    assert!(replayed.is_ok(), "{replayed}");
+}
+
+#[tokio::test]
+async fn a_history_that_breaks_the_build_is_told_from_another_path() {
+    for replayed in [against::<with_another_argument::Toy>(RECORDED).await, against::<that_panics::Toy>(RECORDED).await]
+    {
+        assert!(matches!(replayed.outcome, Outcome::Failed { .. }), "{replayed}");
+        assert!(replayed.to_string().contains("this build fails on it"), "{replayed}");
+    }
+}
+
+#[tokio::test]
+async fn files_that_are_no_history_of_ours_say_so_and_do_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let open = RECORDED.replace("\"Toy\"", "\"AnswerWorkflow\"");
+    let headless = r#"{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_TASK_SCHEDULED"}]}"#;
+    let replayed = replay(&[
+        folder.path().join("missing.json"),
+        write("text.json", "not JSON"),
+        write("other.json", r#"{"events": "many"}"#),
+        write("empty.json", r#"{"events":[]}"#),
+        write("two.json", &format!("{RECORDED}{RECORDED}")),
+        write("headless.json", headless),
+        write("toy.json", RECORDED),
+        write("open.json", &open),
+    ])
+    .await;
+    for (replayed, words) in
+        replayed.iter().zip(["No such file", "expected", "invalid type", "no events", "trailing", "first event"])
+    {
+        assert!(matches!(&replayed.outcome, Outcome::Unreadable { message } if message.contains(words)), "{replayed}");
+        assert!(replayed.to_string().contains("temporal workflow show"), "{replayed}");
+    }
+    assert_eq!(replayed[6].outcome, Outcome::UnknownWorkflow);
+    assert!(matches!(replayed[7].outcome, Outcome::Failed { .. } | Outcome::Nondeterminism { .. }), "{}", replayed[7]);
+}
+
+#[test]
+fn the_bridge_reads_what_the_cli_prints() {
+    let newer = RECORDED.replacen("\"eventId\"", "\"aFieldOfTomorrow\": 1, \"eventId\"", 1);
+    let history = read_history(&newer).unwrap();
+    assert_eq!(history.events.iter().map(|e| e.event_id).collect::<Vec<_>>(), (1..=13).collect::<Vec<_>>());
+    assert_eq!(history, read_history(RECORDED).unwrap());
+    assert_eq!(marker(&history.events[4]).unwrap().activity_type, "toy.look");
+    assert!(history.events[0].event_time.is_some());
+}
+
+#[tokio::test]
+async fn a_fresh_run_on_a_real_server_replays() {
+    let server = DevServer::start();
+    let client = server.client(ClientOptions::new("default").build()).await;
+    let options = WorkerOptions::new("toys").register_activities(Toys).register_workflow::<recorded::Toy>().unwrap();
+    let runtime = Runtime::from_current_tokio(Default::default()).unwrap();
+    let mut worker = Worker::new(&runtime, client.clone(), options.build()).unwrap();
+    let stop = worker.shutdown_handle();
+    let run = async {
+        let started = client
+            .start_workflow(recorded::Toy::run, "a toy".to_string(), WorkflowStartOptions::new("toys", "toy-1").build())
+            .await
+            .unwrap();
+        let result: String = started.get_result(Default::default()).await.unwrap();
+        stop();
+        result
+    };
+    let (ended, result) = tokio::join!(worker.run(), run);
+    ended.unwrap();
+    assert_eq!(result, "a toy, seen, asked, filed");
+    let text = server.history("toy-1");
+    assert!(against::<recorded::Toy>(&text).await.is_ok());
+    assert!(!against::<with_a_step_renamed::Toy>(&text).await.is_ok());
+}
