@@ -8,6 +8,8 @@ mod cli;
 mod clerks;
 mod commands;
 mod config;
+#[cfg(test)]
+mod devserver;
 mod engine;
 mod example;
 mod fleet;
