@@ -145,14 +145,19 @@ impl Config {
                 HIGH_CONFIDENCE_THRESHOLD,
                 &mut warnings,
             ),
-            state_change_ceiling: raw.state_change_ceiling.as_deref().map(Ceiling::read).unwrap_or_default(),
+            state_change_ceiling: ceiling(
+                "STEWARD_STATE_CHANGE_CEILING",
+                raw.state_change_ceiling.as_deref(),
+                &mut warnings,
+            ),
         };
+        let default_ceiling = ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
         Ok(Self {
             policy,
             clerk: clerk(&raw)?,
             vault: raw.vault,
             state_dir: raw.state_dir,
-            default_ceiling: raw.default_ceiling.as_deref().map(Ceiling::read).unwrap_or_default(),
+            default_ceiling,
             task_queue: raw.task_queue.unwrap_or_else(|| "steward".into()),
             temporal_cli: raw.temporal_cli,
             temporal_port: raw.temporal_port.unwrap_or(7233),
@@ -240,6 +245,15 @@ fn mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
     })
 }
 
+fn ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<String>) -> Ceiling {
+    let Some(text) = text else { return Ceiling::default() };
+    let read = Ceiling::read(text);
+    if !text.trim().eq_ignore_ascii_case(read.word()) {
+        warnings.push(format!("{name} is `{}`, expected act, confirm or ask; ask holds", text.escape_debug()));
+    }
+    read
+}
+
 fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec<String>) -> f64 {
     let Some(value) = value else { return default };
     let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
@@ -312,6 +326,14 @@ mod tests {
         }
         let config = load("confidence_threshold = 0.7", &[]).unwrap();
         assert!((config.policy.confidence_threshold - 0.7).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_ceiling_that_is_no_ceiling_is_ask_and_is_reported() {
+        let config = load("", &[("STEWARD_DEFAULT_CEILING", "acts")]).unwrap();
+        assert_eq!((config.default_ceiling, config.warnings.len()), (Ceiling::Ask, 1));
+        let config = load("", &[("STEWARD_STATE_CHANGE_CEILING", "Confirm")]).unwrap();
+        assert_eq!((config.policy.state_change_ceiling, config.warnings.len()), (Ceiling::Confirm, 0));
     }
 
     #[test]
