@@ -13,6 +13,7 @@ use steward_domain::tick::{Cadence, Observation, TaskClock};
 use steward_domain::time;
 
 mod action;
+mod lease;
 mod observe;
 mod rebuild;
 mod scale;
