@@ -64,7 +64,8 @@ async fn serve(
     if !up.once {
         out.say(&super::schedules::describe(&engine.registered))?;
     }
-    let ended = stay(config, up, &around, &engine, &mut failures, out).await;
+    let served = Served { config, around: &around, engine: &engine };
+    let ended = stay(&served, up, &mut failures, out).await;
     raise.send_replace(true);
     engine.end().await;
     // A worker that panicked has already said why.
@@ -72,17 +73,22 @@ async fn serve(
     ended
 }
 
+/// What `up` keeps running.
+struct Served<'a> {
+    config: &'a Config,
+    around: &'a Surroundings,
+    engine: &'a Engine,
+}
+
 async fn stay(
-    config: &Config,
+    served: &Served<'_>,
     up: &crate::cli::Up,
-    around: &Surroundings,
-    engine: &Engine,
     failures: &mut mpsc::UnboundedReceiver<anyhow::Error>,
     out: Out,
 ) -> anyhow::Result<Exit> {
     if up.once || up.tick_now {
         tokio::select! {
-            said = tick_all(config, around, engine) => {
+            said = tick_all(served) => {
                 let said = said?;
                 out.value(&said, || describe(&said))?;
             }
@@ -93,7 +99,7 @@ async fn stay(
     if up.once {
         return Ok(Exit::Ok);
     }
-    out.say(&whereabouts(config)?)?;
+    out.say(&whereabouts(served.config)?)?;
     tokio::select! {
         failed = failures.recv() => Err(failed.context("the workers are gone")?),
         signal = told_to_end() => signal,
@@ -200,7 +206,8 @@ struct Round {
     undo: Option<String>,
 }
 
-async fn tick_all(config: &Config, around: &Surroundings, engine: &Engine) -> anyhow::Result<Round> {
+async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
+    let Served { config, around, engine } = *served;
     let matters = engine.parts.index.matters(&config.cadence).await?;
     let open: Vec<RecordPath> =
         matters.into_iter().filter(|m| m.state == Some(State::Open)).map(|m| m.path).collect();
