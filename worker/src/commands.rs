@@ -1,4 +1,8 @@
 //! One file a command.
+//!
+//! A command reads what it needs, asks the server or the vault, and hands one value to [`crate::out`],
+//! which shows it to a person or a program. Decisions are taken elsewhere; here are only words and
+//! exit codes. What several commands look up is below.
 
 pub(crate) mod answer;
 pub(crate) mod audit;

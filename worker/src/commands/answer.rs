@@ -1,4 +1,7 @@
 //! `steward undo`, `confirm`, `dismiss`: a human's answer, taken by a workflow.
+//!
+//! The command itself writes nothing: the process that holds the vault does, on the one write path.
+//! A refusal is an answer too, with its own exit code.
 
 use crate::cli;
 use crate::config::Config;

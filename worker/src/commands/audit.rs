@@ -1,4 +1,7 @@
 //! `steward audit list|show|verify`: what was decided and done.
+//!
+//! Lists come from the index, a record and the chain from the files themselves. It reads only: a broken
+//! chain is told with an exit code of its own and never mended.
 
 use crate::cli;
 use crate::config::Config;

@@ -1,4 +1,7 @@
 //! `steward replay`: recorded histories against this build.
+//!
+//! It needs neither a server nor a vault and changes no history; each file's verdict comes from
+//! [`crate::replay`], and one that no longer fits makes the exit code say so.
 
 use crate::out::{Exit, Out, shown};
 use crate::replay::replay;

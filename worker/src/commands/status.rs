@@ -1,4 +1,7 @@
 //! `steward status`: how everything stands, from the same values the gates use.
+//!
+//! It reads the configuration, the brake, the ledger and the index, asks no server and changes no
+//! record, so that it can be run at any time beside a worker.
 
 use crate::config::Config;
 use crate::engine;

@@ -1,4 +1,7 @@
 //! `steward up` and `steward worker`: everything a vault needs, until told to end.
+//!
+//! `up` also starts a server when none is named and ends it with itself; `worker` joins a fleet. Both
+//! wire [`crate::engine`] and wait; what a tick decides is no business of theirs.
 
 use crate::config::Config;
 use crate::engine::{self, Engine, Parts, Surroundings};
