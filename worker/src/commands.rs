@@ -46,5 +46,6 @@ pub(crate) async fn find(index: &Index, action: &str) -> anyhow::Result<RecordPa
 
 /// A matter as a person names it: its path, its link or its slug.
 pub(crate) fn matter(text: &str) -> anyhow::Result<RecordPath> {
-    parse_link(RecordKind::Matter, text).with_context(|| format!("failed to read `{}` as a matter", text.escape_debug()))
+    parse_link(RecordKind::Matter, text)
+        .with_context(|| format!("failed to read `{}` as a matter", text.escape_debug()))
 }

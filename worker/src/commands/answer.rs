@@ -40,9 +40,10 @@ async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -
     let by = answer.by.unwrap_or_else(|| config.operator.clone());
     let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason };
     let handle = client.start_workflow(AnswerWorkflow::run, ask, options).await?;
-    let answered: Answered = tokio::time::timeout(PATIENCE, handle.get_result(Default::default()))
-        .await
-        .with_context(|| format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?"))??;
+    let answered: Answered =
+        tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await.with_context(|| {
+            format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?")
+        })??;
     out.value(&answered, || match &answered {
         Answered::Done { target, record, .. } => format!("{}: {target}; see {record}", done(kind)),
         Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),

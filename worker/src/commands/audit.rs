@@ -42,7 +42,11 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
                     lines.push("the head of the chain is not known: records missing at the end cannot be told".into());
                 }
                 lines.extend(found.faults.iter().map(|f| shown(f)));
-                lines.push(if found.faults.is_empty() { "the chain is whole".into() } else { "the chain is broken".into() });
+                lines.push(if found.faults.is_empty() {
+                    "the chain is whole".into()
+                } else {
+                    "the chain is broken".into()
+                });
                 lines.join("\n")
             })?;
             Ok(if found.faults.is_empty() { Exit::Ok } else { Exit::Faults })

@@ -10,8 +10,6 @@ use std::path::PathBuf;
 pub(crate) async fn run(histories: &[PathBuf], out: Out) -> anyhow::Result<Exit> {
     let replayed = replay(histories).await;
     let faults = replayed.iter().any(|r| !r.is_ok());
-    out.value(&replayed, || {
-        replayed.iter().map(|r| shown(&r.to_string())).collect::<Vec<_>>().join("\n")
-    })?;
+    out.value(&replayed, || replayed.iter().map(|r| shown(&r.to_string())).collect::<Vec<_>>().join("\n"))?;
     Ok(if faults { Exit::Faults } else { Exit::Ok })
 }

@@ -212,8 +212,7 @@ struct Round {
 async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
     let Served { config, around, engine } = *served;
     let matters = engine.parts.index.matters(&config.cadence).await?;
-    let open: Vec<RecordPath> =
-        matters.into_iter().filter(|m| m.state == Some(State::Open)).map(|m| m.path).collect();
+    let open: Vec<RecordPath> = matters.into_iter().filter(|m| m.state == Some(State::Open)).map(|m| m.path).collect();
     let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
         .map(|matter| async move {
             let report = super::tick::look(&around.client, config, &matter, false).await;
@@ -244,7 +243,12 @@ async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
     let live = round.said.iter().find(|s| s.landing == Some(Landing::Live));
     let undo = live.and_then(|s| s.action.as_ref());
     round.undo = undo.map(|id| {
-        format!("{} undo {} --vault {}", program(), &id[..8], config.vault().unwrap_or(std::path::Path::new(".")).display())
+        format!(
+            "{} undo {} --vault {}",
+            program(),
+            &id[..8],
+            config.vault().unwrap_or(std::path::Path::new(".")).display()
+        )
     });
     Ok(round)
 }
@@ -277,7 +281,9 @@ async fn note(round: &mut Round, engine: &Engine, matter: &RecordPath, report: T
                     reasoning: record.draft.reasoning,
                 }
             }
-            TaskEnd::RateGuarded { confidence, reason } => unsaid(matter, task.task, "rate_guarded", confidence, reason),
+            TaskEnd::RateGuarded { confidence, reason } => {
+                unsaid(matter, task.task, "rate_guarded", confidence, reason)
+            }
             TaskEnd::ClerkFailed { reason } => unsaid(matter, task.task, "clerk_failed", 0.0, reason),
             TaskEnd::Error { reason } => unsaid(matter, task.task, "error", 0.0, reason),
             TaskEnd::ChangedMeanwhile => unsaid(matter, task.task, "changed_meanwhile", 0.0, String::new()),
@@ -336,8 +342,13 @@ fn describe(round: &Round) -> String {
     let skipped: Vec<String> = round.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     let mut lines = vec![
         rows.to_string(),
-        format!("{} matters ticked at {}; {} tasks quiet; skipped: {}", round.ticks,
-            Utc::now().format("%H:%M:%S UTC"), round.quiet, skipped.join(", ")),
+        format!(
+            "{} matters ticked at {}; {} tasks quiet; skipped: {}",
+            round.ticks,
+            Utc::now().format("%H:%M:%S UTC"),
+            round.quiet,
+            skipped.join(", ")
+        ),
     ];
     lines.extend(round.errors.iter().map(|e| format!("problem    {}", shown(e))));
     if let Some(undo) = &round.undo {
