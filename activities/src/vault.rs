@@ -171,7 +171,11 @@ impl Host {
 #[activities]
 impl Host {
     #[activity(definition = steward_workflows::activities::Observe)]
-    pub async fn observe(self: Arc<Self>, _ctx: ActivityContext, ask: ObserveAsk) -> Result<Observation, ActivityError> {
+    pub async fn observe(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        ask: ObserveAsk,
+    ) -> Result<Observation, ActivityError> {
         self.look(ask).await
     }
 
@@ -218,7 +222,9 @@ impl Host {
 }
 
 /// Runs file work where it may block; a panic there is a passing failure like any other.
-async fn on_a_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ActivityError> {
+async fn on_a_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ActivityError> {
     tokio::task::spawn_blocking(work).await.map_err(passing)
 }
 

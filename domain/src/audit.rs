@@ -257,7 +257,8 @@ impl AuditRecord {
         let Value::Object(mut fields) = value else {
             return Err(AuditError::Form("not a mapping".into()));
         };
-        let reasoning = fields.shift_remove("reasoning").and_then(|r| r.as_str().map(str::to_owned)).unwrap_or_default();
+        let reasoning =
+            fields.shift_remove("reasoning").and_then(|r| r.as_str().map(str::to_owned)).unwrap_or_default();
         let body = format!("{}\n\n{}\n", self.evidence_line(), plain::escape(&reasoning));
         Ok(frontmatter::render(&fields, &body))
     }

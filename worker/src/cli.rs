@@ -5,7 +5,8 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.";
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.";
 
 /// Gives every matter of a vault its own steward.
 #[derive(Debug, Parser)]
@@ -35,13 +36,17 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Schedules(Schedules),
     /// Look at one matter now
-    #[command(after_help = "Examples:\n  steward tick matter/eagle-farm.md --wait\n  steward tick eagle-farm --wait --shadow")]
+    #[command(
+        after_help = "Examples:\n  steward tick matter/eagle-farm.md --wait\n  steward tick eagle-farm --wait --shadow"
+    )]
     Tick(Tick),
     /// The audit records
     #[command(subcommand)]
     Audit(Audit),
     /// Take a change back (within 7 days)
-    #[command(after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json")]
+    #[command(
+        after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json"
+    )]
     Undo(Answer),
     /// Let a pending proposal happen
     #[command(after_help = "Example:\n  steward confirm 3f9a1c22")]
@@ -79,7 +84,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Index(Index),
     /// Replay recorded workflow histories against this build
-    #[command(after_help = "Example:\n  temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward replay h.json")]
+    #[command(
+        after_help = "Example:\n  temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward replay h.json"
+    )]
     Replay {
         /// Histories as `temporal workflow show -o json` prints them
         #[arg(required = true)]

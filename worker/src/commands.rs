@@ -1,4 +1,8 @@
 //! One file a command.
+//!
+//! A command reads what it needs, asks the server or the vault, and hands one value to [`crate::out`],
+//! which shows it to a person or a program. Decisions are taken elsewhere; here are only words and
+//! exit codes. What several commands look up is below.
 
 pub(crate) mod answer;
 pub(crate) mod audit;
@@ -42,5 +46,6 @@ pub(crate) async fn find(index: &Index, action: &str) -> anyhow::Result<RecordPa
 
 /// A matter as a person names it: its path, its link or its slug.
 pub(crate) fn matter(text: &str) -> anyhow::Result<RecordPath> {
-    parse_link(RecordKind::Matter, text).with_context(|| format!("failed to read `{}` as a matter", text.escape_debug()))
+    parse_link(RecordKind::Matter, text)
+        .with_context(|| format!("failed to read `{}` as a matter", text.escape_debug()))
 }

@@ -114,10 +114,7 @@ impl Config {
         Ok(config)
     }
 
-    fn from_parts(
-        file: &(PathBuf, Table),
-        variables: impl Iterator<Item = (String, String)>,
-    ) -> anyhow::Result<Self> {
+    fn from_parts(file: &(PathBuf, Table), variables: impl Iterator<Item = (String, String)>) -> anyhow::Result<Self> {
         let (path, table) = file;
         let known: Raw = table.clone().try_into().with_context(|| format!("failed to read {}", path.display()))?;
         drop(known);
@@ -290,11 +287,14 @@ mod tests {
 
     #[test]
     fn the_environment_wins_over_the_file() {
-        let config = load("task_queue = \"file\"\n[cadence]\ntask_seconds = 60\n", &[
-            ("STEWARD_TASK_QUEUE", "env"),
-            ("STEWARD_CADENCE_MATTER_SECONDS", "120"),
-            ("STEWARD_CAPS_PER_MINUTE", "7"),
-        ])
+        let config = load(
+            "task_queue = \"file\"\n[cadence]\ntask_seconds = 60\n",
+            &[
+                ("STEWARD_TASK_QUEUE", "env"),
+                ("STEWARD_CADENCE_MATTER_SECONDS", "120"),
+                ("STEWARD_CAPS_PER_MINUTE", "7"),
+            ],
+        )
         .unwrap();
         assert_eq!(config.task_queue, "env");
         assert_eq!((config.cadence.task_seconds, config.cadence.matter_seconds), (60, 120));

@@ -232,7 +232,10 @@ impl Listener {
         let plan = schedules::plan(&self.registrar, &self.index, &self.config).await?;
         let outcome = schedules::apply(&self.registrar, plan).await;
         tracing::info!(
-            created = outcome.created, updated = outcome.updated, paused = outcome.paused, deleted = outcome.deleted,
+            created = outcome.created,
+            updated = outcome.updated,
+            paused = outcome.paused,
+            deleted = outcome.deleted,
             "schedules registered"
         );
         Ok(())
@@ -241,7 +244,9 @@ impl Listener {
     async fn wake(&self, matter: &RecordPath) {
         match self.registrar.wake(matter.slug()).await {
             Ok(Wake::Triggered) => tracing::info!(matter = %matter, "woken by a signal"),
-            Ok(Wake::Paused | Wake::Missing) => tracing::debug!(matter = %matter, "not woken: paused or without a schedule"),
+            Ok(Wake::Paused | Wake::Missing) => {
+                tracing::debug!(matter = %matter, "not woken: paused or without a schedule")
+            }
             Err(e) => tracing::warn!(matter = %matter, "failed to {e}; the next tick will see the signal"),
         }
     }
@@ -300,4 +305,3 @@ fn tell(report: &SyncReport) {
         tracing::warn!(path = %problem.path, "{}", problem.message);
     }
 }
-

@@ -15,9 +15,7 @@ use steward_activities::judge::Bench;
 use steward_activities::vault::Host;
 use steward_workflows::{AnswerWorkflow, StewardWorkflow, clerk_queue};
 use temporalio_client::Client;
-use temporalio_sdk::interceptors::{
-    ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next,
-};
+use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use tokio::sync::{mpsc, watch};
 

@@ -4,8 +4,8 @@
 //! on the vault ask its stewards through Temporal; commands that only look read the index.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod cli;
 mod clerks;
+mod cli;
 mod commands;
 mod config;
 #[cfg(test)]

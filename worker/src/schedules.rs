@@ -1,4 +1,7 @@
 //! What the configuration and the index say about schedules, for the registrar.
+//!
+//! The registrar never reads the vault: its matters come from here, and what it warns of goes from here
+//! to the log.
 
 use crate::config::Config;
 use crate::registrar::{Outcome, Registrar, SchedulePlan, Settings, Standing, WantedMatter};

@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use steward_domain::mode::Policy;
 use temporalio_client::envconfig::LoadClientConfigProfileOptions;
-use temporalio_client::{Client, NamespacedClient, ClientOptions, Connection, ConnectionOptions};
+use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, NamespacedClient};
 use temporalio_sdk::plugins::SimplePlugin;
 use tokio::process::{Child, Command};
 
@@ -90,7 +90,8 @@ fn from_environment() -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
 }
 
 fn options_for(address: &str) -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
-    let url = temporalio_client::Url::parse(&format!("http://{address}")).context("failed to read the address of the server")?;
+    let url = temporalio_client::Url::parse(&format!("http://{address}"))
+        .context("failed to read the address of the server")?;
     let namespace = std::env::var("TEMPORAL_NAMESPACE").unwrap_or_else(|_| "default".into());
     Ok((ConnectionOptions::new(url).build(), ClientOptions::new(namespace).build()))
 }
@@ -131,7 +132,8 @@ impl DevServer {
         stop_stray(&state).await?;
         let (port, ui_port) = (free_port(config.temporal_port)?, free_port(config.temporal_ui_port)?);
         let log_path = state.join("temporal.log");
-        let log = std::fs::File::create(&log_path).with_context(|| format!("failed to write {}", log_path.display()))?;
+        let log =
+            std::fs::File::create(&log_path).with_context(|| format!("failed to write {}", log_path.display()))?;
         let child = Command::new(&cli)
             .args(["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "warn"])
             .args(["--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=FULL"])

@@ -36,7 +36,7 @@ impl StewardWorkflow {
     /// Fails when the argument is not a matter's path or the index cannot be read.
     #[run(name = "StewardWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, matter: String) -> WorkflowResult<TickReport> {
-        let matter = matter_path(&matter)?;
+        let matter = matter_path(&matter).map_err(for_good)?;
         let caller_says_shadow = ctx.memo().get::<String>(CALLER_MEMO)?.as_deref() == Some("shadow");
         let started = ctx.workflow_time();
         let mut report = TickReport { matter: matter.to_string(), ..TickReport::default() };
@@ -78,14 +78,18 @@ pub(crate) fn local(summary: &str) -> LocalActivityOptions {
         .build()
 }
 
-fn matter_path(text: &str) -> Result<RecordPath, ApplicationFailure> {
-    let parsed = RecordPath::parse(text).map_err(|e| e.to_string()).and_then(|path| match path.kind() {
+fn matter_path(text: &str) -> Result<RecordPath, String> {
+    RecordPath::parse(text).map_err(|e| e.to_string()).and_then(|path| match path.kind() {
         RecordKind::Matter => Ok(path),
         RecordKind::Task | RecordKind::Signal | RecordKind::Event | RecordKind::Instinct => {
             Err(format!("`{path}` is not a matter: expected matter/<slug>.md"))
         }
-    });
-    parsed.map_err(|reason| ApplicationFailure::non_retryable(std::io::Error::other(reason)))
+    })
+}
+
+/// A failure that trying again would only repeat.
+fn for_good(reason: String) -> ApplicationFailure {
+    ApplicationFailure::non_retryable(std::io::Error::other(reason))
 }
 
 async fn evaluate_all(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, looks: Vec<Look>) -> Vec<TaskReport> {

@@ -1,5 +1,7 @@
 //! Edits of `[…]` and `{…}`: only the items between the first and the last
 //! difference are rewritten; the text of those that stay is reused.
+//!
+//! It yields a splice and applies none: the edit that asked for it verifies the whole text afterwards.
 
 use std::ops::Range;
 

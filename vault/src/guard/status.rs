@@ -1,4 +1,7 @@
 //! How full the ledger is, for people: read only, it changes nothing.
+//!
+//! It counts with the same facts and the same rule that admit a call, so that what a person is told is
+//! what the next reservation will hear. `steward status` shows it.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;

@@ -1,4 +1,7 @@
 //! `steward undo`, `confirm`, `dismiss`: a human's answer, taken by a workflow.
+//!
+//! The command itself writes nothing: the process that holds the vault does, on the one write path.
+//! A refusal is an answer too, with its own exit code.
 
 use crate::cli;
 use crate::config::Config;
@@ -37,9 +40,10 @@ async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -
     let by = answer.by.unwrap_or_else(|| config.operator.clone());
     let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason };
     let handle = client.start_workflow(AnswerWorkflow::run, ask, options).await?;
-    let answered: Answered = tokio::time::timeout(PATIENCE, handle.get_result(Default::default()))
-        .await
-        .with_context(|| format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?"))??;
+    let answered: Answered =
+        tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await.with_context(|| {
+            format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?")
+        })??;
     out.value(&answered, || match &answered {
         Answered::Done { target, record, .. } => format!("{}: {target}; see {record}", done(kind)),
         Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),

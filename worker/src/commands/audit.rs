@@ -1,4 +1,7 @@
 //! `steward audit list|show|verify`: what was decided and done.
+//!
+//! Lists come from the index, a record and the chain from the files themselves. It reads only: a broken
+//! chain is told with an exit code of its own and never mended.
 
 use crate::cli;
 use crate::config::Config;
@@ -39,7 +42,11 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
                     lines.push("the head of the chain is not known: records missing at the end cannot be told".into());
                 }
                 lines.extend(found.faults.iter().map(|f| shown(f)));
-                lines.push(if found.faults.is_empty() { "the chain is whole".into() } else { "the chain is broken".into() });
+                lines.push(if found.faults.is_empty() {
+                    "the chain is whole".into()
+                } else {
+                    "the chain is broken".into()
+                });
                 lines.join("\n")
             })?;
             Ok(if found.faults.is_empty() { Exit::Ok } else { Exit::Faults })

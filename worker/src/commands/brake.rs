@@ -1,4 +1,7 @@
 //! `steward stop` and `steward resume`: the brake of a vault.
+//!
+//! It writes the vault's brake and nothing else, without a server or a worker, so that it works when
+//! they do not; the gates read the brake before every change.
 
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};

@@ -60,7 +60,8 @@ pub(crate) async fn run(config: &Config, accept_ledger_loss: bool, out: Out) -> 
     }
     let faults = findings.0.iter().any(|f| !f.ok);
     out.value(&findings.0, || {
-        let line = |f: &Finding| format!("{} {:<14} {}", if f.ok { "ok   " } else { "WRONG" }, f.check, shown(&f.found));
+        let line =
+            |f: &Finding| format!("{} {:<14} {}", if f.ok { "ok   " } else { "WRONG" }, f.check, shown(&f.found));
         findings.0.iter().map(line).collect::<Vec<_>>().join("\n")
     })?;
     Ok(if faults { Exit::Faults } else { Exit::Ok })
@@ -125,8 +126,11 @@ async fn index(index: &Index, root: &Root, findings: &mut Findings) -> anyhow::R
     if differences.is_empty() {
         findings.ok("index", "agrees with every file");
     } else {
-        let what = format!("{} files differ: they are read again within a minute while a worker runs, or \
-            `steward index rebuild`", differences.len());
+        let what = format!(
+            "{} files differ: they are read again within a minute while a worker runs, or \
+            `steward index rebuild`",
+            differences.len()
+        );
         findings.wrong("index", what);
     }
     for problem in index.problems().await? {
@@ -156,7 +160,9 @@ fn clock(root: &Root, findings: &mut Findings) {
     let newest = std::fs::metadata(root.path().join("event")).and_then(|m| m.modified()).ok();
     let ahead = newest.and_then(|at| at.duration_since(SystemTime::now()).ok());
     match ahead.filter(|a| i64::try_from(a.as_secs()).unwrap_or(i64::MAX) > SKEW.num_seconds()) {
-        Some(a) => findings.wrong("clock", format!("event/ was written {} s in the future: check the clock", a.as_secs())),
+        Some(a) => {
+            findings.wrong("clock", format!("event/ was written {} s in the future: check the clock", a.as_secs()))
+        }
         None => findings.ok("clock", "not behind the vault's files"),
     }
 }

@@ -1,4 +1,7 @@
 //! `steward example`: writes the example vault.
+//!
+//! The clock is read here, once; [`crate::example`] derives every date in the vault from it and refuses
+//! a folder that holds something.
 
 use crate::example;
 use crate::out::{Exit, Out};

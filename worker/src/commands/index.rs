@@ -1,4 +1,7 @@
 //! `steward index rebuild|check`: the index against the files.
+//!
+//! The files are the truth: a difference is mended in the index, never in them. Neither of the two
+//! touches the journal or the rate guard's ledger, which cannot be derived.
 
 use crate::cli;
 use crate::config::Config;

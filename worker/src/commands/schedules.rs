@@ -1,4 +1,7 @@
 //! `steward schedules plan|apply|list`.
+//!
+//! A plan is always shown before it is carried out. The registrar plans and applies; here its rows become
+//! tables, and an exit code when it refuses to delete as much as was asked.
 
 use crate::cli;
 use crate::config::Config;

@@ -1,4 +1,7 @@
 //! `steward status`: how everything stands, from the same values the gates use.
+//!
+//! It reads the configuration, the brake, the ledger and the index, asks no server and changes no
+//! record, so that it can be run at any time beside a worker.
 
 use crate::config::Config;
 use crate::engine;
@@ -53,11 +56,19 @@ fn describe(status: &Status) -> String {
     let mut lines = Vec::new();
     let mut row = |name: &str, value: String| lines.push(format!("{name:<12} {value}"));
     row("vault", status.vault.clone());
-    row("mode", match &status.stop {
-        None => status.policy.mode.word().to_owned(),
-        Some(stop) => format!("stopped by {} at {} ({} before)", shown(&stop.by), stop.at, status.policy.mode.word()),
-    });
-    row("matters", format!("{} open, {} done, {} archived", counts.matters.open, counts.matters.done, counts.matters.archived));
+    row(
+        "mode",
+        match &status.stop {
+            None => status.policy.mode.word().to_owned(),
+            Some(stop) => {
+                format!("stopped by {} at {} ({} before)", shown(&stop.by), stop.at, status.policy.mode.word())
+            }
+        },
+    );
+    row(
+        "matters",
+        format!("{} open, {} done, {} archived", counts.matters.open, counts.matters.done, counts.matters.archived),
+    );
     row("tasks", format!("{} open, {} done, {} archived", counts.tasks.open, counts.tasks.done, counts.tasks.archived));
     row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
     row("actions", format!("{}, {} waiting for an answer", counts.actions, counts.pending));

@@ -1,4 +1,7 @@
 //! `steward tick`: one look at one matter, now.
+//!
+//! It starts the workflow that the matter's schedule starts and shows the report it ends with, or only
+//! its id. With `--shadow` the tick decides and changes nothing.
 
 use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};

@@ -1,4 +1,7 @@
 //! `steward up` and `steward worker`: everything a vault needs, until told to end.
+//!
+//! `up` also starts a server when none is named and ends it with itself; `worker` joins a fleet. Both
+//! wire [`crate::engine`] and wait; what a tick decides is no business of theirs.
 
 use crate::config::Config;
 use crate::engine::{self, Engine, Parts, Surroundings};
@@ -64,7 +67,8 @@ async fn serve(
     if !up.once {
         out.say(&super::schedules::describe(&engine.registered))?;
     }
-    let ended = stay(config, up, &around, &engine, &mut failures, out).await;
+    let served = Served { config, around: &around, engine: &engine };
+    let ended = stay(&served, up, &mut failures, out).await;
     raise.send_replace(true);
     engine.end().await;
     // A worker that panicked has already said why.
@@ -72,17 +76,22 @@ async fn serve(
     ended
 }
 
+/// What `up` keeps running.
+struct Served<'a> {
+    config: &'a Config,
+    around: &'a Surroundings,
+    engine: &'a Engine,
+}
+
 async fn stay(
-    config: &Config,
+    served: &Served<'_>,
     up: &crate::cli::Up,
-    around: &Surroundings,
-    engine: &Engine,
     failures: &mut mpsc::UnboundedReceiver<anyhow::Error>,
     out: Out,
 ) -> anyhow::Result<Exit> {
     if up.once || up.tick_now {
         tokio::select! {
-            said = tick_all(config, around, engine) => {
+            said = tick_all(served) => {
                 let said = said?;
                 out.value(&said, || describe(&said))?;
             }
@@ -93,7 +102,7 @@ async fn stay(
     if up.once {
         return Ok(Exit::Ok);
     }
-    out.say(&whereabouts(config)?)?;
+    out.say(&whereabouts(served.config)?)?;
     tokio::select! {
         failed = failures.recv() => Err(failed.context("the workers are gone")?),
         signal = told_to_end() => signal,
@@ -200,10 +209,10 @@ struct Round {
     undo: Option<String>,
 }
 
-async fn tick_all(config: &Config, around: &Surroundings, engine: &Engine) -> anyhow::Result<Round> {
+async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
+    let Served { config, around, engine } = *served;
     let matters = engine.parts.index.matters(&config.cadence).await?;
-    let open: Vec<RecordPath> =
-        matters.into_iter().filter(|m| m.state == Some(State::Open)).map(|m| m.path).collect();
+    let open: Vec<RecordPath> = matters.into_iter().filter(|m| m.state == Some(State::Open)).map(|m| m.path).collect();
     let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
         .map(|matter| async move {
             let report = super::tick::look(&around.client, config, &matter, false).await;
@@ -234,7 +243,12 @@ async fn tick_all(config: &Config, around: &Surroundings, engine: &Engine) -> an
     let live = round.said.iter().find(|s| s.landing == Some(Landing::Live));
     let undo = live.and_then(|s| s.action.as_ref());
     round.undo = undo.map(|id| {
-        format!("{} undo {} --vault {}", program(), &id[..8], config.vault().unwrap_or(std::path::Path::new(".")).display())
+        format!(
+            "{} undo {} --vault {}",
+            program(),
+            &id[..8],
+            config.vault().unwrap_or(std::path::Path::new(".")).display()
+        )
     });
     Ok(round)
 }
@@ -267,7 +281,9 @@ async fn note(round: &mut Round, engine: &Engine, matter: &RecordPath, report: T
                     reasoning: record.draft.reasoning,
                 }
             }
-            TaskEnd::RateGuarded { confidence, reason } => unsaid(matter, task.task, "rate_guarded", confidence, reason),
+            TaskEnd::RateGuarded { confidence, reason } => {
+                unsaid(matter, task.task, "rate_guarded", confidence, reason)
+            }
             TaskEnd::ClerkFailed { reason } => unsaid(matter, task.task, "clerk_failed", 0.0, reason),
             TaskEnd::Error { reason } => unsaid(matter, task.task, "error", 0.0, reason),
             TaskEnd::ChangedMeanwhile => unsaid(matter, task.task, "changed_meanwhile", 0.0, String::new()),
@@ -326,8 +342,13 @@ fn describe(round: &Round) -> String {
     let skipped: Vec<String> = round.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     let mut lines = vec![
         rows.to_string(),
-        format!("{} matters ticked at {}; {} tasks quiet; skipped: {}", round.ticks,
-            Utc::now().format("%H:%M:%S UTC"), round.quiet, skipped.join(", ")),
+        format!(
+            "{} matters ticked at {}; {} tasks quiet; skipped: {}",
+            round.ticks,
+            Utc::now().format("%H:%M:%S UTC"),
+            round.quiet,
+            skipped.join(", ")
+        ),
     ];
     lines.extend(round.errors.iter().map(|e| format!("problem    {}", shown(e))));
     if let Some(undo) = &round.undo {

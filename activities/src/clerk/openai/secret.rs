@@ -1,4 +1,7 @@
 //! A key that cannot be printed by accident.
+//!
+//! It comes from the configuration, goes into one request header and nowhere else: `Debug` hides it,
+//! nothing serialises it, and an answer that repeats it is shown without it.
 
 use std::fmt;
 

@@ -1,4 +1,7 @@
 //! Makes texts of strangers fit to be shown: bounded, without control characters, without our key.
+//!
+//! Reasons of refusals and complaints about answers are [`shown`]; what is kept in full loses only the
+//! key. Nothing is decided here; the texts go on to the log, the audit record and a person's terminal.
 
 use super::Secret;
 
