@@ -1,13 +1,125 @@
-//! Stand-in until the real one lands.
-use temporalio_sdk::runtime::RuntimeOptions;
+//! What the process says about itself: logs always, traces and metrics when somebody wants them.
+//!
+//! Logs go to standard error: lines for a person on a terminal, JSON anywhere else, at the level of
+//! `STEWARD_LOG`. Traces and metrics go to an OTLP collector, and only when the standard `OTEL_…`
+//! variables name one. Nothing here may slow or stop a tick: exporters have threads and bounded
+//! queues of their own, drop what does not fit, and say once that a collector is away. Workflow
+//! code opens no spans; the SDK's plugin does it for it, in a way that survives replay.
+
+mod activity;
+mod core_meter;
+mod export;
+mod logs;
+mod metrics;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+use activity::Watcher;
+use anyhow::Context;
+use core_meter::OtelMeter;
+use metrics::Metrics;
+use opentelemetry::metrics::MeterProvider;
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use settings::Settings;
+use std::sync::Arc;
+use std::time::Duration;
+use temporalio_common::telemetry::TelemetryOptions;
+use temporalio_common::telemetry::metrics::CoreMeter;
+use temporalio_sdk::interceptors::ActivityInboundInterceptor;
+use temporalio_sdk::opentelemetry::OpenTelemetryPlugin;
 use temporalio_sdk::plugins::SimplePlugin;
-pub(crate) struct Telemetry;
-pub(crate) fn init() -> anyhow::Result<Telemetry> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(std::env::var("STEWARD_LOG").unwrap_or("info,temporalio=warn,temporalio_sdk_core=warn,temporalio_client=warn".into())).init();
-    Ok(Telemetry)
+use temporalio_sdk::runtime::RuntimeOptions;
+use tracing::Subscriber;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+
+/// What our instruments and spans are filed under.
+const SCOPE: &str = "steward";
+/// How long the end of the process waits for the last traces and metrics: 3 s.
+const FLUSH_LIMIT: Duration = Duration::from_secs(3);
+
+/// The running telemetry of a process; ask it to [`Telemetry::shutdown`] before the end.
+pub(crate) struct Telemetry {
+    traces: Option<SdkTracerProvider>,
+    metrics: Option<SdkMeterProvider>,
 }
+
+/// Starts the telemetry of this process, once, inside a tokio runtime.
+///
+/// # Errors
+/// When `STEWARD_LOG` is not a level, or logging was started before. Trouble with `OTEL_…` is a
+/// warning: a steward without telemetry is better than none.
+pub(crate) fn init() -> anyhow::Result<Telemetry> {
+    let settings = Settings::read(|name| std::env::var(name).ok())?;
+    let (telemetry, complaints) = Telemetry::start(&settings);
+    let logs = logs::Logs::to_stderr().with_filter(settings.levels);
+    let subscriber = tracing_subscriber::registry().with(telemetry.span_layer()).with(logs);
+    tracing::subscriber::set_global_default(subscriber).context("failed to start logging")?;
+    for complaint in settings.complaints.iter().chain(&complaints) {
+        tracing::warn!("{complaint}");
+    }
+    Ok(telemetry)
+}
+
 impl Telemetry {
-    pub(crate) fn plugin(&self) -> Option<SimplePlugin> { None }
-    pub(crate) fn runtime_options(&self) -> anyhow::Result<RuntimeOptions> { RuntimeOptions::builder().build().map_err(|e| anyhow::anyhow!(e)) }
-    pub(crate) async fn shutdown(self) {}
+    /// Starts the exporters that the settings ask for; what cannot start is a complaint.
+    fn start(settings: &Settings) -> (Self, Vec<String>) {
+        let mut complaints = Vec::new();
+        let mut off = |what: &str, e: anyhow::Error| complaints.push(format!("no {what} are exported: {e:#}"));
+        let traces = settings.traces.as_ref().and_then(|to| export::traces(to).map_err(|e| off("traces", e)).ok());
+        let metrics = settings.metrics.as_ref().and_then(|to| export::metrics(to).map_err(|e| off("metrics", e)).ok());
+        (Self { traces, metrics }, complaints)
+    }
+
+    /// What a client carries to itself and its workers: the SDK's tracing when traces are on, and
+    /// the watcher of our activities, in that order.
+    pub(crate) fn plugins(&self) -> Vec<SimplePlugin> {
+        let tracing = self.traces.as_ref().map(|to| OpenTelemetryPlugin::builder().tracer(to.tracer(SCOPE)).build());
+        let metrics = self.metrics.as_ref().map(|to| Metrics::new(&to.meter(SCOPE)));
+        let watcher: Arc<dyn ActivityInboundInterceptor> = Arc::new(Watcher::new(metrics));
+        let watcher = SimplePlugin::builder("steward").activity_inbound_interceptors(vec![watcher]).build();
+        tracing.into_iter().chain([watcher]).collect()
+    }
+
+    /// How the SDK reports on itself: its metrics go where ours go, its logs to our subscriber.
+    ///
+    /// # Errors
+    /// When the SDK refuses its options.
+    pub(crate) fn runtime_options(&self) -> anyhow::Result<RuntimeOptions> {
+        let meter = |to: &SdkMeterProvider| Arc::new(OtelMeter::new(to.meter("temporal-sdk"))) as Arc<dyn CoreMeter>;
+        let meter = self.metrics.as_ref().map(meter);
+        let telemetry = TelemetryOptions::builder().maybe_metrics(meter).attach_service_name(false).build();
+        RuntimeOptions::builder().telemetry_options(telemetry).build().map_err(anyhow::Error::msg)
+    }
+
+    /// Sends what is left and ends, within [`FLUSH_LIMIT`], collector or not.
+    pub(crate) async fn shutdown(self) {
+        let (done, flushed) = tokio::sync::oneshot::channel();
+        // A thread and not a blocking task: the runtime would wait for that one without a limit.
+        std::thread::spawn(move || {
+            // Whatever could not be sent has been said by the exporters.
+            let _ = self.traces.map(|traces| traces.shutdown_with_timeout(FLUSH_LIMIT));
+            let _ = self.metrics.map(|metrics| metrics.shutdown_with_timeout(FLUSH_LIMIT));
+            let _ = done.send(());
+        });
+        let _ = tokio::time::timeout(FLUSH_LIMIT, flushed).await;
+    }
+
+    /// Spans of our crates become OpenTelemetry spans, children of the SDK's where there is one.
+    fn span_layer<S>(&self) -> Option<impl Layer<S> + use<S>>
+    where
+        S: Subscriber + for<'span> LookupSpan<'span>,
+    {
+        let tracer = self.traces.as_ref()?.tracer(SCOPE);
+        // The watcher's span is for the logs; in a trace the SDK's RunActivity stands in its place.
+        let ours = Targets::new().with_target(SCOPE, LevelFilter::INFO).with_target(activity::TARGET, LevelFilter::OFF);
+        let layer = tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_threads(false);
+        Some(layer.with_target(false).with_filter(ours))
+    }
 }

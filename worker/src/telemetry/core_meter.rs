@@ -1,0 +1,99 @@
+//! The SDK's metrics on our meter.
+//!
+//! The SDK brings an OTLP exporter of its own, but it cannot be flushed, says every failure and
+//! names another service; so its instruments (`temporal_…`) are made on the meter that ours are
+//! made on, and leave by the same exporter. Durations are in milliseconds, with the SDK's buckets.
+
+use opentelemetry::metrics::{Histogram as OtelHistogram, Meter};
+use std::sync::Arc;
+use std::time::Duration;
+use temporalio_common::telemetry::metrics::{
+    CoreMeter, Counter, Gauge, GaugeF64, Histogram, HistogramBase, HistogramDuration, HistogramDurationBase,
+    HistogramF64, MetricAttributable, MetricAttributes, MetricParameters, NewAttributes, UpDownCounter,
+    default_buckets_for,
+};
+
+/// A meter as the SDK's core wants it.
+#[derive(Debug)]
+pub(super) struct OtelMeter(Meter);
+
+impl OtelMeter {
+    pub(super) fn new(meter: Meter) -> Self {
+        Self(meter)
+    }
+
+    fn milliseconds(&self, params: MetricParameters) -> OtelHistogram<u64> {
+        let buckets = buckets(&params.name);
+        let histogram = self.0.u64_histogram(params.name).with_description(params.description).with_unit(params.unit);
+        histogram.with_boundaries(buckets).build()
+    }
+}
+
+/// The SDK's own buckets; it knows them by the name without its prefix.
+fn buckets(name: &str) -> Vec<f64> {
+    default_buckets_for(name.strip_prefix("temporal_").unwrap_or(name), false).to_vec()
+}
+
+impl CoreMeter for OtelMeter {
+    fn new_attributes(&self, attributes: NewAttributes) -> MetricAttributes {
+        MetricAttributes::OTel { kvs: Arc::new(attributes.attributes.into_iter().map(Into::into).collect()) }
+    }
+
+    fn extend_attributes(&self, existing: MetricAttributes, attributes: NewAttributes) -> MetricAttributes {
+        let MetricAttributes::OTel { mut kvs } = existing else { return self.new_attributes(attributes) };
+        Arc::make_mut(&mut kvs).extend(attributes.attributes.into_iter().map(Into::into));
+        MetricAttributes::OTel { kvs }
+    }
+
+    fn counter(&self, p: MetricParameters) -> Counter {
+        let counter = self.0.u64_counter(p.name).with_description(p.description).with_unit(p.unit);
+        Counter::new(Arc::new(counter.build()))
+    }
+
+    fn histogram(&self, params: MetricParameters) -> Histogram {
+        Histogram::new(Arc::new(self.milliseconds(params)))
+    }
+
+    fn histogram_f64(&self, p: MetricParameters) -> HistogramF64 {
+        let buckets = buckets(&p.name);
+        let histogram = self.0.f64_histogram(p.name).with_description(p.description).with_unit(p.unit);
+        HistogramF64::new(Arc::new(histogram.with_boundaries(buckets).build()))
+    }
+
+    fn histogram_duration(&self, params: MetricParameters) -> HistogramDuration {
+        let params = MetricParameters { unit: "ms".into(), ..params };
+        HistogramDuration::new(Arc::new(Milliseconds(self.milliseconds(params))))
+    }
+
+    fn gauge(&self, p: MetricParameters) -> Gauge {
+        Gauge::new(Arc::new(self.0.u64_gauge(p.name).with_description(p.description).with_unit(p.unit).build()))
+    }
+
+    fn gauge_f64(&self, p: MetricParameters) -> GaugeF64 {
+        GaugeF64::new(Arc::new(self.0.f64_gauge(p.name).with_description(p.description).with_unit(p.unit).build()))
+    }
+
+    fn up_down_counter(&self, p: MetricParameters) -> UpDownCounter {
+        let counter = self.0.i64_up_down_counter(p.name).with_description(p.description).with_unit(p.unit);
+        UpDownCounter::new(Arc::new(counter.build()))
+    }
+}
+
+struct Milliseconds(OtelHistogram<u64>);
+
+impl MetricAttributable<Box<dyn HistogramDurationBase>> for Milliseconds {
+    fn with_attributes(
+        &self,
+        attributes: &MetricAttributes,
+    ) -> Result<Box<dyn HistogramDurationBase>, Box<dyn std::error::Error>> {
+        Ok(Box::new(Bound(self.0.with_attributes(attributes)?)))
+    }
+}
+
+struct Bound(Box<dyn HistogramBase>);
+
+impl HistogramDurationBase for Bound {
+    fn records(&self, value: Duration) {
+        self.0.records(u64::try_from(value.as_millis()).unwrap_or(u64::MAX));
+    }
+}

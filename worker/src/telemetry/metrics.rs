@@ -1,0 +1,112 @@
+//! Our own few metrics, counted from what the activities were asked and what they answered.
+//!
+//! Counted in one place by [`super::activity`], so that no activity knows of metrics. An activity
+//! that runs twice counts twice: these are for watching a fleet, the ledger and the audit records
+//! are for accounting.
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Histogram, Meter};
+use std::time::Duration;
+use steward_domain::clerk::{CallOutcome, Reply};
+use steward_domain::guard::ReserveOutcome;
+use steward_domain::tick::Observation;
+use steward_workflows::activities::Applied;
+use temporalio_sdk::interceptors::ExecuteActivityResult;
+
+/// The upper bounds of the clerk's latency, in seconds; a call ends within 90.
+const LATENCY_BUCKETS: [f64; 12] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 90.0];
+
+/// The instruments.
+pub(super) struct Metrics {
+    ticks: Counter<u64>,
+    decisions: Counter<u64>,
+    applies: Counter<u64>,
+    clerk_calls: Counter<u64>,
+    clerk_latency: Histogram<f64>,
+    guard_refusals: Counter<u64>,
+}
+
+impl Metrics {
+    pub(super) fn new(meter: &Meter) -> Self {
+        let counter = |name: &'static str, unit: &'static str, about: &'static str| {
+            meter.u64_counter(name).with_unit(unit).with_description(about).build()
+        };
+        Self {
+            ticks: counter("steward.ticks", "{tick}", "Looks at a matter, by whether a clerk is needed"),
+            decisions: counter("steward.decisions", "{decision}", "Decisions filed, by how they landed"),
+            applies: counter("steward.applies", "{apply}", "Plans carried out, by how that ended"),
+            clerk_calls: counter("steward.clerk.calls", "{call}", "Clerk calls, by outcome"),
+            clerk_latency: meter
+                .f64_histogram("steward.clerk.latency")
+                .with_unit("s")
+                .with_description("How long a clerk call takes")
+                .with_boundaries(LATENCY_BUCKETS.to_vec())
+                .build(),
+            guard_refusals: counter("steward.guard.refusals", "{refusal}", "Clerk calls refused, by the cap"),
+        }
+    }
+
+    /// Counts what an activity came to.
+    pub(super) fn count(&self, activity: &str, ended: &ExecuteActivityResult, took: Duration) {
+        let answer = ended.as_ref().ok();
+        if let Some(seen) = answer.and_then(|a| a.downcast_ref::<Observation>()) {
+            self.ticks.add(1, &[KeyValue::new("outcome", tick_word(seen))]);
+        } else if let Some(ReserveOutcome::Refused(refusal)) = answer.and_then(|a| a.downcast_ref()) {
+            self.guard_refusals.add(1, &[KeyValue::new("cap", word(&refusal.cap))]);
+        } else if let Some(applied) = answer.and_then(|a| a.downcast_ref::<Applied>()) {
+            self.applied(applied);
+        } else if let Some(reply) = answer.and_then(|a| a.downcast_ref::<Reply>()) {
+            self.called(call_word(&reply.outcome), took);
+        } else if ended.is_err() && activity == "steward.apply" {
+            self.applies.add(1, &[KeyValue::new("outcome", "error")]);
+        } else if ended.is_err() && activity == "steward.judge" {
+            self.called("error", took);
+        }
+    }
+
+    fn applied(&self, applied: &Applied) {
+        let outcome = match applied {
+            Applied::Filed { landing, .. } => {
+                self.decisions.add(1, &[KeyValue::new("landing", landing.word())]);
+                "filed"
+            }
+            Applied::ChangedMeanwhile => "changed_meanwhile",
+            Applied::Unusable { .. } => "unusable",
+        };
+        self.applies.add(1, &[KeyValue::new("outcome", outcome)]);
+    }
+
+    fn called(&self, outcome: &'static str, took: Duration) {
+        let outcome = [KeyValue::new("outcome", outcome)];
+        self.clerk_calls.add(1, &outcome);
+        self.clerk_latency.record(took.as_secs_f64(), &outcome);
+    }
+}
+
+fn tick_word(seen: &Observation) -> &'static str {
+    if seen.stopped {
+        "stopped"
+    } else if seen.looks.is_empty() {
+        "quiet"
+    } else {
+        "evaluating"
+    }
+}
+
+fn call_word(outcome: &CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::Answered { .. } => "answered",
+        CallOutcome::BadAnswer { .. } => "bad_answer",
+        CallOutcome::RateLimited { .. } => "rate_limited",
+        CallOutcome::Failed { .. } => "failed",
+    }
+}
+
+/// The word that JSON has for it.
+fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}

@@ -1,0 +1,124 @@
+//! Activities under their real names that touch nothing: two tasks, one asked about, one refused.
+// The macros make constants of the activities, which are used only where they are public.
+#![allow(unreachable_pub)]
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steward_domain::clerk::{CallOutcome, ClerkMark, Judgement, Question, Reply, Subject, Verdict};
+use steward_domain::guard::{Cap, Refusal, ReserveOutcome, ReserveRequest, Settlement};
+use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::path::RecordPath;
+use steward_domain::plan::ContentHash;
+use steward_domain::record::{State, SurfaceClass};
+use steward_domain::tick::{Look, Observation};
+use steward_workflows::activities::{Applied, ApplyAsk, JudgeAsk, ObserveAsk};
+use temporalio_common::ActivityError;
+use temporalio_common::error::ApplicationFailure;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::ActivityContext;
+use tracing::Instrument;
+
+pub(super) const MATTER: &str = "matter/eagle-farm.md";
+/// The task that the clerk is asked about.
+pub(super) const ASKED: &str = "task/book-surveyor.md";
+const REFUSED: &str = "task/call-bank.md";
+
+pub struct Vault;
+
+#[activities]
+impl Vault {
+    #[activity(definition = steward_workflows::activities::Observe)]
+    pub async fn observe(self: Arc<Self>, _ctx: ActivityContext, ask: ObserveAsk) -> Result<Observation, ActivityError> {
+        Ok(Observation {
+            matter: ask.matter,
+            observed_at: DateTime::UNIX_EPOCH,
+            policy: Policy::default(),
+            stopped: false,
+            looks: vec![look(ASKED), look(REFUSED)],
+            quiet: 0,
+            left_due: 0,
+            skipped: BTreeMap::new(),
+            signals: 1,
+            streak: 0,
+            interval_seconds: 1800,
+            problems: Vec::new(),
+        })
+    }
+
+    #[activity(definition = steward_workflows::activities::Reserve)]
+    pub async fn reserve(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        ask: ReserveRequest,
+    ) -> Result<ReserveOutcome, ActivityError> {
+        if ask.task.as_deref() == Some(REFUSED) {
+            return Ok(ReserveOutcome::Refused(Refusal { cap: Cap::Task, clears_at: None, reason: "enough".into() }));
+        }
+        let reservation = json!({ "call_id": ask.call_id, "reserved_at": Utc::now(), "probe": false });
+        Ok(ReserveOutcome::Reserved(serde_json::from_value(reservation).unwrap()))
+    }
+
+    #[activity(definition = steward_workflows::activities::Settle)]
+    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, _ask: Settlement) -> Result<(), ActivityError> {
+        let failure = ApplicationFailure::non_retryable(std::io::Error::other("no settling today"));
+        Err(ActivityError::Application(Box::new(failure)))
+    }
+
+    #[activity(definition = steward_workflows::activities::Apply)]
+    pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
+        // A span opened here goes with the work to another thread.
+        let span = tracing::info_span!("file write");
+        let around = tracing::Span::current();
+        let write = move || around.in_scope(|| span.in_scope(|| tracing::info!("writing")));
+        tokio::task::spawn_blocking(write).await.unwrap();
+        let (action_id, landing) = (ask.plan.id().clone(), ask.plan.landing());
+        Ok(Applied::Filed { action_id, record: path("event/steward-action-1.md"), landing })
+    }
+}
+
+pub struct Bench;
+
+#[activities]
+impl Bench {
+    #[activity(definition = steward_workflows::activities::Judge)]
+    pub async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeAsk) -> Result<Reply, ActivityError> {
+        let call = async {
+            tokio::task::yield_now().await;
+            tracing::info!("asking");
+        };
+        call.instrument(tracing::info_span!("clerk call")).await;
+        let evidence = ask.question.evidence.iter().map(|e| e.reference.clone()).collect();
+        let verdict = Verdict {
+            decision: Judgement::LikelyDone,
+            confidence: 0.9,
+            reasoning: "it is done".into(),
+            evidence,
+            source_contributions: BTreeMap::new(),
+        };
+        Ok(Reply { outcome: CallOutcome::Answered { verdict }, clerk: ClerkMark::default() })
+    }
+}
+
+fn path(text: &str) -> RecordPath {
+    RecordPath::parse(text).unwrap()
+}
+
+fn look(task: &str) -> Look {
+    let subject = Subject {
+        task: path(task),
+        task_name: task.into(),
+        matter: path(MATTER),
+        matter_name: "Eagle Farm".into(),
+        state: State::Open,
+        surface_class: SurfaceClass::High,
+        due: None,
+    };
+    Look {
+        question: Question { subject, evidence: Vec::new(), complaint: None, asked_at: DateTime::UNIX_EPOCH },
+        before: ContentHash::of(b"before"),
+        state_as_written: Some("open".into()),
+        matter_ceiling: Ceiling::Act,
+    }
+}
