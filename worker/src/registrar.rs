@@ -23,10 +23,10 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use apply::{Outcome, StepError};
-pub(crate) use edit::{Edited, Wake};
-pub(crate) use plan::{RefusedDeletions, SchedulePlan, Standing, Step, Verb, WantedMatter};
-pub(crate) use server::{RecentRun, RegistrarError, ScheduleRow};
+pub(crate) use apply::Outcome;
+pub(crate) use edit::Wake;
+pub(crate) use plan::{SchedulePlan, Standing, Step, Verb, WantedMatter};
+pub(crate) use server::{RegistrarError, ScheduleRow};
 
 /// What every schedule of ours has in common, and how far a round may go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -60,28 +60,22 @@ pub(crate) fn is_named() -> bool {
 ///
 /// # Errors
 /// When there is none, or it does not answer; the message names the address and the mend.
-pub(crate) async fn connect(config: &Config, plugin: Option<SimplePlugin>) -> anyhow::Result<Client> {
+pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
     let note = config.state_dir().ok().and_then(|dir| UpNote::read(&dir));
-    let (connection, mut client) = match (is_named(), note) {
+    let (connection, client) = match (is_named(), note) {
         (false, Some(note)) => options_for(&note.address)?,
         (true, _) => from_environment()?,
         (false, None) => bail!(
             "no Temporal server is set and no `steward up` runs for this vault: start `steward up`, or set TEMPORAL_ADDRESS"
         ),
     };
-    if let Some(plugin) = plugin {
-        client = with_plugin(&client, plugin);
-    }
+    let client = ClientOptions::new(client.namespace).plugins(plugins).build();
     let address = connection.target.to_string();
     let connection = tokio::time::timeout(Duration::from_secs(15), Connection::connect(connection))
         .await
         .with_context(|| format!("the Temporal server at {address} does not answer"))?
         .with_context(|| format!("failed to connect to the Temporal server at {address}"))?;
     Ok(Client::new(connection, client)?)
-}
-
-fn with_plugin(client: &ClientOptions, plugin: SimplePlugin) -> ClientOptions {
-    ClientOptions::new(client.namespace.clone()).plugin(plugin).build()
 }
 
 fn from_environment() -> anyhow::Result<(ConnectionOptions, ClientOptions)> {

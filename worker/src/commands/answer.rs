@@ -30,7 +30,7 @@ pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> a
 }
 
 async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
-    let client = temporal::connect(config, None).await?;
+    let client = temporal::connect(config, Vec::new()).await?;
     let id = format!("steward-{}-{}", kind.word(), answer.action);
     let options = WorkflowStartOptions::new(config.task_queue.clone(), id.clone())
         .execution_timeout(Duration::from_secs(24 * 3600))

@@ -80,7 +80,7 @@ async fn server(config: &Config, findings: &mut Findings) {
         }
         return;
     }
-    match temporal::connect(config, None).await {
+    match temporal::connect(config, Vec::new()).await {
         Err(e) => findings.wrong("temporal", format!("{e:#}")),
         Ok(client) if temporal::answers(&client).await => findings.ok("temporal", "answers"),
         Ok(_) => findings.wrong("temporal", "connected, but its schedules cannot be listed: check TEMPORAL_NAMESPACE"),

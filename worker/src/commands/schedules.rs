@@ -13,7 +13,7 @@ use serde_json::json;
 use steward_domain::time::stamp;
 
 pub(crate) async fn run(config: &Config, what: &cli::Schedules, out: Out) -> anyhow::Result<Exit> {
-    let client = temporal::connect(config, None).await?;
+    let client = temporal::connect(config, Vec::new()).await?;
     let (_, index) = super::look(config).await?;
     match what {
         cli::Schedules::Plan => {

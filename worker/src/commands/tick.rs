@@ -19,7 +19,7 @@ const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> anyhow::Result<Exit> {
     let matter = super::matter(&tick.matter)?;
-    let client = temporal::connect(config, None).await?;
+    let client = temporal::connect(config, Vec::new()).await?;
     let id = format!("{}-by-hand", schedule_id(matter.slug()));
     if !tick.wait {
         client.start_workflow(StewardWorkflow::run, matter.to_string(), options(config, &matter, tick.shadow)).await?;

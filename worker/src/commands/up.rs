@@ -60,7 +60,7 @@ async fn serve(
     out: Out,
 ) -> anyhow::Result<Exit> {
     let (raise, stop) = watch::channel(false);
-    let client = temporal::connect(config, telemetry.plugin()).await?;
+    let client = temporal::connect(config, telemetry.plugins()).await?;
     let (around, mut failures) = engine::surroundings(config, client, telemetry.runtime_options()?, stop)?;
     let clerk = engine::start_clerk(config, &around)?;
     let engine = engine::start(config, &around, parts).await?;
@@ -114,7 +114,7 @@ pub(crate) async fn worker(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let telemetry = crate::telemetry::init()?;
     warn(config);
     let (raise, stop) = watch::channel(false);
-    let client = temporal::connect(config, telemetry.plugin()).await?;
+    let client = temporal::connect(config, telemetry.plugins()).await?;
     let (around, mut failures) = engine::surroundings(config, client, telemetry.runtime_options()?, stop.clone())?;
     let clerk = engine::start_clerk(config, &around)?;
     out.say("serving clerk calls")?;

@@ -1,5 +1,6 @@
 //! The registrar against a real Temporal dev server: one for all tests, a namespace for each.
 
+use super::edit::Edited;
 use super::facts::Facts;
 use super::plan::DONE_NOTE;
 use super::*;

@@ -199,7 +199,8 @@ fn json(from: &Metadata<'_>, fields: Fields, at: DateTime<Utc>) -> String {
 /// Control characters, and what a terminal or an editor takes for the end of a line or for another
 /// direction of reading.
 fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn escaped(text: &str, escape: impl Fn(char) -> String) -> String {
@@ -229,7 +230,8 @@ mod tests {
     const PEOPLE: Style = Style::Lines { colour: false };
 
     fn a_decision() {
-        let outer = tracing::info_span!("activity", workflow_id = "al-steward-eagle", task = "task/outer", otel.name = "x");
+        let outer =
+            tracing::info_span!("activity", workflow_id = "al-steward-eagle", task = "task/outer", otel.name = "x");
         let _outer = outer.enter();
         let inner = tracing::info_span!("apply", task = "task/survey", late = tracing::field::Empty).entered();
         inner.record("late", 3);
@@ -255,7 +257,8 @@ mod tests {
         assert!(json["timestamp"].as_str().unwrap().ends_with('Z') && json.get("otel.name").is_none());
     }
 
-    const EVIL: &str = "done\nERROR forged task=task/other\r\u{1b}[2J\u{9b}31m\u{7f}\u{85}\u{2028}\u{202e}\t\0 \\\"quote";
+    const EVIL: &str =
+        "done\nERROR forged task=task/other\r\u{1b}[2J\u{9b}31m\u{7f}\u{85}\u{2028}\u{202e}\t\0 \\\"quote";
 
     #[test]
     fn text_from_outside_never_forges_a_line() {

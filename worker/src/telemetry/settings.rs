@@ -105,7 +105,9 @@ fn protocol(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<Proto
             None => continue,
             Some("grpc") => Ok(Protocol::Grpc),
             Some("http/protobuf") => Ok(Protocol::Http),
-            Some(other) => Err(format!("{name} is `{other}`, which this build does not speak: say grpc or http/protobuf")),
+            Some(other) => {
+                Err(format!("{name} is `{other}`, which this build does not speak: say grpc or http/protobuf"))
+            }
         };
     }
     Ok(Protocol::Http)

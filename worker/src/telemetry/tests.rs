@@ -66,7 +66,8 @@ fn a_scene_is_played_only_when_told() {
         let begun = Instant::now();
         telemetry.shutdown().await;
         let flush = begun.elapsed();
-        let report = serde_json::json!({ "tick": tick.as_secs_f64(), "flush": flush.as_secs_f64(), "threads": threads });
+        let report =
+            serde_json::json!({ "tick": tick.as_secs_f64(), "flush": flush.as_secs_f64(), "threads": threads });
         std::fs::write(std::env::var("REPORT").unwrap(), report.to_string()).unwrap();
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -166,7 +167,8 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
     assert!(names.iter().any(|name| name.starts_with("temporal_workflow_")), "{names:?}");
 
     let lines = played.lines();
-    let said = |message: &str| lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{lines:?}"));
+    let said =
+        |message: &str| lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{lines:?}"));
     let asking = said("asking");
     assert_eq!((&asking["task"], &asking["matter"]), (&fakes::ASKED.into(), &fakes::MATTER.into()));
     assert!(asking["workflow_id"].as_str().unwrap().starts_with("tick-"));

@@ -4,7 +4,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{MetricsService, MetricsServiceServer};
+use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
+    MetricsService, MetricsServiceServer,
+};
 use opentelemetry_proto::tonic::collector::metrics::v1::{ExportMetricsServiceRequest, ExportMetricsServiceResponse};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
@@ -82,7 +84,8 @@ impl Collector {
             Some(metric::Data::Sum(sum)) => Some(&sum.data_points),
             _ => None,
         });
-        let point = points.flatten().filter(|p| text_of(&p.attributes, attribute.0).as_deref() == Some(attribute.1)).last()?;
+        let point =
+            points.flatten().filter(|p| text_of(&p.attributes, attribute.0).as_deref() == Some(attribute.1)).last()?;
         match point.value? {
             Value::AsInt(n) => Some(n),
             Value::AsDouble(_) => None,

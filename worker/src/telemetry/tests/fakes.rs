@@ -30,7 +30,11 @@ pub struct Vault;
 #[activities]
 impl Vault {
     #[activity(definition = steward_workflows::activities::Observe)]
-    pub async fn observe(self: Arc<Self>, _ctx: ActivityContext, ask: ObserveAsk) -> Result<Observation, ActivityError> {
+    pub async fn observe(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        ask: ObserveAsk,
+    ) -> Result<Observation, ActivityError> {
         Ok(Observation {
             matter: ask.matter,
             observed_at: DateTime::UNIX_EPOCH,
