@@ -9,6 +9,7 @@ use crate::fleet::{self, Crew, Serves};
 use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
 use chrono::Utc;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -34,6 +35,8 @@ pub(crate) struct Parts {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Arc<Ledger>,
+    /// Matters with signals that came while nobody looked.
+    woken: BTreeSet<RecordPath>,
 }
 
 impl Parts {
@@ -49,7 +52,9 @@ impl Parts {
         let report = index.sync_all(keeper.root(), Utc::now()).await?;
         tell(&report);
         let ledger = Arc::new(open_ledger(config, keeper.root(), &state)?);
-        Ok(Self { keeper, index, ledger })
+        // On the very first scan everything is new: the schedules take it up in their own time.
+        let woken = if report.first { BTreeSet::new() } else { report.woken };
+        Ok(Self { keeper, index, ledger, woken })
     }
 
     /// As [`Parts::open`], waiting while another process holds the lock.
@@ -145,6 +150,9 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) 
         registrar,
         config: config.clone(),
     };
+    for matter in &parts.woken {
+        listener.wake(matter).await;
+    }
     let loops = vec![
         on_a_thread(listener.clone(), around.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
