@@ -93,6 +93,17 @@ impl Host {
         Ok(seen)
     }
 
+    async fn ask_the_guard(&self, ask: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
+        let now = Utc::now();
+        let outcome = if self.stopped() { stopped() } else { self.ledger.reserve(&ask, now).await };
+        if let ReserveOutcome::Refused(refusal) = &outcome {
+            let task = ask.task.unwrap_or_default();
+            tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
+            self.index.count_look(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
+        }
+        Ok(outcome)
+    }
+
     async fn carry_out(&self, ask: ApplyAsk) -> Result<Applied, ActivityError> {
         let target = ask.plan.target().clone();
         let decision = ask.plan.draft().decision;
@@ -185,14 +196,7 @@ impl Host {
         _ctx: ActivityContext,
         ask: ReserveRequest,
     ) -> Result<ReserveOutcome, ActivityError> {
-        let now = Utc::now();
-        let outcome = if self.stopped() { stopped() } else { self.ledger.reserve(&ask, now).await };
-        if let ReserveOutcome::Refused(refusal) = &outcome {
-            let task = ask.task.unwrap_or_default();
-            tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
-            self.index.count_look(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
-        }
-        Ok(outcome)
+        self.ask_the_guard(ask).await
     }
 
     #[activity(definition = steward_workflows::activities::Settle)]
@@ -248,3 +252,6 @@ fn unapplied(e: ApplyError) -> Result<Applied, ActivityError> {
 fn refused(refusal: Refusal) -> Answered {
     Answered::Refused { status: refusal.status(), message: refusal.to_string(), refusal }
 }
+
+#[cfg(test)]
+mod tests;

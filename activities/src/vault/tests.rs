@@ -1,0 +1,224 @@
+//! Every activity of the vault, run twice: the state afterwards is that of one run.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use steward_domain::clerk::{Judgement, Usage, Verdict};
+use steward_domain::decide::{Case, decide};
+use steward_domain::guard::{CallId, Settled};
+use steward_domain::plan::Plan;
+use steward_domain::tick::TaskClock;
+use steward_domain::undo::AnswerKind;
+use steward_vault::root::Root;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+struct Bench {
+    dir: tempfile::TempDir,
+    host: Host,
+    intervals: UnboundedReceiver<NewInterval>,
+}
+
+impl Bench {
+    async fn new(mode: Mode) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let file = dir.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        put("matter/m.md", "---\ntype: matter\nname: M\nstate: open\n---\n");
+        put("task/quiet.md", "---\ntype: task\nname: Q\nstate: open\nparent_matter: m\n---\n");
+        put("task/pay.md", "---\ntype: task\nname: Pay\nstate: open  # by hand\nparent_matter: m\n---\n");
+        put(
+            "signal/1.md",
+            "---\ntype: signal\ncreated: 2026-11-20\nsource_type: bank\nraw_quote: paid in full\ntarget_kind: task\n\
+             target_path: task/pay.md\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal:\n  class: state_change\n  \
+             set: {state: done}\neffect_confidence: 0.99\nstatus: unrouted\n---\n",
+        );
+        let root = Root::open(dir.path()).unwrap();
+        let own = dir.path().join(".steward");
+        let keeper = Arc::new(Keeper::lock(root.clone()).unwrap());
+        let index = Arc::new(Index::open(&own).await.unwrap());
+        index.sync_all(&root, Utc::now()).await.unwrap();
+        let caps = steward_domain::guard::Caps::default();
+        let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
+        let (send, intervals) = unbounded_channel();
+        let policy = Policy { mode, ..Policy::default() };
+        let settings = Settings { policy, default_ceiling: Ceiling::Act, cadence: Cadence::default() };
+        let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send };
+        Self { dir, host, intervals }
+    }
+
+    async fn see(&self, look_id: &str) -> Observation {
+        let matter = RecordPath::parse("matter/m.md").unwrap();
+        self.host.look(ObserveAsk { matter, look_id: look_id.into() }).await.unwrap()
+    }
+
+    /// Every file of the vault's record folders, by path.
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        for folder in ["matter", "task", "signal", "event"] {
+            let Ok(entries) = std::fs::read_dir(self.dir.path().join(folder)) else { continue };
+            for entry in entries {
+                let path = entry.unwrap().path();
+                files.insert(path.clone(), std::fs::read(path).unwrap());
+            }
+        }
+        files
+    }
+
+    async fn cursors(&self) -> Vec<String> {
+        let matter = RecordPath::parse("matter/m.md").unwrap();
+        let tasks = self.host.index.tasks_of(&matter).await.unwrap();
+        let looks = self.host.index.looks(chrono::NaiveDate::MIN).await.unwrap();
+        tasks.iter().map(|t| format!("{t:?}")).chain(looks.iter().map(|l| format!("{l:?}"))).collect()
+    }
+
+    fn task(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("task/pay.md")).unwrap()
+    }
+}
+
+fn apply_ask(seen: &Observation, look_id: &str) -> ApplyAsk {
+    let look = &seen.looks[0];
+    let verdict = Verdict {
+        decision: Judgement::LikelyDone,
+        confidence: 0.99,
+        reasoning: "the bank says so".into(),
+        evidence: vec![look.question.evidence[0].reference.clone()],
+        source_contributions: BTreeMap::from([("bank".to_owned(), 0.99)]),
+    };
+    let plan: Plan = decide(&Case {
+        look,
+        policy: &seen.policy,
+        verdict: &verdict,
+        clerk: &steward_domain::clerk::ClerkMark::default(),
+        caller_says_shadow: false,
+        workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
+        at: seen.observed_at,
+    });
+    let subject = &look.question.subject;
+    let clock =
+        TaskClock { state: subject.state, surface_class: subject.surface_class, due: None, snoozed_until: None };
+    ApplyAsk { plan, look_id: look_id.into(), observed_at: seen.observed_at, clock, had_signals: true }
+}
+
+#[tokio::test]
+async fn looking_twice_is_looking_once() {
+    let bench = Bench::new(Mode::Shadow).await;
+    let first = bench.see("run/1").await;
+    let after_one = (bench.cursors().await, bench.files());
+    assert_eq!(bench.see("run/1").await, first);
+    assert_eq!((bench.cursors().await, bench.files()), after_one);
+    assert_eq!((first.quiet, first.looks.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn applying_twice_changes_and_files_once() {
+    let bench = Bench::new(Mode::Live).await;
+    let seen = bench.see("run/1").await;
+    let ask = apply_ask(&seen, "run/1");
+    let first = bench.host.carry_out(ask.clone()).await.unwrap();
+    let after_one = (bench.cursors().await, bench.files());
+    assert_eq!(bench.host.carry_out(ask).await.unwrap(), first);
+    assert_eq!((bench.cursors().await, bench.files()), after_one);
+    assert!(bench.task().contains("state: done  # by hand"), "{}", bench.task());
+}
+
+#[tokio::test]
+async fn the_same_click_twice_undoes_once_and_says_the_same() {
+    let bench = Bench::new(Mode::Live).await;
+    let before = bench.task();
+    let seen = bench.see("run/1").await;
+    let Applied::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
+        panic!("not filed")
+    };
+    let ask = AnswerAsk { kind: AnswerKind::Undo, action: action_id.to_string(), by: "ann".into(), reason: None };
+    let click = WorkflowRef { id: "undo".into(), run_id: "click-1".into() };
+    let first = bench.host.take_answer(ask.clone(), click.clone()).await.unwrap();
+    assert!(matches!(first, Answered::Done { .. }), "{first:?}");
+    let after_one = (bench.cursors().await, bench.files());
+    assert_eq!(bench.host.take_answer(ask.clone(), click).await.unwrap(), first);
+    assert_eq!((bench.cursors().await, bench.files()), after_one);
+    assert_eq!(bench.task(), before);
+    let other = WorkflowRef { id: "undo".into(), run_id: "click-2".into() };
+    let refused = bench.host.take_answer(ask, other).await.unwrap();
+    assert!(matches!(refused, Answered::Refused { status: 409, .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn reserving_settling_and_letting_go_twice_count_once() {
+    let bench = Bench::new(Mode::Shadow).await;
+    bench.see("run/1").await;
+    let request = ReserveRequest {
+        call_id: CallId("run/1/pay/1".into()),
+        task: Some("task/pay.md".into()),
+        matter: Some("matter/m.md".into()),
+    };
+    let first = bench.host.ask_the_guard(request.clone()).await.unwrap();
+    assert_eq!(bench.host.ask_the_guard(request.clone()).await.unwrap(), first);
+    let usage = Usage { prompt_tokens: 10, completion_tokens: 5 };
+    let settlement = Settlement { call_id: request.call_id, outcome: Settled::Answered { usage } };
+    for _ in 0..2 {
+        bench.host.ledger.settle(&settlement, Utc::now()).await.unwrap();
+        bench.host.index.release("run").await.unwrap();
+    }
+    let status = bench.host.ledger.status(Utc::now()).await.ledger.unwrap();
+    assert_eq!((status.minute.used, status.day_usage), (1, usage));
+    assert_eq!(bench.see("other/1").await.looks.len(), 1, "the task is free for the next run");
+}
+
+#[tokio::test]
+async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
+    let bench = Bench::new(Mode::Live).await;
+    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
+    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let request = ReserveRequest { call_id: CallId("c".into()), task: Some("task/pay.md".into()), matter: None };
+    for _ in 0..2 {
+        let outcome = bench.host.ask_the_guard(request.clone()).await.unwrap();
+        assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: Cap::Stopped, .. })), "{outcome:?}");
+    }
+    let looks = bench.host.index.looks(chrono::NaiveDate::MIN).await.unwrap();
+    assert_eq!(looks.iter().map(|l| l.count).sum::<u64>(), 1);
+}
+
+#[tokio::test]
+async fn a_stop_between_decision_and_landing_keeps_the_change_out() {
+    let bench = Bench::new(Mode::Live).await;
+    let ask = apply_ask(&bench.see("run/1").await, "run/1");
+    let before = bench.task();
+    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
+    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let applied = bench.host.carry_out(ask).await.unwrap();
+    assert!(matches!(applied, Applied::Filed { landing: steward_domain::plan::Landing::Shadow, .. }), "{applied:?}");
+    assert_eq!(bench.task(), before);
+    assert!(bench.see("run/2").await.stopped);
+}
+
+#[tokio::test]
+async fn a_record_that_a_human_changed_is_not_overwritten_and_stays_due() {
+    let bench = Bench::new(Mode::Live).await;
+    let ask = apply_ask(&bench.see("run/1").await, "run/1");
+    let edited = bench.task().replace("name: Pay", "name: Pay the roofer");
+    write(bench.dir.path(), &edited);
+    assert_eq!(bench.host.carry_out(ask).await.unwrap(), Applied::ChangedMeanwhile);
+    assert_eq!(bench.task(), edited);
+    assert_eq!(bench.see("run/2").await.looks[0].question.subject.task_name, "Pay the roofer");
+}
+
+fn write(vault: &Path, text: &str) {
+    std::fs::write(vault.join("task/pay.md"), text).unwrap();
+}
+
+#[tokio::test]
+async fn a_change_of_cadence_is_passed_on_once_and_only_on_a_transition() {
+    let mut bench = Bench::new(Mode::Shadow).await;
+    std::fs::remove_file(bench.dir.path().join("signal/1.md")).unwrap();
+    bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    for n in 1..=4 {
+        bench.see(&format!("run-{n}/1")).await;
+    }
+    let passed: Vec<NewInterval> = std::iter::from_fn(|| bench.intervals.try_recv().ok()).collect();
+    assert_eq!(passed.len(), 1, "{passed:?}");
+    assert_eq!(passed[0].seconds, 3_600);
+}
