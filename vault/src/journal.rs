@@ -103,7 +103,9 @@ pub(crate) fn remove(root: &Root, intent: &Intent) -> io::Result<()> {
 
 /// Every intent that has not settled, the oldest first.
 pub(crate) fn open_intents(root: &Root) -> io::Result<Vec<Intent>> {
-    let folder = folder(root)?;
+    let Some(folder) = root.find_own_folder(Some(FOLDER))? else {
+        return Ok(Vec::new());
+    };
     let mut intents = Vec::new();
     for name in names(&folder)?.iter().filter(|name| name.ends_with(ENDING)) {
         match read(&folder, name) {

@@ -230,3 +230,6 @@ fn mend(e: &io::Error) -> &'static str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,10 @@
 //! clerk or the network.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+/// Tests inside and beside this crate share their fixtures.
+#[cfg(test)]
+extern crate self as steward_vault;
+
 pub mod answer;
 mod apply;
 pub mod brake;

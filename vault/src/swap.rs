@@ -238,6 +238,3 @@ fn explain(e: Errno) -> io::Error {
         other => other.into(),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,16 @@
+//! The one write path, held against crashes, people who edit at the same moment, full and
+//! read-only disks, and whoever tampers with the audit chain.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+#[path = "write_path/answers.rs"]
+mod answers;
+#[path = "write_path/chain.rs"]
+mod chain;
+#[path = "write_path/changes.rs"]
+mod changes;
+#[path = "write_path/crash.rs"]
+mod crash;
+#[path = "write_path/desk.rs"]
+mod desk;
+#[path = "write_path/lock.rs"]
+mod lock;

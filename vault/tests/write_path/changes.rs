@@ -1,0 +1,212 @@
+//! A steward's own change: once, exactly, and only over the content that was judged.
+
+use crate::desk::{Click, Desk, TASK, Wish, count, faults, names, noon, settle};
+use chrono::TimeDelta;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use steward_domain::audit::ActionKind;
+use steward_domain::clerk::Judgement;
+use steward_domain::decide::GateName;
+use steward_domain::mode::{Mode, Policy};
+use steward_domain::plan::Landing;
+use steward_domain::undo::AnswerKind;
+use steward_vault::brake::{self, Stop};
+use steward_vault::keeper::ApplyError;
+
+/// Tasks as people write them: what stands before, and the same with the state changed.
+fn documents() -> Vec<(&'static str, String, String)> {
+    let change = |name, before: &str, from: &str, to: &str| (name, before.to_owned(), before.replacen(from, to, 1));
+    let crlf = TASK.replace('\n', "\r\n");
+    vec![
+        change("plain, with a comment", TASK, "open", "done"),
+        change("CRLF", &crlf, "open", "done"),
+        change("BOM", &format!("\u{feff}{TASK}"), "open", "done"),
+        change("BOM and CRLF", &format!("\u{feff}{crlf}"), "open", "done"),
+        change("single quotes", &TASK.replace("open ", "'open' "), "'open'", "'done'"),
+        change("double quotes", &TASK.replace("open ", "\"open\" "), "\"open\"", "\"done\""),
+        change("upper case", &TASK.replace("open ", "OPEN "), "OPEN", "done"),
+        change("no state", &TASK.replace("state: open  # since May\n", ""), "---\n\nBody", "state: done\n---\n\nBody"),
+        change("an empty state", &TASK.replace("state: open  #", "state: #"), "state: #", "state: done #"),
+        change("no newline at the end", TASK.trim_end(), "open", "done"),
+        change("no body", &TASK[..TASK.find("\n\nBody").unwrap() + 1], "open", "done"),
+        change(
+            "flow lists and odd spacing",
+            &TASK.replace("owner: ann", "tags: [ a,b , \"c\" ]  # x\nextra: {k: v}\n\n# owner:\nowner:   'ann'"),
+            "open",
+            "done",
+        ),
+        change("a body that looks like fields", &format!("{TASK}\n---\nstate: open\n---\n"), "open", "done"),
+    ]
+}
+
+#[test]
+fn apply_twice_is_once_and_undo_gives_the_bytes_back() {
+    for (name, before, after) in documents() {
+        let desk = Desk::new();
+        desk.write("task/pay.md", before.as_bytes());
+        let keeper = desk.keeper();
+        let plan = Wish::done("pay", before.as_bytes(), "run-1").plan();
+        let first = keeper.apply(plan.clone()).unwrap();
+        assert_eq!((first.landing, first.repeated), (Landing::Live, false), "{name}");
+        assert_eq!(desk.read("task/pay.md"), after, "{name}");
+        let second = keeper.apply(plan).unwrap();
+        assert!(second.repeated && second.record == first.record, "{name}");
+        assert_eq!(desk.records().len(), 1, "{name}");
+
+        let click = Click::new(AnswerKind::Undo, &first.record, "run-2");
+        click.ask(&keeper).unwrap();
+        assert_eq!(desk.read("task/pay.md"), before, "{name}");
+        settle(&keeper);
+        assert_eq!(desk.read("task/pay.md"), before, "{name}: settling changes nothing");
+        desk.is_tidy();
+    }
+}
+
+#[test]
+fn fields_in_braces_are_refused_and_nothing_is_left() {
+    let desk = Desk::new();
+    let braces = "---\n{type: task, state: open, parent_matter: matter/house}\n---\n";
+    desk.write("task/pay.md", braces.as_bytes());
+    let keeper = desk.keeper();
+    let error = keeper.apply(Wish::done("pay", braces.as_bytes(), "run-1").plan()).unwrap_err();
+    assert!(error.to_string().starts_with("task/pay.md: ") && error.to_string().contains("braces"), "{error}");
+    assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (braces, 0));
+    desk.is_tidy();
+}
+
+#[test]
+fn a_file_that_changed_since_it_was_judged_is_not_touched() {
+    let desk = Desk::new();
+    let keeper = desk.keeper();
+    let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
+    let edited = TASK.replace("owner: ann", "owner: bob");
+    desk.write("task/pay.md", edited.as_bytes());
+    let error = keeper.apply(plan.clone()).unwrap_err();
+    assert!(matches!(error, ApplyError::ChangedMeanwhile { .. }), "{error}");
+    assert_eq!((desk.read("task/pay.md"), desk.records().len()), (edited, 0));
+    std::fs::remove_file(desk.file("task/pay.md")).unwrap();
+    let error = keeper.apply(plan).unwrap_err();
+    assert_eq!(error.to_string(), "task/pay.md: not there");
+    desk.is_tidy();
+}
+
+#[test]
+fn what_changes_nothing_is_filed_and_leaves_every_file_alone() {
+    let desk = Desk::new();
+    let keeper = desk.keeper();
+    type Kind = (&'static str, fn(&mut Wish), Landing);
+    let kinds: [Kind; 3] = [
+        ("shadow", |w| w.policy = Policy::default(), Landing::Shadow),
+        ("pending", |w| w.confidence = 0.1, Landing::Pending),
+        ("recorded", |w| w.decision = Judgement::StillActive, Landing::Recorded),
+    ];
+    let seen = std::fs::metadata(desk.file("task/pay.md")).unwrap();
+    for (n, (run, change, landing)) in (0..).zip(kinds) {
+        let wish = Wish::done("pay", TASK.as_bytes(), run).with(change).with(|w| w.at = noon() + TimeDelta::minutes(n));
+        let receipt = keeper.apply(wish.plan()).unwrap();
+        assert_eq!(receipt.landing, landing);
+        assert!(keeper.apply(wish.plan()).unwrap().repeated);
+        let record = &desk.records()[receipt.record.as_str()];
+        assert_eq!(record.draft.pending_confirmation, landing == Landing::Pending);
+        assert_eq!(record.undo_recipe, None);
+    }
+    let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
+    assert_eq!((seen.ino(), seen.mtime_nsec()), (now.ino(), now.mtime_nsec()));
+    assert_eq!(names(&desk.path()), [".steward", "event", "matter", "signal", "task"]);
+    settle(&keeper);
+    desk.is_tidy();
+}
+
+#[test]
+fn a_brake_pulled_after_the_decision_lands_it_as_shadow() {
+    let desk = Desk::new();
+    let keeper = desk.keeper();
+    let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
+    let stop = Stop { at: "now".into(), by: "ops".into(), reason: None };
+    brake::stop(keeper.root(), &stop).unwrap();
+    let receipt = keeper.apply(plan.clone()).unwrap();
+    assert_eq!(receipt.landing, Landing::Shadow);
+    assert_eq!(desk.read("task/pay.md"), TASK);
+    let record = desk.records()[receipt.record.as_str()].clone();
+    let gate = record.draft.gates.last().unwrap();
+    assert_eq!((gate.gate, gate.open, record.draft.mode), (GateName::Brake, false, Mode::Shadow));
+    brake::resume(keeper.root()).unwrap();
+    let again = keeper.apply(plan).unwrap();
+    assert_eq!((again.landing, again.repeated), (Landing::Shadow, true), "it was decided once");
+    assert_eq!(desk.read("task/pay.md"), TASK);
+}
+
+#[test]
+fn two_actions_at_one_instant_do_not_take_each_others_name() {
+    let desk = Desk::new();
+    let keeper = desk.keeper();
+    let plan = |run| Wish::done("pay", TASK.as_bytes(), run).with(|w| w.policy = Policy::default()).plan();
+    keeper.apply(plan("run-1")).unwrap();
+    let error = keeper.apply(plan("run-2")).unwrap_err();
+    assert!(error.to_string().ends_with("another action has taken this name"), "{error}");
+    assert_eq!(desk.records().len(), 1);
+    assert_eq!(faults(&desk.root()), Vec::<String>::new());
+}
+
+#[test]
+fn the_changed_file_keeps_its_permissions_and_its_owner() {
+    for mode in [0o600, 0o644, 0o664, 0o640] {
+        let desk = Desk::new();
+        std::fs::set_permissions(desk.file("task/pay.md"), std::fs::Permissions::from_mode(mode)).unwrap();
+        // Another owner, where we may give files away at all.
+        let given = std::os::unix::fs::chown(desk.file("task/pay.md"), Some(12_345), Some(12_346)).is_ok();
+        let keeper = desk.keeper();
+        let receipt = keeper.apply(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap();
+        let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
+        assert!(desk.read("task/pay.md").contains("state: done"));
+        assert_eq!(now.mode() & 0o7777, mode);
+        assert!(!given || (now.uid(), now.gid()) == (12_345, 12_346));
+        Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+        let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
+        assert_eq!(now.mode() & 0o7777, mode);
+    }
+}
+
+#[test]
+fn a_record_that_would_not_fit_is_refused_before_anything_moves() {
+    let desk = Desk::new();
+    let long = TASK.replace("since May", &"x".repeat(30_000));
+    desk.write("task/pay.md", long.as_bytes());
+    let keeper = desk.keeper();
+    let error = keeper.apply(Wish::done("pay", long.as_bytes(), "run-1").plan()).unwrap_err();
+    assert!(error.to_string().contains("shorten its comment"), "{error}");
+    assert_eq!((desk.read("task/pay.md"), desk.records().len()), (long, 0));
+    desk.is_tidy();
+}
+
+#[test]
+fn a_link_in_the_place_of_a_record_is_not_followed() {
+    let desk = Desk::new();
+    desk.write("matter/real.md", TASK.as_bytes());
+    std::fs::remove_file(desk.file("task/pay.md")).unwrap();
+    symlink("../matter/real.md", desk.file("task/pay.md")).unwrap();
+    let keeper = desk.keeper();
+    let error = keeper.apply(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap_err();
+    assert!(error.to_string().contains("symbolic link"), "{error}");
+    assert_eq!(desk.read("matter/real.md"), TASK);
+}
+
+#[test]
+fn many_changes_one_after_the_other_make_one_chain() {
+    let desk = Desk::new();
+    let keeper = desk.keeper();
+    for n in 0..40 {
+        let slug = format!("task-{n}");
+        desk.write(&format!("task/{slug}.md"), TASK.as_bytes());
+        let receipt = keeper.apply(Wish::done(&slug, TASK.as_bytes(), "run-1").plan()).unwrap();
+        if n % 2 == 0 {
+            Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+        }
+    }
+    let records = desk.records();
+    assert_eq!((count(&records, ActionKind::Action), count(&records, ActionKind::Reversed)), (40, 20));
+    drop(keeper);
+    let keeper = desk.keeper();
+    assert_eq!(faults(&desk.root()), Vec::<String>::new());
+    settle(&keeper);
+    desk.is_tidy();
+}

@@ -1,0 +1,227 @@
+//! The power goes out at every point of every way to write, and once more while that is mended.
+//!
+//! A child process carries one way out and kills itself at the point; this process then plays the
+//! restart: it recovers, does the same again, and looks at what there is.
+
+use crate::desk::{Click, Desk, TASK, Wish, count, lock, settle, task};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use steward_domain::audit::ActionKind;
+use steward_domain::mode::Policy;
+use steward_domain::path::RecordPath;
+use steward_domain::undo::AnswerKind;
+use steward_vault::crash::POINTS;
+use steward_vault::keeper::{ApplyError, Keeper, Receipt};
+
+const FLOW: &str = "STEWARD_TEST_FLOW";
+const VAULT: &str = "STEWARD_TEST_VAULT";
+const SIGKILL: i32 = 9;
+const LATE: &str = "late words of a human\n";
+
+/// The ways to write, as the child is told.
+const FLOWS: [&str; 6] = ["live", "undo", "confirm", "dismiss", "shadow", "late"];
+
+fn wish(flow: &str) -> Wish {
+    Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match flow {
+        "confirm" | "dismiss" => w.confidence = 0.1,
+        "shadow" => w.policy = Policy::default(),
+        _ => {}
+    })
+}
+
+fn first_record() -> RecordPath {
+    wish("live").plan().draft().file().unwrap()
+}
+
+/// Does one thing; the same call again after a crash is the retry.
+fn act(keeper: &Keeper, flow: &str) -> Result<Receipt, String> {
+    let click = |kind| Click::new(kind, &first_record(), "run-2").ask(keeper).map_err(|e| e.to_string());
+    match flow {
+        "live" | "shadow" | "late" => keeper.apply(wish(flow).plan()).map_err(|e| e.to_string()),
+        "undo" => click(AnswerKind::Undo),
+        "confirm" => click(AnswerKind::Confirm),
+        "dismiss" => click(AnswerKind::Dismiss),
+        other => panic!("no flow {other}"),
+    }
+}
+
+/// What must be there before the flow begins: the action that is answered.
+fn prepare(desk: &Desk, flow: &str) {
+    if ["undo", "confirm", "dismiss"].contains(&flow) {
+        let keeper = desk.keeper();
+        keeper.apply(wish(flow).plan()).unwrap();
+        settle(&keeper);
+    }
+}
+
+#[test]
+fn a_child_runs_one_flow_and_dies_where_it_is_told() {
+    let (Ok(flow), Ok(vault)) = (std::env::var(FLOW), std::env::var(VAULT)) else { return };
+    let open = || std::fs::OpenOptions::new().append(true).open(Path::new(&vault).join("task/pay.md")).unwrap();
+    let mut editor = open();
+    let keeper = lock(Path::new(&vault));
+    if flow != "recover" {
+        act(&keeper, &flow).unwrap();
+    }
+    if flow == "late" {
+        editor.write_all(LATE.as_bytes()).unwrap();
+    }
+    settle(&keeper);
+}
+
+/// Runs the child; whether it died at its point.
+fn dies(desk: &Desk, flow: &str, point: &str) -> bool {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::a_child_runs_one_flow_and_dies_where_it_is_told"])
+        .env(FLOW, flow)
+        .env(VAULT, desk.path())
+        .env("STEWARD_CRASH_AT", point)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success() || status.signal() == Some(SIGKILL), "{flow} at {point}: the child failed by itself");
+    status.signal() == Some(SIGKILL)
+}
+
+/// The restart after a crash: what must hold right then, and after the same was done again.
+fn restart(desk: &Desk, flow: &str, what: &str) {
+    let original = TASK.to_owned();
+    let done = TASK.replace("state: open", "state: done");
+    let (before, after, kind) = match flow {
+        "live" => (&original, &done, ActionKind::Action),
+        "undo" => (&done, &original, ActionKind::Reversed),
+        "confirm" => (&original, &done, ActionKind::Confirmed),
+        "dismiss" => (&original, &original, ActionKind::Dismissed),
+        "shadow" => (&original, &original, ActionKind::Action),
+        "late" => return restart_late(desk, what),
+        other => panic!("no flow {other}"),
+    };
+    let keeper = desk.keeper();
+    let filed = count(&desk.records(), kind);
+    let now = desk.read("task/pay.md");
+    assert_eq!(&now, if filed == 1 { after } else { before }, "{what}: file and record disagree");
+    assert!(filed <= 1, "{what}: recorded twice");
+
+    let receipt = act(&keeper, flow).unwrap();
+    assert_eq!(receipt.repeated, filed == 1, "{what}");
+    assert!(act(&keeper, flow).unwrap().repeated, "{what}");
+    settle(&keeper);
+    assert_eq!(&desk.read("task/pay.md"), after, "{what}");
+    let records = desk.records();
+    assert_eq!(count(&records, kind), 1, "{what}");
+    let answers = ["undo", "confirm", "dismiss"].contains(&flow);
+    assert_eq!(records.len(), if answers { 2 } else { 1 }, "{what}");
+    assert_eq!(desk.conflicts(), Vec::<String>::new(), "{what}");
+    desk.is_tidy();
+}
+
+/// A late edit is never lost, whichever way the change itself ended.
+fn restart_late(desk: &Desk, what: &str) {
+    let keeper = desk.keeper();
+    let filed = desk.records().len();
+    settle(&keeper);
+    let now = desk.read("task/pay.md");
+    let wrote = now.contains(LATE);
+    assert_eq!(desk.conflicts(), Vec::<String>::new(), "{what}: there was only one human");
+    match filed {
+        // Recorded, and overruled by the human's save where that came to be.
+        1 if wrote => assert_eq!(now, format!("{TASK}{LATE}"), "{what}"),
+        1 => assert_eq!(now, TASK.replace("state: open", "state: done"), "{what}"),
+        0 => assert_eq!(now, TASK, "{what}: the child died before the human wrote"),
+        more => panic!("{what}: {more} records"),
+    }
+    match keeper.apply(wish("live").plan()) {
+        Ok(receipt) => assert_eq!(receipt.repeated, filed == 1, "{what}"),
+        Err(e) => assert!(matches!(e, ApplyError::ChangedMeanwhile { .. }), "{what}: {e}"),
+    }
+    settle(&keeper);
+    assert_eq!(desk.records().len(), 1, "{what}");
+    desk.is_tidy();
+}
+
+#[test]
+fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
+    let mut reached = BTreeSet::new();
+    for flow in FLOWS {
+        for point in POINTS {
+            for state_is_lost in [false, true] {
+                let desk = Desk::new();
+                std::fs::write(desk.state().join("steward.db"), "state").unwrap();
+                prepare(&desk, flow);
+                let died = dies(&desk, flow, point);
+                assert_eq!(died, passes(flow, point), "{flow} at {point}");
+                if state_is_lost {
+                    std::fs::remove_dir_all(desk.state()).unwrap();
+                }
+                if died {
+                    reached.insert(point);
+                }
+                restart(&desk, flow, &format!("{flow} at {point}"));
+            }
+        }
+    }
+    assert_eq!(reached, POINTS.into_iter().collect(), "every point is a place where some flow can die");
+}
+
+/// Which points a flow comes by.
+fn passes(flow: &str, point: &str) -> bool {
+    let changes = ["live", "undo", "confirm", "late"].contains(&flow);
+    match point {
+        "after-staging-content" | "before-swap" | "after-swap" => changes,
+        "after-giving-back" => flow == "late",
+        _ => true,
+    }
+}
+
+#[test]
+fn a_second_crash_while_the_first_is_mended_changes_nothing() {
+    let mut deaths = 0;
+    for flow in ["live", "undo", "late", "shadow"] {
+        for point in POINTS {
+            for second in POINTS {
+                // What the first crash left is the same with or without a change before the intent.
+                let early = ["before-staging", "after-staging-record", "after-staging-content"];
+                if early.contains(&point) || early.contains(&second) {
+                    continue;
+                }
+                let desk = Desk::new();
+                prepare(&desk, flow);
+                if !dies(&desk, flow, point) || !dies(&desk, "recover", second) {
+                    continue;
+                }
+                deaths += 1;
+                // And a third one, at the same place.
+                dies(&desk, "recover", second);
+                restart(&desk, flow, &format!("{flow} at {point}, then at {second}"));
+            }
+        }
+    }
+    assert!(deaths > 50, "only {deaths} second crashes");
+}
+
+#[test]
+fn a_crash_between_the_swap_and_its_record_is_told_by_nobody_but_mended_by_the_restart() {
+    let desk = Desk::new();
+    assert!(dies(&desk, "live", "after-swap"));
+    assert!(desk.read("task/pay.md").contains("state: done"), "the swap was made");
+    assert_eq!(desk.records().len(), 0, "and not recorded yet");
+    let keeper = desk.keeper();
+    assert_eq!(desk.records().len(), 1);
+    assert_eq!(keeper.settle().unwrap(), Vec::new());
+    assert!(act(&keeper, "live").unwrap().repeated);
+}
+
+#[test]
+fn an_editor_that_outlives_our_crash_is_not_forgotten() {
+    let desk = Desk::new();
+    let mut editor = std::fs::OpenOptions::new().append(true).open(desk.file("task/pay.md")).unwrap();
+    assert!(dies(&desk, "live", "after-chain-head"));
+    let keeper = desk.keeper();
+    editor.write_all(LATE.as_bytes()).unwrap();
+    assert_eq!(keeper.settle().unwrap(), [task("pay")]);
+    assert_eq!(desk.read("task/pay.md"), format!("{TASK}{LATE}"));
+}

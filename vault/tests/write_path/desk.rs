@@ -1,0 +1,277 @@
+//! A vault to try things on, and the questions that every test asks of it in the end.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
+use steward_domain::clerk::{ClerkMark, Evidence, Judgement, Question, Subject, Verdict};
+use steward_domain::decide::{Case, decide};
+use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::{ContentHash, Plan};
+use steward_domain::record::{Effect, State, SurfaceClass};
+use steward_domain::tick::Look;
+use steward_domain::undo::AnswerKind;
+use steward_vault::answer::{AnswerError, Asked};
+use steward_vault::chain;
+use steward_vault::keeper::{Keeper, LockError, Receipt};
+use steward_vault::root::Root;
+
+pub(crate) const TASK: &str = "---\ntype: task\nname: Pay the invoice\nstate: open  # since May\nowner: ann\nparent_matter: \
+                               \"[[matter/house]]\"\n---\n\nBody, word for word.\n";
+
+/// A vault in memory where the system has such a place: nothing here depends on a disk being slow.
+pub(crate) struct Desk {
+    dir: tempfile::TempDir,
+}
+
+pub(crate) fn fast_dir() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        let desk = Self { dir: fast_dir() };
+        for folder in ["vault/task", "vault/matter", "vault/signal", "state"] {
+            std::fs::create_dir_all(desk.dir.path().join(folder)).unwrap();
+        }
+        desk.write("task/pay.md", TASK.as_bytes());
+        desk
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("vault")
+    }
+
+    /// Where a deployment keeps its databases; nothing of the write path may need it.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    pub(crate) fn file(&self, path: &str) -> PathBuf {
+        self.path().join(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, bytes: &[u8]) {
+        std::fs::write(self.file(path), bytes).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        String::from_utf8(std::fs::read(self.file(path)).unwrap()).unwrap()
+    }
+
+    pub(crate) fn root(&self) -> Root {
+        Root::open(&self.path()).unwrap()
+    }
+
+    pub(crate) fn keeper(&self) -> Keeper {
+        lock(&self.path())
+    }
+
+    /// Every audit record, by path.
+    pub(crate) fn records(&self) -> BTreeMap<String, AuditRecord> {
+        records(&self.path())
+    }
+
+    /// How many files of `event/` are real audit records.
+    pub(crate) fn records_without_notes(&self) -> usize {
+        let read = |name: &String| AuditRecord::parse(self.read(&format!("event/{name}")).as_bytes());
+        names(&self.file("event")).iter().filter(|name| read(name).is_ok()).count()
+    }
+
+    pub(crate) fn conflicts(&self) -> Vec<String> {
+        names(&self.file("conflict")).iter().map(|name| self.read(&format!("conflict/{name}"))).collect()
+    }
+
+    /// The chain holds, and nothing is left of what was under way.
+    pub(crate) fn is_tidy(&self) {
+        assert_eq!(faults(&self.root()), Vec::<String>::new());
+        for folder in ["journal", "staged"] {
+            assert_eq!(names(&self.file(&format!(".steward/{folder}"))), Vec::<String>::new(), "left in {folder}");
+        }
+        let own = names(&self.file(".steward"));
+        assert!(!own.iter().any(|name| name.ends_with(".tmp")), "{own:?}");
+    }
+}
+
+/// Takes the lock of a vault whose keeper is gone.
+pub(crate) fn lock(vault: &Path) -> Keeper {
+    try_lock(vault).unwrap()
+}
+
+/// A process that another test is just starting has a copy of every open file for a moment, the
+/// lock's too, so one refusal says nothing yet.
+pub(crate) fn try_lock(vault: &Path) -> Result<Keeper, LockError> {
+    for _ in 0..100_000 {
+        match Keeper::lock(Root::open(vault).unwrap()) {
+            Err(LockError::Held { .. }) => std::thread::yield_now(),
+            taken => return taken,
+        }
+    }
+    panic!("the vault is still held")
+}
+
+pub(crate) fn settle(keeper: &Keeper) -> Vec<RecordPath> {
+    keeper.settle_older_than(Duration::ZERO).unwrap()
+}
+
+pub(crate) fn faults(root: &Root) -> Vec<String> {
+    chain::verify(root).unwrap().faults
+}
+
+pub(crate) fn records(vault: &Path) -> BTreeMap<String, AuditRecord> {
+    let audit = names(&vault.join("event")).into_iter().filter(|name| name.starts_with("steward-action"));
+    audit
+        .map(|name| {
+            let bytes = std::fs::read(vault.join("event").join(&name)).unwrap();
+            (format!("event/{name}"), AuditRecord::parse(&bytes).unwrap())
+        })
+        .collect()
+}
+
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn task(slug: &str) -> RecordPath {
+    RecordPath::new(RecordKind::Task, slug).unwrap()
+}
+
+pub(crate) fn noon() -> DateTime<Utc> {
+    steward_domain::time::parse("2026-11-21T12:00:00Z").unwrap()
+}
+
+pub(crate) fn live() -> Policy {
+    Policy { mode: Mode::Live, ..Policy::default() }
+}
+
+/// What a decision rests on, everything open; a test changes what it is about.
+pub(crate) struct Wish {
+    pub(crate) target: RecordPath,
+    /// The content that was judged.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) run: String,
+    pub(crate) at: DateTime<Utc>,
+    pub(crate) policy: Policy,
+    pub(crate) confidence: f64,
+    pub(crate) ceiling: Ceiling,
+    pub(crate) decision: Judgement,
+    pub(crate) reasoning: String,
+}
+
+impl Wish {
+    pub(crate) fn done(slug: &str, bytes: &[u8], run: &str) -> Self {
+        Self {
+            target: task(slug),
+            bytes: bytes.to_vec(),
+            run: run.into(),
+            at: noon(),
+            policy: live(),
+            confidence: 0.9,
+            ceiling: Ceiling::Act,
+            decision: Judgement::LikelyDone,
+            reasoning: "the bank says so".into(),
+        }
+    }
+
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        let written = steward_domain::frontmatter::read(&self.bytes).unwrap().fields().get("state").cloned();
+        let written = written.and_then(|s| s.as_str().map(str::to_owned));
+        let look = Look {
+            question: self.question(State::parse(written.as_deref().unwrap_or("open")).unwrap()),
+            before: ContentHash::of(&self.bytes),
+            state_as_written: written,
+            matter_ceiling: self.ceiling,
+        };
+        let verdict = Verdict {
+            decision: self.decision,
+            confidence: self.confidence,
+            reasoning: self.reasoning.clone(),
+            evidence: look.question.evidence.iter().map(|e| e.reference.clone()).collect(),
+            source_contributions: BTreeMap::from([("gmail".to_owned(), 0.8)]),
+        };
+        decide(&Case {
+            look: &look,
+            policy: &self.policy,
+            verdict: &verdict,
+            clerk: &ClerkMark { provider: "rules".into(), model: "rules-1".into(), ..ClerkMark::default() },
+            caller_says_shadow: false,
+            workflow: WorkflowRef { id: "al-steward-house".into(), run_id: self.run.clone() },
+            at: self.at,
+        })
+    }
+
+    fn question(&self, state: State) -> Question {
+        let evidence = Evidence {
+            source: "gmail".into(),
+            reference: RecordPath::parse("signal/20261120T080000Z-0a1b2c3d.md").unwrap(),
+            note: "the invoice has been paid".into(),
+            created: self.at - TimeDelta::hours(1),
+            effect: Effect::Mutation,
+            proposed_state: Some(State::Done),
+            target_confidence: 0.97,
+            effect_confidence: 0.97,
+            observations: 60,
+            ceiling: Ceiling::Act,
+        };
+        let subject = Subject {
+            task: self.target.clone(),
+            task_name: "Pay the invoice".into(),
+            matter: RecordPath::parse("matter/house.md").unwrap(),
+            matter_name: "The house".into(),
+            state,
+            surface_class: SurfaceClass::Normal,
+            due: None,
+        };
+        Question { subject, evidence: vec![evidence], complaint: None, asked_at: self.at }
+    }
+}
+
+/// One click.
+pub(crate) struct Click<'a> {
+    pub(crate) kind: AnswerKind,
+    pub(crate) record: &'a RecordPath,
+    pub(crate) run: &'a str,
+    pub(crate) policy: Policy,
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl<'a> Click<'a> {
+    pub(crate) fn new(kind: AnswerKind, record: &'a RecordPath, run: &'a str) -> Self {
+        Self { kind, record, run, policy: live(), now: noon() + TimeDelta::hours(1) }
+    }
+
+    pub(crate) fn ask(&self, keeper: &Keeper) -> Result<Receipt, AnswerError> {
+        keeper.answer(&Asked {
+            kind: self.kind,
+            record: self.record,
+            by: "ann",
+            reason: Some("not yet"),
+            policy: &self.policy,
+            workflow: WorkflowRef { id: format!("al-{}", self.kind.word()), run_id: self.run.into() },
+            now: self.now,
+        })
+    }
+
+    /// The status of the refusal.
+    pub(crate) fn refused(&self, keeper: &Keeper) -> u16 {
+        match self.ask(keeper) {
+            Err(AnswerError::Refused(refusal)) => refusal.status(),
+            other => panic!("expected a refusal, got {other:?}"),
+        }
+    }
+}
+
+pub(crate) fn count(records: &BTreeMap<String, AuditRecord>, kind: ActionKind) -> usize {
+    records.values().filter(|r| r.draft.kind == kind).count()
+}
