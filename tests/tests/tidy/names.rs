@@ -1,0 +1,90 @@
+//! How files, folders and modules are called. A drawer for everything has no name here.
+
+use crate::tree::{Source, hold, nothing_wrong, root, tracked};
+use std::collections::BTreeSet;
+
+/// The folders of the house; those that begin with a dot belong to tools.
+const HOUSE: &[&str] = &["domain", "vault", "workflows", "activities", "server", "worker", "proto", "deploy", "tests"];
+
+const DRAWERS: &[&str] = &["common", "util", "utils", "helper", "helpers", "misc", "scripts", "crates"];
+
+fn no_mod_rs(file: &Source) -> Vec<String> {
+    if file.path.rsplit('/').next() == Some("mod.rs") {
+        return vec![format!("{}: name it after its folder, beside it", file.path)];
+    }
+    Vec::new()
+}
+
+fn no_drawers(file: &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    for part in file.path.split('/') {
+        if DRAWERS.contains(&part.strip_suffix(".rs").unwrap_or(part)) {
+            found.push(format!("{}: `{part}` says nothing about what is in it", file.path));
+        }
+    }
+    for (number, line) in (1..).zip(file.text.lines()).filter(|_| file.is_rust() && !file.is_sample()) {
+        if module(line).is_some_and(|name| DRAWERS.contains(&name)) {
+            found.push(format!("{}:{number}: `{}` says nothing about what is in it", file.path, line.trim()));
+        }
+    }
+    found
+}
+
+/// The name of the module that a line declares.
+fn module(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let (_, rest) = line.split_once("mod ").filter(|(before, _)| before.is_empty() || before.starts_with("pub"))?;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+/// Folders at the top that are not of the house, and ones that are empty but for a placeholder.
+fn strange_folders<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (mut there, mut lived_in) = (BTreeSet::new(), BTreeSet::new());
+    for (folder, rest) in paths.filter_map(|path| path.split_once('/')) {
+        there.insert(folder);
+        if !rest.ends_with(".gitkeep") {
+            lived_in.insert(folder);
+        }
+    }
+    let strange = there.iter().filter(|folder| !folder.starts_with('.') && !HOUSE.contains(folder));
+    let mut found: Vec<String> = strange.map(|folder| format!("{folder}/ is no folder of the house")).collect();
+    found.extend(there.difference(&lived_in).map(|folder| format!("{folder}/ is empty")));
+    found
+}
+
+#[test]
+fn no_file_is_called_mod_rs() {
+    hold(no_mod_rs);
+    assert_eq!(no_mod_rs(&Source::new("vault/src/index/mod.rs", "")).len(), 1, "a bad one is caught");
+    nothing_wrong(&no_mod_rs(&Source::new("vault/src/index.rs", "")));
+}
+
+#[test]
+fn nothing_is_called_common_or_utils() {
+    hold(no_drawers);
+}
+
+#[test]
+fn a_drawer_for_everything_is_caught() {
+    for path in ["vault/src/utils.rs", "tests/tests/common/server.rs", "scripts/build.sh", "crates/domain/Cargo.toml"] {
+        assert_eq!(no_drawers(&Source::new(path, "")).len(), 1, "{path}");
+    }
+    for line in ["mod helpers;", "    pub(crate) mod common {", "pub mod misc;"] {
+        assert_eq!(no_drawers(&Source::new("vault/src/lib.rs", line)).len(), 1, "{line}");
+    }
+    nothing_wrong(&no_drawers(&Source::new("vault/src/uncommon.rs", "mod utility;\n// a mod utils\n")));
+}
+
+#[test]
+fn every_folder_at_the_top_is_of_the_house_and_lived_in() {
+    let files = tracked();
+    nothing_wrong(&strange_folders(files.iter().map(|file| file.path.as_str())));
+    let folders = HOUSE.iter().filter(|folder| root().join(folder).is_dir());
+    assert!(folders.count() >= 6, "the house is nearly empty");
+}
+
+#[test]
+fn a_strange_folder_and_an_empty_one_are_caught() {
+    let paths = [".ci/run", "docs/a.md", "domain/src/lib.rs", "proto/.gitkeep", "Makefile"];
+    assert_eq!(strange_folders(paths.into_iter()), ["docs/ is no folder of the house", "proto/ is empty"]);
+}
