@@ -65,6 +65,11 @@ impl Vault {
         Err(ActivityError::Application(Box::new(failure)))
     }
 
+    #[activity(definition = steward_workflows::activities::Release)]
+    async fn release(self: Arc<Self>, _ctx: ActivityContext, _run_id: String) -> Result<(), ActivityError> {
+        Ok(())
+    }
+
     #[activity(definition = steward_workflows::activities::Apply)]
     async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
         let span = tracing::info_span!("file write");
