@@ -4,7 +4,8 @@
 //! `STEWARD_LOG`. Traces and metrics go to an OTLP collector, and only when the standard `OTEL_…`
 //! variables name one. Nothing here may slow or stop a tick: exporters have threads and bounded
 //! queues of their own, drop what does not fit, and say once that a collector is away. Workflow
-//! code opens no spans; the SDK's plugin does it for it, in a way that survives replay.
+//! code opens no spans; the SDK's plugin does it for it, in a way that survives replay. An activity
+//! that works on another thread opens a span first and enters it there, or the work is in no trace.
 
 mod activity;
 mod core_meter;
@@ -100,15 +101,22 @@ impl Telemetry {
 
     /// Sends what is left and ends, within [`FLUSH_LIMIT`], collector or not.
     pub(crate) async fn shutdown(self) {
-        let (done, flushed) = tokio::sync::oneshot::channel();
-        // A thread and not a blocking task: the runtime would wait for that one without a limit.
-        std::thread::spawn(move || {
-            // Whatever could not be sent has been said by the exporters.
-            let _ = self.traces.map(|traces| traces.shutdown_with_timeout(FLUSH_LIMIT));
-            let _ = self.metrics.map(|metrics| metrics.shutdown_with_timeout(FLUSH_LIMIT));
-            let _ = done.send(());
-        });
-        let _ = tokio::time::timeout(FLUSH_LIMIT, flushed).await;
+        let (flushing, mut flushed) = tokio::sync::mpsc::channel::<()>(1);
+        // Threads and not blocking tasks: the runtime would wait for those without a limit. What
+        // cannot be sent has been said by the exporters.
+        let flush = |work: Box<dyn FnOnce() + Send>| {
+            let flushing = flushing.clone();
+            std::thread::spawn(move || (work(), drop(flushing)));
+        };
+        if let Some(traces) = self.traces {
+            flush(Box::new(move || drop(traces.shutdown_with_timeout(FLUSH_LIMIT))));
+        }
+        if let Some(metrics) = self.metrics {
+            flush(Box::new(move || drop(metrics.shutdown_with_timeout(FLUSH_LIMIT))));
+        }
+        drop(flushing);
+        // Ends when the last thread has let go.
+        let _ = tokio::time::timeout(FLUSH_LIMIT, flushed.recv()).await;
     }
 
     /// Spans of our crates become OpenTelemetry spans, children of the SDK's where there is one.
@@ -120,6 +128,6 @@ impl Telemetry {
         // The watcher's span is for the logs; in a trace the SDK's RunActivity stands in its place.
         let ours = Targets::new().with_target(SCOPE, LevelFilter::INFO).with_target(activity::TARGET, LevelFilter::OFF);
         let layer = tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_threads(false);
-        Some(layer.with_target(false).with_filter(ours))
+        Some(layer.with_target(false).with_tracked_inactivity(false).with_filter(ours))
     }
 }

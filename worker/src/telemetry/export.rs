@@ -153,3 +153,24 @@ impl<E: PushMetricExporter> PushMetricExporter for Quiet<E> {
         self.inner.temporality()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_collector_behind_tls_can_be_named_in_both_protocols() {
+        for protocol in [Protocol::Http, Protocol::Grpc] {
+            let to = Collector { protocol, url: "https://127.0.0.1:1/v1/traces".into() };
+            let tracer = traces(&to).unwrap();
+            let meter = metrics(&to).unwrap();
+            let _ = (tracer.shutdown_with_timeout(Duration::ZERO), meter.shutdown_with_timeout(Duration::ZERO));
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_with_its_name() {
+        let to = Collector { protocol: Protocol::Http, url: "http://not a url".into() };
+        assert!(format!("{:#}", traces(&to).unwrap_err()).contains("http://not a url"));
+    }
+}

@@ -59,8 +59,11 @@ fn a_scene_is_played_only_when_told() {
     runtime.block_on(async {
         let telemetry = init().unwrap();
         let begun = Instant::now();
-        if scene == "tick" {
-            tick(&telemetry).await;
+        match scene.as_str() {
+            "nothing" => {}
+            "tick" => tick(&telemetry, false).await,
+            "tick of another's" => tick(&telemetry, true).await,
+            other => panic!("{other}"),
         }
         let (tick, threads) = (begun.elapsed(), threads());
         let begun = Instant::now();
@@ -79,10 +82,14 @@ fn threads() -> Vec<String> {
     tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap().trim().to_owned()).collect()
 }
 
-/// One tick of the real workflow over activities that pretend.
-async fn tick(telemetry: &Telemetry) {
+/// One tick of the real workflow over activities that pretend, started by us or, as a schedule
+/// does it, by somebody who knows of no traces.
+async fn tick(telemetry: &Telemetry, by_another: bool) {
     let options = ClientOptions::new("default").plugins(telemetry.plugins()).build();
-    let client = connect(&std::env::var("SERVER").unwrap(), options).await;
+    let address = std::env::var("SERVER").unwrap();
+    let client = connect(&address, options).await;
+    let starter =
+        if by_another { connect(&address, ClientOptions::new("default").build()).await } else { client.clone() };
     let runtime = Runtime::from_current_tokio(telemetry.runtime_options().unwrap()).unwrap();
     let vault = WorkerOptions::new(QUEUE).register_workflow::<StewardWorkflow>().unwrap();
     let vault = vault.register_activities(fakes::Vault).build();
@@ -92,7 +99,7 @@ async fn tick(telemetry: &Telemetry) {
     let (stop_vault, stop_clerk) = (vault.shutdown_handle(), clerk.shutdown_handle());
     let run = async {
         let options = WorkflowStartOptions::new(QUEUE, format!("tick-{}", std::process::id())).build();
-        let tick = client.start_workflow(StewardWorkflow::run, fakes::MATTER.to_owned(), options).await.unwrap();
+        let tick = starter.start_workflow(StewardWorkflow::run, fakes::MATTER.to_owned(), options).await.unwrap();
         let report = tick.get_result(Default::default()).await.unwrap();
         (stop_vault(), stop_clerk());
         report
@@ -113,25 +120,25 @@ fn chain(spans: &[Span], name: &str) -> Vec<String> {
     names
 }
 
-fn holds_one_trace(collector: &Collector) {
+/// Holds that all spans are of one trace below `root`, and that what activities do hangs where it was done.
+fn holds_one_trace(collector: &Collector, root: &str) {
     let spans = collector.spans();
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
-    let ticks: Vec<&Span> = spans.iter().filter(|s| s.name.starts_with("StartWorkflow:")).collect();
-    assert_eq!(ticks.len(), 1, "{names:?}");
-    assert!(spans.iter().all(|span| span.trace_id == ticks[0].trace_id), "{names:?}");
-    let above = ["RunWorkflow:StewardWorkflow", "StartWorkflow:StewardWorkflow"];
-    assert_eq!(
-        chain(&spans, "clerk call"),
-        [&["clerk call", "RunActivity:steward.judge", "StartActivity:steward.judge"], &above[..]].concat()
-    );
-    assert_eq!(
-        chain(&spans, "file write"),
-        [&["file write", "RunActivity:steward.apply", "StartActivity:steward.apply"], &above[..]].concat()
-    );
-    assert_eq!(
-        chain(&spans, "RunActivity:steward.observe"),
-        [&["RunActivity:steward.observe", "StartActivity:steward.observe"], &above[..]].concat()
-    );
+    let roots: Vec<&Span> = spans.iter().filter(|span| span.parent_span_id.is_empty()).collect();
+    assert_eq!(roots.iter().map(|span| &span.name).collect::<Vec<_>>(), [root], "{names:?}");
+    assert!(spans.iter().all(|span| span.trace_id == roots[0].trace_id), "{names:?}");
+    for (name, activity) in [
+        ("clerk call", "steward.judge"),
+        ("file write", "steward.apply"),
+        ("rename", "steward.apply"),
+        ("RunActivity:steward.observe", "steward.observe"),
+    ] {
+        let chain = chain(&spans, name);
+        let (run, start) = (format!("RunActivity:{activity}"), format!("StartActivity:{activity}"));
+        let above = [run.as_str(), &start, "RunWorkflow:StewardWorkflow", root];
+        let above = if root == above[2] { &above[..3] } else { &above[..] };
+        assert!(chain[0] == name && chain.join(" < ").ends_with(&above.join(" < ")), "{chain:?}");
+    }
     let judged = spans.iter().find(|span| span.name == "RunActivity:steward.judge").unwrap();
     assert_eq!(text_of(&judged.attributes, "task").as_deref(), Some(fakes::ASKED));
     assert_eq!(text_of(&judged.attributes, "matter").as_deref(), Some(fakes::MATTER));
@@ -148,7 +155,7 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
         ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test"),
     ];
     let played = play("tick", Some(&server), &vars).await;
-    holds_one_trace(&collector);
+    holds_one_trace(&collector, "StartWorkflow:StewardWorkflow");
     assert_eq!(collector.resource("service.name"), ["vault of anna"]);
     assert_eq!(collector.resource("deployment.environment.name"), ["test"]);
     assert!(played.report["threads"].to_string().contains("OpenTelemetry"), "{}", played.report);
@@ -174,15 +181,20 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
     assert!(asking["workflow_id"].as_str().unwrap().starts_with("tick-"));
     assert!(said("writing")["action_id"].is_string());
     assert_eq!(said("activity failed")["error"], "no settling today");
+
+    let history = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(history.path(), server.history(asking["workflow_id"].as_str().unwrap())).unwrap();
+    let replayed = crate::replay::replay(&[history.path().to_owned()]).await;
+    assert!(replayed[0].is_ok(), "a traced run replays without traces: {}", replayed[0]);
 }
 
 #[tokio::test]
-async fn grpc_carries_the_same() {
+async fn grpc_carries_the_same_and_a_scheduled_tick_is_a_trace_of_its_own() {
     let (server, collector) = (DevServer::start(), Collector::default());
     let endpoint = collector.serve().await;
     let vars = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
-    play("tick", Some(&server), &vars).await;
-    holds_one_trace(&collector);
+    play("tick of another's", Some(&server), &vars).await;
+    holds_one_trace(&collector, "RunWorkflow:StewardWorkflow");
     assert_eq!(collector.resource("service.name"), ["steward"]);
     assert_eq!(collector.count("steward.ticks", ("outcome", "evaluating")), Some(1));
 }

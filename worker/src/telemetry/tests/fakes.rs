@@ -1,6 +1,5 @@
 //! Activities under their real names that touch nothing: two tasks, one asked about, one refused.
-// The macros make constants of the activities, which are used only where they are public.
-#![allow(unreachable_pub)]
+#![allow(dead_code, unreachable_pub, reason = "the macros make a constant of each activity, for callers")]
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -25,16 +24,12 @@ pub(super) const MATTER: &str = "matter/eagle-farm.md";
 pub(super) const ASKED: &str = "task/book-surveyor.md";
 const REFUSED: &str = "task/call-bank.md";
 
-pub struct Vault;
+pub(super) struct Vault;
 
 #[activities]
 impl Vault {
     #[activity(definition = steward_workflows::activities::Observe)]
-    pub async fn observe(
-        self: Arc<Self>,
-        _ctx: ActivityContext,
-        ask: ObserveAsk,
-    ) -> Result<Observation, ActivityError> {
+    async fn observe(self: Arc<Self>, _ctx: ActivityContext, ask: ObserveAsk) -> Result<Observation, ActivityError> {
         Ok(Observation {
             matter: ask.matter,
             observed_at: DateTime::UNIX_EPOCH,
@@ -52,7 +47,7 @@ impl Vault {
     }
 
     #[activity(definition = steward_workflows::activities::Reserve)]
-    pub async fn reserve(
+    async fn reserve(
         self: Arc<Self>,
         _ctx: ActivityContext,
         ask: ReserveRequest,
@@ -65,29 +60,32 @@ impl Vault {
     }
 
     #[activity(definition = steward_workflows::activities::Settle)]
-    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, _ask: Settlement) -> Result<(), ActivityError> {
+    async fn settle(self: Arc<Self>, _ctx: ActivityContext, _ask: Settlement) -> Result<(), ActivityError> {
         let failure = ApplicationFailure::non_retryable(std::io::Error::other("no settling today"));
         Err(ActivityError::Application(Box::new(failure)))
     }
 
+    #[activity(definition = steward_workflows::activities::Release)]
+    async fn release(self: Arc<Self>, _ctx: ActivityContext, _run_id: String) -> Result<(), ActivityError> {
+        Ok(())
+    }
+
     #[activity(definition = steward_workflows::activities::Apply)]
-    pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
-        // A span opened here goes with the work to another thread.
+    async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
         let span = tracing::info_span!("file write");
-        let around = tracing::Span::current();
-        let write = move || around.in_scope(|| span.in_scope(|| tracing::info!("writing")));
+        let write = move || span.in_scope(|| tracing::info_span!("rename").in_scope(|| tracing::info!("writing")));
         tokio::task::spawn_blocking(write).await.unwrap();
         let (action_id, landing) = (ask.plan.id().clone(), ask.plan.landing());
         Ok(Applied::Filed { action_id, record: path("event/steward-action-1.md"), landing })
     }
 }
 
-pub struct Bench;
+pub(super) struct Bench;
 
 #[activities]
 impl Bench {
     #[activity(definition = steward_workflows::activities::Judge)]
-    pub async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeAsk) -> Result<Reply, ActivityError> {
+    async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeAsk) -> Result<Reply, ActivityError> {
         let call = async {
             tokio::task::yield_now().await;
             tracing::info!("asking");
