@@ -10,6 +10,7 @@ use steward_workflows::activities::JudgeAsk;
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
+use tracing::Instrument;
 
 /// The clerk of this process. Cheap to clone.
 #[derive(Clone)]
@@ -29,6 +30,7 @@ impl Bench {
 impl Bench {
     #[activity(definition = steward_workflows::activities::Judge)]
     pub async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeAsk) -> Result<Reply, ActivityError> {
-        Ok(self.clerk.ask(&ask.reservation, &ask.question).await)
+        let span = tracing::info_span!("clerk call");
+        Ok(self.clerk.ask(&ask.reservation, &ask.question).instrument(span).await)
     }
 }

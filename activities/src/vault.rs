@@ -229,7 +229,9 @@ impl Host {
 async fn on_a_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ActivityError> {
-    tokio::task::spawn_blocking(work).await.map_err(passing)
+    // Opened here and entered there: a span opened on the blocking thread would have no parent.
+    let span = tracing::info_span!("file write");
+    tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(passing)
 }
 
 fn stopped() -> ReserveOutcome {

@@ -110,7 +110,11 @@ impl Index {
             }
         };
         let candidates = look::candidates(self, &mut tx, ask).await?;
-        let taken = lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?;
+        let taken = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
+            lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?
+        } else {
+            BTreeSet::new()
+        };
         let sorted = sort(ask, &taken, candidates);
         // A look counts as later than all that it has seen, even if a scan's clock ran ahead.
         seen.observed_at = instant(micros(ask.now).max(sorted.newest)).unwrap_or(ask.now);
