@@ -9,7 +9,7 @@ use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, Ur
 pub(crate) struct DevServer {
     child: Child,
     // Kept open: the server dies when it cannot write to it.
-    _said: BufReader<ChildStdout>,
+    said: BufReader<ChildStdout>,
     /// `127.0.0.1:<port>`.
     pub(crate) address: String,
 }
@@ -28,9 +28,9 @@ impl DevServer {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap());
-        let ready = said.by_ref().lines().map_while(Result::ok).any(|line| line.starts_with("Temporal Server:"));
-        let server = Self { child, _said: said, address };
+        let said = BufReader::new(child.stdout.take().unwrap());
+        let mut server = Self { child, said, address };
+        let ready = server.said.by_ref().lines().map_while(Result::ok).any(|line| line.starts_with("Temporal Server:"));
         assert!(ready, "the dev server ended before it served");
         server
     }
