@@ -101,11 +101,13 @@ async fn tick(telemetry: &Telemetry, by_another: bool) {
         let options = WorkflowStartOptions::new(QUEUE, format!("tick-{}", std::process::id())).build();
         let tick = starter.start_workflow(StewardWorkflow::run, fakes::MATTER.to_owned(), options).await.unwrap();
         let report = tick.get_result(Default::default()).await.unwrap();
-        (stop_vault(), stop_clerk());
+        stop_vault();
+        stop_clerk();
         report
     };
     let (vault, clerk, report) = tokio::join!(vault.run(), clerk.run(), run);
-    (vault.unwrap(), clerk.unwrap());
+    vault.unwrap();
+    clerk.unwrap();
     assert_eq!(report.evaluated.len(), 2, "{report:?}");
 }
 

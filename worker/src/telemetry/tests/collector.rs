@@ -84,8 +84,7 @@ impl Collector {
             Some(metric::Data::Sum(sum)) => Some(&sum.data_points),
             _ => None,
         });
-        let point =
-            points.flatten().filter(|p| text_of(&p.attributes, attribute.0).as_deref() == Some(attribute.1)).last()?;
+        let point = points.flatten().rfind(|p| text_of(&p.attributes, attribute.0).as_deref() == Some(attribute.1))?;
         match point.value? {
             Value::AsInt(n) => Some(n),
             Value::AsDouble(_) => None,
