@@ -2,7 +2,7 @@
 //!
 //! [`vault`] runs in the process that holds the vault's lock, next to the index, the ledger and
 //! the keeper. [`judge`] runs anywhere in the fleet and knows nothing but the clerk. Which trouble
-//! is worth another try is decided in one place, [`mod@failure`].
+//! is worth another try is decided in one place, `failure`.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clerk;

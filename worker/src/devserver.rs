@@ -1,4 +1,7 @@
 //! A real Temporal server for one test: in memory, on a free port, gone with the test.
+//!
+//! It is only for tests of this crate; `steward up` starts its own, which keeps what it knows. Tests
+//! get a client of it and talk to the server as the product does.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! One reservation is one HTTP request: no retry, no redirect, no proxy from the environment, no
 //! connection kept over (a kept one that went stale would be tried again underneath us). What
 //! comes back is untrusted and bounded: the body by [`Config::max_response_bytes`], texts by
-//! [`text`], the answer by [`Verdict::check`](steward_domain::clerk::Verdict::check). The key is
+//! `text`, the answer by [`Verdict::check`](steward_domain::clerk::Verdict::check). The key is
 //! never printed: not by `Debug`, not in a reason, not in a log.
 
 mod answer;

@@ -89,7 +89,7 @@ fn a_record_carries_every_field_of_the_contract() {
     assert_eq!(fields["prior_frontmatter"]["state"], "open");
     assert_eq!(fields["undo_recipe"]["expires_at"], "2026-11-28T09:30:15.123Z");
     assert!(!fields.contains_key("reasoning"), "the reasoning is the body");
-    assert_eq!(fields.keys().last().unwrap(), "prev_sha256", "fields keep their order");
+    assert_eq!(fields.keys().next_back().unwrap(), "prev_sha256", "fields keep their order");
     assert!(text.ends_with("said \"the invoice has been paid\" and 1 more\n\nthe payment is confirmed\n"), "{text}");
 }
 

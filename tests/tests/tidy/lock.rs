@@ -32,7 +32,7 @@ fn complaints(lock: &str) -> Vec<String> {
         found.push(format!("{name} is there: see `cargo tree -i {name}`"));
     }
     for (name, source) in packages {
-        if !source.is_none_or(|source| source == CRATES_IO) {
+        if source.is_some_and(|source| source != CRATES_IO) {
             found.push(format!("{name} comes from {}, not from crates.io", source.unwrap_or_default()));
         }
     }

@@ -91,7 +91,7 @@ fn a_save_that_is_half_done_when_the_files_change_places_is_finished_in_place() 
     let desk = Desk::new();
     let keeper = desk.keeper();
     let mut editor = OpenOptions::new().write(true).open(pay(&desk)).unwrap();
-    let mut half = editor.try_clone().unwrap();
+    let half = editor.try_clone().unwrap();
     hook::at("after-swap", move || half.set_len(0).unwrap());
     changed_meanwhile(&keeper);
     editor.seek(SeekFrom::Start(0)).unwrap();

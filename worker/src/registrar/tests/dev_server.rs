@@ -6,7 +6,7 @@
 use prost::Message;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -38,7 +38,7 @@ const KEEP: &str = r#"dir=$1; shift; "$@" </dev/null >"$dir/log" 2>&1 & read -r 
 
 struct DevServer {
     address: String,
-    _ends_with_us: ChildStdin,
+    _ends_with_us: Child,
 }
 
 static SERVER: LazyLock<DevServer> = LazyLock::new(|| {
@@ -51,8 +51,8 @@ static SERVER: LazyLock<DevServer> = LazyLock::new(|| {
     for namespace in NAMESPACES {
         command.args(["--namespace", namespace]);
     }
-    let mut shell = command.stdin(Stdio::piped()).spawn().unwrap();
-    DevServer { address: format!("127.0.0.1:{port}"), _ends_with_us: shell.stdin.take().unwrap() }
+    let shell = command.stdin(Stdio::piped()).spawn().unwrap();
+    DevServer { address: format!("127.0.0.1:{port}"), _ends_with_us: shell }
 });
 
 fn cli() -> PathBuf {
