@@ -64,7 +64,7 @@ pub(crate) struct KnownSchedule {
     pub(crate) workflow_type: String,
     pub(crate) paused: bool,
     pub(crate) note: String,
-    /// The mark in its memo.
+    /// The digest of its contents that it carries.
     pub(crate) mark: Option<String>,
     pub(crate) contents: Contents,
 }
@@ -206,7 +206,7 @@ fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &
         }
     };
     let differences = match &schedule.contents {
-        Contents::Described(is) => is.differences(&Facts::of(&desired(matter, settings))),
+        Contents::Described(is) => differences(is, (matter, schedule), settings),
         Contents::Listed { cadence } if proved(matter, (schedule, cadence), settings) => Vec::new(),
         Contents::Listed { .. } => return plan.leave(id, matter, "its listing does not say what it holds"),
         Contents::Unread(why) => return plan.leave(id, matter, why),
@@ -232,6 +232,15 @@ fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &
 
 fn desired(matter: &WantedMatter, settings: &Settings) -> Schedule {
     facts::desired(&matter.path, matter.interval_seconds(settings), settings)
+}
+
+fn differences(is: &Facts, (matter, schedule): (&WantedMatter, &KnownSchedule), settings: &Settings) -> Vec<String> {
+    let wanted = Facts::of(&desired(matter, settings));
+    let mut differences = is.differences(&wanted);
+    if differences.is_empty() && schedule.mark.as_ref() != Some(&wanted.mark()) {
+        differences.push("mark: missing or old; with it a listing shows that nothing changed".to_owned());
+    }
+    differences
 }
 
 /// The steps for a matter that has no schedule.

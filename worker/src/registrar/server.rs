@@ -136,7 +136,6 @@ impl Registrar {
 
 /// What a description says, for the planner.
 pub(super) fn described(id: &str, answer: svc::DescribeScheduleResponse) -> KnownSchedule {
-    let mark = facts::mark_of(answer.memo.as_ref());
     let schedule = answer.schedule.unwrap_or_default();
     let state = schedule.state.clone().unwrap_or_default();
     KnownSchedule {
@@ -144,7 +143,7 @@ pub(super) fn described(id: &str, answer: svc::DescribeScheduleResponse) -> Know
         workflow_type: facts::workflow_type(&schedule).to_owned(),
         paused: state.paused,
         note: state.notes,
-        mark,
+        mark: facts::mark_of(schedule.spec.as_ref()),
         contents: Contents::Described(Facts::of(&schedule)),
     }
 }
@@ -164,14 +163,13 @@ pub(super) fn unless_missing<T>(
 
 fn known(entry: ScheduleListEntry) -> KnownSchedule {
     let workflow_type = workflow_type(&entry).to_owned();
-    let mark = facts::mark_of(entry.memo.as_ref());
     let info = entry.info.unwrap_or_default();
     KnownSchedule {
         id: entry.schedule_id,
         workflow_type,
         paused: info.paused,
         note: info.notes,
-        mark,
+        mark: facts::mark_of(info.spec.as_ref()),
         contents: Contents::Listed { cadence: facts::cadence(info.spec.as_ref()) },
     }
 }
