@@ -15,10 +15,16 @@ use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
-/// The note of a pause that we made; a pause with any other note is a person's.
+/// The note of a pause that we made.
 pub(crate) const DONE_NOTE: &str = "Paused by Steward: the matter is done. Set its state to open to resume.";
 /// The note that we leave when we end a pause of ours.
 pub(crate) const REOPENED_NOTE: &str = "Resumed by Steward: the matter is open again.";
+
+/// Whether a pause with this note is ours; any other is a person's.
+#[must_use]
+pub(crate) fn is_our_pause(note: &str) -> bool {
+    note.starts_with("Paused by Steward:")
+}
 
 /// How a matter stands, as far as its schedule is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -217,8 +223,8 @@ fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &
     }
     let state = match (done, schedule.paused) {
         (true, false) => Some(Verb::Pause),
-        (false, true) if schedule.note == DONE_NOTE => Some(Verb::Resume),
-        (true, true) if schedule.note == DONE_NOTE => None,
+        (false, true) if is_our_pause(&schedule.note) => Some(Verb::Resume),
+        (true, true) if is_our_pause(&schedule.note) => None,
         (_, true) if changed => None,
         (_, true) => Some(Verb::Keep { why: format!("paused by a person: {}", schedule.note) }),
         (false, false) => None,

@@ -88,11 +88,7 @@ impl Registrar {
 
     /// One schedule in full; `None` when there is none.
     pub(super) async fn describe(&self, id: &str) -> Result<Option<svc::DescribeScheduleResponse>, RegistrarError> {
-        let request = svc::DescribeScheduleRequest {
-            namespace: self.namespace(),
-            schedule_id: id.to_owned(),
-            ..Default::default()
-        };
+        let request = svc::DescribeScheduleRequest { namespace: self.namespace(), schedule_id: id.to_owned() };
         let mut service = self.client.connection().workflow_service();
         unless_missing(
             "describe",
@@ -115,7 +111,6 @@ impl Registrar {
                 maximum_page_size: PAGE,
                 next_page_token: token.clone(),
                 query: format!("ScheduleId STARTS_WITH '{}'", facts::ID_PREFIX),
-                ..Default::default()
             };
             let answer = service.list_schedules(Request::new(request)).await;
             let answer =
@@ -182,7 +177,7 @@ fn row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
     let times = info.future_action_times.iter().filter_map(|at| time(at.seconds, at.nanos));
     let next_run = times.filter(|at| *at > now).min();
     let mut recent: Vec<RecentRun> = info.recent_actions.into_iter().map(recent_run).collect();
-    recent.sort_by(|one, other| other.at.cmp(&one.at));
+    recent.sort_by_key(|run| std::cmp::Reverse(run.at));
     ScheduleRow {
         matter: facts::matter_of(&entry.schedule_id).map(String::from),
         id: entry.schedule_id,

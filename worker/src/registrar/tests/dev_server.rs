@@ -6,7 +6,7 @@
 use prost::Message;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -16,16 +16,29 @@ use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, Ur
 use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesResponse;
 
 /// One namespace for each test; they are known to the server before it starts.
-const NAMESPACES: [&str; 14] = [
-    "life", "overtaken", "drift", "beneath", "pause", "late", "done", "phase", "budget", "empty", "wake", "foreign",
-    "bad", "race",
+const NAMESPACES: &[&str] = &[
+    "life",
+    "overtaken",
+    "drift",
+    "beneath",
+    "pause",
+    "late",
+    "done",
+    "phase",
+    "budget",
+    "empty",
+    "wake",
+    "foreign",
+    "bad",
+    "race",
 ];
 
 const KEEP: &str = r#"dir=$1; shift; "$@" </dev/null >"$dir/log" 2>&1 & read -r _; kill $!; wait; rm -rf "$dir""#;
 
 struct DevServer {
     address: String,
-    _ends_with_us: ChildStdin,
+    // Holds the pipe.
+    _shell: Child,
 }
 
 static SERVER: LazyLock<DevServer> = LazyLock::new(|| {
@@ -38,8 +51,8 @@ static SERVER: LazyLock<DevServer> = LazyLock::new(|| {
     for namespace in NAMESPACES {
         command.args(["--namespace", namespace]);
     }
-    let mut shell = command.stdin(Stdio::piped()).spawn().unwrap();
-    DevServer { address: format!("127.0.0.1:{port}"), _ends_with_us: shell.stdin.take().unwrap() }
+    let shell = command.stdin(Stdio::piped()).spawn().unwrap();
+    DevServer { address: format!("127.0.0.1:{port}"), _shell: shell }
 });
 
 fn cli() -> PathBuf {
