@@ -33,7 +33,8 @@ const NAMESPACES: &[&str] = &[
     "race",
 ];
 
-const KEEP: &str = r#"dir=$1; shift; "$@" </dev/null >"$dir/log" 2>&1 & read -r _; kill $!; wait; rm -rf "$dir""#;
+const KEEP: &str =
+    r#"trap : INT TERM; dir=$1; shift; "$@" </dev/null >"$dir/log" 2>&1 & read -r _; kill $!; wait; rm -rf "$dir""#;
 
 struct DevServer {
     address: String,
