@@ -1,9 +1,9 @@
 //! Keeps one Temporal schedule per matter: plans what to change, shows it, carries it out.
 //!
 //! [`plan`] decides, purely; [`facts`] says what a schedule should hold; [`server`] lists and
-//! describes over gRPC and [`edit`] changes; [`apply`] carries a plan out. A failed or partial listing ends the round
-//! with an error and nothing done. It never reads the vault: its caller brings the matters. Outcome
-//! and rows go to the CLI, which renders them.
+//! describes over gRPC and [`edit`] changes; [`apply`] carries a plan out. A failed or partial
+//! listing ends the round with an error and nothing done. It never reads the vault: its caller brings
+//! the matters. Outcome and rows go to the CLI, which renders them.
 //!
 //! The SDK's own schedule handle is not used: it cannot set timeouts, a catch-up window or a
 //! summary, and its update sends no conflict token.
@@ -47,7 +47,9 @@ pub(crate) struct Settings {
     pub(crate) deletion_floor: usize,
     /// An operator said that deletions above the budget are right.
     pub(crate) operator_confirmed: bool,
-    /// Look at every schedule in full, so that what a person changed in one shows; a boot trusts the listing.
+    /// Look at every schedule in full, so that a change made beneath our mark shows too.
+    ///
+    /// It costs about 3 ms a schedule, eight at a time; a boot trusts the listing, at about 0.3 ms.
     pub(crate) describe_all: bool,
 }
 

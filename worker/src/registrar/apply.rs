@@ -7,7 +7,7 @@
 use super::Registrar;
 use super::edit::Edited;
 use super::facts;
-use super::plan::{DONE_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, Step, Verb};
+use super::plan::{DONE_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, Step, Verb, is_our_pause};
 use super::server::RegistrarError;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
@@ -96,7 +96,7 @@ pub(super) fn pause(schedule: &mut spb::Schedule) {
 /// Ends a pause of ours, and no other.
 pub(super) fn resume(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
-    if state.paused && state.notes == DONE_NOTE {
+    if state.paused && is_our_pause(&state.notes) {
         state.paused = false;
         state.notes = REOPENED_NOTE.to_owned();
     }

@@ -84,7 +84,6 @@ impl Registrar {
         let request = svc::CreateScheduleRequest {
             namespace: self.namespace(),
             schedule_id: step.id.clone(),
-            memo: Some(facts::marked(None, &schedule)),
             schedule: Some(spb::Schedule { state: Some(state), ..schedule }),
             request_id: request_id(),
             ..Default::default()
@@ -115,40 +114,30 @@ impl Registrar {
             let before = found.schedule.unwrap_or_default();
             let mut after = before.clone();
             change(&mut after);
+            facts::set_mark(&mut after);
             if same(&before, &after) {
                 return Ok(if written { Edited::Changed } else { Edited::Same });
             }
-            let memo = facts::marked(found.memo.clone(), &after);
-            let request = svc::UpdateScheduleRequest {
-                namespace: self.namespace(),
-                schedule_id: id.to_owned(),
-                schedule: Some(after),
-                memo: Some(memo).filter(|memo| found.memo.as_ref() != Some(memo)),
-                conflict_token: found.conflict_token,
-                ..Default::default()
-            };
-            written |= self.write(request).await?;
+            written |= self.write(id, after, found.conflict_token).await?;
         }
         Err(RegistrarError::Contended { id: id.to_owned() })
     }
 
     /// Sends one conditional update; `false` when the server says that the schedule has moved on.
-    async fn write(&self, mut request: svc::UpdateScheduleRequest) -> Result<bool, RegistrarError> {
-        let id = request.schedule_id.clone();
-        loop {
-            request.request_id = request_id();
-            let mut service = self.client.connection().workflow_service();
-            match service.update_schedule(request.clone().into_request()).await {
-                Ok(_) => return Ok(true),
-                // A server whose schedules are workflows refuses any update that brings a memo. The old
-                // mark then stays, and this schedule is looked at in full whenever it is planned for.
-                Err(status) if status.code() == Code::FailedPrecondition && request.memo.is_some() => {
-                    request.memo = None;
-                }
-                // Some servers refuse a stale token aloud; a schedule that is gone shows at the next look.
-                Err(status) if matches!(status.code(), Code::FailedPrecondition | Code::NotFound) => return Ok(false),
-                Err(status) => return Err(RegistrarError::Call { what: "update", id, source: Box::new(status) }),
-            }
+    async fn write(&self, id: &str, schedule: spb::Schedule, token: Vec<u8>) -> Result<bool, RegistrarError> {
+        let request = svc::UpdateScheduleRequest {
+            namespace: self.namespace(),
+            schedule_id: id.to_owned(),
+            schedule: Some(schedule),
+            conflict_token: token,
+            request_id: request_id(),
+            ..Default::default()
+        };
+        match self.client.connection().workflow_service().update_schedule(request.into_request()).await {
+            Ok(_) => Ok(true),
+            // Some servers refuse a stale token aloud; a schedule that is gone shows at the next look.
+            Err(status) if matches!(status.code(), Code::FailedPrecondition | Code::NotFound) => Ok(false),
+            Err(status) => Err(RegistrarError::Call { what: "update", id: id.to_owned(), source: Box::new(status) }),
         }
     }
 
@@ -158,10 +147,11 @@ impl Registrar {
     }
 }
 
-/// Whether two schedules hold the same of what is ours, and the same state.
+/// Whether two schedules hold the same of what is ours, with the same mark and the same state.
 fn same(one: &spb::Schedule, other: &spb::Schedule) -> bool {
     let state = |schedule: &spb::Schedule| schedule.state.clone().unwrap_or_default();
-    Facts::of(one) == Facts::of(other) && state(one) == state(other)
+    let mark = |schedule: &spb::Schedule| facts::mark_of(schedule.spec.as_ref());
+    Facts::of(one) == Facts::of(other) && mark(one) == mark(other) && state(one) == state(other)
 }
 
 /// The server takes two requests with one id for one request, so each call has its own.

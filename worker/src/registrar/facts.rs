@@ -3,8 +3,11 @@
 //! Ours: cadence, workflow type, argument, task queue, timeouts, overlap, catch-up and summary. A
 //! person's: whether it is paused, its note, limited actions, calendars, jitter and whatever else
 //! they added; nothing here touches those. [`desired`] builds the schedule a matter should have,
-//! [`Facts`] says what one holds, so that two can be compared field by field, and a mark of
-//! them in the schedule's memo lets a listing show that nothing changed (see [`Facts::mark`]).
+//! [`Facts`] says what one holds, so that two can be compared field by field.
+//!
+//! A listing shows the cadence, but neither argument nor timeouts. So each schedule carries a mark, a
+//! digest of its facts, as the comment of an excluded calendar that has no ranges and so matches
+//! nothing. It is not in the memo because most servers let nobody change that afterwards.
 //!
 //! Pure: no clock, no network. Goes on to [`super::plan`] and [`super::edit`].
 
@@ -14,7 +17,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::time::Duration;
 use steward_domain::path::{RecordKind, RecordPath};
-use temporalio_common::protos::temporal::api::common::v1::{Memo, Payload, Payloads, WorkflowType};
+use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, WorkflowType};
 use temporalio_common::protos::temporal::api::enums::v1::{ScheduleOverlapPolicy, TaskQueueKind};
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 use temporalio_common::protos::temporal::api::sdk::v1::UserMetadata;
@@ -25,10 +28,8 @@ use temporalio_common::protos::temporal::api::workflow::v1::NewWorkflowExecution
 pub(crate) const ID_PREFIX: &str = "al-steward-";
 /// The workflow that ticks a matter; a schedule that starts anything else is not ours.
 pub(crate) const WORKFLOW_TYPE: &str = "StewardWorkflow";
-/// The key in a schedule's memo under which the mark of its contents lies.
-const MARK: &str = "steward_mark";
-const CADENCE: &str = "cadence";
-const CATCH_UP: &str = "catch-up window";
+/// How the comment of the calendar begins that carries the mark.
+const MARK: &str = "matches nothing; what Steward wrote: ";
 /// The server accepts no catch-up window below this.
 const LEAST_CATCH_UP: Duration = Duration::from_secs(10);
 
@@ -86,6 +87,7 @@ pub(crate) fn desired(matter: &RecordPath, interval_seconds: u32, settings: &Set
         ..Default::default()
     };
     set_cadence(&mut schedule, matter.slug(), interval_seconds);
+    set_mark(&mut schedule);
     schedule
 }
 
@@ -145,7 +147,7 @@ impl Facts {
         let summary = action.user_metadata.as_ref().and_then(|metadata| metadata.summary.as_ref());
         let overlap = ScheduleOverlapPolicy::try_from(policies.overlap_policy);
         Self(vec![
-            (CADENCE, cadence(schedule.spec.as_ref())),
+            ("cadence", cadence(schedule.spec.as_ref())),
             ("workflow type", workflow_type(schedule).to_owned()),
             ("workflow id", action.workflow_id.clone()),
             ("argument", arguments.iter().map(shown).collect::<Vec<_>>().join(", ")),
@@ -154,7 +156,7 @@ impl Facts {
             ("run timeout", seconds(action.workflow_run_timeout)),
             ("workflow task timeout", seconds(action.workflow_task_timeout)),
             ("overlap policy", overlap.map_or("unknown", |policy| policy.as_str_name()).to_owned()),
-            (CATCH_UP, seconds(policies.catchup_window)),
+            ("catch-up window", seconds(policies.catchup_window)),
             ("summary", summary.map(shown).unwrap_or_default()),
         ])
     }
@@ -169,18 +171,32 @@ impl Facts {
             .collect()
     }
 
-    /// A digest of the facts that a listing does not show, 32 hexadecimal digits, for the schedule's memo.
-    ///
-    /// Cadence and catch-up window stay out: a back-off changes the two together, a listing shows the
-    /// one, and many servers let nobody change the memo of a schedule that exists.
+    /// A digest of all facts, 32 hexadecimal digits.
     #[must_use]
     pub(crate) fn mark(&self) -> String {
         let mut digest = Sha256::new();
-        for (name, value) in self.0.iter().filter(|(name, _)| ![CADENCE, CATCH_UP].contains(name)) {
+        for (name, value) in &self.0 {
             digest.update(format!("{name}={value}\n"));
         }
         digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// Marks a schedule with what it holds now, in place of any older mark.
+pub(crate) fn set_mark(schedule: &mut spb::Schedule) {
+    let comment = format!("{MARK}{}", Facts::of(schedule).mark());
+    let excluded = &mut schedule.spec.get_or_insert_default().exclude_structured_calendar;
+    excluded.retain(|calendar| !calendar.comment.starts_with(MARK));
+    excluded.push(spb::StructuredCalendarSpec { comment, ..Default::default() });
+}
+
+/// The mark that a schedule carries; `None` when there is none, or more than one.
+#[must_use]
+pub(crate) fn mark_of(spec: Option<&spb::ScheduleSpec>) -> Option<String> {
+    let excluded = &spec?.exclude_structured_calendar;
+    let mut marks = excluded.iter().filter_map(|calendar| calendar.comment.strip_prefix(MARK));
+    let mark = marks.next()?;
+    marks.next().is_none().then(|| mark.to_owned())
 }
 
 /// The cadence of a specification: `every 1800 s, offset 437 s`, or `none`.
@@ -198,20 +214,6 @@ pub(crate) fn cadence(spec: Option<&spb::ScheduleSpec>) -> String {
 #[must_use]
 pub(crate) fn workflow_type(schedule: &spb::Schedule) -> &str {
     action_of(schedule).and_then(|action| action.workflow_type.as_ref()).map_or("", |name| &name.name)
-}
-
-/// The schedule's memo with the mark of these contents; other entries stay.
-#[must_use]
-pub(crate) fn marked(memo: Option<Memo>, schedule: &spb::Schedule) -> Memo {
-    let mut memo = memo.unwrap_or_default();
-    memo.fields.insert(MARK.to_owned(), json_payload(&Facts::of(schedule).mark()));
-    memo
-}
-
-/// The mark in a schedule's memo, if there is one that can be read.
-#[must_use]
-pub(crate) fn mark_of(memo: Option<&Memo>) -> Option<String> {
-    serde_json::from_slice(&memo?.fields.get(MARK)?.data).ok()
 }
 
 fn action_of(schedule: &spb::Schedule) -> Option<&NewWorkflowExecutionInfo> {

@@ -15,10 +15,16 @@ use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
-/// The note of a pause that we made; a pause with any other note is a person's.
+/// The note of a pause that we made.
 pub(crate) const DONE_NOTE: &str = "Paused by Steward: the matter is done. Set its state to open to resume.";
 /// The note that we leave when we end a pause of ours.
 pub(crate) const REOPENED_NOTE: &str = "Resumed by Steward: the matter is open again.";
+
+/// Whether a pause with this note is ours; any other is a person's.
+#[must_use]
+pub(crate) fn is_our_pause(note: &str) -> bool {
+    note.starts_with("Paused by Steward:")
+}
 
 /// How a matter stands, as far as its schedule is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -64,7 +70,7 @@ pub(crate) struct KnownSchedule {
     pub(crate) workflow_type: String,
     pub(crate) paused: bool,
     pub(crate) note: String,
-    /// The mark in its memo.
+    /// The digest of its contents that it carries.
     pub(crate) mark: Option<String>,
     pub(crate) contents: Contents,
 }
@@ -206,7 +212,7 @@ fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &
         }
     };
     let differences = match &schedule.contents {
-        Contents::Described(is) => is.differences(&Facts::of(&desired(matter, settings))),
+        Contents::Described(is) => differences(is, (matter, schedule), settings),
         Contents::Listed { cadence } if proved(matter, (schedule, cadence), settings) => Vec::new(),
         Contents::Listed { .. } => return plan.leave(id, matter, "its listing does not say what it holds"),
         Contents::Unread(why) => return plan.leave(id, matter, why),
@@ -217,8 +223,8 @@ fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &
     }
     let state = match (done, schedule.paused) {
         (true, false) => Some(Verb::Pause),
-        (false, true) if schedule.note == DONE_NOTE => Some(Verb::Resume),
-        (true, true) if schedule.note == DONE_NOTE => None,
+        (false, true) if is_our_pause(&schedule.note) => Some(Verb::Resume),
+        (true, true) if is_our_pause(&schedule.note) => None,
         (_, true) if changed => None,
         (_, true) => Some(Verb::Keep { why: format!("paused by a person: {}", schedule.note) }),
         (false, false) => None,
@@ -232,6 +238,15 @@ fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &
 
 fn desired(matter: &WantedMatter, settings: &Settings) -> Schedule {
     facts::desired(&matter.path, matter.interval_seconds(settings), settings)
+}
+
+fn differences(is: &Facts, (matter, schedule): (&WantedMatter, &KnownSchedule), settings: &Settings) -> Vec<String> {
+    let wanted = Facts::of(&desired(matter, settings));
+    let mut differences = is.differences(&wanted);
+    if differences.is_empty() && schedule.mark.as_ref() != Some(&wanted.mark()) {
+        differences.push("mark: missing or old; with it a listing shows that nothing changed".to_owned());
+    }
+    differences
 }
 
 /// The steps for a matter that has no schedule.

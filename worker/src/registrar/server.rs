@@ -9,7 +9,6 @@ use super::facts::{self, Facts};
 use super::plan::{Contents, KnownSchedule};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use temporalio_client::tonic::{Code, IntoRequest, Request, Status};
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
@@ -132,7 +131,6 @@ impl Registrar {
 
 /// What a description says, for the planner.
 pub(super) fn described(id: &str, answer: svc::DescribeScheduleResponse) -> KnownSchedule {
-    let mark = facts::mark_of(answer.memo.as_ref());
     let schedule = answer.schedule.unwrap_or_default();
     let state = schedule.state.clone().unwrap_or_default();
     KnownSchedule {
@@ -140,7 +138,7 @@ pub(super) fn described(id: &str, answer: svc::DescribeScheduleResponse) -> Know
         workflow_type: facts::workflow_type(&schedule).to_owned(),
         paused: state.paused,
         note: state.notes,
-        mark,
+        mark: facts::mark_of(schedule.spec.as_ref()),
         contents: Contents::Described(Facts::of(&schedule)),
     }
 }
@@ -160,14 +158,13 @@ pub(super) fn unless_missing<T>(
 
 fn known(entry: ScheduleListEntry) -> KnownSchedule {
     let workflow_type = workflow_type(&entry).to_owned();
-    let mark = facts::mark_of(entry.memo.as_ref());
     let info = entry.info.unwrap_or_default();
     KnownSchedule {
         id: entry.schedule_id,
         workflow_type,
         paused: info.paused,
         note: info.notes,
-        mark,
+        mark: facts::mark_of(info.spec.as_ref()),
         contents: Contents::Listed { cadence: facts::cadence(info.spec.as_ref()) },
     }
 }
@@ -180,7 +177,7 @@ fn row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
     let times = info.future_action_times.iter().filter_map(|at| time(at.seconds, at.nanos));
     let next_run = times.filter(|at| *at > now).min();
     let mut recent: Vec<RecentRun> = info.recent_actions.into_iter().map(recent_run).collect();
-    recent.sort_by_key(|run| Reverse(run.at));
+    recent.sort_by_key(|run| std::cmp::Reverse(run.at));
     ScheduleRow {
         matter: facts::matter_of(&entry.schedule_id).map(String::from),
         id: entry.schedule_id,

@@ -122,27 +122,44 @@ async fn a_plan_that_was_overtaken_does_no_harm() {
 }
 
 #[tokio::test]
-async fn what_a_person_changed_is_found_by_a_full_look_and_a_changed_cadence_by_the_listing() {
+async fn what_a_person_wrote_anew_shows_in_the_listing() {
     let registrar = registrar("drift").await;
     let matters = open(&["farm"]);
     registrar.round(&matters).await;
-    registrar.until_listed(|known| known.len() == 1).await;
-    let update = |interval: &str, queue: &str| {
-        let common = ["schedule", "update", "--schedule-id", "al-steward-farm", "--workflow-id", "al-steward-farm"];
-        let rest = ["--interval", interval, "--type", "StewardWorkflow", "--task-queue", queue, "--input", "\"x\""];
-        run_cli("drift", &[&common[..], &rest[..]].concat())
-    };
-    update(&format!("30m/{}s", phase_of("farm")), "theirs");
-    let full = registrar.with(|settings| settings.describe_all = true).plan(&matters).await.unwrap();
-    let [Step { verb: Verb::Update { differences }, .. }] = &full.steps[..] else { panic!("{full:?}") };
-    assert!(differences.iter().any(|line| line == "task queue: theirs → steward"), "{differences:?}");
-
-    update("5m", "steward");
-    registrar.until_listed(|known| !plan::needs_description(&matters, known, &registrar.settings).is_empty()).await;
+    let cadence = format!("30m/{}s", phase_of("farm"));
+    let common = ["schedule", "update", "--schedule-id", "al-steward-farm", "--workflow-id", "al-steward-farm"];
+    let rest = ["--interval", &cadence, "--type", "StewardWorkflow", "--task-queue", "theirs", "--input", "\"x\""];
+    run_cli("drift", &[&common[..], &rest[..]].concat());
+    registrar.until_listed(|known| known.iter().any(|each| each.mark.is_none())).await;
     let plan = registrar.plan(&matters).await.unwrap();
+    let [Step { verb: Verb::Update { differences }, .. }] = &plan.steps[..] else { panic!("{plan:?}") };
+    let named: Vec<&str> = differences.iter().filter_map(|line| line.split(':').next()).collect();
+    let theirs = ["argument", "task queue", "execution timeout", "run timeout", "catch-up window", "summary"];
+    assert!(theirs.iter().all(|name| named.contains(name)), "{differences:?}");
     assert_eq!(registrar.apply(plan).await.updated, 1);
     let is = Facts::of(&registrar.schedule("farm").await);
     assert_eq!(is, Facts::of(&registrar.desired(&matters[0].path, 1800)));
+}
+
+#[tokio::test]
+async fn what_a_program_changed_beneath_our_mark_is_found_by_a_full_look() {
+    let registrar = registrar("beneath").await;
+    let matters = open(&["farm"]);
+    registrar.round(&matters).await;
+    let mut schedule = registrar.schedule("farm").await;
+    schedule.policies.get_or_insert_default().catchup_window = None;
+    let request = svc::UpdateScheduleRequest {
+        namespace: registrar.namespace(),
+        schedule_id: "al-steward-farm".to_owned(),
+        schedule: Some(schedule),
+        request_id: "beneath".to_owned(),
+        ..Default::default()
+    };
+    registrar.client.connection().workflow_service().update_schedule(request.into_request()).await.unwrap();
+    registrar.until_listed(|known| known.len() == 1).await;
+    let full = registrar.with(|settings| settings.describe_all = true).plan(&matters).await.unwrap();
+    let [Step { verb: Verb::Update { differences }, .. }] = &full.steps[..] else { panic!("{full:?}") };
+    assert_eq!(differences[..], ["catch-up window: 31536000 s → 1800 s"]);
 }
 
 fn phase_of(slug: &str) -> u32 {

@@ -25,7 +25,7 @@ fn described(slug: &str, schedule: &spb::Schedule) -> KnownSchedule {
         workflow_type: facts::workflow_type(schedule).to_owned(),
         paused: state.paused,
         note: state.notes,
-        mark: Some(Facts::of(schedule).mark()),
+        mark: facts::mark_of(schedule.spec.as_ref()),
         contents: Contents::Described(Facts::of(schedule)),
     }
 }
@@ -83,6 +83,7 @@ fn every_fact_of_ours_is_compared_and_adopted() {
     let mut other =
         facts::desired(&path("garden"), 60, &Settings { task_queue: "other".into(), ..Settings::default() });
     facts::adopt(&mut other, &wanted);
+    facts::set_mark(&mut other);
     assert_eq!(other, wanted);
 }
 
@@ -220,6 +221,20 @@ fn a_schedule_that_could_not_be_looked_at_is_left_alone_and_warned_of() {
 }
 
 #[test]
+fn a_mark_is_replaced_and_calendars_of_people_stay() {
+    let mut schedule = right("farm");
+    let theirs = spb::StructuredCalendarSpec { comment: "no Sundays".into(), ..Default::default() };
+    schedule.spec.get_or_insert_default().exclude_structured_calendar.insert(0, theirs.clone());
+    facts::set_cadence(&mut schedule, "farm", 3600);
+    let old = facts::mark_of(schedule.spec.as_ref());
+    facts::set_mark(&mut schedule);
+    assert_ne!(facts::mark_of(schedule.spec.as_ref()), old);
+    let excluded = schedule.spec.unwrap().exclude_structured_calendar;
+    assert_eq!((excluded.len(), &excluded[0]), (2, &theirs));
+    assert!(excluded[1].month.is_empty(), "a calendar without ranges matches nothing");
+}
+
+#[test]
 fn the_phase_of_a_matter_never_changes() {
     let phases: Vec<u32> =
         ["eagle-farm", "a", "renew-passport"].iter().map(|slug| facts::phase_seconds(slug, 1800)).collect();
@@ -258,10 +273,7 @@ fn any_matter() -> impl Strategy<Value = WantedMatter> {
     })
 }
 
-/// A schedule as the model of the server holds it: contents and mark.
-type Held = (spb::Schedule, Option<String>);
-
-fn any_held(number: u8) -> impl Strategy<Value = Held> {
+fn any_schedule(number: u8) -> impl Strategy<Value = spb::Schedule> {
     let state = prop_oneof![
         3 => Just((false, "")),
         1 => Just((true, "harvest")),
@@ -279,59 +291,59 @@ fn any_held(number: u8) -> impl Strategy<Value = Held> {
         if kind == 0 {
             schedule.action = None;
         }
-        let mark = match mark {
-            0 => None,
-            1 => Some("old".to_owned()),
-            _ => Some(Facts::of(&schedule).mark()),
-        };
-        (schedule, mark)
+        let excluded = &mut schedule.spec.get_or_insert_default().exclude_structured_calendar;
+        match mark {
+            0 => excluded.clear(),
+            1 => excluded[0].comment.push('0'),
+            _ => {}
+        }
+        schedule
     })
 }
 
-fn any_server() -> impl Strategy<Value = BTreeMap<u8, (Held, bool)>> {
+/// A server by slug; the second of a pair says that the schedule is described without need, too.
+type Server = BTreeMap<String, (spb::Schedule, bool)>;
+
+fn any_server() -> impl Strategy<Value = Server> {
     btree_map(0..SLUGS, any::<bool>(), 0..14).prop_flat_map(|numbers| {
-        let held: Vec<_> =
-            numbers.into_iter().map(|(number, full)| (Just(number), (any_held(number), Just(full)))).collect();
-        held.prop_map(|held| held.into_iter().collect())
+        let schedules: Vec<_> = numbers
+            .into_iter()
+            .map(|(number, full)| (Just(slug(number)), (any_schedule(number), Just(full))))
+            .collect();
+        schedules.prop_map(|schedules| schedules.into_iter().collect())
     })
 }
 
 /// What the registrar gets to see: a listing, and a description where one is needed or was asked for.
-fn look(server: &BTreeMap<String, (Held, bool)>, matters: &[WantedMatter], settings: &Settings) -> Vec<KnownSchedule> {
-    let mark = |known: KnownSchedule, mark: &Option<String>| KnownSchedule { mark: mark.clone(), ..known };
-    let list = |(slug, ((schedule, it), _)): (&String, &(Held, bool))| mark(listed(slug, schedule), it);
-    let unclear = needs_description(matters, &server.iter().map(list).collect::<Vec<_>>(), settings);
-    let look = |(slug, held): (&String, &(Held, bool))| {
-        let ((schedule, it), full) = held;
+fn look(server: &Server, matters: &[WantedMatter], settings: &Settings) -> Vec<KnownSchedule> {
+    let list: Vec<KnownSchedule> = server.iter().map(|(slug, (schedule, _))| listed(slug, schedule)).collect();
+    let unclear = needs_description(matters, &list, settings);
+    let look = |(slug, (schedule, full)): (&String, &(spb::Schedule, bool))| {
         let describe = *full || unclear.contains(&facts::schedule_id(slug));
-        if describe { mark(described(slug, schedule), it) } else { list((slug, held)) }
+        if describe { described(slug, schedule) } else { listed(slug, schedule) }
     };
     server.iter().map(look).collect()
 }
 
-/// Does to the model what the executor does to a server, of the kind that changes memos or of the other.
-fn carry_out(
-    server: &mut BTreeMap<String, (Held, bool)>,
-    plan: &SchedulePlan,
-    (settings, new_memos): (&Settings, bool),
-) {
+/// Does to the model what the executor does to a server.
+fn carry_out(server: &mut Server, plan: &SchedulePlan, settings: &Settings) {
     for step in &plan.steps {
         let slug = step.matter.slug().to_owned();
         let wanted = facts::desired(&step.matter, step.interval_seconds, settings);
-        let mark = Some(Facts::of(&wanted).mark());
+        let mut edit = |change: &dyn Fn(&mut spb::Schedule)| {
+            let schedule = &mut server.get_mut(&slug).unwrap().0;
+            change(schedule);
+            facts::set_mark(schedule);
+        };
         match &step.verb {
+            Verb::Update { .. } => edit(&|schedule| facts::adopt(schedule, &wanted)),
+            Verb::Pause => edit(&apply::pause),
+            Verb::Resume => edit(&apply::resume),
+            Verb::Delete => drop(server.remove(&slug).unwrap()),
             Verb::Create { paused } => {
                 let state = Some(apply::first_state(*paused));
-                server.insert(slug, ((spb::Schedule { state, ..wanted }, mark), false));
+                server.insert(slug, (spb::Schedule { state, ..wanted }, false));
             }
-            Verb::Update { .. } => {
-                let held = server.get_mut(&slug).unwrap();
-                facts::adopt(&mut held.0.0, &wanted);
-                held.0.1 = if new_memos { mark } else { held.0.1.take() };
-            }
-            Verb::Pause => apply::pause(&mut server.get_mut(&slug).unwrap().0.0),
-            Verb::Resume => apply::resume(&mut server.get_mut(&slug).unwrap().0.0),
-            Verb::Delete => drop(server.remove(&slug).unwrap()),
             Verb::Unchanged | Verb::Keep { .. } => {}
         }
     }
@@ -342,7 +354,6 @@ proptest! {
     fn the_schedule_of_an_open_done_or_unreadable_matter_is_never_deleted(
         matters in vec(any_matter(), 0..20), server in any_server(), operator_confirmed: bool,
     ) {
-        let server = server.into_iter().map(|(number, held)| (slug(number), held)).collect();
         let settings = Settings { operator_confirmed, ..Settings::default() };
         for step in plan(&matters, &look(&server, &matters, &settings), &settings).steps {
             if step.verb == Verb::Delete {
@@ -354,12 +365,11 @@ proptest! {
 
     #[test]
     fn a_plan_carried_out_leaves_nothing_to_do(
-        matters in vec(any_matter(), 0..20), server in any_server(), operator_confirmed: bool, new_memos: bool,
+        matters in vec(any_matter(), 0..20), mut server in any_server(), operator_confirmed: bool,
     ) {
-        let mut server = server.into_iter().map(|(number, held)| (slug(number), held)).collect();
         let settings = Settings { operator_confirmed, ..Settings::default() };
         let first = plan(&matters, &look(&server, &matters, &settings), &settings);
-        carry_out(&mut server, &first, (&settings, new_memos));
+        carry_out(&mut server, &first, &settings);
         let second = plan(&matters, &look(&server, &matters, &settings), &settings);
         for step in &second.steps {
             prop_assert!(matches!(step.verb, Verb::Unchanged | Verb::Keep { .. }), "{step:?} after {first:?}");
@@ -370,7 +380,6 @@ proptest! {
     fn unconfirmed_deletions_are_within_the_budget(
         matters in vec(any_matter(), 0..20), server in any_server(), deletion_percent in 0..=100_u8, deletion_floor in 0..6_usize,
     ) {
-        let server = server.into_iter().map(|(number, held)| (slug(number), held)).collect();
         let settings = Settings { deletion_percent, deletion_floor, ..Settings::default() };
         let known = look(&server, &matters, &settings);
         let plan = plan(&matters, &known, &settings);
@@ -380,16 +389,14 @@ proptest! {
     }
 
     #[test]
-    fn a_pause_made_by_a_person_stays_with_its_note(matters in vec(any_matter(), 0..20), server in any_server()) {
-        let mut server: BTreeMap<String, (Held, bool)> =
-            server.into_iter().map(|(number, held)| (slug(number), held)).collect();
+    fn a_pause_made_by_a_person_stays_with_its_note(matters in vec(any_matter(), 0..20), mut server in any_server()) {
         let before = server.clone();
         let settings = Settings::default();
         let plan = plan(&matters, &look(&server, &matters, &settings), &settings);
-        carry_out(&mut server, &plan, (&settings, true));
-        for (slug, ((was, _), _)) in before {
+        carry_out(&mut server, &plan, &settings);
+        for (slug, (was, _)) in before {
             let state = was.state.unwrap();
-            if let Some(((is, _), _)) = server.get(&slug).filter(|_| state.paused && state.notes != DONE_NOTE) {
+            if let Some((is, _)) = server.get(&slug).filter(|_| state.paused && state.notes != DONE_NOTE) {
                 prop_assert_eq!(is.state.as_ref(), Some(&state), "{}", slug);
             }
         }

@@ -16,10 +16,11 @@ use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, Ur
 use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesResponse;
 
 /// One namespace for each test; they are known to the server before it starts.
-const NAMESPACES: [&str; 15] = [
+const NAMESPACES: &[&str] = &[
     "life",
     "overtaken",
     "drift",
+    "beneath",
     "pause",
     "late",
     "done",
@@ -30,15 +31,15 @@ const NAMESPACES: [&str; 15] = [
     "foreign",
     "bad",
     "race",
-    "cost",
-    "spare",
 ];
 
-const KEEP: &str = r#"dir=$1; shift; "$@" </dev/null >"$dir/log" 2>&1 & read -r _; kill $!; wait; rm -rf "$dir""#;
+const KEEP: &str =
+    r#"trap : INT TERM; dir=$1; shift; "$@" </dev/null >"$dir/log" 2>&1 & read -r _; kill $!; wait; rm -rf "$dir""#;
 
 struct DevServer {
     address: String,
-    _ends_with_us: Child,
+    // Holds the pipe.
+    _shell: Child,
 }
 
 static SERVER: LazyLock<DevServer> = LazyLock::new(|| {
@@ -52,7 +53,7 @@ static SERVER: LazyLock<DevServer> = LazyLock::new(|| {
         command.args(["--namespace", namespace]);
     }
     let shell = command.stdin(Stdio::piped()).spawn().unwrap();
-    DevServer { address: format!("127.0.0.1:{port}"), _ends_with_us: shell }
+    DevServer { address: format!("127.0.0.1:{port}"), _shell: shell }
 });
 
 fn cli() -> PathBuf {
