@@ -91,7 +91,7 @@ fn a_save_that_is_half_done_when_the_files_change_places_is_finished_in_place() 
     let desk = Desk::new();
     let keeper = desk.keeper();
     let mut editor = OpenOptions::new().write(true).open(pay(&desk)).unwrap();
-    let mut half = editor.try_clone().unwrap();
+    let half = editor.try_clone().unwrap();
     hook::at("after-swap", move || half.set_len(0).unwrap());
     changed_meanwhile(&keeper);
     editor.seek(SeekFrom::Start(0)).unwrap();
@@ -234,6 +234,25 @@ fn who_opened_our_content_in_the_moment_it_stood_there_loses_nothing_either() {
     assert_eq!(desk.read("task/pay.md"), done(BOB));
     assert_eq!(desk.conflicts(), [format!("{}words into ours\n", done(TASK))]);
     desk.is_tidy();
+}
+
+#[test]
+fn an_edit_that_a_second_human_could_not_see_is_kept_when_they_save_over_it() {
+    for save in SAVES {
+        let desk = Desk::new();
+        let (keeper, a, b) = (desk.keeper(), pay(&desk), pay(&desk));
+        let seen = std::rc::Rc::new(std::cell::RefCell::new(String::new()));
+        let see = std::rc::Rc::clone(&seen);
+        hook::at("before-swap", move || save_over(&a, BOB));
+        hook::at("after-swap", move || *see.borrow_mut() = std::fs::read_to_string(&b).unwrap());
+        changed_meanwhile(&keeper);
+        assert_eq!(desk.read("task/pay.md"), BOB);
+        let stale = format!("{}words of Eve\n", seen.borrow());
+        save(&pay(&desk), &stale);
+        assert_eq!(settle(&keeper), [task("pay")]);
+        assert_eq!((desk.read("task/pay.md"), desk.conflicts()), (stale, vec![BOB.to_owned()]));
+        desk.is_tidy();
+    }
 }
 
 #[test]
