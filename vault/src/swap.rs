@@ -130,8 +130,7 @@ pub(crate) fn give_back(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
     if content(root, swap.target)?.as_ref() != Some(swap.after) {
         return Ok(false);
     }
-    // What is no readable file (a link, a folder) is no text that anybody could save again.
-    let theirs = staged_dir(root)?.read(swap.name).ok();
+    let theirs = text(&staged_dir(root)?, swap.name);
     if !change_places(root, swap)? {
         return Ok(false);
     }
@@ -201,6 +200,12 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
+/// What a staged file says; a link, a folder or a pipe says nothing.
+fn text(dir: &Dir, name: &str) -> Option<Vec<u8>> {
+    let is_file = dir.symlink_metadata(name).is_ok_and(|meta| meta.is_file());
+    is_file.then(|| dir.read(name).ok()).flatten()
+}
+
 /// The name of the copy of what was given back.
 pub(crate) fn copy_of(name: &str) -> String {
     format!("{name}.human")
@@ -226,8 +231,7 @@ pub(crate) fn sweep(root: &Root, known: impl Fn(&str) -> bool) -> io::Result<()>
 /// Moves a human's content to `conflict/`; the file itself, so that a late write still reaches it.
 fn keep_conflict(root: &Root, swap: &Swap<'_>, staged: &str) -> io::Result<String> {
     let (from, conflicts) = (staged_dir(root)?, root.make_folder(CONFLICTS)?);
-    let hash =
-        from.read(staged).map_or_else(|_| "file".into(), |bytes| ContentHash::of(&bytes).as_str()[..12].to_owned());
+    let hash = text(&from, staged).map_or("file".into(), |bytes| ContentHash::of(&bytes).as_str()[..12].to_owned());
     for number in 1_u32.. {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
         let name = format!("{}-{hash}{again}.md", swap.target.slug());
