@@ -268,7 +268,7 @@ fn set(
         .into_iter()
         .map(|undo| FieldPatch {
             field: undo.field.clone(),
-            prior: prior.cloned(),
+            prior: prior.filter(|v| !v.is_null()).cloned(),
             value: Some(value.clone()),
             undo: Some(undo),
         })

@@ -14,9 +14,9 @@ use crate::keeper::{ApplyError, Keeper, Receipt, Turn};
 use crate::root::OWN_FOLDER;
 use crate::swap::{self, Look, Swapped};
 use std::io;
-use steward_domain::audit::AuditRecord;
+use steward_domain::audit::{AuditRecord, FieldPatch};
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ContentHash, Plan, PrepareError, Prepared};
+use steward_domain::plan::{ContentHash, Plan, PrepareError};
 
 impl Keeper {
     /// Carries a steward's plan out, once however often it is asked.
@@ -41,8 +41,8 @@ impl Keeper {
         if let Some(receipt) = self.done_before(plan, &record)? {
             return Ok(receipt);
         }
-        let prepared = if plan.changes_the_record() { self.prepare(plan)? } else { None };
-        let intent = self.stage(turn, plan, record, prepared)?;
+        let ready = if plan.changes_the_record() { self.prepare(plan)? } else { None };
+        let intent = self.stage(turn, plan, record, ready)?;
         match self.perform(&intent) {
             Ok(Swapped::Done) => {}
             Ok(Swapped::ChangedMeanwhile) => {
@@ -64,11 +64,20 @@ impl Keeper {
         Ok(Receipt { id: plan.id().clone(), record: intent.record, landing: plan.landing(), repeated: false })
     }
 
-    /// The bytes to write; `None` when the record already is as the plan wants it.
-    fn prepare(&self, plan: &Plan) -> Result<Option<Prepared>, ApplyError> {
+    /// What is to be written; `None` when the record already is as the plan wants it.
+    fn prepare(&self, plan: &Plan) -> Result<Option<Ready>, ApplyError> {
         let current = self.root().read(plan.target())?;
         let prepared = plan.prepare(&current.bytes).map_err(|e| refuse(plan.target(), e))?;
-        Ok((prepared.after != current.bytes).then_some(prepared))
+        if prepared.after == current.bytes {
+            return Ok(None);
+        }
+        let change = ContentChange {
+            target: plan.target().clone(),
+            before: prepared.before,
+            after: ContentHash::of(&prepared.after),
+            replaced: swap::replaced_words(&current.bytes, &prepared.after),
+        };
+        Ok(Some(Ready { change, bytes: prepared.after, patch: prepared.patch }))
     }
 
     fn done_before(&self, plan: &Plan, record: &RecordPath) -> Result<Option<Receipt>, ApplyError> {
@@ -88,20 +97,16 @@ impl Keeper {
         turn: &mut Turn,
         plan: &Plan,
         record: RecordPath,
-        prepared: Option<Prepared>,
+        ready: Option<Ready>,
     ) -> Result<Intent, ApplyError> {
-        let (patch, content) = prepared.map_or((Vec::new(), None), |p| (p.patch, Some((p.before, p.after))));
+        let (patch, content) = ready.map_or((Vec::new(), None), |r| (r.patch, Some((r.change, r.bytes))));
+        let (change, bytes) = content.unzip();
         let text = remembered(&AuditRecord::close(plan.draft().clone(), patch, turn.head.next()), &record)?;
         let key = Key::new(turn.next, plan.id());
         turn.next += 1;
-        let change = content.as_ref().map(|(before, after)| ContentChange {
-            target: plan.target().clone(),
-            before: before.clone(),
-            after: ContentHash::of(after),
-        });
         let sha256 = ContentHash::of(text.as_bytes());
         let intent = Intent { key, record, seq: turn.head.seq + 1, sha256, change };
-        let staged = self.write_all(&intent, &text, content.as_ref().map(|(_, after)| after.as_slice()));
+        let staged = self.write_all(&intent, &text, bytes.as_deref());
         staged.inspect_err(|_| self.forget(&intent))?;
         Ok(intent)
     }
@@ -154,6 +159,13 @@ impl Keeper {
         }
         turn.keep(intent);
     }
+}
+
+/// New content, ready to be staged.
+struct Ready {
+    change: ContentChange,
+    bytes: Vec<u8>,
+    patch: Vec<FieldPatch>,
 }
 
 /// The text of a record that is certain to be read back as what it is.

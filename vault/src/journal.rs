@@ -61,12 +61,20 @@ pub(crate) struct ContentChange {
     pub(crate) target: RecordPath,
     pub(crate) before: ContentHash,
     pub(crate) after: ContentHash,
+    /// Words that the change itself takes out; who misses them misses nothing of a human's.
+    pub(crate) replaced: Vec<String>,
 }
 
 impl Intent {
     pub(crate) fn swap(&self) -> Option<Swap<'_>> {
         let change = self.change.as_ref()?;
-        Some(Swap { name: self.key.content(), target: &change.target, before: &change.before, after: &change.after })
+        Some(Swap {
+            name: self.key.content(),
+            target: &change.target,
+            before: &change.before,
+            after: &change.after,
+            replaced: &change.replaced,
+        })
     }
 
     /// What an error is about: the file that changes, or else the record.

@@ -196,10 +196,11 @@ impl Keeper {
     /// Settles one change; without patience nothing is forgotten.
     fn settle_one(&self, one: &Unsettled, patience: Option<Duration>) -> io::Result<Settled> {
         let patient = patience.is_none_or(|patience| one.since.elapsed() < patience);
+        let swap = one.intent.swap();
         let mut edited = false;
-        match one.intent.swap().map(|swap| swap::look(&self.root, &swap)).transpose()? {
+        match swap.as_ref().map(|swap| swap::look(&self.root, swap)).transpose()? {
             Some(Look::GivenBack) => return Ok(Settled::Edited { again: true }),
-            Some(Look::Quiet) if patient => return Ok(Settled::NotYet),
+            Some(Look::Quiet | Look::Gone) if patient => return Ok(Settled::NotYet),
             Some(Look::Kept(_)) => edited = true,
             Some(Look::Quiet | Look::Gone) | None => {}
         }
@@ -207,7 +208,9 @@ impl Keeper {
             return Ok(Settled::NotYet);
         }
         crash::point("before-settling");
-        swap::discard(&self.root, one.intent.key.content())?;
+        if let Some(swap) = &swap {
+            edited |= swap::forget(&self.root, swap)?.is_some();
+        }
         crash::point("after-discarding");
         journal::remove(&self.root, &one.intent)?;
         crash::point("after-settling");

@@ -12,5 +12,9 @@ mod changes;
 mod crash;
 #[path = "write_path/desk.rs"]
 mod desk;
+#[path = "write_path/disk.rs"]
+mod disk;
+#[path = "write_path/editors.rs"]
+mod editors;
 #[path = "write_path/lock.rs"]
 mod lock;

@@ -43,7 +43,8 @@ pub(super) fn recover(root: &Root) -> Result<Turn, ApplyError> {
         unsettled: VecDeque::new(),
         stuck: None,
     };
-    let known: BTreeSet<String> = intents.iter().flat_map(|i| [i.key.content().to_owned(), i.key.record()]).collect();
+    let names = |i: &Intent| [i.key.content().to_owned(), swap::copy_of(i.key.content()), i.key.record()];
+    let known: BTreeSet<String> = intents.iter().flat_map(names).collect();
     for intent in intents {
         let resolved = resolve(root, &intent, Towards::Done).map_err(ApplyError::io(intent.subject()))?;
         settle_later(root, &mut turn, intent, resolved).map_err(own)?;

@@ -237,6 +237,25 @@ fn who_opened_our_content_in_the_moment_it_stood_there_loses_nothing_either() {
 }
 
 #[test]
+fn an_edit_that_a_second_human_could_not_see_is_kept_when_they_save_over_it() {
+    for save in SAVES {
+        let desk = Desk::new();
+        let (keeper, a, b) = (desk.keeper(), pay(&desk), pay(&desk));
+        let seen = std::rc::Rc::new(std::cell::RefCell::new(String::new()));
+        let see = std::rc::Rc::clone(&seen);
+        hook::at("before-swap", move || save_over(&a, BOB));
+        hook::at("after-swap", move || *see.borrow_mut() = std::fs::read_to_string(&b).unwrap());
+        changed_meanwhile(&keeper);
+        assert_eq!(desk.read("task/pay.md"), BOB);
+        let stale = format!("{}words of Eve\n", seen.borrow());
+        save(&pay(&desk), &stale);
+        assert_eq!(settle(&keeper), [task("pay")]);
+        assert_eq!((desk.read("task/pay.md"), desk.conflicts()), (stale, vec![BOB.to_owned()]));
+        desk.is_tidy();
+    }
+}
+
+#[test]
 fn an_edit_between_the_two_steps_back_is_kept_beside() {
     let desk = Desk::new();
     let (keeper, a, b) = (desk.keeper(), pay(&desk), pay(&desk));

@@ -1,0 +1,351 @@
+//! Thousands of edits by people at the same moment as thousands of changes by the keeper.
+//!
+//! Every human edit leaves a word of its own. People are polite to each other (one at a time on one
+//! file) and know nothing of us. In the end every word must be in its file, or in `conflict/` where
+//! two versions raced; every change of ours must have its record and every record its change.
+
+use crate::desk::{Click, Desk, TASK, Wish, count, fast_dir, live, names, noon, settle};
+use chrono::TimeDelta;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use steward_domain::audit::ActionKind;
+use steward_domain::mode::Policy;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::{ActionId, Landing};
+use steward_domain::undo::{AnswerKind, Refusal};
+use steward_vault::answer::AnswerError;
+use steward_vault::keeper::{ApplyError, Keeper};
+
+const TASKS: usize = 24;
+const PEOPLE: usize = 3;
+const OPERATIONS: usize = 10_000;
+/// Of these so many by the keeper, or as many as it can in [`BOX`], but never fewer than a fifth.
+const OURS: usize = 1_200;
+/// How long the two go on side by side; on a machine that is busy with other things that counts.
+const BOX: Duration = Duration::from_secs(25);
+
+/// A small generator: the interleaving is the scheduler's, the choices need not be ours to repeat.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(sides).unwrap()).unwrap()
+    }
+}
+
+fn slug(n: usize) -> String {
+    format!("task-{n}")
+}
+
+/// What the people share: who is at which file, and the words that were saved into it.
+struct People {
+    words: Vec<Mutex<Vec<String>>>,
+    next: AtomicUsize,
+}
+
+impl People {
+    fn new() -> Self {
+        Self { words: (0..TASKS).map(|_| Mutex::default()).collect(), next: AtomicUsize::new(0) }
+    }
+
+    /// One edit of one file by one human, in one of the ways editors save.
+    fn edit(&self, vault: &Path, dice: &mut Dice) {
+        let n = dice.roll(TASKS);
+        let mut words = self.words[n].lock().unwrap();
+        let word = format!("word{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let path = vault.join("task").join(format!("{}.md", slug(n)));
+        let seen = std::fs::read_to_string(&path).unwrap();
+        pause(dice);
+        match dice.roll(6) {
+            0 => save_over(&path, &format!("{seen}{word} over\n")),
+            1 => save_into(&path, &format!("{seen}{word} into\n"), dice),
+            2 => append(&path, &format!("{word} appended\n"), dice),
+            3 => save_over(&path, &on_the_state_line(&seen, &word)),
+            4 => save_into(&path, &on_the_state_line(&seen, &word), dice),
+            _ => save_over(&path, &format!("{}{word} and the state\n", other_state(&seen, dice))),
+        }
+        words.push(word);
+    }
+
+    /// Words that are neither in their file nor in any that was kept beside.
+    fn lost(&self, vault: &Path) -> Vec<String> {
+        let conflicts = vault.join("conflict");
+        let kept = names(&conflicts)
+            .iter()
+            .map(|name| std::fs::read_to_string(conflicts.join(name)).unwrap())
+            .collect::<String>();
+        let kept: BTreeSet<&str> = kept.split_whitespace().collect();
+        let mut lost = Vec::new();
+        for (n, words) in self.words.iter().enumerate() {
+            let text = std::fs::read_to_string(vault.join("task").join(format!("{}.md", slug(n)))).unwrap();
+            let there: BTreeSet<&str> = text.split_whitespace().collect();
+            let words = words.lock().unwrap();
+            lost.extend(words.iter().filter(|w| !there.contains(w.as_str()) && !kept.contains(w.as_str())).cloned());
+        }
+        lost
+    }
+}
+
+fn pause(dice: &mut Dice) {
+    for _ in 0..dice.roll(3) {
+        std::thread::yield_now();
+    }
+}
+
+fn save_over(path: &Path, text: &str) {
+    let new = path.with_extension("md~");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(new, path).unwrap();
+}
+
+/// Opens, thinks, truncates, writes half, thinks, writes the rest.
+fn save_into(path: &Path, text: &str, dice: &mut Dice) {
+    let mut file = OpenOptions::new().write(true).open(path).unwrap();
+    pause(dice);
+    file.set_len(0).unwrap();
+    let (first, rest) = text.split_at(text.len() / 2);
+    file.write_all(first.as_bytes()).unwrap();
+    pause(dice);
+    file.write_all(rest.as_bytes()).unwrap();
+}
+
+fn append(path: &Path, text: &str, dice: &mut Dice) {
+    let mut file = OpenOptions::new().append(true).open(path).unwrap();
+    pause(dice);
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+fn on_the_state_line(text: &str, word: &str) -> String {
+    let line = |line: &str| if line.starts_with("state:") { format!("{line} {word}\n") } else { format!("{line}\n") };
+    text.lines().map(line).collect()
+}
+
+/// People archive and reopen; only we write `done`.
+fn other_state(text: &str, dice: &mut Dice) -> String {
+    let to = ["state: open", "state: open", "state: archived"][dice.roll(3)];
+    ["state: open", "state: done", "state: archived"].iter().fold(text.to_owned(), |text, from| {
+        if text.contains(from) && *from != to { text.replacen(from, to, 1) } else { text }
+    })
+}
+
+/// What the keeper was told and what it answered.
+#[derive(Default)]
+struct Log {
+    operations: usize,
+    changed: usize,
+    undone: usize,
+    refused: usize,
+    /// The record of every action that was carried out, by the action.
+    done: BTreeMap<ActionId, RecordPath>,
+    failed: BTreeSet<ActionId>,
+    /// Live changes that nobody has undone yet.
+    open: Vec<RecordPath>,
+}
+
+/// One apply or undo, on whatever a task holds now.
+fn keep(keeper: &Keeper, log: &Mutex<Log>, vault: &Path, dice: &mut Dice) {
+    let number = {
+        let mut log = log.lock().unwrap();
+        log.operations += 1;
+        log.operations
+    };
+    if dice.roll(2) == 0 {
+        let record = {
+            let mut log = log.lock().unwrap();
+            let open = log.open.len();
+            (open > 0).then(|| log.open.swap_remove(dice.roll(open)))
+        };
+        if let Some(record) = record {
+            return undo(keeper, log, record, &format!("undo-{number}"));
+        }
+    }
+    let slug = slug(dice.roll(TASKS));
+    let bytes = std::fs::read(vault.join("task").join(format!("{slug}.md"))).unwrap();
+    // A file that is just being saved: the next look will find it whole.
+    let Ok(document) = steward_domain::frontmatter::read(&bytes) else { return };
+    let Some(state) = document.fields().get("state").and_then(|s| s.as_str()) else { return };
+    let shadow = state != "open" || dice.roll(20) == 0;
+    let wish = Wish::done(&slug, &bytes, &format!("run-{number}"))
+        .with(|w| w.policy = if shadow { Policy::default() } else { live() })
+        .with(|w| w.at = noon() + TimeDelta::milliseconds(i64::try_from(number).unwrap()));
+    let plan = wish.plan();
+    let id = plan.id().clone();
+    let applied = keeper.apply(plan);
+    let mut log = log.lock().unwrap();
+    match applied {
+        Ok(receipt) => {
+            if receipt.landing == Landing::Live {
+                log.changed += 1;
+                log.open.push(receipt.record.clone());
+            }
+            assert!(log.done.insert(id, receipt.record).is_none());
+        }
+        Err(ApplyError::ChangedMeanwhile { .. }) => {
+            log.refused += 1;
+            log.failed.insert(id);
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+fn undo(keeper: &Keeper, log: &Mutex<Log>, record: RecordPath, run: &str) {
+    let answered = Click::new(AnswerKind::Undo, &record, run).ask(keeper);
+    let mut log = log.lock().unwrap();
+    match answered {
+        Ok(receipt) => {
+            log.undone += 1;
+            assert!(log.done.insert(receipt.id, receipt.record).is_none());
+        }
+        // A human's state stands, or people never let go of the file.
+        Err(AnswerError::Refused(Refusal::Conflict { .. } | Refusal::Record { .. })) => log.refused += 1,
+        Err(AnswerError::Apply(ApplyError::ChangedMeanwhile { .. })) => log.refused += 1,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
+    let desk = Desk::new();
+    for n in 0..TASKS {
+        desk.write(&format!("task/{}.md", slug(n)), TASK.as_bytes());
+    }
+    let (keeper, people, log) = (desk.keeper(), People::new(), Mutex::new(Log::default()));
+    let (edits, started) = (AtomicUsize::new(0), Instant::now());
+    let ours = || log.lock().unwrap().operations;
+    let late = || started.elapsed() > BOX;
+    let enough = || (ours() >= OURS || late()) && ours() + edits.load(Ordering::Relaxed) >= OPERATIONS;
+    std::thread::scope(|scope| {
+        for person in 0..PEOPLE {
+            let (people, edits, vault, enough, late) = (&people, &edits, desk.path(), &enough, &late);
+            scope.spawn(move || {
+                let mut dice = Dice(0x9e37_79b9 + u64::try_from(person).unwrap());
+                while !enough() {
+                    // People do not outrun us by more than they do in the end.
+                    if !late() && edits.load(Ordering::Relaxed) * OURS > (ours() + 50) * (OPERATIONS - OURS) {
+                        std::thread::yield_now();
+                        continue;
+                    }
+                    people.edit(&vault, &mut dice);
+                    edits.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for hand in 0..2 {
+            let (keeper, log, vault, enough) = (&keeper, &log, desk.path(), &enough);
+            scope.spawn(move || {
+                let mut dice = Dice(0xdead_beef + hand);
+                while !enough() {
+                    keep(keeper, log, &vault, &mut dice);
+                    if dice.roll(100) == 0 {
+                        keeper.settle().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let at_the_end = settle(&keeper).len();
+    let (edits, log) = (edits.into_inner(), log.into_inner().unwrap());
+    println!(
+        "{} operations in {:.1} s: {edits} human edits, {} by the keeper ({} changes, {} undone, {} gave way); \
+         {at_the_end} late edits at the end, {} versions kept in conflict/",
+        edits + log.operations,
+        started.elapsed().as_secs_f64(),
+        log.operations,
+        log.changed,
+        log.undone,
+        log.refused,
+        desk.conflicts().len(),
+    );
+    assert!(
+        edits + log.operations >= OPERATIONS && log.operations >= OURS / 5,
+        "the machine is too slow for this test"
+    );
+    assert!(log.changed > 40 && log.undone > 20 && log.refused > 5, "too little happened at the same moment");
+    assert_eq!(people.lost(&desk.path()), Vec::<String>::new());
+    every_change_has_its_record(&desk, &log);
+    desk.is_tidy();
+}
+
+fn every_change_has_its_record(desk: &Desk, log: &Log) {
+    let records = desk.records();
+    assert_eq!(records.len(), log.done.len());
+    for (id, path) in &log.done {
+        assert_eq!(&records[path.as_str()].draft.id, id);
+    }
+    assert!(records.values().all(|r| !log.failed.contains(&r.draft.id)), "a change that gave way has a record");
+    assert_eq!(count(&records, ActionKind::Reversed), log.undone);
+    for n in 0..TASKS {
+        let path = format!("task/{}.md", slug(n));
+        let text = desk.read(&path);
+        steward_domain::frontmatter::read(text.as_bytes()).unwrap();
+        let ours = records.values().any(|r| r.draft.target.as_str() == path && r.draft.landing == Landing::Live);
+        assert!(!text.contains("state: done") || ours, "{path}: done, and nobody says why");
+    }
+}
+
+/// Reads, changes, compares and renames over: what the keeper would do without the swap.
+fn naive(vault: &Path, dice: &mut Dice) {
+    let path = vault.join("task").join(format!("{}.md", slug(dice.roll(TASKS))));
+    let seen = std::fs::read_to_string(&path).unwrap();
+    let new = match (seen.contains("state: open"), seen.contains("state: done")) {
+        (true, _) => seen.replacen("state: open", "state: done", 1),
+        (false, true) => seen.replacen("state: done", "state: open", 1),
+        (false, false) => return,
+    };
+    let temporary = path.with_extension("md.ours");
+    std::fs::write(&temporary, new).unwrap();
+    if std::fs::read_to_string(&path).unwrap() == seen {
+        std::fs::rename(temporary, path).unwrap();
+    }
+}
+
+#[test]
+fn the_same_people_lose_edits_to_a_writer_that_compares_and_renames() {
+    let dir = fast_dir();
+    std::fs::create_dir(dir.path().join("task")).unwrap();
+    for n in 0..TASKS {
+        std::fs::write(dir.path().join("task").join(format!("{}.md", slug(n))), TASK).unwrap();
+    }
+    let (people, started) = (People::new(), Instant::now());
+    let (edits, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let enough = || lost.load(Ordering::Relaxed) > 0 || started.elapsed() > BOX;
+    std::thread::scope(|scope| {
+        let (people, edits, vault, enough) = (&people, &edits, dir.path(), &enough);
+        for person in 0..PEOPLE {
+            scope.spawn(move || {
+                let mut dice = Dice(0x9e37_79b9 + u64::try_from(person).unwrap());
+                while !enough() {
+                    people.edit(vault, &mut dice);
+                    edits.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        scope.spawn(move || {
+            let mut dice = Dice(0xdead_beef);
+            while !enough() {
+                naive(vault, &mut dice);
+            }
+        });
+        while !enough() {
+            // With every file to ourselves nobody is in the middle of a save.
+            let words: Vec<_> = people.words.iter().map(|words| words.lock().unwrap()).collect();
+            let missing = words.iter().enumerate().filter(|(n, words)| {
+                let text = std::fs::read_to_string(vault.join("task").join(format!("{}.md", slug(*n)))).unwrap();
+                words.iter().any(|word| !text.split_whitespace().any(|there| there == word))
+            });
+            lost.store(missing.count(), Ordering::Relaxed);
+            drop(words);
+            std::thread::yield_now();
+        }
+    });
+    println!("a naive writer lost an edit within {} edits", edits.into_inner());
+    assert!(lost.into_inner() > 0, "the people of this test would not notice a lost edit");
+}
