@@ -43,7 +43,9 @@ pub(crate) enum Wake {
 }
 
 impl Registrar {
-    /// Starts a tick of this matter now, unless one is running or its schedule is paused.
+    /// Starts a tick of this matter now, or as soon as a running one ends; never two at once.
+    ///
+    /// However often it is asked during a run, one more follows. A paused schedule starts nothing.
     ///
     /// # Errors
     /// [`RegistrarError::Call`] when the server refuses or cannot be reached.
@@ -54,8 +56,9 @@ impl Registrar {
         if found.schedule.and_then(|schedule| schedule.state).is_some_and(|state| state.paused) {
             return Ok(Wake::Paused);
         }
-        let trigger =
-            spb::TriggerImmediatelyRequest { overlap_policy: ScheduleOverlapPolicy::Skip.into(), ..Default::default() };
+        // Not Skip: a signal that comes after a running tick has looked would wait for the next one.
+        let overlap_policy = ScheduleOverlapPolicy::BufferOne.into();
+        let trigger = spb::TriggerImmediatelyRequest { overlap_policy, ..Default::default() };
         let request = svc::PatchScheduleRequest {
             namespace: self.namespace(),
             schedule_id: id.clone(),
