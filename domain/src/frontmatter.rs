@@ -2,7 +2,7 @@
 //!
 //! A record is a text file that begins with `---`, a YAML mapping and `---`;
 //! the rest is its Markdown body. People edit these files at the same time as
-//! we do, so [`edit`] replaces nothing but the lines of the named fields, and
+//! we do, so [`edit()`] replaces nothing but the lines of the named fields, and
 //! whatever is not understood beyond doubt is refused: two independent YAML
 //! parsers must agree before an edit and after it.
 //!
