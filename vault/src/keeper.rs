@@ -90,6 +90,8 @@ pub struct Keeper {
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) head: Head,
+    /// The last record that the durable head counts.
+    pub(crate) synced: u64,
     /// The number of the next attempt.
     pub(crate) next: u64,
     /// Done or taken back; kept until nobody can write into what was displaced.
@@ -167,7 +169,7 @@ impl Keeper {
             return Ok(Vec::new());
         }
         // An intent stands for the head until that is durable; late edits are given back regardless.
-        let synced = chain::write_head(&self.root, &turn.head).and_then(|()| chain::sync_head(&self.root));
+        let synced = self.sync_head(&mut turn);
         let patience = synced.is_ok().then_some(patience);
         let mut failed = synced.map_err(ApplyError::io("the head of the chain")).err();
         let (mut late, mut kept) = (Vec::new(), VecDeque::new());
@@ -191,6 +193,15 @@ impl Keeper {
         }
         turn.unsettled = kept;
         failed.map_or(Ok(late), Err)
+    }
+
+    fn sync_head(&self, turn: &mut Turn) -> io::Result<()> {
+        if turn.synced != turn.head.seq {
+            chain::write_head(&self.root, &turn.head)?;
+            chain::sync_head(&self.root)?;
+            turn.synced = turn.head.seq;
+        }
+        Ok(())
     }
 
     /// Settles one change; without patience nothing is forgotten.

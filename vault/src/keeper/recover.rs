@@ -39,6 +39,7 @@ pub(super) fn recover(root: &Root) -> Result<Turn, ApplyError> {
     let intents = journal::open_intents(root).map_err(own)?;
     let mut turn = Turn {
         head: chain::head(root)?,
+        synced: 0,
         next: journal::next_number(&intents),
         unsettled: VecDeque::new(),
         stuck: None,
@@ -59,6 +60,7 @@ pub(super) fn recover(root: &Root) -> Result<Turn, ApplyError> {
     if turn.head.seq > 0 {
         chain::write_head(root, &turn.head).map_err(own)?;
         chain::sync_head(root).map_err(own)?;
+        turn.synced = turn.head.seq;
     }
     Ok(turn)
 }

@@ -1,8 +1,11 @@
 //! A steward's own change: once, exactly, and only over the content that was judged.
 
-use crate::desk::{Click, Desk, TASK, Wish, count, faults, names, noon, settle};
+use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, names, noon, settle};
 use chrono::TimeDelta;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
 use steward_domain::audit::ActionKind;
 use steward_domain::clerk::Judgement;
 use steward_domain::decide::GateName;
@@ -163,6 +166,55 @@ fn the_changed_file_keeps_its_permissions_and_its_owner() {
         Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
         let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
         assert_eq!(now.mode() & 0o7777, mode);
+    }
+}
+
+const VAULT: &str = "STEWARD_TEST_OTHERS_VAULT";
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_child_applies_as_somebody_else() {
+    let Ok(vault) = std::env::var(VAULT) else { return };
+    let applied = lock(Path::new(&vault)).apply(Wish::done("pay", TASK.as_bytes(), "run-1").plan());
+    println!("<{}>", applied.map_or_else(|e| e.to_string(), |_| "done".into()));
+}
+
+#[test]
+fn a_file_of_another_user_is_changed_only_if_they_can_still_write_it() {
+    if !rustix::process::geteuid().is_root() {
+        println!("only root can become somebody else: not tried");
+        return;
+    }
+    let bin = tempfile::tempdir().unwrap();
+    let test = bin.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &test).unwrap();
+    let refusal = "task/pay.md: belongs to another user, who could no longer write it after a change: run Steward as the \
+                   user who owns the vault, or share the files through a group that may write them";
+    for (mode, group, said) in
+        [(0o644, 0, refusal), (0o666, 0, refusal), (0o644, NOBODY, refusal), (0o664, NOBODY, "done")]
+    {
+        let desk = Desk::new();
+        let open = |path: &Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        [bin.path(), &test, desk.path().parent().unwrap(), &desk.path(), &desk.file("task")].into_iter().for_each(open);
+        std::os::unix::fs::chown(desk.file("task/pay.md"), Some(0), Some(group)).unwrap();
+        std::fs::set_permissions(desk.file("task/pay.md"), std::fs::Permissions::from_mode(mode)).unwrap();
+        let output = Command::new(&test)
+            .args(["--exact", "changes::a_child_applies_as_somebody_else", "--nocapture"])
+            .env(VAULT, desk.path())
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .output()
+            .unwrap();
+        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            out.contains(&format!("<{said}>")),
+            "{mode:o} {group}: {out}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert_eq!(desk.read("task/pay.md").contains("state: done"), said == "done");
+        let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
+        assert_eq!((now.gid(), now.mode() & 0o777), (group, mode));
+        assert_eq!(desk.records().len(), usize::from(said == "done"));
     }
 }
 
