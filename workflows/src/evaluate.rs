@@ -6,7 +6,6 @@
 
 use crate::activities::{Applied, ApplyAsk, ClerkActivities, JudgeAsk, VaultActivities};
 use crate::steward::{StewardWorkflow, local};
-use chrono::{DateTime, Utc};
 use std::time::{Duration, SystemTime};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::clerk::{CallOutcome, ClerkMark, Reply, Verdict};
@@ -133,7 +132,6 @@ async fn apply(
     look: &Look,
     (verdict, clerk): (Verdict, ClerkMark),
 ) -> TaskEnd {
-    let at = ctx.workflow_time().map_or(look.question.asked_at, DateTime::<Utc>::from);
     let plan = decide(&Case {
         look,
         policy: &round.policy,
@@ -141,7 +139,9 @@ async fn apply(
         clerk: &clerk,
         caller_says_shadow: round.caller_says_shadow,
         workflow: WorkflowRef { id: ctx.workflow_id().to_owned(), run_id: ctx.run_id().to_owned() },
-        at,
+        // Not the workflow's time: a workflow task that is done again after a crash has a later one,
+        // and the record, which is named after this moment, would be filed a second time.
+        at: look.question.asked_at,
     });
     let subject = &look.question.subject;
     let ask = ApplyAsk {
