@@ -16,7 +16,7 @@ use steward_domain::undo::Refusal;
 use steward_vault::answer::{AnswerError, Asked};
 use steward_vault::brake;
 use steward_vault::guard::Ledger;
-use steward_vault::index::{CheckDone, Found, Index, ObserveAsk as Look};
+use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
 use steward_workflows::activities::{AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk};
 use temporalio_common::ActivityError;
@@ -136,9 +136,12 @@ impl Host {
     }
 
     async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
-        let record = match self.index.find_action(&ask.action).await.map_err(passing)? {
-            Found::One(record) => record,
-            Found::None | Found::Many(_) => return Ok(refused(Refusal::Unknown { id: ask.action })),
+        let record = match self.index.find_action(&ask.action).await {
+            Ok(Found::One(record)) => record,
+            Ok(Found::None | Found::Many(_)) | Err(IndexError::Prefix(_)) => {
+                return Ok(refused(Refusal::Unknown { id: ask.action }));
+            }
+            Err(e) => return Err(passing(e)),
         };
         let policy = self.policy(self.stopped());
         let keeper = Arc::clone(&self.keeper);
