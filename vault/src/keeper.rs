@@ -125,6 +125,12 @@ impl Keeper {
         Ok(Self { root, lock, turn: Mutex::new(turn) })
     }
 
+    /// Whether some process holds the lock of this vault; changes nothing.
+    #[must_use]
+    pub fn is_held(root: &Root) -> bool {
+        lock::is_held(root)
+    }
+
     /// The vault.
     #[must_use]
     pub fn root(&self) -> &Root {

@@ -17,19 +17,20 @@ pub(crate) mod tick;
 pub(crate) mod up;
 
 use crate::config::Config;
-use crate::temporal::UpNote;
 use anyhow::{Context, bail};
 use chrono::Utc;
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_vault::index::{Found, Index};
+use steward_vault::keeper::Keeper;
 use steward_vault::root::Root;
 
-/// Opens a vault to look at it: brings the index up to date unless a worker is doing that.
+/// Opens a vault to look at it: brings the index up to date unless a worker is doing that, which
+/// must see for itself what is new: it wakes matters and registers schedules by it.
 pub(crate) async fn look(config: &Config) -> anyhow::Result<(Root, Index)> {
     let root = Root::open(config.vault()?)?;
     let state = config.state_dir()?;
     let index = Index::open(&state).await?;
-    if UpNote::read(&state).is_none() {
+    if !Keeper::is_held(&root) {
         index.sync_all(&root, Utc::now()).await?;
     }
     Ok((root, index))

@@ -11,6 +11,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 const FILE: &str = "lock";
 const IGNORE: &str = ".gitignore";
@@ -22,12 +23,30 @@ pub(super) fn shown() -> String {
     format!("{OWN_FOLDER}/{FILE}")
 }
 
+/// How often the lock is tried again before another holder is believed, and how long apart: whoever
+/// only asks whether it is held has it for a moment.
+const TRIES: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Whether another process holds the lock; in doubt it does not.
+pub(super) fn is_held(root: &Root) -> bool {
+    let Ok(Some(own)) = root.find_own_folder(None) else { return false };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let Ok(file) = openat(&own, FILE, flags, Mode::empty()) else { return false };
+    matches!(File::from(file).try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
 /// Takes the lock.
 pub(super) fn take(root: &Root) -> Result<File, LockError> {
     let failed = |path: String| move |source| LockError::Io { path, source };
     let own = root.own_folder(None).map_err(failed(format!("{OWN_FOLDER}/")))?;
     keep_out_of_git(&own).map_err(failed(format!("{OWN_FOLDER}/{IGNORE}")))?;
     let mut file = open(&own).map_err(failed(shown()))?;
+    let mut tries = 1;
+    while tries < TRIES && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        std::thread::sleep(PAUSE);
+        tries += 1;
+    }
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(LockError::Held { path: shown(), holder: holder(&file) }),
