@@ -62,9 +62,9 @@ pub(crate) fn is_named() -> bool {
 /// When there is none, or it does not answer; the message names the address and the mend.
 pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
     let note = config.state_dir().ok().and_then(|dir| UpNote::read(&dir));
-    let (connection, client) = match (is_named(), note) {
-        (false, Some(note)) => options_for(&note.address)?,
-        (true, _) => from_environment()?,
+    let ((connection, client), setting) = match (is_named(), note) {
+        (false, Some(note)) => (options_for(&note.address)?, "TEMPORAL_ADDRESS to another; `steward up` left this address"),
+        (true, _) => (from_environment()?, "TEMPORAL_ADDRESS (or your Temporal profile) to where it is"),
         (false, None) => bail!(
             "no Temporal server is set and no `steward up` runs for this vault: start `steward up`, or set TEMPORAL_ADDRESS"
         ),
@@ -73,8 +73,9 @@ pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyh
     let address = connection.target.to_string();
     let connection = tokio::time::timeout(Duration::from_secs(15), Connection::connect(connection))
         .await
-        .with_context(|| format!("the Temporal server at {address} does not answer"))?
-        .with_context(|| format!("failed to connect to the Temporal server at {address}"))?;
+        .map_err(anyhow::Error::from)
+        .and_then(|connected| Ok(connected?))
+        .with_context(|| format!("the Temporal server at {address} does not answer: start it, or set {setting}"))?;
     Ok(Client::new(connection, client)?)
 }
 

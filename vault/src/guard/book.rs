@@ -65,7 +65,7 @@ async fn believe(
 pub(super) fn clock_refusal(newest: Option<DateTime<Utc>>, now: DateTime<Utc>, clears_at: DateTime<Utc>) -> Refusal {
     let newest = newest.map_or_else(|| "later".to_owned(), stamp);
     let reason = format!(
-        "the clock says {} and the ledger already holds {newest}; set the clock right, or accept the loss of the ledger",
+        "the clock says {} and the ledger already holds {newest}; set the clock right, or accept the loss of the ledger (`steward doctor --accept-ledger-loss`)",
         stamp(now)
     );
     Refusal { cap: Cap::Clock, clears_at: Some(clears_at), reason }

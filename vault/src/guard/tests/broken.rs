@@ -33,7 +33,7 @@ async fn a_file_with_a_damaged_head_or_middle_is_refused_until_its_loss_is_accep
         file.write_all_at(&[0xAA; 300], offset).unwrap();
         drop(file);
         let ledger = home.ledger(wide());
-        unreadable(ledger.reserve(&infra("a"), at(1)).await, &["ledger.db", "damaged", "accept its loss"]);
+        unreadable(ledger.reserve(&infra("a"), at(1)).await, &["ledger.db", "damaged", "--accept-ledger-loss"]);
         assert!(ledger.settle(&settled("1", answered()), at(1)).await.is_err());
         unreadable(ledger.reserve(&infra("a"), at(1 + DAY_S)).await, &["damaged"]);
         assert_eq!(ledger.accept_loss(at(2 + DAY_S)).await.unwrap(), Accepted::NewLedger);
