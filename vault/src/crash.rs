@@ -1,11 +1,13 @@
 //! Places where the power may go out, so that tests can switch it off exactly there.
 //!
 //! [`point`] does nothing unless the environment variable `STEWARD_CRASH_AT` names it when the
-//! process starts; then the process kills itself with SIGKILL, as an outage would. It is compiled
-//! into every build on purpose: what is tested is what is shipped. Every place is listed in
-//! [`POINTS`], and a test walks all of them.
+//! process starts; then the process kills itself with SIGKILL, as an outage would. `<name>:<n>`
+//! names the n-th time it is met, for those that a start meets as well. It is compiled into every
+//! build on purpose: what is tested is what is shipped. Every place is listed in [`POINTS`], and a
+//! test walks all of them.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Every crash point of the write path, in the order in which a change can meet them.
 pub const POINTS: [&str; 13] = [
@@ -26,15 +28,23 @@ pub const POINTS: [&str; 13] = [
 
 /// Dies here if the environment says so.
 pub fn point(name: &'static str) {
-    static AT: OnceLock<Option<String>> = OnceLock::new();
+    static AT: OnceLock<Option<(String, u32)>> = OnceLock::new();
+    static MET: AtomicU32 = AtomicU32::new(0);
     debug_assert!(POINTS.contains(&name), "{name} is not listed");
     #[cfg(test)]
     hook::run(name);
-    let at = AT.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok());
-    if at.as_deref() == Some(name) {
+    let Some((at, times)) = AT.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| read(&text))) else {
+        return;
+    };
+    if at == name && MET.fetch_add(1, Ordering::Relaxed) + 1 == *times {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         std::process::abort();
     }
+}
+
+fn read(text: &str) -> (String, u32) {
+    let (name, times) = text.split_once(':').unwrap_or((text, "1"));
+    (name.to_owned(), times.parse().unwrap_or(1))
 }
 
 /// Lets a test of this crate do something exactly there, such as what a human would do.
