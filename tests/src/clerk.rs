@@ -1,0 +1,141 @@
+//! A model server that says what a test wants it to say.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
+
+/// One request as it arrived.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Counted from 1.
+    pub number: usize,
+    /// The body, as sent.
+    pub body: Value,
+    /// The user's message: subject and signals.
+    pub question: Value,
+}
+
+impl Asked {
+    /// The task it is about.
+    #[must_use]
+    pub fn task(&self) -> &str {
+        self.question["subject"]["task"].as_str().unwrap()
+    }
+}
+
+/// What the server answers.
+#[derive(Clone, Debug)]
+pub enum Says {
+    /// A verdict that cites every signal, with a confidence.
+    Verdict(&'static str, f64),
+    /// Any text in the place of a verdict.
+    Text(String),
+    /// A status, with a `Retry-After` if there is one.
+    Status(u16, Option<String>),
+    /// Something else, once the gate is open.
+    Once(watch::Receiver<bool>, Box<Says>),
+}
+
+type Script = dyn Fn(&Asked) -> Says + Send + Sync;
+
+#[derive(Clone)]
+struct Shared {
+    script: Arc<Script>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A running server.
+pub struct Clerk {
+    /// Its base URL.
+    pub url: String,
+    shared: Shared,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+/// A gate for [`Says::Once`], closed.
+#[must_use]
+pub fn gate() -> (watch::Sender<bool>, watch::Receiver<bool>) {
+    watch::channel(false)
+}
+
+impl Clerk {
+    /// Starts a server with a script.
+    pub async fn start(script: impl Fn(&Asked) -> Says + Send + Sync + 'static) -> Self {
+        let shared = Shared { script: Arc::new(script), asked: Arc::default() };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(shared.clone());
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url, shared, serving }
+    }
+
+    /// Every request so far.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Clerk {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(State(shared): State<Shared>, body: Bytes) -> Response {
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let question = serde_json::from_str(body["messages"][1]["content"].as_str().unwrap()).unwrap();
+    let asked = {
+        let mut all = shared.asked.lock().unwrap();
+        let asked = Asked { number: all.len() + 1, body, question };
+        all.push(asked.clone());
+        asked
+    };
+    let mut says = (shared.script)(&asked);
+    while let Says::Once(mut gate, then) = says {
+        // A gate whose holder is gone is open.
+        let _ = gate.wait_for(|open| *open).await;
+        says = *then;
+    }
+    match says {
+        Says::Verdict(decision, confidence) => completion(&verdict(&asked, decision, confidence).to_string()),
+        Says::Text(text) => completion(&text),
+        Says::Status(status, wait) => {
+            let mut headers = HeaderMap::new();
+            if let Some(wait) = wait {
+                headers.insert("retry-after", wait.parse().unwrap());
+            }
+            let body = Json(json!({"error": {"message": "scripted"}}));
+            (StatusCode::from_u16(status).unwrap(), headers, body).into_response()
+        }
+        Says::Once(..) => unreachable!("opened above"),
+    }
+}
+
+/// A verdict that would be accepted.
+#[must_use]
+pub fn verdict(asked: &Asked, decision: &str, confidence: f64) -> Value {
+    let signals = asked.question["signals"].as_array().unwrap();
+    let evidence: Vec<&Value> = signals.iter().map(|s| &s["ref"]).collect();
+    let sources: Map<String, Value> =
+        signals.iter().map(|s| (s["source"].as_str().unwrap().to_owned(), json!(0.9))).collect();
+    json!({
+        "decision": decision, "confidence": confidence, "reasoning": "The signals say so.",
+        "evidence": evidence, "source_contributions": sources,
+    })
+}
+
+fn completion(content: &str) -> Response {
+    let body = json!({
+        "id": "c", "object": "chat.completion", "model": "scripted",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+    });
+    Json(body).into_response()
+}

@@ -1,0 +1,63 @@
+//! What stands in a folder, to hold it against what stood there before.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Every file below a folder, but for the steward's own and git's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files(BTreeMap<String, (SystemTime, Vec<u8>)>);
+
+impl Files {
+    /// Reads them all.
+    #[must_use]
+    pub fn of(folder: &Path) -> Self {
+        let mut files = BTreeMap::new();
+        read(folder, folder, &mut files);
+        Self(files)
+    }
+
+    /// What was added, removed, written over, or only touched since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (path, (at, bytes)) in &self.0 {
+            match before.0.get(path) {
+                None => found.push(format!("+ {path}")),
+                Some((_, then)) if then != bytes => found.push(format!("~ {path}")),
+                Some((then, _)) if then != at => found.push(format!("touched {path}")),
+                Some(_) => {}
+            }
+        }
+        found.extend(before.0.keys().filter(|path| !self.0.contains_key(*path)).map(|path| format!("- {path}")));
+        found
+    }
+
+    /// What changed since `before`, apart from new event records.
+    #[must_use]
+    pub fn since_but_events(&self, before: &Self) -> Vec<String> {
+        self.since(before).into_iter().filter(|line| !line.starts_with("+ event/")).collect()
+    }
+
+    /// The paths.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+fn read(root: &Path, folder: &Path, files: &mut BTreeMap<String, (SystemTime, Vec<u8>)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        if name == ".steward" || name == ".git" {
+            continue;
+        }
+        if entry.file_type().unwrap().is_dir() {
+            read(root, &entry.path(), files);
+        } else {
+            let path = entry.path().strip_prefix(root).unwrap().to_string_lossy().into_owned();
+            let at = entry.metadata().unwrap().modified().unwrap();
+            files.insert(path, (at, std::fs::read(entry.path()).unwrap()));
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Histories: fetched from the server, or read as the Temporal CLI prints them.
+
+use prost::Message;
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage};
+use temporalio_common::protos::temporal::api::enums::v1::EventType;
+use temporalio_common::protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
+
+/// Reads what `temporal workflow show -o json` printed.
+///
+/// # Panics
+/// When it is no history.
+#[must_use]
+pub fn read(json: &str) -> History {
+    let descriptors: &[u8] = include_bytes!(env!("TEMPORAL_DESCRIPTORS"));
+    let pool = DescriptorPool::decode(descriptors).unwrap();
+    let kind = pool.get_message_by_name("temporal.api.history.v1.History").unwrap();
+    let mut reader = serde_json::Deserializer::from_str(json);
+    let lenient = DeserializeOptions::new().deny_unknown_fields(false);
+    let message = DynamicMessage::deserialize_with_options(kind, &mut reader, &lenient).unwrap();
+    History::decode(message.encode_to_vec().as_slice()).unwrap()
+}
+
+/// How many events there are of a type.
+#[must_use]
+pub fn count(events: &[HistoryEvent], kind: EventType) -> usize {
+    events.iter().filter(|event| event.event_type() == kind).count()
+}
+
+/// The types of the local activities that left a marker, in order.
+#[must_use]
+pub fn local_activities(events: &[HistoryEvent]) -> Vec<String> {
+    let markers = events.iter().filter_map(|event| match &event.attributes {
+        Some(Attributes::MarkerRecordedEventAttributes(marker)) => Some(marker),
+        _ => None,
+    });
+    markers
+        .map(|marker| {
+            let data = marker.details.get("data").and_then(|d| d.payloads.first()).unwrap();
+            let data: serde_json::Value = serde_json::from_slice(&data.data).unwrap();
+            data["activity_type"].as_str().unwrap_or_default().to_owned()
+        })
+        .collect()
+}

@@ -1,0 +1,234 @@
+//! The binary under test: run to its end, or kept running.
+//!
+//! It sees nothing of our environment but the PATH; every setting is the test's own.
+
+use crate::{run, wait};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How long a command may take on a busy machine.
+const COMMAND: Duration = Duration::from_secs(120);
+
+/// How to start the binary.
+#[derive(Clone, Debug)]
+pub struct Steward {
+    folder: PathBuf,
+    wrapped: Vec<String>,
+    variables: BTreeMap<String, String>,
+}
+
+/// What a command said and how it ended.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    /// The one JSON value on standard output.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("no JSON ({e}): {self}"))
+    }
+
+    /// Holds the exit code.
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+
+    /// Everything it said, for a person or an `assert`.
+    #[must_use]
+    pub fn all(&self) -> String {
+        format!("{}{}", self.out, self.err)
+    }
+}
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit {:?}\n--- out\n{}\n--- err\n{}", self.code, self.out, self.err)
+    }
+}
+
+impl Steward {
+    /// The binary, with its logs in this folder.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        let mut steward = Self { folder: folder.to_owned(), wrapped: Vec::new(), variables: BTreeMap::new() };
+        for name in ["PATH", "RUST_BACKTRACE"] {
+            if let Ok(value) = std::env::var(name) {
+                steward.set(name, value);
+            }
+        }
+        steward.set("HOME", folder.display());
+        steward
+    }
+
+    /// Sets a variable of its environment.
+    pub fn set(&mut self, name: &str, value: impl ToString) -> &mut Self {
+        self.variables.insert(name.to_owned(), value.to_string());
+        self
+    }
+
+    /// A copy with one more variable.
+    #[must_use]
+    pub fn with(&self, name: &str, value: impl ToString) -> Self {
+        let mut other = self.clone();
+        other.set(name, value);
+        other
+    }
+
+    /// A copy without a variable.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut other = self.clone();
+        other.variables.remove(name);
+        other
+    }
+
+    /// A copy that is started by another program, which gets the command line as its last arguments.
+    #[must_use]
+    pub fn wrapped(&self, by: &[&str]) -> Self {
+        Self { wrapped: by.iter().map(|&word| word.to_owned()).collect(), ..self.clone() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut line = self.wrapped.clone();
+        line.push(run::binary().display().to_string());
+        line.extend(arguments.iter().map(|&a| a.to_owned()));
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]).env_clear().envs(&self.variables).current_dir(&self.folder).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Said {
+        let mut command = tokio::process::Command::from(self.command(arguments));
+        let output = tokio::time::timeout(COMMAND, command.kill_on_drop(true).output()).await;
+        let output = output.unwrap_or_else(|_| panic!("`steward {}` did not end", arguments.join(" "))).unwrap();
+        Said {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Starts a command that stays.
+    #[must_use]
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let (out, err) = (self.folder.join(format!("out-{number}")), self.folder.join(format!("err-{number}")));
+        let mut command = self.command(arguments);
+        command.stdout(std::fs::File::create(&out).unwrap()).stderr(std::fs::File::create(&err).unwrap());
+        let child = command.spawn().unwrap();
+        run::note(child.id());
+        Running { child, out, err, ended: None }
+    }
+}
+
+/// A process of ours; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+    ended: Option<ExitStatus>,
+}
+
+impl Running {
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it said on standard output so far.
+    #[must_use]
+    pub fn out(&self) -> String {
+        std::fs::read_to_string(&self.out).unwrap_or_default()
+    }
+
+    /// What it logged so far.
+    #[must_use]
+    pub fn err(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.err).unwrap_or_default()).into_owned()
+    }
+
+    /// Waits until it says something on standard output.
+    pub async fn says(&mut self, text: &str) {
+        wait::until(&format!("process {} to say `{text}`", self.pid()), async || {
+            if self.out().contains(text) {
+                return Some(());
+            }
+            let status = self.status();
+            assert!(status.is_none(), "it ended ({status:?}) before it said `{text}`:\n{}{}", self.out(), self.err());
+            None
+        })
+        .await;
+    }
+
+    /// How it ended, if it did.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().unwrap();
+            if self.ended.is_some() {
+                run::strike(self.child.id());
+            }
+        }
+        self.ended
+    }
+
+    /// Waits until it has ended.
+    pub async fn ends(&mut self) -> ExitStatus {
+        let pid = self.pid();
+        wait::until(&format!("process {pid} to end"), async || self.status()).await
+    }
+
+    /// Waits until it has killed itself with SIGKILL, as at a crash point.
+    pub async fn dies(&mut self) {
+        let status = self.ends().await;
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{status}: {}{}", self.out(), self.err());
+    }
+
+    /// Sends a signal.
+    pub fn send(&self, signal: Signal) {
+        if self.ended.is_none() {
+            kill_process(Pid::from_child(&self.child), signal).unwrap();
+        }
+    }
+
+    /// Ends it by force and at once.
+    pub fn kill(&mut self) {
+        if self.status().is_none() {
+            run::strike(self.child.id());
+            self.child.kill().unwrap();
+            self.ended = Some(self.child.wait().unwrap());
+        }
+    }
+
+    /// Asks it to end and waits.
+    pub async fn stop(mut self) -> ExitStatus {
+        self.send(Signal::TERM);
+        self.ends().await
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (out, err) = (self.out(), self.err());
+            let tail = |text: &str| text.lines().rev().take(40).map(str::to_owned).collect::<Vec<_>>();
+            let shown = |text: &str| tail(text).into_iter().rev().collect::<Vec<_>>().join("\n");
+            eprintln!("--- process {} out\n{}\n--- err\n{}", self.pid(), shown(&out), shown(&err));
+        }
+        self.kill();
+    }
+}

@@ -1,0 +1,215 @@
+//! One test's world: a vault, a namespace, a task queue, and the binary that serves them.
+
+use crate::steward::{Running, Said, Steward};
+use crate::vault::Vault;
+use crate::{run, server, wait};
+use rustix::process::Pid;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use steward_domain::tick::TickReport;
+use temporalio_client::{Client, UntypedWorkflow, UntypedWorkflowHandle, WorkflowStartOptions};
+use temporalio_common::data_converters::RawValue;
+use temporalio_common::protos::temporal::api::common::v1::Payload;
+use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
+
+/// A workflow task whose worker died is given to another after this long.
+pub const TASK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Everything one test needs.
+pub struct World {
+    pub vault: Vault,
+    pub client: Client,
+    /// How to start the binary in this world.
+    pub steward: Steward,
+    pub queue: String,
+    pub namespace: String,
+    pub folder: PathBuf,
+    next: AtomicU32,
+}
+
+/// A workflow that was started.
+pub struct Started {
+    handle: UntypedWorkflowHandle<Client>,
+}
+
+impl World {
+    /// A new vault without records, on a namespace of its own.
+    pub async fn new() -> Self {
+        let (folder, number) = run::new_folder();
+        let vault = Vault::new(folder.join("vault"));
+        let (namespace, queue) = (format!("world-{number}"), format!("queue-{number}"));
+        let client = server::namespace(&namespace).await;
+        let mut steward = Steward::new(&folder);
+        steward
+            .set("TEMPORAL_ADDRESS", server::address().await)
+            .set("TEMPORAL_NAMESPACE", &namespace)
+            .set("STEWARD_TASK_QUEUE", &queue)
+            .set("STEWARD_OPERATOR", "tester")
+            .set("STEWARD_VAULT", vault.path().display());
+        Self { vault, client, steward, queue, namespace, folder, next: AtomicU32::new(1) }
+    }
+
+    /// One matter `house` with one task `rent`, and a signal that says it is done.
+    pub async fn with_one_done() -> Self {
+        let world = Self::new().await;
+        world.vault.matter("house");
+        world.vault.task("rent", "house");
+        world.vault.signal("s1", &crate::vault::Signal::done("rent"));
+        world
+    }
+
+    /// Sets a variable for every process that is started from now on.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl ToString) -> Self {
+        self.steward.set(name, value);
+        self
+    }
+
+    /// A world whose stewards may act.
+    #[must_use]
+    pub fn live(self) -> Self {
+        self.set("STEWARD_LIVE_MODE", "live")
+    }
+
+    /// A world whose clerk is a server.
+    #[must_use]
+    pub fn asking(self, clerk: &crate::clerk::Clerk) -> Self {
+        self.set("STEWARD_CLERK", "openai").set("STEWARD_CLERK_BASE_URL", &clerk.url).set("STEWARD_CLERK_MODEL", "scripted")
+    }
+
+    /// A worker that holds the vault and serves.
+    pub async fn worker(&self) -> Running {
+        self.worker_with(&self.steward).await
+    }
+
+    /// A worker started in another way.
+    pub async fn worker_with(&self, steward: &Steward) -> Running {
+        let mut running = steward.start(&["worker"]);
+        running.says("serving the vault").await;
+        running
+    }
+
+    /// Runs a command to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Said {
+        self.steward.run(arguments).await
+    }
+
+    /// Runs a command that must do what it was asked, for its JSON.
+    pub async fn json(&self, arguments: &[&str]) -> Value {
+        let mut all = vec!["--json"];
+        all.extend(arguments);
+        self.run(&all).await.expect(0).json()
+    }
+
+    /// Starts a tick under a new id, as any Temporal client would.
+    pub async fn begin(&self, matter: &str) -> Started {
+        let id = format!("tick-{}", self.next.fetch_add(1, Ordering::Relaxed));
+        self.begin_as(&id, "StewardWorkflow", &Value::from(format!("matter/{matter}.md"))).await
+    }
+
+    /// Starts a human's answer.
+    pub async fn answer(&self, kind: &str, action: &str) -> Started {
+        let id = format!("{kind}-{}", self.next.fetch_add(1, Ordering::Relaxed));
+        self.begin_as(&id, "AnswerWorkflow", &json!({"kind": kind, "action": action, "by": "tester"})).await
+    }
+
+    /// Starts a workflow.
+    pub async fn begin_as(&self, id: &str, kind: &str, argument: &Value) -> Started {
+        let options = WorkflowStartOptions::new(self.queue.clone(), id)
+            .execution_timeout(Duration::from_secs(300))
+            .task_timeout(TASK_TIMEOUT)
+            .build();
+        let argument = RawValue { payloads: vec![payload(argument)] };
+        let handle = self.client.start_workflow(UntypedWorkflow::new(kind), argument, options).await.unwrap();
+        Started { handle }
+    }
+
+    /// Ticks a matter and waits for what came of it.
+    pub async fn tick(&self, matter: &str) -> TickReport {
+        self.begin(matter).await.report().await
+    }
+
+    /// What `temporal …` prints when it is asked about this namespace.
+    pub async fn temporal(&self, arguments: &[&str]) -> String {
+        let mut command = tokio::process::Command::new(run::temporal_cli());
+        command.args(arguments).args(["--address", server::address().await, "--namespace", &self.namespace]);
+        let output = command.kill_on_drop(true).output().await.unwrap();
+        assert!(output.status.success(), "temporal {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The ids of the live actions, oldest first.
+    #[must_use]
+    pub fn live_actions(&self) -> Vec<String> {
+        let records = self.vault.records();
+        records.iter().filter(|r| r.undo_recipe.is_some()).map(|r| r.draft.id.to_string()).collect()
+    }
+
+    /// The one live action there must be.
+    #[must_use]
+    pub fn live_action(&self) -> String {
+        let live = self.live_actions();
+        assert_eq!(live.len(), 1, "{:#?}", self.vault.records());
+        live.into_iter().next().unwrap()
+    }
+
+    /// Holds the chain of audit records.
+    pub async fn verify_chain(&self) {
+        let found = self.json(&["audit", "verify"]).await;
+        assert_eq!(found["faults"], json!([]), "{found}");
+        assert_eq!(found["records"], json!(self.vault.records().len()), "{found}");
+    }
+}
+
+fn payload(value: &Value) -> Payload {
+    let metadata = HashMap::from([("encoding".to_owned(), b"json/plain".to_vec())]);
+    Payload { metadata, data: serde_json::to_vec(value).unwrap(), ..Payload::default() }
+}
+
+impl Started {
+    /// The result, as JSON.
+    pub async fn result(&self) -> Value {
+        let result = tokio::time::timeout(3 * wait::PATIENCE, self.handle.get_result(Default::default())).await;
+        let result = result.unwrap_or_else(|_| panic!("{} has not ended", self.handle.info().workflow_id));
+        let raw = result.unwrap_or_else(|e| panic!("{} failed: {e}", self.handle.info().workflow_id));
+        serde_json::from_slice(&raw.payloads[0].data).unwrap()
+    }
+
+    /// Why it failed; for a run that must.
+    pub async fn failure(&self) -> String {
+        let result = tokio::time::timeout(wait::PATIENCE, self.handle.get_result(Default::default())).await;
+        match result {
+            Ok(Err(e)) => format!("{e:?}"),
+            Ok(Ok(raw)) => panic!("did not fail: {}", String::from_utf8_lossy(&raw.payloads[0].data)),
+            Err(_) => panic!("{} has not ended", self.handle.info().workflow_id),
+        }
+    }
+
+    /// The report of a tick.
+    pub async fn report(&self) -> TickReport {
+        let result = self.result().await;
+        serde_json::from_value(result.clone()).unwrap_or_else(|e| panic!("no report ({e}): {result}"))
+    }
+
+    /// Everything that happened.
+    pub async fn history(&self) -> Vec<HistoryEvent> {
+        self.handle.fetch_history(Default::default()).into_events().await.unwrap()
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.handle.info().workflow_id
+    }
+}
+
+/// Whether a process is there and no zombie.
+#[must_use]
+pub fn is_alive(pid: u32) -> bool {
+    let known = i32::try_from(pid).ok().and_then(Pid::from_raw).is_some();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    known && stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}

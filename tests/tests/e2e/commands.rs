@@ -1,0 +1,107 @@
+//! Every command: its JSON and its exit code.
+
+use serde_json::{Value, json};
+use steward_tests::world::World;
+
+/// Holds that an object has these fields.
+fn has(value: &Value, fields: &[&str]) {
+    let object = value.as_object().unwrap_or_else(|| panic!("no object: {value}"));
+    for field in fields {
+        assert!(object.contains_key(*field), "`{field}` is not in {value:#}");
+    }
+}
+
+#[tokio::test]
+async fn commands_that_look_print_one_json_value_with_their_fields() {
+    let world = World::with_one_done().await.live();
+    let _worker = world.worker().await;
+    let report = world.json(&["tick", "house", "--wait"]).await;
+    has(&report, &["matter", "evaluated", "quiet", "skipped", "left_due", "signals", "interval_seconds"]);
+    has(&report["evaluated"][0], &["task", "end", "decision", "confidence", "landing", "action_id"]);
+    has(&world.json(&["tick", "matter/house.md", "--shadow"]).await, &["workflow_id"]);
+
+    let status = world.json(&["status"]).await;
+    let fields = ["vault", "policy", "stop", "clerk", "running", "counts", "looks_today", "guard", "problems", "warnings"];
+    has(&status, &fields);
+    assert_eq!(status["counts"]["actions"], json!(1));
+    assert_eq!(status["policy"]["mode"], json!("live"));
+    let doctor = world.run(&["doctor", "--json"]).await.json();
+    doctor.as_array().unwrap().iter().for_each(|finding| has(finding, &["check", "ok", "found"]));
+
+    let listed = world.json(&["audit", "list"]).await;
+    has(&listed[0], &["path", "id", "kind", "target", "at", "decision", "confidence", "landing", "answered", "seq"]);
+    let action = listed[0]["id"].as_str().unwrap();
+    let shown = world.json(&["audit", "show", &action[..6]]).await;
+    has(&shown, &["path", "record", "reasoning"]);
+    let record = [
+        "type", "id", "timestamp", "target", "target_kind", "class", "decision", "confidence", "mode", "gates",
+        "prior_state", "prior_frontmatter", "pending_confirmation", "partially_applied", "evidence",
+        "source_contributions", "plane_action", "undo_recipe", "clerk", "workflow", "prev_sha256",
+    ];
+    has(&shown["record"], &record);
+    assert_eq!(world.json(&["audit", "list", "--task", "task/rent.md", "--limit", "5"]).await.as_array().unwrap().len(), 1);
+    assert_eq!(world.json(&["audit", "list", "--task", "task/other.md"]).await, json!([]));
+    has(&world.json(&["audit", "verify"]).await, &["records", "faults", "head_unknown"]);
+
+    has(&world.json(&["schedules", "plan"]).await, &["steps", "warnings"]);
+    has(&world.json(&["schedules", "apply"]).await, &["plan", "outcome"]);
+    let schedules = world.json(&["schedules", "list"]).await;
+    has(&schedules[0], &["id", "matter", "interval_seconds", "phase_seconds", "paused", "note", "next_run", "recent"]);
+    assert_eq!(world.json(&["index", "check"]).await, json!([]));
+    has(&world.json(&["undo", action]).await, &["kind", "action_id", "record", "target"]);
+    assert_eq!(world.json(&["stop", "--reason", "why not"]).await["stop"]["reason"], json!("why not"));
+    assert_eq!(world.json(&["resume"]).await, json!({"stopped": false, "was_stopped": true}));
+    assert_eq!(world.json(&["resume"]).await, json!({"stopped": false, "was_stopped": false}));
+}
+
+#[tokio::test]
+async fn commands_that_need_no_worker_print_their_json_without_one() {
+    let world = World::with_one_done().await;
+    let rebuilt = world.json(&["index", "rebuild"]).await;
+    has(&rebuilt, &["read", "problems"]);
+    assert_eq!(rebuilt["read"], json!(3));
+    let folder = world.folder.join("example");
+    let written = world.json(&["example", folder.to_str().unwrap()]).await;
+    has(&written, &["matters", "tasks", "signals"]);
+    let said = world.run(&["example", folder.to_str().unwrap()]).await.expect(1);
+    assert!(said.err.contains("example") && said.out.is_empty(), "{said}");
+}
+
+#[tokio::test]
+async fn exit_codes_tell_failure_wrong_usage_refusal_and_faults_apart() {
+    let world = World::with_one_done().await;
+    let worker = world.worker().await;
+    world.tick("house").await;
+    world.run(&["audit", "verify"]).await.expect(0);
+    world.run(&["no-such-command"]).await.expect(2);
+    world.run(&["tick"]).await.expect(2);
+    world.run(&["audit", "show", "ffff"]).await.expect(1);
+    world.run(&["undo", "ffffffff"]).await.expect(3);
+    worker.stop().await;
+
+    let no_vault = world.steward.without("STEWARD_VAULT").run(&["status"]).await.expect(1);
+    assert!(no_vault.err.contains("--vault") && no_vault.err.contains("STEWARD_VAULT"), "{no_vault}");
+    let record = std::fs::read_dir(world.vault.path().join("event")).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&record).unwrap();
+    std::fs::write(&record, text.replace("likely_done", "still_active")).unwrap();
+    let found = world.run(&["audit", "verify", "--json"]).await.expect(4).json();
+    assert!(found["faults"][0].as_str().unwrap().contains("event/"), "{found}");
+    world.run(&["doctor"]).await.expect(4);
+    std::fs::remove_file(&record).unwrap();
+    world.run(&["audit", "verify"]).await.expect(4);
+}
+
+#[tokio::test]
+async fn help_has_an_example_for_every_command() {
+    let world = World::new().await;
+    let commands: [&[&str]; 19] = [
+        &["up"], &["worker"], &["schedules", "plan"], &["schedules", "apply"], &["schedules", "list"], &["tick"],
+        &["audit", "list"], &["audit", "show"], &["audit", "verify"], &["undo"], &["confirm"], &["dismiss"], &["stop"],
+        &["resume"], &["status"], &["doctor"], &["example"], &["index", "rebuild"], &["replay"],
+    ];
+    for command in commands {
+        let said = world.run(&[command, &["--help"]].concat()).await.expect(0);
+        assert!(said.out.contains("Example") && said.out.contains("steward "), "{command:?}: {said}");
+    }
+    assert!(world.run(&["--help"]).await.expect(0).out.contains("Exit codes"));
+}

@@ -1,0 +1,15 @@
+//! The real binary on a real Temporal server.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod answers;
+mod bad_input;
+mod clerks;
+mod commands;
+mod crash;
+mod fleet;
+mod idle;
+mod machine;
+mod modes;
+mod schedules;
+mod up;
+mod wake;

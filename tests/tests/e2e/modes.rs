@@ -1,0 +1,167 @@
+//! How far a steward may go: the environment's ceiling, the thresholds, the brake.
+
+use serde_json::json;
+use std::time::{Duration, Instant};
+use steward_domain::decide::GateName;
+use steward_domain::mode::Mode;
+use steward_domain::plan::Landing;
+use steward_domain::tick::TaskEnd;
+use steward_tests::clerk::{Clerk, Says, gate};
+use steward_tests::vault::Signal;
+use steward_tests::wait;
+use steward_tests::world::World;
+
+/// Two tasks: one that a source is very sure about, one that it is fairly sure about.
+async fn two_tasks() -> World {
+    let world = World::new().await;
+    world.vault.matter("house");
+    world.vault.instinct("mail", 60);
+    for (task, confidence) in [("sure", 0.97), ("fairly", 0.78)] {
+        world.vault.task(task, "house");
+        let signal = Signal { effect_confidence: confidence, target_confidence: confidence, ..Signal::done(task) };
+        world.vault.signal(&format!("about-{task}"), &signal);
+    }
+    world
+}
+
+/// How the two landed, the sure one first, and the states of both.
+async fn landings(world: &World) -> [(Landing, String); 2] {
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let records = world.vault.records();
+    ["sure", "fairly"].map(|task| {
+        let record = records.iter().find(|r| r.draft.target.slug() == task).unwrap();
+        (record.draft.landing, world.vault.state(task))
+    })
+}
+
+#[tokio::test]
+async fn only_the_words_of_a_mode_open_it() {
+    use Landing::{Live, Pending, Shadow};
+    let table = [
+        ("shadow", [Shadow, Shadow]),
+        ("LIVE", [Shadow, Shadow]),
+        ("yes", [Shadow, Shadow]),
+        ("live_high_confidence_only", [Live, Pending]),
+        ("live", [Live, Live]),
+    ];
+    for (mode, expected) in table {
+        let world = two_tasks().await.set("STEWARD_LIVE_MODE", mode);
+        let before = world.vault.files();
+        let found = landings(&world).await;
+        for ((landing, state), expected) in found.iter().zip(expected) {
+            let changed = if expected == Live { "done" } else { "open" };
+            assert_eq!((*landing, state.as_str()), (expected, changed), "{mode}");
+        }
+        if !mode.starts_with("live") {
+            assert_eq!(world.vault.files().since_but_events(&before), Vec::<String>::new(), "{mode}");
+            let all_shadow = world.vault.records().iter().all(|r| r.draft.mode == Mode::Shadow);
+            assert!(all_shadow, "{mode}");
+        }
+        let warnings = world.json(&["status"]).await["warnings"].as_array().unwrap().len();
+        assert_eq!(warnings, usize::from(["LIVE", "yes"].contains(&mode)), "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn thresholds_out_of_range_are_reported_and_the_defaults_hold() {
+    for bad in ["1.5", "-1", "nan", "high"] {
+        let world = World::new().await.live().set("STEWARD_CONFIDENCE_THRESHOLD", bad);
+        let said = world.run(&["doctor", "--json"]).await.expect(4).json();
+        let finding = said.as_array().unwrap().iter().find(|f| f["ok"] == json!(false)).unwrap();
+        let found = finding["found"].as_str().unwrap();
+        assert!(found.contains("STEWARD_CONFIDENCE_THRESHOLD") && found.contains("0.6 holds"), "{found}");
+        let status = world.json(&["status"]).await;
+        assert_eq!(status["policy"]["confidence_threshold"], json!(0.6), "{bad}");
+    }
+    let world = two_tasks().await.live().set("STEWARD_CONFIDENCE_THRESHOLD", "0.8");
+    let [(sure, _), (fairly, _)] = landings(&world).await;
+    assert_eq!((sure, fairly), (Landing::Live, Landing::Pending));
+}
+
+#[tokio::test]
+async fn ceilings_of_the_class_and_of_the_matter_hold_a_change() {
+    for (name, value) in [("STEWARD_STATE_CHANGE_CEILING", "confirm"), ("STEWARD_DEFAULT_CEILING", "nonsense")] {
+        let world = World::with_one_done().await.live().set(name, value);
+        let _worker = world.worker().await;
+        world.tick("house").await;
+        let record = world.vault.records().remove(0);
+        assert_eq!((record.draft.landing, world.vault.state("rent").as_str()), (Landing::Pending, "open"), "{name}");
+        let said = world.run(&["confirm", record.draft.id.as_str(), "--json"]).await;
+        // What may only be asked for cannot be confirmed either.
+        let expected = if value == "confirm" { 0 } else { 3 };
+        assert_eq!(said.code, Some(expected), "{name}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_says_shadow_lands_as_shadow() {
+    let world = World::with_one_done().await.live();
+    let _worker = world.worker().await;
+    let report = world.json(&["tick", "house", "--wait", "--shadow"]).await;
+    assert_eq!(report["evaluated"][0]["landing"], json!("shadow"));
+    assert_eq!(world.vault.state("rent"), "open");
+    assert_eq!(world.vault.records()[0].draft.mode, Mode::Shadow);
+}
+
+#[tokio::test]
+async fn a_stop_during_a_clerk_call_turns_its_decision_into_a_shadow_and_lets_no_other_call_begin() {
+    let (open, opened) = gate();
+    let clerk = Clerk::start(move |asked| match asked.task() {
+        "task/garbled.md" => Says::Once(opened.clone(), Box::new(Says::Text("no JSON at all".into()))),
+        _ => Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97))),
+    })
+    .await;
+    let world = World::with_one_done().await.live().asking(&clerk);
+    world.vault.task("garbled", "house");
+    world.vault.signal("s2", &Signal::done("garbled"));
+    world.vault.matter("garden");
+    world.vault.task("mow", "garden");
+    world.vault.signal("s3", &Signal::done("mow"));
+    let before = world.vault.files();
+    let _worker = world.worker().await;
+    let under_way = world.begin("house").await;
+    wait::until("both calls to be under way", async || (clerk.asked().len() == 2).then_some(())).await;
+
+    world.run(&["stop", "--reason", "odd"]).await.expect(0);
+    let stopped = Instant::now();
+    let held = world.tick("garden").await;
+    assert!(held.stopped && held.evaluated.is_empty(), "{held:?}");
+    assert!(stopped.elapsed() < Duration::from_secs(3), "a whole tick later: {:?}", stopped.elapsed());
+    open.send_replace(true);
+    let report = under_way.report().await;
+    let end = |task: &str| &report.evaluated.iter().find(|t| t.task.slug() == task).unwrap().ended;
+    assert!(matches!(end("rent"), TaskEnd::Decided { landing: Landing::Shadow, .. }), "{report:?}");
+    let TaskEnd::RateGuarded { reason, .. } = end("garbled") else { panic!("{report:?}") };
+    assert!(reason.contains("stopped") && reason.contains("resume"), "{reason}");
+    assert_eq!(clerk.asked().len(), 2, "no second attempt under the brake");
+    assert_eq!(world.vault.files().since_but_events(&before), Vec::<String>::new());
+    let record = world.vault.records().remove(0);
+    assert!(record.draft.gates.iter().any(|g| g.gate == GateName::Brake && !g.open), "{record:#?}");
+    assert!(record.undo_recipe.is_none());
+
+    world.run(&["resume"]).await.expect(0);
+    let again = world.tick("garden").await;
+    assert!(matches!(again.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Live, .. }), "{again:?}");
+    assert_eq!(world.vault.state("mow"), "done");
+}
+
+#[tokio::test]
+async fn undo_works_under_the_brake_and_confirm_does_not() {
+    let world = World::with_one_done().await.live();
+    world.vault.task("later", "house");
+    world.vault.signal("s2", &Signal { effect_confidence: 0.9, ..Signal::done("later") });
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let records = world.vault.records();
+    let pending = records.iter().find(|r| r.draft.pending_confirmation).unwrap().draft.id.to_string();
+    world.run(&["stop"]).await.expect(0);
+    let said = world.run(&["confirm", &pending, "--json"]).await.expect(3).json();
+    assert_eq!(said["status"], json!(409), "{said}");
+    world.run(&["undo", &world.live_action()]).await.expect(0);
+    assert_eq!((world.vault.state("rent"), world.vault.state("later")), ("open".into(), "open".into()));
+    world.run(&["resume"]).await.expect(0);
+    world.run(&["confirm", &pending]).await.expect(0);
+    assert_eq!(world.vault.state("later"), "done");
+    world.verify_chain().await;
+}
