@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use steward_domain::mode::Policy;
 use temporalio_client::envconfig::LoadClientConfigProfileOptions;
-use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, NamespacedClient};
+use temporalio_client::{Client, GrpcCompression, ClientOptions, Connection, ConnectionOptions, NamespacedClient};
 use temporalio_sdk::plugins::SimplePlugin;
 use tokio::process::{Child, Command};
 
@@ -62,7 +62,7 @@ pub(crate) fn is_named() -> bool {
 /// When there is none, or it does not answer; the message names the address and the mend.
 pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
     let note = config.state_dir().ok().and_then(|dir| UpNote::read(&dir));
-    let ((connection, client), setting) = match (is_named(), note) {
+    let ((mut connection, client), setting) = match (is_named(), note) {
         (false, Some(note)) => (options_for(&note.address)?, "TEMPORAL_ADDRESS to another; `steward up` left this address"),
         (true, _) => (from_environment()?, "TEMPORAL_ADDRESS (or your Temporal profile) to where it is"),
         (false, None) => bail!(
@@ -71,6 +71,10 @@ pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyh
     };
     let client = ClientOptions::new(client.namespace).plugins(plugins).build();
     let address = connection.target.to_string();
+    if matches!(connection.target.host_str(), Some("127.0.0.1" | "localhost" | "[::1]")) {
+        // Compressing for the same machine only costs both ends processor time.
+        connection.grpc_compression = GrpcCompression::None;
+    }
     let connection = tokio::time::timeout(Duration::from_secs(15), Connection::connect(connection))
         .await
         .map_err(anyhow::Error::from)
