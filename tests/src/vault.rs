@@ -91,7 +91,10 @@ impl Vault {
 
     /// Writes an open matter.
     pub fn matter(&self, slug: &str) {
-        self.write(&format!("matter/{slug}.md"), format!("---\ntype: matter\nname: {slug}\nstate: open\n---\nWhat it is.\n"));
+        self.write(
+            &format!("matter/{slug}.md"),
+            format!("---\ntype: matter\nname: {slug}\nstate: open\n---\nWhat it is.\n"),
+        );
     }
 
     /// Writes an open task.
@@ -156,14 +159,16 @@ impl Vault {
     pub fn commit(&self) {
         let _ = self.git(&["init", "--quiet"]);
         let _ = self.git(&["add", "--all"]);
-        let _ = self.git(&["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "--quiet", "--message", "all"]);
+        let _ =
+            self.git(&["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "--quiet", "--message", "all"]);
     }
 
     /// Asks git.
     #[must_use]
     pub fn git(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("git");
-        let output = command.args(arguments).current_dir(&self.path).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        let output =
+            command.args(arguments).current_dir(&self.path).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }

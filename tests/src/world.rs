@@ -77,7 +77,9 @@ impl World {
     /// A world whose clerk is a server.
     #[must_use]
     pub fn asking(self, clerk: &crate::clerk::Clerk) -> Self {
-        self.set("STEWARD_CLERK", "openai").set("STEWARD_CLERK_BASE_URL", &clerk.url).set("STEWARD_CLERK_MODEL", "scripted")
+        self.set("STEWARD_CLERK", "openai")
+            .set("STEWARD_CLERK_BASE_URL", &clerk.url)
+            .set("STEWARD_CLERK_MODEL", "scripted")
     }
 
     /// A worker that holds the vault and serves.

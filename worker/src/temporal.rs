@@ -63,7 +63,9 @@ pub(crate) fn is_named() -> bool {
 pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
     let note = config.state_dir().ok().and_then(|dir| UpNote::read(&dir));
     let ((mut connection, client), setting) = match (is_named(), note) {
-        (false, Some(note)) => (options_for(&note.address)?, "TEMPORAL_ADDRESS to another; `steward up` left this address"),
+        (false, Some(note)) => {
+            (options_for(&note.address)?, "TEMPORAL_ADDRESS to another; `steward up` left this address")
+        }
         (true, _) => (from_environment()?, "TEMPORAL_ADDRESS (or your Temporal profile) to where it is"),
         (false, None) => bail!(
             "no Temporal server is set and no `steward up` runs for this vault: start `steward up`, or set TEMPORAL_ADDRESS"

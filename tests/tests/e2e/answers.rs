@@ -147,7 +147,8 @@ async fn two_clicks_at_once_have_one_winner() {
     let _worker = world.worker().await;
     world.tick("house").await;
     let action = world.live_action();
-    let clicks = [world.answer("undo", &action).await, world.answer("undo", &action).await, world.answer("undo", &action).await];
+    let clicks =
+        [world.answer("undo", &action).await, world.answer("undo", &action).await, world.answer("undo", &action).await];
     let mut won = 0;
     for click in &clicks {
         let answer = click.result().await;

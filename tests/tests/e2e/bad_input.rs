@@ -32,7 +32,11 @@ fn all() -> Vec<Bad> {
     latin.extend(b"\xe9\nparent_matter: house\n---\n");
     vec![
         bad("task/broken.md", "---\ntype: task\nname: [unclosed\n---\n", &["line 3", "close"]),
-        bad("task/twice.md", task("state: open\nstate: done\nparent_matter: house\n"), &["line 5", "`state`", "remove one"]),
+        bad(
+            "task/twice.md",
+            task("state: open\nstate: done\nparent_matter: house\n"),
+            &["line 5", "`state`", "remove one"],
+        ),
         bad("task/bomb.md", bomb, &["line 2", "anchor"]),
         bad("task/huge.md", huge, &["10000000 bytes", "1048576", "split"]),
         bad("task/binary.md", binary, &["binary", "move it"]),
@@ -48,7 +52,11 @@ fn all() -> Vec<Bad> {
         bad("task/empty.md", "", &["line 1", "`---`"]),
         bad("task/unclosed.md", "---\ntype: task\n", &["---"]),
         bad("matter/broken.md", "---\ntype: matter\nname: [x\n---\n", &["line 3", "close"]),
-        bad("signal/evil.md", "---\ntype: signal\ntarget_kind: task\ntarget_path: ../../etc/passwd\n---\n", &["add it"]),
+        bad(
+            "signal/evil.md",
+            "---\ntype: signal\ntarget_kind: task\ntarget_path: ../../etc/passwd\n---\n",
+            &["add it"],
+        ),
     ]
 }
 
@@ -73,7 +81,8 @@ async fn every_unusable_record_is_named_with_its_mend() {
     let findings = world.run(&["doctor", "--json"]).await.expect(4).json();
     let found = |path: &str| -> String {
         let findings = findings.as_array().unwrap().iter();
-        let about = |f: &&Value| f["check"] == "record" && f["found"].as_str().unwrap().starts_with(&format!("{path}: "));
+        let about =
+            |f: &&Value| f["check"] == "record" && f["found"].as_str().unwrap().starts_with(&format!("{path}: "));
         findings.filter(about).map(|f| f["found"].as_str().unwrap()).collect()
     };
     for one in all() {
@@ -93,13 +102,13 @@ async fn the_good_records_go_on_and_the_bad_ones_are_never_rewritten() {
     let before = world.vault.files();
     let mut worker = world.worker().await;
     let report = world.tick("house").await;
-    let decided = report.evaluated.iter().filter(|t| matches!(t.ended, TaskEnd::Decided { landing: Landing::Live, .. }));
+    let decided =
+        report.evaluated.iter().filter(|t| matches!(t.ended, TaskEnd::Decided { landing: Landing::Live, .. }));
     let decided: Vec<&str> = decided.map(|t| t.task.slug()).collect();
     assert_eq!(decided, ["dos", "rent"], "{report:?}");
     assert!(report.errors.iter().any(|e| e.contains("task/twin-a.md")), "{report:?}");
     let dos = String::from_utf8(world.vault.read("task/dos.md")).unwrap();
-    let expected =
-        "\u{feff}---\r\ntype: task\r\nname: from Windows\r\nstate: done # so far\r\nparent_matter: house\r\n---\r\nbody\r\n";
+    let expected = "\u{feff}---\r\ntype: task\r\nname: from Windows\r\nstate: done # so far\r\nparent_matter: house\r\n---\r\nbody\r\n";
     assert_eq!(dos, expected, "byte order mark, line ends and comment stay");
     let mut changed = world.vault.files().since_but_events(&before);
     changed.sort();

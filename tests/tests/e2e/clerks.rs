@@ -222,7 +222,8 @@ async fn words_in_a_note_or_in_an_answer_reach_nothing_but_the_record_of_their_o
     assert_eq!(world.vault.files().since_but_events(&before), ["~ task/plain.md"]);
     assert_eq!((world.vault.state("plain"), world.vault.state("steered")), ("done".into(), "open".into()));
     for record in world.vault.records() {
-        let expected = if record.draft.target.slug() == "plain" { Judgement::LikelyDone } else { Judgement::StillActive };
+        let expected =
+            if record.draft.target.slug() == "plain" { Judgement::LikelyDone } else { Judgement::StillActive };
         assert_eq!(record.draft.decision, expected, "{record:#?}");
         let text = String::from_utf8(world.vault.read(record.draft.file().unwrap().as_str())).unwrap();
         let unescaped = |marker: &str| text.replace(&format!("\\{marker}"), "").contains(marker);

@@ -21,7 +21,8 @@ async fn commands_that_look_print_one_json_value_with_their_fields() {
     has(&world.json(&["tick", "matter/house.md", "--shadow"]).await, &["workflow_id"]);
 
     let status = world.json(&["status"]).await;
-    let fields = ["vault", "policy", "stop", "clerk", "running", "counts", "looks_today", "guard", "problems", "warnings"];
+    let fields =
+        ["vault", "policy", "stop", "clerk", "running", "counts", "looks_today", "guard", "problems", "warnings"];
     has(&status, &fields);
     assert_eq!(status["counts"]["actions"], json!(1));
     assert_eq!(status["policy"]["mode"], json!("live"));
@@ -34,12 +35,33 @@ async fn commands_that_look_print_one_json_value_with_their_fields() {
     let shown = world.json(&["audit", "show", &action[..6]]).await;
     has(&shown, &["path", "record", "reasoning"]);
     let record = [
-        "type", "id", "timestamp", "target", "target_kind", "class", "decision", "confidence", "mode", "gates",
-        "prior_state", "prior_frontmatter", "pending_confirmation", "partially_applied", "evidence",
-        "source_contributions", "plane_action", "undo_recipe", "clerk", "workflow", "prev_sha256",
+        "type",
+        "id",
+        "timestamp",
+        "target",
+        "target_kind",
+        "class",
+        "decision",
+        "confidence",
+        "mode",
+        "gates",
+        "prior_state",
+        "prior_frontmatter",
+        "pending_confirmation",
+        "partially_applied",
+        "evidence",
+        "source_contributions",
+        "plane_action",
+        "undo_recipe",
+        "clerk",
+        "workflow",
+        "prev_sha256",
     ];
     has(&shown["record"], &record);
-    assert_eq!(world.json(&["audit", "list", "--task", "task/rent.md", "--limit", "5"]).await.as_array().unwrap().len(), 1);
+    assert_eq!(
+        world.json(&["audit", "list", "--task", "task/rent.md", "--limit", "5"]).await.as_array().unwrap().len(),
+        1
+    );
     assert_eq!(world.json(&["audit", "list", "--task", "task/other.md"]).await, json!([]));
     has(&world.json(&["audit", "verify"]).await, &["records", "faults", "head_unknown"]);
 
@@ -95,9 +117,25 @@ async fn exit_codes_tell_failure_wrong_usage_refusal_and_faults_apart() {
 async fn help_has_an_example_for_every_command() {
     let world = World::new().await;
     let commands: [&[&str]; 19] = [
-        &["up"], &["worker"], &["schedules", "plan"], &["schedules", "apply"], &["schedules", "list"], &["tick"],
-        &["audit", "list"], &["audit", "show"], &["audit", "verify"], &["undo"], &["confirm"], &["dismiss"], &["stop"],
-        &["resume"], &["status"], &["doctor"], &["example"], &["index", "rebuild"], &["replay"],
+        &["up"],
+        &["worker"],
+        &["schedules", "plan"],
+        &["schedules", "apply"],
+        &["schedules", "list"],
+        &["tick"],
+        &["audit", "list"],
+        &["audit", "show"],
+        &["audit", "verify"],
+        &["undo"],
+        &["confirm"],
+        &["dismiss"],
+        &["stop"],
+        &["resume"],
+        &["status"],
+        &["doctor"],
+        &["example"],
+        &["index", "rebuild"],
+        &["replay"],
     ];
     for command in commands {
         let said = world.run(&[command, &["--help"]].concat()).await.expect(0);

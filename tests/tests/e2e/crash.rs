@@ -4,11 +4,11 @@
 //! of a mutation that did not happen, nothing twice, the chain whole, the undo exact.
 
 use futures::StreamExt;
+use rustix::process::Signal as Sent;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
-use rustix::process::Signal as Sent;
 use steward_domain::audit::ActionKind;
 use steward_domain::plan::Landing;
 use steward_domain::tick::TaskEnd;
@@ -76,7 +76,10 @@ async fn cut_short_at(point: &'static str, lose_databases: bool) -> Vec<(&'stati
     }
     let worker = world.worker().await;
     let report = tick.report().await;
-    assert!(matches!(&report.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Live, .. }), "{point}: {report:?}");
+    assert!(
+        matches!(&report.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Live, .. }),
+        "{point}: {report:?}"
+    );
     let action = world.live_action();
     assert_eq!((world.vault.state("rent").as_str(), world.vault.records().len()), ("done", 1), "{point}");
     assert_eq!(world.vault.files().since_but_events(&before), ["~ task/rent.md"], "{point}");
@@ -133,7 +136,10 @@ async fn a_crash_while_a_shadow_is_filed_files_it_once() {
         worker.dies().await;
         let _worker = world.worker().await;
         let report = tick.report().await;
-        assert!(matches!(&report.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Shadow, .. }), "{point}: {report:?}");
+        assert!(
+            matches!(&report.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Shadow, .. }),
+            "{point}: {report:?}"
+        );
         assert_eq!(world.vault.records().len(), 1, "{point}");
         assert_eq!(world.vault.files().since_but_events(&before), Vec::<String>::new(), "{point}");
         world.verify_chain().await;

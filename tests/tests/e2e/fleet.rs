@@ -141,5 +141,9 @@ async fn workers_that_are_rebuilt_every_few_activities_lose_and_repeat_no_tick()
     let rebuilt = worker.err().matches("rebuilding the worker").count();
     assert!(rebuilt >= MATTERS * ROUNDS / 50 - 1, "rebuilt {rebuilt} times");
     let looks = world.json(&["status"]).await["looks_today"].to_string();
-    eprintln!("{} ticks, rebuilt {rebuilt} times, resident {first} kB at first, {} kB now; {looks}", ids.len(), resident_kb(&worker));
+    eprintln!(
+        "{} ticks, rebuilt {rebuilt} times, resident {first} kB at first, {} kB now; {looks}",
+        ids.len(),
+        resident_kb(&worker)
+    );
 }

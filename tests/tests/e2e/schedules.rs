@@ -10,11 +10,8 @@ use temporalio_common::protos::temporal::api::schedule::v1::{Schedule, schedule_
 use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeScheduleRequest;
 
 async fn schedule(world: &World, slug: &str) -> Option<Schedule> {
-    let request = DescribeScheduleRequest {
-        namespace: world.namespace.clone(),
-        schedule_id: format!("al-steward-{slug}"),
-        ..DescribeScheduleRequest::default()
-    };
+    let request =
+        DescribeScheduleRequest { namespace: world.namespace.clone(), schedule_id: format!("al-steward-{slug}") };
     wait::until("the server to describe a schedule", async || {
         let mut service = world.client.connection().workflow_service();
         match service.describe_schedule(request.clone().into_request()).await {
@@ -72,7 +69,14 @@ async fn every_matter_has_one_schedule_that_holds_what_is_agreed() {
     let again = schedule(&world, "eagle-farm").await.unwrap();
     assert_eq!(again.spec.unwrap().interval[0].phase.unwrap().seconds, phase, "the same at every start");
     let plan = world.json(&["schedules", "plan"]).await;
-    assert!(plan["steps"].as_array().unwrap().iter().all(|s| s["verb"] == json!("unchanged") || s["verb"]["kind"] == json!("unchanged")), "{plan:#}");
+    assert!(
+        plan["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|s| s["verb"] == json!("unchanged") || s["verb"]["kind"] == json!("unchanged")),
+        "{plan:#}"
+    );
 }
 
 #[tokio::test]
@@ -117,7 +121,8 @@ async fn a_pause_that_a_human_made_outlives_restarts() {
 
 #[tokio::test]
 async fn a_quiet_matter_backs_off_on_its_schedule_and_a_signal_resets_it() {
-    let world = World::new().await.set("STEWARD_CADENCE_MATTER_SECONDS", 1000).set("STEWARD_CADENCE_MATTER_MAX_SECONDS", 3000);
+    let world =
+        World::new().await.set("STEWARD_CADENCE_MATTER_SECONDS", 1000).set("STEWARD_CADENCE_MATTER_MAX_SECONDS", 3000);
     world.vault.matter("house");
     world.vault.task("rent", "house");
     let worker = world.worker().await;

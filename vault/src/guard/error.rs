@@ -18,14 +18,18 @@ pub enum LedgerError {
     NotAFile { role: &'static str, path: PathBuf },
     #[error("reach {path}: {source}; mend the folder or its permissions and try again")]
     Files { path: PathBuf, source: io::Error },
-    #[error("read the ledger's marker {path}: {why}; restore it, or accept the loss of the ledger (`steward doctor --accept-ledger-loss`)")]
+    #[error(
+        "read the ledger's marker {path}: {why}; restore it, or accept the loss of the ledger (`steward doctor --accept-ledger-loss`)"
+    )]
     Marker { path: PathBuf, why: String },
     #[error(
         "trust the ledger {path}: {why}; calls are refused until {} unless its loss is accepted (`steward doctor --accept-ledger-loss`)",
         stamp(*clears_at)
     )]
     Lost { path: PathBuf, why: String, clears_at: DateTime<Utc> },
-    #[error("read the ledger {path}: it is damaged ({why}); accept its loss (`steward doctor --accept-ledger-loss`) to begin a new one")]
+    #[error(
+        "read the ledger {path}: it is damaged ({why}); accept its loss (`steward doctor --accept-ledger-loss`) to begin a new one"
+    )]
     Damaged { path: PathBuf, why: String },
     #[error("read the ledger {path}: it has schema {found} and this version knows {known}; run a newer version")]
     Newer { path: PathBuf, found: i64, known: i64 },
