@@ -172,6 +172,16 @@ async fn a_missing_cli_and_a_taken_port_are_found_with_their_mend() {
 }
 
 #[tokio::test]
+async fn a_clock_that_stands_before_the_files_is_found() {
+    let world = World::with_one_done().await;
+    world.vault.write("event/note.md", "a person's own note");
+    let ahead = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    std::fs::File::open(world.vault.path().join("event")).unwrap().set_modified(ahead).unwrap();
+    let doctor = world.run(&["doctor", "--json"]).await.expect(4);
+    says(&wrong(&doctor, "clock"), &["in the future", "check the clock"]);
+}
+
+#[tokio::test]
 async fn an_unknown_key_is_an_error_that_names_it() {
     let world = World::with_one_done().await;
     let said = world.steward.with("STEWARD_LIVE_MOD", "live").run(&["status"]).await.expect(1);

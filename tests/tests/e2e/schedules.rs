@@ -10,11 +10,8 @@ use temporalio_common::protos::temporal::api::schedule::v1::{Schedule, schedule_
 use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeScheduleRequest;
 
 async fn schedule(world: &World, slug: &str) -> Option<Schedule> {
-    let request = DescribeScheduleRequest {
-        namespace: world.namespace.clone(),
-        schedule_id: format!("al-steward-{slug}"),
-        ..DescribeScheduleRequest::default()
-    };
+    let request =
+        DescribeScheduleRequest { namespace: world.namespace.clone(), schedule_id: format!("al-steward-{slug}") };
     wait::until("the server to describe a schedule", async || {
         let mut service = world.client.connection().workflow_service();
         match service.describe_schedule(request.clone().into_request()).await {

@@ -1,0 +1,209 @@
+//! Runs worth recording, played on a real server.
+//!
+//! Each scene ends with the id of its run. Every test run plays all of them and replays what was
+//! just recorded; with `STEWARD_RECORD=1` the ones that `tests/histories/` lacks are kept there.
+
+use futures::StreamExt;
+use futures::future::{FutureExt, LocalBoxFuture};
+use serde_json::Value;
+use std::path::PathBuf;
+use steward_tests::clerk::{Clerk, Says, gate};
+use steward_tests::run;
+use steward_tests::vault::Signal;
+use steward_tests::wait;
+use steward_tests::world::World;
+
+/// Scenes at once.
+const AT_ONCE: usize = 4;
+
+type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
+
+/// Every scene by the name of its file.
+const SCENES: [(&str, Scene); 16] = [
+    ("idle-tick", |w| idle(w).boxed_local()),
+    ("shadow-tick", |w| once(w).boxed_local()),
+    ("live-tick", |w| once(w.live()).boxed_local()),
+    ("live-tick-of-many-tasks", |w| many(w.live()).boxed_local()),
+    ("pending-tick", |w| pending(w.live()).boxed_local()),
+    ("stopped-tick", |w| stopped(w).boxed_local()),
+    ("clerk-failure", |w| asking(w, |_| Says::Status(500, None)).boxed_local()),
+    ("clerk-rate-limited", |w| asking(w, |_| Says::Status(429, Some("3600".into()))).boxed_local()),
+    ("clerk-fallback", |w| asking(w, |_| Says::Text("no JSON".into())).boxed_local()),
+    ("rate-guarded", |w| rate_guarded(w).boxed_local()),
+    ("changed-meanwhile", |w| changed_meanwhile(w.live()).boxed_local()),
+    ("worker-lost", |w| worker_lost(w.live()).boxed_local()),
+    ("undo", |w| undo(w.live()).boxed_local()),
+    ("undo-refused", |w| undo_refused(w).boxed_local()),
+    ("confirm", |w| answer_pending(w.live(), "confirm").boxed_local()),
+    ("dismiss", |w| answer_pending(w.live(), "dismiss").boxed_local()),
+];
+
+/// The names of all scenes.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SCENES.iter().map(|(name, _)| *name)
+}
+
+/// Where histories are kept.
+pub(crate) fn histories() -> PathBuf {
+    run::project().join("tests/histories")
+}
+
+async fn idle(world: World) -> (World, String) {
+    world.vault.matter("house");
+    world.vault.task("rent", "house");
+    tick(world).await
+}
+
+fn one_done(world: &World) {
+    world.vault.matter("house");
+    world.vault.task("rent", "house");
+    world.vault.signal("s1", &Signal::done("rent"));
+}
+
+async fn tick(world: World) -> (World, String) {
+    let _worker = world.worker().await;
+    let tick = world.begin("house").await;
+    tick.result().await;
+    (world, tick.id().to_owned())
+}
+
+async fn once(world: World) -> (World, String) {
+    one_done(&world);
+    tick(world).await
+}
+
+async fn many(world: World) -> (World, String) {
+    one_done(&world);
+    for n in 0..10 {
+        world.vault.task(&format!("t{n}"), "house");
+        world.vault.signal(&format!("about-{n}"), &Signal::done(&format!("t{n}")));
+    }
+    tick(world).await
+}
+
+async fn pending(world: World) -> (World, String) {
+    world.vault.matter("house");
+    world.vault.task("rent", "house");
+    world.vault.signal("s1", &Signal { effect_confidence: 0.9, ..Signal::done("rent") });
+    tick(world).await
+}
+
+async fn stopped(world: World) -> (World, String) {
+    one_done(&world);
+    world.run(&["stop"]).await.expect(0);
+    tick(world).await
+}
+
+async fn asking(world: World, script: fn(&steward_tests::clerk::Asked) -> Says) -> (World, String) {
+    one_done(&world);
+    let clerk = Clerk::start(script).await;
+    tick(world.asking(&clerk)).await
+}
+
+async fn rate_guarded(world: World) -> (World, String) {
+    one_done(&world);
+    world.vault.task("other", "house");
+    world.vault.signal("s2", &Signal::done("other"));
+    tick(world.set("STEWARD_CAPS_PER_MINUTE", 1)).await
+}
+
+async fn changed_meanwhile(world: World) -> (World, String) {
+    one_done(&world);
+    let (open, opened) = gate();
+    let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
+    let world = world.asking(&clerk);
+    let worker = world.worker().await;
+    let tick = world.begin("house").await;
+    wait::until("the clerk to be asked", async || (!clerk.asked().is_empty()).then_some(())).await;
+    let text = String::from_utf8(world.vault.read("task/rent.md")).unwrap();
+    world.vault.write("task/rent.md", text.replace("do it", "did half of it"));
+    open.send_replace(true);
+    tick.result().await;
+    assert_eq!(clerk.asked().len(), 2, "it was judged again");
+    let now = String::from_utf8(world.vault.read("task/rent.md")).unwrap();
+    assert!(now.contains("did half of it") && now.contains("state: done"), "{now}");
+    drop(worker);
+    (world, tick.id().to_owned())
+}
+
+async fn worker_lost(world: World) -> (World, String) {
+    one_done(&world);
+    let mut lost = world.worker_with(&world.steward.with("STEWARD_CRASH_AT", "after-swap")).await;
+    let tick = world.begin("house").await;
+    lost.dies().await;
+    let _worker = world.worker().await;
+    tick.result().await;
+    (world, tick.id().to_owned())
+}
+
+async fn undo(world: World) -> (World, String) {
+    one_done(&world);
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let undo = world.answer("undo", &world.live_action()).await;
+    assert_eq!(undo.result().await["kind"], "done");
+    (world, undo.id().to_owned())
+}
+
+async fn undo_refused(world: World) -> (World, String) {
+    one_done(&world);
+    let _worker = world.worker().await;
+    let undo = world.answer("undo", "ffffffffffffffff").await;
+    assert_eq!(undo.result().await["status"], 404);
+    (world, undo.id().to_owned())
+}
+
+async fn answer_pending(world: World, kind: &'static str) -> (World, String) {
+    let (world, _) = pending(world).await;
+    let _worker = world.worker().await;
+    let answer = world.answer(kind, world.vault.records()[0].draft.id.as_str()).await;
+    assert_eq!(answer.result().await["kind"], "done");
+    (world, answer.id().to_owned())
+}
+
+/// What the Temporal CLI prints of a run, without what tells of the machine.
+async fn recorded(world: &World, id: &str) -> String {
+    let text = world.temporal(&["workflow", "show", "--workflow-id", id, "--output", "json"]).await;
+    let mut history: Value = serde_json::from_str(&text).unwrap();
+    scrub(&mut history);
+    serde_json::to_string_pretty(&history).unwrap() + "\n"
+}
+
+/// Identities name the process and the host, build ids the executable.
+fn scrub(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, inner)| match (name.as_str(), inner) {
+            ("identity" | "binaryChecksum" | "buildId", Value::String(text)) => *text = "recorded".into(),
+            (_, inner) => scrub(inner),
+        }),
+        Value::Array(all) => all.iter_mut().for_each(scrub),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_run_replays_as_soon_as_it_is_recorded() {
+    let played = futures::stream::iter(SCENES).map(async |(name, scene)| {
+        let (world, id) = scene(World::new().await).await;
+        let text = recorded(&world, &id).await;
+        for word in [world.folder.to_str().unwrap(), &world.namespace] {
+            assert!(!text.contains(word), "{name} tells of this machine: {word}");
+        }
+        let path = world.folder.join(format!("{name}.json"));
+        std::fs::write(&path, &text).unwrap();
+        world.run(&["replay", path.to_str().unwrap()]).await.expect(0);
+        (name, text)
+    });
+    let played: Vec<(&str, String)> = played.buffer_unordered(AT_ONCE).collect().await;
+    if std::env::var_os("STEWARD_RECORD").is_none() {
+        return;
+    }
+    std::fs::create_dir_all(histories()).unwrap();
+    for (name, text) in played {
+        let kept = histories().join(format!("{name}.json"));
+        if !kept.exists() {
+            std::fs::write(&kept, text).unwrap();
+            eprintln!("recorded {}", kept.display());
+        }
+    }
+}
