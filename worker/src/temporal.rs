@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use steward_domain::mode::Policy;
 use temporalio_client::envconfig::LoadClientConfigProfileOptions;
-use temporalio_client::{Client, GrpcCompression, ClientOptions, Connection, ConnectionOptions, NamespacedClient};
+use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, NamespacedClient};
 use temporalio_sdk::plugins::SimplePlugin;
 use tokio::process::{Child, Command};
 
