@@ -143,7 +143,7 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) 
     let threads = vec![fleet::start(&around.crew, Serves::Vault(host))?];
     let registrar = schedules::registrar(around.client.clone(), config, |_| ());
     let registered = schedules::plan(&registrar, &parts.index, config).await?;
-    schedules::apply(&registrar, registered.clone()).await;
+    let outcome = schedules::apply(&registrar, registered.clone()).await;
     let listener = Listener {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
@@ -154,7 +154,7 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) 
         listener.wake(matter).await;
     }
     let loops = vec![
-        on_a_thread(listener.clone(), around.stop.clone()),
+        on_a_thread(listener.clone(), !outcome.errors.is_empty(), around.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
         tokio::spawn(listener.settle(around.stop.clone())),
     ];
@@ -196,7 +196,8 @@ struct Listener {
 }
 
 impl Listener {
-    async fn listen(self, mut stop: flag::Receiver<bool>) {
+    /// `behind` says that some schedule could not be registered; it is tried again after each scan.
+    async fn listen(self, mut behind: bool, mut stop: flag::Receiver<bool>) {
         let (send, mut hints) = mpsc::channel(256);
         let _watcher = match watch(self.keeper.root(), send) {
             Ok(watcher) => Some(watcher),
@@ -205,7 +206,9 @@ impl Listener {
                 None
             }
         };
-        let mut scan = interval(self.config.scan_seconds);
+        // The first scan is at once: files may have changed between the start and the watch.
+        let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
+        scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let mut contents = interval(self.config.content_scan_seconds);
         loop {
             let synced = tokio::select! {
@@ -218,25 +221,29 @@ impl Listener {
                 },
             };
             match synced {
-                Ok(report) => self.follow(report).await,
+                Ok(report) => behind = self.follow(report, behind).await,
                 Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
             }
         }
     }
 
-    async fn follow(&self, report: SyncReport) {
+    /// Acts upon what a scan found; whether the schedules are behind the matters then.
+    async fn follow(&self, report: SyncReport, mut behind: bool) -> bool {
         tell(&report);
-        if report.matters_changed
-            && let Err(e) = self.register().await
-        {
-            tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again at the next change");
+        if report.matters_changed || behind {
+            behind = self.register().await.unwrap_or_else(|e| {
+                tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
+                true
+            });
         }
         for matter in &report.woken {
             self.wake(matter).await;
         }
+        behind
     }
 
-    async fn register(&self) -> anyhow::Result<()> {
+    /// Whether some schedule could not be registered.
+    async fn register(&self) -> anyhow::Result<bool> {
         let plan = schedules::plan(&self.registrar, &self.index, &self.config).await?;
         let outcome = schedules::apply(&self.registrar, plan).await;
         tracing::info!(
@@ -246,7 +253,7 @@ impl Listener {
             deleted = outcome.deleted,
             "schedules registered"
         );
-        Ok(())
+        Ok(!outcome.errors.is_empty())
     }
 
     async fn wake(&self, matter: &RecordPath) {
@@ -290,9 +297,9 @@ impl Listener {
 }
 
 /// Listens on a thread of its own: the scans' futures cannot move between threads.
-fn on_a_thread(listener: Listener, stop: flag::Receiver<bool>) -> tokio::task::JoinHandle<()> {
+fn on_a_thread(listener: Listener, behind: bool, stop: flag::Receiver<bool>) -> tokio::task::JoinHandle<()> {
     let handle = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || handle.block_on(listener.listen(stop)))
+    tokio::task::spawn_blocking(move || handle.block_on(listener.listen(behind, stop)))
 }
 
 /// Waits until the process is told to end.

@@ -1,6 +1,7 @@
 //! One schedule per matter, kept in step with the vault and with what people did to it.
 
 use serde_json::{Value, json};
+use std::time::Duration;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
@@ -13,6 +14,8 @@ async fn schedule(world: &World, slug: &str) -> Option<Schedule> {
     let request =
         DescribeScheduleRequest { namespace: world.namespace.clone(), schedule_id: format!("al-steward-{slug}") };
     wait::until("the server to describe a schedule", async || {
+        // The server describes a schedule to one asker at a time and refuses the others.
+        wait::a_moment(Duration::from_millis(150)).await;
         let mut service = world.client.connection().workflow_service();
         match service.describe_schedule(request.clone().into_request()).await {
             Ok(answer) => Some(answer.into_inner().schedule),
@@ -81,7 +84,7 @@ async fn every_matter_has_one_schedule_that_holds_what_is_agreed() {
 
 #[tokio::test]
 async fn schedules_follow_the_matters_while_a_worker_runs() {
-    let world = World::new().await;
+    let world = World::new().await.set("STEWARD_SCAN_SECONDS", 5);
     world.vault.matter("house");
     let _worker = world.worker().await;
     world.vault.matter("garden");
