@@ -50,7 +50,7 @@ impl Keeper {
                 return Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() });
             }
             Ok(Swapped::TakenBack) => {
-                self.back_out(turn, intent);
+                self.taken_back(turn, intent);
                 return Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() });
             }
             Err(source) => {

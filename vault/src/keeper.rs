@@ -226,7 +226,7 @@ impl Keeper {
         }
         crash::point("before-settling");
         if let Some(swap) = &swap {
-            edited |= swap::forget(&self.root, swap)?.is_some();
+            edited |= swap::forget(&self.root, swap)?;
         }
         crash::point("after-discarding");
         journal::remove(&self.root, &one.intent)?;

@@ -6,10 +6,8 @@
 //! places back. An editor that still has the old file open writes into the displaced one, so that
 //! is kept and looked at again ([`look`]) until nobody can be expected to write into it. Content of
 //! a human that finds its place taken is moved to `conflict/`, the file itself and no copy of it.
-//!
-//! While a human's content is out of its place, however shortly, a second human may read the file
-//! without it and save that later. So a copy of what was given back is kept for a while too, and
-//! goes to `conflict/` if words of it are missing in the end ([`forget`]).
+
+mod copies;
 
 use crate::crash;
 use crate::durable;
@@ -17,13 +15,20 @@ use crate::root::{OWN_FOLDER, Root, RootError};
 use cap_std::fs::Dir;
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
-use std::collections::HashSet;
 use std::io;
+use std::time::Duration;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ContentHash;
 
+use copies::{Theirs, text};
+pub(crate) use copies::{copies_of, forget, replaced_words};
+
 const STAGED: &str = "staged";
 const CONFLICTS: &str = "conflict";
+/// How long nobody must have written into a file for a save to count as finished: 10 ms, ten times
+/// what an editor takes between truncating and writing; after so many tries it is taken as it is.
+const STILL: Duration = Duration::from_millis(10);
+const STILL_TRIES: u32 = 10;
 
 /// The names of one swap: the staged file, the record, the content before and after, the words that
 /// are only in the one before.
@@ -130,12 +135,14 @@ pub(crate) fn give_back(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
     if content(root, swap.target)?.as_ref() != Some(swap.after) {
         return Ok(false);
     }
-    let theirs = text(&staged_dir(root)?, swap.name);
+    let dir = staged_dir(root)?;
+    let mut theirs = Theirs::open(&dir, swap.name);
     if !change_places(root, swap)? {
         return Ok(false);
     }
     crash::point("after-giving-back");
-    if let Some(Err(e)) = theirs.map(|bytes| durable::replace(&staged_dir(root)?, &copy_of(swap.name), &bytes)) {
+    theirs.read();
+    if let Err(e) = theirs.keep(&dir, swap.name) {
         tracing::warn!(record = %swap.target, error = %e, "failed to keep a copy of an edit that was given back");
     }
     match staged(root, swap)? {
@@ -154,61 +161,22 @@ pub(crate) fn look(root: &Root, swap: &Swap<'_>) -> io::Result<Look> {
     match staged(root, swap)? {
         Staged::Absent => Ok(Look::Gone),
         Staged::New | Staged::Old => Ok(Look::Quiet),
-        Staged::Human if give_back(root, swap)? => Ok(Look::GivenBack),
+        Staged::Human if wait_until_still(root, swap)? && give_back(root, swap)? => Ok(Look::GivenBack),
         Staged::Human => keep_conflict(root, swap, swap.name).map(Look::Kept),
     }
 }
 
-/// Forgets a swap that nobody can write into any more.
-///
-/// Returns where a copy of a human's edit was kept, if words of it are missing in the record: a
-/// second human saved over it what they had read before it was given back.
-pub(crate) fn forget(root: &Root, swap: &Swap<'_>) -> io::Result<Option<String>> {
+/// Gives an editor that is half way through a save the time to finish it; always `true`.
+fn wait_until_still(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
     let dir = staged_dir(root)?;
-    let copy = copy_of(swap.name);
-    let kept = match dir.read(&copy) {
-        Ok(theirs) if is_overwritten(root, swap, &theirs)? => Some(keep_conflict(root, swap, &copy)?),
-        Ok(_) => None,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-        Err(e) => return Err(e),
-    };
-    durable::remove(&dir, &copy)?;
-    durable::remove(&dir, swap.name)?;
-    Ok(kept)
-}
-
-/// Whether words that a human added are not in the record.
-fn is_overwritten(root: &Root, swap: &Swap<'_>, theirs: &[u8]) -> io::Result<bool> {
-    let now = root.read(swap.target).map_or_else(|_| Vec::new(), |snapshot| snapshot.bytes);
-    if now == theirs {
-        return Ok(false);
+    for _ in 0..STILL_TRIES {
+        let written = dir.symlink_metadata(swap.name)?.modified()?.into_std();
+        if written.elapsed().is_ok_and(|ago| ago >= STILL) {
+            break;
+        }
+        std::thread::sleep(STILL / 2);
     }
-    let ours = staged_dir(root)?.read(swap.name).unwrap_or_default();
-    let replaced = swap.replaced.iter().map(String::as_bytes);
-    let known: HashSet<&[u8]> = words(&now).chain(words(&ours)).chain(replaced).collect();
-    Ok(words(theirs).any(|word| !known.contains(word)))
-}
-
-/// The words of the content before that are not in the one after.
-pub(crate) fn replaced_words(before: &[u8], after: &[u8]) -> Vec<String> {
-    let left: HashSet<&[u8]> = words(after).collect();
-    let gone = words(before).filter(|word| !left.contains(word));
-    gone.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-}
-
-fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
-}
-
-/// What a staged file says; a link, a folder or a pipe says nothing.
-fn text(dir: &Dir, name: &str) -> Option<Vec<u8>> {
-    let is_file = dir.symlink_metadata(name).is_ok_and(|meta| meta.is_file());
-    is_file.then(|| dir.read(name).ok()).flatten()
-}
-
-/// The name of the copy of what was given back.
-pub(crate) fn copy_of(name: &str) -> String {
-    format!("{name}.human")
+    Ok(true)
 }
 
 /// Forgets a staged file.

@@ -44,7 +44,10 @@ pub(super) fn recover(root: &Root) -> Result<Turn, ApplyError> {
         unsettled: VecDeque::new(),
         stuck: None,
     };
-    let names = |i: &Intent| [i.key.content().to_owned(), swap::copy_of(i.key.content()), i.key.record()];
+    let names = |i: &Intent| {
+        let [before, after] = swap::copies_of(i.key.content());
+        [i.key.content().to_owned(), i.key.record(), before, after]
+    };
     let known: BTreeSet<String> = intents.iter().flat_map(names).collect();
     for intent in intents {
         let resolved = resolve(root, &intent, Towards::Done).map_err(ApplyError::io(intent.subject()))?;
@@ -75,6 +78,18 @@ impl Keeper {
         if let Err(e) = resolved {
             tracing::error!(record = %intent.subject(), error = %e, "a change is half done, it is resolved before the next");
             turn.stuck = Some(intent);
+        }
+    }
+
+    /// Keeps an attempt that was taken back: our content stood there for a moment, and whoever
+    /// opened it then may still write into it. Its record never comes to be.
+    pub(crate) fn taken_back(&self, turn: &mut Turn, intent: Intent) {
+        match swap::discard(self.root(), &intent.key.record()) {
+            Ok(()) => turn.keep(intent),
+            Err(e) => {
+                tracing::error!(record = %intent.subject(), error = %e, "failed to drop a record, nothing is begun before");
+                turn.stuck = Some(intent);
+            }
         }
     }
 

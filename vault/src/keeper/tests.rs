@@ -74,6 +74,18 @@ fn an_edit_between_the_last_look_and_the_swap_is_back_in_place_at_once() {
 }
 
 #[test]
+fn an_edit_before_the_last_look_is_never_moved_at_all() {
+    for save in SAVES {
+        let desk = Desk::new();
+        let (keeper, path) = (desk.keeper(), pay(&desk));
+        hook::at("after-journal", move || save(&path, BOB));
+        changed_meanwhile(&keeper);
+        assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (BOB, 0));
+        desk.is_tidy();
+    }
+}
+
+#[test]
 fn an_edit_through_a_handle_opened_before_the_swap_is_back_in_place_at_once() {
     let desk = Desk::new();
     let keeper = desk.keeper();
@@ -253,6 +265,27 @@ fn an_edit_that_a_second_human_could_not_see_is_kept_when_they_save_over_it() {
         assert_eq!((desk.read("task/pay.md"), desk.conflicts()), (stale, vec![BOB.to_owned()]));
         desk.is_tidy();
     }
+}
+
+#[test]
+fn a_save_that_is_finished_while_it_is_given_back_is_kept_whole() {
+    let desk = Desk::new();
+    let (keeper, path) = (desk.keeper(), pay(&desk));
+    let mut editor = OpenOptions::new().write(true).open(&path).unwrap();
+    let mut first = editor.try_clone().unwrap();
+    let (half, rest) = BOB.split_at(BOB.len() / 2);
+    hook::at("before-swap", move || {
+        first.set_len(0).unwrap();
+        first.write_all(half.as_bytes()).unwrap();
+    });
+    let seen = done(TASK) + "words of Eve\n";
+    hook::at("after-giving-back", move || editor.write_all(rest.as_bytes()).unwrap());
+    changed_meanwhile(&keeper);
+    save_into(&path, &seen);
+    settle(&keeper);
+    assert_eq!(desk.read("task/pay.md"), seen);
+    assert!(desk.conflicts().contains(&BOB.to_owned()), "{:?}", desk.conflicts());
+    desk.is_tidy();
 }
 
 #[test]

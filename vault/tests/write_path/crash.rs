@@ -3,7 +3,7 @@
 //! A child process carries one way out and kills itself at the point; this process then plays the
 //! restart: it recovers, does the same again, and looks at what there is.
 
-use crate::desk::{Click, Desk, TASK, Wish, count, lock, settle, task};
+use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, task};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -159,6 +159,11 @@ fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
                 }
                 if died {
                     reached.insert(point);
+                    assert_eq!(
+                        faults(&desk.root()),
+                        Vec::<String>::new(),
+                        "{flow} at {point}: a reader before the restart"
+                    );
                 }
                 restart(&desk, flow, &format!("{flow} at {point}"));
             }

@@ -85,6 +85,10 @@ fn failed_cleanly(vault: &Path, message: &str, before: &str, filed: usize) {
     assert!(mend, "the message says no mend: {message}");
     assert_eq!(read(vault), before, "half done: {message}");
     assert_eq!(records(vault).len(), filed, "half done: {message}");
+    for folder in [".steward", ".steward/journal", ".steward/staged"] {
+        let left = names(&vault.join(folder));
+        assert!(!left.iter().any(|name| name.ends_with(".tmp")), "{folder}: {left:?} after {message}");
+    }
 }
 
 fn tidy(vault: &Path) {
