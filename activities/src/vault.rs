@@ -15,7 +15,7 @@ use steward_domain::tick::{Cadence, Observation};
 use steward_domain::undo::Refusal;
 use steward_vault::answer::{AnswerError, Asked};
 use steward_vault::brake;
-use steward_vault::guard::Ledger;
+use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
 use steward_workflows::activities::{AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk};
@@ -204,7 +204,10 @@ impl Host {
 
     #[activity(definition = steward_workflows::activities::Settle)]
     pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, ask: Settlement) -> Result<(), ActivityError> {
-        self.ledger.settle(&ask, Utc::now()).await.map_err(passing)
+        self.ledger.settle(&ask, Utc::now()).await.map_err(|e| {
+            let passes = matches!(e, LedgerError::Busy { .. } | LedgerError::Changed { .. });
+            if passes { passing(e) } else { lasting(e.to_string()) }
+        })
     }
 
     #[activity(definition = steward_workflows::activities::Apply)]

@@ -12,6 +12,7 @@ use chrono::Utc;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_activities::judge::Bench;
@@ -127,7 +128,7 @@ pub(crate) fn surroundings(
 ///
 /// # Errors
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
-pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) -> anyhow::Result<Engine> {
+pub(crate) async fn start(config: &Config, around: &Surroundings, mut parts: Parts) -> anyhow::Result<Engine> {
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let host = Host {
         keeper: Arc::clone(&parts.keeper),
@@ -149,12 +150,11 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, parts: Parts) 
         index: Arc::clone(&parts.index),
         registrar,
         config: config.clone(),
+        behind: Arc::new(AtomicBool::new(!outcome.errors.is_empty())),
     };
-    for matter in &parts.woken {
-        listener.wake(matter).await;
-    }
+    let woken = std::mem::take(&mut parts.woken);
     let loops = vec![
-        on_a_thread(listener.clone(), !outcome.errors.is_empty(), around.stop.clone()),
+        on_a_thread(listener.clone(), woken, around.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
         tokio::spawn(listener.settle(around.stop.clone())),
     ];
@@ -193,11 +193,13 @@ struct Listener {
     index: Arc<Index>,
     registrar: Registrar,
     config: Config,
+    /// Some schedule is not as it should be, because the server gave no answer.
+    behind: Arc<AtomicBool>,
 }
 
 impl Listener {
-    /// `behind` says that some schedule could not be registered; it is tried again after each scan.
-    async fn listen(self, mut behind: bool, mut stop: flag::Receiver<bool>) {
+    /// Wakes that got no answer are tried again with the next scan.
+    async fn listen(self, mut wakes: BTreeSet<RecordPath>, mut stop: flag::Receiver<bool>) {
         let (send, mut hints) = mpsc::channel(256);
         let _watcher = match watch(self.keeper.root(), send) {
             Ok(watcher) => Some(watcher),
@@ -221,25 +223,30 @@ impl Listener {
                 },
             };
             match synced {
-                Ok(report) => behind = self.follow(report, behind).await,
+                Ok(report) => wakes = self.follow(report, wakes).await,
                 Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
             }
         }
     }
 
-    /// Acts upon what a scan found; whether the schedules are behind the matters then.
-    async fn follow(&self, report: SyncReport, mut behind: bool) -> bool {
+    /// Acts upon what a scan found, and on `wakes` that are left from before; gives back what is left.
+    async fn follow(&self, report: SyncReport, mut wakes: BTreeSet<RecordPath>) -> BTreeSet<RecordPath> {
         tell(&report);
-        if report.matters_changed || behind {
-            behind = self.register().await.unwrap_or_else(|e| {
+        if self.behind.swap(false, Ordering::Relaxed) || report.matters_changed {
+            let behind = self.register().await.unwrap_or_else(|e| {
                 tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
                 true
             });
+            self.behind.fetch_or(behind, Ordering::Relaxed);
         }
-        for matter in &report.woken {
-            self.wake(matter).await;
+        wakes.extend(report.woken);
+        let mut left = BTreeSet::new();
+        for matter in wakes {
+            if !self.wake(&matter).await {
+                left.insert(matter);
+            }
         }
-        behind
+        left
     }
 
     /// Whether some schedule could not be registered.
@@ -256,21 +263,27 @@ impl Listener {
         Ok(!outcome.errors.is_empty())
     }
 
-    async fn wake(&self, matter: &RecordPath) {
+    /// Whether the server answered.
+    async fn wake(&self, matter: &RecordPath) -> bool {
         match self.registrar.wake(matter.slug()).await {
             Ok(Wake::Triggered) => tracing::info!(matter = %matter, "woken by a signal"),
             Ok(Wake::Paused | Wake::Missing) => {
                 tracing::debug!(matter = %matter, "not woken: paused or without a schedule")
             }
-            Err(e) => tracing::warn!(matter = %matter, "failed to {e}; the next tick will see the signal"),
+            Err(e) => {
+                tracing::warn!(matter = %matter, "failed to {e}; trying again with the next scan");
+                return false;
+            }
         }
+        true
     }
 
     async fn follow_cadence(self, mut changes: mpsc::UnboundedReceiver<NewInterval>) {
         while let Some(change) = changes.recv().await {
             let slug = change.matter.slug();
             if let Err(e) = self.registrar.set_interval(slug, change.seconds).await {
-                tracing::warn!(matter = %change.matter, "failed to {e}; the next boot sets the interval");
+                tracing::warn!(matter = %change.matter, "failed to {e}; trying again with the next scan");
+                self.behind.store(true, Ordering::Relaxed);
             }
         }
     }
@@ -297,9 +310,13 @@ impl Listener {
 }
 
 /// Listens on a thread of its own: the scans' futures cannot move between threads.
-fn on_a_thread(listener: Listener, behind: bool, stop: flag::Receiver<bool>) -> tokio::task::JoinHandle<()> {
+fn on_a_thread(
+    listener: Listener,
+    wakes: BTreeSet<RecordPath>,
+    stop: flag::Receiver<bool>,
+) -> tokio::task::JoinHandle<()> {
     let handle = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || handle.block_on(listener.listen(behind, stop)))
+    tokio::task::spawn_blocking(move || handle.block_on(listener.listen(wakes, stop)))
 }
 
 /// Waits until the process is told to end.

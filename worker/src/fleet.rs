@@ -7,6 +7,7 @@
 
 use anyhow::Context;
 use futures_util::FutureExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -58,7 +59,10 @@ pub(crate) fn start(crew: &Crew, serves: Serves) -> anyhow::Result<JoinHandle<()
     std::thread::Builder::new()
         .name(name.into())
         .spawn(move || {
-            if let Err(e) = handle.block_on(serve(&crew, &serves)) {
+            // A worker that panicked would leave a process that looks well and serves nobody.
+            let served = catch_unwind(AssertUnwindSafe(|| handle.block_on(serve(&crew, &serves))));
+            let panicked = |_| Err(anyhow::anyhow!("a worker panicked; what it said is above: start again"));
+            if let Err(e) = served.unwrap_or_else(panicked) {
                 // The receiver is gone only when the process is ending anyway.
                 let _ = crew.failed.send(e);
             }

@@ -1,6 +1,7 @@
 //! Several processes, several ticks at once, and workers that are rebuilt.
 
 use futures::future::join_all;
+use rustix::process::Signal as Sent;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use steward_domain::tick::TaskEnd;
@@ -9,7 +10,7 @@ use steward_tests::history::local_activities;
 use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
-use steward_tests::world::World;
+use steward_tests::world::{TASK_TIMEOUT, World};
 
 #[tokio::test]
 async fn a_second_worker_takes_over_when_the_first_is_killed() {
@@ -106,6 +107,32 @@ async fn two_ticks_at_the_same_moment_judge_each_task_once() {
     wait::until("six records", async || (world.vault.records().len() >= 6).then_some(())).await;
     wait::stays(Duration::from_secs(1), "six records", async || world.vault.records().len() == 6).await;
     assert_eq!((clerk.asked().len(), world.live_actions().len()), (6, 6));
+    world.verify_chain().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_was_suspended_goes_on_where_it_was() {
+    const MATTERS: usize = 8;
+    let world = World::new().await.live();
+    for m in 0..MATTERS {
+        world.vault.matter(&format!("m{m}"));
+        world.vault.task(&format!("t{m}"), &format!("m{m}"));
+        world.vault.signal(&format!("s{m}"), &Signal::done(&format!("t{m}")));
+    }
+    let mut worker = world.worker().await;
+    for moment in [20, 150, 400] {
+        let ticks = join_all((0..MATTERS).map(async |m| world.begin(&format!("m{m}")).await)).await;
+        wait::a_moment(Duration::from_millis(moment)).await;
+        // As a laptop that is closed: the server gives its workflow tasks up meanwhile.
+        worker.send(Sent::STOP);
+        wait::a_moment(2 * TASK_TIMEOUT).await;
+        worker.send(Sent::CONT);
+        for tick in &ticks {
+            tick.report().await;
+        }
+        assert!(worker.status().is_none(), "{}", worker.err());
+    }
+    assert_eq!((world.live_actions().len(), world.vault.records().len()), (MATTERS, MATTERS));
     world.verify_chain().await;
 }
 

@@ -169,11 +169,12 @@ async fn recorded(world: &World, id: &str) -> String {
     serde_json::to_string_pretty(&history).unwrap() + "\n"
 }
 
-/// Identities name the process and the host, build ids the executable.
+/// Identities and the queues named after them name the process and the host, build ids the executable.
 fn scrub(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.iter_mut().for_each(|(name, inner)| match (name.as_str(), inner) {
             ("identity" | "binaryChecksum" | "buildId", Value::String(text)) => *text = "recorded".into(),
+            ("name", Value::String(text)) if text.contains('@') => *text = "recorded".into(),
             (_, inner) => scrub(inner),
         }),
         Value::Array(all) => all.iter_mut().for_each(scrub),

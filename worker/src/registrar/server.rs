@@ -10,6 +10,7 @@ use super::plan::{Contents, KnownSchedule};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use temporalio_client::tonic::{Code, IntoRequest, Request, Status};
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
 use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleActionResult, ScheduleListEntry};
@@ -17,6 +18,11 @@ use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
 /// Schedules in one page of a listing; the server gives no more at once.
 const PAGE: i32 = 1000;
+
+/// A server describes a schedule to one asker at a time and refuses the others, and the SDK does not
+/// ask again: we do after 0.1 s, and up to 1.6 s later each time longer, together 3.1 s.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_millis(1_600);
 
 /// Why schedules could not be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -90,11 +96,17 @@ impl Registrar {
     pub(super) async fn describe(&self, id: &str) -> Result<Option<svc::DescribeScheduleResponse>, RegistrarError> {
         let request = svc::DescribeScheduleRequest { namespace: self.namespace(), schedule_id: id.to_owned() };
         let mut service = self.client.connection().workflow_service();
-        unless_missing(
-            "describe",
-            id,
-            service.describe_schedule(request.into_request()).await.map(|it| it.into_inner()),
-        )
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let answer = service.describe_schedule(request.clone().into_request()).await;
+            match answer {
+                Err(status) if status.code() == Code::ResourceExhausted && pause <= LAST_PAUSE => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                answer => return unless_missing("describe", id, answer.map(|it| it.into_inner())),
+            }
+        }
     }
 
     pub(super) fn namespace(&self) -> String {
