@@ -105,3 +105,25 @@ fn a_lost_staged_record_is_put_right_where_it_can_be_and_named_where_not() {
         }
     }
 }
+
+#[test]
+fn what_cannot_be_settled_is_tried_again_and_holds_nothing_else_up() {
+    let desk = Desk::new();
+    let keeper = desk.keeper();
+    desk.write("task/other.md", TASK.as_bytes());
+    let mut editor = std::fs::OpenOptions::new().append(true).open(pay(&desk)).unwrap();
+    apply(&keeper).unwrap();
+    keeper.apply(Wish::done("other", TASK.as_bytes(), "run-1").plan()).unwrap();
+    save_over(&pay(&desk), BOB);
+    std::io::Write::write_all(&mut editor, b"late words\n").unwrap();
+    desk.write("conflict", b"a file where a folder should be");
+    for _ in 0..2 {
+        let message = keeper.settle_older_than(std::time::Duration::ZERO).unwrap_err().to_string();
+        assert!(message.starts_with("task/pay.md: "), "{message}");
+    }
+    assert_eq!(super::desk::names(&desk.file(".steward/journal")).len(), 1, "the other one has settled");
+    std::fs::remove_file(desk.file("conflict")).unwrap();
+    settle(&keeper);
+    assert_eq!(desk.conflicts(), [format!("{TASK}late words\n")]);
+    desk.is_tidy();
+}
