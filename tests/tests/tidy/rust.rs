@@ -9,7 +9,7 @@ const MAX_LINES: usize = 400;
 const DOC_LINES: std::ops::RangeInclusive<usize> = 3..=15;
 
 /// The macro's declarations are bodies that are never called.
-const DECLARATIONS: &str = "workflows/src/activities.rs";
+const DECLARATIONS: [&str; 2] = ["workflows/src/activities.rs", "tests/tests/replay/variants.rs"];
 
 fn not_too_long(file: &Source) -> Vec<String> {
     let lines = file.text.lines().count();
@@ -33,7 +33,7 @@ fn begins_with_its_purpose(file: &Source) -> Vec<String> {
 
 fn leaves_nothing_behind(file: &Source) -> Vec<String> {
     let mut words = vec!["#[ignore", "todo!", "dbg!"];
-    if file.path != DECLARATIONS {
+    if !DECLARATIONS.contains(&file.path.as_str()) {
         words.push("unimplemented!");
     }
     forbidden(file, code(&file.text), &words)
@@ -91,7 +91,7 @@ fn what_is_left_undone_or_ignored_is_caught() {
     for line in ["#[ignore]", "#[ignore = \"slow\"]", "    todo!()", "dbg!(a);", "unimplemented!()"] {
         assert_eq!(leaves_nothing_behind(&Source::new("vault/src/a.rs", line)).len(), 1, "{line}");
     }
-    nothing_wrong(&leaves_nothing_behind(&Source::new(DECLARATIONS, "unimplemented!()")));
+    nothing_wrong(&leaves_nothing_behind(&Source::new(DECLARATIONS[0], "unimplemented!()")));
     nothing_wrong(&leaves_nothing_behind(&Source::new("vault/src/a.rs", "// never todo! here")));
 }
 
