@@ -104,7 +104,7 @@ pub(crate) fn lock(vault: &Path) -> Keeper {
 /// A process that another test is just starting has a copy of every open file for a moment, the
 /// lock's too, so one refusal says nothing yet.
 pub(crate) fn try_lock(vault: &Path) -> Result<Keeper, LockError> {
-    for _ in 0..100_000 {
+    for _ in 0..100 {
         match Keeper::lock(Root::open(vault).unwrap()) {
             Err(LockError::Held { .. }) => std::thread::yield_now(),
             taken => return taken,
