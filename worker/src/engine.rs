@@ -180,7 +180,7 @@ impl Engine {
         // A worker that panicked has already said why.
         let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join()))).await;
         let keeper = Arc::clone(&self.parts.keeper);
-        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle_older_than(Duration::ZERO)).await {
+        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle()).await {
             tracing::error!(error = %e, "failed to settle");
         }
     }

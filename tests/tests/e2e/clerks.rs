@@ -51,7 +51,7 @@ async fn a_good_answer_is_carried_out_and_remembered_with_who_gave_it() {
 }
 
 #[tokio::test]
-async fn garbage_twice_is_recorded_as_a_fallback_that_changes_nothing() {
+async fn garbage_twice_is_filed_as_a_fallback_that_changes_nothing() {
     let clerk = Clerk::start(|_| Says::Text("I think it is done!".into())).await;
     let world = World::with_one_done().await.live().asking(&clerk);
     let before = world.vault.files();
