@@ -17,27 +17,33 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::{Started, World};
 use steward_vault::crash::POINTS;
+use steward_vault::keeper::SETTLE_AFTER;
 
 /// Worlds at once: enough to fill two cores while each waits for time-outs.
 const AT_ONCE: usize = 6;
+/// Met a while after a change, when nobody can have its old content open any more.
+const MET_LATE: [&str; 3] = ["before-settling", "after-discarding", "after-settling"];
 /// Only met when a human saves a file in the midst of a swap; the write path's own tests do that.
 const NEEDS_A_HUMAN: [&str; 1] = ["after-giving-back"];
 
 /// Lets a run meet the crash point; whether it did.
-///
-/// What lies after the run is met when the worker ends in good order.
-async fn meets_its_end(worker: &mut Running, run: &Started) -> bool {
+async fn meets_its_end(point: &str, worker: &mut Running, run: &Started) -> bool {
     let died = tokio::select! {
         () = worker.dies() => true,
         _ = run.result() => false,
     };
-    if !died {
-        worker.send(Sent::TERM);
-        let status = worker.ends().await;
-        assert!(status.signal().is_some() || status.success(), "{status}");
-        return status.signal() == Some(Sent::KILL.as_raw());
+    if died {
+        return true;
     }
-    died
+    if MET_LATE.contains(&point) {
+        let what = format!("a change to be settled, and the process to die at {point}");
+        wait::within(SETTLE_AFTER + wait::PATIENCE, &what, async || worker.status().map(drop)).await;
+    } else {
+        worker.send(Sent::TERM);
+    }
+    let status = worker.ends().await;
+    assert!(status.signal().is_some() || status.success(), "{status}");
+    status.signal() == Some(Sent::KILL.as_raw())
 }
 
 /// A worker that dies at this point once it serves. Where it dies at its start already, which is
@@ -68,7 +74,7 @@ async fn cut_short_at(point: &'static str, lose_databases: bool) -> Vec<(&'stati
 
     let mut worker = cut_worker(&world, point).await;
     let tick = world.begin("house").await;
-    if meets_its_end(&mut worker, &tick).await {
+    if meets_its_end(point, &mut worker, &tick).await {
         met.push((point, "apply"));
     }
     if lose_databases {
@@ -88,7 +94,7 @@ async fn cut_short_at(point: &'static str, lose_databases: bool) -> Vec<(&'stati
 
     let mut worker = cut_worker(&world, point).await;
     let undo = world.answer("undo", &action).await;
-    if meets_its_end(&mut worker, &undo).await {
+    if meets_its_end(point, &mut worker, &undo).await {
         met.push((point, "undo"));
     }
     if lose_databases {
@@ -104,23 +110,30 @@ async fn cut_short_at(point: &'static str, lose_databases: bool) -> Vec<(&'stati
     met
 }
 
-async fn cut_short_everywhere(lose_databases: bool) {
-    let all = futures::stream::iter(POINTS).map(|point| cut_short_at(point, lose_databases));
-    let met: Vec<_> = all.buffer_unordered(AT_ONCE).concat().await;
-    let met: BTreeSet<_> = met.into_iter().collect();
-    let points = POINTS.into_iter().filter(|point| !NEEDS_A_HUMAN.contains(point));
-    let expected: BTreeSet<_> = points.flat_map(|point| [(point, "apply"), (point, "undo")]).collect();
+/// Cuts short at all of these points; each must have been met by a change and by its undo.
+async fn cut_short_at_all(points: &[&'static str], lose_databases: bool) {
+    let all = futures::stream::iter(points.to_vec()).map(|point| cut_short_at(point, lose_databases));
+    let met: BTreeSet<_> = all.buffer_unordered(AT_ONCE).concat().await.into_iter().collect();
+    let expected = points.iter().filter(|point| !NEEDS_A_HUMAN.contains(point));
+    let expected: BTreeSet<_> = expected.flat_map(|point| [(*point, "apply"), (*point, "undo")]).collect();
     assert_eq!(met, expected, "a crash point was not met, so nothing was tried there");
+}
+
+fn points(met_late: bool) -> Vec<&'static str> {
+    POINTS.into_iter().filter(|point| MET_LATE.contains(point) == met_late).collect()
 }
 
 #[tokio::test]
 async fn a_crash_at_any_step_of_a_change_or_an_undo_loses_and_doubles_nothing() {
-    cut_short_everywhere(false).await;
+    // The late ones wait for their minute beside the others.
+    let (early, late) = (points(false), points(true));
+    assert_eq!(late, MET_LATE);
+    futures::join!(cut_short_at_all(&late, false), cut_short_at_all(&early, false));
 }
 
 #[tokio::test]
 async fn a_crash_at_any_step_followed_by_the_loss_of_the_databases_loses_and_doubles_nothing() {
-    cut_short_everywhere(true).await;
+    cut_short_at_all(&points(false), true).await;
 }
 
 #[tokio::test]
