@@ -161,13 +161,18 @@ pub(crate) fn look(root: &Root, swap: &Swap<'_>) -> io::Result<Look> {
     match staged(root, swap)? {
         Staged::Absent => Ok(Look::Gone),
         Staged::New | Staged::Old => Ok(Look::Quiet),
-        Staged::Human if wait_until_still(root, swap)? && give_back(root, swap)? => Ok(Look::GivenBack),
-        Staged::Human => keep_conflict(root, swap, swap.name).map(Look::Kept),
+        Staged::Human => {
+            wait_until_still(root, swap)?;
+            if give_back(root, swap)? {
+                return Ok(Look::GivenBack);
+            }
+            keep_conflict(root, swap, swap.name).map(Look::Kept)
+        }
     }
 }
 
-/// Gives an editor that is half way through a save the time to finish it; always `true`.
-fn wait_until_still(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
+/// Gives an editor that is half way through a save the time to finish it.
+fn wait_until_still(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
     let dir = staged_dir(root)?;
     for _ in 0..STILL_TRIES {
         let written = dir.symlink_metadata(swap.name)?.modified()?.into_std();
@@ -176,7 +181,7 @@ fn wait_until_still(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
         }
         std::thread::sleep(STILL / 2);
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Forgets a staged file.

@@ -97,38 +97,31 @@ pub(crate) struct Engine {
     loops: Vec<tokio::task::JoinHandle<()>>,
 }
 
-/// What a process needs besides a vault to serve it.
-pub(crate) struct Surroundings {
-    pub(crate) client: Client,
-    pub(crate) crew: Crew,
-    pub(crate) stop: flag::Receiver<bool>,
-}
-
-/// Builds what all workers of this process share.
-pub(crate) fn surroundings(
+/// Builds what all workers of this process share, and where they say why they cannot go on.
+pub(crate) fn crew(
     config: &Config,
     client: Client,
     runtime: RuntimeOptions,
     stop: flag::Receiver<bool>,
-) -> anyhow::Result<(Surroundings, mpsc::UnboundedReceiver<anyhow::Error>)> {
+) -> anyhow::Result<(Crew, mpsc::UnboundedReceiver<anyhow::Error>)> {
     let runtime = Runtime::from_current_tokio(runtime).map_err(|e| anyhow::anyhow!("failed to start: {e}"))?;
     let (failed, failures) = mpsc::unbounded_channel();
     let crew = Crew {
         runtime: Arc::new(runtime),
-        client: client.clone(),
+        client,
         task_queue: config.task_queue.clone(),
         recycle_after: config.recycle_after_activities,
-        stop: stop.clone(),
+        stop,
         failed,
     };
-    Ok((Surroundings { client, crew, stop }, failures))
+    Ok((crew, failures))
 }
 
 /// Starts the workers, the loops and the schedules of a vault.
 ///
 /// # Errors
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
-pub(crate) async fn start(config: &Config, around: &Surroundings, mut parts: Parts) -> anyhow::Result<Engine> {
+pub(crate) async fn start(config: &Config, crew: &Crew, mut parts: Parts) -> anyhow::Result<Engine> {
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let host = Host {
         keeper: Arc::clone(&parts.keeper),
@@ -141,8 +134,8 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, mut parts: Par
         },
         intervals,
     };
-    let threads = vec![fleet::start(&around.crew, Serves::Vault(host))?];
-    let registrar = schedules::registrar(around.client.clone(), config, |_| ());
+    let threads = vec![fleet::start(crew, Serves::Vault(host))?];
+    let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
     let registered = schedules::plan(&registrar, &parts.index, config).await?;
     let outcome = schedules::apply(&registrar, registered.clone()).await;
     let listener = Listener {
@@ -154,9 +147,9 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, mut parts: Par
     };
     let woken = std::mem::take(&mut parts.woken);
     let loops = vec![
-        on_a_thread(listener.clone(), woken, around.stop.clone()),
+        on_a_thread(listener.clone(), woken, crew.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
-        tokio::spawn(listener.settle(around.stop.clone())),
+        tokio::spawn(listener.settle(crew.stop.clone())),
     ];
     Ok(Engine { parts, registered, threads, loops })
 }
@@ -165,9 +158,9 @@ pub(crate) async fn start(config: &Config, around: &Surroundings, mut parts: Par
 ///
 /// # Errors
 /// When the clerk cannot be set up or the thread cannot start.
-pub(crate) fn start_clerk(config: &Config, around: &Surroundings) -> anyhow::Result<JoinHandle<()>> {
+pub(crate) fn start_clerk(config: &Config, crew: &Crew) -> anyhow::Result<JoinHandle<()>> {
     let bench = Bench::new(crate::clerks::seat(&config.clerk)?);
-    fleet::start(&around.crew, Serves::Clerk(bench))
+    fleet::start(crew, Serves::Clerk(bench))
 }
 
 impl Engine {

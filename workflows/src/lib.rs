@@ -23,8 +23,11 @@ pub fn clerk_queue(task_queue: &str) -> String {
     format!("{task_queue}-clerk")
 }
 
+/// What the ids of stewards' schedules begin with.
+pub const SCHEDULE_PREFIX: &str = "al-steward-";
+
 /// The id of the schedule of a matter's steward.
 #[must_use]
 pub fn schedule_id(matter_slug: &str) -> String {
-    format!("al-steward-{matter_slug}")
+    format!("{SCHEDULE_PREFIX}{matter_slug}")
 }

@@ -1,7 +1,8 @@
 //! `steward doctor`: finds what is wrong and says the mend.
 //!
-//! Each check is a line: ok, or what is wrong and what to do. It changes nothing, but for the
-//! loss of the ledger, which an operator may accept.
+//! Each check is a line: ok, or what is wrong and what to do. Where nobody holds the vault it takes
+//! the lock for a moment, which finishes what a crash left half done; besides that it changes nothing but
+//! the loss of the ledger, which an operator may accept.
 
 use crate::config::Config;
 use crate::engine;

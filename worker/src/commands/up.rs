@@ -4,7 +4,8 @@
 //! wire [`crate::engine`] and wait; what a tick decides is no business of theirs.
 
 use crate::config::Config;
-use crate::engine::{self, Engine, Parts, Surroundings};
+use crate::engine::{self, Engine, Parts};
+use crate::fleet::Crew;
 use crate::out::{Exit, Out, shown, table};
 use crate::telemetry::Telemetry;
 use crate::temporal::{self, DevServer, UpNote};
@@ -61,13 +62,13 @@ async fn serve(
 ) -> anyhow::Result<Exit> {
     let (raise, stop) = watch::channel(false);
     let client = temporal::connect(config, telemetry.plugins()).await?;
-    let (around, mut failures) = engine::surroundings(config, client, telemetry.runtime_options()?, stop)?;
-    let clerk = engine::start_clerk(config, &around)?;
-    let engine = engine::start(config, &around, parts).await?;
+    let (crew, mut failures) = engine::crew(config, client, telemetry.runtime_options()?, stop)?;
+    let clerk = engine::start_clerk(config, &crew)?;
+    let engine = engine::start(config, &crew, parts).await?;
     if !up.once {
         out.say(&super::schedules::describe(&engine.registered))?;
     }
-    let served = Served { config, around: &around, engine: &engine };
+    let served = Served { config, crew: &crew, engine: &engine };
     let ended = stay(&served, up, &mut failures, out).await;
     raise.send_replace(true);
     engine.end().await;
@@ -79,7 +80,7 @@ async fn serve(
 /// What `up` keeps running.
 struct Served<'a> {
     config: &'a Config,
-    around: &'a Surroundings,
+    crew: &'a Crew,
     engine: &'a Engine,
 }
 
@@ -115,8 +116,8 @@ pub(crate) async fn worker(config: &Config, out: Out) -> anyhow::Result<Exit> {
     warn(config);
     let (raise, stop) = watch::channel(false);
     let client = temporal::connect(config, telemetry.plugins()).await?;
-    let (around, mut failures) = engine::surroundings(config, client, telemetry.runtime_options()?, stop.clone())?;
-    let clerk = engine::start_clerk(config, &around)?;
+    let (crew, mut failures) = engine::crew(config, client, telemetry.runtime_options()?, stop.clone())?;
+    let clerk = engine::start_clerk(config, &crew)?;
     out.say("serving clerk calls")?;
     let mut waiting = stop.clone();
     let vault = async {
@@ -124,7 +125,7 @@ pub(crate) async fn worker(config: &Config, out: Out) -> anyhow::Result<Exit> {
             return Ok(None);
         }
         let Some(parts) = Parts::open_in_turn(config, &mut waiting).await? else { return Ok(None) };
-        let engine = engine::start(config, &around, parts).await?;
+        let engine = engine::start(config, &crew, parts).await?;
         out.say(&super::schedules::describe(&engine.registered))?;
         out.say("serving the vault")?;
         anyhow::Ok(Some(engine))
@@ -210,12 +211,12 @@ struct Round {
 }
 
 async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
-    let Served { config, around, engine } = *served;
+    let Served { config, crew, engine } = *served;
     let matters = engine.parts.index.matters(&config.cadence).await?;
     let open: Vec<RecordPath> = matters.into_iter().filter(|m| m.state == Some(State::Open)).map(|m| m.path).collect();
     let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
         .map(|matter| async move {
-            let report = super::tick::look(&around.client, config, &matter, false).await;
+            let report = super::tick::look(&crew.client, config, &matter, false).await;
             (matter, report)
         })
         .buffered(TICKS_AT_ONCE)

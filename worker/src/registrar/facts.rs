@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::time::Duration;
 use steward_domain::path::{RecordKind, RecordPath};
+pub(crate) use steward_workflows::{SCHEDULE_PREFIX as ID_PREFIX, schedule_id};
 use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, WorkflowType};
 use temporalio_common::protos::temporal::api::enums::v1::{ScheduleOverlapPolicy, TaskQueueKind};
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
@@ -24,20 +25,12 @@ use temporalio_common::protos::temporal::api::sdk::v1::UserMetadata;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflow::v1::NewWorkflowExecutionInfo;
 
-/// Every schedule of a matter is called this and the matter's slug.
-pub(crate) const ID_PREFIX: &str = "al-steward-";
 /// The workflow that ticks a matter; a schedule that starts anything else is not ours.
 pub(crate) const WORKFLOW_TYPE: &str = "StewardWorkflow";
 /// How the comment of the calendar begins that carries the mark.
 const MARK: &str = "matches nothing; what Steward wrote: ";
 /// The server accepts no catch-up window below this.
 const LEAST_CATCH_UP: Duration = Duration::from_secs(10);
-
-/// The id of a matter's schedule: `al-steward-eagle-farm`.
-#[must_use]
-pub(crate) fn schedule_id(slug: &str) -> String {
-    format!("{ID_PREFIX}{slug}")
-}
 
 /// The matter whose schedule this id names; `None` for an id that no matter of ours can have.
 #[must_use]
