@@ -4,13 +4,18 @@
 //! tool that writes anything.
 
 use crate::clerk::Clerk;
+use crate::failure::passing;
 use std::sync::Arc;
+use std::time::Duration;
 use steward_domain::clerk::Reply;
 use steward_workflows::activities::JudgeAsk;
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
 use tracing::Instrument;
+
+/// How often the server is told that a call is still under way: 3 s, well within its patience.
+const HEARTBEAT: Duration = Duration::from_secs(3);
 
 /// The clerk of this process. Cheap to clone.
 #[derive(Clone)]
@@ -29,8 +34,22 @@ impl Bench {
 #[activities]
 impl Bench {
     #[activity(definition = steward_workflows::activities::Judge)]
-    pub async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeAsk) -> Result<Reply, ActivityError> {
+    pub async fn judge(self: Arc<Self>, ctx: ActivityContext, ask: JudgeAsk) -> Result<Reply, ActivityError> {
         let span = tracing::info_span!("clerk call");
-        Ok(self.clerk.ask(&ask.reservation, &ask.question).instrument(span).await)
+        let reply = self.clerk.ask(&ask.reservation, &ask.question).instrument(span);
+        tokio::select! {
+            reply = reply => Ok(reply),
+            failed = keep_alive(&ctx) => Err(failed),
+        }
+    }
+}
+
+/// Never ends while the server can be told, so that a worker that died is noticed within seconds.
+async fn keep_alive(ctx: &ActivityContext) -> ActivityError {
+    loop {
+        tokio::time::sleep(HEARTBEAT).await;
+        if let Err(e) = ctx.record_heartbeat(()).await {
+            return passing(e);
+        }
     }
 }

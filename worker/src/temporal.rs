@@ -5,6 +5,8 @@
 //! state folder, and leaves a note beside it by which the other commands find it.
 
 use crate::config::Config;
+pub(crate) mod clock;
+
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

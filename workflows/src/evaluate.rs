@@ -19,6 +19,8 @@ use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
 const REFUSED_CONFIDENCE: f64 = 0.3;
 /// Longest a clerk call may take, waiting for a worker included.
 const CLERK_TIMEOUT: Duration = Duration::from_secs(85);
+/// A clerk's worker that has not been heard of for so long is taken for dead: 10 s.
+const CLERK_SILENCE: Duration = Duration::from_secs(10);
 
 /// What all evaluations of one round share.
 pub(crate) struct Round {
@@ -104,6 +106,7 @@ async fn ask(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeAsk) -> Result<Re
     let once = RetryPolicy::builder().maximum_attempts(1).build();
     let options = ActivityOptions::with_schedule_to_close_timeout(CLERK_TIMEOUT)
         .task_queue(crate::clerk_queue(ctx.task_queue()))
+        .heartbeat_timeout(CLERK_SILENCE)
         .retry_policy(once)
         .summary(format!("ask about {}", ask.question.subject.task))
         .build();

@@ -59,6 +59,30 @@ async fn every_process_of_the_queue_answers_clerk_calls_with_or_without_a_vault(
     drop(holder);
 }
 
+#[tokio::test]
+async fn a_call_whose_worker_died_is_given_up_within_seconds_and_a_slow_one_is_waited_for() {
+    let (open, opened) = gate();
+    let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
+    let world = World::with_one_done().await.live().asking(&clerk);
+    let mut dies = world.worker().await;
+    let tick = world.begin("house").await;
+    wait::until("the first call", async || (clerk.asked().len() == 1).then_some(())).await;
+    dies.kill();
+    let _lives = world.worker().await;
+    let given_up =
+        tokio::time::timeout(Duration::from_secs(45), tick.report()).await.expect("held up by a dead worker");
+    assert!(matches!(given_up.evaluated[0].ended, TaskEnd::ClerkFailed { .. }), "{given_up:?}");
+
+    let tick = world.begin("house").await;
+    wait::until("the second call", async || (clerk.asked().len() == 2).then_some(())).await;
+    // Longer than a clerk's worker may be silent.
+    wait::a_moment(Duration::from_secs(13)).await;
+    open.send_replace(true);
+    let waited_for = tick.report().await;
+    assert!(matches!(waited_for.evaluated[0].ended, TaskEnd::Decided { .. }), "{waited_for:?}");
+    assert_eq!((clerk.asked().len(), world.live_actions().len()), (2, 1));
+}
+
 fn asking(world: &World, clerk: &Clerk) -> steward_tests::steward::Steward {
     let mut steward = world.steward.with("STEWARD_CLERK", "openai");
     steward.set("STEWARD_CLERK_BASE_URL", &clerk.url).set("STEWARD_CLERK_MODEL", "scripted");

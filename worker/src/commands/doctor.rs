@@ -16,8 +16,9 @@ use steward_vault::brake;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::root::Root;
+use temporalio_client::Client;
 
-/// How far ahead of our clock a file may have been written: 5 s.
+/// How far our clock may be from the vault's files and from the server's clock: 5 s.
 const SKEW: TimeDelta = TimeDelta::seconds(5);
 
 #[derive(Serialize)]
@@ -83,8 +84,24 @@ async fn server(config: &Config, findings: &mut Findings) {
     }
     match temporal::connect(config, Vec::new()).await {
         Err(e) => findings.wrong("temporal", format!("{e:#}")),
-        Ok(client) if temporal::answers(&client).await => findings.ok("temporal", "answers"),
+        Ok(client) if temporal::answers(&client).await => {
+            findings.ok("temporal", "answers");
+            server_clock(&client, findings).await;
+        }
         Ok(_) => findings.wrong("temporal", "connected, but its schedules cannot be listed: check TEMPORAL_NAMESPACE"),
+    }
+}
+
+/// Schedules fire by the server's clock, tasks fall due by ours.
+async fn server_clock(client: &Client, findings: &mut Findings) {
+    match temporal::clock::ahead(client, Utc::now).await {
+        Err(e) => findings.wrong("server clock", format!("cannot be told: {e:#}")),
+        Ok(ahead) if ahead.abs() <= SKEW => findings.ok("server clock", "agrees with ours"),
+        Ok(ahead) => {
+            let side = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
+            let seconds = ahead.abs().num_seconds();
+            findings.wrong("server clock", format!("{seconds} s {side} ours: set both by the same time service (NTP)"));
+        }
     }
 }
 
