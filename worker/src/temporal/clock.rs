@@ -1,0 +1,102 @@
+//! How far the Temporal server's clock is from ours.
+//!
+//! The server has no call that tells its time, but it notes when it last saw a poller. A poll on a
+//! queue that nobody else knows, described while it waits, gives that time to within the call's own
+//! duration. Nothing is stored by it; `doctor` says what comes of it.
+
+use anyhow::Context;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::time::{Duration, SystemTime};
+use temporalio_client::tonic::IntoRequest;
+use temporalio_client::{Client, NamespacedClient};
+use temporalio_common::protos::temporal::api::enums::v1::{TaskQueueKind, TaskQueueType};
+use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
+use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
+
+/// How long the server may take to notice the poll: 5 s.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The server's clock minus ours (`now`), zero where the difference may be the calls' own time.
+///
+/// # Errors
+/// When the server gives no answer or does not note the poll.
+pub(crate) async fn ahead(client: &Client, now: impl Fn() -> DateTime<Utc>) -> anyhow::Result<TimeDelta> {
+    let queue = format!("steward-doctor-{}", std::process::id());
+    let asked = now();
+    let seen = tokio::select! {
+        seen = tokio::time::timeout(PATIENCE, seen(client, &queue)) => seen.context("the server noted no poll")??,
+        ended = poll(client, &queue) => match ended {
+            Ok(()) => anyhow::bail!("the server ended a poll at once"),
+            Err(e) => return Err(e),
+        },
+    };
+    Ok(between(asked, seen, now()))
+}
+
+/// How far `seen` lies outside of the span in which it must have been noted.
+fn between(asked: DateTime<Utc>, seen: DateTime<Utc>, told: DateTime<Utc>) -> TimeDelta {
+    if seen > told {
+        seen - told
+    } else if seen < asked {
+        seen - asked
+    } else {
+        TimeDelta::zero()
+    }
+}
+
+async fn poll(client: &Client, queue: &str) -> anyhow::Result<()> {
+    let request = svc::PollActivityTaskQueueRequest {
+        namespace: client.namespace().to_owned(),
+        task_queue: Some(named(queue)),
+        identity: queue.to_owned(),
+        ..svc::PollActivityTaskQueueRequest::default()
+    };
+    client.connection().workflow_service().poll_activity_task_queue(request.into_request()).await?;
+    Ok(())
+}
+
+async fn seen(client: &Client, queue: &str) -> anyhow::Result<DateTime<Utc>> {
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        let request = svc::DescribeTaskQueueRequest {
+            namespace: client.namespace().to_owned(),
+            task_queue: Some(named(queue)),
+            task_queue_type: TaskQueueType::Activity.into(),
+            ..svc::DescribeTaskQueueRequest::default()
+        };
+        let described = client.connection().workflow_service().describe_task_queue(request.into_request()).await?;
+        if let Some(at) = described.into_inner().pollers.into_iter().find_map(|poller| poller.last_access_time) {
+            return Ok(SystemTime::try_from(at).context("the server told no time")?.into());
+        }
+    }
+}
+
+fn named(queue: &str) -> TaskQueue {
+    TaskQueue { name: queue.to_owned(), kind: TaskQueueKind::Normal.into(), ..TaskQueue::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devserver::DevServer;
+    use temporalio_client::ClientOptions;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_clock_that_is_an_hour_off_is_seen_against_the_server_and_a_right_one_is_not() {
+        let server = DevServer::start();
+        let client = server.client(ClientOptions::new("default").build()).await;
+        assert!(ahead(&client, Utc::now).await.unwrap().abs() < TimeDelta::seconds(1));
+        let slow = ahead(&client, || Utc::now() - TimeDelta::hours(1)).await.unwrap();
+        assert!((slow - TimeDelta::hours(1)).abs() < TimeDelta::minutes(1), "{slow}");
+        let fast = ahead(&client, || Utc::now() + TimeDelta::hours(1)).await.unwrap();
+        assert!((fast + TimeDelta::hours(1)).abs() < TimeDelta::minutes(1), "{fast}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_gives_no_clock() {
+        let server = DevServer::start();
+        let client = server.client(ClientOptions::new("nowhere").build()).await;
+        assert!(ahead(&client, Utc::now).await.is_err());
+    }
+}
