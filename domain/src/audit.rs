@@ -8,7 +8,9 @@ use crate::clerk::{ClerkMark, Evidence, Judgement};
 use crate::decide::Gate;
 use crate::frontmatter::{self, FieldUndo, FrontmatterError};
 use crate::mode::Mode;
+use crate::mutation::MutationClass;
 use crate::path::{PathError, RecordKind, RecordPath};
+use crate::plain;
 use crate::plan::{ActionId, ContentHash, Landing};
 use crate::record::State;
 use crate::time;
@@ -52,13 +54,6 @@ impl ActionKind {
             Self::Dismissed => "steward-action-dismissed",
         }
     }
-}
-
-/// The kinds of change there are. Nothing outside this list can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MutationClass {
-    StateChange,
 }
 
 /// A signal that a decision rests on, as the record keeps it.
@@ -324,6 +319,5 @@ pub(crate) mod stamped {
     }
 }
 
-mod plain;
 #[cfg(test)]
 mod tests;

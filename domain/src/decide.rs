@@ -4,9 +4,10 @@
 //! backtest and in a test alike. Every gate is evaluated and kept with the values that decided,
 //! also the ones behind a closed one, because the record must show the same values (section 5).
 
-use crate::audit::{ActionKind, AuditDraft, Cited, MutationClass, WorkflowRef};
+use crate::audit::{ActionKind, AuditDraft, Cited, WorkflowRef};
 use crate::clerk::{ClerkMark, Evidence, Verdict};
 use crate::mode::{Ceiling, Mode, Policy, discretion_threshold};
+use crate::mutation::MutationClass;
 use crate::plan::{ActionId, Basis, Change, Landing, Plan};
 use crate::record::State;
 use crate::tick::Look;

@@ -1,7 +1,8 @@
 //! What is true: the types and decisions of Steward, pure and deterministic.
 //!
 //! Nothing here touches a file, the network, a clock or randomness: time is always an argument.
-//! Reading order: [`path`] and [`record`] (what a vault holds), [`frontmatter`] (how it is read and
+//! Reading order: [`path`], [`record`], [`stream`] and [`signal`] (what a vault holds), [`mutation`]
+//! (what may change), [`frontmatter`] (how it is read and
 //! edited), [`tick`] (what is due), [`clerk`] (what is asked and answered), [`mod@decide`] (what
 //! follows), [`plan`] (the exact change), [`audit`] (what is remembered), [`undo`] (the way back).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -12,9 +13,13 @@ pub mod decide;
 pub mod frontmatter;
 pub mod guard;
 pub mod mode;
+pub mod mutation;
 pub mod path;
+mod plain;
 pub mod plan;
 pub mod record;
+pub mod signal;
+pub mod stream;
 pub mod tick;
 pub mod time;
 pub mod undo;

@@ -19,11 +19,12 @@ pub enum RecordKind {
     Signal,
     Event,
     Instinct,
+    Stream,
 }
 
 impl RecordKind {
     /// Every kind, in the order in which folders are read.
-    pub const ALL: [Self; 5] = [Self::Matter, Self::Task, Self::Signal, Self::Event, Self::Instinct];
+    pub const ALL: [Self; 6] = [Self::Matter, Self::Task, Self::Signal, Self::Event, Self::Instinct, Self::Stream];
 
     /// The folder's name, relative to the root of the vault.
     #[must_use]
@@ -34,11 +35,13 @@ impl RecordKind {
             Self::Signal => "signal",
             Self::Event => "event",
             Self::Instinct => "instinct",
+            Self::Stream => "stream",
         }
     }
 }
 
-/// A checked path `<folder>/<slug>.md`, relative to the root of the vault.
+/// A checked path `<folder>/<slug>.md`, relative to the root of the vault; for a stream event
+/// `stream/<source>/<id>.md`, whose slug is `<source>/<id>`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RecordPath {
@@ -48,8 +51,10 @@ pub struct RecordPath {
 /// Why a text is not the path of a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    #[error("`{0}` is not in a folder of the vault: expected matter/, task/, signal/, event/ or instinct/")]
+    #[error("`{0}` is not in a folder of the vault: expected matter/, task/, signal/, event/, instinct/ or stream/")]
     Folder(String),
+    #[error("`{0}` is not in a folder of its source: expected stream/<source>/<id>.md")]
+    Source(String),
     #[error("`{0}` does not end in `.md`")]
     Extension(String),
     #[error(
@@ -63,14 +68,20 @@ impl RecordPath {
     /// Checks a path such as `task/renew-passport.md`.
     ///
     /// # Errors
-    /// [`PathError`] when the folder, the ending or the slug is not one of a record.
+    /// [`PathError`] when the folder, the ending, the source or the slug is not one of a record.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let shown = || text.chars().take(200).flat_map(char::escape_default).collect();
         let (folder, file) = text.split_once('/').ok_or_else(|| PathError::Folder(shown()))?;
-        if !RecordKind::ALL.iter().any(|k| k.folder() == folder) {
-            return Err(PathError::Folder(shown()));
+        let kind = RecordKind::ALL.into_iter().find(|k| k.folder() == folder);
+        let kind = kind.ok_or_else(|| PathError::Folder(shown()))?;
+        let mut slug = file.strip_suffix(".md").ok_or_else(|| PathError::Extension(shown()))?;
+        if kind == RecordKind::Stream {
+            let (source, id) = slug.split_once('/').ok_or_else(|| PathError::Source(shown()))?;
+            if !is_slug(source) {
+                return Err(PathError::Slug(shown()));
+            }
+            slug = id;
         }
-        let slug = file.strip_suffix(".md").ok_or_else(|| PathError::Extension(shown()))?;
         if !is_slug(slug) {
             return Err(PathError::Slug(shown()));
         }
@@ -80,7 +91,8 @@ impl RecordPath {
     /// The path of a record of this kind.
     ///
     /// # Errors
-    /// [`PathError::Slug`] when the slug is not usable as a file name.
+    /// [`PathError::Slug`] when the slug is not usable as a file name; [`PathError::Source`] when
+    /// that of a stream event names no source.
     pub fn new(kind: RecordKind, slug: &str) -> Result<Self, PathError> {
         Self::parse(&format!("{}/{slug}.md", kind.folder()))
     }
@@ -177,6 +189,12 @@ mod tests {
             "task/a\n.md",
             "task/.md",
             "note/x.md",
+            "stream/x.md",
+            "stream/../x.md",
+            "stream/mail/../x.md",
+            "stream/a/b/c.md",
+            "stream/.mail/x.md",
+            "stream//x.md",
             "task\\x.md",
             "task/ü.md",
             "",
@@ -192,6 +210,9 @@ mod tests {
         assert_eq!(path.kind(), RecordKind::Task);
         assert_eq!(path.slug(), "renew-passport_2.0");
         assert_eq!(path.file_name(), "renew-passport_2.0.md");
+        let event = RecordPath::parse("stream/mail/a-1.md").unwrap();
+        assert_eq!((event.kind(), event.slug()), (RecordKind::Stream, "mail/a-1"));
+        assert_eq!(RecordPath::new(RecordKind::Stream, "mail/a-1"), Ok(event));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Matters, tasks, signals and instincts, as the steward understands them.
+//! Matters, tasks and instincts, as the steward understands them.
 //!
 //! Each is read from a record's frontmatter. What the steward does not know is ignored and kept;
 //! what it knows but cannot understand is an error that names the field, never a guess. The
@@ -10,11 +10,6 @@ use crate::time;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// Longest quote of a signal that is kept, in characters (S3-30).
-pub const MAX_QUOTE_CHARS: usize = 200;
-/// Longest note of a signal that the clerk sees, in characters (S3-22).
-pub const MAX_NOTE_CHARS: usize = 50;
 
 type Fields = Map<String, Value>;
 
@@ -122,22 +117,6 @@ pub enum Effect {
     None,
 }
 
-/// One distilled fact that points at a task or matter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Signal {
-    pub created: DateTime<Utc>,
-    pub source_type: String,
-    pub raw_quote: String,
-    pub target: RecordPath,
-    pub target_confidence: f64,
-    pub effect: Effect,
-    /// The state a `state_change` proposal asks for; `None` when nothing usable is proposed.
-    pub proposed_state: Option<State>,
-    pub effect_confidence: f64,
-    /// Already acted upon, by us or by hand (`status: applied`).
-    pub applied: bool,
-}
-
 /// What is known about a source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Instinct {
@@ -185,39 +164,6 @@ impl Task {
     }
 }
 
-impl Signal {
-    /// Understands a signal's frontmatter.
-    ///
-    /// # Errors
-    /// [`RecordError`] naming the field.
-    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
-        check_type(fields, RecordKind::Signal)?;
-        let kind = match required(fields, "target_kind")?.as_str() {
-            "task" => RecordKind::Task,
-            "matter" => RecordKind::Matter,
-            other => return Err(wrong("target_kind", other, "`task` or `matter`")),
-        };
-        let target = required(fields, "target_path")?;
-        Ok(Self {
-            created: instant(fields, "created")?.ok_or(RecordError::Missing { field: "created" })?,
-            source_type: required(fields, "source_type")?,
-            raw_quote: required(fields, "raw_quote")?.chars().take(MAX_QUOTE_CHARS).collect(),
-            target: parse_link(kind, &target).map_err(|source| RecordError::Link { field: "target_path", source })?,
-            target_confidence: unit(fields, "target_confidence")?,
-            effect: effect(fields)?,
-            proposed_state: proposed_state(fields),
-            effect_confidence: unit(fields, "effect_confidence")?,
-            applied: text(fields, "status")?.is_some_and(|s| s.trim().eq_ignore_ascii_case("applied")),
-        })
-    }
-
-    /// What the clerk sees of the quote: at most 50 characters, word for word.
-    #[must_use]
-    pub fn note(&self) -> String {
-        self.raw_quote.chars().take(MAX_NOTE_CHARS).collect()
-    }
-}
-
 impl Instinct {
     /// Understands an instinct's frontmatter; a count that cannot be read is 0.
     #[must_use]
@@ -227,7 +173,7 @@ impl Instinct {
     }
 }
 
-fn check_type(fields: &Fields, kind: RecordKind) -> Result<(), RecordError> {
+pub(crate) fn check_type(fields: &Fields, kind: RecordKind) -> Result<(), RecordError> {
     let folder = kind.folder();
     match text(fields, "type")? {
         None => Err(RecordError::Missing { field: "type" }),
@@ -252,7 +198,7 @@ fn surface_class(fields: &Fields) -> Result<SurfaceClass, RecordError> {
     }
 }
 
-fn effect(fields: &Fields) -> Result<Effect, RecordError> {
+pub(crate) fn effect(fields: &Fields) -> Result<Effect, RecordError> {
     match required(fields, "effect")?.as_str() {
         "mutation" => Ok(Effect::Mutation),
         "action" => Ok(Effect::Action),
@@ -261,25 +207,17 @@ fn effect(fields: &Fields) -> Result<Effect, RecordError> {
     }
 }
 
-fn proposed_state(fields: &Fields) -> Option<State> {
-    let proposal = fields.get("mutation_proposal")?.as_object()?;
-    if proposal.get("class")?.as_str()? != "state_change" {
-        return None;
-    }
-    State::parse(proposal.get("set")?.as_object()?.get("state")?.as_str()?)
-}
-
 /// A ceiling a human set: one that is there but is no text is as unreadable as any other.
 fn ceiling(fields: &Fields, field: &str) -> Option<Ceiling> {
     let value = fields.get(field)?;
     Some(value.as_str().map_or(Ceiling::Ask, Ceiling::read))
 }
 
-fn required(fields: &Fields, field: &'static str) -> Result<String, RecordError> {
+pub(crate) fn required(fields: &Fields, field: &'static str) -> Result<String, RecordError> {
     text(fields, field)?.ok_or(RecordError::Missing { field })
 }
 
-fn text(fields: &Fields, field: &'static str) -> Result<Option<String>, RecordError> {
+pub(crate) fn text(fields: &Fields, field: &'static str) -> Result<Option<String>, RecordError> {
     match fields.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(t)) => Ok(Some(t.clone())),
@@ -290,7 +228,7 @@ fn text(fields: &Fields, field: &'static str) -> Result<Option<String>, RecordEr
     }
 }
 
-fn instant(fields: &Fields, field: &'static str) -> Result<Option<DateTime<Utc>>, RecordError> {
+pub(crate) fn instant(fields: &Fields, field: &'static str) -> Result<Option<DateTime<Utc>>, RecordError> {
     let Some(found) = text(fields, field)? else {
         return Ok(None);
     };
@@ -300,7 +238,7 @@ fn instant(fields: &Fields, field: &'static str) -> Result<Option<DateTime<Utc>>
     }
 }
 
-fn unit(fields: &Fields, field: &'static str) -> Result<f64, RecordError> {
+pub(crate) fn unit(fields: &Fields, field: &'static str) -> Result<f64, RecordError> {
     let found = fields.get(field).ok_or(RecordError::Missing { field })?;
     found
         .as_f64()
@@ -308,7 +246,7 @@ fn unit(fields: &Fields, field: &'static str) -> Result<f64, RecordError> {
         .ok_or_else(|| wrong(field, &found.to_string(), "a number from 0 to 1"))
 }
 
-fn wrong(field: &'static str, found: &str, expected: &'static str) -> RecordError {
+pub(crate) fn wrong(field: &'static str, found: &str, expected: &'static str) -> RecordError {
     RecordError::Value { field, found: shown(found), expected }
 }
 
@@ -363,9 +301,9 @@ mod tests {
             "target_path": "task/t.md", "target_confidence": 0.9, "effect": "mutation", "effect_confidence": 0.9,
             "mutation_proposal": {"class": "state_change", "set": {"state": "done"}}
         }));
-        assert_eq!(Signal::read(&all).unwrap().proposed_state, Some(State::Done));
+        assert_eq!(crate::signal::Signal::read(&all).unwrap().proposed_state(), Some(State::Done));
         all.insert("effect_confidence".into(), json!(1.5));
-        assert!(Signal::read(&all).is_err());
+        assert!(crate::signal::Signal::read(&all).is_err());
     }
 
     #[test]

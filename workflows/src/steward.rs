@@ -81,7 +81,7 @@ pub(crate) fn local(summary: &str) -> LocalActivityOptions {
 fn matter_path(text: &str) -> Result<RecordPath, String> {
     RecordPath::parse(text).map_err(|e| e.to_string()).and_then(|path| match path.kind() {
         RecordKind::Matter => Ok(path),
-        RecordKind::Task | RecordKind::Signal | RecordKind::Event | RecordKind::Instinct => {
+        RecordKind::Task | RecordKind::Signal | RecordKind::Event | RecordKind::Instinct | RecordKind::Stream => {
             Err(format!("`{path}` is not a matter: expected matter/<slug>.md"))
         }
     })

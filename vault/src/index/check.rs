@@ -4,6 +4,7 @@
 //! taken over by [`super::Index::sync_contents`].
 
 use super::read;
+use super::sync::ORDER;
 use super::{Index, IndexError};
 use crate::root::Root;
 use serde::Serialize;
@@ -39,7 +40,7 @@ impl Index {
     pub async fn check(&self, root: &Root) -> Result<Vec<Difference>, IndexError> {
         let _turn = self.scanning.lock().await;
         let mut found = Vec::new();
-        for kind in RecordKind::ALL {
+        for kind in ORDER {
             let mut known = self.known(kind, None).await?;
             let folder = root.clone();
             let hashes = tokio::task::spawn_blocking(move || hashes(&folder, kind)).await??;

@@ -13,7 +13,8 @@ use steward_domain::audit::{AuditError, AuditRecord};
 use steward_domain::frontmatter::{self, Fields};
 use steward_domain::mode::Ceiling;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::{Instinct, Matter, RecordError, Signal, Task};
+use steward_domain::record::{Instinct, Matter, RecordError, Task};
+use steward_domain::signal::Signal;
 
 /// What a record says, in the form of the tables.
 #[derive(Debug)]
@@ -101,7 +102,9 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
         RecordKind::Matter => Matter::read(fields).map(|m| matter(path, m)),
         RecordKind::Task => task(path, fields, content),
         RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s, content)),
-        RecordKind::Instinct | RecordKind::Event => Ok(instinct(path.as_str(), path.slug(), Instinct::read(fields))),
+        RecordKind::Instinct | RecordKind::Event | RecordKind::Stream => {
+            Ok(instinct(path.as_str(), path.slug(), Instinct::read(fields)))
+        }
     };
     understood.map_err(|e| e.to_string())
 }
@@ -147,15 +150,15 @@ fn task(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, 
 fn signal(path: &RecordPath, signal: Signal, content: &Content) -> Typed {
     Typed::Signal(SignalData {
         path: path.to_string(),
-        target: signal.target.to_string(),
+        target: signal.target.as_ref().map(RecordPath::to_string).unwrap_or_default(),
         created: micros(signal.created),
         instinct: source_slug(&signal.source_type),
         note: signal.note(),
         effect: word(signal.effect),
-        proposed_state: signal.proposed_state.map(word),
+        proposed_state: signal.proposed_state().map(word),
         target_confidence: signal.target_confidence,
         effect_confidence: signal.effect_confidence,
-        applied: signal.applied,
+        applied: signal.is_applied(),
         source: signal.source_type,
         hash: content.hash.as_str().to_owned(),
     })

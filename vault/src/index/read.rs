@@ -64,7 +64,7 @@ impl Known {
 pub(super) fn is_ours(kind: RecordKind, file_name: &str) -> bool {
     match kind {
         RecordKind::Event => file_name.starts_with(RECORD_PREFIX),
-        RecordKind::Matter | RecordKind::Task | RecordKind::Signal | RecordKind::Instinct => true,
+        RecordKind::Matter | RecordKind::Task | RecordKind::Signal | RecordKind::Instinct | RecordKind::Stream => true,
     }
 }
 

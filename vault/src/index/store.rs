@@ -223,6 +223,7 @@ async fn drop_rows<T: Serialize>(tx: &mut SqliteConnection, kind: RecordKind, pa
         RecordKind::Task => "DELETE FROM tasks WHERE path IN (SELECT value FROM json_each(?1))",
         RecordKind::Signal => "DELETE FROM signals WHERE path IN (SELECT value FROM json_each(?1))",
         RecordKind::Instinct => "DELETE FROM instincts WHERE path IN (SELECT value FROM json_each(?1))",
+        RecordKind::Stream => return Ok(()),
         RecordKind::Event => {
             run(tx, DROP_EVIDENCE, &paths).await?;
             "DELETE FROM actions WHERE path IN (SELECT value FROM json_each(?1))"

@@ -21,7 +21,7 @@ const BATCH: usize = 250;
 /// Batches being read while one is written; reading is parsing, so more would only take cores.
 const READING: usize = 2;
 /// Claims and trust come before the signals that they bear upon.
-const ORDER: [RecordKind; 5] =
+pub(super) const ORDER: [RecordKind; 5] =
     [RecordKind::Matter, RecordKind::Task, RecordKind::Event, RecordKind::Instinct, RecordKind::Signal];
 
 /// What a scan found.

@@ -7,7 +7,8 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use serde_json::Value;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::{Matter, Signal, Task};
+use steward_domain::record::{Matter, Task};
+use steward_domain::signal::Signal;
 
 use super::templates::{TEMPLATES, Template};
 use super::{ExampleError, Summary, file_name, fill, shift, write};
@@ -97,7 +98,7 @@ fn every_record_but_the_broken_one_can_be_understood() {
             RecordKind::Task => Task::read(fields).map(drop),
             RecordKind::Signal => Signal::read(fields).map(drop),
             RecordKind::Instinct => Ok(()),
-            RecordKind::Event => panic!("{path}: events are written by the steward alone"),
+            RecordKind::Event | RecordKind::Stream => panic!("{path}: events are written by the steward alone"),
         };
         understood.unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(record["type"], path.split('/').next().unwrap(), "{path}");

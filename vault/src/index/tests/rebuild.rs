@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use steward_domain::stream::{Incoming, StreamEvent};
 
 /// One thing that happens to a vault. Names are few so that things happen to the same files.
 #[derive(Clone, Debug)]
@@ -28,6 +29,7 @@ fn file(kind: usize, name: u8) -> String {
     let kind = RecordKind::ALL[kind];
     match kind {
         RecordKind::Event => format!("event/steward-action-{name}.md"),
+        RecordKind::Stream => format!("stream/s{}/n{name}.md", name % 2),
         // One name of each folder is none that a record may have.
         _ if name == 4 => format!("{}/odd name.md", kind.folder()),
         RecordKind::Matter | RecordKind::Task | RecordKind::Signal | RecordKind::Instinct => {
@@ -57,6 +59,11 @@ fn put(bench: &Bench, kind: usize, name: u8, content: u8) {
             bench.put(&path, signal_text(&format!("task/n{}.md", variant % 5), "2026-11-01", more));
         }
         RecordKind::Instinct => bench.put(&path, format!("---\ntype: instinct\nobservations: {content}\n---\n")),
+        RecordKind::Stream => {
+            let text = format!("paid {variant}");
+            let incoming = Incoming { source_id: "1", pattern: "x:y", text: &text, ..Incoming::default() };
+            bench.put(&path, StreamEvent::new("s", &incoming, noon("12:00:00")).render());
+        }
         RecordKind::Event => {
             bench.action(&name.to_string(), |d| {
                 d.id = ActionId::derive(&[&content.to_string()]);

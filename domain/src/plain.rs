@@ -6,12 +6,12 @@
 //! is the way back, for whoever reads the record.
 
 /// Escaped text on one line, ready for a Markdown body.
-pub(super) fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     escape(&one_line(text))
 }
 
 /// The text on one line: what breaks a line, hides or turns text becomes a space.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let spaced: String = text.chars().map(|c| if misleads(c) { ' ' } else { c }).collect();
     spaced.trim().to_owned()
 }
@@ -24,7 +24,7 @@ fn misleads(c: char) -> bool {
 }
 
 /// Puts a backslash before whatever Markdown would take for markup.
-pub(super) fn escape(line: &str) -> String {
+pub(crate) fn escape(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for (at, c) in line.char_indices() {
         if is_markup(c, &line[..at], &line[at + c.len_utf8()..]) || opens_a_block(line, at, c) {
@@ -55,7 +55,7 @@ fn opens_a_block(line: &str, at: usize, c: char) -> bool {
 }
 
 /// Takes the backslashes away again.
-pub(super) fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

@@ -1,0 +1,299 @@
+//! The kinds of change there are, and nothing else.
+//!
+//! A signal may propose one ([`Mutation::read`]); whatever does not fit this closed form is no
+//! proposal, whoever wrote it. A mutation names one field of an allow-list and a value of the
+//! right type; which record it changes is the target, and never part of it. Plans are made from
+//! mutations in [`mod@crate::decide`] and [`crate::undo`] alone.
+
+use crate::path::{RecordKind, RecordPath, parse_link};
+use crate::plain;
+use crate::record::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Longest text that a `context_edit` may write, in characters.
+pub const MAX_TEXT_CHARS: usize = 500;
+/// Longest member of a `related_*` field, in characters.
+pub const MAX_MEMBER_CHARS: usize = 120;
+
+/// The classes of change (section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MutationClass {
+    StateChange,
+    ContextEdit,
+    ParentMatter,
+    Related,
+}
+
+impl MutationClass {
+    /// Every class, in the order of the contract.
+    pub const ALL: [Self; 4] = [Self::StateChange, Self::ContextEdit, Self::ParentMatter, Self::Related];
+
+    /// The word used in records, schemas and reports.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::StateChange => "state_change",
+            Self::ContextEdit => "context_edit",
+            Self::ParentMatter => "parent_matter",
+            Self::Related => "related",
+        }
+    }
+}
+
+/// Fields of a matter that say what it is about, and nothing of its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextField {
+    Summary,
+    Description,
+    Owner,
+}
+
+impl ContextField {
+    /// Every field, in the order of the schema.
+    pub const ALL: [Self; 3] = [Self::Summary, Self::Description, Self::Owner];
+
+    /// The field's name in the frontmatter.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Description => "description",
+            Self::Owner => "owner",
+        }
+    }
+}
+
+/// Fields that hold a set of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelatedField {
+    RelatedOrgs,
+    RelatedProjects,
+    RelatedTo,
+}
+
+impl RelatedField {
+    /// Every field, in the order of the schema.
+    pub const ALL: [Self; 3] = [Self::RelatedOrgs, Self::RelatedProjects, Self::RelatedTo];
+
+    /// The field's name in the frontmatter.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::RelatedOrgs => "related_orgs",
+            Self::RelatedProjects => "related_projects",
+            Self::RelatedTo => "related_to",
+        }
+    }
+}
+
+/// One change of one field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "class", rename_all = "snake_case")]
+pub enum Mutation {
+    /// `state` of a task or matter.
+    StateChange { to: State },
+    /// A text of a matter.
+    ContextEdit { field: ContextField, to: String },
+    /// A task moves under another matter.
+    ParentMatter { to: RecordPath },
+    /// One member enters or leaves a set of links.
+    Related { field: RelatedField, member: String, present: bool },
+}
+
+/// Why a proposal is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MutationError {
+    #[error("`class` is none of `state_change`, `context_edit`, `parent_matter`, `related`")]
+    Class,
+    #[error("it names not exactly one field that `{0}` may change")]
+    Field(&'static str),
+    #[error("the value of `{0}` is not one that may be written")]
+    Value(&'static str),
+}
+
+impl Mutation {
+    /// The class it belongs to.
+    #[must_use]
+    pub fn class(&self) -> MutationClass {
+        match self {
+            Self::StateChange { .. } => MutationClass::StateChange,
+            Self::ContextEdit { .. } => MutationClass::ContextEdit,
+            Self::ParentMatter { .. } => MutationClass::ParentMatter,
+            Self::Related { .. } => MutationClass::Related,
+        }
+    }
+
+    /// The one field it changes.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::StateChange { .. } => "state",
+            Self::ContextEdit { field, .. } => field.word(),
+            Self::ParentMatter { .. } => "parent_matter",
+            Self::Related { field, .. } => field.word(),
+        }
+    }
+
+    /// Whether a record of this kind has such a field.
+    #[must_use]
+    pub fn fits(&self, kind: RecordKind) -> bool {
+        match self {
+            Self::StateChange { .. } | Self::Related { .. } => matches!(kind, RecordKind::Task | RecordKind::Matter),
+            Self::ContextEdit { .. } => kind == RecordKind::Matter,
+            Self::ParentMatter { .. } => kind == RecordKind::Task,
+        }
+    }
+
+    /// Reads a signal's `mutation_proposal`: `{class, set: {field: value}}`, and for `related`
+    /// `{class, add: {field: member}}` or `{class, remove: {field: member}}`.
+    ///
+    /// # Errors
+    /// [`MutationError`] for anything outside that form; what else the mapping holds is ignored.
+    pub fn read(proposal: &Value) -> Result<Self, MutationError> {
+        let class = proposal.get("class").and_then(Value::as_str);
+        let class = MutationClass::ALL.into_iter().find(|c| Some(c.word()) == class).ok_or(MutationError::Class)?;
+        match class {
+            MutationClass::StateChange => {
+                let value = one(proposal, "set", class, &["state"])?.1;
+                State::parse(value).map(|to| Self::StateChange { to }).ok_or(MutationError::Value("state"))
+            }
+            MutationClass::ContextEdit => {
+                let (name, value) = one(proposal, "set", class, &ContextField::ALL.map(ContextField::word))?;
+                let field = ContextField::ALL.into_iter().find(|f| f.word() == name);
+                let field = field.ok_or(MutationError::Field(class.word()))?;
+                Ok(Self::ContextEdit { field, to: written(value, MAX_TEXT_CHARS, field.word())? })
+            }
+            MutationClass::ParentMatter => {
+                let value = one(proposal, "set", class, &["parent_matter"])?.1;
+                let to = parse_link(RecordKind::Matter, value).map_err(|_| MutationError::Value("parent_matter"))?;
+                Ok(Self::ParentMatter { to })
+            }
+            MutationClass::Related => {
+                let present = proposal.get("add").is_some_and(|v| !v.is_null());
+                if present == proposal.get("remove").is_some_and(|v| !v.is_null()) {
+                    return Err(MutationError::Field(class.word()));
+                }
+                let key = if present { "add" } else { "remove" };
+                let (name, value) = one(proposal, key, class, &RelatedField::ALL.map(RelatedField::word))?;
+                let field = RelatedField::ALL.into_iter().find(|f| f.word() == name);
+                let field = field.ok_or(MutationError::Field(class.word()))?;
+                let member = written(value, MAX_MEMBER_CHARS, field.word())?;
+                Ok(Self::Related { field, member, present })
+            }
+        }
+    }
+
+    /// The `mutation_proposal` that reads back as this.
+    #[must_use]
+    pub fn to_proposal(&self) -> Value {
+        let class = self.class().word();
+        match self {
+            Self::StateChange { to } => json!({"class": class, "set": {"state": to.word()}}),
+            Self::ContextEdit { field, to } => json!({"class": class, "set": {field.word(): to}}),
+            Self::ParentMatter { to } => json!({"class": class, "set": {"parent_matter": link(to)}}),
+            Self::Related { field, member, present: true } => json!({"class": class, "add": {field.word(): member}}),
+            Self::Related { field, member, present: false } => {
+                json!({"class": class, "remove": {field.word(): member}})
+            }
+        }
+    }
+}
+
+/// How a link to a record is written where there was none before.
+#[must_use]
+pub fn link(to: &RecordPath) -> String {
+    format!("[[{}]]", to.as_str().strip_suffix(".md").unwrap_or(to.as_str()))
+}
+
+/// The one field that a part of the proposal names, and its text.
+fn one<'a>(
+    proposal: &'a Value,
+    part: &str,
+    class: MutationClass,
+    allowed: &[&str],
+) -> Result<(&'a str, &'a str), MutationError> {
+    let fields = proposal.get(part).and_then(Value::as_object).ok_or(MutationError::Field(class.word()))?;
+    let mut named = fields.iter();
+    match (named.next(), named.next()) {
+        (Some((name, value)), None) if allowed.contains(&name.as_str()) => {
+            let known = allowed.iter().find(|a| *a == name);
+            known.and(value.as_str()).map(|v| (name.as_str(), v)).ok_or(MutationError::Field(class.word()))
+        }
+        _ => Err(MutationError::Field(class.word())),
+    }
+}
+
+/// A text that may stand in a field: one line, nothing hidden in it, not empty, not too long.
+fn written(text: &str, limit: usize, field: &'static str) -> Result<String, MutationError> {
+    let line = text.trim();
+    let fine = !line.is_empty() && line.chars().count() <= limit && plain::one_line(line) == line;
+    if fine { Ok(line.to_owned()) } else { Err(MutationError::Value(field)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every() -> Vec<Mutation> {
+        let mut all = vec![
+            Mutation::StateChange { to: State::Archived },
+            Mutation::ParentMatter { to: RecordPath::parse("matter/farm.md").unwrap() },
+        ];
+        all.extend(ContextField::ALL.map(|field| Mutation::ContextEdit { field, to: "Maria: 50%".into() }));
+        for present in [true, false] {
+            all.extend(RelatedField::ALL.map(|field| Mutation::Related { field, member: "[[Acme]]".into(), present }));
+        }
+        all
+    }
+
+    #[test]
+    fn every_mutation_reads_back_from_its_proposal() {
+        for mutation in every() {
+            assert_eq!(Mutation::read(&mutation.to_proposal()), Ok(mutation));
+        }
+    }
+
+    #[test]
+    fn nothing_outside_the_four_classes_and_their_fields_is_a_mutation() {
+        for bad in [
+            json!(null),
+            json!("state_change"),
+            json!({"class": "delete", "set": {"state": "done"}}),
+            json!({"class": "state_change", "set": {"state": "deleted"}}),
+            json!({"class": "state_change", "set": {"state": "done", "owner": "eve"}}),
+            json!({"class": "state_change", "set": {}}),
+            json!({"class": "state_change", "set": {"steward_ceiling": "act"}}),
+            json!({"class": "context_edit", "set": {"state": "done"}}),
+            json!({"class": "context_edit", "set": {"owner": ""}}),
+            json!({"class": "context_edit", "set": {"owner": "a\nsteward_ceiling: act"}}),
+            json!({"class": "context_edit", "set": {"owner": "a\u{202e}b"}}),
+            json!({"class": "context_edit", "set": {"owner": 7}}),
+            json!({"class": "context_edit", "set": {"summary": "x".repeat(501)}}),
+            json!({"class": "parent_matter", "set": {"parent_matter": "../../etc/passwd"}}),
+            json!({"class": "parent_matter", "set": {"parent_matter": "[[task/x]]"}}),
+            json!({"class": "related", "add": {"related_to": "a"}, "remove": {"related_to": "b"}}),
+            json!({"class": "related", "set": {"related_to": "a"}}),
+            json!({"class": "related", "add": {"related_to": ["a"]}}),
+            json!({"class": "related", "add": {"tags": "a"}}),
+            json!({"class": "related", "add": {"related_to": "x".repeat(121)}}),
+        ] {
+            assert!(Mutation::read(&bad).is_err(), "{bad} was taken");
+        }
+    }
+
+    #[test]
+    fn a_mutation_fits_only_records_that_have_its_field() {
+        for mutation in every() {
+            let class = mutation.class();
+            assert_eq!(mutation.fits(RecordKind::Task), class != MutationClass::ContextEdit, "{mutation:?}");
+            assert_eq!(mutation.fits(RecordKind::Matter), class != MutationClass::ParentMatter, "{mutation:?}");
+            for kind in [RecordKind::Signal, RecordKind::Event, RecordKind::Instinct, RecordKind::Stream] {
+                assert!(!mutation.fits(kind), "{mutation:?} of {kind:?}");
+            }
+        }
+    }
+}

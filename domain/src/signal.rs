@@ -1,0 +1,289 @@
+//! A signal: one distilled fact that points at a task or a matter, with its source word for word.
+//!
+//! People and other tools may write signals too, so reading is strict where a decision leans on a
+//! field and forgiving where it does not. What [`Signal::render`] writes reads back equal. The
+//! steward and the router read signals; nobody follows what a signal's text says.
+
+use crate::frontmatter::{self, Fields};
+use crate::mutation::{Mutation, link};
+use crate::path::{PathError, RecordKind, RecordPath, parse_link};
+use crate::plain;
+use crate::plan::ContentHash;
+use crate::record::{Effect, RecordError, State, check_type, effect, instant, required, text, unit, wrong};
+use crate::time;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Longest quote that is kept, in characters (S3-30).
+pub const MAX_QUOTE_CHARS: usize = 200;
+/// Longest note that the clerk sees, in characters (S3-22).
+pub const MAX_NOTE_CHARS: usize = 50;
+/// Longest name of a source, in characters: it stands in every record that cites it.
+pub const MAX_SOURCE_CHARS: usize = 200;
+/// Most candidates that a signal keeps (S3-30).
+pub const MAX_CANDIDATES: usize = 5;
+
+/// Where a signal stands on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalStatus {
+    /// Nobody has acted upon it.
+    Unrouted,
+    /// Acted upon, by us or by hand.
+    Applied,
+    /// It will not be acted upon; the reason says why.
+    Skipped,
+    /// It waits for a human, or for a mode in which it may act.
+    Pending,
+    /// It asks something of the principal.
+    ActionPending,
+}
+
+impl SignalStatus {
+    const ALL: [Self; 5] = [Self::Unrouted, Self::Applied, Self::Skipped, Self::Pending, Self::ActionPending];
+
+    /// The word written into a record.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unrouted => "unrouted",
+            Self::Applied => "applied",
+            Self::Skipped => "skipped",
+            Self::Pending => "pending",
+            Self::ActionPending => "action_pending",
+        }
+    }
+
+    /// Reads a status in any case; one that is unknown says nothing and so counts as unrouted.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let word = text.trim().to_ascii_lowercase();
+        Self::ALL.into_iter().find(|s| s.word() == word).unwrap_or(Self::Unrouted)
+    }
+}
+
+/// A record that a signal may be about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    pub path: RecordPath,
+    /// 0 to 1.
+    pub score: f64,
+}
+
+/// One distilled fact that points at a task or matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    pub created: DateTime<Utc>,
+    /// The stream event it was read from; `None` where a human or another tool wrote it.
+    pub source_event: Option<RecordPath>,
+    /// When it happened, as its source says.
+    pub origin_at: Option<DateTime<Utc>>,
+    /// The pattern of its source, as in `mail:billing@vendor.example`; at most 200 characters.
+    pub source_type: String,
+    /// Word for word; at most 200 characters are kept.
+    pub raw_quote: String,
+    /// `None` where no one record could be told: nothing acts upon it until a human names one.
+    pub target: Option<RecordPath>,
+    /// 0 to 1.
+    pub target_confidence: f64,
+    /// What else it may be about, the likeliest first; at most 5.
+    pub candidates: Vec<Candidate>,
+    pub effect: Effect,
+    /// `None` when nothing usable is proposed.
+    pub proposal: Option<Mutation>,
+    /// 0 to 1.
+    pub effect_confidence: f64,
+    /// In the words of whoever extracted it. Untrusted.
+    pub reasoning: String,
+    pub status: SignalStatus,
+    /// Why the status is what it is.
+    pub reason: Option<String>,
+}
+
+impl Signal {
+    /// Understands a signal's frontmatter.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the field.
+    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
+        check_type(fields, RecordKind::Signal)?;
+        let kind = match required(fields, "target_kind")?.as_str() {
+            "task" => RecordKind::Task,
+            "matter" => RecordKind::Matter,
+            other => return Err(wrong("target_kind", other, "`task` or `matter`")),
+        };
+        let candidates = candidates(fields);
+        let target = match text(fields, "target_path")? {
+            Some(target) => Some(named(kind, "target_path", &target)?),
+            None if candidates.is_empty() => return Err(RecordError::Missing { field: "target_path" }),
+            None => None,
+        };
+        let source_type = required(fields, "source_type")?;
+        if source_type.trim().is_empty() || source_type.chars().count() > MAX_SOURCE_CHARS {
+            return Err(wrong("source_type", &source_type, "1 to 200 characters"));
+        }
+        Ok(Self {
+            created: instant(fields, "created")?.ok_or(RecordError::Missing { field: "created" })?,
+            source_event: text(fields, "source_event_path")?.and_then(|t| RecordPath::parse(t.trim()).ok()),
+            origin_at: text(fields, "origin_at")?.and_then(|t| time::parse(&t)),
+            source_type,
+            raw_quote: required(fields, "raw_quote")?.chars().take(MAX_QUOTE_CHARS).collect(),
+            target,
+            target_confidence: unit(fields, "target_confidence")?,
+            candidates,
+            effect: effect(fields)?,
+            proposal: fields.get("mutation_proposal").and_then(|p| Mutation::read(p).ok()),
+            effect_confidence: unit(fields, "effect_confidence")?,
+            reasoning: text(fields, "reasoning").ok().flatten().unwrap_or_default(),
+            status: SignalStatus::read(&text(fields, "status")?.unwrap_or_default()),
+            reason: text(fields, "reason").ok().flatten(),
+        })
+    }
+
+    /// The signal's file.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let kind = self.target.as_ref().or(self.candidates.first().map(|c| &c.path));
+        let kind = if kind.is_some_and(|p| p.kind() == RecordKind::Matter) { "matter" } else { "task" };
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+        put("type", json!("signal"));
+        put("created", json!(time::stamp(self.created)));
+        put("source_event_path", json!(self.source_event));
+        put("origin_at", json!(self.origin_at.map(time::stamp)));
+        put("source_type", json!(self.source_type));
+        put("raw_quote", json!(self.raw_quote));
+        put("target_kind", json!(kind));
+        put("target_path", json!(self.target.as_ref().map(link)));
+        put("target_confidence", json!(self.target_confidence));
+        put("target_candidates", json!(self.candidates));
+        put("effect", json!(self.effect));
+        put("mutation_proposal", self.proposal.as_ref().map_or(Value::Null, Mutation::to_proposal));
+        put("effect_confidence", json!(self.effect_confidence));
+        put("reasoning", json!(self.reasoning));
+        put("status", json!(self.status.word()));
+        put("reason", json!(self.reason));
+        frontmatter::render(&fields, &format!("> {}\n", plain::text(&self.raw_quote)))
+    }
+
+    /// Where a signal of this quote of this event is filed: `signal/<ts>-<hash8>.md`.
+    ///
+    /// The same event and quote give the same name however often the event is read (S3-28), so
+    /// `created` must be the event's own instant.
+    ///
+    /// # Errors
+    /// [`PathError`]; cannot happen for a checked path.
+    pub fn path(event: &RecordPath, quote: &str, created: DateTime<Utc>) -> Result<RecordPath, PathError> {
+        let hash = ContentHash::of(format!("{event}\n{quote}").as_bytes());
+        RecordPath::new(RecordKind::Signal, &format!("{}-{}", time::compact(created), &hash.as_str()[..8]))
+    }
+
+    /// The state that a `state_change` proposal asks for.
+    #[must_use]
+    pub fn proposed_state(&self) -> Option<State> {
+        match self.proposal {
+            Some(Mutation::StateChange { to }) => Some(to),
+            Some(Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } | Mutation::Related { .. }) | None => {
+                None
+            }
+        }
+    }
+
+    /// Already acted upon, by us or by hand.
+    #[must_use]
+    pub fn is_applied(&self) -> bool {
+        self.status == SignalStatus::Applied
+    }
+
+    /// What the clerk sees of the quote: at most 50 characters, word for word.
+    #[must_use]
+    pub fn note(&self) -> String {
+        self.raw_quote.chars().take(MAX_NOTE_CHARS).collect()
+    }
+}
+
+fn named(kind: RecordKind, field: &'static str, link: &str) -> Result<RecordPath, RecordError> {
+    parse_link(kind, link).map_err(|source| RecordError::Link { field, source })
+}
+
+/// Those candidates that can be read; a list by hand need not be perfect.
+fn candidates(fields: &Fields) -> Vec<Candidate> {
+    let list = fields.get("target_candidates").and_then(Value::as_array);
+    let read = |one: &Value| serde_json::from_value(one.clone()).ok();
+    list.into_iter().flatten().filter_map(read).take(MAX_CANDIDATES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signal() -> Signal {
+        Signal {
+            created: time::parse("2026-11-20T08:00:00.120Z").unwrap(),
+            source_event: Some(RecordPath::parse("stream/mail/20261120T080000Z-abc.md").unwrap()),
+            origin_at: time::parse("2026-11-20T07:59:00Z"),
+            source_type: "mail:billing@vendor.example".into(),
+            raw_quote: "Your invoice 4711 was *paid*: thank you! [[task/x]] \"ok\"".into(),
+            target: Some(RecordPath::parse("task/pay.md").unwrap()),
+            target_confidence: 0.9,
+            candidates: vec![Candidate { path: RecordPath::parse("task/pay.md").unwrap(), score: 0.9 }],
+            effect: Effect::Mutation,
+            proposal: Some(Mutation::StateChange { to: State::Done }),
+            effect_confidence: 0.97,
+            reasoning: "it says: paid # really".into(),
+            status: SignalStatus::Unrouted,
+            reason: None,
+        }
+    }
+
+    fn read_back(signal: &Signal) -> Signal {
+        let text = signal.render();
+        Signal::read(frontmatter::read(text.as_bytes()).unwrap().fields()).unwrap()
+    }
+
+    #[test]
+    fn a_signal_reads_back_as_it_was_written() {
+        let matter = Some(RecordPath::parse("matter/farm.md").unwrap());
+        let all = [
+            signal(),
+            Signal { target: None, status: SignalStatus::Skipped, reason: Some("ambiguous".into()), ..signal() },
+            Signal { target: matter, proposal: None, origin_at: None, source_event: None, ..signal() },
+        ];
+        for signal in all {
+            assert_eq!(read_back(&signal), signal);
+        }
+    }
+
+    #[test]
+    fn the_same_quote_of_the_same_event_has_one_name_and_another_quote_another() {
+        let event = RecordPath::parse("stream/mail/a.md").unwrap();
+        let at = time::parse("2026-11-20T08:00:00Z").unwrap();
+        let name = |quote| Signal::path(&event, quote, at).unwrap().to_string();
+        assert_eq!(name("paid"), name("paid"));
+        assert_ne!(name("paid"), name("paid "));
+        assert!(name("paid").starts_with("signal/20261120T080000000Z-"), "{}", name("paid"));
+    }
+
+    #[test]
+    fn a_signal_without_target_and_candidates_is_refused_and_one_with_candidates_waits() {
+        let mut fields = frontmatter::read(signal().render().as_bytes()).unwrap().fields().clone();
+        fields.insert("target_path".into(), Value::Null);
+        assert_eq!(Signal::read(&fields).unwrap().target, None);
+        fields.insert("target_candidates".into(), json!([]));
+        assert_eq!(Signal::read(&fields), Err(RecordError::Missing { field: "target_path" }));
+    }
+
+    #[test]
+    fn a_source_without_end_is_refused() {
+        let mut fields = frontmatter::read(signal().render().as_bytes()).unwrap().fields().clone();
+        fields.insert("source_type".into(), json!("x".repeat(MAX_SOURCE_CHARS + 1)));
+        assert!(Signal::read(&fields).unwrap_err().to_string().contains("`source_type`"));
+    }
+
+    #[test]
+    fn an_unknown_status_counts_as_unrouted() {
+        assert_eq!(SignalStatus::read(" Applied "), SignalStatus::Applied);
+        assert_eq!(SignalStatus::read("later"), SignalStatus::Unrouted);
+    }
+}
