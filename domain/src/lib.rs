@@ -15,7 +15,7 @@ pub mod guard;
 pub mod mode;
 pub mod mutation;
 pub mod path;
-mod plain;
+pub mod plain;
 pub mod plan;
 pub mod record;
 pub mod signal;

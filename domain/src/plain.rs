@@ -6,7 +6,8 @@
 //! is the way back, for whoever reads the record.
 
 /// Escaped text on one line, ready for a Markdown body.
-pub(crate) fn text(text: &str) -> String {
+#[must_use]
+pub fn text(text: &str) -> String {
     escape(&one_line(text))
 }
 

@@ -5,6 +5,7 @@
 
 use crate::activities::{AnswerAsk, Answered, VaultActivities};
 use crate::steward::local;
+use steward_domain::plain;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
@@ -21,11 +22,14 @@ impl AnswerWorkflow {
     /// Fails when the vault cannot be read or written.
     #[run(name = "AnswerWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, ask: AnswerAsk) -> WorkflowResult<Answered> {
-        let what = format!("{} {}", ask.kind.word(), ask.action);
+        // The details are shown as Markdown, and both the id and the message hold words of others.
+        let what = format!("{} {}", ask.kind.word(), plain::text(&ask.action));
         let answered = ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?;
         ctx.set_current_details(match &answered {
             Answered::Done { target, record, .. } => format!("{what}: {target}, see {record}"),
-            Answered::Refused { status, message, .. } => format!("{what}: refused ({status}): {message}"),
+            Answered::Refused { status, message, .. } => {
+                format!("{what}: refused ({status}): {}", plain::text(message))
+            }
         });
         Ok(answered)
     }

@@ -138,10 +138,7 @@ async fn a_crash_at_any_step_followed_by_the_loss_of_the_databases_loses_and_dou
 
 #[tokio::test]
 async fn a_crash_while_a_shadow_is_filed_files_it_once() {
-    for point in ["after-staging-record", "after-filing-record", "after-filing", "after-chain-head"] {
-        if !POINTS.contains(&point) {
-            continue;
-        }
+    for point in ["after-staging-record", "after-journal", "before-filing", "after-filing", "after-chain-head"] {
         let world = World::with_one_done().await;
         let before = world.vault.files();
         let mut worker = world.worker_with(&world.steward.with("STEWARD_CRASH_AT", point)).await;

@@ -144,6 +144,27 @@ async fn a_stop_during_a_clerk_call_turns_its_decision_into_a_shadow_and_lets_no
     let again = world.tick("garden").await;
     assert!(matches!(again.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Live, .. }), "{again:?}");
     assert_eq!(world.vault.state("mow"), "done");
+    let again = world.tick("house").await;
+    let rent = again.evaluated.iter().find(|t| t.task.slug() == "rent").unwrap();
+    assert!(matches!(rent.ended, TaskEnd::Decided { landing: Landing::Live, .. }), "lost by the stop: {again:?}");
+    assert_eq!(world.vault.state("rent"), "done");
+}
+
+#[tokio::test]
+async fn what_shadow_proposed_happens_once_the_mode_is_live_and_only_once() {
+    let world = World::with_one_done().await;
+    let shadow = world.worker().await;
+    let seen = world.tick("house").await;
+    assert!(matches!(seen.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Shadow, .. }), "{seen:?}");
+    assert!(world.tick("house").await.evaluated.is_empty(), "asked again in shadow");
+    shadow.stop().await;
+    let world = world.live();
+    let _worker = world.worker().await;
+    let seen = world.tick("house").await;
+    assert!(matches!(seen.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Live, .. }), "{seen:?}");
+    assert!(world.tick("house").await.evaluated.is_empty());
+    assert_eq!((world.live_actions().len(), world.vault.state("rent").as_str()), (1, "done"));
+    world.verify_chain().await;
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 //!
 //! A signal is fresh for its task when it could change something (`effect`, `status`), nobody acted
 //! upon it yet (no live action on that task cites it), and it was first seen after the last check.
-//! When it was created does not matter: a late mail is new to us.
+//! When it was created does not matter: a late mail is new to us. Where changes may happen, a signal
+//! is fresh again if all it led to so far was a change that landed as shadow: what was judged before
+//! the mode was raised, under a brake or for a caller who only asked is not lost.
 
 use super::codec::instant;
 use super::observe::{MatterNow, ObserveAsk};
@@ -10,7 +12,7 @@ use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, SqliteConnection};
 use steward_domain::clerk::{Evidence, MAX_EVIDENCE, Question, Subject};
-use steward_domain::mode::Ceiling;
+use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::path::RecordPath;
 use steward_domain::tick::{Look, TaskClock};
 
@@ -73,8 +75,11 @@ pub(super) const TASKS: &str = "
         SELECT t.path AS task, COUNT(*) AS count, MAX(f.at) AS newest
         FROM tasks t LEFT JOIN task_checks c ON c.task = t.path
         CROSS JOIN signals s ON s.target = t.path AND s.applied = 0 AND s.effect <> 'none'
-        CROSS JOIN first_seen f ON f.signal = s.path AND (c.last_check_at IS NULL OR f.at > c.last_check_at)
-        WHERE t.parent = ?1 AND NOT EXISTS (
+        CROSS JOIN first_seen f ON f.signal = s.path
+        WHERE t.parent = ?1 AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
+            SELECT a.landing FROM action_evidence e JOIN actions a ON a.path = e.action
+            WHERE e.ref = s.path AND a.target = t.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
+        AND NOT EXISTS (
             SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
             WHERE e.ref = s.path AND a.target = t.path AND a.landing = 'live')
         GROUP BY t.path)
@@ -92,7 +97,10 @@ pub(super) const EVIDENCE: &str = "
         COALESCE((SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.instinct), 0) AS observations,
         (SELECT MIN(i.ceiling) FROM instincts i WHERE i.source = s.instinct) AS ceiling
     FROM signals s JOIN first_seen f ON f.signal = s.path
-    WHERE s.target = ?1 AND s.applied = 0 AND s.effect <> 'none' AND (?2 IS NULL OR f.at > ?2) AND NOT EXISTS (
+    WHERE s.target = ?1 AND s.applied = 0 AND s.effect <> 'none' AND (?2 IS NULL OR f.at > ?2 OR (?4 AND 'shadow' = (
+        SELECT a.landing FROM action_evidence e JOIN actions a ON a.path = e.action
+        WHERE e.ref = s.path AND a.target = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
+    AND NOT EXISTS (
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = ?1 AND a.landing = 'live')
     ORDER BY s.created DESC, s.path LIMIT ?3";
@@ -102,8 +110,12 @@ pub(super) async fn candidates(
     tx: &mut SqliteConnection,
     ask: &ObserveAsk,
 ) -> Result<Vec<Candidate>, IndexError> {
-    let rows: Vec<TaskRow> =
-        sqlx::query_as(TASKS).bind(ask.matter.as_str()).fetch_all(tx).await.map_err(|e| index.sql(e))?;
+    let rows: Vec<TaskRow> = sqlx::query_as(TASKS)
+        .bind(ask.matter.as_str())
+        .bind(acts(ask))
+        .fetch_all(tx)
+        .await
+        .map_err(|e| index.sql(e))?;
     rows.into_iter().map(|row| candidate(index, row)).collect()
 }
 
@@ -120,6 +132,7 @@ pub(super) async fn with_evidence(
             .bind(task.task.as_str())
             .bind(task.last_check)
             .bind(i64::try_from(MAX_EVIDENCE).unwrap_or(i64::MAX))
+            .bind(acts(ask))
             .fetch_all(tx)
             .await
             .map_err(|e| index.sql(e))?;
@@ -142,6 +155,11 @@ pub(super) async fn with_evidence(
         state_as_written: task.state_as_written,
         matter_ceiling: matter.ceiling,
     })
+}
+
+/// Whether what is judged now may change anything.
+fn acts(ask: &ObserveAsk) -> bool {
+    ask.policy.mode > Mode::Shadow
 }
 
 fn candidate(index: &Index, row: TaskRow) -> Result<Candidate, IndexError> {

@@ -24,6 +24,18 @@ const READING: usize = 2;
 pub(super) const ORDER: [RecordKind; 5] =
     [RecordKind::Matter, RecordKind::Task, RecordKind::Event, RecordKind::Instinct, RecordKind::Signal];
 
+const CURSORS: &str = "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
+    SELECT target, MAX(at), decision, 0, '' FROM actions WHERE kind = 'steward-action' GROUP BY target";
+const CITED_BEFORE: &str = "UPDATE first_seen SET at = MIN(first_seen.at, cited.at) FROM (
+        SELECT e.ref AS signal, MAX(a.at) AS at FROM action_evidence e JOIN actions a ON a.path = e.action
+        JOIN signals s ON s.path = e.ref AND s.target = a.target WHERE a.kind = 'steward-action' GROUP BY e.ref) AS cited
+    WHERE first_seen.signal = cited.signal";
+const NEVER_CITED: &str = "UPDATE first_seen SET at = ?1 WHERE signal IN (
+        SELECT s.path FROM signals s JOIN task_checks c ON c.task = s.target
+        WHERE s.applied = 0 AND s.effect <> 'none' AND NOT EXISTS (
+            SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+            WHERE e.ref = s.path AND a.target = s.target AND a.kind = 'steward-action'))";
+
 /// What a scan found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SyncReport {
@@ -123,19 +135,15 @@ impl Index {
         scan.finish(Some(before)).await
     }
 
-    /// Ends a whole scan. Cursors that were lost are taken from the audit records, so that what was
-    /// judged before is not judged again.
+    /// Ends a whole scan. Cursors that were lost are taken from the audit records: what a record cites
+    /// is not judged again, and what none cites may never have been judged, so it is new.
     async fn mark_filled(&self, now: DateTime<Utc>, first: bool) -> Result<(), IndexError> {
         let mut tx = self.begin().await?;
         let work = async {
             if first {
-                sqlx::query(
-                    "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
-                     SELECT target, MAX(at), decision, 0, '' FROM actions
-                     WHERE kind = 'steward-action' GROUP BY target",
-                )
-                .execute(&mut *tx)
-                .await?;
+                sqlx::query(CURSORS).execute(&mut *tx).await?;
+                sqlx::query(CITED_BEFORE).execute(&mut *tx).await?;
+                sqlx::query(NEVER_CITED).bind(codec::micros(now)).execute(&mut *tx).await?;
             }
             for key in ["filled_at", "synced_at"] {
                 sqlx::query("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")

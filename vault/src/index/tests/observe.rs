@@ -237,6 +237,51 @@ async fn evidence_of_a_live_action_on_this_task_is_claimed() {
 }
 
 #[tokio::test]
+async fn what_was_only_shadowed_is_judged_again_once_changes_may_happen_and_then_no_more() {
+    let bench = one_task("").await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    bench.checked("task/t.md", &seen, "l1").await;
+    bench.action("a", |draft| {
+        cite(draft, "signal/s.md");
+        draft.landing = Landing::Shadow;
+    });
+    bench.sync("02:01:00").await;
+    let live = |look: &str, clock: &str| {
+        let policy = Policy { mode: Mode::Live, ..Policy::default() };
+        ObserveAsk { policy, ..ask("matter/m.md", look, clock) }
+    };
+    assert!(refs(&bench.look("matter/m.md", "l2", "02:02:00").await).is_empty(), "still shadow");
+    let again = bench.index.observe(&live("l3", "02:03:00")).await.unwrap();
+    assert_eq!((again.signals, refs(&again)), (1, vec!["s"]));
+    bench.checked("task/t.md", &again, "l3").await;
+    for (name, landing) in [("b", Landing::Pending), ("c", Landing::Recorded)] {
+        bench.action(name, |draft| {
+            cite(draft, "signal/s.md");
+            draft.landing = landing;
+        });
+        bench.sync("02:04:00").await;
+        assert!(refs(&bench.index.observe(&live(name, "02:05:00")).await.unwrap()).is_empty(), "{landing:?}");
+    }
+}
+
+#[tokio::test]
+async fn when_the_state_is_lost_evidence_that_no_record_cites_is_new_and_the_rest_is_not() {
+    let bench = one_task("").await;
+    bench.signal("judged", "task/t.md", "");
+    bench.signal("missed", "task/t.md", "");
+    bench.action("a", |draft| {
+        cite(draft, "signal/judged.md");
+        draft.landing = Landing::Recorded;
+    });
+    let elsewhere = tempfile::tempdir().unwrap();
+    let anew = Index::open(elsewhere.path()).await.unwrap();
+    anew.sync_all(&bench.root, noon("10:00:00")).await.unwrap();
+    assert_eq!(refs(&anew.observe(&ask("matter/m.md", "l", "10:01:00")).await.unwrap()), ["missed"]);
+}
+
+#[tokio::test]
 async fn a_snoozed_task_is_left_alone_even_with_fresh_signals() {
     let bench = one_task("snoozed_until: 2026-11-22\n").await;
     bench.signal("s", "task/t.md", "");
@@ -398,6 +443,7 @@ async fn a_look_asks_the_indexes_and_scans_no_table() {
     for sql in [crate::index::look::TASKS, crate::index::look::EVIDENCE] {
         let plan: Vec<String> = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
             .bind("matter/m.md")
+            .bind(true)
             .fetch_all(&bench.index.store.reader)
             .await
             .unwrap()

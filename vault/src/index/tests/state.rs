@@ -99,7 +99,10 @@ async fn lost_cursors_are_taken_from_the_audit_records() {
     bench.put("signal/later.md", signal_text("task/t.md", "2026-11-21T09:30:00Z", ""));
     bench.put("signal/never.md", signal_text("task/u.md", "2026-11-21T08:00:00Z", ""));
     bench.action("older", |d| d.timestamp = noon("07:00:00"));
-    bench.action("newest", |d| (d.timestamp, d.landing) = (noon("09:00:00"), Landing::Shadow));
+    bench.action("newest", |d| {
+        cite(d, "signal/judged.md");
+        (d.timestamp, d.landing) = (noon("09:00:00"), Landing::Shadow);
+    });
     bench.action("undo", |d| (d.timestamp, d.kind) = (noon("09:45:00"), ActionKind::Reversed));
     let report = bench.sync("10:00:00").await;
     assert!(report.first);
