@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -144,12 +144,61 @@ struct Log {
     /// The record of every action that was carried out, by the action.
     done: BTreeMap<ActionId, RecordPath>,
     failed: BTreeSet<ActionId>,
-    /// Live changes that nobody has undone yet.
-    open: Vec<RecordPath>,
+    /// Live changes that nobody has undone yet, with the number of their task.
+    open: Vec<(usize, RecordPath)>,
+    /// How often nobody else could touch a file, so that what we did to it could be seen exactly.
+    watched: usize,
+}
+
+/// The keeper's two hands: one at a time on one file, so that each can tell its own work.
+struct Hands<'a> {
+    keeper: &'a Keeper,
+    people: &'a People,
+    busy: Vec<Mutex<()>>,
+    log: Mutex<Log>,
+    vault: PathBuf,
+}
+
+impl Hands<'_> {
+    fn path(&self, n: usize) -> PathBuf {
+        self.vault.join("task").join(format!("{}.md", slug(n)))
+    }
+
+    /// Does something to a task; every third time with all people kept away from it, and then the
+    /// file must show exactly what the answer says was done.
+    fn at(&self, n: usize, dice: &mut Dice, work: impl FnOnce(&[u8]) -> Option<Done>) {
+        let _mine = self.busy[n].lock().unwrap();
+        let away = (dice.roll(3) == 0).then(|| self.people.words[n].lock().unwrap());
+        let before = std::fs::read(self.path(n)).unwrap();
+        let done = work(&before);
+        if away.is_none() {
+            return;
+        }
+        let (before, after) = (String::from_utf8(before).unwrap(), std::fs::read_to_string(self.path(n)).unwrap());
+        match done {
+            Some(Done::Set(from, to)) => {
+                assert_eq!(after, before.replacen(&format!("state: {from}"), &format!("state: {to}"), 1), "task {n}");
+                assert_ne!(after, before, "a record says that task {n} was changed");
+            }
+            Some(Done::PutBack) if before.contains("state: done") => {
+                assert_eq!(after, before.replacen("state: done", "state: open", 1), "task {n}");
+            }
+            Some(Done::PutBack | Done::Nothing) | None => assert_eq!(after, before, "task {n} changed without a word"),
+        }
+        self.log.lock().unwrap().watched += 1;
+    }
+}
+
+/// What an answer of the keeper says about the file.
+enum Done {
+    Set(&'static str, &'static str),
+    PutBack,
+    Nothing,
 }
 
 /// One apply or undo, on whatever a task holds now.
-fn keep(keeper: &Keeper, log: &Mutex<Log>, vault: &Path, dice: &mut Dice) {
+fn keep(hands: &Hands<'_>, dice: &mut Dice) {
+    let (keeper, log) = (hands.keeper, &hands.log);
     let number = {
         let mut log = log.lock().unwrap();
         log.operations += 1;
@@ -161,50 +210,62 @@ fn keep(keeper: &Keeper, log: &Mutex<Log>, vault: &Path, dice: &mut Dice) {
             let open = log.open.len();
             (open > 0).then(|| log.open.swap_remove(dice.roll(open)))
         };
-        if let Some(record) = record {
-            return undo(keeper, log, record, &format!("undo-{number}"));
+        if let Some((n, record)) = record {
+            return hands.at(n, dice, |_| undo(keeper, log, record, &format!("undo-{number}")));
         }
     }
-    let slug = slug(dice.roll(TASKS));
-    let bytes = std::fs::read(vault.join("task").join(format!("{slug}.md"))).unwrap();
+    let (n, only_shadow) = (dice.roll(TASKS), dice.roll(20) == 0);
+    hands.at(n, dice, |bytes| change(hands, (n, number), only_shadow, bytes));
+}
+
+fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, bytes: &[u8]) -> Option<Done> {
     // A file that is just being saved: the next look will find it whole.
-    let Ok(document) = steward_domain::frontmatter::read(&bytes) else { return };
-    let Some(state) = document.fields().get("state").and_then(|s| s.as_str()) else { return };
-    let shadow = state != "open" || dice.roll(20) == 0;
-    let wish = Wish::done(&slug, &bytes, &format!("run-{number}"))
+    let document = steward_domain::frontmatter::read(bytes).ok()?;
+    let state = document.fields().get("state").and_then(|s| s.as_str())?;
+    let shadow = state != "open" || only_shadow;
+    let wish = Wish::done(&slug(n), bytes, &format!("run-{number}"))
         .with(|w| w.policy = if shadow { Policy::default() } else { live() })
         .with(|w| w.at = noon() + TimeDelta::milliseconds(i64::try_from(number).unwrap()));
     let plan = wish.plan();
     let id = plan.id().clone();
-    let applied = keeper.apply(plan);
-    let mut log = log.lock().unwrap();
+    let applied = hands.keeper.apply(plan);
+    let mut log = hands.log.lock().unwrap();
     match applied {
         Ok(receipt) => {
-            if receipt.landing == Landing::Live {
+            let landing = receipt.landing;
+            if landing == Landing::Live {
                 log.changed += 1;
-                log.open.push(receipt.record.clone());
+                log.open.push((n, receipt.record.clone()));
             }
             assert!(log.done.insert(id, receipt.record).is_none());
+            Some(if landing == Landing::Live { Done::Set("open", "done") } else { Done::Nothing })
         }
         Err(ApplyError::ChangedMeanwhile { .. }) => {
             log.refused += 1;
             log.failed.insert(id);
+            Some(Done::Nothing)
         }
         Err(e) => panic!("{e}"),
     }
 }
 
-fn undo(keeper: &Keeper, log: &Mutex<Log>, record: RecordPath, run: &str) {
+fn undo(keeper: &Keeper, log: &Mutex<Log>, record: RecordPath, run: &str) -> Option<Done> {
     let answered = Click::new(AnswerKind::Undo, &record, run).ask(keeper);
     let mut log = log.lock().unwrap();
     match answered {
         Ok(receipt) => {
             log.undone += 1;
             assert!(log.done.insert(receipt.id, receipt.record).is_none());
+            Some(Done::PutBack)
         }
         // A human's state stands, or people never let go of the file.
-        Err(AnswerError::Refused(Refusal::Conflict { .. } | Refusal::Record { .. })) => log.refused += 1,
-        Err(AnswerError::Apply(ApplyError::ChangedMeanwhile { .. })) => log.refused += 1,
+        Err(
+            AnswerError::Refused(Refusal::Conflict { .. } | Refusal::Record { .. })
+            | AnswerError::Apply(ApplyError::ChangedMeanwhile { .. }),
+        ) => {
+            log.refused += 1;
+            Some(Done::Nothing)
+        }
         Err(e) => panic!("{e}"),
     }
 }
@@ -215,9 +276,16 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
     for n in 0..TASKS {
         desk.write(&format!("task/{}.md", slug(n)), TASK.as_bytes());
     }
-    let (keeper, people, log) = (desk.keeper(), People::new(), Mutex::new(Log::default()));
+    let (keeper, people) = (desk.keeper(), People::new());
+    let hands = Hands {
+        keeper: &keeper,
+        people: &people,
+        busy: (0..TASKS).map(|_| Mutex::default()).collect(),
+        log: Mutex::default(),
+        vault: desk.path(),
+    };
     let (edits, started) = (AtomicUsize::new(0), Instant::now());
-    let ours = || log.lock().unwrap().operations;
+    let ours = || hands.log.lock().unwrap().operations;
     let late = || started.elapsed() > BOX;
     let enough = || (ours() >= OURS || late()) && ours() + edits.load(Ordering::Relaxed) >= OPERATIONS;
     std::thread::scope(|scope| {
@@ -237,22 +305,22 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
             });
         }
         for hand in 0..2 {
-            let (keeper, log, vault, enough) = (&keeper, &log, desk.path(), &enough);
+            let (hands, enough) = (&hands, &enough);
             scope.spawn(move || {
                 let mut dice = Dice(0xdead_beef + hand);
                 while !enough() {
-                    keep(keeper, log, &vault, &mut dice);
+                    keep(hands, &mut dice);
                     if dice.roll(100) == 0 {
-                        keeper.settle().unwrap();
+                        hands.keeper.settle().unwrap();
                     }
                 }
             });
         }
     });
     let at_the_end = settle(&keeper).len();
-    let (edits, log) = (edits.into_inner(), log.into_inner().unwrap());
+    let (edits, log) = (edits.into_inner(), hands.log.into_inner().unwrap());
     println!(
-        "{} operations in {:.1} s: {edits} human edits, {} by the keeper ({} changes, {} undone, {} gave way); \
+        "{} operations in {:.1} s: {edits} human edits, {} by the keeper ({} changes, {} undone, {} gave way, {} watched); \
          {at_the_end} late edits at the end, {} versions kept in conflict/",
         edits + log.operations,
         started.elapsed().as_secs_f64(),
@@ -260,13 +328,17 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
         log.changed,
         log.undone,
         log.refused,
+        log.watched,
         desk.conflicts().len(),
     );
     assert!(
         edits + log.operations >= OPERATIONS && log.operations >= OURS / 5,
         "the machine is too slow for this test"
     );
-    assert!(log.changed > 40 && log.undone > 20 && log.refused > 5, "too little happened at the same moment");
+    assert!(
+        log.changed > 40 && log.undone > 20 && log.refused > 5 && log.watched > 50,
+        "too little happened at the same moment"
+    );
     assert_eq!(people.lost(&desk.path()), Vec::<String>::new());
     every_change_has_its_record(&desk, &log);
     desk.is_tidy();
