@@ -239,7 +239,8 @@ mod tests {
 
     const ACTION: &str = r#"{"key":"000000000007-0123456789abcdef","record":"event/steward-action-a.md","seq":3,"sha256":"aa","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":["open"]}}"#;
     const FILED_ONLY: &str = r#"{"key":"000000000007-0123456789abcdef","record":"event/steward-action-a.md","seq":3,"sha256":"aa","change":null}"#;
-    const STAMP: &str = r#"{"key":"000000000008-stamp","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}}"#;
+    const STAMP: &str =
+        r#"{"key":"000000000008-stamp","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}}"#;
 
     #[test]
     fn intents_of_every_version_are_read_and_written_as_they_were() {

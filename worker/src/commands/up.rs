@@ -95,6 +95,9 @@ async fn stay(
             said = tick_all(served) => {
                 let said = said?;
                 out.value(&said, || describe(&said))?;
+                if up.once {
+                    served.engine.stamp_all().await;
+                }
             }
             failed = failures.recv() => return Err(failed.context("the workers are gone")?),
             signal = told_to_end() => return signal,
