@@ -95,16 +95,16 @@ async fn stay(
             said = tick_all(served) => {
                 let said = said?;
                 out.value(&said, || describe(&said))?;
-                if up.once {
-                    served.engine.stamp_all().await;
-                }
             }
             failed = failures.recv() => return Err(failed.context("the workers are gone")?),
             signal = told_to_end() => return signal,
         }
     }
     if up.once {
-        return Ok(Exit::Ok);
+        tokio::select! {
+            () = served.engine.stamp_all() => return Ok(Exit::Ok),
+            signal = told_to_end() => return signal,
+        }
     }
     out.say(&whereabouts(served.config)?)?;
     tokio::select! {
