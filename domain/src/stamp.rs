@@ -6,7 +6,7 @@
 //! keeper takes the bytes; what a date means to the next look is for [`crate::tick`].
 
 use crate::frontmatter::{self, FieldEdit, Fields, FrontmatterError};
-use crate::record::{RecordError, Task};
+use crate::record::{RecordError, State, Task};
 use crate::time;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -34,8 +34,8 @@ pub enum StampError {
 impl Stamp {
     /// A stamp, cut to whole seconds.
     ///
-    /// Without a next check (the task is done or archived) the file's own date stays as it is.
-    /// `ours` are the dates that we may have written before; any other is a human's.
+    /// Without a next check the file's own date stays as it is. `ours` are the dates that we may have written
+    /// before; any other is a human's.
     #[must_use]
     pub fn new(
         checked_at: DateTime<Utc>,
@@ -57,17 +57,19 @@ impl Stamp {
 
     /// The file with the stamp; the very same bytes where it says all that already.
     ///
+    /// A task that is done or archived is never looked at again, so its date stays as it is.
+    ///
     /// # Errors
     /// [`StampError`] when the file is no task that can be read and edited line by line.
     pub fn prepare(&self, current: &[u8]) -> Result<Vec<u8>, StampError> {
         let document = frontmatter::read(current)?;
         let fields = document.fields();
-        Task::read(fields)?;
+        let task = Task::read(fields)?;
         let mut edits = Vec::new();
         if moves_on(Found::of(fields, CHECKED), self.checked_at) {
             edits.push(edit(CHECKED, self.checked_at));
         }
-        if let Some(next) = self.next_check_after
+        if let Some(next) = self.next_check_after.filter(|_| task.state == State::Open)
             && self.replaces(Found::of(fields, NEXT), next)
         {
             edits.push(edit(NEXT, next));
@@ -182,12 +184,13 @@ mod tests {
 
     #[test]
     fn a_task_that_is_never_looked_at_again_keeps_the_date_it_has() {
-        let before = with("next_check_after: 2026-11-22T10:00:00Z\n");
-        let stamp = stamp(None, &["2026-11-22T10:00:00Z"]);
-        assert_eq!(
-            stamped(&before, &stamp),
-            with(&format!("next_check_after: 2026-11-22T10:00:00Z\n{CHECKED_AT_TEN}"))
-        );
+        let stamp = stamp(Some("2026-11-21T14:00:00Z"), &["2026-11-22T10:00:00Z"]);
+        for state in ["state: done\n", "state: Archived\n"] {
+            for date in ["", "next_check_after: 2026-11-22T10:00:00Z\n", "next_check_after: 2026-11-01\n"] {
+                let lines = format!("{state}{date}");
+                assert_eq!(stamped(&with(&lines), &stamp), with(&format!("{lines}{CHECKED_AT_TEN}")), "{lines}");
+            }
+        }
     }
 
     #[test]
