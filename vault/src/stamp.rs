@@ -8,6 +8,7 @@ use crate::apply::Content;
 use crate::brake;
 use crate::keeper::{ApplyError, Keeper};
 use crate::root::RootError;
+use std::io;
 use steward_domain::path::RecordPath;
 use steward_domain::stamp::{Stamp, StampError};
 
@@ -27,9 +28,9 @@ pub enum StampingError {
     /// A human was faster, or the file is gone.
     #[error("{path}: changed meanwhile by a human")]
     ChangedMeanwhile { path: String },
-    /// The file must be mended first.
-    #[error("{path}: {source}")]
-    Unusable { path: RecordPath, source: StampError },
+    /// The file must be mended first; the message names it.
+    #[error("{0}")]
+    Unusable(String),
     #[error(transparent)]
     Apply(ApplyError),
 }
@@ -39,6 +40,13 @@ impl From<ApplyError> for StampingError {
         match e {
             ApplyError::ChangedMeanwhile { path } => Self::ChangedMeanwhile { path: path.to_string() },
             ApplyError::Root(RootError::Missing { path }) => Self::ChangedMeanwhile { path },
+            ApplyError::Root(
+                e @ (RootError::Link { .. } | RootError::NotAFile { .. } | RootError::TooLarge { .. }),
+            ) => Self::Unusable(e.to_string()),
+            // One file of another user says nothing about the next.
+            ApplyError::Io { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Self::Unusable(e.to_string())
+            }
             e => Self::Apply(e),
         }
     }
@@ -55,7 +63,7 @@ impl Keeper {
             return Ok(Stamped::Braked);
         }
         let current = self.root().read(target).map_err(ApplyError::from)?;
-        let unusable = |source| StampingError::Unusable { path: target.clone(), source };
+        let unusable = |e: StampError| StampingError::Unusable(format!("{target}: {e}"));
         let bytes = stamp.prepare(&current.bytes).map_err(unusable)?;
         if bytes == current.bytes {
             return Ok(Stamped::Unchanged);

@@ -120,7 +120,7 @@ impl Stamper {
                 tracing::debug!(error = %e, "not stamped yet");
                 return Ok(());
             }
-            Err(e @ StampingError::Unusable { .. }) => {
+            Err(e @ StampingError::Unusable(_)) => {
                 tracing::warn!(error = %e, "failed to stamp a task's file; trying again after its next look");
             }
             Err(e @ StampingError::Apply(_)) => return Err(e.into()),

@@ -73,7 +73,9 @@ async fn unless_somebody_asked_for_it_no_task_is_stamped() {
 #[tokio::test]
 async fn a_worker_stamps_after_the_tick_once_and_an_undo_keeps_the_stamp() {
     let world = three_tasks().await.set("STEWARD_STAMP_FILES", "true");
-    let _worker = world.worker().await;
+    let braces = "---\n{type: task, parent_matter: matter/house.md}\n---\n";
+    world.vault.write("task/odd.md", braces);
+    let worker = world.worker().await;
     world.tick("house").await;
     for task in ["rent", "boiler", "roof"] {
         wait::until(&format!("{task} to be stamped"), async || date(&world, task, CHECKED)).await;
@@ -85,6 +87,9 @@ async fn a_worker_stamps_after_the_tick_once_and_an_undo_keeps_the_stamp() {
     assert!(idle.history().await.len() <= 6);
     let same = async || world.vault.files().since(&before).is_empty();
     wait::stays(Duration::from_secs(8), "stamped once", same).await;
+    let said = worker.err();
+    assert_eq!(said.matches("task/odd.md").count(), 1, "what cannot be stamped is said once: {said}");
+    assert_eq!(world.vault.read("task/odd.md"), braces.as_bytes());
 
     let stamp = date(&world, "rent", CHECKED);
     let undone = world.answer("undo", &world.live_action()).await.result().await;

@@ -39,7 +39,7 @@ const DUE: &str = "
     LEFT JOIN stamps w ON w.task = c.task LEFT JOIN leases l ON l.task = c.task AND l.until > ?1
     WHERE l.task IS NULL AND (w.task IS NULL OR (w.retry_at <= ?1
         AND (w.checked_at IS NULL OR w.checked_at < c.last_check_at)))
-    ORDER BY c.last_check_at, c.task LIMIT ?2";
+    ORDER BY COALESCE(w.retry_at, 0), c.last_check_at, c.task LIMIT ?2";
 
 /// Only while nobody is judging the task. Where the file holds what was to be written last, that is what
 /// may be left if this comes to nothing.
@@ -54,7 +54,7 @@ const BEGIN: &str = "
 impl Index {
     /// Tasks that were looked at since their file was stamped, the longest ago first, at most `limit`.
     ///
-    /// None that a run is judging, whose file cannot be understood, or that was tried a moment ago.
+    /// Those that came to nothing before come last, so that they hold nobody up; none that a run is judging, whose file cannot be understood, or that was tried a moment ago.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

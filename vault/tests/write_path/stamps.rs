@@ -7,6 +7,11 @@ use steward_domain::undo::AnswerKind;
 use steward_vault::brake::{self, Stop};
 use steward_vault::stamp::{Stamped, StampingError};
 
+/// A text with the stamp of a task that is done, which has no next look.
+fn closed(text: &str) -> String {
+    stamped(text).replace("next_check_after: \"2026-11-21T16:00:00Z\"\n", "")
+}
+
 #[test]
 fn a_stamp_adds_its_lines_and_files_nothing_however_often() {
     let desk = Desk::new();
@@ -34,19 +39,21 @@ fn a_stamp_between_two_actions_leaves_the_chain_as_it_is() {
     let later = Wish::done("pay", now.as_bytes(), "run-2").with(|w| w.at = noon() + TimeDelta::hours(1));
     keeper.apply(later.plan()).unwrap();
     settle(&keeper);
-    assert_eq!(desk.read("task/pay.md"), stamped(&TASK.replace("state: open", "state: done")));
+    assert_eq!(desk.read("task/pay.md"), closed(&TASK.replace("state: open", "state: done")));
     assert_eq!(desk.records().values().map(|r| r.seq).collect::<Vec<_>>(), [1, 2]);
     desk.is_tidy();
 }
 
 #[test]
-fn an_undo_of_what_was_stamped_since_keeps_the_stamp() {
+fn an_undo_of_what_was_stamped_before_and_since_keeps_the_stamps() {
     let desk = Desk::new();
     let keeper = desk.keeper();
-    let receipt = keeper.apply(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap();
     keeper.stamp(&task("pay"), &stamp()).unwrap();
+    let receipt = keeper.apply(Wish::done("pay", stamped(TASK).as_bytes(), "run-1").plan()).unwrap();
+    let later = Stamp::new(noon() + TimeDelta::hours(1), None, []);
+    assert_eq!(keeper.stamp(&task("pay"), &later).unwrap(), Stamped::Written);
     Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
-    assert_eq!(desk.read("task/pay.md"), stamped(TASK));
+    assert_eq!(desk.read("task/pay.md"), stamped(TASK).replace("T12:00:00Z", "T13:00:00Z"));
     settle(&keeper);
     desk.is_tidy();
 }
@@ -60,7 +67,7 @@ fn an_undo_of_a_state_that_was_added_before_the_stamp_keeps_the_stamp() {
     let receipt = keeper.apply(Wish::done("pay", without.as_bytes(), "run-1").plan()).unwrap();
     keeper.stamp(&task("pay"), &stamp()).unwrap();
     Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
-    assert_eq!(desk.read("task/pay.md"), stamped(&without));
+    assert_eq!(desk.read("task/pay.md"), closed(&without));
 }
 
 #[test]
@@ -88,10 +95,14 @@ fn a_file_that_is_gone_or_cannot_be_read_is_left_alone() {
     {
         desk.write("task/odd.md", text.as_bytes());
         let error = keeper.stamp(&task("odd"), &stamp()).unwrap_err();
-        assert!(matches!(error, StampingError::Unusable { .. }), "{error}");
+        assert!(matches!(error, StampingError::Unusable(_)), "{error}");
         assert!(error.to_string().starts_with("task/odd.md: "), "{error}");
         assert_eq!(desk.read("task/odd.md"), text);
     }
+    std::os::unix::fs::symlink(desk.file("task/pay.md"), desk.file("task/link.md")).unwrap();
+    let error = keeper.stamp(&task("link"), &stamp()).unwrap_err();
+    assert!(matches!(error, StampingError::Unusable(_)), "{error}");
+    assert_eq!(desk.read("task/pay.md"), TASK);
     let error = keeper.stamp(&task("gone"), &stamp()).unwrap_err();
     assert!(matches!(error, StampingError::ChangedMeanwhile { .. }), "{error}");
     assert!(!desk.file("task/gone.md").exists());

@@ -47,6 +47,22 @@ fn an_edit_on_top_of_a_stamp_stands() {
 }
 
 #[test]
+fn an_edit_through_an_open_handle_is_back_in_place_at_once() {
+    let desk = Desk::new();
+    let keeper = desk.keeper();
+    let mut editor = OpenOptions::new().write(true).open(pay(&desk)).unwrap();
+    hook::at("after-swap", move || {
+        editor.set_len(0).unwrap();
+        editor.write_all(BOB.as_bytes()).unwrap();
+    });
+    let error = stamp_pay(&keeper).unwrap_err();
+    assert!(matches!(error, StampingError::ChangedMeanwhile { .. }), "{error}");
+    assert_eq!(desk.read("task/pay.md"), BOB);
+    is_clean(&desk, &keeper);
+    assert_eq!(desk.read("task/pay.md"), BOB);
+}
+
+#[test]
 fn an_editor_that_had_the_file_open_saves_over_a_stamp() {
     let desk = Desk::new();
     let keeper = desk.keeper();
