@@ -100,7 +100,7 @@ pub struct Task {
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
     pub snoozed_until: Option<DateTime<Utc>>,
-    /// What a human wrote; a malformed time counts as none, which means due.
+    /// As it stands in the file; a malformed time counts as none, which means due.
     pub next_check_after: Option<DateTime<Utc>>,
     pub plane_issue_id: Option<String>,
 }

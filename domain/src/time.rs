@@ -37,6 +37,18 @@ pub fn whole_millis(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(at.timestamp_millis()).unwrap_or(at)
 }
 
+/// Writes an instant as people do, in whole seconds: `2026-11-21T09:30:15Z`.
+#[must_use]
+pub fn seconds(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// The instant cut to the second.
+#[must_use]
+pub fn whole_seconds(at: DateTime<Utc>) -> DateTime<Utc> {
+    DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at)
+}
+
 /// Writes an instant for a file name: `20261121T093015123Z`.
 #[must_use]
 pub fn compact(at: DateTime<Utc>) -> String {

@@ -3,15 +3,16 @@
 //! Everything that needs space is written first (audit record, new content, intent) and made
 //! durable; then the files change places and the record is filed under its name. A crash anywhere
 //! leaves the intent and the staged files, from which [`Keeper::lock`] finishes or takes back. The
-//! steward's own changes, undo, confirm and dismiss all pass here.
+//! steward's own changes, undo, confirm and dismiss all pass here; a stamp ([`Keeper::stamp`]) does too,
+//! with nothing to file.
 
 use crate::brake;
 use crate::chain;
 use crate::crash;
 use crate::durable;
-use crate::journal::{self, ContentChange, Intent, Key};
+use crate::journal::{self, ContentChange, Filing, Intent, Key, Work};
 use crate::keeper::{ApplyError, Keeper, Receipt, Turn};
-use crate::root::OWN_FOLDER;
+use crate::root::{OWN_FOLDER, Snapshot};
 use crate::swap::{self, Look, Swapped};
 use std::io;
 use steward_domain::audit::{AuditRecord, FieldPatch};
@@ -42,26 +43,34 @@ impl Keeper {
             return Ok(receipt);
         }
         let ready = if plan.changes_the_record() { self.prepare(plan)? } else { None };
-        let intent = self.stage(turn, plan, record, ready)?;
+        let intent = self.stage(turn, plan, &record, ready)?;
+        self.land(turn, intent)?;
+        Ok(Receipt { id: plan.id().clone(), record, landing: plan.landing(), repeated: false })
+    }
+
+    /// Does what is staged, or takes it back.
+    pub(crate) fn land(&self, turn: &mut Turn, intent: Intent) -> Result<(), ApplyError> {
+        let changed = || ApplyError::ChangedMeanwhile { path: intent.subject().clone() };
         match self.perform(&intent) {
-            Ok(Swapped::Done) => {}
+            Ok(Swapped::Done) => {
+                self.finish(turn, intent);
+                Ok(())
+            }
             Ok(Swapped::ChangedMeanwhile) => {
                 self.forget(&intent);
-                return Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() });
+                Err(changed())
             }
             Ok(Swapped::TakenBack) => {
+                let error = changed();
                 self.taken_back(turn, intent);
-                return Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() });
+                Err(error)
             }
             Err(source) => {
                 let error = ApplyError::io(intent.subject())(source);
                 self.back_out(turn, intent);
-                return Err(error);
+                Err(error)
             }
         }
-        turn.head = turn.head.clone().after(&intent);
-        self.finish(turn, intent.clone());
-        Ok(Receipt { id: plan.id().clone(), record: intent.record, landing: plan.landing(), repeated: false })
     }
 
     /// What is to be written; `None` when the record already is as the plan wants it.
@@ -71,13 +80,8 @@ impl Keeper {
         if prepared.after == current.bytes {
             return Ok(None);
         }
-        let change = ContentChange {
-            target: plan.target().clone(),
-            before: prepared.before,
-            after: ContentHash::of(&prepared.after),
-            replaced: swap::replaced_words(&current.bytes, &prepared.after),
-        };
-        Ok(Some(Ready { change, bytes: prepared.after, patch: prepared.patch }))
+        let content = Content::new(plan.target().clone(), &current, prepared.after);
+        Ok(Some(Ready { content, patch: prepared.patch }))
     }
 
     fn done_before(&self, plan: &Plan, record: &RecordPath) -> Result<Option<Receipt>, ApplyError> {
@@ -96,26 +100,37 @@ impl Keeper {
         &self,
         turn: &mut Turn,
         plan: &Plan,
-        record: RecordPath,
+        record: &RecordPath,
         ready: Option<Ready>,
     ) -> Result<Intent, ApplyError> {
-        let (patch, content) = ready.map_or((Vec::new(), None), |r| (r.patch, Some((r.change, r.bytes))));
-        let (change, bytes) = content.unzip();
-        let text = remembered(&AuditRecord::close(plan.draft().clone(), patch, turn.head.next()), &record)?;
-        let key = Key::new(turn.next, plan.id());
-        turn.next += 1;
+        let (patch, content) = ready.map_or((Vec::new(), None), |r| (r.patch, Some(r.content)));
+        let (change, bytes) = content.map(|c| (c.change, c.bytes)).unzip();
+        let text = remembered(&AuditRecord::close(plan.draft().clone(), patch, turn.head.next()), record)?;
         let sha256 = ContentHash::of(text.as_bytes());
-        let intent = Intent { key, record, seq: turn.head.seq + 1, sha256, change };
-        let staged = self.write_all(&intent, &text, bytes.as_deref());
-        staged.inspect_err(|_| self.forget(&intent))?;
+        let filing = Filing { record: record.clone(), seq: turn.head.seq + 1, sha256 };
+        let intent = Intent { key: Key::new(turn.number(), plan.id()), work: Work::Action { filing, change } };
+        self.write_or_forget(&intent, &text, bytes.as_deref())?;
         Ok(intent)
     }
 
-    fn write_all(&self, intent: &Intent, text: &str, content: Option<&[u8]>) -> Result<(), ApplyError> {
+    /// Stages a change that no record goes with.
+    pub(crate) fn stage_stamp(&self, turn: &mut Turn, content: Content) -> Result<Intent, ApplyError> {
+        let intent = Intent { key: Key::stamp(turn.number()), work: Work::Stamp(content.change) };
+        self.write_or_forget(&intent, "", Some(&content.bytes))?;
+        Ok(intent)
+    }
+
+    fn write_or_forget(&self, intent: &Intent, record: &str, content: Option<&[u8]>) -> Result<(), ApplyError> {
+        self.write_all(intent, record, content).inspect_err(|_| self.forget(intent))
+    }
+
+    fn write_all(&self, intent: &Intent, record: &str, content: Option<&[u8]>) -> Result<(), ApplyError> {
         let root = self.root();
         crash::point("before-staging");
-        chain::stage(root, &intent.key.record(), text).map_err(ApplyError::io(&intent.record))?;
-        crash::point("after-staging-record");
+        if let Some(filing) = intent.filing() {
+            chain::stage(root, &intent.key.record(), record).map_err(ApplyError::io(&filing.record))?;
+            crash::point("after-staging-record");
+        }
         if let (Some(swap), Some(bytes)) = (intent.swap(), content) {
             swap::stage(root, &swap, bytes).map_err(ApplyError::io(swap.target))?;
             crash::point("after-staging-content");
@@ -137,17 +152,22 @@ impl Keeper {
     /// From here on nothing needs space but the name of the record in its folder.
     fn perform(&self, intent: &Intent) -> io::Result<Swapped> {
         let swapped = intent.swap().map_or(Ok(Swapped::Done), |swap| swap::exchange(self.root(), &swap))?;
-        if swapped == Swapped::Done {
+        if swapped == Swapped::Done
+            && let Some(filing) = intent.filing()
+        {
             crash::point("before-filing");
-            chain::file(self.root(), intent)?;
+            chain::file(self.root(), &intent.key, filing)?;
         }
         Ok(swapped)
     }
 
     /// The change is done and recorded; whatever fails from here on is made good later.
     fn finish(&self, turn: &mut Turn, intent: Intent) {
-        if let Err(e) = chain::write_head(self.root(), &turn.head) {
-            tracing::warn!(error = %e, "failed to write the head of the chain, its intent stands for it");
+        if let Some(filing) = intent.filing() {
+            turn.head = turn.head.clone().after(filing);
+            if let Err(e) = chain::write_head(self.root(), &turn.head) {
+                tracing::warn!(error = %e, "failed to write the head of the chain, its intent stands for it");
+            }
         }
         // An editor that was half way through a save is done by now: its file belongs in place.
         match intent.swap().map(|swap| swap::look(self.root(), &swap)).transpose() {
@@ -161,11 +181,28 @@ impl Keeper {
     }
 }
 
-/// New content, ready to be staged.
+/// New content, ready to be staged, and what undoing it takes.
 struct Ready {
+    content: Content,
+    patch: Vec<FieldPatch>,
+}
+
+/// New content of a file.
+pub(crate) struct Content {
     change: ContentChange,
     bytes: Vec<u8>,
-    patch: Vec<FieldPatch>,
+}
+
+impl Content {
+    pub(crate) fn new(target: RecordPath, current: &Snapshot, bytes: Vec<u8>) -> Self {
+        let change = ContentChange {
+            target,
+            before: current.hash.clone(),
+            after: ContentHash::of(&bytes),
+            replaced: swap::replaced_words(&current.bytes, &bytes),
+        };
+        Self { change, bytes }
+    }
 }
 
 /// The text of a record that is certain to be read back as what it is.

@@ -10,7 +10,7 @@ mod verify;
 
 use crate::crash;
 use crate::durable;
-use crate::journal::{self, Intent};
+use crate::journal::{self, Filing, Intent, Key};
 use crate::root::{OWN_FOLDER, Root, RootError};
 use crate::swap;
 use rustix::fs::{RenameFlags, renameat_with};
@@ -61,9 +61,9 @@ impl Head {
         Link { seq: self.seq + 1, prev: self.sha256.clone() }
     }
 
-    /// The head once this intent's record is filed; one that is counted already changes nothing.
-    pub(crate) fn after(self, intent: &Intent) -> Self {
-        if intent.seq == self.seq + 1 { Self { seq: intent.seq, sha256: intent.sha256.clone() } } else { self }
+    /// The head once this record is filed; one that is counted already changes nothing.
+    pub(crate) fn after(self, filing: &Filing) -> Self {
+        if filing.seq == self.seq + 1 { Self { seq: filing.seq, sha256: filing.sha256.clone() } } else { self }
     }
 }
 
@@ -75,7 +75,8 @@ pub(crate) fn head(root: &Root) -> Result<Head, ChainError> {
         Some(head) => head,
         None => last_record(root)?,
     };
-    Ok(intents.iter().filter(|i| root.exists(&i.record)).fold(head, Head::after))
+    let filings = intents.iter().filter_map(Intent::filing);
+    Ok(filings.filter(|filing| root.exists(&filing.record)).fold(head, Head::after))
 }
 
 /// The head as it was last written; `None` when it was lost or there was no record yet.
@@ -123,10 +124,10 @@ pub(crate) fn stage(root: &Root, name: &str, text: &str) -> io::Result<()> {
 }
 
 /// Files a staged record under its name, durable, if nobody else has taken that.
-pub(crate) fn file(root: &Root, intent: &Intent) -> io::Result<()> {
+pub(crate) fn file(root: &Root, key: &Key, filing: &Filing) -> io::Result<()> {
     let events = root.make_folder(RecordKind::Event.folder())?;
     let from = swap::staged_dir(root)?;
-    renameat_with(&from, intent.key.record(), &events, intent.record.file_name(), RenameFlags::NOREPLACE)?;
+    renameat_with(&from, key.record(), &events, filing.record.file_name(), RenameFlags::NOREPLACE)?;
     durable::sync(&events)?;
     crash::point("after-filing");
     Ok(())

@@ -1,9 +1,9 @@
 //! The one process that writes a vault.
 //!
 //! [`Keeper::lock`] takes the writer's lock, finishes or takes back what a crash left, and from
-//! then on [`Keeper::apply`] and [`Keeper::answer`] are the only ways to change a file of the
-//! vault. Everything is synchronous and one at a time: callers run it on a blocking thread, and
-//! call [`Keeper::settle`] every few seconds.
+//! then on [`Keeper::apply`], [`Keeper::answer`] and [`Keeper::stamp`] are the only ways to change a
+//! file of the vault. Everything is synchronous and one at a time: callers run it on a blocking
+//! thread, and call [`Keeper::settle`] every few seconds.
 
 mod lock;
 mod recover;
@@ -108,6 +108,12 @@ pub(crate) struct Unsettled {
 }
 
 impl Turn {
+    /// Numbers an attempt.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
     pub(crate) fn keep(&mut self, intent: Intent) {
         self.unsettled.push_back(Unsettled { since: Instant::now(), intent });
     }

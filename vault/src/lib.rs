@@ -20,5 +20,6 @@ pub mod index;
 mod journal;
 pub mod keeper;
 pub mod root;
+pub mod stamp;
 mod swap;
 pub mod watch;

@@ -19,3 +19,5 @@ mod disk;
 mod editors;
 #[path = "write_path/lock.rs"]
 mod lock;
+#[path = "write_path/stamps.rs"]
+mod stamps;

@@ -58,6 +58,7 @@ struct Raw {
     recycle_after_activities: Option<u64>,
     workflow_task_timeout_seconds: Option<u64>,
     operator: Option<String>,
+    stamp_files: Option<bool>,
     cadence: Cadence,
     caps: Caps,
 }
@@ -94,6 +95,8 @@ pub(crate) struct Config {
     pub(crate) workflow_task_timeout: Duration,
     /// Who answers on the command line.
     pub(crate) operator: String,
+    /// The time of a task's last and next look is also written into its file: no.
+    pub(crate) stamp_files: bool,
     pub(crate) cadence: Cadence,
     pub(crate) caps: Caps,
     /// Values that were not usable and what holds instead.
@@ -164,6 +167,7 @@ impl Config {
             recycle_after_activities: raw.recycle_after_activities.unwrap_or(50_000).max(1),
             workflow_task_timeout: Duration::from_secs(raw.workflow_task_timeout_seconds.unwrap_or(10).clamp(1, 120)),
             operator: raw.operator.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "operator".into()),
+            stamp_files: raw.stamp_files.unwrap_or(false),
             cadence: raw.cadence,
             caps: raw.caps,
             warnings,
@@ -221,6 +225,9 @@ fn put(into: &mut Table, variable: &str, value: &str) -> anyhow::Result<()> {
 fn typed(name: &str, value: &str) -> Value {
     if TEXT_KEYS.contains(&name) {
         return Value::String(value.to_owned());
+    }
+    if let Ok(yes) = value.parse::<bool>() {
+        return Value::Boolean(yes);
     }
     if let Ok(number) = value.parse::<i64>() {
         return Value::Integer(number);
@@ -334,6 +341,18 @@ mod tests {
         assert_eq!((config.default_ceiling, config.warnings.len()), (Ceiling::Ask, 1));
         let config = load("", &[("STEWARD_STATE_CHANGE_CEILING", "Confirm")]).unwrap();
         assert_eq!((config.policy.state_change_ceiling, config.warnings.len()), (Ceiling::Confirm, 0));
+    }
+
+    #[test]
+    fn files_are_stamped_only_where_somebody_says_so() {
+        assert!(!load("", &[]).unwrap().stamp_files);
+        assert!(load("stamp_files = true", &[]).unwrap().stamp_files);
+        assert!(load("", &[("STEWARD_STAMP_FILES", "true")]).unwrap().stamp_files);
+        assert!(!load("stamp_files = true", &[("STEWARD_STAMP_FILES", "false")]).unwrap().stamp_files);
+        for unclear in ["yes", "1", "True", ""] {
+            let message = format!("{:#}", load("", &[("STEWARD_STAMP_FILES", unclear)]).unwrap_err());
+            assert!(message.contains("stamp_files") && message.contains("a boolean"), "{message}");
+        }
     }
 
     #[test]

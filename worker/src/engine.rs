@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::fleet::{self, Crew, Serves};
 use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
+use crate::stamper::{self, Stamper};
 use chrono::Utc;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -93,6 +94,8 @@ pub(crate) fn open_ledger(config: &Config, root: &Root, state: &Path) -> anyhow:
 pub(crate) struct Engine {
     pub(crate) parts: Parts,
     pub(crate) registered: SchedulePlan,
+    /// Where the operator asked for it.
+    stamper: Option<Stamper>,
     threads: Vec<JoinHandle<()>>,
     loops: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -146,12 +149,16 @@ pub(crate) async fn start(config: &Config, crew: &Crew, mut parts: Parts) -> any
         behind: Arc::new(AtomicBool::new(!outcome.errors.is_empty())),
     };
     let woken = std::mem::take(&mut parts.woken);
-    let loops = vec![
+    let mut loops = vec![
         on_a_thread(listener.clone(), woken, crew.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
         tokio::spawn(listener.settle(crew.stop.clone())),
     ];
-    Ok(Engine { parts, registered, threads, loops })
+    let stamper = config.stamp_files.then(|| Stamper::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
+    if let Some(stamper) = &stamper {
+        loops.push(stamper::on_a_thread(stamper.clone(), crew.stop.clone()));
+    }
+    Ok(Engine { parts, registered, stamper, threads, loops })
 }
 
 /// Starts a worker that asks the clerk, on the fleet's shared queue.
@@ -164,6 +171,13 @@ pub(crate) fn start_clerk(config: &Config, crew: &Crew) -> anyhow::Result<JoinHa
 }
 
 impl Engine {
+    /// Stamps the files of all tasks that were looked at, where the operator asked for it.
+    pub(crate) async fn stamp_all(&self) {
+        if let Some(stamper) = &self.stamper {
+            stamper.stamp_all().await;
+        }
+    }
+
     /// Waits until the workers have ended; the stop flag must have been raised.
     pub(crate) async fn end(self) {
         for task in &self.loops {

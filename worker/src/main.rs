@@ -17,6 +17,7 @@ mod out;
 mod registrar;
 mod replay;
 mod schedules;
+mod stamper;
 mod telemetry;
 mod temporal;
 

@@ -11,5 +11,6 @@ mod idle;
 mod machine;
 mod modes;
 mod schedules;
+mod stamps;
 mod up;
 mod wake;

@@ -69,7 +69,8 @@ struct SignalRow {
     ceiling: Option<i64>,
 }
 
-/// Every task of the matter, with its cursor and the number of its fresh signals.
+/// Every task of the matter, with its cursor and the number of its fresh signals. A date in the file that
+/// is our own stamp is no wish of a human's.
 pub(super) const TASKS: &str = "
     WITH fresh AS MATERIALIZED (
         SELECT t.path AS task, COUNT(*) AS count, MAX(f.at) AS newest
@@ -84,11 +85,13 @@ pub(super) const TASKS: &str = "
             WHERE e.ref = s.path AND a.target = t.path AND a.landing = 'live')
         GROUP BY t.path)
     SELECT t.path, t.name, t.id, t.state, t.state_as_written, t.surface_class, t.due, t.snoozed_until,
-        t.next_check_after AS next_by_human, t.hash, c.last_check_at, c.next_check_after AS next_by_us,
+        CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL ELSE t.next_check_after END AS next_by_human,
+        t.hash, c.last_check_at, c.next_check_after AS next_by_us,
         COALESCE(c.streak, 0) AS streak, COALESCE(n.count, 0) AS fresh, COALESCE(n.newest, 0) AS newest,
         CASE WHEN t.id IS NOT NULL THEN
             (SELECT group_concat(d.path, ', ') FROM tasks d WHERE d.id = t.id AND d.path <> t.path) END AS twins
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
+    LEFT JOIN stamps w ON w.task = t.path
     WHERE t.parent = ?1 ORDER BY t.path";
 
 /// The fresh signals of one task, newest first, with what is known of their sources.

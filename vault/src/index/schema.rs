@@ -1,8 +1,9 @@
 //! Opens `state.db`, creates its tables, and refuses a file it cannot trust.
 //!
 //! One writer connection, on which every transaction begins with `BEGIN IMMEDIATE`, and a few that
-//! only read. `PRAGMA user_version` says which tables a file has. A file that is damaged, foreign or
-//! newer is never touched: the error names it and the mend, and [`set_aside`] is the mend.
+//! only read. `PRAGMA user_version` says which tables a file has; one of an older version gets what it
+//! lacks. A file that is damaged, foreign or newer is never touched: the error names it and the mend,
+//! and [`set_aside`] is the mend.
 
 use super::IndexError;
 use sqlx::ConnectOptions;
@@ -14,13 +15,12 @@ use std::time::Duration;
 
 /// The file, inside the state folder.
 pub const FILE: &str = "state.db";
-/// The tables this build knows.
-const VERSION: i64 = 1;
+/// The tables this build knows, one step for each version; a step is never changed once it was released.
+const STEPS: [&str; 2] = [include_str!("schema.sql"), include_str!("schema_2.sql")];
 /// How long one process waits for another one's write, 5 s: a batch of a scan takes a tenth of that.
 const BUSY: Duration = Duration::from_secs(5);
 /// Connections that read: enough for a handful of screens, and each costs a thread.
 const READERS: u32 = 3;
-const TABLES: &str = include_str!("schema.sql");
 
 /// The connections to one `state.db`.
 #[derive(Clone, Debug)]
@@ -90,15 +90,16 @@ async fn prepare(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {
     let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(sql)?;
     let tables: i64 =
         sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master").fetch_one(&mut *tx).await.map_err(sql)?;
-    match (version, tables) {
-        (VERSION, _) => Ok(()),
-        (0, 0) => {
-            sqlx::raw_sql(TABLES).execute(&mut *tx).await.map_err(sql)?;
-            tx.commit().await.map_err(sql)
-        }
-        (0, _) => {
-            Err(IndexError::Damaged { path: file.to_owned(), reason: "it holds tables of something else".into() })
-        }
-        (found, _) => Err(IndexError::Newer { path: file.to_owned(), found, known: VERSION }),
+    if version == 0 && tables > 0 {
+        return Err(IndexError::Damaged { path: file.to_owned(), reason: "it holds tables of something else".into() });
     }
+    let lacking = usize::try_from(version).ok().and_then(|done| STEPS.get(done..));
+    let Some(lacking) = lacking else {
+        let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
+        return Err(IndexError::Newer { path: file.to_owned(), found: version, known });
+    };
+    for step in lacking {
+        sqlx::raw_sql(*step).execute(&mut *tx).await.map_err(sql)?;
+    }
+    tx.commit().await.map_err(sql)
 }

@@ -17,6 +17,7 @@ mod lease;
 mod observe;
 mod rebuild;
 mod scale;
+mod stamp;
 mod state;
 mod sync;
 
@@ -262,10 +263,28 @@ async fn a_torn_page_is_found_when_the_file_is_opened() {
 async fn a_file_of_a_newer_version_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(dir.path()).await.unwrap();
-    sqlx::query("PRAGMA user_version = 2").execute(&index.store.writer).await.unwrap();
+    sqlx::query("PRAGMA user_version = 3").execute(&index.store.writer).await.unwrap();
     index.close().await;
     let message = Index::open(dir.path()).await.unwrap_err().to_string();
     assert!(message.contains("newer Steward") && message.contains("steward index rebuild"), "{message}");
+}
+
+#[tokio::test]
+async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds() {
+    let bench = Bench::new().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.sync("01:00:00").await;
+    bench.look("matter/m.md", "l1", "02:00:00").await;
+    let older = "DROP TABLE stamps; PRAGMA user_version = 1";
+    sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
+    bench.index.close().await;
+    for _ in 0..2 {
+        let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
+        assert_eq!(again.look_streak("matter/m.md").await, 1);
+        assert_eq!(again.stamps_due(noon("02:00:01"), 9).await.unwrap().len(), 1);
+        again.close().await;
+    }
 }
 
 #[tokio::test]

@@ -138,9 +138,11 @@ impl Index {
     pub async fn tasks_of(&self, matter: &RecordPath) -> Result<Vec<TaskRow>, IndexError> {
         let rows: Vec<TaskColumns> = sqlx::query_as(
             "SELECT t.path, t.name, t.state, t.surface_class, t.due, t.snoozed_until,
-                    t.next_check_after AS next_by_human, c.last_check_at, c.next_check_after AS next_by_us,
+                    CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL
+                        ELSE t.next_check_after END AS next_by_human, c.last_check_at, c.next_check_after AS next_by_us,
                     c.outcome, COALESCE(c.streak, 0) AS streak
-             FROM tasks t LEFT JOIN task_checks c ON c.task = t.path WHERE t.parent = ?1 ORDER BY t.path",
+             FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN stamps w ON w.task = t.path
+             WHERE t.parent = ?1 ORDER BY t.path",
         )
         .bind(matter.as_str())
         .fetch_all(&self.store.reader)

@@ -2,13 +2,13 @@
 //!
 //! An intent is resolved by looking at the files alone: is its record filed, what does its staged
 //! content say. A change whose content is in place gets its record; one whose content is not, or
-//! was displaced again, never happened and its record goes. Resolving twice is resolving once, so
-//! that a crash in here is resolved the same way.
+//! was displaced again, never happened and its record goes. A stamp has no record: whichever content is
+//! in place stays. Resolving twice is resolving once, so that a crash in here is resolved the same way.
 
 use super::{ApplyError, Keeper, Turn};
 use crate::chain;
 use crate::crash;
-use crate::journal::{self, Intent};
+use crate::journal::{self, Filing, Intent};
 use crate::root::{OWN_FOLDER, Root};
 use crate::swap::{self, Staged};
 use std::collections::{BTreeSet, VecDeque};
@@ -30,6 +30,8 @@ enum Resolved {
     Filed,
     /// It never happened.
     Dropped,
+    /// It is a stamp, in place or not.
+    Unfiled,
 }
 
 /// Resolves every change that was under way, and reads where the chain stands.
@@ -105,7 +107,24 @@ impl Keeper {
 }
 
 fn resolve(root: &Root, intent: &Intent, towards: Towards) -> io::Result<Resolved> {
-    if root.exists(&intent.record) {
+    match intent.filing() {
+        Some(filing) => resolve_action(root, intent, (filing, towards)),
+        None => resolve_stamp(root, intent),
+    }
+}
+
+/// A human's content that a stamp displaced goes back, where nobody has edited the stamped one since.
+fn resolve_stamp(root: &Root, intent: &Intent) -> io::Result<Resolved> {
+    if let Some(swap) = intent.swap()
+        && swap::staged(root, &swap)? == Staged::Human
+    {
+        swap::give_back(root, &swap)?;
+    }
+    Ok(Resolved::Unfiled)
+}
+
+fn resolve_action(root: &Root, intent: &Intent, (filing, towards): (&Filing, Towards)) -> io::Result<Resolved> {
+    if root.exists(&filing.record) {
         return Ok(Resolved::Filed);
     }
     let Some(swap) = intent.swap() else {
@@ -131,7 +150,7 @@ fn resolve(root: &Root, intent: &Intent, towards: Towards) -> io::Result<Resolve
         ));
     }
     crash::point("before-filing");
-    chain::file(root, intent)?;
+    chain::file(root, &intent.key, filing)?;
     Ok(Resolved::Filed)
 }
 
@@ -141,9 +160,9 @@ fn has_record(root: &Root, intent: &Intent) -> io::Result<bool> {
 
 /// Counts what was filed, drops the record of what was not, and keeps what was displaced.
 fn settle_later(root: &Root, turn: &mut Turn, intent: Intent, resolved: Resolved) -> io::Result<()> {
-    match resolved {
-        Resolved::Filed => turn.head = turn.head.clone().after(&intent),
-        Resolved::Dropped => {}
+    match (resolved, intent.filing()) {
+        (Resolved::Filed, Some(filing)) => turn.head = turn.head.clone().after(filing),
+        (Resolved::Filed | Resolved::Dropped | Resolved::Unfiled, _) => {}
     }
     swap::discard(root, &intent.key.record())?;
     turn.keep(intent);

@@ -8,6 +8,7 @@
 #[allow(dead_code, reason = "these tests need a part of what is shared")]
 mod desk;
 mod disk;
+mod stamp;
 
 use crate::crash::hook;
 use crate::keeper::{ApplyError, Keeper, Receipt};

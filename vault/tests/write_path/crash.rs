@@ -3,7 +3,7 @@
 //! A child process carries one way out and kills itself at the point; this process then plays the
 //! restart: it recovers, does the same again, and looks at what there is.
 
-use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, task};
+use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, settle, stamp, stamped, task};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +14,8 @@ use steward_domain::mode::Policy;
 use steward_domain::path::RecordPath;
 use steward_domain::undo::AnswerKind;
 use steward_vault::crash::POINTS;
-use steward_vault::keeper::{ApplyError, Keeper, Receipt};
+use steward_vault::keeper::{ApplyError, Keeper};
+use steward_vault::stamp::Stamped;
 
 const FLOW: &str = "STEWARD_TEST_FLOW";
 const VAULT: &str = "STEWARD_TEST_VAULT";
@@ -22,7 +23,7 @@ const SIGKILL: i32 = 9;
 const LATE: &str = "late words of a human\n";
 
 /// The ways to write, as the child is told.
-const FLOWS: [&str; 6] = ["live", "undo", "confirm", "dismiss", "shadow", "late"];
+const FLOWS: [&str; 8] = ["live", "undo", "confirm", "dismiss", "shadow", "late", "stamp", "late-stamp"];
 
 fn wish(flow: &str) -> Wish {
     Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match flow {
@@ -36,14 +37,22 @@ fn first_record() -> RecordPath {
     wish("live").plan().draft().file().unwrap()
 }
 
-/// Does one thing; the same call again after a crash is the retry.
-fn act(keeper: &Keeper, flow: &str) -> Result<Receipt, String> {
-    let click = |kind| Click::new(kind, &first_record(), "run-2").ask(keeper).map_err(|e| e.to_string());
+/// Does one thing, and says whether it had been done before; the same call again after a crash is the retry.
+fn act(keeper: &Keeper, flow: &str) -> Result<bool, String> {
+    let click = |kind| {
+        let answer = Click::new(kind, &first_record(), "run-2").ask(keeper);
+        answer.map(|receipt| receipt.repeated).map_err(|e| e.to_string())
+    };
     match flow {
-        "live" | "shadow" | "late" => keeper.apply(wish(flow).plan()).map_err(|e| e.to_string()),
+        "live" | "shadow" | "late" => {
+            keeper.apply(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
+        }
         "undo" => click(AnswerKind::Undo),
         "confirm" => click(AnswerKind::Confirm),
         "dismiss" => click(AnswerKind::Dismiss),
+        "stamp" | "late-stamp" => {
+            keeper.stamp(&task("pay"), &stamp()).map(|done| done == Stamped::Unchanged).map_err(|e| e.to_string())
+        }
         other => panic!("no flow {other}"),
     }
 }
@@ -66,7 +75,7 @@ fn a_child_runs_one_flow_and_dies_where_it_is_told() {
     if flow != "recover" {
         act(&keeper, &flow).unwrap();
     }
-    if flow == "late" {
+    if flow.starts_with("late") {
         editor.write_all(LATE.as_bytes()).unwrap();
     }
     settle(&keeper);
@@ -98,6 +107,7 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
         "dismiss" => (&original, &original, ActionKind::Dismissed),
         "shadow" => (&original, &original, ActionKind::Action),
         "late" => return restart_late(desk, what),
+        "stamp" | "late-stamp" => return restart_stamp(desk, what),
         other => panic!("no flow {other}"),
     };
     let keeper = desk.keeper();
@@ -106,9 +116,9 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
     assert_eq!(&now, if filed == 1 { after } else { before }, "{what}: file and record disagree");
     assert!(filed <= 1, "{what}: recorded twice");
 
-    let receipt = act(&keeper, flow).unwrap();
-    assert_eq!(receipt.repeated, filed == 1, "{what}");
-    assert!(act(&keeper, flow).unwrap().repeated, "{what}");
+    let repeated = act(&keeper, flow).unwrap();
+    assert_eq!(repeated, filed == 1, "{what}");
+    assert!(act(&keeper, flow).unwrap(), "{what}");
     settle(&keeper);
     assert_eq!(&desk.read("task/pay.md"), after, "{what}");
     let records = desk.records();
@@ -116,6 +126,21 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
     let answers = ["undo", "confirm", "dismiss"].contains(&flow);
     assert_eq!(records.len(), if answers { 2 } else { 1 }, "{what}");
     assert_eq!(desk.conflicts(), Vec::<String>::new(), "{what}");
+    desk.is_tidy();
+}
+
+/// A stamp is there or not, and nothing of it is filed; a late edit is never lost.
+fn restart_stamp(desk: &Desk, what: &str) {
+    let keeper = desk.keeper();
+    settle(&keeper);
+    let now = desk.read("task/pay.md");
+    let (late, is_stamped) = (format!("{TASK}{LATE}"), now == stamped(TASK));
+    assert!(is_stamped || now == TASK || (now == late && what.starts_with("late")), "{what}: {now}");
+    assert_eq!(act(&keeper, "stamp").unwrap(), is_stamped, "{what}");
+    assert!(act(&keeper, "stamp").unwrap(), "{what}");
+    settle(&keeper);
+    assert_eq!(desk.read("task/pay.md"), if is_stamped { now } else { stamped(&now) }, "{what}");
+    assert_eq!((desk.records().len(), desk.conflicts().len()), (0, 0), "{what}");
     desk.is_tidy();
 }
 
@@ -174,10 +199,11 @@ fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
 
 /// Which points a flow comes by.
 fn passes(flow: &str, point: &str) -> bool {
-    let changes = ["live", "undo", "confirm", "late"].contains(&flow);
+    let changes = ["live", "undo", "confirm", "late", "stamp", "late-stamp"].contains(&flow);
     match point {
+        "after-staging-record" | "before-filing" | "after-filing" | "after-chain-head" => !flow.ends_with("stamp"),
         "after-staging-content" | "before-swap" | "after-swap" => changes,
-        "after-giving-back" => flow == "late",
+        "after-giving-back" => flow.starts_with("late"),
         _ => true,
     }
 }
@@ -185,7 +211,7 @@ fn passes(flow: &str, point: &str) -> bool {
 #[test]
 fn a_second_crash_while_the_first_is_mended_changes_nothing() {
     let mut deaths = 0;
-    for flow in ["live", "undo", "late", "shadow"] {
+    for flow in ["live", "undo", "late", "shadow", "stamp", "late-stamp"] {
         for point in POINTS {
             for second in POINTS {
                 // What the first crash left is the same with or without a change before the intent.
@@ -217,7 +243,7 @@ fn a_crash_between_the_swap_and_its_record_is_told_by_nobody_but_mended_by_the_r
     let keeper = desk.keeper();
     assert_eq!(desk.records().len(), 1);
     assert_eq!(keeper.settle().unwrap(), Vec::new());
-    assert!(act(&keeper, "live").unwrap().repeated);
+    assert!(act(&keeper, "live").unwrap());
 }
 
 #[test]

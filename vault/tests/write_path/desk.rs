@@ -11,6 +11,7 @@ use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::{ContentHash, Plan};
 use steward_domain::record::{Effect, State, SurfaceClass};
+use steward_domain::stamp::Stamp;
 use steward_domain::tick::Look;
 use steward_domain::undo::AnswerKind;
 use steward_vault::answer::{AnswerError, Asked};
@@ -148,6 +149,18 @@ pub(crate) fn noon() -> DateTime<Utc> {
 
 pub(crate) fn live() -> Policy {
     Policy { mode: Mode::Live, ..Policy::default() }
+}
+
+/// A look at noon, the next one at four.
+pub(crate) fn stamp() -> Stamp {
+    Stamp::new(noon(), Some(noon() + TimeDelta::hours(4)), [])
+}
+
+/// A task's text with that stamp.
+pub(crate) fn stamped(text: &str) -> String {
+    let lines = "last_steward_check_at: \"2026-11-21T12:00:00Z\"\nnext_check_after: \"2026-11-21T16:00:00Z\"\n---\n";
+    let (above, below) = text[3..].split_once("---\n").unwrap();
+    format!("---{above}{lines}{below}")
 }
 
 /// What a decision rests on, everything open; a test changes what it is about.

@@ -101,7 +101,10 @@ async fn stay(
         }
     }
     if up.once {
-        return Ok(Exit::Ok);
+        tokio::select! {
+            () = served.engine.stamp_all() => return Ok(Exit::Ok),
+            signal = told_to_end() => return signal,
+        }
     }
     out.say(&whereabouts(served.config)?)?;
     tokio::select! {

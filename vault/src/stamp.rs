@@ -1,0 +1,75 @@
+//! The marks of a look in a task's file, by the one write path and without a record.
+//!
+//! Bookkeeping and no decision: nothing is filed, nothing can be undone, and the chain does not know of
+//! it. Otherwise a stamp is a change like any other: staged, swapped in if the file still is what was
+//! read, looked after until it has settled. When to stamp is the engine's business.
+
+use crate::apply::Content;
+use crate::brake;
+use crate::keeper::{ApplyError, Keeper};
+use crate::root::RootError;
+use std::io;
+use steward_domain::path::RecordPath;
+use steward_domain::stamp::{Stamp, StampError};
+
+/// What became of a stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamped {
+    Written,
+    /// The file said all that already, or holds dates of a human's.
+    Unchanged,
+    /// The brake is pulled: nothing was done.
+    Braked,
+}
+
+/// Why a file was not stamped. It holds what a human wrote last; asking again is safe.
+#[derive(Debug, thiserror::Error)]
+pub enum StampingError {
+    /// A human was faster, or the file is gone.
+    #[error("{path}: changed meanwhile by a human")]
+    ChangedMeanwhile { path: String },
+    /// The file must be mended first; the message names it.
+    #[error("{0}")]
+    Unusable(String),
+    #[error(transparent)]
+    Apply(ApplyError),
+}
+
+impl From<ApplyError> for StampingError {
+    fn from(e: ApplyError) -> Self {
+        match e {
+            ApplyError::ChangedMeanwhile { path } => Self::ChangedMeanwhile { path: path.to_string() },
+            ApplyError::Root(RootError::Missing { path }) => Self::ChangedMeanwhile { path },
+            ApplyError::Root(
+                e @ (RootError::Link { .. } | RootError::NotAFile { .. } | RootError::TooLarge { .. }),
+            ) => Self::Unusable(e.to_string()),
+            // One file of another user says nothing about the next.
+            ApplyError::Io { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Self::Unusable(e.to_string())
+            }
+            e => Self::Apply(e),
+        }
+    }
+}
+
+impl Keeper {
+    /// Writes into a task's file when it was last looked at and when it will be.
+    ///
+    /// # Errors
+    /// [`StampingError`]; nothing of a human's is lost.
+    pub fn stamp(&self, target: &RecordPath, stamp: &Stamp) -> Result<Stamped, StampingError> {
+        let mut turn = self.turn()?;
+        if brake::is_stopped(self.root()) {
+            return Ok(Stamped::Braked);
+        }
+        let current = self.root().read(target).map_err(ApplyError::from)?;
+        let unusable = |e: StampError| StampingError::Unusable(format!("{target}: {e}"));
+        let bytes = stamp.prepare(&current.bytes).map_err(unusable)?;
+        if bytes == current.bytes {
+            return Ok(Stamped::Unchanged);
+        }
+        let intent = self.stage_stamp(&mut turn, Content::new(target.clone(), &current, bytes))?;
+        self.land(&mut turn, intent)?;
+        Ok(Stamped::Written)
+    }
+}

@@ -1,0 +1,136 @@
+//! Writes the time of the last and of the next look into the files of tasks, where the operator asked for it.
+//!
+//! Beside the ticks and never in one: an idle tick stays what it costs and touches no file. The index
+//! says whose file is behind, the keeper writes, and a file that cannot be stamped now is passed over
+//! until later. Nothing waits for it and nothing is decided by it.
+
+use chrono::Utc;
+use std::sync::Arc;
+use std::time::Duration;
+use steward_vault::brake;
+use steward_vault::index::{Index, IndexError, StampDue};
+use steward_vault::keeper::Keeper;
+use steward_vault::stamp::{Stamped, StampingError};
+use tokio::sync::{Mutex, watch as flag};
+
+/// How often the index is asked: 3 s, so that a person who looks after a tick finds it written.
+const EVERY: Duration = Duration::from_secs(3);
+/// How long to wait after the disk or the database failed: 60 s, so that the log is not flooded.
+const AFTER_A_FAILURE: Duration = Duration::from_secs(60);
+/// Most files in one go: what a slow disk writes in well under a second.
+const BATCH: u32 = 16;
+
+/// What writes the stamps of one vault. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Stamper {
+    keeper: Arc<Keeper>,
+    index: Arc<Index>,
+    /// One round at a time, so that whoever has had a turn knows that nothing is half way.
+    turn: Arc<Mutex<()>>,
+}
+
+/// How a round went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    /// Nothing more is due, or it may not be written now.
+    Over,
+    /// A whole batch was due, and there may be more.
+    Full,
+}
+
+/// What stops a round: the vault or the database cannot be written.
+#[derive(Debug, thiserror::Error)]
+enum RoundError {
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    #[error(transparent)]
+    Stamping(#[from] StampingError),
+    #[error("the writing was cut short: {0}")]
+    CutShort(#[from] tokio::task::JoinError),
+}
+
+impl Stamper {
+    pub(crate) fn new(keeper: Arc<Keeper>, index: Arc<Index>) -> Self {
+        Self { keeper, index, turn: Arc::default() }
+    }
+
+    /// Stamps what is due every few seconds until told to stop.
+    pub(crate) async fn run(self, mut stop: flag::Receiver<bool>) {
+        let mut wait = EVERY;
+        loop {
+            tokio::select! {
+                () = crate::engine::raised(&mut stop) => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+            wait = match self.round().await {
+                Ok(Round::Over | Round::Full) => EVERY,
+                Err(e) => {
+                    tracing::error!(error = %e, "failed to stamp a task's file; trying again in a minute");
+                    AFTER_A_FAILURE
+                }
+            };
+        }
+    }
+
+    /// Stamps everything that is due now.
+    pub(crate) async fn stamp_all(&self) {
+        loop {
+            match self.round().await {
+                Ok(Round::Full) => {}
+                Ok(Round::Over) => return,
+                Err(e) => {
+                    return tracing::error!(error = %e, "failed to stamp a task's file; the next start tries again");
+                }
+            }
+        }
+    }
+
+    /// One batch. After a failure the rest of the batch is tried all the same: it may be one file's own.
+    async fn round(&self) -> Result<Round, RoundError> {
+        let _turn = self.turn.lock().await;
+        if brake::is_stopped(self.keeper.root()) {
+            return Ok(Round::Over);
+        }
+        let due = self.index.stamps_due(Utc::now(), BATCH).await?;
+        let round = if due.len() as u64 == u64::from(BATCH) { Round::Full } else { Round::Over };
+        let mut failed = None;
+        for one in due {
+            if let Err(e) = self.stamp(one).await {
+                failed = failed.or(Some(e));
+            }
+        }
+        failed.map_or(Ok(round), Err)
+    }
+
+    async fn stamp(&self, due: StampDue) -> Result<(), RoundError> {
+        if !self.index.begin_stamp(&due, Utc::now()).await? {
+            return Ok(());
+        }
+        let (keeper, one) = (Arc::clone(&self.keeper), due.clone());
+        let stamped = tokio::task::spawn_blocking(move || keeper.stamp(&one.task, &one.stamp)).await?;
+        match stamped {
+            Ok(Stamped::Written) => {
+                // At once, so that the next look knows the content it will change.
+                let written = std::slice::from_ref(&due.task);
+                self.index.sync_paths(self.keeper.root(), written, Utc::now()).await?;
+            }
+            Ok(Stamped::Unchanged) => {}
+            Ok(Stamped::Braked) => return Ok(()),
+            Err(e @ StampingError::ChangedMeanwhile { .. }) => {
+                tracing::debug!(error = %e, "not stamped yet");
+                return Ok(());
+            }
+            Err(e @ StampingError::Unusable(_)) => {
+                tracing::warn!(error = %e, "failed to stamp a task's file; trying again after its next look");
+            }
+            Err(e @ StampingError::Apply(_)) => return Err(e.into()),
+        }
+        Ok(self.index.end_stamp(&due).await?)
+    }
+}
+
+/// Runs on a thread of its own: the scans' futures cannot move between threads.
+pub(crate) fn on_a_thread(stamper: Stamper, stop: flag::Receiver<bool>) -> tokio::task::JoinHandle<()> {
+    let handle = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || handle.block_on(stamper.run(stop)))
+}
