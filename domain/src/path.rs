@@ -38,6 +38,15 @@ impl RecordKind {
             Self::Stream => "stream",
         }
     }
+
+    /// Whether Steward writes such records itself and may note in them how far they have come.
+    #[must_use]
+    pub fn is_ours(self) -> bool {
+        match self {
+            Self::Signal | Self::Stream => true,
+            Self::Matter | Self::Task | Self::Event | Self::Instinct => false,
+        }
+    }
 }
 
 /// A checked path `<folder>/<slug>.md`, relative to the root of the vault; for a stream event

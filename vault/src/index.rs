@@ -20,6 +20,7 @@ mod state;
 mod store;
 mod sync;
 mod view;
+mod wake;
 
 use crate::root::RootError;
 use chrono::{DateTime, Utc};

@@ -19,6 +19,7 @@ pub mod guard;
 pub mod index;
 mod journal;
 pub mod keeper;
+mod note;
 pub mod root;
 pub mod stamp;
 mod swap;

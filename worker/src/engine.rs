@@ -10,7 +10,6 @@ use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
 use crate::stamper::{self, Stamper};
 use chrono::Utc;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +19,7 @@ use steward_activities::judge::Bench;
 use steward_activities::vault::{Host, NewInterval, Settings};
 use steward_domain::path::RecordPath;
 use steward_vault::guard::Ledger;
-use steward_vault::index::{Index, SyncReport};
+use steward_vault::index::{Index, IndexError, SyncReport};
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::root::{OWN_FOLDER, Root};
 use steward_vault::watch::{Hint, watch};
@@ -37,8 +36,6 @@ pub(crate) struct Parts {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Arc<Ledger>,
-    /// Matters with signals that came while nobody looked.
-    woken: BTreeSet<RecordPath>,
 }
 
 impl Parts {
@@ -54,9 +51,7 @@ impl Parts {
         let report = index.sync_all(keeper.root(), Utc::now()).await?;
         tell(&report);
         let ledger = Arc::new(open_ledger(config, keeper.root(), &state)?);
-        // On the very first scan everything is new: the schedules take it up in their own time.
-        let woken = if report.first { BTreeSet::new() } else { report.woken };
-        Ok(Self { keeper, index, ledger, woken })
+        Ok(Self { keeper, index, ledger })
     }
 
     /// As [`Parts::open`], waiting while another process holds the lock.
@@ -124,7 +119,7 @@ pub(crate) fn crew(
 ///
 /// # Errors
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
-pub(crate) async fn start(config: &Config, crew: &Crew, mut parts: Parts) -> anyhow::Result<Engine> {
+pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow::Result<Engine> {
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let host = Host {
         keeper: Arc::clone(&parts.keeper),
@@ -148,9 +143,8 @@ pub(crate) async fn start(config: &Config, crew: &Crew, mut parts: Parts) -> any
         config: config.clone(),
         behind: Arc::new(AtomicBool::new(!outcome.errors.is_empty())),
     };
-    let woken = std::mem::take(&mut parts.woken);
     let mut loops = vec![
-        on_a_thread(listener.clone(), woken, crew.stop.clone()),
+        on_a_thread(listener.clone(), crew.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
         tokio::spawn(listener.settle(crew.stop.clone())),
     ];
@@ -205,8 +199,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Wakes that got no answer are tried again with the next scan.
-    async fn listen(self, mut wakes: BTreeSet<RecordPath>, mut stop: flag::Receiver<bool>) {
+    async fn listen(self, mut stop: flag::Receiver<bool>) {
         let (send, mut hints) = mpsc::channel(256);
         let _watcher = match watch(self.keeper.root(), send) {
             Ok(watcher) => Some(watcher),
@@ -230,14 +223,14 @@ impl Listener {
                 },
             };
             match synced {
-                Ok(report) => wakes = self.follow(report, wakes).await,
+                Ok(report) => self.follow(report).await,
                 Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
             }
         }
     }
 
-    /// Acts upon what a scan found, and on `wakes` that are left from before; gives back what is left.
-    async fn follow(&self, report: SyncReport, mut wakes: BTreeSet<RecordPath>) -> BTreeSet<RecordPath> {
+    /// Acts upon what a scan found, and on what an earlier one left to do.
+    async fn follow(&self, report: SyncReport) {
         tell(&report);
         if self.behind.swap(false, Ordering::Relaxed) || report.matters_changed {
             let behind = self.register().await.unwrap_or_else(|e| {
@@ -246,14 +239,18 @@ impl Listener {
             });
             self.behind.fetch_or(behind, Ordering::Relaxed);
         }
-        wakes.extend(report.woken);
-        let mut left = BTreeSet::new();
-        for matter in wakes {
-            if !self.wake(&matter).await {
-                left.insert(matter);
+        if let Err(e) = self.wake_all().await {
+            tracing::error!(error = %e, "failed to tell which matters to wake; trying again with the next scan");
+        }
+    }
+
+    async fn wake_all(&self) -> Result<(), IndexError> {
+        for (matter, mark) in self.index.wakes().await? {
+            if self.wake(&matter).await {
+                self.index.woken(&matter, mark).await?;
             }
         }
-        left
+        Ok(())
     }
 
     /// Whether some schedule could not be registered.
@@ -317,13 +314,9 @@ impl Listener {
 }
 
 /// Listens on a thread of its own: the scans' futures cannot move between threads.
-fn on_a_thread(
-    listener: Listener,
-    wakes: BTreeSet<RecordPath>,
-    stop: flag::Receiver<bool>,
-) -> tokio::task::JoinHandle<()> {
+fn on_a_thread(listener: Listener, stop: flag::Receiver<bool>) -> tokio::task::JoinHandle<()> {
     let handle = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || handle.block_on(listener.listen(wakes, stop)))
+    tokio::task::spawn_blocking(move || handle.block_on(listener.listen(stop)))
 }
 
 /// Waits until the process is told to end.

@@ -7,14 +7,16 @@
 
 use super::codec::{micros, source_slug, word};
 use super::read::Content;
+use super::store::json;
 use serde::Serialize;
 use serde_json::Value;
 use steward_domain::audit::{AuditError, AuditRecord};
 use steward_domain::frontmatter::{self, Fields};
 use steward_domain::mode::Ceiling;
 use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
-use steward_domain::signal::Signal;
+use steward_domain::signal::{Signal, SignalStatus};
 
 /// What a record says, in the form of the tables.
 #[derive(Debug)]
@@ -101,7 +103,7 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
     let understood = match kind {
         RecordKind::Matter => Matter::read(fields).map(|m| matter(path, m)),
         RecordKind::Task => task(path, fields, content),
-        RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s, content)),
+        RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s)),
         RecordKind::Instinct | RecordKind::Event | RecordKind::Stream => {
             Ok(instinct(path.as_str(), path.slug(), Instinct::read(fields)))
         }
@@ -147,7 +149,7 @@ fn task(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, 
     }))
 }
 
-fn signal(path: &RecordPath, signal: Signal, content: &Content) -> Typed {
+fn signal(path: &RecordPath, signal: Signal) -> Typed {
     Typed::Signal(SignalData {
         path: path.to_string(),
         target: signal.target.as_ref().map(RecordPath::to_string).unwrap_or_default(),
@@ -159,9 +161,17 @@ fn signal(path: &RecordPath, signal: Signal, content: &Content) -> Typed {
         target_confidence: signal.target_confidence,
         effect_confidence: signal.effect_confidence,
         applied: signal.is_applied(),
+        hash: meaning(&signal).as_str().to_owned(),
         source: signal.source_type,
-        hash: content.hash.as_str().to_owned(),
     })
+}
+
+/// Tells whether a signal says something new: how far it has come is not part of what it says, but
+/// whoever takes `applied` back wants it to be looked at again.
+fn meaning(signal: &Signal) -> ContentHash {
+    let status = if signal.is_applied() { SignalStatus::Applied } else { SignalStatus::Unrouted };
+    let said = Signal { status, reason: None, ..signal.clone() };
+    ContentHash::of(json(&said).as_bytes())
 }
 
 fn instinct(path: &str, name: &str, instinct: Instinct) -> Typed {

@@ -11,4 +11,10 @@ CREATE TABLE stamps (
     retry_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Matters that a signal woke and whose schedule has not been triggered yet.
+CREATE TABLE wakes (
+    matter TEXT PRIMARY KEY,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+
 PRAGMA user_version = 2;

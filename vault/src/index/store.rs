@@ -8,6 +8,7 @@ use super::IndexError;
 use super::codec::{self, micros};
 use super::parse::Typed;
 use super::read::{FileNow, Known};
+use super::wake;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
@@ -206,7 +207,13 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
         return Ok(Vec::new());
     }
     let at = after_every_look(tx, clock.now).await?;
-    sqlx::query_scalar(FIRST_SEEN).bind(json(&signals)).bind(at).bind(clock.filling).fetch_all(tx).await
+    let first_seen = sqlx::query_scalar(FIRST_SEEN).bind(json(&signals)).bind(at).bind(clock.filling);
+    let new: Vec<String> = first_seen.fetch_all(&mut *tx).await?;
+    // On the very first scan everything is new: the schedules take it up in their own time.
+    if !clock.filling {
+        wake::mark(tx, &new, at).await?;
+    }
+    Ok(new)
 }
 
 /// Now, but later than every look so far: a look that has just been taken cannot have seen what is

@@ -6,7 +6,7 @@
 //! wake, schedules to look at again) is said in the [`SyncReport`] and done by the caller.
 
 use super::read::{self, Depth, FileNow, Wanted};
-use super::store::{Clock, json};
+use super::store::Clock;
 use super::{Index, IndexError, Problem, codec};
 use crate::root::{Root, RootError};
 use chrono::{DateTime, Utc};
@@ -158,24 +158,6 @@ impl Index {
         self.filled.store(true, Ordering::Release);
         Ok(())
     }
-
-    /// The matters that signals bear upon, as far as those signals count.
-    async fn matters_of(&self, signals: &[String]) -> Result<BTreeSet<RecordPath>, IndexError> {
-        if signals.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let matters: Vec<String> = sqlx::query_scalar(
-            "SELECT DISTINCT COALESCE(t.parent, m.path)
-             FROM json_each(?1) j JOIN signals s ON s.path = j.value
-             LEFT JOIN tasks t ON t.path = s.target LEFT JOIN matters m ON m.path = s.target
-             WHERE s.applied = 0 AND s.effect <> 'none' AND COALESCE(t.parent, m.path) IS NOT NULL",
-        )
-        .bind(json(&signals))
-        .fetch_all(&self.store.writer)
-        .await
-        .map_err(|e| self.sql(e))?;
-        matters.iter().map(|m| self.path(m)).collect()
-    }
 }
 
 impl<'a> Scan<'a> {
@@ -264,7 +246,7 @@ impl<'a> Scan<'a> {
         if let Some(before) = before {
             self.report.matters_changed = before != self.index.matter_states().await?;
         }
-        self.report.woken = self.index.matters_of(&self.signals).await?;
+        self.report.woken = self.index.matters_of(&self.signals).await?.into_iter().collect();
         Ok(self.report)
     }
 }

@@ -276,7 +276,7 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     bench.task("t", "m", "");
     bench.sync("01:00:00").await;
     bench.look("matter/m.md", "l1", "02:00:00").await;
-    let older = "DROP TABLE stamps; PRAGMA user_version = 1";
+    let older = "DROP TABLE stamps; DROP TABLE wakes; PRAGMA user_version = 1";
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;
     for _ in 0..2 {

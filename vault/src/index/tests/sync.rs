@@ -214,8 +214,49 @@ async fn a_new_signal_wakes_the_matter_of_its_target() {
     assert_eq!(report.woken, BTreeSet::from([path("matter/m.md"), path("matter/n.md")]));
     assert!(!report.first && !report.matters_changed);
     assert!(bench.sync("01:02:00").await.woken.is_empty());
-    bench.signal("one", "task/t.md", "status: pending\n");
+    bench.signal("one", "task/t.md", "reasoning: corrected by hand\n");
     assert_eq!(bench.hint(&["signal/one.md"], "01:03:00").await.woken, BTreeSet::from([path("matter/m.md")]));
+}
+
+#[tokio::test]
+async fn a_wake_is_kept_until_it_was_acted_upon_whoever_saw_the_signal_first() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.sync("01:00:00").await;
+    assert!(bench.index.wakes().await.unwrap().is_empty());
+    bench.signal("one", "task/t.md", "");
+    let other = Index::open(&bench.dir.path().join("state")).await.unwrap();
+    other.sync_all(&bench.root, noon("01:01:00")).await.unwrap();
+    assert!(bench.sync("01:02:00").await.woken.is_empty(), "the other process has seen it");
+    let marks = bench.index.wakes().await.unwrap();
+    assert_eq!(marks.keys().map(RecordPath::slug).collect::<Vec<_>>(), ["m"]);
+    let mark = marks[&path("matter/m.md")];
+    bench.signal("two", "task/t.md", "");
+    bench.sync("01:03:00").await;
+    bench.index.woken(&path("matter/m.md"), mark).await.unwrap();
+    let later = bench.index.wakes().await.unwrap();
+    assert!(later[&path("matter/m.md")] > mark, "a signal came since");
+    bench.index.woken(&path("matter/m.md"), later[&path("matter/m.md")]).await.unwrap();
+    assert!(bench.index.wakes().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_standing_of_a_signal_is_nothing_new_and_taking_applied_back_is() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:00:00").await;
+    for (more, woken) in [
+        ("status: skipped\nreason: already so\n", 0),
+        ("status: pending\n", 0),
+        ("status: applied\n", 0),
+        ("status: unrouted\n", 1),
+    ] {
+        bench.signal("s", "task/t.md", more);
+        assert_eq!(bench.sync("01:01:00").await.woken.len(), woken, "{more}");
+    }
 }
 
 #[tokio::test]
