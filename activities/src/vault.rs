@@ -15,6 +15,7 @@ use steward_domain::tick::{Cadence, Observation};
 use steward_domain::undo::Refusal;
 use steward_vault::answer::{AnswerError, Asked};
 use steward_vault::brake;
+use steward_vault::crash;
 use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
@@ -110,6 +111,7 @@ impl Host {
         let observed_at = ask.observed_at;
         let (keeper, plan) = (Arc::clone(&self.keeper), ask.plan);
         let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
+        crash::point("before-indexing");
         let receipt = match applied {
             Ok(receipt) => receipt,
             Err(e) => {
@@ -166,6 +168,7 @@ impl Host {
     }
 
     async fn answered(&self, record: &RecordPath, receipt: Receipt) -> Result<Answered, ActivityError> {
+        crash::point("before-indexing");
         let target = self.index.target_of(record).await.map_err(passing)?;
         let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
         self.note(&[&target, &receipt.record]).await?;

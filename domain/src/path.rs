@@ -126,6 +126,12 @@ impl RecordPath {
         self.text.split_once('/').map_or("", |(_, f)| f)
     }
 
+    /// The folder that holds the file, and the file's name in it.
+    #[must_use]
+    pub fn place(&self) -> (&str, &str) {
+        self.text.rsplit_once('/').unwrap_or(("", &self.text))
+    }
+
     /// The whole path, relative to the root of the vault.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -221,6 +227,7 @@ mod tests {
         assert_eq!(path.file_name(), "renew-passport_2.0.md");
         let event = RecordPath::parse("stream/mail/a-1.md").unwrap();
         assert_eq!((event.kind(), event.slug()), (RecordKind::Stream, "mail/a-1"));
+        assert_eq!((event.place(), path.place().0), (("stream/mail", "a-1.md"), "task"));
         assert_eq!(RecordPath::new(RecordKind::Stream, "mail/a-1"), Ok(event));
     }
 

@@ -3,14 +3,14 @@
 //! [`point`] does nothing unless the environment variable `STEWARD_CRASH_AT` names it when the
 //! process starts; then the process kills itself with SIGKILL, as an outage would. `<name>:<n>`
 //! names the n-th time it is met, for those that a start meets as well. It is compiled into every
-//! build on purpose: what is tested is what is shipped. Every place is listed in [`POINTS`], and a
-//! test walks all of them.
+//! build on purpose: what is tested is what is shipped. Every place is listed in [`POINTS`] or
+//! [`AFTERWARDS`], and tests walk all of them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Every crash point of the write path, in the order in which a change can meet them.
-pub const POINTS: [&str; 13] = [
+pub const POINTS: [&str; 14] = [
     "before-staging",
     "after-staging-record",
     "after-staging-content",
@@ -21,16 +21,20 @@ pub const POINTS: [&str; 13] = [
     "before-filing",
     "after-filing",
     "after-chain-head",
+    "before-keeping-conflict",
     "before-settling",
     "after-discarding",
     "after-settling",
 ];
 
+/// Crash points of those who call the keeper: it is done, and nobody was told.
+pub const AFTERWARDS: [&str; 1] = ["before-indexing"];
+
 /// Dies here if the environment says so.
 pub fn point(name: &'static str) {
     static AT: OnceLock<Option<(String, u32)>> = OnceLock::new();
     static MET: AtomicU32 = AtomicU32::new(0);
-    debug_assert!(POINTS.contains(&name), "{name} is not listed");
+    debug_assert!(POINTS.contains(&name) || AFTERWARDS.contains(&name), "{name} is not listed");
     #[cfg(test)]
     hook::run(name);
     let Some((at, times)) = AT.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| read(&text))) else {

@@ -207,7 +207,8 @@ fn keep_conflict(root: &Root, swap: &Swap<'_>, staged: &str) -> io::Result<Strin
     let hash = text(&from, staged).map_or("file".into(), |bytes| ContentHash::of(&bytes).as_str()[..12].to_owned());
     for number in 1_u32.. {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
-        let name = format!("{}-{hash}{again}.md", swap.target.slug());
+        let name = format!("{}-{hash}{again}.md", swap.target.slug().replace('/', "-"));
+        crash::point("before-keeping-conflict");
         match renameat_with(&from, staged, &conflicts, &name, RenameFlags::NOREPLACE) {
             Ok(()) => {
                 durable::sync(&conflicts)?;
@@ -234,13 +235,14 @@ fn content(root: &Root, path: &RecordPath) -> io::Result<Option<ContentHash>> {
 
 /// Lets the staged file and the record's file change places; `false` where one is missing.
 fn change_places(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
-    let folder = match root.dir().open_dir(swap.target.kind().folder()) {
+    let (folder, name) = swap.target.place();
+    let folder = match root.dir().open_dir(folder) {
         Ok(folder) => folder,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(e),
     };
     let staged = staged_dir(root)?;
-    match renameat_with(&staged, swap.name, &folder, swap.target.file_name(), RenameFlags::EXCHANGE) {
+    match renameat_with(&staged, swap.name, &folder, name, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
         Err(e) => Err(explain(e)),
@@ -248,7 +250,7 @@ fn change_places(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
 }
 
 fn sync(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
-    if let Some(folder) = root.folder(swap.target.kind().folder()).map_err(io::Error::other)? {
+    if let Some(folder) = root.folder(swap.target.place().0).map_err(io::Error::other)? {
         durable::sync(&folder)?;
     }
     durable::sync(&staged_dir(root)?)

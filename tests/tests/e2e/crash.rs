@@ -16,7 +16,7 @@ use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::{Started, World};
-use steward_vault::crash::POINTS;
+use steward_vault::crash::{AFTERWARDS, POINTS};
 use steward_vault::keeper::SETTLE_AFTER;
 
 /// Worlds at once: enough to fill two cores while each waits for time-outs.
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 6;
 /// Met a while after a change, when nobody can have its old content open any more.
 const MET_LATE: [&str; 3] = ["before-settling", "after-discarding", "after-settling"];
 /// Only met when a human saves a file in the midst of a swap; the write path's own tests do that.
-const NEEDS_A_HUMAN: [&str; 1] = ["after-giving-back"];
+const NEEDS_A_HUMAN: [&str; 2] = ["after-giving-back", "before-keeping-conflict"];
 
 /// Lets a run meet the crash point; whether it did.
 async fn meets_its_end(point: &str, worker: &mut Running, run: &Started) -> bool {
@@ -120,7 +120,7 @@ async fn cut_short_at_all(points: &[&'static str], lose_databases: bool) {
 }
 
 fn points(met_late: bool) -> Vec<&'static str> {
-    POINTS.into_iter().filter(|point| MET_LATE.contains(point) == met_late).collect()
+    POINTS.into_iter().chain(AFTERWARDS).filter(|point| MET_LATE.contains(point) == met_late).collect()
 }
 
 #[tokio::test]

@@ -21,9 +21,10 @@ const FLOW: &str = "STEWARD_TEST_FLOW";
 const VAULT: &str = "STEWARD_TEST_VAULT";
 const SIGKILL: i32 = 9;
 const LATE: &str = "late words of a human\n";
+const OVER: &str = "words of another human, who saved over ours\n";
 
 /// The ways to write, as the child is told.
-const FLOWS: [&str; 8] = ["live", "undo", "confirm", "dismiss", "shadow", "late", "stamp", "late-stamp"];
+const FLOWS: [&str; 9] = ["live", "undo", "confirm", "dismiss", "shadow", "late", "stamp", "late-stamp", "two-humans"];
 
 fn wish(flow: &str) -> Wish {
     Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match flow {
@@ -44,7 +45,7 @@ fn act(keeper: &Keeper, flow: &str) -> Result<bool, String> {
         answer.map(|receipt| receipt.repeated).map_err(|e| e.to_string())
     };
     match flow {
-        "live" | "shadow" | "late" => {
+        "live" | "shadow" | "late" | "two-humans" => {
             keeper.apply(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
         }
         "undo" => click(AnswerKind::Undo),
@@ -75,7 +76,12 @@ fn a_child_runs_one_flow_and_dies_where_it_is_told() {
     if flow != "recover" {
         act(&keeper, &flow).unwrap();
     }
-    if flow.starts_with("late") {
+    if flow == "two-humans" {
+        let (new, file) = (Path::new(&vault).join("task/pay.md~"), Path::new(&vault).join("task/pay.md"));
+        std::fs::write(&new, format!("{}{OVER}", std::fs::read_to_string(&file).unwrap())).unwrap();
+        std::fs::rename(new, file).unwrap();
+    }
+    if flow.starts_with("late") || flow == "two-humans" {
         editor.write_all(LATE.as_bytes()).unwrap();
     }
     settle(&keeper);
@@ -107,6 +113,7 @@ fn restart(desk: &Desk, flow: &str, what: &str) {
         "dismiss" => (&original, &original, ActionKind::Dismissed),
         "shadow" => (&original, &original, ActionKind::Action),
         "late" => return restart_late(desk, what),
+        "two-humans" => return restart_two_humans(desk, what),
         "stamp" | "late-stamp" => return restart_stamp(desk, what),
         other => panic!("no flow {other}"),
     };
@@ -141,6 +148,22 @@ fn restart_stamp(desk: &Desk, what: &str) {
     settle(&keeper);
     assert_eq!(desk.read("task/pay.md"), if is_stamped { now } else { stamped(&now) }, "{what}");
     assert_eq!((desk.records().len(), desk.conflicts().len()), (0, 0), "{what}");
+    desk.is_tidy();
+}
+
+/// Two edits that cannot both stand in one file are both kept.
+fn restart_two_humans(desk: &Desk, what: &str) {
+    let keeper = desk.keeper();
+    settle(&keeper);
+    let (now, conflicts) = (desk.read("task/pay.md"), desk.conflicts());
+    if now.contains(OVER) {
+        let late: Vec<_> = conflicts.iter().filter(|text| text.contains(LATE)).collect();
+        assert_eq!((late.len(), conflicts.len()), (1, 1), "{what}: {conflicts:#?}");
+    } else {
+        assert_eq!(conflicts, Vec::<String>::new(), "{what}: the child died before anyone wrote");
+    }
+    settle(&keeper);
+    assert_eq!((desk.read("task/pay.md"), desk.conflicts()), (now, conflicts), "{what}");
     desk.is_tidy();
 }
 
@@ -199,11 +222,12 @@ fn a_crash_at_any_point_leaves_a_change_and_its_record_or_neither() {
 
 /// Which points a flow comes by.
 fn passes(flow: &str, point: &str) -> bool {
-    let changes = ["live", "undo", "confirm", "late", "stamp", "late-stamp"].contains(&flow);
+    let changes = ["live", "undo", "confirm", "late", "stamp", "late-stamp", "two-humans"].contains(&flow);
     match point {
         "after-staging-record" | "before-filing" | "after-filing" | "after-chain-head" => !flow.ends_with("stamp"),
         "after-staging-content" | "before-swap" | "after-swap" => changes,
         "after-giving-back" => flow.starts_with("late"),
+        "before-keeping-conflict" => flow == "two-humans",
         _ => true,
     }
 }
@@ -211,7 +235,7 @@ fn passes(flow: &str, point: &str) -> bool {
 #[test]
 fn a_second_crash_while_the_first_is_mended_changes_nothing() {
     let mut deaths = 0;
-    for flow in ["live", "undo", "late", "shadow", "stamp", "late-stamp"] {
+    for flow in ["live", "undo", "late", "shadow", "stamp", "late-stamp", "two-humans"] {
         for point in POINTS {
             for second in POINTS {
                 // What the first crash left is the same with or without a change before the intent.
