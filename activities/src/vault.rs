@@ -140,9 +140,9 @@ impl Host {
     async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
         let record = match self.index.find_action(&ask.action).await {
             Ok(Found::One(record)) => record,
-            Ok(Found::None | Found::Many(_)) | Err(IndexError::Prefix(_)) => {
-                return Ok(refused(Refusal::Unknown { id: ask.action }));
-            }
+            Ok(Found::None) => return Ok(refused(Refusal::Unknown { id: ask.action })),
+            Ok(Found::Many(some)) => return Ok(refused(Refusal::Ambiguous { id: ask.action, count: some.len() })),
+            Err(IndexError::Prefix(id)) => return Ok(refused(Refusal::Malformed { id })),
             Err(e) => return Err(passing(e)),
         };
         let policy = self.policy(self.stopped());

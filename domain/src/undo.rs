@@ -55,6 +55,10 @@ impl AnswerKind {
 pub enum Refusal {
     #[error("no action has the id {id}: list them with `steward audit list`")]
     Unknown { id: String },
+    #[error("{count} actions begin with {id}: give more digits")]
+    Ambiguous { id: String, count: usize },
+    #[error("an action is named by 4 to 16 hex digits of its id, not by `{id}`: list them with `steward audit list`")]
+    Malformed { id: String },
     #[error("{id} changed nothing ({landing}), so there is nothing to undo")]
     NothingToUndo { id: String, landing: String },
     #[error("{id} is not waiting for an answer ({landing})")]
@@ -79,7 +83,11 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::Unknown { .. } => 404,
-            Self::NothingToUndo { .. } | Self::NotPending { .. } | Self::HumanOnly { .. } => 400,
+            Self::Ambiguous { .. }
+            | Self::Malformed { .. }
+            | Self::NothingToUndo { .. }
+            | Self::NotPending { .. }
+            | Self::HumanOnly { .. } => 400,
             Self::AlreadyAnswered { .. } | Self::Conflict { .. } | Self::ShadowNow => 409,
             Self::Expired { .. } => 410,
             Self::Record { .. } => 422,

@@ -222,3 +222,28 @@ async fn a_change_of_cadence_is_passed_on_once_and_only_on_a_transition() {
     assert_eq!(passed.len(), 1, "{passed:?}");
     assert_eq!(passed[0].seconds, 3_600);
 }
+
+#[tokio::test]
+async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words() {
+    let bench = Bench::new(Mode::Shadow).await;
+    let ask =
+        |action: &str| AnswerAsk { kind: AnswerKind::Undo, action: action.into(), by: "ann".into(), reason: None };
+    let click = || WorkflowRef { id: "undo".into(), run_id: "click".into() };
+    for (action, status, word) in [("ffff", 404, "no action"), ("fff", 400, "hex digits"), ("no id", 400, "hex digits")]
+    {
+        let refused = bench.host.take_answer(ask(action), click()).await.unwrap();
+        let Answered::Refused { status: found, message, .. } = refused else { panic!("{refused:?}") };
+        assert!(found == status && message.contains(word), "{action}: {found} {message}");
+    }
+    let seen = bench.see("run/1").await;
+    let Applied::Filed { action_id, record, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap()
+    else {
+        panic!("not filed")
+    };
+    let copy = RecordPath::parse("event/steward-action-copy.md").unwrap();
+    std::fs::copy(bench.dir.path().join(record.as_str()), bench.dir.path().join(copy.as_str())).unwrap();
+    bench.host.note(&[&copy]).await.unwrap();
+    let refused = bench.host.take_answer(ask(&action_id.as_str()[..6]), click()).await.unwrap();
+    let Answered::Refused { status, message, .. } = refused else { panic!("{refused:?}") };
+    assert!(status == 400 && message.contains("2 actions") && message.contains("more digits"), "{status} {message}");
+}

@@ -241,6 +241,8 @@ fn every_refusal_has_the_status_of_the_contract() {
     let id = String::new;
     let table = [
         (Refusal::Unknown { id: id() }, 404),
+        (Refusal::Ambiguous { id: id(), count: 2 }, 400),
+        (Refusal::Malformed { id: id() }, 400),
         (Refusal::NothingToUndo { id: id(), landing: id() }, 400),
         (Refusal::NotPending { id: id(), landing: id() }, 400),
         (Refusal::HumanOnly { id: id() }, 400),
