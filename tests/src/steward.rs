@@ -6,6 +6,8 @@ use crate::{run, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -20,7 +22,8 @@ const COMMAND: Duration = Duration::from_secs(120);
 pub struct Steward {
     folder: PathBuf,
     wrapped: Vec<String>,
-    variables: BTreeMap<String, String>,
+    variables: BTreeMap<String, OsString>,
+    inside: PathBuf,
 }
 
 /// What a command said and how it ended.
@@ -61,20 +64,34 @@ impl Steward {
     /// The binary, with its logs in this folder.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
-        let mut steward = Self { folder: folder.to_owned(), wrapped: Vec::new(), variables: BTreeMap::new() };
+        let (folder, inside) = (folder.to_owned(), folder.to_owned());
+        let mut steward = Self { folder, wrapped: Vec::new(), variables: BTreeMap::new(), inside };
         for name in ["PATH", "RUST_BACKTRACE"] {
             if let Ok(value) = std::env::var(name) {
                 steward.set(name, value);
             }
         }
-        steward.set("HOME", folder.display());
+        let home = steward.folder.clone();
+        steward.set("HOME", home.display());
         steward
     }
 
     /// Sets a variable of its environment.
     pub fn set(&mut self, name: &str, value: impl ToString) -> &mut Self {
-        self.variables.insert(name.to_owned(), value.to_string());
+        self.variables.insert(name.to_owned(), value.to_string().into());
         self
+    }
+
+    /// Sets a variable to any bytes.
+    pub fn set_bytes(&mut self, name: &str, value: &[u8]) -> &mut Self {
+        self.variables.insert(name.to_owned(), OsString::from_vec(value.to_vec()));
+        self
+    }
+
+    /// A copy that is started in this folder.
+    #[must_use]
+    pub fn inside(&self, folder: &Path) -> Self {
+        Self { inside: folder.to_owned(), ..self.clone() }
     }
 
     /// A copy with one more variable.
@@ -104,7 +121,7 @@ impl Steward {
         line.push(run::binary().display().to_string());
         line.extend(arguments.iter().map(|&a| a.to_owned()));
         let mut command = Command::new(&line[0]);
-        command.args(&line[1..]).env_clear().envs(&self.variables).current_dir(&self.folder).stdin(Stdio::null());
+        command.args(&line[1..]).env_clear().envs(&self.variables).current_dir(&self.inside).stdin(Stdio::null());
         command
     }
 

@@ -134,7 +134,13 @@ impl Keeper {
     /// Whether some process holds the lock of this vault; changes nothing.
     #[must_use]
     pub fn is_held(root: &Root) -> bool {
-        lock::is_held(root)
+        Self::holder(root).is_some()
+    }
+
+    /// Who holds the lock of this vault, as `process <number>`; `None` when nobody does.
+    #[must_use]
+    pub fn holder(root: &Root) -> Option<String> {
+        lock::held_by(root)
     }
 
     /// The vault.

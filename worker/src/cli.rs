@@ -26,33 +26,37 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run everything: a Temporal server if none is set, a worker, the schedules
     #[command(after_help = "Examples:\n  steward up --vault ~/vault\n  steward up --vault ~/vault --once\n  \
-        TEMPORAL_ADDRESS=temporal.example:7233 steward up --vault ~/vault")]
+        TEMPORAL_ADDRESS=temporal.example:7233 steward up --vault ~/vault\n\n\
+        With --once: 3 while stopped, 4 when a record, a clerk or a tick failed.")]
     Up(Up),
     /// Run a worker for a Temporal server that is set; without a vault it serves clerk calls only
     #[command(after_help = "Examples:\n  TEMPORAL_ADDRESS=127.0.0.1:7233 steward worker --vault ~/vault\n  \
         TEMPORAL_ADDRESS=temporal.example:7233 STEWARD_CLERK=openai steward worker")]
     Worker,
     /// The schedules of all matters
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  steward schedules plan")]
     Schedules(Schedules),
     /// Look at one matter now
     #[command(
-        after_help = "Examples:\n  steward tick matter/eagle-farm.md --wait\n  steward tick eagle-farm --wait --shadow"
+        after_help = "Examples:\n  steward tick matter/eagle-farm.md --wait\n  steward tick eagle-farm --wait --shadow\n\n\
+        With --wait: 3 while stopped, 4 when a record or a clerk failed."
     )]
     Tick(Tick),
     /// The audit records
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  steward audit list --limit 20")]
     Audit(Audit),
     /// Take a change back (within 7 days)
     #[command(
-        after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json"
+        after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json\n\n\
+        Exits with 3 when it is refused."
     )]
     Undo(Answer),
     /// Let a pending proposal happen
-    #[command(after_help = "Example:\n  steward confirm 3f9a1c22")]
+    #[command(after_help = "Example:\n  steward confirm 3f9a1c22\n\nExits with 3 when it is refused.")]
     Confirm(Answer),
     /// Turn a pending proposal down
-    #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"")]
+    #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"\n\n\
+        Exits with 3 when it is refused.")]
     Dismiss(Answer),
     /// Pull the brake: no clerk calls, no changes, for every worker of the vault, within a second
     #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
@@ -68,7 +72,8 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  steward status --json | jq .guard")]
     Status,
     /// Find what is wrong and say the mend
-    #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss")]
+    #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss\n\n\
+        Exits with 4 when something is wrong.")]
     Doctor {
         /// Let clerk calls go on although it is not known how many were made today
         #[arg(long)]
@@ -81,11 +86,12 @@ pub(crate) enum Command {
         folder: PathBuf,
     },
     /// The index, derived from the files
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  steward index check")]
     Index(Index),
     /// Replay recorded workflow histories against this build
     #[command(
-        after_help = "Example:\n  temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward replay h.json"
+        after_help = "Example:\n  temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward replay h.json\n\n\
+        Exits with 4 when a history does not replay."
     )]
     Replay {
         /// Histories as `temporal workflow show -o json` prints them
@@ -131,14 +137,23 @@ pub(crate) struct Answer {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Schedules {
     /// Say what would be created, updated, paused and deleted
-    #[command(after_help = "Example:\n  steward schedules plan")]
-    Plan,
+    #[command(after_help = "Examples:\n  steward schedules plan\n  steward schedules plan --deep\n\n\
+        Exits with 3 when deletions would be refused.")]
+    Plan {
+        /// Look at every schedule in full, to find changes that others made beneath our mark
+        #[arg(long)]
+        deep: bool,
+    },
     /// Do it
-    #[command(after_help = "Examples:\n  steward schedules apply\n  steward schedules apply --confirm-deletions")]
+    #[command(after_help = "Examples:\n  steward schedules apply\n  steward schedules apply --confirm-deletions\n\n\
+        Exits with 3 when deletions are refused, with 4 when a schedule could not be changed.")]
     Apply {
         /// Delete even more schedules than the budget allows
         #[arg(long)]
         confirm_deletions: bool,
+        /// Look at every schedule in full, to mend changes that others made beneath our mark
+        #[arg(long)]
+        deep: bool,
     },
     /// List the schedules with their next runs
     #[command(after_help = "Example:\n  steward schedules list --json")]
@@ -163,7 +178,8 @@ pub(crate) enum Audit {
         action: String,
     },
     /// Check the chain: changed, missing, reordered or cut off records
-    #[command(after_help = "Example:\n  steward audit verify || echo somebody changed the records")]
+    #[command(after_help = "Example:\n  steward audit verify || echo somebody changed the records\n\n\
+        Exits with 4 when the chain is broken.")]
     Verify,
 }
 
@@ -173,6 +189,6 @@ pub(crate) enum Index {
     #[command(after_help = "Example:\n  steward index rebuild")]
     Rebuild,
     /// Compare the index with every file
-    #[command(after_help = "Example:\n  steward index check")]
+    #[command(after_help = "Example:\n  steward index check\n\nExits with 4 when they differ.")]
     Check,
 }

@@ -19,14 +19,67 @@ pub(crate) mod up;
 use crate::config::Config;
 use anyhow::{Context, bail};
 use chrono::Utc;
+use rustix::fs::{Access, access};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_vault::index::{Found, Index};
 use steward_vault::keeper::Keeper;
 use steward_vault::root::Root;
+use uuid::Uuid;
 
-/// Opens a vault to look at it: brings the index up to date unless a worker is doing that, which
-/// must see for itself what is new: it wakes matters and registers schedules by it.
-pub(crate) async fn look(config: &Config) -> anyhow::Result<(Root, Index)> {
+/// A vault and its index, to look at.
+pub(crate) struct Look {
+    pub(crate) root: Root,
+    pub(crate) index: Index,
+    /// Where the index lies when it could not lie in its place.
+    _copy: Option<Makeshift>,
+}
+
+/// Opens a vault to look at it, also where nothing can be written: the index is then brought up to date
+/// in a folder that goes with the command.
+pub(crate) async fn look(config: &Config) -> anyhow::Result<Look> {
+    let state = config.state_dir()?;
+    // Its nearest folder that is there says whether it can be made.
+    let there = state.ancestors().find(|path| path.exists()).unwrap_or(&state);
+    if access(there, Access::WRITE_OK).is_ok() {
+        let (root, index) = open(config).await?;
+        return Ok(Look { root, index, _copy: None });
+    }
+    let root = Root::open(config.vault()?)?;
+    let copy = Makeshift::of(&state).with_context(|| format!("failed to copy the index from {}", state.display()))?;
+    let index = Index::open(&copy.0).await?;
+    index.sync_all(&root, Utc::now()).await?;
+    Ok(Look { root, index, _copy: Some(copy) })
+}
+
+/// A copy of an index, removed when it is dropped.
+struct Makeshift(PathBuf);
+
+impl Makeshift {
+    fn of(state: &Path) -> std::io::Result<Self> {
+        let copy = Self(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
+        std::fs::DirBuilder::new().mode(0o700).create(&copy.0)?;
+        for file in ["state.db", "state.db-wal"] {
+            match std::fs::read(state.join(file)).and_then(|bytes| std::fs::write(copy.0.join(file), bytes)) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(copy)
+    }
+}
+
+impl Drop for Makeshift {
+    fn drop(&mut self) {
+        // Left over it is no harm: a folder among the temporary ones, readable by nobody else.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Opens a vault: brings the index up to date unless a worker is doing that, which must see for itself
+/// what is new: it wakes matters and registers schedules by it.
+pub(crate) async fn open(config: &Config) -> anyhow::Result<(Root, Index)> {
     let root = Root::open(config.vault()?)?;
     let state = config.state_dir()?;
     let index = Index::open(&state).await?;
@@ -47,6 +100,38 @@ pub(crate) async fn find(index: &Index, action: &str) -> anyhow::Result<RecordPa
 
 /// A matter as a person names it: its path, its link or its slug.
 pub(crate) fn matter(text: &str) -> anyhow::Result<RecordPath> {
+    let bare = text.trim().trim_start_matches("[[").trim_end_matches("]]");
+    let folder = bare.split_once('/').map_or("matter", |(folder, _)| folder);
+    if folder != "matter" && RecordKind::ALL.iter().any(|kind| kind.folder() == folder) {
+        bail!("`{}` is not a matter but in {folder}/: name `matter/<slug>.md` or the slug", text.escape_debug());
+    }
     parse_link(RecordKind::Matter, text)
         .with_context(|| format!("failed to read `{}` as a matter", text.escape_debug()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_another_kind_is_called_no_matter() {
+        for text in ["task/foo.md", "task/foo", "[[task/foo]]", "signal/x.md"] {
+            let message = format!("{:#}", matter(text).unwrap_err());
+            assert!(message.contains("not a matter") && !message.contains("rename"), "{message}");
+        }
+        for text in ["matter/foo.md", "foo", "[[matter/foo]]"] {
+            assert_eq!(matter(text).unwrap().as_str(), "matter/foo.md");
+        }
+    }
+
+    #[test]
+    fn a_makeshift_index_goes_with_its_command() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("state.db"), "x").unwrap();
+        let copy = Makeshift::of(dir.path()).unwrap();
+        let folder = copy.0.clone();
+        assert!(folder.join("state.db").is_file());
+        drop(copy);
+        assert!(!folder.exists());
+    }
 }

@@ -7,32 +7,15 @@
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
+use sources::{File, Variables};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
 use steward_domain::tick::Cadence;
-use toml::{Table, Value};
+use toml::Value;
 
-/// Variables of ours that are no configuration keys: secrets, the log filter, test switches.
-const OTHER_VARIABLES: [&str; 5] =
-    ["STEWARD_CONFIG", "STEWARD_LOG", "STEWARD_CLERK_API_KEY", "STEWARD_CRASH_AT", "STEWARD_YAML_SUITE"];
-/// Tables whose keys the environment spells with a prefix.
-const TABLES: [&str; 2] = ["cadence", "caps"];
-/// Keys whose value is text even where it looks like a number.
-const TEXT_KEYS: [&str; 11] = [
-    "vault",
-    "state_dir",
-    "live_mode",
-    "default_ceiling",
-    "state_change_ceiling",
-    "clerk",
-    "clerk_base_url",
-    "clerk_model",
-    "task_queue",
-    "temporal_cli",
-    "operator",
-];
+mod sources;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -107,24 +90,29 @@ impl Config {
     /// Reads the environment and the file.
     ///
     /// # Errors
-    /// An unknown key, a value of the wrong type, an unreadable file.
+    /// An unknown key, a value of the wrong type, an unreadable file, a path that is not UTF-8, and a
+    /// file inside the vault that sets what a vault may not.
     pub(crate) fn load(vault_flag: Option<&Path>) -> anyhow::Result<Self> {
-        let variables = std::env::vars().filter(|(name, _)| name.starts_with("STEWARD_"));
-        let mut config = Self::from_parts(&file()?, variables)?;
+        let file = File::find()?;
+        let mut config = Self::from_parts(&file, sources::environment(std::env::vars_os())?)?;
         if let Some(vault) = vault_flag {
             config.vault = Some(vault.to_owned());
+        }
+        if let Some(vault) = &config.vault {
+            file.keep_to_its_place(vault)?;
+            config.vault = Some(whole(vault, "the vault (--vault, STEWARD_VAULT)")?);
+        }
+        if let Some(state) = &config.state_dir {
+            config.state_dir = Some(whole(state, "STEWARD_STATE_DIR")?);
         }
         Ok(config)
     }
 
-    fn from_parts(file: &(PathBuf, Table), variables: impl Iterator<Item = (String, String)>) -> anyhow::Result<Self> {
-        let (path, table) = file;
-        let known: Raw = table.clone().try_into().with_context(|| format!("failed to read {}", path.display()))?;
+    fn from_parts(file: &File, variables: Variables) -> anyhow::Result<Self> {
+        let known: Raw =
+            file.table.clone().try_into().with_context(|| format!("failed to read {}", file.path.display()))?;
         drop(known);
-        let mut merged = table.clone();
-        for (name, value) in variables.filter(|(name, _)| !OTHER_VARIABLES.contains(&name.as_str())) {
-            put(&mut merged, &name, &value)?;
-        }
+        let merged = sources::merge(file.table.clone(), variables)?;
         let raw: Raw = merged.try_into().context("failed to read the STEWARD_ environment variables")?;
         Self::check(raw)
     }
@@ -194,48 +182,14 @@ impl Config {
     }
 }
 
-/// `STEWARD_CONFIG`, else `steward.toml` in the current folder if there is one.
-fn file() -> anyhow::Result<(PathBuf, Table)> {
-    let named = std::env::var_os("STEWARD_CONFIG").map(PathBuf::from);
-    let path = named.clone().unwrap_or_else(|| "steward.toml".into());
-    match std::fs::read_to_string(&path) {
-        Ok(text) => {
-            let table = text.parse::<Table>().with_context(|| format!("failed to read {}", path.display()))?;
-            Ok((path, table))
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok((path, Table::new())),
-        Err(e) => Err(e).with_context(|| format!("failed to read {}", path.display())),
+/// One spelling for one folder, whatever the current folder and the links on the way: processes find
+/// each other's files and locks by it.
+fn whole(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
+    let whole = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned());
+    if whole.to_str().is_none() {
+        bail!("{setting} is {}, whose name is not UTF-8: rename that folder", whole.display());
     }
-}
-
-fn put(into: &mut Table, variable: &str, value: &str) -> anyhow::Result<()> {
-    let name = variable.trim_start_matches("STEWARD_").to_ascii_lowercase();
-    for table in TABLES {
-        if let Some(key) = name.strip_prefix(&format!("{table}_")) {
-            let inner = into.entry(table).or_insert_with(|| Value::Table(Table::new()));
-            let Value::Table(inner) = inner else { bail!("`{table}` must be a table") };
-            inner.insert(key.to_owned(), typed(&name, value));
-            return Ok(());
-        }
-    }
-    into.insert(name.clone(), typed(&name, value));
-    Ok(())
-}
-
-fn typed(name: &str, value: &str) -> Value {
-    if TEXT_KEYS.contains(&name) {
-        return Value::String(value.to_owned());
-    }
-    if let Ok(yes) = value.parse::<bool>() {
-        return Value::Boolean(yes);
-    }
-    if let Ok(number) = value.parse::<i64>() {
-        return Value::Integer(number);
-    }
-    match value.parse::<f64>() {
-        Ok(number) => Value::Float(number),
-        Err(_) => Value::String(value.to_owned()),
-    }
+    Ok(whole)
 }
 
 fn mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
@@ -287,9 +241,9 @@ mod tests {
     use super::*;
 
     fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<Config> {
-        let table = toml.parse::<Table>()?;
-        let variables = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
-        Config::from_parts(&("steward.toml".into(), table), variables)
+        let table = toml.parse()?;
+        let variables = sources::environment(variables.iter().map(|(n, v)| ((*n).into(), (*v).into())))?;
+        Config::from_parts(&File { path: "steward.toml".into(), table }, variables)
     }
 
     #[test]
@@ -359,6 +313,49 @@ mod tests {
     fn a_vault_named_like_a_number_is_a_path() {
         let config = load("", &[("STEWARD_VAULT", "2026")]).unwrap();
         assert_eq!(config.vault.unwrap(), Path::new("2026"));
+    }
+
+    #[test]
+    fn a_prefix_said_twice_sets_nothing() {
+        let message = format!("{:#}", load("", &[("STEWARD_STEWARD_LIVE_MODE", "live")]).unwrap_err());
+        assert!(message.contains("steward_live_mode"), "{message}");
+    }
+
+    #[test]
+    fn an_empty_variable_is_unset_but_where_that_could_make_a_steward_bolder() {
+        let config = load(
+            "vault = \"here\"\nscan_seconds = 7",
+            &[("STEWARD_VAULT", ""), ("STEWARD_SCAN_SECONDS", ""), ("STEWARD_TEMPORAL_CLI", "")],
+        )
+        .unwrap();
+        assert_eq!((config.vault.unwrap().as_path(), config.scan_seconds), (Path::new("here"), 7));
+        assert_eq!(config.temporal_cli, None);
+        let config = load(
+            "live_mode = \"live\"\nconfidence_threshold = 0.1",
+            &[("STEWARD_LIVE_MODE", ""), ("STEWARD_CONFIDENCE_THRESHOLD", "")],
+        )
+        .unwrap();
+        assert_eq!((config.policy.mode, config.warnings.len()), (Mode::Shadow, 2));
+        assert!((config.policy.confidence_threshold - 0.6).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_folder_has_one_spelling() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("vault")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("vault"), dir.path().join("link")).unwrap();
+        let plain = whole(&dir.path().join("vault"), "it").unwrap();
+        assert_eq!(whole(&dir.path().join("link"), "it").unwrap(), plain);
+        assert_eq!(whole(&dir.path().join("link/../vault"), "it").unwrap(), plain);
+        assert!(whole(Path::new("not-there-yet"), "it").unwrap().is_absolute());
+    }
+
+    #[test]
+    fn a_folder_whose_name_is_not_utf8_is_refused_by_its_setting() {
+        use std::os::unix::ffi::OsStrExt;
+        let name = std::ffi::OsStr::from_bytes(b"/tmp/caf\xe9");
+        let message = whole(Path::new(name), "STEWARD_STATE_DIR").unwrap_err().to_string();
+        assert!(message.contains("STEWARD_STATE_DIR") && message.contains("UTF-8"), "{message}");
     }
 
     #[test]

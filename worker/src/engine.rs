@@ -61,7 +61,11 @@ impl Parts {
     pub(crate) async fn open_in_turn(config: &Config, stop: &mut flag::Receiver<bool>) -> anyhow::Result<Option<Self>> {
         let mut told = false;
         loop {
-            match Self::open(config).await {
+            let opened = tokio::select! {
+                opened = Self::open(config) => opened,
+                () = raised(stop) => return Ok(None),
+            };
+            match opened {
                 Ok(parts) => return Ok(Some(parts)),
                 Err(e) if matches!(e.downcast_ref::<LockError>(), Some(LockError::Held { .. })) => {
                     if !told {
@@ -134,14 +138,18 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
     };
     let threads = vec![fleet::start(crew, Serves::Vault(host))?];
     let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
-    let registered = schedules::plan(&registrar, &parts.index, config).await?;
-    let outcome = schedules::apply(&registrar, registered.clone()).await;
+    // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
+    let mut stop = crew.stop.clone();
+    let (registered, behind) = tokio::select! {
+        registered = register(&registrar, &parts.index, config) => registered?,
+        () = raised(&mut stop) => (SchedulePlan::default(), false),
+    };
     let listener = Listener {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
         registrar,
         config: config.clone(),
-        behind: Arc::new(AtomicBool::new(!outcome.errors.is_empty())),
+        behind: Arc::new(AtomicBool::new(behind)),
     };
     let mut loops = vec![
         on_a_thread(listener.clone(), crew.stop.clone()),
@@ -153,6 +161,13 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         loops.push(stamper::on_a_thread(stamper.clone(), crew.stop.clone()));
     }
     Ok(Engine { parts, registered, stamper, threads, loops })
+}
+
+/// What was to be done to the schedules, and whether something is left to do.
+async fn register(registrar: &Registrar, index: &Index, config: &Config) -> anyhow::Result<(SchedulePlan, bool)> {
+    let plan = schedules::plan(registrar, index, config).await?;
+    let outcome = schedules::apply(registrar, plan.clone()).await;
+    Ok((plan, !outcome.errors.is_empty()))
 }
 
 /// Starts a worker that asks the clerk, on the fleet's shared queue.

@@ -27,17 +27,33 @@ use out::{Exit, Out};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return misused(&e),
+    };
+    let json = cli.json;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(e) => return fail(&anyhow::Error::from(e).context("failed to start")),
+        Err(e) => return fail(&anyhow::Error::from(e).context("failed to start"), json),
     };
     let ended = runtime.block_on(run(cli));
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    // What had to end has ended. A worker that lost its server may still wait on a thread of its own, and
+    // would panic if the runtime went before the process.
+    std::mem::forget(runtime);
     match ended {
         Ok(exit) => ExitCode::from(exit as u8),
-        Err(e) => fail(&e),
+        Err(e) => fail(&e, json),
     }
+}
+
+/// Help and the version are answers, everything else was wrong usage.
+fn misused(e: &clap::Error) -> ExitCode {
+    // Nobody who reads it is no trouble.
+    let _ = e.print();
+    if e.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        out::error_as_json(&e.to_string());
+    }
+    ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2))
 }
 
 async fn run(cli: Cli) -> anyhow::Result<Exit> {
@@ -66,9 +82,13 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
     }
 }
 
-/// Errors are for the person who meets them: one line, the causes after colons.
-fn fail(e: &anyhow::Error) -> ExitCode {
+/// Errors are for the person who meets them, on one line with their causes; a program gets them as a value too.
+fn fail(e: &anyhow::Error, json: bool) -> ExitCode {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "steward: {}", out::shown(&format!("{e:#}")));
+    let message = out::causes(e);
+    let _ = writeln!(std::io::stderr(), "steward: {}", out::shown(&message));
+    if json {
+        out::error_as_json(&message);
+    }
     ExitCode::from(1)
 }

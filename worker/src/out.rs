@@ -70,6 +70,32 @@ pub(crate) fn shown(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
+/// The one JSON value of a command that failed: `{"error": "…"}`.
+pub(crate) fn error_as_json(message: &str) {
+    // Standard error has said it already.
+    let _ = line(&serde_json::json!({ "error": message.trim_end() }).to_string());
+}
+
+/// How far something long has come, for whoever waits for it.
+pub(crate) fn progress(what: &str, done: usize, of: usize) {
+    // Nobody who reads it is no trouble.
+    let _ = writeln!(std::io::stderr(), "{done} of {of} {what} …");
+}
+
+/// An error and its causes on one line; a cause that the error has already told is not told again.
+pub(crate) fn causes(e: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in e.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.contains(&cause) {
+            told.push_str(": ");
+            told.push_str(&cause);
+        }
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +104,17 @@ mod tests {
     fn text_from_outside_drives_no_terminal() {
         assert_eq!(shown("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
         assert_eq!(shown("Zürich – ok"), "Zürich – ok");
+    }
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("vault: {source}: set STEWARD_VAULT")]
+        struct Outer {
+            source: std::io::Error,
+        }
+        let outer = Outer { source: std::io::Error::other("no such folder") };
+        assert_eq!(causes(&anyhow::Error::from(outer)), "vault: no such folder: set STEWARD_VAULT");
+        let plain = anyhow::Error::from(std::io::Error::other("full")).context("failed to write x");
+        assert_eq!(causes(&plain), "failed to write x: full");
     }
 }

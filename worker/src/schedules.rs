@@ -18,7 +18,7 @@ pub(crate) fn registrar(client: Client, config: &Config, change: impl FnOnce(&mu
         ..Settings::default()
     };
     change(&mut settings);
-    Registrar::new(client, settings)
+    Registrar::new(client, settings).telling(|what, done, of| tracing::info!("{done} of {of} {what}"))
 }
 
 /// Plans the schedules of all matters.

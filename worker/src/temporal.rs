@@ -5,57 +5,28 @@
 //! state folder, and leaves a note beside it by which the other commands find it.
 
 use crate::config::Config;
-pub(crate) mod clock;
-
 use anyhow::{Context, bail};
-use serde::{Deserialize, Serialize};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::{Duration, Instant};
-use steward_domain::mode::Policy;
-use temporalio_client::envconfig::LoadClientConfigProfileOptions;
+use note::Holder;
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+use steward_vault::root::Root;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, NamespacedClient};
+use temporalio_common::envconfig::{LoadClientConfigProfileOptions, load_client_config_profile};
 use temporalio_sdk::plugins::SimplePlugin;
-use tokio::process::{Child, Command};
 
-/// How long a server that was just started may take to answer: 30 s.
-const START_PATIENCE: Duration = Duration::from_secs(30);
-const NOTE: &str = "up.json";
+pub(crate) mod clock;
+pub(crate) mod note;
+pub(crate) mod pollers;
+pub(crate) mod server;
 
-/// Where the server of a running `steward up` is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct UpNote {
-    pub(crate) address: String,
-    pub(crate) ui: Option<String>,
-    pub(crate) pid: u32,
-    pub(crate) server_pid: Option<u32>,
-    pub(crate) task_queue: String,
-    /// The policy of the process that runs, which may differ from a command's environment.
-    pub(crate) policy: Policy,
-}
-
-impl UpNote {
-    pub(crate) fn read(state_dir: &Path) -> Option<Self> {
-        let text = std::fs::read_to_string(state_dir.join(NOTE)).ok()?;
-        serde_json::from_str(&text).ok()
-    }
-
-    pub(crate) fn write(&self, state_dir: &Path) -> anyhow::Result<()> {
-        let path = state_dir.join(NOTE);
-        let text = serde_json::to_string_pretty(self)?;
-        std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
-    }
-
-    pub(crate) fn remove(state_dir: &Path) {
-        // Left behind it would only name a server that no longer answers.
-        let _ = std::fs::remove_file(state_dir.join(NOTE));
-    }
-}
+/// How long a server that is there may take to answer: 15 s.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Whether the environment names a server.
 pub(crate) fn is_named() -> bool {
-    ["TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"].iter().any(|v| std::env::var_os(v).is_some())
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    ["TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"].into_iter().any(set)
 }
 
 /// Connects to the server that is set or that `steward up` runs.
@@ -63,126 +34,107 @@ pub(crate) fn is_named() -> bool {
 /// # Errors
 /// When there is none, or it does not answer; the message names the address and the mend.
 pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
-    let note = config.state_dir().ok().and_then(|dir| UpNote::read(&dir));
-    let ((mut connection, client), setting) = match (is_named(), note) {
-        (false, Some(note)) => {
-            (options_for(&note.address)?, "TEMPORAL_ADDRESS to another; `steward up` left this address")
-        }
-        (true, _) => (from_environment()?, "TEMPORAL_ADDRESS (or your Temporal profile) to where it is"),
-        (false, None) => bail!(
+    if is_named() {
+        let mend = "TEMPORAL_ADDRESS (or your Temporal profile) to where it is";
+        return open(from_environment()?, plugins, mend).await;
+    }
+    connect_to(&left(config)?, plugins).await
+}
+
+/// Where the server is that is set or that `steward up` runs.
+///
+/// # Errors
+/// As [`connect`], but that nobody is asked.
+pub(crate) fn address(config: &Config) -> anyhow::Result<String> {
+    if is_named() { Ok(from_environment()?.0.target.to_string()) } else { left(config) }
+}
+
+/// The address that a running `steward up` left.
+fn left(config: &Config) -> anyhow::Result<String> {
+    let root = config.vault().ok().and_then(|vault| Root::open(vault).ok());
+    let note = match root.map(|root| Ok::<_, anyhow::Error>(Holder::of(&root, &config.state_dir()?))).transpose()? {
+        Some(Holder::Runs(note)) => note,
+        Some(Holder::Died(note)) => bail!(
+            "no Temporal server is set, and the `steward {}` of this vault (process {}) is gone: start `steward up`, or \
+             set TEMPORAL_ADDRESS",
+            note.command,
+            note.pid
+        ),
+        Some(Holder::Silent(holder)) => bail!(
+            "no Temporal server is set, and {holder}, which holds this vault, has not said yet which one it uses: try \
+             again in a moment, or set TEMPORAL_ADDRESS"
+        ),
+        Some(Holder::Nobody) | None => bail!(
             "no Temporal server is set and no `steward up` runs for this vault: start `steward up`, or set TEMPORAL_ADDRESS"
         ),
     };
+    if note.server_pid.is_none() {
+        bail!(
+            "no Temporal server is set, and process {} serves this vault by another: set TEMPORAL_ADDRESS to {}",
+            note.pid,
+            note.address
+        );
+    }
+    Ok(note.address)
+}
+
+/// Connects to the server that `steward up` runs.
+///
+/// # Errors
+/// When it does not answer; the message names the address and the mend.
+pub(crate) async fn connect_to(address: &str, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
+    open(options_for(address)?, plugins, "TEMPORAL_ADDRESS to another; `steward up` left this address").await
+}
+
+async fn open(
+    (mut connection, client): (ConnectionOptions, ClientOptions),
+    plugins: Vec<SimplePlugin>,
+    mend: &str,
+) -> anyhow::Result<Client> {
     let client = ClientOptions::new(client.namespace).plugins(plugins).build();
     let address = connection.target.to_string();
     if matches!(connection.target.host_str(), Some("127.0.0.1" | "localhost" | "[::1]")) {
         // Compressing for the same machine only costs both ends processor time.
         connection.grpc_compression = GrpcCompression::None;
     }
-    let connection = tokio::time::timeout(Duration::from_secs(15), Connection::connect(connection))
+    let connection = tokio::time::timeout(PATIENCE, Connection::connect(connection))
         .await
         .map_err(anyhow::Error::from)
         .and_then(|connected| Ok(connected?))
-        .with_context(|| format!("the Temporal server at {address} does not answer: start it, or set {setting}"))?;
+        .with_context(|| format!("the Temporal server at {address} does not answer: start it, or set {mend}"))?;
     Ok(Client::new(connection, client)?)
 }
 
 fn from_environment() -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
-    ClientOptions::load_from_config(LoadClientConfigProfileOptions::default())
-        .map_err(|e| anyhow::anyhow!("failed to read Temporal's own settings (TEMPORAL_…): {e}"))
+    // Left to itself the SDK reads every variable there is and panics at the first that is not UTF-8.
+    let mut variables = HashMap::new();
+    for (name, value) in std::env::vars_os() {
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => drop(variables.insert(name, value)),
+            Err(_) if name.starts_with("TEMPORAL_") => {
+                bail!("the environment variable {name} is not UTF-8: set it to text that is")
+            }
+            Err(_) => {}
+        }
+    }
+    let profile = load_client_config_profile(LoadClientConfigProfileOptions::default(), Some(&variables));
+    let read = profile.and_then(|profile| {
+        let namespace = profile.namespace.clone().unwrap_or_else(|| "default".into());
+        Ok((ConnectionOptions::try_from(profile)?, ClientOptions::new(namespace).build()))
+    });
+    read.map_err(|e| anyhow::anyhow!("failed to read Temporal's own settings (TEMPORAL_…): {e}"))
 }
 
 fn options_for(address: &str) -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
     let url = temporalio_client::Url::parse(&format!("http://{address}"))
         .context("failed to read the address of the server")?;
-    let namespace = std::env::var("TEMPORAL_NAMESPACE").unwrap_or_else(|_| "default".into());
-    Ok((ConnectionOptions::new(url).build(), ClientOptions::new(namespace).build()))
+    Ok((ConnectionOptions::new(url).build(), ClientOptions::new(namespace()).build()))
 }
 
-/// Finds the Temporal CLI: as set, in `.tools` of the folder or the project, or on the PATH.
-pub(crate) fn find_cli(config: &Config) -> anyhow::Result<PathBuf> {
-    if let Some(cli) = &config.temporal_cli {
-        if cli.is_file() {
-            return Ok(cli.clone());
-        }
-        bail!("STEWARD_TEMPORAL_CLI is {}, which is not a file", cli.display());
-    }
-    let near = [Path::new("."), Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))];
-    let tools = near.iter().map(|dir| dir.join(".tools/temporal/bin/temporal"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path: Vec<PathBuf> = std::env::split_paths(&path).map(|dir| dir.join("temporal")).collect();
-    tools.chain(on_path).find(|p| p.is_file()).context(
-        "the Temporal CLI is not there: run `make tools`, or install it and set STEWARD_TEMPORAL_CLI to its path",
-    )
-}
-
-/// A development server that this process started.
-pub(crate) struct DevServer {
-    pub(crate) address: String,
-    pub(crate) ui: String,
-    pub(crate) pid: u32,
-    child: Child,
-}
-
-impl DevServer {
-    /// Starts the server and waits until it answers.
-    ///
-    /// # Errors
-    /// No CLI, no free port, or a server that does not come up; the message names its log.
-    pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
-        let cli = find_cli(config)?;
-        let state = config.state_dir()?;
-        stop_stray(&state).await?;
-        let (port, ui_port) = (free_port(config.temporal_port)?, free_port(config.temporal_ui_port)?);
-        let log_path = state.join("temporal.log");
-        let log =
-            std::fs::File::create(&log_path).with_context(|| format!("failed to write {}", log_path.display()))?;
-        let child = Command::new(&cli)
-            .args(["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "warn"])
-            .args(["--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=FULL"])
-            .args(["--port", &port.to_string(), "--ui-port", &ui_port.to_string()])
-            .arg("--db-filename")
-            .arg(state.join("temporal.db"))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("failed to start {}", cli.display()))?;
-        let pid = child.id().context("the Temporal server ended at once")?;
-        let address = format!("127.0.0.1:{port}");
-        let mut server = Self { address, ui: format!("http://127.0.0.1:{ui_port}"), pid, child };
-        server.wait_until_it_answers(&log_path).await?;
-        Ok(server)
-    }
-
-    async fn wait_until_it_answers(&mut self, log: &Path) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        let mut pause = tokio::time::interval(Duration::from_millis(100));
-        while begun.elapsed() < START_PATIENCE {
-            pause.tick().await;
-            if let Some(status) = self.child.try_wait()? {
-                bail!("the Temporal server ended at once ({status}): see {}", log.display());
-            }
-            let (connection, client) = options_for(&self.address)?;
-            let Ok(connection) = Connection::connect(connection).await else { continue };
-            let client = Client::new(connection, client)?;
-            if answers(&client).await {
-                return Ok(());
-            }
-        }
-        bail!("the Temporal server did not answer within {} s: see {}", START_PATIENCE.as_secs(), log.display())
-    }
-
-    /// Ends the server the way it likes best, or by force after ten seconds.
-    pub(crate) async fn stop(mut self) {
-        end(self.pid);
-        if tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await.is_err() {
-            // It is ended by force when this is dropped, too.
-            let _ = self.child.kill().await;
-        }
-    }
+/// The namespace that is set, for a server that `steward up` runs.
+pub(crate) fn namespace() -> String {
+    std::env::var("TEMPORAL_NAMESPACE").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "default".into())
 }
 
 /// Whether the namespace can be used; the server listens a moment before it can.
@@ -195,45 +147,6 @@ pub(crate) async fn answers(client: &Client) -> bool {
     };
     let mut service = client.connection().workflow_service();
     service.list_schedules(temporalio_client::tonic::IntoRequest::into_request(request)).await.is_ok()
-}
-
-fn end(pid: u32) {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    if let Some(pid) = pid {
-        // Gone already is as good as ended.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    }
-}
-
-/// Ends the server that an `up` which was killed left behind, so that two never share a database.
-async fn stop_stray(state: &Path) -> anyhow::Result<()> {
-    let Some(pid) = UpNote::read(state).and_then(|note| note.server_pid) else {
-        return Ok(());
-    };
-    let database = state.join("temporal.db");
-    let runs = || {
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&command).contains(&*database.to_string_lossy())
-    };
-    if !runs() {
-        return Ok(());
-    }
-    end(pid);
-    let begun = Instant::now();
-    while runs() {
-        if begun.elapsed() > Duration::from_secs(15) {
-            bail!("process {pid} still uses {}: end it first", database.display());
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    Ok(())
-}
-
-/// The port asked for, or the next free one of the twenty after it.
-fn free_port(wanted: u16) -> anyhow::Result<u16> {
-    (wanted..=wanted.saturating_add(20))
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .with_context(|| format!("ports {wanted} to {} are all taken", wanted.saturating_add(20)))
 }
 
 /// Whether anything listens there.

@@ -162,3 +162,15 @@ async fn two_clicks_at_once_have_one_winner() {
     assert_eq!(world.vault.state("rent"), "open");
     world.verify_chain().await;
 }
+
+#[tokio::test]
+async fn an_id_that_is_no_id_is_refused_as_that_and_not_as_unknown() {
+    let world = World::with_one_done().await;
+    let _worker = world.worker().await;
+    for text in ["xyz1", "3f", "[click](http://here)"] {
+        let said = world.run(&["undo", text, "--json"]).await.expect(3).json();
+        assert_eq!(said["status"], json!(400), "{said}");
+        assert!(said["message"].as_str().unwrap().contains("4 to 16 hex digits"), "{said}");
+    }
+    assert_eq!(world.run(&["undo", "ffff", "--json"]).await.expect(3).json()["status"], json!(404));
+}

@@ -55,7 +55,7 @@ fn all() -> Vec<Bad> {
         bad(
             "signal/evil.md",
             "---\ntype: signal\ntarget_kind: task\ntarget_path: ../../etc/passwd\n---\n",
-            &["add it"],
+            &["`target_path`", "cannot be used"],
         ),
     ]
 }
@@ -144,6 +144,12 @@ async fn a_name_that_no_file_may_have_is_refused_on_the_command_line() {
         let said = world.run(&["tick", "--wait", "--", name]).await;
         assert_eq!(said.code, Some(1), "{name}: {said}");
         assert!(said.err.contains("cannot be used"), "{name}: {said}");
+    }
+    let said = world.run(&["tick", "task/rent.md"]).await.expect(1);
+    assert!(said.err.contains("not a matter") && !said.err.contains("rename"), "{said}");
+    for arguments in [&["tick", "nosuch"][..], &["tick", "nosuch", "--wait"]] {
+        let said = world.run(arguments).await.expect(1);
+        assert!(said.err.contains("matter/nosuch.md is not in the vault"), "{said}");
     }
     let said = world.run(&["audit", "list", "--task", "../../etc/passwd"]).await.expect(1);
     assert!(said.err.contains("not in a folder"), "{said}");

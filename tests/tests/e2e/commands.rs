@@ -113,33 +113,60 @@ async fn exit_codes_tell_failure_wrong_usage_refusal_and_faults_apart() {
     world.run(&["audit", "verify"]).await.expect(4);
 }
 
+/// The commands that a help text lists.
+fn listed(help: &str) -> Vec<String> {
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // What goes on in a second line is indented further.
+    let names = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
 #[tokio::test]
 async fn help_has_an_example_for_every_command() {
     let world = World::new().await;
-    let commands: [&[&str]; 19] = [
-        &["up"],
-        &["worker"],
-        &["schedules", "plan"],
-        &["schedules", "apply"],
-        &["schedules", "list"],
-        &["tick"],
-        &["audit", "list"],
-        &["audit", "show"],
-        &["audit", "verify"],
-        &["undo"],
-        &["confirm"],
-        &["dismiss"],
-        &["stop"],
-        &["resume"],
-        &["status"],
-        &["doctor"],
-        &["example"],
-        &["index", "rebuild"],
-        &["replay"],
-    ];
-    for command in commands {
-        let said = world.run(&[command, &["--help"]].concat()).await.expect(0);
-        assert!(said.out.contains("Example") && said.out.contains("steward "), "{command:?}: {said}");
+    let mut left: Vec<Vec<String>> = vec![Vec::new()];
+    let mut seen = Vec::new();
+    while let Some(command) = left.pop() {
+        let mut arguments: Vec<&str> = command.iter().map(String::as_str).collect();
+        arguments.push("--help");
+        let said = world.run(&arguments).await.expect(0);
+        if command.is_empty() {
+            assert!(said.out.contains("Exit codes"), "{said}");
+        } else {
+            assert!(said.out.contains("Example") && said.out.contains("steward "), "{command:?}: {said}");
+        }
+        left.extend(listed(&said.out).into_iter().map(|name| [command.clone(), vec![name]].concat()));
+        seen.push(command.join(" "));
     }
-    assert!(world.run(&["--help"]).await.expect(0).out.contains("Exit codes"));
+    // The walk itself walks.
+    for known in ["up", "schedules", "schedules apply", "audit verify", "index check", "replay"] {
+        assert!(seen.iter().any(|command| command == known), "{known} is not among {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_is_one_json_value_for_who_asked_for_json() {
+    let world = World::with_one_done().await;
+    for (arguments, code) in [
+        (&["audit", "show", "ffff", "--json"][..], 1),
+        (&["--json", "tick", "nosuch"], 1),
+        (&["--json", "no-such-command"], 2),
+        (&["tick", "--json"], 2),
+    ] {
+        let said = world.run(arguments).await.expect(code);
+        let value = said.json();
+        assert!(!value["error"].as_str().unwrap().is_empty() && !said.err.is_empty(), "{said}");
+    }
+    let said = world.steward.without("STEWARD_VAULT").run(&["status", "--json"]).await.expect(1);
+    assert!(said.json()["error"].as_str().unwrap().contains("--vault"), "{said}");
+    assert!(world.run(&["--json", "--help"]).await.expect(0).out.contains("Usage"));
+}
+
+#[tokio::test]
+async fn an_empty_vault_has_no_chain_and_an_empty_name_is_no_vault() {
+    let world = World::new().await;
+    let said = world.run(&["audit", "verify"]).await.expect(0);
+    assert!(said.out.contains("no chain yet") && !said.out.contains("whole"), "{said}");
+    let said = world.steward.with("STEWARD_VAULT", "").run(&["status"]).await.expect(1);
+    assert!(said.err.contains("no vault is set"), "{said}");
 }

@@ -132,8 +132,8 @@ async fn a_vault_that_another_process_writes_is_named_with_its_holder() {
     let worker = world.worker().await;
     let up = world.run(&["up"]).await.expect(1);
     says(&up.err, &[".steward/lock", &format!("process {}", worker.pid()), "steward worker"]);
-    let doctor = world.run(&["doctor", "--json"]).await.expect(4);
-    says(&wrong(&doctor, "lock"), &[&format!("process {}", worker.pid())]);
+    let doctor = world.run(&["doctor"]).await.expect(0);
+    says(&doctor.out, &[&format!("held by `steward worker` (process {})", worker.pid())]);
     worker.stop().await;
     let doctor = world.run(&["doctor", "--json"]).await.expect(0);
     assert_eq!(wrong(&doctor, "lock"), "");
@@ -195,6 +195,90 @@ async fn an_unknown_key_is_an_error_that_names_it() {
     assert_eq!(world.json(&["status"]).await["policy"]["mode"], "live");
     let shadow = world.steward.with("STEWARD_LIVE_MODE", "shadow");
     assert_eq!(shadow.run(&["status", "--json"]).await.json()["policy"]["mode"], "shadow", "the environment wins");
+}
+
+#[tokio::test]
+async fn a_variable_that_is_not_utf8_ends_no_command_and_one_of_ours_is_named() {
+    let world = World::with_one_done().await;
+    let mut steward = world.steward.clone();
+    steward.set_bytes("LATIN", b"caf\xe9");
+    steward.run(&["status"]).await.expect(0);
+    // Also where Temporal's own settings are read.
+    steward.run(&["schedules", "list"]).await.expect(0);
+    for name in ["STEWARD_VAULT", "STEWARD_CLERK_MODEL"] {
+        let mut steward = world.steward.clone();
+        let said = steward.set_bytes(name, b"caf\xe9").run(&["status"]).await.expect(1);
+        says(&said.err, &[name, "UTF-8"]);
+    }
+    let mut steward = world.steward.clone();
+    let said = steward.set_bytes("TEMPORAL_ADDRESS", b"caf\xe9").run(&["schedules", "list"]).await.expect(1);
+    says(&said.err, &["TEMPORAL_ADDRESS", "UTF-8"]);
+}
+
+#[tokio::test]
+async fn a_folder_one_stands_in_runs_no_program_and_raises_no_mode() {
+    let world = World::with_one_done().await;
+    let planted = world.vault.path().join(".tools/temporal/bin/temporal");
+    std::fs::create_dir_all(planted.parent().unwrap()).unwrap();
+    std::fs::copy("/bin/true", &planted).unwrap();
+    std::fs::copy("/bin/true", world.vault.path().join("temporal")).unwrap();
+    let steward = world.steward.without("TEMPORAL_ADDRESS").inside(world.vault.path());
+    let path = std::env::var("PATH").unwrap();
+    for path in [path.clone(), format!(":{path}"), format!(".:{path}")] {
+        let doctor = steward.with("PATH", path).run(&["doctor", "--json"]).await;
+        let findings = doctor.json();
+        let cli = findings.as_array().unwrap().iter().find(|f| f["check"] == "temporal cli").unwrap().clone();
+        let found = cli["found"].as_str().unwrap();
+        assert!(found.starts_with('/') && !found.contains("steward-tests-") || cli["ok"] == false, "{found}");
+    }
+    for bold in ["live_mode = \"live\"", "temporal_cli = \"./temporal\"", "[caps]\nper_day = 9\n"] {
+        std::fs::write(world.vault.path().join("steward.toml"), bold).unwrap();
+        let said = steward.run(&["status"]).await.expect(1);
+        says(&said.err, &["steward.toml", "lies in the vault", "STEWARD_"]);
+    }
+    std::fs::write(world.vault.path().join("steward.toml"), "task_queue = \"mine\"\n").unwrap();
+    steward.without("STEWARD_TASK_QUEUE").run(&["status"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn what_only_looks_works_on_a_vault_that_cannot_be_written() {
+    let world = World::with_one_done().await.live();
+    let worker = world.worker().await;
+    world.tick("house").await;
+    worker.stop().await;
+    let elsewhere = world.folder.join("state");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let wrap = mounting(READ_ONLY, &world);
+    let wrap: Vec<&str> = wrap.iter().map(String::as_str).collect();
+    let before = world.vault.files();
+    let plain = world.steward.wrapped(&wrap);
+    for steward in [plain.clone(), plain.with("STEWARD_STATE_DIR", elsewhere.display())] {
+        let status = steward.run(&["status", "--json"]).await.expect(0).json();
+        assert_eq!(status["counts"]["actions"], 1, "{status:#}");
+        let listed = steward.run(&["audit", "list", "--json"]).await.expect(0).json();
+        let action = listed[0]["id"].as_str().unwrap().to_owned();
+        steward.run(&["audit", "show", &action]).await.expect(0);
+        steward.run(&["audit", "verify"]).await.expect(0);
+        steward.run(&["index", "check"]).await.expect(0);
+    }
+    assert_eq!(world.vault.files().since(&before), Vec::<String>::new());
+    // Where our own folder is not there at all.
+    let fresh = World::with_one_done().await;
+    let wrap = mounting(READ_ONLY, &fresh);
+    let wrap: Vec<&str> = wrap.iter().map(String::as_str).collect();
+    let status =
+        fresh.steward.wrapped(&wrap).with("STEWARD_STATE_DIR", elsewhere.display()).run(&["status"]).await.expect(0);
+    says(&status.out, &["steward up"]);
+    assert!(!status.out.contains("No such file"), "{status}");
+}
+
+#[tokio::test]
+async fn a_cause_is_told_once() {
+    let world = World::new().await;
+    let steward = world.steward.with("STEWARD_VAULT", world.folder.join("nowhere").display());
+    for said in [steward.run(&["status"]).await.err, steward.run(&["doctor"]).await.out] {
+        assert_eq!(said.matches("No such file").count(), 1, "{said}");
+    }
 }
 
 #[tokio::test]

@@ -105,6 +105,20 @@ async fn a_caller_that_says_shadow_lands_as_shadow() {
 }
 
 #[tokio::test]
+async fn a_shadow_tick_is_never_one_that_waits_and_may_act() {
+    let world = World::with_one_done().await.live();
+    // Nobody serves yet, so both wait.
+    let acts = world.json(&["tick", "house"]).await["workflow_id"].as_str().unwrap().to_owned();
+    let shadow = world.json(&["tick", "house", "--shadow"]).await["workflow_id"].as_str().unwrap().to_owned();
+    assert_ne!(acts, shadow, "the shadow tick became the one that acts");
+    world.temporal(&["workflow", "terminate", "-w", &acts]).await;
+    let _worker = world.worker().await;
+    wait::until("its record", async || (world.vault.records().len() == 1).then_some(())).await;
+    assert_eq!(world.vault.records()[0].draft.landing, Landing::Shadow);
+    assert_eq!(world.vault.state("rent"), "open");
+}
+
+#[tokio::test]
 async fn a_stop_during_a_clerk_call_turns_its_decision_into_a_shadow_and_lets_no_other_call_begin() {
     let (open, opened) = gate();
     let clerk = Clerk::start(move |asked| match asked.task() {

@@ -8,7 +8,7 @@ use steward_tests::world::World;
 use temporalio_client::tonic::{Code, IntoRequest};
 use temporalio_common::protos::temporal::api::enums::v1::ScheduleOverlapPolicy;
 use temporalio_common::protos::temporal::api::schedule::v1::{Schedule, schedule_action::Action};
-use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeScheduleRequest;
+use temporalio_common::protos::temporal::api::workflowservice::v1::{DescribeScheduleRequest, UpdateScheduleRequest};
 
 async fn schedule(world: &World, slug: &str) -> Option<Schedule> {
     let request =
@@ -181,4 +181,31 @@ async fn no_matter_at_all_is_a_doubt_and_deletes_nothing() {
     worker.stop().await;
     let plan = world.json(&["schedules", "plan"]).await;
     assert!(!plan["warnings"].as_array().unwrap().is_empty(), "{plan:#}");
+}
+
+#[tokio::test]
+async fn a_change_beneath_our_mark_shows_when_schedules_are_looked_at_in_full() {
+    let world = World::new().await;
+    world.vault.matter("house");
+    let worker = world.worker().await;
+    until_listed(&world, &["house"]).await;
+    worker.stop().await;
+    let found = schedule(&world, "house").await.unwrap();
+    let mut changed = found.clone();
+    let Some(Action::StartWorkflow(start)) = changed.action.as_mut().and_then(|a| a.action.as_mut()) else { panic!() };
+    start.workflow_run_timeout.as_mut().unwrap().seconds = 60;
+    let request = UpdateScheduleRequest {
+        namespace: world.namespace.clone(),
+        schedule_id: "al-steward-house".into(),
+        schedule: Some(changed),
+        request_id: "beneath".into(),
+        ..UpdateScheduleRequest::default()
+    };
+    let mut service = world.client.connection().workflow_service();
+    service.update_schedule(request.into_request()).await.unwrap();
+    let plan = world.json(&["schedules", "plan", "--deep"]).await;
+    assert_eq!(plan["steps"][0]["verb"], json!("update"), "{plan:#}");
+    world.run(&["schedules", "apply", "--deep"]).await.expect(0);
+    let plan = world.json(&["schedules", "plan", "--deep"]).await;
+    assert_eq!(plan["steps"][0]["verb"], json!("unchanged"), "{plan:#}");
 }

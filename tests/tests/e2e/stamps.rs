@@ -105,7 +105,7 @@ async fn a_stopped_vault_is_not_stamped() {
     world.run(&["stop"]).await.expect(0);
     let before = world.vault.files();
     let world = world.set("STEWARD_STAMP_FILES", "true");
-    world.run(&["up", "--once"]).await.expect(0);
+    world.run(&["up", "--once"]).await.expect(3);
     assert_eq!(world.vault.files().since(&before), Vec::<String>::new());
     world.run(&["resume"]).await.expect(0);
     world.run(&["up", "--once"]).await.expect(0);

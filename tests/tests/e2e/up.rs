@@ -1,8 +1,10 @@
 //! `steward up`: a server, a worker and the schedules in one process, and their end.
 
 use rustix::process::Signal as Sent;
-use serde_json::Value;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use steward_tests::run;
 use steward_tests::steward::Steward;
 use steward_tests::wait;
@@ -91,7 +93,8 @@ async fn up_once_says_what_was_decided_and_leaves_nothing_running() {
     let vault = world.folder.join("example");
     steward.run(&["example", vault.to_str().unwrap()]).await.expect(0);
     let steward = steward.with("STEWARD_VAULT", vault.display());
-    let said = steward.run(&["up", "--once", "--json"]).await.expect(0).json();
+    // The example holds one record that cannot be read.
+    let said = steward.run(&["up", "--once", "--json"]).await.expect(4).json();
     assert!(said["ticks"].as_u64() >= Some(12), "{said:#}");
     let all = said["said"].as_array().unwrap();
     let landed = |how: &str| all.iter().filter(|s| s["landing"] == how).count();
@@ -106,4 +109,115 @@ async fn up_once_says_what_was_decided_and_leaves_nothing_running() {
     });
     assert_eq!(using.count(), 0, "a server is left");
     steward.run(&["audit", "verify"]).await.expect(0);
+}
+
+/// The processes that have this file open as their standard input: the server holds its lock so.
+fn servers_on(lock: &Path) -> Vec<u32> {
+    let processes =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    processes
+        .filter(|pid: &u32| std::fs::read_link(format!("/proc/{pid}/fd/0")).is_ok_and(|file| file == lock))
+        .collect()
+}
+
+#[tokio::test]
+async fn ctrl_c_at_any_moment_of_the_start_leaves_nothing_running() {
+    let world = World::with_one_done().await;
+    let steward = alone(&world);
+    let lock = world.vault.path().join(".steward/temporal.lock");
+    for moment in [150, 400, 800, 1_300, 2_000] {
+        let mut up = steward.start(&["up"]);
+        wait::a_moment(Duration::from_millis(moment)).await;
+        servers_on(&lock).into_iter().for_each(run::note);
+        up.send(Sent::INT);
+        let ended = up.ends().await;
+        // Before the first line of `main` nothing listens, and nothing runs yet.
+        assert!(ended.success() || ended.signal() == Some(Sent::INT.as_raw()), "{moment} ms: {ended}: {}", up.err());
+        assert_eq!(servers_on(&lock), Vec::<u32>::new(), "{moment} ms: a server is left");
+        assert!(!note(&world).exists(), "{moment} ms: a note is left");
+    }
+}
+
+#[tokio::test]
+async fn one_state_folder_never_has_two_servers_however_it_is_spelled() {
+    let world = World::with_one_done().await;
+    let steward = alone(&world);
+    let lock = world.vault.path().join(".steward/temporal.lock");
+    let mut first = steward.with("STEWARD_VAULT", "vault").start(&["up"]);
+    first.says("Ctrl-C").await;
+    let stray = server_pid(&world);
+    first.kill();
+    assert_eq!(servers_on(&lock), [stray], "the stray holds the lock");
+    // Without its note nothing but the lock tells of it.
+    std::fs::remove_file(note(&world)).unwrap();
+    let mut second = steward.with("STEWARD_VAULT", world.vault.path().join("../vault").display()).start(&["up"]);
+    second.says("Ctrl-C").await;
+    gone(stray).await;
+    assert_eq!(servers_on(&lock), [server_pid(&world)]);
+
+    // The same state folder for another vault: the server of one that lives is not taken away.
+    std::fs::create_dir(world.folder.join("other")).unwrap();
+    let mut other = steward.with("STEWARD_VAULT", "other");
+    other.set("STEWARD_STATE_DIR", world.vault.path().join(".steward").display());
+    let said = other.run(&["up", "--once"]).await.expect(1);
+    assert!(said.err.contains("another Temporal server") && said.err.contains("STEWARD_STATE_DIR"), "{said}");
+    assert_eq!(servers_on(&lock), [server_pid(&world)]);
+    second.send(Sent::INT);
+    assert!(second.ends().await.success());
+    assert_eq!(servers_on(&lock), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn up_ends_with_its_server_and_names_the_log() {
+    let world = World::with_one_done().await;
+    let mut up = alone(&world).start(&["up"]);
+    up.says("Ctrl-C").await;
+    let server = i32::try_from(server_pid(&world)).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(server).unwrap(), Sent::KILL).unwrap();
+    let ended = up.ends().await;
+    assert_eq!(ended.code(), Some(1), "{}", up.err());
+    assert!(up.err().contains("the Temporal server ended") && up.err().contains("temporal.log"), "{}", up.err());
+    assert!(!up.err().contains("panicked"), "{}", up.err());
+    assert!(!note(&world).exists());
+}
+
+#[tokio::test]
+async fn after_a_kill_status_and_doctor_say_that_nothing_runs() {
+    let world = World::with_one_done().await.live();
+    let mut worker = world.worker().await;
+    let pid = worker.pid();
+    // Another environment than that of the process that decides.
+    let other = world.steward.with("STEWARD_LIVE_MODE", "shadow");
+    let status = other.run(&["status", "--json"]).await.expect(0).json();
+    assert_eq!((&status["running"]["pid"], &status["policy"]["mode"]), (&json!(pid), &json!("live")), "{status:#}");
+    let doctor = other.run(&["doctor", "--json"]).await.expect(0);
+    assert!(doctor.out.contains("serves the queue") && doctor.out.contains("in mode live"), "{doctor}");
+    let elsewhere = other.with("STEWARD_TASK_QUEUE", "elsewhere").run(&["doctor"]).await.expect(4);
+    assert!(elsewhere.out.contains("STEWARD_TASK_QUEUE"), "{elsewhere}");
+
+    worker.kill();
+    let status = other.run(&["status"]).await.expect(0);
+    assert!(status.out.contains("ended without a word") && status.out.contains("steward up"), "{status}");
+    let doctor = other.run(&["doctor"]).await.expect(4);
+    assert!(doctor.out.contains("WRONG worker") && doctor.out.contains("steward up"), "{doctor}");
+
+    let worker = world.worker().await;
+    worker.stop().await;
+    assert!(!note(&world).exists());
+    let status = world.run(&["status"]).await.expect(0);
+    assert!(status.out.contains("running      no\n") || status.out.ends_with("no\n"), "{status}");
+    world.run(&["doctor"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_round_tells_why_nothing_worked_and_its_exit_code_too() {
+    let world = World::with_one_done().await;
+    let mut steward = world.steward.with("STEWARD_CLERK", "openai");
+    steward.set("STEWARD_CLERK_BASE_URL", format!("http://127.0.0.1:{}/v1", run::free_port()));
+    steward.set("STEWARD_CLERK_MODEL", "none");
+    let said = steward.run(&["up", "--once"]).await.expect(4);
+    assert!(said.out.contains("clerk_failed") && said.out.contains("no answer from the clerk: "), "{said}");
+    world.run(&["stop"]).await.expect(0);
+    let said = world.run(&["up", "--once"]).await.expect(3);
+    assert!(said.out.contains("stopped") && said.out.contains("steward resume"), "{said}");
 }

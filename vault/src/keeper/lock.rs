@@ -28,12 +28,12 @@ pub(super) fn shown() -> String {
 const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Whether another process holds the lock; in doubt it does not.
-pub(super) fn is_held(root: &Root) -> bool {
-    let Ok(Some(own)) = root.find_own_folder(None) else { return false };
+/// Who holds the lock, in the holder's own words; `None` when it is free, and in doubt.
+pub(super) fn held_by(root: &Root) -> Option<String> {
+    let own = root.find_own_folder(None).ok()??;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let Ok(file) = openat(&own, FILE, flags, Mode::empty()) else { return false };
-    matches!(File::from(file).try_lock_shared(), Err(TryLockError::WouldBlock))
+    let file = File::from(openat(&own, FILE, flags, Mode::empty()).ok()?);
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| holder(&file))
 }
 
 /// Takes the lock.

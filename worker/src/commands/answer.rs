@@ -31,11 +31,11 @@ pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> a
 
 async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
     let client = temporal::connect(config, Vec::new()).await?;
-    let id = format!("steward-{}-{}", kind.word(), answer.action);
+    let id = format!("steward-{}-{}", kind.word(), shown(&answer.action));
     let options = WorkflowStartOptions::new(config.task_queue.clone(), id.clone())
         .execution_timeout(Duration::from_secs(24 * 3600))
         .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-        .static_summary(format!("{} {}", kind.word(), answer.action))
+        .static_summary(summary(kind, &answer.action))
         .build();
     let by = answer.by.unwrap_or_else(|| config.operator.clone());
     let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason };
@@ -54,10 +54,26 @@ async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -
     })
 }
 
+/// A line for Temporal's web page, which renders Markdown: of what was typed only the digits of an id.
+fn summary(kind: AnswerKind, action: &str) -> String {
+    format!("{} {}", kind.word(), action.chars().filter(char::is_ascii_hexdigit).take(16).collect::<String>())
+}
+
 fn done(kind: AnswerKind) -> &'static str {
     match kind {
         AnswerKind::Undo => "undone",
         AnswerKind::Confirm => "confirmed",
         AnswerKind::Dismiss => "dismissed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_holds_nothing_but_the_digits_of_an_id() {
+        assert_eq!(summary(AnswerKind::Undo, "3f9a1c22"), "undo 3f9a1c22");
+        assert_eq!(summary(AnswerKind::Undo, "[x](http://h)\n\u{1b}3f"), "undo 3f");
     }
 }

@@ -11,23 +11,24 @@ use serde_json::json;
 use steward_domain::audit::AuditRecord;
 use steward_domain::path::RecordPath;
 use steward_domain::time::stamp;
-use steward_vault::chain;
+use steward_vault::chain::{self, Verification};
 use steward_vault::index::ActionRow;
 use steward_vault::root::Root;
 
 pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow::Result<Exit> {
     match what {
         cli::Audit::List { limit, task } => {
-            let (_, index) = super::look(config).await?;
+            let look = super::look(config).await?;
             let target = task.as_deref().map(RecordPath::parse).transpose()?;
-            let rows = index.actions(None, target.as_ref(), *limit).await?;
+            let rows = look.index.actions(None, target.as_ref(), *limit).await?;
             out.value(&rows, || list(&rows))?;
             Ok(Exit::Ok)
         }
         cli::Audit::Show { action } => {
-            let (root, index) = super::look(config).await?;
-            let path = super::find(&index, action).await?;
-            let record = read(&root, &path)?;
+            let look = super::look(config).await?;
+            let root = &look.root;
+            let path = super::find(&look.index, action).await?;
+            let record = read(root, &path)?;
             let value = json!({"path": path, "record": record, "reasoning": record.draft.reasoning});
             let text = String::from_utf8_lossy(&root.read(&path)?.bytes).into_owned();
             out.value(&value, || format!("{path}\n\n{}", text.lines().map(shown).collect::<Vec<_>>().join("\n")))?;
@@ -36,19 +37,7 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
         cli::Audit::Verify => {
             let root = Root::open(config.vault()?)?;
             let found = chain::verify(&root)?;
-            out.value(&found, || {
-                let mut lines = vec![format!("{} records read", found.records)];
-                if found.head_unknown {
-                    lines.push("the head of the chain is not known: records missing at the end cannot be told".into());
-                }
-                lines.extend(found.faults.iter().map(|f| shown(f)));
-                lines.push(if found.faults.is_empty() {
-                    "the chain is whole".into()
-                } else {
-                    "the chain is broken".into()
-                });
-                lines.join("\n")
-            })?;
+            out.value(&found, || verified(&found))?;
             Ok(if found.faults.is_empty() { Exit::Ok } else { Exit::Faults })
         }
     }
@@ -58,6 +47,25 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
 pub(crate) fn read(root: &Root, path: &RecordPath) -> anyhow::Result<AuditRecord> {
     let snapshot = root.read(path)?;
     AuditRecord::parse(&snapshot.bytes).with_context(|| format!("failed to read {path}"))
+}
+
+fn verified(found: &Verification) -> String {
+    let mut lines = vec![format!("{} records read", found.records)];
+    lines.extend(found.faults.iter().map(|f| shown(f)));
+    lines.push(if found.faults.is_empty() { whole(found) } else { "the chain is broken".into() });
+    lines.join("\n")
+}
+
+/// How far a chain without faults can be called whole.
+pub(crate) fn whole(found: &Verification) -> String {
+    match (found.head_unknown, found.records) {
+        (true, 0) => "there is no chain yet".into(),
+        (true, records) => format!(
+            "the chain of {records} records is whole as far as it goes; its head is not known, so records missing at the \
+             end cannot be told"
+        ),
+        (false, records) => format!("{records} records, the chain is whole"),
+    }
 }
 
 fn list(rows: &[ActionRow]) -> String {
@@ -74,4 +82,17 @@ fn list(rows: &[ActionRow]) -> String {
         ]);
     }
     shown_rows.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_called_whole_only_when_its_end_is_known() {
+        let found = |records, head_unknown| verified(&Verification { records, head_unknown, faults: Vec::new() });
+        assert!(found(0, true).ends_with("there is no chain yet"));
+        assert!(found(3, false).ends_with("the chain is whole"));
+        assert!(found(3, true).contains("cannot be told") && !found(3, true).ends_with("whole"));
+    }
 }

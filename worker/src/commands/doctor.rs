@@ -6,8 +6,9 @@
 
 use crate::config::Config;
 use crate::engine;
-use crate::out::{Exit, Out, shown};
-use crate::temporal::{self, UpNote};
+use crate::out::{Exit, Out, causes, shown};
+use crate::temporal::note::{Holder, UpNote};
+use crate::temporal::{self, pollers, server};
 use chrono::{TimeDelta, Utc};
 use serde::Serialize;
 use std::path::Path;
@@ -16,7 +17,9 @@ use steward_vault::brake;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::root::Root;
+use steward_workflows::clerk_queue;
 use temporalio_client::Client;
+use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
 /// How far our clock may be from the vault's files and from the server's clock: 5 s.
 const SKEW: TimeDelta = TimeDelta::seconds(5);
@@ -50,15 +53,21 @@ pub(crate) async fn run(config: &Config, accept_ledger_loss: bool, out: Out) -> 
     if config.warnings.is_empty() {
         findings.ok("configuration", format!("mode {}", config.policy.mode.word()));
     }
-    match temporal::find_cli(config) {
+    match server::find_cli(config) {
         _ if temporal::is_named() => findings.ok("temporal cli", "not needed: TEMPORAL_ADDRESS is set"),
         Ok(cli) => findings.ok("temporal cli", cli.display().to_string()),
-        Err(e) => findings.wrong("temporal cli", format!("{e:#}")),
+        Err(e) => findings.wrong("temporal cli", causes(&e)),
     }
-    server(config, &mut findings).await;
-    match config.vault().and_then(|v| Ok(Root::open(v)?)) {
-        Ok(root) => vault(config, root, accept_ledger_loss, &mut findings).await?,
-        Err(e) => findings.wrong("vault", format!("{e:#}")),
+    let root = config.vault().and_then(|v| Ok(Root::open(v)?));
+    let holder = match &root {
+        Ok(root) => Holder::of(root, &config.state_dir()?),
+        Err(_) => Holder::Nobody,
+    };
+    let client = temporal_server(config, &holder, &mut findings).await;
+    worker(config, &holder, client.as_ref(), &mut findings).await;
+    match root {
+        Ok(root) => vault(config, (root, &holder), accept_ledger_loss, &mut findings).await?,
+        Err(e) => findings.wrong("vault", causes(&e)),
     }
     let faults = findings.0.iter().any(|f| !f.ok);
     out.value(&findings.0, || {
@@ -69,9 +78,9 @@ pub(crate) async fn run(config: &Config, accept_ledger_loss: bool, out: Out) -> 
     Ok(if faults { Exit::Faults } else { Exit::Ok })
 }
 
-async fn server(config: &Config, findings: &mut Findings) {
-    let running = config.state_dir().ok().and_then(|dir| UpNote::read(&dir));
-    if !temporal::is_named() && running.is_none() {
+/// The server, if it can be used.
+async fn temporal_server(config: &Config, holder: &Holder, findings: &mut Findings) -> Option<Client> {
+    if !temporal::is_named() && !matches!(holder, Holder::Runs(_)) {
         for (name, port) in [("port", config.temporal_port), ("ui port", config.temporal_ui_port)] {
             if temporal::is_taken(port) {
                 let key = if name == "port" { "STEWARD_TEMPORAL_PORT" } else { "STEWARD_TEMPORAL_UI_PORT" };
@@ -80,22 +89,65 @@ async fn server(config: &Config, findings: &mut Findings) {
                 findings.ok(name, format!("{port} is free"));
             }
         }
-        return;
+        return None;
     }
     match temporal::connect(config, Vec::new()).await {
-        Err(e) => findings.wrong("temporal", format!("{e:#}")),
+        Err(e) => findings.wrong("temporal", causes(&e)),
         Ok(client) if temporal::answers(&client).await => {
             findings.ok("temporal", "answers");
             server_clock(&client, findings).await;
+            return Some(client);
         }
         Ok(_) => findings.wrong("temporal", "connected, but its schedules cannot be listed: check TEMPORAL_NAMESPACE"),
     }
+    None
+}
+
+/// Whether anybody would take a tick.
+async fn worker(config: &Config, holder: &Holder, client: Option<&Client>, findings: &mut Findings) {
+    let note = match holder {
+        Holder::Nobody => return findings.ok("worker", "not running: `steward up` starts it"),
+        Holder::Died(note) => {
+            return findings
+                .wrong("worker", format!("not running: {} is gone without a word: `steward up`", named(note)));
+        }
+        Holder::Silent(holder) => {
+            return findings.wrong("worker", format!("{holder} is starting, or hangs: look at its log"));
+        }
+        Holder::Runs(note) => note,
+    };
+    if note.task_queue != config.task_queue {
+        let (theirs, ours) = (&note.task_queue, &config.task_queue);
+        findings.wrong(
+            "worker",
+            format!(
+                "{} serves the queue `{theirs}`, commands from here ask `{ours}`: set STEWARD_TASK_QUEUE",
+                named(note)
+            ),
+        );
+    }
+    let Some(client) = client else { return };
+    let clerks = clerk_queue(&note.task_queue);
+    for (queue, kind) in [(&note.task_queue, TaskQueueType::Workflow), (&clerks, TaskQueueType::Activity)] {
+        match pollers::is_polled(client, queue, kind).await {
+            Ok(true) => findings.ok("worker", format!("serves the queue `{queue}`")),
+            Ok(false) => findings.wrong(
+                "worker",
+                format!("nobody serves the queue `{queue}` here: is TEMPORAL_NAMESPACE that of {}?", named(note)),
+            ),
+            Err(e) => findings.wrong("worker", causes(&e)),
+        }
+    }
+}
+
+fn named(note: &UpNote) -> String {
+    format!("`steward {}` (process {})", note.command, note.pid)
 }
 
 /// Schedules fire by the server's clock, tasks fall due by ours.
 async fn server_clock(client: &Client, findings: &mut Findings) {
     match temporal::clock::ahead(client, Utc::now).await {
-        Err(e) => findings.wrong("server clock", format!("cannot be told: {e:#}")),
+        Err(e) => findings.wrong("server clock", format!("cannot be told: {}", causes(&e))),
         Ok(ahead) if ahead.abs() <= SKEW => findings.ok("server clock", "agrees with ours"),
         Ok(ahead) => {
             let side = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
@@ -105,13 +157,20 @@ async fn server_clock(client: &Client, findings: &mut Findings) {
     }
 }
 
-async fn vault(config: &Config, root: Root, accept_loss: bool, findings: &mut Findings) -> anyhow::Result<()> {
+async fn vault(
+    config: &Config,
+    (root, holder): (Root, &Holder),
+    accept_loss: bool,
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
     findings.ok("vault", root.path().display().to_string());
     match Keeper::lock(root.clone()) {
         Ok(_) => findings.ok("lock", "free"),
-        Err(e @ LockError::Held { .. }) => match UpNote::read(&config.state_dir()?) {
-            Some(up) => findings.ok("lock", format!("held by `steward up`, process {}", up.pid)),
-            None => findings.wrong("lock", e.to_string()),
+        Err(e @ LockError::Held { .. }) => match holder {
+            Holder::Runs(note) => {
+                findings.ok("lock", format!("held by {} in mode {}", named(note), note.policy.mode.word()));
+            }
+            Holder::Nobody | Holder::Died(_) | Holder::Silent(_) => findings.wrong("lock", e.to_string()),
         },
         Err(e) => findings.wrong("lock", e.to_string()),
     }
@@ -128,7 +187,7 @@ async fn vault(config: &Config, root: Root, accept_loss: bool, findings: &mut Fi
         Ok(index) => self::index(&index, &root, findings).await?,
     }
     match steward_vault::chain::verify(&root) {
-        Ok(v) if v.faults.is_empty() => findings.ok("audit", format!("{} records, the chain is whole", v.records)),
+        Ok(v) if v.faults.is_empty() => findings.ok("audit", super::audit::whole(&v)),
         Ok(v) => findings.wrong("audit", format!("{}; `steward audit verify` lists all", v.faults.join("; "))),
         Err(e) => findings.wrong("audit", e.to_string()),
     }
@@ -160,7 +219,7 @@ async fn index(index: &Index, root: &Root, findings: &mut Findings) -> anyhow::R
 async fn ledger(config: &Config, root: &Root, state: &Path, accept: bool, findings: &mut Findings) {
     let ledger = match engine::open_ledger(config, root, state) {
         Ok(ledger) => ledger,
-        Err(e) => return findings.wrong("rate guard", format!("{e:#}")),
+        Err(e) => return findings.wrong("rate guard", causes(&e)),
     };
     if accept && let Err(e) = ledger.accept_loss(Utc::now()).await {
         findings.wrong("rate guard", e.to_string());

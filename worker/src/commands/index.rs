@@ -23,8 +23,8 @@ pub(crate) async fn run(config: &Config, what: &cli::Index, out: Out) -> anyhow:
             Ok(Exit::Ok)
         }
         cli::Index::Check => {
-            let (root, index) = super::look(config).await?;
-            let differences = index.check(&root).await?;
+            let look = super::look(config).await?;
+            let differences = look.index.check(&look.root).await?;
             out.value(&differences, || {
                 if differences.is_empty() {
                     return "the index agrees with every file".into();

@@ -5,28 +5,33 @@
 
 use crate::cli;
 use crate::config::Config;
-use crate::out::{Exit, Out, shown, table};
+use crate::out::{self, Exit, Out, shown, table};
 use crate::registrar::{SchedulePlan, ScheduleRow, Verb};
 use crate::{schedules, temporal};
 use chrono::Utc;
 use serde_json::json;
+use std::collections::BTreeMap;
 use steward_domain::time::stamp;
+
+/// Rows of a plan that a person is shown.
+const MOST_ROWS: usize = 20;
 
 pub(crate) async fn run(config: &Config, what: &cli::Schedules, out: Out) -> anyhow::Result<Exit> {
     let client = temporal::connect(config, Vec::new()).await?;
-    let (_, index) = super::look(config).await?;
+    let (_, index) = super::open(config).await?;
     match what {
-        cli::Schedules::Plan => {
-            let registrar = schedules::registrar(client, config, |s| s.describe_all = true);
+        cli::Schedules::Plan { deep } => {
+            let registrar = schedules::registrar(client, config, |s| s.describe_all = *deep).telling(out::progress);
             let plan = schedules::plan(&registrar, &index, config).await?;
             out.value(&plan, || describe(&plan))?;
             Ok(if plan.refused.is_some() { Exit::Refused } else { Exit::Ok })
         }
-        cli::Schedules::Apply { confirm_deletions } => {
+        cli::Schedules::Apply { confirm_deletions, deep } => {
             let registrar = schedules::registrar(client, config, |s| {
-                s.describe_all = true;
+                s.describe_all = *deep;
                 s.operator_confirmed = *confirm_deletions;
-            });
+            })
+            .telling(out::progress);
             let plan = schedules::plan(&registrar, &index, config).await?;
             out.say(&describe(&plan))?;
             let outcome = schedules::apply(&registrar, plan.clone()).await;
@@ -57,16 +62,13 @@ pub(crate) async fn run(config: &Config, what: &cli::Schedules, out: Out) -> any
     }
 }
 
-/// A plan as a table: what happens to which schedule and why.
+/// A plan as a table: what happens to which schedule and why, the first few of them, and how many in all.
 pub(crate) fn describe(plan: &SchedulePlan) -> String {
     let mut rows = table(&["schedule", "what", "why"]);
-    let mut unchanged = 0;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for step in &plan.steps {
         let (what, why) = match &step.verb {
-            Verb::Unchanged => {
-                unchanged += 1;
-                continue;
-            }
+            Verb::Unchanged => ("unchanged", String::new()),
             Verb::Create { paused: false } => ("create", format!("every {} min", step.interval_seconds / 60)),
             Verb::Create { paused: true } => ("create, paused", "the matter is done".into()),
             Verb::Update { differences } => ("update", differences.join("\n")),
@@ -75,17 +77,28 @@ pub(crate) fn describe(plan: &SchedulePlan) -> String {
             Verb::Delete => ("delete", "the matter is archived or gone".into()),
             Verb::Keep { why } => ("keep", why.clone()),
         };
-        rows.add_row(vec![step.id.clone(), what.into(), shown(&why)]);
+        *counts.entry(what).or_default() += 1;
+        if step.verb != Verb::Unchanged && rows.row_count() < MOST_ROWS {
+            rows.add_row(vec![step.id.clone(), what.into(), shown(&why)]);
+        }
     }
+    let unchanged = counts.remove("unchanged").unwrap_or_default();
     let mut lines = Vec::new();
     if rows.row_count() > 0 {
         lines.push(rows.to_string());
+    }
+    if counts.values().sum::<usize>() > rows.row_count() {
+        let counts: Vec<String> = counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        lines.push(format!("… {} in all; `steward schedules plan --json` lists them", counts.join(", ")));
     }
     lines.push(format!("{unchanged} unchanged"));
     if let Some(refused) = &plan.refused {
         lines.push(format!("refused: {} deletions. {}", refused.ids.len(), refused.mend));
     }
-    lines.extend(plan.warnings.iter().map(|w| shown(w)));
+    lines.extend(plan.warnings.iter().take(MOST_ROWS).map(|w| shown(w)));
+    if plan.warnings.len() > MOST_ROWS {
+        lines.push(format!("… {} warnings in all", plan.warnings.len()));
+    }
     lines.join("\n")
 }
 
@@ -103,4 +116,27 @@ fn list(rows: &[ScheduleRow]) -> String {
         ]);
     }
     shown_rows.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registrar::Step;
+    use steward_domain::path::RecordPath;
+
+    #[test]
+    fn a_plan_of_thousands_is_told_in_a_few_rows_and_its_counts() {
+        let step = |n: usize| Step {
+            id: format!("al-steward-m{n}"),
+            matter: RecordPath::parse(&format!("matter/m{n}.md")).unwrap(),
+            interval_seconds: 1800,
+            verb: if n < 40 { Verb::Unchanged } else { Verb::Create { paused: false } },
+        };
+        let plan = SchedulePlan { steps: (0..5000).map(step).collect(), ..SchedulePlan::default() };
+        let text = describe(&plan);
+        assert!(text.lines().count() < 30, "{text}");
+        assert!(text.contains("4960 create in all") && text.contains("40 unchanged"), "{text}");
+        let plan = SchedulePlan { steps: (39..42).map(step).collect(), ..SchedulePlan::default() };
+        assert!(!describe(&plan).contains("in all"));
+    }
 }

@@ -5,14 +5,15 @@
 
 use crate::config::Config;
 use crate::engine;
-use crate::out::{Exit, Out, shown};
-use crate::temporal::UpNote;
-use chrono::Utc;
+use crate::out::{Exit, Out, causes, shown};
+use crate::temporal::note::{Holder, UpNote};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
-use steward_domain::guard::GuardStatus;
+use steward_domain::guard::{Cap, GuardStatus, Refusal};
 use steward_domain::mode::Policy;
 use steward_vault::brake::{self, Stop};
 use steward_vault::index::{Counts, LookCount, Problem};
+use steward_vault::root::{OWN_FOLDER, Root};
 
 #[derive(Serialize)]
 struct Status {
@@ -21,7 +22,12 @@ struct Status {
     policy: Policy,
     stop: Option<Stop>,
     clerk: crate::config::ClerkChoice,
+    /// The process that holds the vault and said so.
     running: Option<UpNote>,
+    /// The last one that held it, if it ended without a word.
+    died: Option<UpNote>,
+    /// Who holds it without having said so: `process <number>`.
+    silent: Option<String>,
     counts: Counts,
     looks_today: Vec<LookCount>,
     guard: GuardStatus,
@@ -30,20 +36,27 @@ struct Status {
 }
 
 pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
-    let (root, index) = super::look(config).await?;
+    let look = super::look(config).await?;
+    let (root, index) = (&look.root, &look.index);
     let state = config.state_dir()?;
     let now = Utc::now();
-    let running = UpNote::read(&state);
-    let ledger = engine::open_ledger(config, &root, &state)?;
+    let (running, died, silent) = match Holder::of(root, &state) {
+        Holder::Runs(note) => (Some(note), None, None),
+        Holder::Died(note) => (None, Some(note), None),
+        Holder::Silent(holder) => (None, None, Some(holder)),
+        Holder::Nobody => (None, None, None),
+    };
     let status = Status {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
-        stop: brake::read(&root),
+        stop: brake::read(root),
         clerk: config.clerk.clone(),
         running,
+        died,
+        silent,
         counts: index.counts().await?,
         looks_today: index.looks(now.date_naive()).await?,
-        guard: ledger.status(now).await,
+        guard: fill(config, root, now).await,
         problems: index.problems().await?,
         warnings: config.warnings.clone(),
     };
@@ -61,7 +74,7 @@ fn describe(status: &Status) -> String {
         match &status.stop {
             None => status.policy.mode.word().to_owned(),
             Some(stop) => {
-                format!("stopped by {} at {} ({} before)", shown(&stop.by), stop.at, status.policy.mode.word())
+                format!("stopped by {} at {} ({} before)", shown(&stop.by), shown(&stop.at), status.policy.mode.word())
             }
         },
     );
@@ -76,10 +89,43 @@ fn describe(status: &Status) -> String {
         row("looks today", format!("{} × {}", look.count, shown(&look.reason)));
     }
     row("guard", guard(&status.guard));
-    row("running", status.running.as_ref().map_or("no".into(), |up| format!("process {} at {}", up.pid, up.address)));
+    row("running", running(status));
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
     lines.extend(status.warnings.iter().map(|w| shown(w)));
     lines.join("\n")
+}
+
+fn running(status: &Status) -> String {
+    match (&status.running, &status.silent, &status.died) {
+        (Some(note), ..) => {
+            format!("`steward {}`, process {} at {}", shown(&note.command), note.pid, shown(&note.address))
+        }
+        (None, Some(holder), _) => format!("{}, which has not said more yet", shown(holder)),
+        (None, None, Some(note)) => format!(
+            "no: `steward {}`, process {}, ended without a word; start it again: `steward up`",
+            shown(&note.command),
+            note.pid
+        ),
+        (None, None, None) => "no".into(),
+    }
+}
+
+/// What the rate guard would say; where its ledger cannot be opened it says that.
+async fn fill(config: &Config, root: &Root, now: DateTime<Utc>) -> GuardStatus {
+    let unknown = |reason| {
+        let refusal = Refusal { cap: Cap::LedgerUnreadable, clears_at: None, reason };
+        GuardStatus { refusal: Some(refusal), ledger: None }
+    };
+    if !root.path().join(OWN_FOLDER).exists() {
+        return unknown(format!(
+            "the vault has no {OWN_FOLDER}/ yet, which marks the count of calls: `steward up` makes it"
+        ));
+    }
+    let opened = config.state_dir().and_then(|state| engine::open_ledger(config, root, &state));
+    match opened {
+        Ok(ledger) => ledger.status(now).await,
+        Err(e) => unknown(causes(&e)),
+    }
 }
 
 fn guard(guard: &GuardStatus) -> String {

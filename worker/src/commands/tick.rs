@@ -6,10 +6,12 @@
 use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};
 use crate::temporal;
+use anyhow::bail;
 use serde_json::json;
 use std::time::Duration;
 use steward_domain::path::RecordPath;
-use steward_domain::tick::{TaskEnd, TickReport};
+use steward_domain::tick::{TaskEnd, TaskReport, TickReport};
+use steward_vault::root::{Root, RootError};
 use steward_workflows::{CALLER_MEMO, StewardWorkflow, schedule_id};
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
 use temporalio_common::MemoValues;
@@ -19,8 +21,13 @@ const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> anyhow::Result<Exit> {
     let matter = super::matter(&tick.matter)?;
+    if let Some(vault) = &config.vault
+        && let Err(RootError::Missing { path }) = Root::open(vault)?.read(&matter)
+    {
+        bail!("{path} is not in the vault {}: name a matter that is", vault.display());
+    }
     let client = temporal::connect(config, Vec::new()).await?;
-    let id = format!("{}-by-hand", schedule_id(matter.slug()));
+    let id = workflow_id(&matter, tick.shadow);
     if !tick.wait {
         client.start_workflow(StewardWorkflow::run, matter.to_string(), options(config, &matter, tick.shadow)).await?;
         out.value(&json!({"workflow_id": id}), || format!("started {id}"))?;
@@ -28,12 +35,30 @@ pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> a
     }
     let report = look(&client, config, &matter, tick.shadow).await?;
     out.value(&report, || describe(&report))?;
-    Ok(Exit::Ok)
+    Ok(exit(&report))
+}
+
+/// For scripts: something went wrong, or the brake kept everything from happening, or neither.
+fn exit(report: &TickReport) -> Exit {
+    let failed = |task: &TaskReport| matches!(task.ended, TaskEnd::ClerkFailed { .. } | TaskEnd::Error { .. });
+    if !report.errors.is_empty() || report.evaluated.iter().any(failed) {
+        Exit::Faults
+    } else if report.stopped {
+        Exit::Refused
+    } else {
+        Exit::Ok
+    }
+}
+
+/// A shadow tick has an id of its own: under that of a tick that still waits it would be that tick, which
+/// may change files.
+fn workflow_id(matter: &RecordPath, shadow: bool) -> String {
+    let id = format!("{}-by-hand", schedule_id(matter.slug()));
+    if shadow { format!("{id}-shadow") } else { id }
 }
 
 fn options(config: &Config, matter: &RecordPath, shadow: bool) -> WorkflowStartOptions {
-    let id = format!("{}-by-hand", schedule_id(matter.slug()));
-    let options = WorkflowStartOptions::new(config.task_queue.clone(), id)
+    let options = WorkflowStartOptions::new(config.task_queue.clone(), workflow_id(matter, shadow))
         .execution_timeout(RUN_TIMEOUT)
         .run_timeout(RUN_TIMEOUT)
         .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)

@@ -49,6 +49,7 @@ impl Registrar {
     pub(crate) async fn apply(&self, plan: SchedulePlan) -> Outcome {
         let mut outcome = Outcome { refused: plan.refused, ..Outcome::default() };
         let schedules: Vec<&[Step]> = plan.steps.chunk_by(|one, next| one.id == next.id).collect();
+        let mut progress = self.progress("schedules registered", schedules.len());
         let mut results = stream::iter(schedules)
             .map(|steps| async move {
                 let mut results = Vec::new();
@@ -59,6 +60,7 @@ impl Registrar {
             })
             .buffer_unordered(AT_ONCE);
         while let Some(results) = results.next().await {
+            progress.one_more();
             for (step, result) in results {
                 outcome.count(step, result);
             }

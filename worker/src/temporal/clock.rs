@@ -72,7 +72,7 @@ async fn seen(client: &Client, queue: &str) -> anyhow::Result<DateTime<Utc>> {
     }
 }
 
-fn named(queue: &str) -> TaskQueue {
+pub(super) fn named(queue: &str) -> TaskQueue {
     TaskQueue { name: queue.to_owned(), kind: TaskQueueKind::Normal.into(), ..TaskQueue::default() }
 }
 

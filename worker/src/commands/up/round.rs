@@ -1,0 +1,292 @@
+//! What the stewards said in one round over all matters, for `up --once` and `--tick-now`.
+//!
+//! Every open matter is ticked as its schedule would tick it; the reports and the records they name
+//! become one table and one exit code. What cannot be read is told among the errors, and the rest stays.
+
+use super::Served;
+use crate::commands;
+use crate::engine::Engine;
+use crate::out::{Exit, causes, shown, table};
+use chrono::Utc;
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use steward_domain::audit::AuditRecord;
+use steward_domain::decide::{Gate, GateName};
+use steward_domain::path::RecordPath;
+use steward_domain::plan::Landing;
+use steward_domain::record::State;
+use steward_domain::tick::{TaskEnd, TaskReport, TickReport};
+
+/// Matters ticked at once: enough to keep two cores busy.
+const TICKS_AT_ONCE: usize = 16;
+
+/// One line of what the stewards said.
+#[derive(Serialize)]
+struct Said {
+    matter: RecordPath,
+    task: RecordPath,
+    decision: String,
+    confidence: f64,
+    landing: Option<Landing>,
+    /// The change that is made, proposed or only imagined.
+    change: Option<String>,
+    /// The first gate that is closed besides the mode.
+    held_by: Option<String>,
+    action: Option<String>,
+    reasoning: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct Round {
+    said: Vec<Said>,
+    ticks: usize,
+    quiet: u32,
+    skipped: BTreeMap<String, u32>,
+    /// The brake was pulled: nobody was asked and nothing was changed.
+    stopped: bool,
+    errors: Vec<String>,
+    undo: Option<String>,
+}
+
+pub(super) async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
+    let Served { config, crew, engine, .. } = *served;
+    let matters = engine.parts.index.matters(&config.cadence).await?;
+    let open: Vec<RecordPath> = matters.into_iter().filter(|m| m.state == Some(State::Open)).map(|m| m.path).collect();
+    let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
+        .map(|matter| async move {
+            let report = commands::tick::look(&crew.client, config, &matter, false).await;
+            (matter, report)
+        })
+        .buffered(TICKS_AT_ONCE)
+        .collect()
+        .await;
+    let mut round = Round {
+        said: Vec::new(),
+        ticks: reports.len(),
+        quiet: 0,
+        skipped: BTreeMap::new(),
+        stopped: false,
+        errors: Vec::new(),
+        undo: None,
+    };
+    for (matter, report) in reports {
+        match report {
+            Err(e) => round.errors.push(format!("{matter}: {e:#}")),
+            Ok(report) => note(&mut round, engine, &matter, report).await,
+        }
+    }
+    for problem in engine.parts.index.problems().await? {
+        round.errors.push(format!("{}: {}", problem.path, problem.message));
+    }
+    round.errors.sort();
+    round.errors.dedup();
+    let live = round.said.iter().find(|s| s.landing == Some(Landing::Live));
+    let undo = live.and_then(|s| s.action.as_ref());
+    round.undo = undo.map(|id| {
+        format!(
+            "{} undo {} --vault {}",
+            program(),
+            &id[..8],
+            config.vault().unwrap_or(std::path::Path::new(".")).display()
+        )
+    });
+    Ok(round)
+}
+
+fn program() -> String {
+    std::env::args_os().next().map_or_else(|| "steward".into(), |name| name.to_string_lossy().into_owned())
+}
+
+async fn note(round: &mut Round, engine: &Engine, matter: &RecordPath, report: TickReport) {
+    round.quiet += report.quiet;
+    round.stopped |= report.stopped;
+    for (reason, count) in report.skipped {
+        let word = serde_json::to_value(reason).ok().and_then(|w| w.as_str().map(str::to_owned)).unwrap_or_default();
+        *round.skipped.entry(word).or_default() += count;
+    }
+    round.errors.extend(report.errors);
+    for task in report.evaluated {
+        let record = match &task.ended {
+            TaskEnd::Decided { action_id, .. } => Some(record(engine, action_id.as_str()).await),
+            _ => None,
+        };
+        round.add(matter, task, record);
+    }
+}
+
+async fn record(engine: &Engine, action: &str) -> anyhow::Result<AuditRecord> {
+    let path = commands::find(&engine.parts.index, action).await?;
+    commands::audit::read(engine.parts.keeper.root(), &path)
+}
+
+impl Round {
+    /// For scripts: something went wrong, or the brake kept everything from happening, or neither.
+    pub(super) fn exit(&self) -> Exit {
+        match (self.errors.is_empty(), self.stopped) {
+            (false, _) => Exit::Faults,
+            (true, true) => Exit::Refused,
+            (true, false) => Exit::Ok,
+        }
+    }
+
+    /// Adds what one task came to; a record that cannot be read is one more error, not the end.
+    fn add(&mut self, matter: &RecordPath, task: TaskReport, record: Option<anyhow::Result<AuditRecord>>) {
+        let path = task.task.clone();
+        let said = match task.ended {
+            TaskEnd::Decided { decision, confidence, landing, action_id } => {
+                let record = record.and_then(|read| {
+                    read.map_err(|e| self.errors.push(format!("{path}: the record of {action_id}: {}", causes(&e))))
+                        .ok()
+                });
+                Said {
+                    landing: Some(landing),
+                    change: record.as_ref().and_then(change),
+                    held_by: record.as_ref().and_then(held_by),
+                    action: Some(action_id.to_string()),
+                    ..unsaid(
+                        matter,
+                        path,
+                        decision.word(),
+                        (confidence, record.map(|r| r.draft.reasoning).unwrap_or_default()),
+                    )
+                }
+            }
+            TaskEnd::RateGuarded { confidence, reason } => Said {
+                held_by: Some(format!("rate guard: {reason}")),
+                ..unsaid(matter, path, "rate_guarded", (confidence, reason))
+            },
+            TaskEnd::ClerkFailed { reason } => {
+                self.errors.push(format!("{path}: no answer from the clerk: {reason}"));
+                unsaid(matter, path, "clerk_failed", (0.0, reason))
+            }
+            TaskEnd::Error { reason } => {
+                self.errors.push(format!("{path}: {reason}"));
+                unsaid(matter, path, "error", (0.0, reason))
+            }
+            TaskEnd::ChangedMeanwhile => unsaid(matter, path, "changed_meanwhile", (0.0, String::new())),
+            TaskEnd::NoTimeLeft => unsaid(matter, path, "no_time_left", (0.0, String::new())),
+        };
+        self.said.push(said);
+    }
+}
+
+fn unsaid(matter: &RecordPath, task: RecordPath, word: &str, (confidence, reasoning): (f64, String)) -> Said {
+    Said {
+        matter: matter.clone(),
+        task,
+        decision: word.to_owned(),
+        confidence,
+        landing: None,
+        change: None,
+        held_by: None,
+        action: None,
+        reasoning,
+    }
+}
+
+fn change(record: &AuditRecord) -> Option<String> {
+    let to = record.draft.proposed_state?;
+    let from = record.draft.prior_state.as_deref().unwrap_or("(none)");
+    Some(format!("{from} → {}", to.word()))
+}
+
+fn held_by(record: &AuditRecord) -> Option<String> {
+    record.draft.proposed_state?;
+    let mode_only = |g: &&Gate| matches!(g.gate, GateName::Mode | GateName::Caller);
+    let closed = record.draft.gates.iter().find(|g| !g.open && !mode_only(g));
+    match closed {
+        Some(gate) => Some(format!("{} {}, needs {}", gate.gate.word(), gate.found, gate.needed)),
+        None if record.draft.landing == Landing::Live => None,
+        None => Some("only the mode: live would change it".into()),
+    }
+}
+
+pub(super) fn describe(round: &Round) -> String {
+    let mut rows = table(&["matter", "task", "the steward says", "sure", "change", "landed", "held by", "action"]);
+    for said in &round.said {
+        rows.add_row(vec![
+            said.matter.slug().to_owned(),
+            said.task.slug().to_owned(),
+            said.decision.clone(),
+            format!("{:.2}", said.confidence),
+            shown(said.change.as_deref().unwrap_or("")),
+            said.landing.map_or("", Landing::word).to_owned(),
+            shown(said.held_by.as_deref().unwrap_or("")),
+            said.action.as_deref().map_or("", |a| &a[..8]).to_owned(),
+        ]);
+    }
+    let skipped: Vec<String> = round.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    let mut lines = Vec::new();
+    if round.stopped {
+        lines.push("stopped: nobody is asked and nothing changes until `steward resume`".to_owned());
+    }
+    lines.extend([
+        rows.to_string(),
+        format!(
+            "{} matters ticked at {}; {} tasks quiet; skipped: {}",
+            round.ticks,
+            Utc::now().format("%H:%M:%S UTC"),
+            round.quiet,
+            skipped.join(", ")
+        ),
+    ]);
+    lines.extend(round.errors.iter().map(|e| format!("problem    {}", shown(e))));
+    if let Some(undo) = &round.undo {
+        lines.push(format!("undo one   {undo}"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steward_domain::clerk::Judgement;
+    use steward_domain::plan::ActionId;
+
+    fn round() -> Round {
+        Round {
+            said: Vec::new(),
+            ticks: 1,
+            quiet: 0,
+            skipped: BTreeMap::new(),
+            stopped: false,
+            errors: Vec::new(),
+            undo: None,
+        }
+    }
+
+    fn add(round: &mut Round, task: &str, ended: TaskEnd, record: Option<anyhow::Result<AuditRecord>>) {
+        let task = TaskReport { task: RecordPath::parse(task).unwrap(), ended };
+        round.add(&RecordPath::parse("matter/m.md").unwrap(), task, record);
+    }
+
+    #[test]
+    fn a_record_that_is_missing_is_one_more_error_and_the_others_are_told() {
+        let mut round = round();
+        let action_id: ActionId = serde_json::from_str("\"0123456789abcdef\"").unwrap();
+        let ended =
+            TaskEnd::Decided { decision: Judgement::LikelyDone, confidence: 0.9, landing: Landing::Live, action_id };
+        add(&mut round, "task/a.md", ended, Some(Err(anyhow::anyhow!("it is gone"))));
+        add(&mut round, "task/b.md", TaskEnd::NoTimeLeft, None);
+        assert_eq!((round.said.len(), round.errors.len(), round.exit()), (2, 1, Exit::Faults));
+        let text = describe(&round);
+        assert!(text.contains("task/a.md: the record of 0123456789abcdef: it is gone"), "{text}");
+        assert!(text.contains("likely_done") && text.contains("no_time_left"), "{text}");
+    }
+
+    #[test]
+    fn why_a_clerk_gave_no_answer_is_told_and_is_a_fault() {
+        let mut round = round();
+        add(&mut round, "task/a.md", TaskEnd::ClerkFailed { reason: "connection refused".into() }, None);
+        assert!(describe(&round).contains("task/a.md: no answer from the clerk: connection refused"));
+        assert_eq!(round.exit(), Exit::Faults);
+    }
+
+    #[test]
+    fn a_round_under_the_brake_says_so_and_is_refused() {
+        let round = Round { stopped: true, ..round() };
+        assert!(describe(&round).contains("steward resume"));
+        assert_eq!(round.exit(), Exit::Refused);
+    }
+}

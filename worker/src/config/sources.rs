@@ -1,0 +1,206 @@
+//! Where settings come from: a file, and the environment over it.
+//!
+//! Here keys and values are found and merged, and no value is judged: that is [`super::Config`]'s. A
+//! vault is written by people and by what they synchronise, so a file inside one may not say how far
+//! its steward goes, which programs it runs or whom it talks to.
+
+use anyhow::{Context, bail};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+const PREFIX: &str = "STEWARD_";
+/// Variables of ours that are no configuration keys: secrets, the log filter, test switches.
+const OTHER_VARIABLES: [&str; 5] =
+    ["STEWARD_CONFIG", "STEWARD_LOG", "STEWARD_CLERK_API_KEY", "STEWARD_CRASH_AT", "STEWARD_YAML_SUITE"];
+/// Tables whose keys the environment spells with a prefix.
+const TABLES: [&str; 2] = ["cadence", "caps"];
+/// Keys whose value is text even where it looks like a number.
+const TEXT_KEYS: [&str; 11] = [
+    "vault",
+    "state_dir",
+    "live_mode",
+    "default_ceiling",
+    "state_change_ceiling",
+    "clerk",
+    "clerk_base_url",
+    "clerk_model",
+    "task_queue",
+    "temporal_cli",
+    "operator",
+];
+/// Keys for which an empty value is no value but a bad one, because what the file says may be bolder.
+const NEVER_UNSET: [&str; 6] = [
+    "live_mode",
+    "confidence_threshold",
+    "high_confidence_threshold",
+    "default_ceiling",
+    "state_change_ceiling",
+    "stamp_files",
+];
+/// Keys that a file inside the vault may not set: how far a steward goes, what it runs, whom it asks.
+const NOT_FROM_A_VAULT: [&str; 10] = [
+    "live_mode",
+    "confidence_threshold",
+    "high_confidence_threshold",
+    "default_ceiling",
+    "state_change_ceiling",
+    "caps",
+    "clerk",
+    "clerk_base_url",
+    "state_dir",
+    "temporal_cli",
+];
+
+/// Configuration variables: their whole names and their values.
+pub(super) type Variables = Vec<(String, String)>;
+
+/// The configuration file, or an empty one.
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) table: Table,
+}
+
+impl File {
+    /// `STEWARD_CONFIG`, else `steward.toml` in the current folder if there is one.
+    pub(super) fn find() -> anyhow::Result<Self> {
+        let named = std::env::var_os("STEWARD_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
+        let path = named.clone().unwrap_or_else(|| "steward.toml".into());
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let table = text.parse::<Table>().with_context(|| format!("failed to read {}", path.display()))?;
+                Ok(Self { path, table })
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+                Ok(Self { path, table: Table::new() })
+            }
+            Err(e) => Err(e).with_context(|| format!("failed to read {}", path.display())),
+        }
+    }
+
+    /// Refuses a file inside the vault that sets what a vault may not.
+    pub(super) fn keep_to_its_place(&self, vault: &Path) -> anyhow::Result<()> {
+        let Some(key) = NOT_FROM_A_VAULT.into_iter().find(|key| self.table.contains_key(*key)) else { return Ok(()) };
+        let Ok(vault) = vault.canonicalize() else { return Ok(()) };
+        let folder = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // A link counts by where it lies and by what it names: either could be the vault's doing.
+        let inside = [folder, &self.path].iter().any(|p| p.canonicalize().is_ok_and(|p| p.starts_with(&vault)));
+        if inside {
+            bail!(
+                "{} sets `{key}`, but it lies in the vault, and whoever can write there would decide it: set {PREFIX}{}, \
+                 or keep the file elsewhere and name it in STEWARD_CONFIG",
+                self.path.display(),
+                key.to_ascii_uppercase()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Our configuration variables among all variables; others may hold anything.
+pub(super) fn environment(all: impl Iterator<Item = (OsString, OsString)>) -> anyhow::Result<Variables> {
+    let ours = all.filter(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
+    let mut variables = Vec::new();
+    for (name, value) in ours {
+        let Ok(name) = name.into_string() else {
+            bail!("the name of an environment variable that begins with {PREFIX} is not UTF-8: unset it");
+        };
+        if OTHER_VARIABLES.contains(&name.as_str()) {
+            continue;
+        }
+        let Ok(value) = value.into_string() else {
+            bail!("the environment variable {name} is not UTF-8: set it to text that is");
+        };
+        variables.push((name, value));
+    }
+    Ok(variables)
+}
+
+/// Lays the environment over the file.
+pub(super) fn merge(mut table: Table, variables: Variables) -> anyhow::Result<Table> {
+    for (variable, value) in variables {
+        let name = variable.strip_prefix(PREFIX).unwrap_or(&variable).to_ascii_lowercase();
+        if !value.is_empty() || NEVER_UNSET.contains(&name.as_str()) {
+            put(&mut table, name, &value)?;
+        }
+    }
+    Ok(table)
+}
+
+fn put(into: &mut Table, name: String, value: &str) -> anyhow::Result<()> {
+    let value = typed(&name, value);
+    for table in TABLES {
+        if let Some(key) = name.strip_prefix(&format!("{table}_")) {
+            let inner = into.entry(table).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(inner) = inner else { bail!("`{table}` must be a table") };
+            inner.insert(key.to_owned(), value);
+            return Ok(());
+        }
+    }
+    into.insert(name, value);
+    Ok(())
+}
+
+fn typed(name: &str, value: &str) -> Value {
+    if TEXT_KEYS.contains(&name) {
+        return Value::String(value.to_owned());
+    }
+    if let Ok(yes) = value.parse::<bool>() {
+        return Value::Boolean(yes);
+    }
+    if let Ok(number) = value.parse::<i64>() {
+        return Value::Integer(number);
+    }
+    match value.parse::<f64>() {
+        Ok(number) => Value::Float(number),
+        Err(_) => Value::String(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    fn bytes(text: &[u8]) -> OsString {
+        OsString::from_vec(text.to_vec())
+    }
+
+    #[test]
+    fn a_variable_of_others_may_hold_any_bytes_and_one_of_ours_is_named() {
+        let others = [(bytes(b"LATIN"), bytes(b"caf\xe9")), (bytes(b"N\xe9"), bytes(b"x"))];
+        assert_eq!(environment(others.into_iter()).unwrap(), []);
+        let ours = [(bytes(b"STEWARD_VAULT"), bytes(b"caf\xe9"))];
+        let message = environment(ours.into_iter()).unwrap_err().to_string();
+        assert!(message.contains("STEWARD_VAULT") && message.contains("UTF-8"), "{message}");
+        assert!(environment([(bytes(b"STEWARD_N\xe9"), bytes(b"x"))].into_iter()).is_err());
+    }
+
+    #[test]
+    fn a_file_inside_the_vault_may_not_make_its_steward_bolder() {
+        let dir = tempfile::tempdir().unwrap();
+        let vault = dir.path().join("vault");
+        std::fs::create_dir_all(vault.join("notes")).unwrap();
+        let bold = ["live_mode = \"live\"", "temporal_cli = \"./x\"", "caps = {}", "clerk_base_url = \"http://x\""];
+        let held = |path: &Path, text: &str| {
+            std::fs::write(path, text).unwrap();
+            File { path: path.to_owned(), table: text.parse().unwrap() }.keep_to_its_place(&vault)
+        };
+        for text in bold {
+            for inside in ["steward.toml", "notes/steward.toml"] {
+                let message = held(&vault.join(inside), text).unwrap_err().to_string();
+                assert!(message.contains(text.split(' ').next().unwrap()) && message.contains("vault"), "{message}");
+            }
+            held(&dir.path().join("steward.toml"), text).unwrap();
+        }
+        held(&vault.join("steward.toml"), "task_queue = \"q\"\nscan_seconds = 5").unwrap();
+        // A link, either way.
+        std::os::unix::fs::symlink(dir.path().join("steward.toml"), vault.join("link.toml")).unwrap();
+        std::fs::write(vault.join("real.toml"), "").unwrap();
+        std::os::unix::fs::symlink(vault.join("real.toml"), dir.path().join("back.toml")).unwrap();
+        for path in [vault.join("link.toml"), dir.path().join("back.toml")] {
+            let file = File { path, table: bold[0].parse().unwrap() };
+            assert!(file.keep_to_its_place(&vault).is_err());
+        }
+    }
+}
