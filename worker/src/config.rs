@@ -221,6 +221,16 @@ fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec
     })
 }
 
+/// A tick gives a call up after 85 s, with its way to a worker and back.
+fn clerk_timeout(raw: &Raw) -> anyhow::Result<u64> {
+    match raw.clerk_timeout_seconds.unwrap_or(60) {
+        seconds @ 1..=80 => Ok(seconds),
+        other => {
+            bail!("STEWARD_CLERK_TIMEOUT_SECONDS is {other}, expected 1 to 80: a tick waits no longer for a clerk")
+        }
+    }
+}
+
 fn clerk(raw: &Raw) -> anyhow::Result<ClerkChoice> {
     match raw.clerk.as_deref().unwrap_or("rules") {
         "rules" => Ok(ClerkChoice::Rules),
@@ -229,7 +239,7 @@ fn clerk(raw: &Raw) -> anyhow::Result<ClerkChoice> {
                 "STEWARD_CLERK is openai but STEWARD_CLERK_BASE_URL is not set: for example http://127.0.0.1:8080/v1",
             )?,
             model: raw.clerk_model.clone().context("STEWARD_CLERK is openai but STEWARD_CLERK_MODEL is not set")?,
-            timeout_seconds: raw.clerk_timeout_seconds.unwrap_or(60),
+            timeout_seconds: clerk_timeout(raw)?,
             max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(256 * 1024),
         }),
         other => bail!("STEWARD_CLERK is `{}`, expected rules or openai", other.escape_debug()),
@@ -244,6 +254,19 @@ mod tests {
         let table = toml.parse()?;
         let variables = sources::environment(variables.iter().map(|(n, v)| ((*n).into(), (*v).into())))?;
         Config::from_parts(&File { path: "steward.toml".into(), table }, variables)
+    }
+
+    #[test]
+    fn a_clerk_may_not_take_longer_than_a_tick_waits() {
+        let with = |seconds: &str| {
+            let clerk =
+                [("STEWARD_CLERK", "openai"), ("STEWARD_CLERK_BASE_URL", "http://a"), ("STEWARD_CLERK_MODEL", "m")];
+            load("", &[&clerk[..], &[("STEWARD_CLERK_TIMEOUT_SECONDS", seconds)]].concat())
+        };
+        assert!(with("80").is_ok());
+        for seconds in ["0", "81"] {
+            assert!(format!("{:#}", with(seconds).unwrap_err()).contains("expected 1 to 80"), "{seconds}");
+        }
     }
 
     #[test]
