@@ -8,7 +8,7 @@ use crate::clerk::{ClerkMark, Evidence, Judgement};
 use crate::decide::Gate;
 use crate::frontmatter::{self, FieldUndo, FrontmatterError};
 use crate::mode::Mode;
-use crate::mutation::MutationClass;
+use crate::mutation::{Mutation, MutationClass};
 use crate::path::{PathError, RecordKind, RecordPath};
 use crate::plain;
 use crate::plan::{ActionId, ContentHash, Landing};
@@ -101,6 +101,14 @@ pub struct Answer {
     pub reason: Option<String>,
 }
 
+/// The exact change that was proposed, so that it can be carried out later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Proposal {
+    pub mutation: Mutation,
+    /// The value of its field when that was decided; `None` where it was absent. Of a set nothing is kept.
+    pub replaces: Option<Value>,
+}
+
 /// What a plan knows of the record it will leave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditDraft {
@@ -119,6 +127,10 @@ pub struct AuditDraft {
     /// The text of `state` when the decision was made; `None` where the field is absent.
     pub prior_state: Option<String>,
     pub proposed_state: Option<State>,
+    /// `None` where nothing would change, in answers that change nothing new, and in records of before
+    /// there were other classes than `state_change`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub proposal: Option<Proposal>,
     /// `false` where a ceiling of `ask` leaves the change to the human.
     pub confirmable: bool,
     pub pending_confirmation: bool,
@@ -203,7 +215,7 @@ impl AuditDraft {
     pub fn file(&self) -> Result<RecordPath, PathError> {
         let named_after = self.answers.as_ref().map_or(self.timestamp, |a| a.at);
         let at = time::compact(named_after);
-        let name = short_name(self.target.slug());
+        let name = short_name(&self.target);
         RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.word()))
     }
 }
@@ -228,6 +240,11 @@ impl AuditRecord {
             draft.prior_state = written.as_str().map(str::to_owned);
         } else {
             prior.insert("state".into(), draft.prior_state.clone().map_or(Value::Null, Value::from));
+        }
+        if let Some(proposal) = &draft.proposal
+            && let Some(replaced) = &proposal.replaces
+        {
+            prior.entry(proposal.mutation.field()).or_insert_with(|| replaced.clone());
         }
         let undoable = matches!(draft.kind, ActionKind::Action | ActionKind::Confirmed) && !patch.is_empty();
         let expires_at = draft.timestamp + TimeDelta::days(UNDO_WINDOW_DAYS);
@@ -294,13 +311,15 @@ impl AuditRecord {
     }
 }
 
-/// A target's name as part of a file name.
-fn short_name(slug: &str) -> String {
-    if slug.len() <= MAX_NAME_CHARS {
+/// A target's name as part of a file name. A matter may be named like one of its tasks and be judged
+/// in the same moment, so its name has a hash behind it.
+fn short_name(target: &RecordPath) -> String {
+    let (slug, is_matter) = (target.slug(), target.kind() == RecordKind::Matter);
+    if slug.len() <= MAX_NAME_CHARS && !is_matter {
         return slug.trim_end_matches('.').to_owned();
     }
     let cut: String = slug.chars().take(CUT_NAME_CHARS).collect();
-    let hash = ContentHash::of(slug.as_bytes());
+    let hash = ContentHash::of(if is_matter { target.as_str() } else { slug }.as_bytes());
     format!("{}-{}", cut.trim_end_matches('.'), &hash.as_str()[..8])
 }
 

@@ -4,12 +4,12 @@
 //! backtest and in a test alike. Every gate is evaluated and kept with the values that decided,
 //! also the ones behind a closed one, because the record must show the same values (section 5).
 
-use crate::audit::{ActionKind, AuditDraft, Cited, WorkflowRef};
+use crate::audit::{ActionKind, AuditDraft, Cited, Proposal, WorkflowRef};
 use crate::clerk::{ClerkMark, Evidence, Verdict};
 use crate::mode::{Ceiling, Mode, Policy, discretion_threshold};
-use crate::mutation::MutationClass;
+use crate::mutation::{Mutation, MutationClass};
 use crate::plan::{ActionId, Basis, Change, Landing, Plan};
-use crate::record::State;
+use crate::record::{Effect, State};
 use crate::tick::Look;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl GateName {
 }
 
 impl Gate {
-    fn new(gate: GateName, open: bool, found: impl Into<String>, needed: impl Into<String>) -> Self {
+    pub(crate) fn new(gate: GateName, open: bool, found: impl Into<String>, needed: impl Into<String>) -> Self {
         Self { gate, open, found: found.into(), needed: needed.into() }
     }
 
@@ -82,16 +82,18 @@ pub struct Case<'a> {
 pub fn decide(case: &Case<'_>) -> Plan {
     let subject = &case.look.question.subject;
     let proposed = case.verdict.decision.proposed_state().filter(|to| *to != subject.state);
+    let mutation = proposed.map(|to| Mutation::StateChange { to });
+    let written = case.look.state_as_written.clone().map(Value::from);
     let cited = cited(case.look, case.verdict);
     let ceiling = lowest_ceiling(case, &cited);
-    let gates = gates(case, &cited, ceiling);
+    let gates = gates(case, &cited, (proposed, ceiling));
     let landing = landing(proposed.is_some(), &gates);
     let draft = AuditDraft {
         kind: ActionKind::Action,
         id: ActionId::derive(&["act", &case.workflow.run_id, subject.task.as_str()]),
         timestamp: case.at,
         target: subject.task.clone(),
-        class: proposed.map(|_| MutationClass::StateChange),
+        class: mutation.as_ref().map(Mutation::class),
         decision: case.verdict.decision,
         confidence: case.verdict.confidence,
         mode: if case.caller_says_shadow { Mode::Shadow } else { case.policy.mode },
@@ -99,6 +101,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
         gates,
         prior_state: case.look.state_as_written.clone(),
         proposed_state: proposed,
+        proposal: mutation.clone().map(|mutation| Proposal { mutation, replaces: written.clone() }),
         confirmable: ceiling > Ceiling::Ask,
         pending_confirmation: landing == Landing::Pending,
         evidence: cited.iter().map(|e| Cited::from(*e)).collect(),
@@ -111,12 +114,8 @@ pub fn decide(case: &Case<'_>) -> Plan {
     Plan {
         draft,
         basis: Basis::Content(case.look.before.clone()),
-        change: proposed.map_or(Change::Nothing, |to| state_change(case.look.state_as_written.clone(), to)),
+        change: mutation.map_or(Change::Nothing, |m| Change::of(&m, written.as_ref())),
     }
-}
-
-pub(crate) fn state_change(from: Option<String>, to: State) -> Change {
-    Change::Set { field: "state".into(), expect: from.map(Value::from), value: Value::from(to.word()) }
 }
 
 fn cited<'a>(look: &'a Look, verdict: &Verdict) -> Vec<&'a Evidence> {
@@ -126,10 +125,11 @@ fn cited<'a>(look: &'a Look, verdict: &Verdict) -> Vec<&'a Evidence> {
 
 fn lowest_ceiling(case: &Case<'_>, cited: &[&Evidence]) -> Ceiling {
     let sources = cited.iter().map(|e| e.ceiling);
-    sources.chain([case.look.matter_ceiling, case.policy.state_change_ceiling]).min().unwrap_or_default()
+    let class = case.policy.ceiling_of(MutationClass::StateChange);
+    sources.chain([case.look.matter_ceiling, class]).min().unwrap_or_default()
 }
 
-fn landing(changes_something: bool, gates: &[Gate]) -> Landing {
+pub(crate) fn landing(changes_something: bool, gates: &[Gate]) -> Landing {
     if !changes_something {
         return Landing::Recorded;
     }
@@ -143,36 +143,71 @@ fn landing(changes_something: bool, gates: &[Gate]) -> Landing {
     Landing::Live
 }
 
-fn gates(case: &Case<'_>, cited: &[&Evidence], ceiling: Ceiling) -> Vec<Gate> {
+fn gates(case: &Case<'_>, cited: &[&Evidence], (proposed, ceiling): (Option<State>, Ceiling)) -> Vec<Gate> {
     let caller = if case.caller_says_shadow { "shadow" } else { "any" };
-    let mode = case.policy.mode;
-    let needed = match mode {
-        Mode::LiveHighConfidenceOnly => case.policy.high_confidence_threshold,
-        Mode::Live | Mode::Shadow => case.policy.confidence_threshold,
+    let speaks = |e: &&&Evidence| e.effect == Effect::Mutation && e.proposed_state == proposed;
+    let weights: Vec<Weight<'_>> = cited.iter().filter(speaks).map(|e| Weight::from(*e)).collect();
+    let discretion = match proposed {
+        Some(_) => discretion(&weights),
+        None => Gate::new(GateName::Discretion, true, "no change", "evidence of a change"),
     };
-    let confidence = case.verdict.confidence;
     vec![
         Gate::new(GateName::Caller, !case.caller_says_shadow, caller, "any"),
-        Gate::new(GateName::Mode, mode > Mode::Shadow, mode.word(), "live"),
-        Gate::new(GateName::Confidence, confidence >= needed, shown(confidence), format!(">= {}", shown(needed))),
-        discretion(cited),
-        Gate::new(GateName::Ceiling, ceiling == Ceiling::Act, ceiling.word(), "act"),
+        mode(case.policy),
+        confidence(case.policy, case.verdict.confidence),
+        discretion,
+        ceiling_gate(ceiling),
         Gate::new(GateName::RateGuard, true, "reserved", "reserved"),
     ]
 }
 
-/// Every piece of evidence the decision rests on must clear its source's threshold; the one that
-/// misses by most is shown. A decision without evidence does not clear it.
-fn discretion(cited: &[&Evidence]) -> Gate {
-    let margin = |e: &Evidence| e.effect_confidence - discretion_threshold(e.observations);
-    let weakest = cited.iter().min_by(|a, b| margin(a).total_cmp(&margin(b)));
-    match weakest {
+pub(crate) fn mode(policy: &Policy) -> Gate {
+    Gate::new(GateName::Mode, policy.mode > Mode::Shadow, policy.mode.word(), "live")
+}
+
+pub(crate) fn confidence(policy: &Policy, found: f64) -> Gate {
+    let needed = match policy.mode {
+        Mode::LiveHighConfidenceOnly => policy.high_confidence_threshold,
+        Mode::Live | Mode::Shadow => policy.confidence_threshold,
+    };
+    Gate::new(GateName::Confidence, found >= needed, shown(found), format!(">= {}", shown(needed)))
+}
+
+pub(crate) fn ceiling_gate(ceiling: Ceiling) -> Gate {
+    Gate::new(GateName::Ceiling, ceiling == Ceiling::Act, ceiling.word(), "act")
+}
+
+/// What one signal weighs: no more than the weaker of what it is about and what it says.
+pub(crate) struct Weight<'a> {
+    pub(crate) source: &'a str,
+    /// 0 to 1.
+    pub(crate) confidence: f64,
+    pub(crate) observations: u32,
+}
+
+impl Weight<'_> {
+    fn margin(&self) -> f64 {
+        self.confidence - discretion_threshold(self.observations)
+    }
+}
+
+impl<'a> From<&'a Evidence> for Weight<'a> {
+    fn from(e: &'a Evidence) -> Self {
+        let confidence = e.target_confidence.min(e.effect_confidence);
+        Self { source: &e.source, confidence, observations: e.observations }
+    }
+}
+
+/// Every signal that says what was decided must clear its source's threshold; the one that misses by
+/// most is shown. A change that no cited signal speaks for does not clear it.
+pub(crate) fn discretion(weights: &[Weight<'_>]) -> Gate {
+    match weights.iter().min_by(|a, b| a.margin().total_cmp(&b.margin())) {
         None => Gate::new(GateName::Discretion, false, "no evidence", "evidence"),
-        Some(e) => Gate::new(
+        Some(w) => Gate::new(
             GateName::Discretion,
-            margin(e) >= 0.0,
-            format!("{} from {} ({} observations)", shown(e.effect_confidence), e.source, e.observations),
-            format!(">= {}", shown(discretion_threshold(e.observations))),
+            w.margin() >= 0.0,
+            format!("{} from {} ({} observations)", shown(w.confidence), w.source, w.observations),
+            format!(">= {}", shown(discretion_threshold(w.observations))),
         ),
     }
 }

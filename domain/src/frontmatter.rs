@@ -20,7 +20,9 @@ mod splice;
 
 use std::ops::Range;
 
-pub use edit::{Edited, FieldEdit, FieldUndo, edit, edit_with_undo, undo};
+pub use edit::{
+    Edited, FieldEdit, FieldUndo, edit, edit_member, edit_with_undo, has_member, member_name, members, undo, undo_member,
+};
 pub use error::FrontmatterError;
 
 /// Largest record, in bytes. A long note is some 100 kB; a megabyte of text is

@@ -3,6 +3,7 @@
 //! The environment sets the ceiling; nothing at run time raises it. A brake lowers it to shadow
 //! for the whole fleet. A mode travels as data inside a plan, never as a flag beside it.
 
+use crate::mutation::MutationClass;
 use serde::{Deserialize, Serialize};
 
 /// `live` needs at least this confidence (`STEWARD_CONFIDENCE_THRESHOLD`, 0 to 1).
@@ -94,6 +95,28 @@ pub struct Policy {
     pub high_confidence_threshold: f64,
     /// Ceiling of the mutation class `state_change`.
     pub state_change_ceiling: Ceiling,
+    /// Ceiling of the mutation class `context_edit`.
+    #[serde(default)]
+    pub context_edit_ceiling: Ceiling,
+    /// Ceiling of the mutation class `parent_matter`.
+    #[serde(default)]
+    pub parent_matter_ceiling: Ceiling,
+    /// Ceiling of the mutation class `related`.
+    #[serde(default)]
+    pub related_ceiling: Ceiling,
+}
+
+impl Policy {
+    /// How far the operator lets a class of changes go.
+    #[must_use]
+    pub fn ceiling_of(&self, class: MutationClass) -> Ceiling {
+        match class {
+            MutationClass::StateChange => self.state_change_ceiling,
+            MutationClass::ContextEdit => self.context_edit_ceiling,
+            MutationClass::ParentMatter => self.parent_matter_ceiling,
+            MutationClass::Related => self.related_ceiling,
+        }
+    }
 }
 
 impl Default for Policy {
@@ -103,6 +126,9 @@ impl Default for Policy {
             confidence_threshold: CONFIDENCE_THRESHOLD,
             high_confidence_threshold: HIGH_CONFIDENCE_THRESHOLD,
             state_change_ceiling: Ceiling::Act,
+            context_edit_ceiling: Ceiling::Act,
+            parent_matter_ceiling: Ceiling::Act,
+            related_ceiling: Ceiling::Act,
         }
     }
 }
@@ -141,6 +167,14 @@ mod tests {
         for text in ["", "acts", "yes", "null"] {
             assert_eq!(Ceiling::read(text), Ceiling::Ask, "{text}");
         }
+    }
+
+    #[test]
+    fn a_policy_of_before_the_other_classes_still_reads() {
+        let old = r#"{"mode":"live","confidence_threshold":0.6,"high_confidence_threshold":0.85,"state_change_ceiling":"ask"}"#;
+        let policy: Policy = serde_json::from_str(old).unwrap();
+        let ceilings = MutationClass::ALL.map(|class| policy.ceiling_of(class));
+        assert_eq!(ceilings, [Ceiling::Ask, Ceiling::Act, Ceiling::Act, Ceiling::Act]);
     }
 
     #[test]

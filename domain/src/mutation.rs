@@ -148,6 +148,12 @@ impl Mutation {
         }
     }
 
+    /// Whether it is one that [`Mutation::read`] could have given; for one that comes from a file.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        Self::read(&self.to_proposal()).as_ref() == Ok(self)
+    }
+
     /// Reads a signal's `mutation_proposal`: `{class, set: {field: value}}`, and for `related`
     /// `{class, add: {field: member}}` or `{class, remove: {field: member}}`.
     ///
@@ -201,6 +207,20 @@ impl Mutation {
             }
         }
     }
+}
+
+/// The new link in the way the old one was written: with brackets, folder and ending, or without.
+#[must_use]
+pub fn link_like(old: Option<&str>, to: &RecordPath) -> String {
+    let Some(old) = old.map(str::trim).filter(|old| !old.is_empty()) else {
+        return link(to);
+    };
+    let inner = old.strip_prefix("[[").and_then(|t| t.strip_suffix("]]"));
+    let name = inner.unwrap_or(old).split(['|', '#']).next().unwrap_or_default().trim();
+    let folder = if name.contains('/') { format!("{}/", to.kind().folder()) } else { String::new() };
+    let ending = if name.ends_with(".md") { ".md" } else { "" };
+    let written = format!("{folder}{}{ending}", to.slug());
+    if inner.is_some() { format!("[[{written}]]") } else { written }
 }
 
 /// How a link to a record is written where there was none before.
@@ -283,6 +303,32 @@ mod tests {
         ] {
             assert!(Mutation::read(&bad).is_err(), "{bad} was taken");
         }
+    }
+
+    #[test]
+    fn a_new_link_is_written_like_the_old_one() {
+        let to = RecordPath::parse("matter/house.md").unwrap();
+        for (old, new) in [
+            ("[[matter/farm]]", "[[matter/house]]"),
+            ("[[farm|The farm]]", "[[house]]"),
+            ("matter/farm.md", "matter/house.md"),
+            ("matter/farm", "matter/house"),
+            ("farm", "house"),
+            ("[[matter/farm.md]]", "[[matter/house.md]]"),
+            ("", "[[matter/house]]"),
+        ] {
+            assert_eq!(link_like(Some(old), &to), new, "{old}");
+            assert_eq!(parse_link(RecordKind::Matter, new), Ok(to.clone()));
+        }
+        assert_eq!(link_like(None, &to), "[[matter/house]]");
+    }
+
+    #[test]
+    fn a_mutation_of_a_file_is_sound_only_if_it_could_be_read() {
+        assert!(every().iter().all(Mutation::is_sound));
+        assert!(!Mutation::ContextEdit { field: ContextField::Owner, to: "a\nstate: done".into() }.is_sound());
+        let task = RecordPath::parse("task/x.md").unwrap();
+        assert!(!Mutation::ParentMatter { to: task }.is_sound());
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The exact change: which fields of which record, from which content, and how it lands.
 //!
-//! A [`Plan`] is made only by [`crate::decide::decide`] and by the answers of a human
-//! ([`crate::undo`]); its fields are private so that nothing else can. It holds no free text
+//! A [`Plan`] is made only by [`crate::decide::decide`], by [`mod@crate::route`] and by the answers of a
+//! human ([`crate::undo`]); its fields are private so that nothing else can. It holds no free text
 //! that could name a file or a field: both come from closed types. The vault's `apply` is the
 //! only place that takes one, and [`Plan::prepare`] is how it learns the bytes to write.
 
 use crate::audit::{AuditDraft, FieldPatch};
-use crate::frontmatter::{self, FieldEdit, FieldUndo, Fields, FrontmatterError};
+use crate::frontmatter::{self, Edited, FieldEdit, Fields, FrontmatterError};
+use crate::mutation::{Mutation, RelatedField, link_like};
 use crate::path::RecordPath;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -138,8 +139,26 @@ pub(crate) enum Change {
     Nothing,
     /// Sets one field that must have this value now; `None` means absent.
     Set { field: String, expect: Option<Value>, value: Value },
+    /// Lets one member into a set, or takes it out.
+    Member { field: String, member: String, present: bool },
     /// Puts back what an earlier change did, field by field.
     Restore(Vec<FieldPatch>),
+}
+
+impl Change {
+    /// What a mutation does to a field that has this value now; `None` means absent.
+    pub(crate) fn of(mutation: &Mutation, now: Option<&Value>) -> Self {
+        let now = now.filter(|v| !v.is_null());
+        let value = match mutation {
+            Mutation::StateChange { to } => to.word().to_owned(),
+            Mutation::ContextEdit { to, .. } => to.clone(),
+            Mutation::ParentMatter { to } => link_like(now.and_then(Value::as_str), to),
+            Mutation::Related { field, member, present } => {
+                return Self::Member { field: field.word().to_owned(), member: member.clone(), present: *present };
+            }
+        };
+        Self::Set { field: mutation.field().to_owned(), expect: now.cloned(), value: Value::from(value) }
+    }
 }
 
 /// A change that may be carried out, and the record that will remember it.
@@ -165,7 +184,7 @@ pub enum PrepareError {
     ChangedMeanwhile,
     #[error("edited by a human since: {}", .0.join(", "))]
     Conflict(Vec<String>),
-    #[error("the lines of `{field}` have {bytes} bytes, too many to remember for an undo: shorten its comment")]
+    #[error("the lines of `{field}` have {bytes} bytes, too many to remember for an undo: shorten its comment or text")]
     TooLong { field: String, bytes: usize },
     #[error(transparent)]
     Frontmatter(#[from] FrontmatterError),
@@ -240,10 +259,14 @@ impl Plan {
                 if now == Some(value) {
                     (current.to_vec(), Vec::new())
                 } else if same(now, expect.as_ref()) {
-                    set(current, field, now, value)?
+                    let edit = FieldEdit { field: field.clone(), value: Some(value.clone()) };
+                    changed(document.fields(), frontmatter::edit_with_undo(current, &[edit])?)?
                 } else {
                     return Err(PrepareError::Conflict(vec![field.clone()]));
                 }
+            }
+            Change::Member { field, member, present } => {
+                changed(document.fields(), frontmatter::edit_member(current, field, member, *present)?)?
             }
             Change::Restore(patches) => restore(current, document.fields(), patches)?,
         };
@@ -251,49 +274,66 @@ impl Plan {
     }
 }
 
-fn set(
-    current: &[u8],
-    field: &str,
-    prior: Option<&Value>,
-    value: &Value,
-) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
-    let edit = FieldEdit { field: field.to_owned(), value: Some(value.clone()) };
-    let edited = frontmatter::edit_with_undo(current, &[edit])?;
-    let bytes = edited.undo.iter().map(|u| u.lines_before.len() + u.lines_after.len()).sum();
-    if bytes > MAX_UNDO_BYTES {
-        return Err(PrepareError::TooLong { field: field.to_owned(), bytes });
-    }
-    let patch = edited
-        .undo
-        .into_iter()
-        .map(|undo| FieldPatch {
+/// The new bytes, and what undoing them takes.
+fn changed(before: &Fields, edited: Edited) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
+    let after = frontmatter::read(&edited.bytes)?;
+    let mut patch = Vec::with_capacity(edited.undo.len());
+    for undo in edited.undo {
+        let bytes = undo.lines_before.len() + undo.lines_after.len();
+        if bytes > MAX_UNDO_BYTES {
+            return Err(PrepareError::TooLong { field: undo.field, bytes });
+        }
+        patch.push(FieldPatch {
             field: undo.field.clone(),
-            prior: prior.filter(|v| !v.is_null()).cloned(),
-            value: Some(value.clone()),
+            prior: value_of(before, &undo.field),
+            value: value_of(after.fields(), &undo.field),
             undo: Some(undo),
-        })
-        .collect();
+        });
+    }
     Ok((edited.bytes, patch))
 }
 
 /// A three-way merge by field: what stands as we left it goes back, what is back already is left
-/// alone, what a human edited since is a conflict.
+/// alone, what a human edited since is a conflict. Of a set only our own member goes back.
 fn restore(current: &[u8], now: &Fields, patches: &[FieldPatch]) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
-    let stands = |p: &&FieldPatch| same(now.get(&p.field), p.value.as_ref());
-    let edited = |p: &&FieldPatch| !stands(p) && !same(now.get(&p.field), p.prior.as_ref());
-    let conflicts: Vec<String> = patches.iter().filter(edited).map(|p| p.field.clone()).collect();
+    let conflicts: Vec<String> = patches.iter().filter(|p| is_edited(now, p)).map(|p| p.field.clone()).collect();
     if !conflicts.is_empty() {
         return Err(PrepareError::Conflict(conflicts));
     }
-    let undo: Vec<FieldUndo> = patches.iter().filter(stands).filter_map(|p| p.undo.clone()).collect();
-    let after = frontmatter::undo(current, &undo)?;
+    let mut after = current.to_vec();
+    for patch in patches.iter().rev() {
+        let Some(undo) = &patch.undo else { continue };
+        if is_set(&patch.field) {
+            after = frontmatter::undo_member(&after, undo)?;
+        } else if same(now.get(&patch.field), patch.value.as_ref()) {
+            after = frontmatter::undo(&after, std::slice::from_ref(undo))?;
+        }
+    }
+    let then = frontmatter::read(&after)?;
     let turned = |p: &FieldPatch| FieldPatch {
         field: p.field.clone(),
-        prior: p.value.clone(),
-        value: p.prior.clone(),
+        prior: value_of(now, &p.field),
+        value: value_of(then.fields(), &p.field),
         undo: None,
     };
-    Ok((after, patches.iter().filter(stands).map(turned).collect()))
+    let patch = patches.iter().map(turned).filter(|p| p.prior != p.value).collect();
+    Ok((after, patch))
+}
+
+fn is_edited(now: &Fields, patch: &FieldPatch) -> bool {
+    let now = now.get(&patch.field);
+    if is_set(&patch.field) {
+        return frontmatter::members(now).is_none();
+    }
+    !same(now, patch.value.as_ref()) && !same(now, patch.prior.as_ref())
+}
+
+fn is_set(field: &str) -> bool {
+    RelatedField::ALL.iter().any(|f| f.word() == field)
+}
+
+fn value_of(fields: &Fields, field: &str) -> Option<Value> {
+    fields.get(field).filter(|v| !v.is_null()).cloned()
 }
 
 /// Whether two values mean the same to a reader: an empty field says no more than a missing one.

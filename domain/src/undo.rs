@@ -5,13 +5,14 @@
 //! confirmation is a live change and needs a live mode.
 
 use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, FieldPatch, WorkflowRef};
-use crate::decide::state_change;
-use crate::mode::{Mode, Policy};
-use crate::path::RecordKind;
+use crate::frontmatter::{has_member, member_name, members};
+use crate::mode::{Ceiling, Mode, Policy};
+use crate::mutation::{Mutation, MutationClass, RelatedField};
 use crate::plan::{ActionId, Basis, Change, Landing, Plan};
 use crate::record::State;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// Longest name of a person that a record keeps, in characters.
 const MAX_BY_CHARS: usize = 200;
@@ -63,7 +64,7 @@ pub enum Refusal {
     NothingToUndo { id: String, landing: String },
     #[error("{id} is not waiting for an answer ({landing})")]
     NotPending { id: String, landing: String },
-    #[error("{id} may only be carried out by hand: its ceiling is `ask`")]
+    #[error("{id} may only be carried out by hand: its ceiling is `ask`, or was when it was proposed")]
     HumanOnly { id: String },
     #[error("{id} was already {how} by {by}")]
     AlreadyAnswered { id: String, how: String, by: String },
@@ -103,6 +104,8 @@ pub struct Request<'a> {
     pub by: &'a str,
     pub reason: Option<&'a str>,
     pub policy: &'a Policy,
+    /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
+    pub ceiling: Ceiling,
     pub workflow: WorkflowRef,
     pub now: DateTime<Utc>,
 }
@@ -138,10 +141,11 @@ fn undo(request: &Request<'_>) -> Result<Plan, Refusal> {
 }
 
 /// A record is a file that anyone with the vault can write: its recipe may only put back what a
-/// steward may change, the state of a task.
+/// steward may change, one field of the record's class that a record of its kind has.
 fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Refusal> {
-    let ours = |p: &FieldPatch| p.field == "state" && p.undo.as_ref().is_some_and(|u| u.field == p.field);
-    if record.draft.target.kind() == RecordKind::Task && patches.iter().all(ours) {
+    if let [patch] = patches
+        && changed_by(patch).is_some_and(|m| Some(m.class()) == record.draft.class && m.fits(record.draft.target.kind()))
+    {
         return Ok(());
     }
     let reason = format!(
@@ -151,18 +155,70 @@ fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Refu
     Err(Refusal::Record { reason })
 }
 
+/// The mutation that could have left this patch.
+fn changed_by(patch: &FieldPatch) -> Option<Mutation> {
+    let undo = patch.undo.as_ref().filter(|u| u.field == patch.field)?;
+    let (before, after) = undo.values().ok()?;
+    let filled = |value: Option<Value>| value.filter(|v| !v.is_null());
+    if filled(before) != patch.prior || filled(after) != patch.value {
+        return None;
+    }
+    if let Some(field) = RelatedField::ALL.into_iter().find(|f| f.word() == patch.field) {
+        return moved_member(field, members(patch.prior.as_ref())?, members(patch.value.as_ref())?);
+    }
+    let text = patch.prior.as_ref().is_none_or(|v| !v.is_array() && !v.is_object());
+    let set = json!({&patch.field: patch.value.as_ref()?});
+    let class = match patch.field.as_str() {
+        "state" => "state_change",
+        "parent_matter" => "parent_matter",
+        _ => "context_edit",
+    };
+    Mutation::read(&json!({"class": class, "set": set})).ok().filter(|_| text)
+}
+
+fn moved_member(field: RelatedField, before: &[Value], after: &[Value]) -> Option<Mutation> {
+    let present = after.len() > before.len();
+    let (more, fewer) = if present { (after, before) } else { (before, after) };
+    let at = more.iter().zip(fewer).take_while(|(a, b)| a == b).count();
+    let one = more.len() == fewer.len() + 1 && more[at + 1..] == fewer[at..];
+    let member = one.then(|| member_name(&more[at])).flatten()?;
+    let mutation = Mutation::Related { field, member: member.to_owned(), present };
+    // What a human wrote and we took out may have any form; what we brought may not.
+    (!has_member(fewer, member) && (!present || mutation.is_sound())).then_some(mutation)
+}
+
 fn confirm(request: &Request<'_>) -> Result<Plan, Refusal> {
     pending(request)?;
     let record = &request.record.draft;
-    if !record.confirmable {
+    let proposed = proposed(request.record)?;
+    let class = proposed.as_ref().map(|(m, _)| request.policy.ceiling_of(m.class())).unwrap_or_default();
+    if !record.confirmable || request.ceiling.min(class) == Ceiling::Ask {
         return Err(Refusal::HumanOnly { id: record.id.to_string() });
     }
     if request.policy.mode == Mode::Shadow {
         return Err(Refusal::ShadowNow);
     }
-    let prior = record.prior_state.clone();
-    let change = record.proposed_state.map_or(Change::Nothing, |to| state_change(prior, to));
+    let change = proposed.map_or(Change::Nothing, |(mutation, replaces)| Change::of(&mutation, replaces.as_ref()));
     Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, change })
+}
+
+/// What a record proposes and what that replaces; one of before there were other classes says only
+/// the state.
+fn proposed(record: &AuditRecord) -> Result<Option<(Mutation, Option<Value>)>, Refusal> {
+    let draft = &record.draft;
+    let Some(proposal) = &draft.proposal else {
+        let replaces = draft.prior_state.clone().map(Value::from);
+        return Ok(draft.proposed_state.map(|to| (Mutation::StateChange { to }, replaces)));
+    };
+    let mutation = &proposal.mutation;
+    if mutation.is_sound() && mutation.fits(draft.target.kind()) && Some(mutation.class()) == draft.class {
+        return Ok(Some((mutation.clone(), proposal.replaces.clone())));
+    }
+    let reason = format!(
+        "{}: its proposal is not one that Steward writes, so it is not followed: run `steward audit verify`",
+        draft.id
+    );
+    Err(Refusal::Record { reason })
 }
 
 fn pending(request: &Request<'_>) -> Result<(), Refusal> {
@@ -180,6 +236,7 @@ fn draft(request: &Request<'_>, landing: Landing) -> AuditDraft {
         id: ActionId::derive(&[request.kind.word(), answered.id.as_str()]),
         timestamp: request.now,
         proposed_state: goes_to(request),
+        proposal: answered.proposal.clone().filter(|_| request.kind != AnswerKind::Undo),
         landing,
         gates: Vec::new(),
         pending_confirmation: false,
@@ -199,8 +256,10 @@ fn draft(request: &Request<'_>, landing: Landing) -> AuditDraft {
 /// An undo proposes the state from before; where the field was absent that is `open`.
 fn goes_to(request: &Request<'_>) -> Option<State> {
     let answered = &request.record.draft;
+    let of_the_state = answered.class.is_none_or(|class| class == MutationClass::StateChange);
     match request.kind {
-        AnswerKind::Undo => State::parse(answered.prior_state.as_deref().unwrap_or("open")),
+        AnswerKind::Undo if of_the_state => State::parse(answered.prior_state.as_deref().unwrap_or("open")),
+        AnswerKind::Undo => None,
         AnswerKind::Confirm | AnswerKind::Dismiss => answered.proposed_state,
     }
 }

@@ -11,7 +11,7 @@ use crate::root::RootError;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use steward_domain::audit::{ActionKind, Answer, AuditRecord, WorkflowRef};
-use steward_domain::mode::Policy;
+use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::path::RecordPath;
 use steward_domain::time;
 use steward_domain::undo::{AnswerKind, Refusal, Request, answer};
@@ -30,6 +30,8 @@ pub struct Asked<'a> {
     pub by: &'a str,
     pub reason: Option<&'a str>,
     pub policy: &'a Policy,
+    /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
+    pub ceiling: Ceiling,
     pub workflow: WorkflowRef,
     pub now: DateTime<Utc>,
 }
@@ -80,6 +82,7 @@ impl Keeper {
             by: asked.by,
             reason: asked.reason,
             policy: asked.policy,
+            ceiling: asked.ceiling,
             workflow: asked.workflow.clone(),
             now: asked.now,
         })?;

@@ -233,6 +233,51 @@ fn the_weakest_named_evidence_decides_and_is_shown() {
 }
 
 #[test]
+fn what_a_signal_is_about_weighs_as_much_as_what_it_says() {
+    let wide = Wide::with(|w| w.look.question.evidence[0].target_confidence = 0.74);
+    assert_eq!(wide.ends(), (Landing::Pending, vec![GateName::Discretion]));
+    let plan = wide.decide();
+    let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Discretion).unwrap();
+    assert_eq!((gate.found.as_str(), gate.needed.as_str()), ("0.74 from gmail (60 observations)", ">= 0.75"));
+}
+
+#[test]
+fn evidence_of_something_else_does_not_open_the_gate_for_a_change() {
+    let others: [Change; 4] = [
+        |w| w.look.question.evidence[0].proposed_state = Some(State::Archived),
+        |w| w.look.question.evidence[0].proposed_state = None,
+        |w| w.look.question.evidence[0].effect = Effect::Action,
+        |w| w.verdict.decision = Judgement::StaleArchiveCandidate,
+    ];
+    for change in others {
+        let wide = Wide::with(change);
+        assert_eq!(wide.ends(), (Landing::Pending, vec![GateName::Discretion]));
+        let plan = wide.decide();
+        let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Discretion).unwrap();
+        assert_eq!(gate.found, "no evidence");
+        assert_eq!(plan.draft().evidence.len(), 1, "it is cited all the same");
+    }
+    let beside = Wide::with(|w| {
+        let mut other = evidence("slack", 0.1, 0);
+        other.proposed_state = Some(State::Archived);
+        w.look.question.evidence.push(other);
+        w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
+    });
+    assert_eq!(beside.ends(), (Landing::Live, vec![]), "the one that says so carries it");
+}
+
+#[test]
+fn a_matter_is_judged_like_a_task() {
+    let wide = Wide::with(|w| w.look.question.subject.task = path("matter/house.md"));
+    let plan = wide.decide();
+    assert_eq!((plan.landing(), plan.target().as_str()), (Landing::Live, "matter/house.md"));
+    let name = plan.draft().file().unwrap();
+    assert!(name.as_str().starts_with("event/steward-action-20261121T093015123Z-house-"), "{name}");
+    let task = Wide::with(|w| w.look.question.subject.task = path("task/house.md")).decide();
+    assert_ne!(task.draft().file().unwrap(), name, "its task of the same name has its own record");
+}
+
+#[test]
 fn evidence_the_verdict_does_not_rest_on_closes_nothing_and_is_not_cited() {
     let wide = Wide::with(|w| {
         let mut other = evidence("slack", 0.1, 0);

@@ -7,6 +7,8 @@
 //! nothing is changed. The bytes go to whoever writes the file, the
 //! [`FieldUndo`]s into the recipe of the audit record.
 
+mod members;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,8 @@ use serde_json::Value;
 
 use super::splice::{Planner, Splice, carry_out};
 use super::{Document, FrontmatterError, emit, parse};
+
+pub use members::{edit_member, has_member, member_name, members, undo_member};
 
 /// A wish: one top-level field and its new value.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +42,17 @@ pub struct FieldUndo {
     pub below: Option<String>,
     /// Lines between the end of that field, or the opening fence, and this one.
     pub distance: usize,
+}
+
+impl FieldUndo {
+    /// The values that the recorded lines give to their field, before and after the change.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontmatterError::BadUndo`] for lines that are not lines of the field.
+    pub fn values(&self) -> Result<(Option<Value>, Option<Value>), FrontmatterError> {
+        Ok((recorded_value(self, &self.lines_before)?, recorded_value(self, &self.lines_after)?))
+    }
 }
 
 /// The outcome of an edit.
@@ -73,7 +88,7 @@ pub fn edit_with_undo(bytes: &[u8], edits: &[FieldEdit]) -> Result<Edited, Front
         if doc.fields().get(&edit.field) == edit.value.as_ref() {
             continue;
         }
-        let (next, inverse) = set_field(&doc, &edit.field, edit.value.as_ref())?;
+        let (next, inverse) = set_field(&doc, &edit.field, edit.value.as_ref(), &[])?;
         undo.push(inverse);
         doc = next;
     }
@@ -106,7 +121,7 @@ pub fn undo(bytes: &[u8], changes: &[FieldUndo]) -> Result<Vec<u8>, FrontmatterE
         }
         doc = match restore(&doc, change, before.as_ref())? {
             Some(restored) => restored,
-            None => set_field(&doc, &change.field, before.as_ref())?.0,
+            None => set_field(&doc, &change.field, before.as_ref(), &[])?.0,
         };
     }
     Ok(doc.into_bytes())
@@ -126,7 +141,7 @@ fn recorded_value(change: &FieldUndo, lines: &str) -> Result<Option<Value>, Fron
 /// Puts the recorded lines back; `None` if the present ones look different.
 fn restore(doc: &Document, change: &FieldUndo, before: Option<&Value>) -> Result<Option<Document>, FrontmatterError> {
     let tree = parse::tree(doc.yaml())?;
-    let layout = Layout::of(doc, &tree);
+    let layout = Layout::of(doc, &tree, &[]);
     let start = match layout.lines(&change.field)? {
         Some(lines) => lines.start,
         None => layout.place(change)?,
@@ -139,11 +154,16 @@ fn restore(doc: &Document, change: &FieldUndo, before: Option<&Value>) -> Result
     verify(doc, Claim { field: &change.field, value: before, range, splices }).map(Some)
 }
 
-/// Sets or removes one field.
-fn set_field(doc: &Document, field: &str, value: Option<&Value>) -> Result<(Document, FieldUndo), FrontmatterError> {
+/// Sets or removes one field. `words` are items of a block list in the lines in which they once stood.
+fn set_field(
+    doc: &Document,
+    field: &str,
+    value: Option<&Value>,
+    words: &[(Value, String)],
+) -> Result<(Document, FieldUndo), FrontmatterError> {
     let yaml = doc.yaml();
     let tree = parse::tree(yaml)?;
-    let layout = Layout::of(doc, &tree);
+    let layout = Layout::of(doc, &tree, words);
     layout.check_root(field)?;
     let entry = match layout.root {
         Some(root) => layout.planner.entry(root, field)?,
@@ -200,7 +220,7 @@ fn verify(doc: &Document, claim: Claim<'_>) -> Result<Document, FrontmatterError
     let own = |name: &str, lines: &Range<usize>| {
         name == claim.field || lines.end <= claim.range.start || claim.range.end <= lines.start
     };
-    if !Layout::of(doc, &tree).all()?.iter().all(|(name, lines)| own(name, lines)) {
+    if !Layout::of(doc, &tree, &[]).all()?.iter().all(|(name, lines)| own(name, lines)) {
         return Err(refuse("lines of other fields would change".to_owned()));
     }
     let changed = carry_out(yaml, claim.splices).ok_or_else(|| refuse("the edit contradicts itself".to_owned()))?;
@@ -234,8 +254,8 @@ struct Layout<'t> {
 }
 
 impl<'t> Layout<'t> {
-    fn of(doc: &'t Document, tree: &'t oneyaml::Document) -> Self {
-        let planner = Planner { yaml: doc.yaml(), eol: doc.line_ending() };
+    fn of(doc: &'t Document, tree: &'t oneyaml::Document, words: &'t [(Value, String)]) -> Self {
+        let planner = Planner { yaml: doc.yaml(), eol: doc.line_ending(), words };
         Self { planner, root: parse::root(tree) }
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Planner<'y> {
     pub(super) yaml: &'y str,
     /// Line ending for new lines.
     pub(super) eol: &'y str,
+    /// Items of a block list in the lines in which they once stood.
+    pub(super) words: &'y [(Value, String)],
 }
 
 impl<'y> Planner<'y> {
@@ -152,12 +154,29 @@ impl<'y> Planner<'y> {
                 next += kept + 1;
                 at = lines[next - 1].end;
             } else {
-                let text = emit::item(value, quotes, indent, self.eol);
+                let text = self.own_words(value, indent);
+                let text = text.unwrap_or_else(|| emit::item(value, quotes, indent, self.eol));
                 splices.push(Splice { range: at..at, text });
             }
         }
         splices.extend(lines[next..].iter().map(remove));
         Ok(splices)
+    }
+
+    /// The lines in which an item once stood, if they are indented like the list is now.
+    fn own_words(&self, value: &Value, indent: usize) -> Option<String> {
+        let fits = |text: &str| text.len() - text.trim_start_matches(' ').len() == indent;
+        self.words.iter().find(|(item, text)| item == value && fits(text)).map(|(_, text)| text.clone())
+    }
+
+    /// The items of a block list, each with its own lines.
+    pub(super) fn items(&self, entry: &Entry<'_>) -> Result<Vec<(Value, String)>, FrontmatterError> {
+        let nodes: Vec<_> = entry.value.as_sequence().into_iter().flat_map(|list| list.iter()).collect();
+        let lines = self.item_lines(entry, &nodes)?;
+        let item = |(node, lines): (&NodeRef<'_>, Range<usize>)| {
+            parse::value(self.yaml, *node).map(|value| (value, self.yaml[lines].to_owned()))
+        };
+        nodes.iter().zip(lines).map(item).collect()
     }
 
     /// The lines of every item of a block list, from its dash to its end.

@@ -44,7 +44,7 @@ fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), Prepar
 
 fn ask(kind: AnswerKind, record: &AuditRecord, policy: &Policy) -> Result<Plan, Refusal> {
     let now = at("2026-11-22T10:00:00Z");
-    answer(&Request { kind, record, by: "ann", reason: Some("not yet"), policy, workflow: run("run-2"), now })
+    answer(&Request { kind, record, by: "ann", reason: Some("not yet"), policy, ceiling: Ceiling::Act, workflow: run("run-2"), now })
 }
 
 const TASK: &[u8] = b"---\ntype: task\nname: Pay\nstate: open # since May\nowner: ann\n---\nbody\n";
@@ -89,6 +89,7 @@ fn the_window_ends_to_the_millisecond() {
         by: "ann",
         reason: None,
         policy: &policy,
+        ceiling: Ceiling::Act,
         workflow: run("run-2"),
         now,
     };
@@ -196,7 +197,15 @@ fn a_recipe_that_no_steward_writes_is_not_followed() {
     forge(|r| first(r).field = "owner".into());
     forge(|r| first(r).undo.as_mut().unwrap().field = "owner".into());
     forge(|r| first(r).undo = None);
-    forge(|r| r.draft.target = crate::path::RecordPath::parse("matter/house.md").unwrap());
+    forge(|r| first(r).undo.as_mut().unwrap().lines_before = "state: deleted\n".into());
+    forge(|r| first(r).value = Some("deleted".into()));
+    forge(|r| first(r).prior = None);
+    forge(|r| r.draft.class = Some(MutationClass::ContextEdit));
+    forge(|r| r.draft.target = crate::path::RecordPath::parse("signal/house.md").unwrap());
+    forge(|r| {
+        let twice = first(r).clone();
+        r.undo_recipe.as_mut().unwrap().vault_patch.push(twice);
+    });
 }
 
 #[test]
@@ -209,6 +218,7 @@ fn a_long_name_and_a_long_reason_are_cut() {
         by: &by,
         reason: Some(&reason),
         policy: &live(),
+        ceiling: Ceiling::Act,
         workflow: run("run-2"),
         now: at("2026-11-22T10:00:00Z"),
     })

@@ -6,6 +6,7 @@
 mod edits;
 mod generated;
 mod hostile;
+mod members;
 mod properties;
 mod reading;
 mod suite;

@@ -256,12 +256,13 @@ pub(crate) struct Click<'a> {
     pub(crate) record: &'a RecordPath,
     pub(crate) run: &'a str,
     pub(crate) policy: Policy,
+    pub(crate) ceiling: Ceiling,
     pub(crate) now: DateTime<Utc>,
 }
 
 impl<'a> Click<'a> {
     pub(crate) fn new(kind: AnswerKind, record: &'a RecordPath, run: &'a str) -> Self {
-        Self { kind, record, run, policy: live(), now: noon() + TimeDelta::hours(1) }
+        Self { kind, record, run, policy: live(), ceiling: Ceiling::Act, now: noon() + TimeDelta::hours(1) }
     }
 
     pub(crate) fn ask(&self, keeper: &Keeper) -> Result<Receipt, AnswerError> {
@@ -271,6 +272,7 @@ impl<'a> Click<'a> {
             by: "ann",
             reason: Some("not yet"),
             policy: &self.policy,
+            ceiling: self.ceiling,
             workflow: WorkflowRef { id: format!("al-{}", self.kind.word()), run_id: self.run.into() },
             now: self.now,
         })
