@@ -3,8 +3,9 @@
 //! Nothing here touches a file, the network, a clock or randomness: time is always an argument.
 //! Reading order: [`path`], [`record`], [`stream`] and [`signal`] (what a vault holds), [`mutation`]
 //! (what may change), [`frontmatter`] (how it is read and edited), [`tick`] (what is due), [`clerk`]
-//! (what is asked and answered), [`mod@decide`] (what follows), [`plan`] (the exact change), [`audit`]
-//! (what is remembered), [`undo`] (the way back), [`stamp`] (a look's marks in a task's file).
+//! (what is asked and answered), [`mod@decide`] and [`mod@route`] (what follows), [`plan`] (the exact
+//! change), [`audit`] (what is remembered), [`undo`] (the way back), [`stamp`] (a look's marks in a
+//! task's file).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod audit;
@@ -18,6 +19,7 @@ pub mod path;
 pub mod plain;
 pub mod plan;
 pub mod record;
+pub mod route;
 pub mod signal;
 pub mod stamp;
 pub mod stream;

@@ -144,7 +144,8 @@ fn undo(request: &Request<'_>) -> Result<Plan, Refusal> {
 /// steward may change, one field of the record's class that a record of its kind has.
 fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Refusal> {
     if let [patch] = patches
-        && changed_by(patch).is_some_and(|m| Some(m.class()) == record.draft.class && m.fits(record.draft.target.kind()))
+        && changed_by(patch)
+            .is_some_and(|m| Some(m.class()) == record.draft.class && m.fits(record.draft.target.kind()))
     {
         return Ok(());
     }

@@ -44,7 +44,16 @@ fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), Prepar
 
 fn ask(kind: AnswerKind, record: &AuditRecord, policy: &Policy) -> Result<Plan, Refusal> {
     let now = at("2026-11-22T10:00:00Z");
-    answer(&Request { kind, record, by: "ann", reason: Some("not yet"), policy, ceiling: Ceiling::Act, workflow: run("run-2"), now })
+    answer(&Request {
+        kind,
+        record,
+        by: "ann",
+        reason: Some("not yet"),
+        policy,
+        ceiling: Ceiling::Act,
+        workflow: run("run-2"),
+        now,
+    })
 }
 
 const TASK: &[u8] = b"---\ntype: task\nname: Pay\nstate: open # since May\nowner: ann\n---\nbody\n";

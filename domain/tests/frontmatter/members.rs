@@ -17,8 +17,11 @@ fn undone(now: &str, undo: &[FieldUndo]) -> String {
 
 /// Field lines before, the member, and the field lines after it has come (or gone).
 const COMES: [(&str, &str, &str); 7] = [
-    ("related_to:\n  - \"[[Ann]]\" # first\n\n  # then\n  - Bob\n", "[[Eve]]",
-     "related_to:\n  - \"[[Ann]]\" # first\n\n  # then\n  - Bob\n  - \"[[Eve]]\"\n"),
+    (
+        "related_to:\n  - \"[[Ann]]\" # first\n\n  # then\n  - Bob\n",
+        "[[Eve]]",
+        "related_to:\n  - \"[[Ann]]\" # first\n\n  # then\n  - Bob\n  - \"[[Eve]]\"\n",
+    ),
     ("related_to:\n- Ann\n", "Eve", "related_to:\n- Ann\n- Eve\n"),
     ("related_to: [Ann,Bob ] # people\n", "Eve", "related_to: [Ann,Bob, Eve ] # people\n"),
     ("related_to: ['Ann']\n", "Eve", "related_to: ['Ann', 'Eve']\n"),
@@ -46,7 +49,11 @@ fn a_missing_field_is_added_and_goes_again() {
 #[test]
 fn a_member_goes_and_comes_back_in_its_own_line() {
     for (before, member, after) in [
-        ("related_to:\n  - Ann # first\n  - \"[[Eve]]\" # since May\n  - Bob\n", "Eve", "related_to:\n  - Ann # first\n  - Bob\n"),
+        (
+            "related_to:\n  - Ann # first\n  - \"[[Eve]]\" # since May\n  - Bob\n",
+            "Eve",
+            "related_to:\n  - Ann # first\n  - Bob\n",
+        ),
         ("related_to: [Ann, '[[Eve|E.]]', Bob]\n", "[[Eve]]", "related_to: [Ann, Bob]\n"),
         ("related_to: [Eve]\n", "Eve", "related_to: []\n"),
         ("related_to:\n  - Eve\n", "Eve", "related_to: []\n"),

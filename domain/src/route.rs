@@ -1,0 +1,312 @@
+//! From one signal to a plan, or to the named reason why there is none.
+//!
+//! The steward weighs all evidence of a task or matter together; the router acts upon what one signal
+//! proposes and the steward does not judge, or did not get to judge in time. Pure: the same case gives
+//! the same answer. It opens the same gates as [`mod@crate::decide`], and what it plans goes the same way
+//! through the one apply. The words of a signal name no field and no file: its proposal is of a closed
+//! form and its target a record that was found.
+
+use crate::audit::{ActionKind, AuditDraft, Cited, Proposal, WorkflowRef};
+use crate::clerk::{Judgement, MAX_REASONING_CHARS};
+use crate::decide::{Gate, GateName, Weight, ceiling_gate, confidence, discretion, landing, mode};
+use crate::frontmatter::{Fields, has_member, members};
+use crate::mode::{Ceiling, Policy};
+use crate::mutation::{Mutation, MutationClass};
+use crate::path::{RecordKind, RecordPath, parse_link};
+use crate::plan::{ActionId, Basis, Change, ContentHash, Landing, Plan};
+use crate::record::{Effect, State};
+use crate::signal::Signal;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The record that a signal points at, as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    pub path: RecordPath,
+    pub state: State,
+    /// A human put it off until then.
+    pub snoozed_until: Option<DateTime<Utc>>,
+    /// The content that is judged.
+    pub hash: ContentHash,
+    pub fields: Fields,
+}
+
+/// A record that has cited a signal before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub id: ActionId,
+    pub landing: Landing,
+}
+
+/// What a matter's steward has to do with a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weighing {
+    /// Its turn is until then.
+    Until(DateTime<Utc>),
+    /// It has looked at the target since the signal came.
+    Done,
+}
+
+/// All that routing a signal rests on.
+#[derive(Clone, Debug)]
+pub struct RouteCase<'a> {
+    pub reference: &'a RecordPath,
+    pub signal: &'a Signal,
+    /// `None` where there is no such record that can be read.
+    pub target: Option<&'a Target>,
+    /// The state of the matter that a `parent_matter` names; `None` where there is none.
+    pub new_parent: Option<State>,
+    pub claim: Option<&'a Claim>,
+    pub weighing: Weighing,
+    /// How often the source was right before.
+    pub observations: u32,
+    /// The lowest ceiling that a human set for the source and the matters concerned.
+    pub ceiling: Ceiling,
+    pub policy: &'a Policy,
+    pub workflow: WorkflowRef,
+    pub at: DateTime<Utc>,
+}
+
+/// What becomes of a signal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Route {
+    Skipped(RouteSkip),
+    Planned(Box<Plan>),
+}
+
+/// Why a signal is not acted upon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RouteSkip {
+    /// It changes nothing.
+    NotAMutation,
+    /// It asks something of the principal.
+    AsksThePrincipal,
+    /// It proposes nothing that may be written.
+    NoProposal,
+    /// It may be about more than one record: a human names the one.
+    AmbiguousTarget,
+    TargetMissing,
+    /// The target is done or archived.
+    TargetClosed,
+    /// The target has no such field.
+    WrongKind,
+    /// The field holds something else than text, or than a list.
+    WrongForm,
+    Snoozed,
+    /// The target says so already.
+    AlreadySo,
+    /// There is no such matter to move to.
+    ParentMissing,
+    /// The matter to move to is done or archived.
+    ParentClosed,
+    /// A record has cited it for this target before, or this very signal was routed before.
+    Claimed(ActionId),
+    /// Its target's steward has a turn first.
+    WithTheSteward,
+    /// The steward has weighed it and did not rest a decision on it.
+    Weighed,
+}
+
+impl RouteSkip {
+    /// The word used in signals and reports.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NotAMutation => "not_a_mutation",
+            Self::AsksThePrincipal => "asks_the_principal",
+            Self::NoProposal => "no_proposal",
+            Self::AmbiguousTarget => "ambiguous_target",
+            Self::TargetMissing => "target_missing",
+            Self::TargetClosed => "target_closed",
+            Self::WrongKind => "wrong_kind",
+            Self::WrongForm => "wrong_form",
+            Self::Snoozed => "snoozed",
+            Self::AlreadySo => "already_so",
+            Self::ParentMissing => "parent_missing",
+            Self::ParentClosed => "parent_closed",
+            Self::Claimed(_) => "claimed",
+            Self::WithTheSteward => "with_the_steward",
+            Self::Weighed => "weighed",
+        }
+    }
+
+    /// Whether the signal is looked at again, because time alone may change the answer.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::Snoozed | Self::WithTheSteward => true,
+            Self::NotAMutation
+            | Self::AsksThePrincipal
+            | Self::NoProposal
+            | Self::AmbiguousTarget
+            | Self::TargetMissing
+            | Self::TargetClosed
+            | Self::WrongKind
+            | Self::WrongForm
+            | Self::AlreadySo
+            | Self::ParentMissing
+            | Self::ParentClosed
+            | Self::Claimed(_)
+            | Self::Weighed => false,
+        }
+    }
+}
+
+/// The one action that a signal may lead to by itself.
+#[must_use]
+pub fn action_id(signal: &RecordPath) -> ActionId {
+    ActionId::derive(&["route", signal.as_str()])
+}
+
+/// Routes one signal.
+#[must_use]
+pub fn route(case: &RouteCase<'_>) -> Route {
+    match fitting(case) {
+        Err(skip) => Route::Skipped(skip),
+        Ok((mutation, target)) => Route::Planned(Box::new(plan(case, mutation, target))),
+    }
+}
+
+/// The proposal and its target, if the one may change the other now.
+fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), RouteSkip> {
+    let signal = case.signal;
+    match signal.effect {
+        Effect::None => return Err(RouteSkip::NotAMutation),
+        Effect::Action => return Err(RouteSkip::AsksThePrincipal),
+        Effect::Mutation => {}
+    }
+    let named = signal.target.as_ref().ok_or(RouteSkip::AmbiguousTarget)?;
+    if let Some(claim) = case.claim {
+        return Err(RouteSkip::Claimed(claim.id.clone()));
+    }
+    let mutation = signal.proposal.as_ref().ok_or(RouteSkip::NoProposal)?;
+    if !mutation.fits(named.kind()) {
+        return Err(RouteSkip::WrongKind);
+    }
+    let target = case.target.filter(|t| t.path == *named).ok_or(RouteSkip::TargetMissing)?;
+    match target.state {
+        State::Open => {}
+        State::Done | State::Archived => return Err(RouteSkip::TargetClosed),
+    }
+    if says_so(mutation, target)? {
+        return Err(RouteSkip::AlreadySo);
+    }
+    if target.snoozed_until.is_some_and(|until| until > case.at) {
+        return Err(RouteSkip::Snoozed);
+    }
+    match mutation {
+        Mutation::StateChange { .. } => match case.weighing {
+            Weighing::Until(turn) if turn > case.at => return Err(RouteSkip::WithTheSteward),
+            Weighing::Done => return Err(RouteSkip::Weighed),
+            Weighing::Until(_) => {}
+        },
+        Mutation::ParentMatter { .. } => match case.new_parent {
+            None => return Err(RouteSkip::ParentMissing),
+            Some(State::Done | State::Archived) => return Err(RouteSkip::ParentClosed),
+            Some(State::Open) => {}
+        },
+        Mutation::ContextEdit { .. } | Mutation::Related { .. } => {}
+    }
+    Ok((mutation, target))
+}
+
+/// Whether the target has the proposed value already.
+fn says_so(mutation: &Mutation, target: &Target) -> Result<bool, RouteSkip> {
+    let now = target.fields.get(mutation.field()).filter(|v| !v.is_null());
+    match mutation {
+        Mutation::StateChange { to } => Ok(*to == target.state),
+        Mutation::ContextEdit { to, .. } => match now {
+            Some(Value::Array(_) | Value::Object(_)) => Err(RouteSkip::WrongForm),
+            Some(Value::String(text)) => Ok(text.trim() == to),
+            Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => Ok(false),
+        },
+        Mutation::ParentMatter { to } => {
+            let link = now.and_then(Value::as_str).ok_or(RouteSkip::WrongForm)?;
+            Ok(parse_link(RecordKind::Matter, link).as_ref() == Ok(to))
+        }
+        Mutation::Related { member, present, .. } => {
+            let items = members(now).ok_or(RouteSkip::WrongForm)?;
+            Ok(has_member(items, member) == *present)
+        }
+    }
+}
+
+fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
+    let signal = case.signal;
+    let now = target.fields.get(mutation.field()).filter(|v| !v.is_null());
+    let combined = signal.target_confidence.min(signal.effect_confidence);
+    let ceiling = case.ceiling.min(case.policy.ceiling_of(mutation.class()));
+    let gates = gates(case, combined, ceiling);
+    let landing = landing(true, &gates);
+    let replaces = match mutation.class() {
+        MutationClass::Related => None,
+        MutationClass::StateChange | MutationClass::ContextEdit | MutationClass::ParentMatter => now.cloned(),
+    };
+    let draft = AuditDraft {
+        kind: ActionKind::Action,
+        id: action_id(case.reference),
+        timestamp: case.at,
+        target: target.path.clone(),
+        class: Some(mutation.class()),
+        decision: amounts_to(mutation),
+        confidence: combined,
+        mode: case.policy.mode,
+        landing,
+        gates,
+        prior_state: target.fields.get("state").and_then(Value::as_str).map(str::to_owned),
+        proposed_state: signal.proposed_state(),
+        proposal: Some(Proposal { mutation: mutation.clone(), replaces }),
+        confirmable: ceiling > Ceiling::Ask,
+        pending_confirmation: landing == Landing::Pending,
+        evidence: vec![Cited {
+            reference: case.reference.clone(),
+            source: signal.source_type.clone(),
+            note: signal.note(),
+            target_confidence: signal.target_confidence,
+            effect_confidence: signal.effect_confidence,
+        }],
+        source_contributions: BTreeMap::from([(signal.source_type.clone(), combined)]),
+        reasoning: reasoning(signal),
+        clerk: None,
+        workflow: case.workflow.clone(),
+        answers: None,
+    };
+    Plan { draft, basis: Basis::Content(target.hash.clone()), change: Change::of(mutation, now) }
+}
+
+fn gates(case: &RouteCase<'_>, combined: f64, ceiling: Ceiling) -> Vec<Gate> {
+    let weight = Weight { source: &case.signal.source_type, confidence: combined, observations: case.observations };
+    // Only an extraction has asked a clerk; what a human or another tool wrote has asked nobody.
+    let asked = if case.signal.source_event.is_some() { "reserved by the extraction" } else { "not asked" };
+    vec![
+        Gate::new(GateName::Caller, true, "any", "any"),
+        mode(case.policy),
+        confidence(case.policy, combined),
+        discretion(&[weight]),
+        ceiling_gate(ceiling),
+        Gate::new(GateName::RateGuard, true, asked, "reserved where a clerk was asked"),
+    ]
+}
+
+/// What the change says of the life of its target.
+fn amounts_to(mutation: &Mutation) -> Judgement {
+    match mutation {
+        Mutation::StateChange { to: State::Done } => Judgement::LikelyDone,
+        Mutation::StateChange { to: State::Archived } => Judgement::StaleArchiveCandidate,
+        Mutation::StateChange { to: State::Open }
+        | Mutation::ContextEdit { .. }
+        | Mutation::ParentMatter { .. }
+        | Mutation::Related { .. } => Judgement::StillActive,
+    }
+}
+
+fn reasoning(signal: &Signal) -> String {
+    let own: String = signal.reasoning.trim().chars().take(MAX_REASONING_CHARS).collect();
+    if own.is_empty() { "One signal proposes it and gives no reasons.".into() } else { own }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
