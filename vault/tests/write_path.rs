@@ -19,5 +19,7 @@ mod disk;
 mod editors;
 #[path = "write_path/lock.rs"]
 mod lock;
+#[path = "write_path/sequences.rs"]
+mod sequences;
 #[path = "write_path/stamps.rs"]
 mod stamps;
