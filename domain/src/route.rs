@@ -161,6 +161,11 @@ pub fn action_id(signal: &RecordPath) -> ActionId {
     ActionId::derive(&["route", signal.as_str()])
 }
 
+/// What was only said is another action than what is done once the mode allows it.
+fn shadow_id(signal: &RecordPath) -> ActionId {
+    ActionId::derive(&["route", signal.as_str(), "shadow"])
+}
+
 /// Routes one signal.
 #[must_use]
 pub fn route(case: &RouteCase<'_>) -> Route {
@@ -247,7 +252,7 @@ fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
     };
     let draft = AuditDraft {
         kind: ActionKind::Action,
-        id: action_id(case.reference),
+        id: if landing == Landing::Shadow { shadow_id(case.reference) } else { action_id(case.reference) },
         timestamp: case.at,
         target: target.path.clone(),
         class: Some(mutation.class()),

@@ -1,13 +1,14 @@
-//! The tasks of a matter and their fresh signals, from rows to looks.
+//! The tasks of a matter, the matter itself, and their fresh signals, from rows to looks.
 //!
 //! A signal is fresh for its task when it could change something (`effect`, `status`), nobody acted
-//! upon it yet (no live action on that task cites it), and it was first seen after the last check.
+//! upon it yet (no live action on that task cites it, and none of the router's that waits), and it was first seen after the last check.
 //! When it was created does not matter: a late mail is new to us. Where changes may happen, a signal
 //! is fresh again if all it led to so far was a change that landed as shadow: what was judged before
 //! the mode was raised, under a brake or for a caller who only asked is not lost.
 
 use super::codec::instant;
 use super::observe::{MatterNow, ObserveAsk};
+use super::route::source_ceiling;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, SqliteConnection};
@@ -82,7 +83,8 @@ pub(super) const TASKS: &str = "
             WHERE e.ref = s.path AND a.target = t.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
         AND NOT EXISTS (
             SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
-            WHERE e.ref = s.path AND a.target = t.path AND a.landing = 'live')
+            WHERE e.ref = s.path AND a.target = t.path
+                AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
         GROUP BY t.path)
     SELECT t.path, t.name, t.id, t.state, t.state_as_written, t.surface_class, t.due, t.snoozed_until,
         CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL ELSE t.next_check_after END AS next_by_human,
@@ -93,6 +95,23 @@ pub(super) const TASKS: &str = "
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
     LEFT JOIN stamps w ON w.task = t.path
     WHERE t.parent = ?1 ORDER BY t.path";
+
+/// The matter itself, if signals point at it that are fresh; it is never due for any other reason.
+pub(super) const ITSELF: &str = "
+    SELECT m.path, m.name, NULL AS id, m.state, m.state_as_written, 'normal' AS surface_class, NULL AS due,
+        NULL AS snoozed_until, NULL AS next_by_human, m.hash, c.last_check_at, c.next_check_after AS next_by_us,
+        COALESCE(c.streak, 0) AS streak, COUNT(*) AS fresh, MAX(f.at) AS newest, NULL AS twins
+    FROM matters m LEFT JOIN task_checks c ON c.task = m.path
+    CROSS JOIN signals s ON s.target = m.path AND s.applied = 0 AND s.effect <> 'none'
+    CROSS JOIN first_seen f ON f.signal = s.path
+    WHERE m.path = ?1 AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
+        SELECT a.landing FROM action_evidence e JOIN actions a ON a.path = e.action
+        WHERE e.ref = s.path AND a.target = m.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
+    AND NOT EXISTS (
+        SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
+        WHERE e.ref = s.path AND a.target = m.path
+            AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
+    GROUP BY m.path";
 
 /// The fresh signals of one task, newest first, with what is known of their sources.
 pub(super) const EVIDENCE: &str = "
@@ -105,7 +124,8 @@ pub(super) const EVIDENCE: &str = "
         WHERE e.ref = s.path AND a.target = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
     AND NOT EXISTS (
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
-        WHERE e.ref = s.path AND a.target = ?1 AND a.landing = 'live')
+        WHERE e.ref = s.path AND a.target = ?1
+            AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
     ORDER BY s.created DESC, s.path LIMIT ?3";
 
 pub(super) async fn candidates(
@@ -113,12 +133,11 @@ pub(super) async fn candidates(
     tx: &mut SqliteConnection,
     ask: &ObserveAsk,
 ) -> Result<Vec<Candidate>, IndexError> {
-    let rows: Vec<TaskRow> = sqlx::query_as(TASKS)
-        .bind(ask.matter.as_str())
-        .bind(acts(ask))
-        .fetch_all(tx)
-        .await
-        .map_err(|e| index.sql(e))?;
+    let mut rows: Vec<TaskRow> = Vec::new();
+    for sql in [TASKS, ITSELF] {
+        let found = sqlx::query_as(sql).bind(ask.matter.as_str()).bind(acts(ask)).fetch_all(&mut *tx).await;
+        rows.extend(found.map_err(|e| index.sql(e))?);
+    }
     rows.into_iter().map(|row| candidate(index, row)).collect()
 }
 
@@ -199,11 +218,6 @@ fn piece(index: &Index, row: SignalRow, default_ceiling: Ceiling) -> Result<Evid
         target_confidence: row.target_confidence,
         effect_confidence: row.effect_confidence,
         observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
-        ceiling: match row.ceiling {
-            None => default_ceiling,
-            Some(2) => Ceiling::Act,
-            Some(1) => Ceiling::Confirm,
-            Some(_) => Ceiling::Ask,
-        },
+        ceiling: source_ceiling(row.ceiling, default_ceiling),
     })
 }

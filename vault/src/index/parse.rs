@@ -10,9 +10,10 @@ use super::read::Content;
 use super::store::json;
 use serde::Serialize;
 use serde_json::Value;
-use steward_domain::audit::{AuditError, AuditRecord};
+use steward_domain::audit::{ActionKind, AuditError, AuditRecord};
 use steward_domain::frontmatter::{self, Fields};
 use steward_domain::mode::Ceiling;
+use steward_domain::mutation::MutationClass;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
@@ -33,7 +34,9 @@ pub(super) struct MatterData {
     path: String,
     name: String,
     state: String,
+    state_as_written: Option<String>,
     ceiling: String,
+    hash: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,16 +57,21 @@ pub(super) struct TaskData {
 #[derive(Debug, Serialize)]
 pub(super) struct SignalData {
     path: String,
-    target: String,
+    target: Option<String>,
     created: i64,
     source: String,
     instinct: String,
     note: String,
     effect: String,
+    class: Option<&'static str>,
+    proposal: Option<String>,
     proposed_state: Option<String>,
     target_confidence: f64,
     effect_confidence: f64,
+    status: &'static str,
+    reason: Option<String>,
     applied: bool,
+    source_event: Option<String>,
     hash: String,
 }
 
@@ -89,6 +97,8 @@ pub(super) struct ActionData {
     pending: bool,
     answers_of: Option<String>,
     proposed_state: Option<String>,
+    class: Option<&'static str>,
+    judged: bool,
     seq: u64,
     evidence: Vec<String>,
 }
@@ -101,7 +111,7 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
     let document = frontmatter::read(&content.bytes).map_err(|e| format!("failed to {e}"))?;
     let fields = document.fields();
     let understood = match kind {
-        RecordKind::Matter => Matter::read(fields).map(|m| matter(path, m)),
+        RecordKind::Matter => matter(path, fields, content),
         RecordKind::Task => task(path, fields, content),
         RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s)),
         RecordKind::Instinct | RecordKind::Event | RecordKind::Stream => {
@@ -118,13 +128,16 @@ pub(super) fn unreadable_instinct(path: &str) -> Typed {
     instinct(path, stem, Instinct { observations: 0, ceiling: Some(Ceiling::Ask) })
 }
 
-fn matter(path: &RecordPath, matter: Matter) -> Typed {
-    Typed::Matter(MatterData {
+fn matter(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, RecordError> {
+    let matter = Matter::read(fields)?;
+    Ok(Typed::Matter(MatterData {
         path: path.to_string(),
         name: named(matter.name, path),
         state: word(matter.state),
+        state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
         ceiling: word(matter.ceiling),
-    })
+        hash: content.hash.as_str().to_owned(),
+    }))
 }
 
 fn task(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, RecordError> {
@@ -152,15 +165,20 @@ fn task(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, 
 fn signal(path: &RecordPath, signal: Signal) -> Typed {
     Typed::Signal(SignalData {
         path: path.to_string(),
-        target: signal.target.as_ref().map(RecordPath::to_string).unwrap_or_default(),
+        target: signal.target.as_ref().map(RecordPath::to_string),
         created: micros(signal.created),
         instinct: source_slug(&signal.source_type),
         note: signal.note(),
         effect: word(signal.effect),
+        class: signal.proposal.as_ref().map(|p| p.class().word()),
+        proposal: signal.proposal.as_ref().map(|p| p.to_proposal().to_string()),
         proposed_state: signal.proposed_state().map(word),
         target_confidence: signal.target_confidence,
         effect_confidence: signal.effect_confidence,
+        status: signal.status.word(),
+        reason: signal.reason.clone(),
         applied: signal.is_applied(),
+        source_event: signal.source_event.as_ref().map(RecordPath::to_string),
         hash: meaning(&signal).as_str().to_owned(),
         source: signal.source_type,
     })
@@ -202,6 +220,8 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         pending: draft.pending_confirmation,
         answers_of: draft.answers.map(|a| a.of.to_string()),
         proposed_state: draft.proposed_state.map(word),
+        class: draft.class.map(MutationClass::word),
+        judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
         seq: record.seq,
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
     }))

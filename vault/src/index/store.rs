@@ -21,25 +21,27 @@ type Sql = &'static str;
 const FILES: Sql = "INSERT OR REPLACE INTO files (path, kind, hash, size, modified_ns, inode, problem)
     SELECT value->>'path', value->>'kind', value->>'hash', value->>'size', value->>'modified_ns', value->>'inode',
            value->>'problem' FROM json_each(?1)";
-const MATTERS: Sql = "INSERT OR REPLACE INTO matters (path, name, state, ceiling)
-    SELECT value->>'path', value->>'name', value->>'state', value->>'ceiling' FROM json_each(?1)";
+const MATTERS: Sql = "INSERT OR REPLACE INTO matters (path, name, state, state_as_written, ceiling, hash)
+    SELECT value->>'path', value->>'name', value->>'state', value->>'state_as_written', value->>'ceiling',
+           value->>'hash' FROM json_each(?1)";
 const TASKS: Sql = "INSERT OR REPLACE INTO tasks (path, parent, id, name, state, state_as_written, surface_class, due,
            snoozed_until, next_check_after, hash)
     SELECT value->>'path', value->>'parent', value->>'id', value->>'name', value->>'state',
            value->>'state_as_written', value->>'surface_class', value->>'due', value->>'snoozed_until',
            value->>'next_check_after', value->>'hash' FROM json_each(?1)";
 const SIGNALS: Sql = "INSERT OR REPLACE INTO signals (path, target, created, source, instinct, note, effect,
-           proposed_state, target_confidence, effect_confidence, applied)
+           class, proposal, proposed_state, target_confidence, effect_confidence, status, reason, applied, source_event)
     SELECT value->>'path', value->>'target', value->>'created', value->>'source', value->>'instinct',
-           value->>'note', value->>'effect', value->>'proposed_state', value->>'target_confidence',
-           value->>'effect_confidence', value->>'applied' FROM json_each(?1)";
+           value->>'note', value->>'effect', value->>'class', value->>'proposal', value->>'proposed_state',
+           value->>'target_confidence', value->>'effect_confidence', value->>'status', value->>'reason',
+           value->>'applied', value->>'source_event' FROM json_each(?1)";
 const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observations, ceiling)
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling' FROM json_each(?1)";
 const ACTIONS: Sql = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
-           pending, answers_of, proposed_state, seq)
+           pending, answers_of, proposed_state, class, judged, seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
-           value->>'proposed_state', value->>'seq' FROM json_each(?1)";
+           value->>'proposed_state', value->>'class', value->>'judged', value->>'seq' FROM json_each(?1)";
 const EVIDENCE: Sql = "INSERT OR IGNORE INTO action_evidence (ref, action)
     SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
 /// A signal whose content is known keeps the moment at which it was first seen.

@@ -25,7 +25,8 @@ pub(super) const ORDER: [RecordKind; 5] =
     [RecordKind::Matter, RecordKind::Task, RecordKind::Event, RecordKind::Instinct, RecordKind::Signal];
 
 const CURSORS: &str = "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
-    SELECT target, MAX(at), decision, 0, '' FROM actions WHERE kind = 'steward-action' GROUP BY target";
+    SELECT target, MAX(at), decision, 0, '' FROM actions
+    WHERE kind = 'steward-action' AND judged = 1 GROUP BY target";
 const CITED_BEFORE: &str = "UPDATE first_seen SET at = MIN(first_seen.at, cited.at) FROM (
         SELECT e.ref AS signal, MAX(a.at) AS at FROM action_evidence e JOIN actions a ON a.path = e.action
         JOIN signals s ON s.path = e.ref AND s.target = a.target WHERE a.kind = 'steward-action' GROUP BY e.ref) AS cited
@@ -49,6 +50,8 @@ pub struct SyncReport {
     pub problems: Vec<Problem>,
     /// Matters with a new or changed signal that counts, to be ticked at once.
     pub woken: BTreeSet<RecordPath>,
+    /// A signal that nobody has acted upon came or says something new: the router has work.
+    pub signals_arrived: bool,
     /// A matter came, went or changed its state: the schedules need a look.
     pub matters_changed: bool,
     /// Every folder could be listed. If not, nothing was removed from those that could not.
@@ -246,6 +249,7 @@ impl<'a> Scan<'a> {
         if let Some(before) = before {
             self.report.matters_changed = before != self.index.matter_states().await?;
         }
+        self.report.signals_arrived = self.index.any_to_route(&self.signals).await?;
         self.report.woken = self.index.matters_of(&self.signals).await?.into_iter().collect();
         Ok(self.report)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 use steward_domain::audit::{ActionKind, Answer, AuditDraft, AuditRecord, Cited, Link, WorkflowRef};
-use steward_domain::clerk::Judgement;
+use steward_domain::clerk::{ClerkMark, Judgement};
 use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::path::RecordKind;
 use steward_domain::plan::{ActionId, ContentHash, Landing};
@@ -16,6 +16,7 @@ mod action;
 mod lease;
 mod observe;
 mod rebuild;
+mod route;
 mod scale;
 mod stamp;
 mod state;
@@ -138,14 +139,14 @@ impl Bench {
         let mut rows = Vec::new();
         for sql in [
             "SELECT 'f' || json_array(path, kind, hash, size, modified_ns, inode, problem) FROM files ORDER BY 1",
-            "SELECT 'm' || json_array(path, name, state, ceiling) FROM matters ORDER BY 1",
+            "SELECT 'm' || json_array(path, name, state, state_as_written, ceiling, hash) FROM matters ORDER BY 1",
             "SELECT 't' || json_array(path, parent, id, name, state, state_as_written, surface_class, due,
                 snoozed_until, next_check_after, hash) FROM tasks ORDER BY 1",
             "SELECT 's' || json_array(path, target, created, source, instinct, note, effect, proposed_state,
-                target_confidence, effect_confidence, applied) FROM signals ORDER BY 1",
+                target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
             "SELECT 'i' || json_array(path, source, observations, ceiling) FROM instincts ORDER BY 1",
             "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
-                answers_of, proposed_state, seq) FROM actions ORDER BY 1",
+                answers_of, proposed_state, class, judged, seq) FROM actions ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
         ] {
             let part: Vec<String> = sqlx::query_scalar(sql).fetch_all(&index.store.writer).await.unwrap();
@@ -200,12 +201,13 @@ fn draft(slug: &str) -> AuditDraft {
         gates: Vec::new(),
         prior_state: None,
         proposed_state: Some(State::Done),
+        proposal: None,
         confirmable: true,
         pending_confirmation: false,
         evidence: Vec::new(),
         source_contributions: BTreeMap::new(),
         reasoning: "it was paid".into(),
-        clerk: None,
+        clerk: Some(ClerkMark::default()),
         workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
         answers: None,
     }
@@ -263,7 +265,7 @@ async fn a_torn_page_is_found_when_the_file_is_opened() {
 async fn a_file_of_a_newer_version_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(dir.path()).await.unwrap();
-    sqlx::query("PRAGMA user_version = 3").execute(&index.store.writer).await.unwrap();
+    sqlx::query("PRAGMA user_version = 99").execute(&index.store.writer).await.unwrap();
     index.close().await;
     let message = Index::open(dir.path()).await.unwrap_err().to_string();
     assert!(message.contains("newer Steward") && message.contains("steward index rebuild"), "{message}");
@@ -276,7 +278,11 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     bench.task("t", "m", "");
     bench.sync("01:00:00").await;
     bench.look("matter/m.md", "l1", "02:00:00").await;
-    let older = "DROP TABLE stamps; DROP TABLE wakes; PRAGMA user_version = 1";
+    bench.signal("s", "matter/m.md", "");
+    bench.sync("02:00:00").await;
+    let older = "DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes;
+        ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
+        ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; PRAGMA user_version = 1";
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;
     for _ in 0..2 {
@@ -285,6 +291,11 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
         assert_eq!(again.stamps_due(noon("02:00:01"), 9).await.unwrap().len(), 1);
         again.close().await;
     }
+    let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
+    again.sync_all(&bench.root, noon("02:01:00")).await.unwrap();
+    let seen = again.observe(&ask("matter/m.md", "l2", "02:02:00")).await.unwrap();
+    assert_eq!((seen.looks.len(), seen.signals), (1, 1), "what the tables lacked was read anew");
+    assert_eq!(seen.looks[0].before, ContentHash::of(&fs::read(bench.full("matter/m.md")).unwrap()));
 }
 
 #[tokio::test]

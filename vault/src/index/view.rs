@@ -56,7 +56,7 @@ pub struct Counts {
     pub matters: ByState,
     pub tasks: ByState,
     pub signals: u64,
-    /// Signals that count, on open tasks, which no look has taken up yet.
+    /// Signals that count, on open tasks and matters, which no look has taken up yet.
     pub fresh_signals: u64,
     pub actions: u64,
     /// Actions that wait for a human's answer.
@@ -201,11 +201,13 @@ impl Index {
         .map_err(|e| self.sql(e))?;
         let more: CountColumns = sqlx::query_as(
             "SELECT (SELECT COUNT(*) FROM signals) AS signals,
-                (SELECT COUNT(*) FROM signals s JOIN tasks t ON t.path = s.target AND t.state = 'open'
+                (SELECT COUNT(*) FROM signals s JOIN (SELECT path, state FROM tasks UNION ALL SELECT path, state FROM matters) t
+                 ON t.path = s.target AND t.state = 'open'
                  JOIN first_seen f ON f.signal = s.path LEFT JOIN task_checks c ON c.task = t.path
                  WHERE s.applied = 0 AND s.effect <> 'none' AND (c.last_check_at IS NULL OR f.at > c.last_check_at)
                  AND NOT EXISTS (SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
-                     WHERE e.ref = s.path AND a.target = t.path AND a.landing = 'live')) AS fresh,
+                     WHERE e.ref = s.path AND a.target = t.path
+                        AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))) AS fresh,
                 (SELECT COUNT(*) FROM actions) AS actions,
                 (SELECT COUNT(*) FROM actions a WHERE a.pending = 1
                  AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)) AS pending",

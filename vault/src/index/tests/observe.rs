@@ -120,7 +120,50 @@ async fn only_signals_that_count_are_evidence() {
     bench.signal("matter", "matter/m.md", "");
     bench.sync("01:01:00").await;
     let seen = bench.look("matter/m.md", "l", "02:00:00").await;
-    assert_eq!((refs(&seen), seen.signals), (vec!["action", "good"], 2));
+    assert_eq!((refs(&seen), seen.signals), (vec!["matter", "action", "good"], 3));
+    assert_eq!(seen.looks[0].question.subject.task.as_str(), "matter/m.md");
+}
+
+#[tokio::test]
+async fn signals_of_the_matter_itself_are_one_look_more_and_are_judged_once() {
+    let bench = one_task("").await;
+    bench.put("matter/m.md", "---\ntype: matter\nname: Farm\nstate: Open\nsteward_ceiling: confirm\n---\n");
+    bench.signal("s", "matter/m.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert_eq!((seen.looks.len(), seen.signals, seen.quiet, seen.streak), (1, 1, 1, 0));
+    let look = &seen.looks[0];
+    let subject = &look.question.subject;
+    assert_eq!((subject.task.as_str(), subject.task_name.as_str()), ("matter/m.md", "Farm"));
+    assert_eq!((subject.matter.as_str(), subject.state), ("matter/m.md", State::Open));
+    assert_eq!((look.state_as_written.as_deref(), look.matter_ceiling), (Some("Open"), Ceiling::Confirm));
+    assert_eq!(look.before, ContentHash::of(&fs::read(bench.full("matter/m.md")).unwrap()));
+    let other = bench.look("matter/m.md", "other/1", "02:00:01").await;
+    assert_eq!((other.looks.len(), other.skipped.get(&SkipReason::BeingJudged)), (0, Some(&1)), "it is leased");
+    bench.checked("matter/m.md", &seen, "l1").await;
+    let after = bench.look("matter/m.md", "l2", "02:30:00").await;
+    assert_eq!((after.looks.len(), after.signals), (0, 0));
+    bench.signal("later", "matter/m.md", "");
+    bench.sync("02:31:00").await;
+    assert_eq!(refs(&bench.look("matter/m.md", "l3", "03:00:00").await), ["later"]);
+    bench.put("matter/m.md", "---\ntype: matter\nstate: done\n---\n");
+    bench.signal("last", "matter/m.md", "");
+    bench.sync("03:01:00").await;
+    assert_eq!(bench.look("matter/m.md", "l4", "03:02:00").await.looks.len(), 0, "a closed matter is left alone");
+}
+
+#[tokio::test]
+async fn what_the_router_has_done_or_holds_back_is_not_asked_about_and_what_it_only_said_is() {
+    for (landing, fresh) in [(Landing::Live, 0), (Landing::Pending, 0), (Landing::Shadow, 1)] {
+        let bench = one_task("").await;
+        bench.signal("s", "task/t.md", "");
+        bench.action("a", |draft| {
+            cite(draft, "signal/s.md");
+            (draft.landing, draft.clerk) = (landing, None);
+        });
+        bench.sync("01:01:00").await;
+        assert_eq!(bench.look("matter/m.md", "l", "02:00:00").await.signals, fresh, "{landing:?}");
+    }
 }
 
 #[tokio::test]

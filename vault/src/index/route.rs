@@ -1,0 +1,274 @@
+//! Which signals the router takes up, and what it needs to know of them beside their files.
+//!
+//! The files of a signal and its target are read by whoever routes; here is what only the tables know:
+//! who has cited the signal before, when it was first seen, how far its source and the matters concerned
+//! are trusted. What the router has met is kept with the moment at which it comes back to it, so that
+//! what must wait holds up nothing. Only [`crate::keeper`] writes a signal's standing.
+
+use super::codec::{instant, micros, source_slug};
+use super::store::json;
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use sqlx::FromRow;
+use steward_domain::mode::Ceiling;
+use steward_domain::path::RecordPath;
+use steward_domain::record::State;
+use steward_domain::route::{Claim, action_id};
+
+/// What the router asks about a signal.
+#[derive(Clone, Debug)]
+pub struct FactsAsk<'a> {
+    pub signal: &'a RecordPath,
+    pub source: &'a str,
+    pub target: &'a RecordPath,
+    /// The matter that a task is to move to.
+    pub new_parent: Option<&'a RecordPath>,
+    /// Changes may happen: what led to no more than a shadow is free again.
+    pub acts: bool,
+    /// The ceiling of sources for which a human set none.
+    pub default_ceiling: Ceiling,
+}
+
+/// What the tables know of a signal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteFacts {
+    pub first_seen: DateTime<Utc>,
+    /// Its steward has weighed the target since the signal was first seen.
+    pub weighed: bool,
+    pub claim: Option<Claim>,
+    pub observations: u32,
+    /// The lowest that a human set for the source and the matters concerned.
+    pub ceiling: Ceiling,
+    /// The state of the target's matter; `None` where that is missing or cannot be read.
+    pub matter: Option<State>,
+    /// The state of the matter to move to.
+    pub new_parent: Option<State>,
+    /// Another task has the same `id`, so that the two cannot be told apart.
+    pub has_twin: bool,
+}
+
+#[derive(FromRow)]
+struct Row {
+    first_seen: Option<i64>,
+    last_check_at: Option<i64>,
+    observations: i64,
+    source_ceiling: Option<i64>,
+    matter: Option<String>,
+    matter_ceiling: Option<String>,
+    parent: Option<String>,
+    parent_ceiling: Option<String>,
+    twin: bool,
+}
+
+/// The oldest first, but every source in turn: a flood of one delays no other. What a human has told
+/// apart since it was found ambiguous is taken up again.
+const TO_ROUTE: &str = "
+    SELECT path FROM (
+        SELECT s.path, f.at, ROW_NUMBER() OVER (PARTITION BY s.source ORDER BY f.at, s.path) AS turn
+        FROM signals s JOIN first_seen f ON f.signal = s.path LEFT JOIN routes r ON r.signal = s.path
+        WHERE (s.status = 'unrouted'
+               OR (s.status = 'skipped' AND s.target IS NOT NULL AND s.reason LIKE 'ambiguous%'))
+        AND (r.signal IS NULL OR r.retry_at <= ?1 OR f.at > r.met_at OR (?2 AND NOT r.acts)))
+    ORDER BY turn, at, path LIMIT ?3";
+
+const FACTS: &str = "
+    SELECT (SELECT at FROM first_seen WHERE signal = ?1) AS first_seen,
+        (SELECT last_check_at FROM task_checks WHERE task = ?2) AS last_check_at,
+        COALESCE((SELECT MIN(observations) FROM instincts WHERE source = ?3), 0) AS observations,
+        (SELECT MIN(ceiling) FROM instincts WHERE source = ?3) AS source_ceiling,
+        m.state AS matter, m.ceiling AS matter_ceiling, p.state AS parent, p.ceiling AS parent_ceiling,
+        COALESCE(t.id IS NOT NULL AND EXISTS (SELECT 1 FROM tasks d WHERE d.id = t.id AND d.path <> t.path), 0) AS twin
+    FROM (SELECT ?2 AS path) a LEFT JOIN tasks t ON t.path = a.path
+    LEFT JOIN matters m ON m.path = COALESCE(t.parent, a.path) LEFT JOIN matters p ON p.path = ?4";
+
+/// The newest record that cites the signal for its target, or is the signal's own action.
+const CLAIM: &str = "
+    SELECT a.id, a.landing FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
+        AND EXISTS (SELECT 1 FROM action_evidence e WHERE e.action = a.path AND e.ref = ?1)))
+    AND NOT (?4 AND a.landing = 'shadow' AND a.id <> ?3)
+    ORDER BY a.seq DESC LIMIT 1";
+
+/// Two actions on one record are never named after the same moment.
+const BEGIN: &str = "
+    INSERT INTO routes (signal, acts, at, retry_at, met_at)
+    VALUES (?1, ?2, MAX(?3, COALESCE((SELECT MAX(at) FROM routes) + 1000, ?3)), ?3, ?3)
+    ON CONFLICT (signal) DO UPDATE SET acts = excluded.acts,
+        at = CASE WHEN at IS NULL OR acts <> excluded.acts THEN excluded.at ELSE at END
+    RETURNING at";
+
+const LEFT: &str = "
+    INSERT INTO routes (signal, acts, at, retry_at, met_at) VALUES (?1, ?2, NULL, ?3, ?4)
+    ON CONFLICT (signal) DO UPDATE SET acts = excluded.acts, retry_at = excluded.retry_at, met_at = excluded.met_at,
+        at = CASE WHEN ?5 THEN at END";
+
+impl Index {
+    /// Signals that nobody has acted upon and whose turn has come, at most `limit`. `acts` says whether
+    /// changes may happen now: what was met before they could comes again.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn signals_to_route(
+        &self,
+        limit: usize,
+        now: DateTime<Utc>,
+        acts: bool,
+    ) -> Result<Vec<RecordPath>, IndexError> {
+        let paths: Vec<String> = sqlx::query_scalar(TO_ROUTE)
+            .bind(micros(now))
+            .bind(acts)
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .fetch_all(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
+        paths.iter().map(|p| self.path(p)).collect()
+    }
+
+    /// Whether one of these signals is the router's business.
+    pub(super) async fn any_to_route(&self, signals: &[String]) -> Result<bool, IndexError> {
+        if signals.is_empty() {
+            return Ok(false);
+        }
+        sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM json_each(?1) j JOIN signals s ON s.path = j.value
+             WHERE s.status = 'unrouted' OR (s.status = 'skipped' AND s.target IS NOT NULL AND s.reason LIKE 'ambiguous%'))",
+        )
+        .bind(json(&signals))
+        .fetch_one(&self.store.writer)
+        .await
+        .map_err(|e| self.sql(e))
+    }
+
+    /// What the tables know of a signal; `None` when it is not in them.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn route_facts(&self, ask: &FactsAsk<'_>) -> Result<Option<RouteFacts>, IndexError> {
+        let row: Row = sqlx::query_as(FACTS)
+            .bind(ask.signal.as_str())
+            .bind(ask.target.as_str())
+            .bind(source_slug(ask.source))
+            .bind(ask.new_parent.map(RecordPath::as_str))
+            .fetch_one(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let Some(seen) = row.first_seen else { return Ok(None) };
+        let claim: Option<(String, String)> = sqlx::query_as(CLAIM)
+            .bind(ask.signal.as_str())
+            .bind(ask.target.as_str())
+            .bind(action_id(ask.signal).as_str())
+            .bind(ask.acts)
+            .fetch_optional(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let claim = match claim {
+            Some((id, landing)) => Some(Claim { id: self.word(&id)?, landing: self.word(&landing)? }),
+            None => None,
+        };
+        let matters = [row.matter_ceiling.as_deref(), row.parent_ceiling.as_deref()];
+        let mut ceiling = source_ceiling(row.source_ceiling, ask.default_ceiling);
+        for set in matters.into_iter().flatten() {
+            ceiling = ceiling.min(self.word(set)?);
+        }
+        Ok(Some(RouteFacts {
+            first_seen: instant(seen).unwrap_or_default(),
+            weighed: row.last_check_at.is_some_and(|at| at >= seen),
+            claim,
+            observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
+            ceiling,
+            matter: row.matter.map(|s| self.word(&s)).transpose()?,
+            new_parent: row.parent.map(|s| self.word(&s)).transpose()?,
+            has_twin: row.twin,
+        }))
+    }
+
+    /// The moment after which a signal's action is named: the same for every try, until it is left.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn begin_route(
+        &self,
+        signal: &RecordPath,
+        acts: bool,
+        now: DateTime<Utc>,
+    ) -> Result<DateTime<Utc>, IndexError> {
+        let at: i64 = sqlx::query_scalar(BEGIN)
+            .bind(signal.as_str())
+            .bind(acts)
+            .bind(micros(now))
+            .fetch_one(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
+        Ok(instant(at).unwrap_or(now))
+    }
+
+    /// Leaves a signal alone until a moment; `filed` says that its action has its record.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn leave_route(&self, signal: &RecordPath, left: &RouteLeft) -> Result<(), IndexError> {
+        sqlx::query(LEFT)
+            .bind(signal.as_str())
+            .bind(left.acts)
+            .bind(micros(left.until))
+            .bind(micros(left.now))
+            .bind(left.filed)
+            .execute(&self.store.writer)
+            .await
+            .map(drop)
+            .map_err(|e| self.sql(e))
+    }
+
+    /// The lowest ceiling that a human has set by now for the sources of an action and the matters concerned.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn ceiling_of(
+        &self,
+        target: &RecordPath,
+        new_parent: Option<&RecordPath>,
+        sources: &[&str],
+        default_ceiling: Ceiling,
+    ) -> Result<Ceiling, IndexError> {
+        let matters: Vec<String> = sqlx::query_scalar(
+            "SELECT m.ceiling FROM matters m WHERE m.path IN (?1, ?2, (SELECT parent FROM tasks WHERE path = ?1))",
+        )
+        .bind(target.as_str())
+        .bind(new_parent.map(RecordPath::as_str))
+        .fetch_all(&self.store.writer)
+        .await
+        .map_err(|e| self.sql(e))?;
+        let mut lowest = Ceiling::Act;
+        for set in matters {
+            lowest = lowest.min(self.word(&set)?);
+        }
+        for source in sources {
+            let set: Option<i64> = sqlx::query_scalar("SELECT MIN(ceiling) FROM instincts WHERE source = ?1")
+                .bind(source_slug(source))
+                .fetch_one(&self.store.writer)
+                .await
+                .map_err(|e| self.sql(e))?;
+            lowest = lowest.min(source_ceiling(set, default_ceiling));
+        }
+        Ok(lowest)
+    }
+}
+
+/// How a signal is left.
+#[derive(Clone, Debug)]
+pub struct RouteLeft {
+    pub acts: bool,
+    pub until: DateTime<Utc>,
+    pub now: DateTime<Utc>,
+    /// Its action has its record.
+    pub filed: bool,
+}
+
+/// A ceiling as the tables hold it: 0 ask, 1 confirm, 2 act.
+pub(super) fn source_ceiling(set: Option<i64>, default_ceiling: Ceiling) -> Ceiling {
+    match set {
+        None => default_ceiling,
+        Some(2) => Ceiling::Act,
+        Some(1) => Ceiling::Confirm,
+        Some(_) => Ceiling::Ask,
+    }
+}

@@ -1,0 +1,185 @@
+use super::*;
+use steward_domain::route::action_id;
+
+/// A bench with a task under a matter, scanned at 01:00.
+async fn bench() -> Bench {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.sync("01:00:00").await;
+    bench
+}
+
+async fn waiting(bench: &Bench, clock: &str, acts: bool) -> Vec<String> {
+    let paths = bench.index.signals_to_route(9, noon(clock), acts).await.unwrap();
+    paths.iter().map(|p| p.slug().to_owned()).collect()
+}
+
+async fn facts(bench: &Bench, acts: bool) -> RouteFacts {
+    let (signal, target) = (path("signal/s.md"), path("task/t.md"));
+    let ask = FactsAsk {
+        signal: &signal,
+        source: "gmail",
+        target: &target,
+        new_parent: None,
+        acts,
+        default_ceiling: Ceiling::Act,
+    };
+    bench.index.route_facts(&ask).await.unwrap().unwrap()
+}
+
+fn cites(draft: &mut AuditDraft, signal: &str) {
+    let cited = Cited {
+        reference: path(signal),
+        source: "gmail".into(),
+        note: "n".into(),
+        target_confidence: 0.9,
+        effect_confidence: 0.9,
+    };
+    draft.evidence = vec![cited];
+}
+
+#[tokio::test]
+async fn unrouted_signals_wait_and_those_that_have_a_standing_do_not() {
+    let bench = bench().await;
+    bench.signal("a", "task/t.md", "");
+    for status in ["applied", "skipped", "pending", "action_pending"] {
+        bench.signal(status, "task/t.md", &format!("status: {status}\n"));
+    }
+    bench.signal("told", "task/t.md", "status: skipped\nreason: 'ambiguous: two candidates'\n");
+    let found = bench.sync("01:01:00").await;
+    assert!(found.signals_arrived);
+    assert_eq!(waiting(&bench, "01:02:00", true).await, ["a", "told"]);
+    bench.signal("a", "task/t.md", "status: applied\nreason: x\n");
+    let found = bench.sync("01:03:00").await;
+    assert!(!found.signals_arrived, "a standing is nothing new");
+    assert_eq!(waiting(&bench, "01:04:00", true).await, ["told"]);
+}
+
+#[tokio::test]
+async fn a_flood_of_one_source_delays_no_other() {
+    let bench = bench().await;
+    for n in 0..20 {
+        bench.signal(&format!("flood{n:02}"), "task/t.md", "");
+    }
+    let other = signal_text("task/t.md", "2026-11-20T10:00:00Z", "").replace("gmail", "slack");
+    bench.put("signal/other.md", other);
+    bench.sync("01:01:00").await;
+    assert_eq!(waiting(&bench, "01:02:00", true).await[..2], ["flood00", "other"]);
+}
+
+#[tokio::test]
+async fn what_was_left_comes_back_in_time_or_when_it_says_something_new_or_when_changes_may_happen() {
+    let bench = bench().await;
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let left = RouteLeft { acts: false, until: noon("02:00:00"), now: noon("01:02:00"), filed: false };
+    bench.index.leave_route(&path("signal/s.md"), &left).await.unwrap();
+    assert_eq!(waiting(&bench, "01:59:00", false).await, [""; 0]);
+    assert_eq!(waiting(&bench, "02:00:00", false).await, ["s"]);
+    assert_eq!(waiting(&bench, "01:03:00", true).await, ["s"], "the mode was raised");
+    bench.signal("s", "task/t.md", "reasoning: mended\n");
+    bench.sync("01:04:00").await;
+    assert_eq!(waiting(&bench, "01:05:00", false).await, ["s"], "it says something new");
+}
+
+#[tokio::test]
+async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
+    let bench = bench().await;
+    let begin =
+        async |signal: &str, acts| bench.index.begin_route(&path(signal), acts, noon("01:00:00")).await.unwrap();
+    let first = begin("signal/a.md", true).await;
+    assert_eq!(first, noon("01:00:00"));
+    let second = begin("signal/b.md", true).await;
+    assert_eq!(second, first + chrono::TimeDelta::milliseconds(1));
+    assert_eq!(begin("signal/a.md", true).await, first);
+    assert_ne!(begin("signal/a.md", false).await, first, "what is only said is another action");
+    let mut left = RouteLeft { acts: true, until: noon("02:00:00"), now: noon("01:00:00"), filed: true };
+    bench.index.leave_route(&path("signal/b.md"), &left).await.unwrap();
+    assert_eq!(begin("signal/b.md", true).await, second);
+    left.filed = false;
+    bench.index.leave_route(&path("signal/b.md"), &left).await.unwrap();
+    assert_ne!(begin("signal/b.md", true).await, second, "nothing came of it");
+}
+
+#[tokio::test]
+async fn a_record_claims_what_it_cites_and_a_mere_shadow_does_not_once_changes_may_happen() {
+    for (landing, claimed, claimed_when_live) in [
+        (Landing::Live, true, true),
+        (Landing::Pending, true, true),
+        (Landing::Recorded, true, true),
+        (Landing::Shadow, true, false),
+    ] {
+        let bench = bench().await;
+        bench.signal("s", "task/t.md", "");
+        let id = bench.action("a", |draft| {
+            cites(draft, "signal/s.md");
+            draft.landing = landing;
+        });
+        bench.sync("01:01:00").await;
+        let claim = facts(&bench, false).await.claim;
+        assert_eq!(claim.map(|c| (c.id, c.landing)), claimed.then_some((id, landing)));
+        assert_eq!(facts(&bench, true).await.claim.is_some(), claimed_when_live, "{landing:?}");
+    }
+    let bench = bench().await;
+    bench.signal("s", "task/t.md", "");
+    bench.action("a", |draft| {
+        cites(draft, "signal/s.md");
+        draft.target = path("task/other.md");
+    });
+    bench.sync("01:01:00").await;
+    assert_eq!(facts(&bench, true).await.claim, None, "of another target");
+    bench.action("own", |draft| {
+        cites(draft, "signal/s.md");
+        draft.id = action_id(&path("signal/s.md"));
+        draft.target = path("task/other.md");
+    });
+    bench.sync("01:02:00").await;
+    assert!(facts(&bench, true).await.claim.is_some(), "a signal acts once, whatever it points at later");
+}
+
+#[tokio::test]
+async fn trust_is_the_lowest_that_a_human_set_anywhere() {
+    let bench = bench().await;
+    bench.signal("s", "task/t.md", "");
+    bench.put("instinct/gmail.md", "---\ntype: instinct\nobservations: 12\nceiling: confirm\n---\n");
+    bench.put("matter/asking.md", "---\ntype: matter\nsteward_ceiling: ask\nstate: done\n---\n");
+    bench.sync("01:01:00").await;
+    let seen = facts(&bench, true).await;
+    assert_eq!((seen.observations, seen.ceiling, seen.matter), (12, Ceiling::Confirm, Some(State::Open)));
+    assert_eq!((seen.first_seen, seen.weighed, seen.has_twin), (noon("01:01:00"), false, false));
+    let (signal, target, parent) = (path("signal/s.md"), path("task/t.md"), path("matter/asking.md"));
+    let ask = FactsAsk {
+        signal: &signal,
+        source: "gmail",
+        target: &target,
+        new_parent: Some(&parent),
+        acts: true,
+        default_ceiling: Ceiling::Act,
+    };
+    let moved = bench.index.route_facts(&ask).await.unwrap().unwrap();
+    assert_eq!((moved.ceiling, moved.new_parent), (Ceiling::Ask, Some(State::Done)));
+    let now = async |parent, sources: &[&str], default| {
+        bench.index.ceiling_of(&target, parent, sources, default).await.unwrap()
+    };
+    assert_eq!(now(None, &["gmail"], Ceiling::Act).await, Ceiling::Confirm);
+    assert_eq!(now(None, &["slack"], Ceiling::Act).await, Ceiling::Act);
+    assert_eq!(now(None, &["slack"], Ceiling::Ask).await, Ceiling::Ask);
+    assert_eq!(now(Some(&parent), &["slack"], Ceiling::Act).await, Ceiling::Ask);
+}
+
+#[tokio::test]
+async fn what_the_steward_has_weighed_since_is_known() {
+    let bench = bench().await;
+    bench.signal("s", "task/t.md", "");
+    bench.task("twin", "m", "id: 7\n");
+    bench.task("t", "m", "id: 7\n");
+    bench.sync("01:01:00").await;
+    assert!(facts(&bench, true).await.has_twin);
+    bench.remove("task/twin.md");
+    bench.sync("01:02:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    assert!(!facts(&bench, true).await.weighed, "it is being looked at");
+    bench.checked("task/t.md", &seen, "l1").await;
+    assert!(facts(&bench, true).await.weighed);
+}
