@@ -4,22 +4,25 @@
 //! it into a value. The policy (mode, thresholds, ceilings) and the brake enter here, so that
 //! workflow code sees no environment.
 
+mod route;
+
 use crate::failure::{lasting, passing};
 use chrono::Utc;
 use std::sync::Arc;
-use steward_domain::audit::WorkflowRef;
+use steward_domain::audit::{AuditRecord, WorkflowRef};
 use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, ReserveRequest, Settlement};
 use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::tick::{Cadence, Observation};
-use steward_domain::undo::Refusal;
+use steward_domain::undo::{AnswerKind, Refusal};
 use steward_vault::answer::{AnswerError, Asked};
 use steward_vault::brake;
 use steward_vault::crash;
 use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
-use steward_workflows::activities::{AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk};
+use steward_workflows::activities::{AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, RouteAsk, Routed};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -146,8 +149,13 @@ impl Host {
             Err(e) => return Err(passing(e)),
         };
         let policy = self.policy(self.stopped());
-        let keeper = Arc::clone(&self.keeper);
         let (kind, filed) = (ask.kind, record.clone());
+        let answered_to = self.recorded(&record).await?;
+        let ceiling = match (&answered_to, kind) {
+            (Some(to), AnswerKind::Confirm) => self.ceiling_now(to).await?,
+            (_, AnswerKind::Confirm | AnswerKind::Undo | AnswerKind::Dismiss) => Ceiling::Act,
+        };
+        let keeper = Arc::clone(&self.keeper);
         let answered = on_a_blocking_thread(move || {
             keeper.answer(&Asked {
                 kind,
@@ -155,16 +163,41 @@ impl Host {
                 by: &ask.by,
                 reason: ask.reason.as_deref(),
                 policy: &policy,
+                ceiling,
                 workflow,
                 now: Utc::now(),
             })
         })
         .await?;
         match answered {
-            Ok(receipt) => self.answered(&record, receipt).await,
+            Ok(receipt) => {
+                if let Some(to) = &answered_to {
+                    self.stand_answered(to, kind).await?;
+                }
+                self.answered(&record, receipt).await
+            }
             Err(AnswerError::Refused(refusal)) => Ok(refused(refusal)),
             Err(AnswerError::Apply(e)) => Err(passing(e)),
         }
+    }
+
+    /// The record that is answered; `None` where it cannot be read, which the keeper says better.
+    async fn recorded(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
+        let (root, path) = (self.keeper.root().clone(), path.clone());
+        on_a_blocking_thread(move || root.read(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
+    }
+
+    /// The lowest ceiling that humans have set by now, whatever held when the change was proposed.
+    async fn ceiling_now(&self, record: &AuditRecord) -> Result<Ceiling, ActivityError> {
+        self.index.sync_all(self.keeper.root(), Utc::now()).await.map_err(passing)?;
+        let draft = &record.draft;
+        let sources: Vec<&str> = draft.evidence.iter().map(|e| e.source.as_str()).collect();
+        let new_parent = match draft.proposal.as_ref().map(|p| &p.mutation) {
+            Some(Mutation::ParentMatter { to }) => Some(to),
+            Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. }) | None => None,
+        };
+        let default = self.settings.default_ceiling;
+        self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
     }
 
     async fn answered(&self, record: &RecordPath, receipt: Receipt) -> Result<Answered, ActivityError> {
@@ -223,14 +256,22 @@ impl Host {
         self.index.release(&run_id).await.map_err(passing)
     }
 
+    #[activity(definition = steward_workflows::activities::Route)]
+    pub async fn route(self: Arc<Self>, ctx: ActivityContext, ask: RouteAsk) -> Result<Routed, ActivityError> {
+        self.route_round(ask.limit, workflow_of(&ctx)).await
+    }
+
     #[activity(definition = steward_workflows::activities::Answer)]
     pub async fn answer(self: Arc<Self>, ctx: ActivityContext, ask: AnswerAsk) -> Result<Answered, ActivityError> {
-        let info = ctx.info();
-        let workflow = WorkflowRef {
-            id: info.workflow_id.clone().unwrap_or_default(),
-            run_id: info.workflow_run_id.clone().unwrap_or_default(),
-        };
-        self.take_answer(ask, workflow).await
+        self.take_answer(ask, workflow_of(&ctx)).await
+    }
+}
+
+fn workflow_of(ctx: &ActivityContext) -> WorkflowRef {
+    let info = ctx.info();
+    WorkflowRef {
+        id: info.workflow_id.clone().unwrap_or_default(),
+        run_id: info.workflow_run_id.clone().unwrap_or_default(),
     }
 }
 

@@ -95,7 +95,7 @@ impl fmt::Display for ActionId {
 }
 
 /// How a decision lands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Landing {
     /// Nothing would change; the decision is filed.

@@ -28,6 +28,8 @@ pub struct Target {
     pub state: State,
     /// A human put it off until then.
     pub snoozed_until: Option<DateTime<Utc>>,
+    /// Another task has the same `id`, so that the two cannot be told apart.
+    pub has_twin: bool,
     /// The content that is judged.
     pub hash: ContentHash,
     pub fields: Fields,
@@ -67,6 +69,8 @@ pub struct RouteCase<'a> {
     pub policy: &'a Policy,
     pub workflow: WorkflowRef,
     pub at: DateTime<Utc>,
+    /// The moment that the record is named after: the same for every try.
+    pub decided_at: DateTime<Utc>,
 }
 
 /// What becomes of a signal.
@@ -192,6 +196,9 @@ fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), Route
         return Err(RouteSkip::WrongKind);
     }
     let target = case.target.filter(|t| t.path == *named).ok_or(RouteSkip::TargetMissing)?;
+    if target.has_twin {
+        return Err(RouteSkip::AmbiguousTarget);
+    }
     match target.state {
         State::Open => {}
         State::Done | State::Archived => return Err(RouteSkip::TargetClosed),
@@ -253,7 +260,7 @@ fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
     let draft = AuditDraft {
         kind: ActionKind::Action,
         id: if landing == Landing::Shadow { shadow_id(case.reference) } else { action_id(case.reference) },
-        timestamp: case.at,
+        timestamp: case.decided_at,
         target: target.path.clone(),
         class: Some(mutation.class()),
         decision: amounts_to(mutation),

@@ -27,6 +27,9 @@ struct Raw {
     high_confidence_threshold: Option<Value>,
     default_ceiling: Option<String>,
     state_change_ceiling: Option<String>,
+    context_edit_ceiling: Option<String>,
+    parent_matter_ceiling: Option<String>,
+    related_ceiling: Option<String>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
@@ -119,26 +122,7 @@ impl Config {
 
     fn check(raw: Raw) -> anyhow::Result<Self> {
         let mut warnings = Vec::new();
-        let policy = Policy {
-            mode: mode(raw.live_mode.as_deref(), &mut warnings),
-            confidence_threshold: threshold(
-                "STEWARD_CONFIDENCE_THRESHOLD",
-                raw.confidence_threshold.as_ref(),
-                CONFIDENCE_THRESHOLD,
-                &mut warnings,
-            ),
-            high_confidence_threshold: threshold(
-                "STEWARD_HIGH_CONFIDENCE_THRESHOLD",
-                raw.high_confidence_threshold.as_ref(),
-                HIGH_CONFIDENCE_THRESHOLD,
-                &mut warnings,
-            ),
-            state_change_ceiling: ceiling(
-                "STEWARD_STATE_CHANGE_CEILING",
-                raw.state_change_ceiling.as_deref(),
-                &mut warnings,
-            ),
-        };
+        let policy = policy(&raw, &mut warnings);
         let default_ceiling = ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
         Ok(Self {
             policy,
@@ -190,6 +174,29 @@ fn whole(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
         bail!("{setting} is {}, whose name is not UTF-8: rename that folder", whole.display());
     }
     Ok(whole)
+}
+
+/// The settings that decide.
+fn policy(raw: &Raw, warnings: &mut Vec<String>) -> Policy {
+    Policy {
+        mode: mode(raw.live_mode.as_deref(), warnings),
+        confidence_threshold: threshold(
+            "STEWARD_CONFIDENCE_THRESHOLD",
+            raw.confidence_threshold.as_ref(),
+            CONFIDENCE_THRESHOLD,
+            warnings,
+        ),
+        high_confidence_threshold: threshold(
+            "STEWARD_HIGH_CONFIDENCE_THRESHOLD",
+            raw.high_confidence_threshold.as_ref(),
+            HIGH_CONFIDENCE_THRESHOLD,
+            warnings,
+        ),
+        state_change_ceiling: ceiling("STEWARD_STATE_CHANGE_CEILING", raw.state_change_ceiling.as_deref(), warnings),
+        context_edit_ceiling: ceiling("STEWARD_CONTEXT_EDIT_CEILING", raw.context_edit_ceiling.as_deref(), warnings),
+        parent_matter_ceiling: ceiling("STEWARD_PARENT_MATTER_CEILING", raw.parent_matter_ceiling.as_deref(), warnings),
+        related_ceiling: ceiling("STEWARD_RELATED_CEILING", raw.related_ceiling.as_deref(), warnings),
+    }
 }
 
 fn mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
@@ -249,6 +256,7 @@ fn clerk(raw: &Raw) -> anyhow::Result<ClerkChoice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steward_domain::mutation::MutationClass;
 
     fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<Config> {
         let table = toml.parse()?;
@@ -316,8 +324,13 @@ mod tests {
     fn a_ceiling_that_is_no_ceiling_is_ask_and_is_reported() {
         let config = load("", &[("STEWARD_DEFAULT_CEILING", "acts")]).unwrap();
         assert_eq!((config.default_ceiling, config.warnings.len()), (Ceiling::Ask, 1));
-        let config = load("", &[("STEWARD_STATE_CHANGE_CEILING", "Confirm")]).unwrap();
-        assert_eq!((config.policy.state_change_ceiling, config.warnings.len()), (Ceiling::Confirm, 0));
+        for (n, name) in ["STATE_CHANGE", "CONTEXT_EDIT", "PARENT_MATTER", "RELATED"].into_iter().enumerate() {
+            let config = load("", &[(&format!("STEWARD_{name}_CEILING"), "Confirm")]).unwrap();
+            let ceilings = MutationClass::ALL.map(|class| config.policy.ceiling_of(class));
+            let mut expected = [Ceiling::Act; 4];
+            expected[n] = Ceiling::Confirm;
+            assert_eq!((ceilings, config.warnings.len()), (expected, 0));
+        }
     }
 
     #[test]

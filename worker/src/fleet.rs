@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_activities::judge::Bench;
 use steward_activities::vault::Host;
-use steward_workflows::{AnswerWorkflow, StewardWorkflow, clerk_queue};
+use steward_workflows::{AnswerWorkflow, RouterWorkflow, StewardWorkflow, clerk_queue};
 use temporalio_client::Client;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
@@ -104,6 +104,7 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
         Serves::Vault(host) => options
             .register_workflow::<StewardWorkflow>()?
             .register_workflow::<AnswerWorkflow>()?
+            .register_workflow::<RouterWorkflow>()?
             .register_activities(host.clone())
             .build(),
         Serves::Clerk(bench) => options.register_activities(bench.clone()).build(),

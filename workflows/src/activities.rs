@@ -8,6 +8,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use steward_domain::clerk::{Question, Reply};
 use steward_domain::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
 use steward_domain::path::RecordPath;
@@ -88,6 +89,57 @@ pub enum Answered {
     },
 }
 
+/// Asks for signals to be routed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteAsk {
+    /// Most signals of this round.
+    pub limit: u32,
+}
+
+/// What one round of routing did, or a whole run: the result of `RouterWorkflow`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routed {
+    /// Actions by how they landed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub landed: BTreeMap<Landing, u32>,
+    /// Signals that were not acted upon, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skipped: BTreeMap<String, u32>,
+    /// What could not be routed now and is tried again; at most 20 are named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// An operator pulled the brake: nothing was routed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+    /// More signals wait for their turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+}
+
+/// Most errors that one report names.
+const MAX_ERRORS: usize = 20;
+
+impl Routed {
+    /// Adds what another round did.
+    pub fn add(&mut self, other: Self) {
+        for (landing, count) in other.landed {
+            *self.landed.entry(landing).or_default() += count;
+        }
+        for (reason, count) in other.skipped {
+            *self.skipped.entry(reason).or_default() += count;
+        }
+        other.errors.into_iter().for_each(|error| self.fail(error));
+        (self.stopped, self.more) = (other.stopped, other.more);
+    }
+
+    /// Notes what could not be routed.
+    pub fn fail(&mut self, error: String) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
+        }
+    }
+}
+
 /// What happens in the process that holds the vault.
 pub struct VaultActivities;
 
@@ -123,6 +175,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Routes signals that nobody has acted upon, the oldest first.
+    #[activity(name = "steward.route")]
+    pub fn route(ask: RouteAsk) -> Result<Routed, ActivityError> {
+        unimplemented!()
+    }
+
     /// Takes a human's answer.
     #[activity(name = "steward.answer")]
     pub fn answer(ask: AnswerAsk) -> Result<Answered, ActivityError> {
@@ -143,4 +201,4 @@ impl ClerkActivities {
 }
 
 pub use clerk_activities::Judge;
-pub use vault_activities::{Answer, Apply, Observe, Release, Reserve, Settle};
+pub use vault_activities::{Answer, Apply, Observe, Release, Reserve, Route, Settle};

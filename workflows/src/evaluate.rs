@@ -12,6 +12,7 @@ use steward_domain::clerk::{CallOutcome, ClerkMark, Reply, Verdict};
 use steward_domain::decide::{Case, decide};
 use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement};
 use steward_domain::mode::Policy;
+use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::tick::{Look, TaskClock, TaskEnd, TaskReport};
 use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
 
@@ -57,7 +58,7 @@ async fn judge(
         if time_is_up(ctx, round) {
             return Err(TaskEnd::NoTimeLeft);
         }
-        let call = CallId(format!("{}/{}/{attempt}", round.look_id, question.subject.task.slug()));
+        let call = CallId(format!("{}/{}/{attempt}", round.look_id, name_of(&question.subject.task)));
         let reservation = reserve(ctx, &question, call.clone()).await?;
         let reply = ask(ctx, JudgeAsk { reservation, question: question.clone() }).await;
         settle(ctx, call, &reply).await;
@@ -80,6 +81,11 @@ async fn judge(
     }
     let complaint = question.complaint.unwrap_or_default();
     Ok((Verdict::fallback(&complaint), ClerkMark { fallback: true, ..last }))
+}
+
+/// A matter may be named like one of its tasks, and each has its own calls.
+fn name_of(subject: &RecordPath) -> &str {
+    if subject.kind() == RecordKind::Matter { subject.as_str() } else { subject.slug() }
 }
 
 async fn reserve(

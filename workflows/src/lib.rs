@@ -9,9 +9,11 @@
 pub mod activities;
 mod answer;
 mod evaluate;
+mod router;
 mod steward;
 
 pub use answer::AnswerWorkflow;
+pub use router::RouterWorkflow;
 pub use steward::StewardWorkflow;
 
 /// Memo key by which a caller asks for a tick that changes nothing: `"shadow"`.
@@ -22,6 +24,9 @@ pub const CALLER_MEMO: &str = "caller";
 pub fn clerk_queue(task_queue: &str) -> String {
     format!("{task_queue}-clerk")
 }
+
+/// The id of the router's schedule.
+pub const ROUTER_SCHEDULE: &str = "al-signal-router";
 
 /// What the ids of stewards' schedules begin with.
 pub const SCHEDULE_PREFIX: &str = "al-steward-";

@@ -8,18 +8,17 @@ use steward_domain::decide::{Case, decide};
 use steward_domain::guard::{CallId, Settled};
 use steward_domain::plan::Plan;
 use steward_domain::tick::TaskClock;
-use steward_domain::undo::AnswerKind;
 use steward_vault::root::Root;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-struct Bench {
-    dir: tempfile::TempDir,
-    host: Host,
+pub(super) struct Bench {
+    pub(super) dir: tempfile::TempDir,
+    pub(super) host: Host,
     intervals: UnboundedReceiver<NewInterval>,
 }
 
 impl Bench {
-    async fn new(mode: Mode) -> Self {
+    pub(super) async fn new(mode: Mode) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
             let file = dir.path().join(path);
@@ -49,13 +48,13 @@ impl Bench {
         Self { dir, host, intervals }
     }
 
-    async fn see(&self, look_id: &str) -> Observation {
+    pub(super) async fn see(&self, look_id: &str) -> Observation {
         let matter = RecordPath::parse("matter/m.md").unwrap();
         self.host.look(ObserveAsk { matter, look_id: look_id.into() }).await.unwrap()
     }
 
     /// Every file of the vault's record folders, by path.
-    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(super) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         for folder in ["matter", "task", "signal", "event"] {
             let Ok(entries) = std::fs::read_dir(self.dir.path().join(folder)) else { continue };
@@ -74,12 +73,12 @@ impl Bench {
         tasks.iter().map(|t| format!("{t:?}")).chain(looks.iter().map(|l| format!("{l:?}"))).collect()
     }
 
-    fn task(&self) -> String {
+    pub(super) fn task(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("task/pay.md")).unwrap()
     }
 }
 
-fn apply_ask(seen: &Observation, look_id: &str) -> ApplyAsk {
+pub(super) fn apply_ask(seen: &Observation, look_id: &str) -> ApplyAsk {
     let look = &seen.looks[0];
     let verdict = Verdict {
         decision: Judgement::LikelyDone,

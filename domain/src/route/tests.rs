@@ -32,7 +32,14 @@ pub(crate) struct Wide {
 fn target(name: &str, text: &str) -> Target {
     let fields = frontmatter::read(text.as_bytes()).unwrap().fields().clone();
     let state = fields.get("state").and_then(Value::as_str).and_then(State::parse).unwrap_or(State::Open);
-    Target { path: path(name), state, snoozed_until: None, hash: ContentHash::of(text.as_bytes()), fields }
+    Target {
+        path: path(name),
+        state,
+        snoozed_until: None,
+        has_twin: false,
+        hash: ContentHash::of(text.as_bytes()),
+        fields,
+    }
 }
 
 impl Wide {
@@ -87,6 +94,7 @@ impl Wide {
             policy: &self.policy,
             workflow: run("run-1"),
             at: at(NOW),
+            decided_at: at(NOW),
         })
     }
 
@@ -126,6 +134,7 @@ fn every_skip_has_its_name() {
         (Wide::open().with(|w| w.signal.effect = Effect::Action), RouteSkip::AsksThePrincipal),
         (Wide::open().with(|w| w.signal.proposal = None), RouteSkip::NoProposal),
         (Wide::open().with(|w| w.signal.target = None), RouteSkip::AmbiguousTarget),
+        (Wide::open().with(|w| w.target.as_mut().unwrap().has_twin = true), RouteSkip::AmbiguousTarget),
         (Wide::open().with(|w| w.target = None), RouteSkip::TargetMissing),
         (Wide::open().with(|w| w.signal.target = Some(path("task/other.md"))), RouteSkip::TargetMissing),
         (

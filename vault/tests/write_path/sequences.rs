@@ -152,6 +152,7 @@ impl Story {
             path: path.clone(),
             state: State::Open,
             snoozed_until: None,
+            has_twin: false,
             hash: ContentHash::of(text.as_bytes()),
             fields,
         };
@@ -167,7 +168,8 @@ impl Story {
             ceiling: Ceiling::Act,
             policy: &live(),
             workflow: WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() },
-            at: noon() + TimeDelta::seconds(self.moment),
+            at: noon(),
+            decided_at: noon() + TimeDelta::seconds(self.moment),
         });
         match routed {
             Route::Planned(plan) => Some(*plan),

@@ -16,12 +16,15 @@ const OTHER_VARIABLES: [&str; 5] =
 /// Tables whose keys the environment spells with a prefix.
 const TABLES: [&str; 2] = ["cadence", "caps"];
 /// Keys whose value is text even where it looks like a number.
-const TEXT_KEYS: [&str; 11] = [
+const TEXT_KEYS: [&str; 14] = [
     "vault",
     "state_dir",
     "live_mode",
     "default_ceiling",
     "state_change_ceiling",
+    "context_edit_ceiling",
+    "parent_matter_ceiling",
+    "related_ceiling",
     "clerk",
     "clerk_base_url",
     "clerk_model",
@@ -30,21 +33,27 @@ const TEXT_KEYS: [&str; 11] = [
     "operator",
 ];
 /// Keys for which an empty value is no value but a bad one, because what the file says may be bolder.
-const NEVER_UNSET: [&str; 6] = [
+const NEVER_UNSET: [&str; 9] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
     "default_ceiling",
     "state_change_ceiling",
+    "context_edit_ceiling",
+    "parent_matter_ceiling",
+    "related_ceiling",
     "stamp_files",
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs, whom it asks.
-const NOT_FROM_A_VAULT: [&str; 10] = [
+const NOT_FROM_A_VAULT: [&str; 13] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
     "default_ceiling",
     "state_change_ceiling",
+    "context_edit_ceiling",
+    "parent_matter_ceiling",
+    "related_ceiling",
     "caps",
     "clerk",
     "clerk_base_url",

@@ -1,0 +1,325 @@
+//! Rounds of the router: signals become plans or named reasons, one after the other.
+//!
+//! What a signal and its target say is read from their files; who has acted before and how far whom is
+//! trusted comes from the index; the decision is [`mod@steward_domain::route`]. The keeper carries it out.
+//! A crash anywhere and the same round again comes to the same: a record that was filed claims its
+//! signal, and its name is the same for every try. Where nothing may change no signal's standing is noted.
+
+use super::{Host, on_a_blocking_thread};
+use crate::failure::passing;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
+use steward_domain::frontmatter::{self, FieldEdit};
+use steward_domain::mode::{Mode, Policy};
+use steward_domain::mutation::Mutation;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::{ActionId, Landing, Plan};
+use steward_domain::record::{Matter, State, Task};
+use steward_domain::route::{self, Claim, Route, RouteCase, RouteSkip, Target, Weighing};
+use steward_domain::signal::{Signal, SignalStatus};
+use steward_domain::undo::AnswerKind;
+use steward_vault::index::{FactsAsk, RouteFacts, RouteLeft};
+use steward_vault::keeper::{ApplyError, Receipt};
+use steward_workflows::activities::Routed;
+use temporalio_common::ActivityError;
+
+/// No signal is begun later than this into a round, 15 s: the activity may take 30.
+const ROUND_TIME: Duration = Duration::from_secs(15);
+/// When a file that cannot be used is looked at again: 10 min.
+const MEND: TimeDelta = TimeDelta::minutes(10);
+/// When a signal is looked at again that has been dealt with, should its standing not show that: 6 h.
+const LATER: TimeDelta = TimeDelta::hours(6);
+/// When a change is tried again that a human's edit came before: 10 s.
+const SOON: TimeDelta = TimeDelta::seconds(10);
+
+/// What one round shares.
+struct Round {
+    policy: Policy,
+    /// Changes may happen.
+    acts: bool,
+    workflow: WorkflowRef,
+    now: DateTime<Utc>,
+}
+
+/// How one signal's routing ended.
+enum End {
+    Landed(Landing),
+    Skipped(RouteSkip),
+    /// Tried again later.
+    Failed(String),
+}
+
+/// A signal, and its target as far as there is one.
+struct Read {
+    signal: Signal,
+    target: Option<Target>,
+    facts: Option<RouteFacts>,
+}
+
+impl Host {
+    /// Routes at most `limit` signals.
+    pub(super) async fn route_round(&self, limit: u32, workflow: WorkflowRef) -> Result<Routed, ActivityError> {
+        if self.stopped() {
+            return Ok(Routed { stopped: true, ..Routed::default() });
+        }
+        let policy = self.policy(false);
+        let round = Round { acts: policy.mode > Mode::Shadow, policy, workflow, now: Utc::now() };
+        let limit = limit as usize;
+        let signals = self.index.signals_to_route(limit, round.now, round.acts).await.map_err(passing)?;
+        let mut report = Routed { more: signals.len() == limit, ..Routed::default() };
+        let started = Instant::now();
+        for signal in signals {
+            if started.elapsed() > ROUND_TIME {
+                report.more = true;
+                break;
+            }
+            match self.route_one(&round, &signal).await? {
+                End::Landed(landing) => *report.landed.entry(landing).or_default() += 1,
+                End::Skipped(skip) => *report.skipped.entry(skip.word().to_owned()).or_default() += 1,
+                End::Failed(reason) => report.fail(format!("{signal}: {reason}")),
+            }
+        }
+        Ok(report)
+    }
+
+    async fn route_one(&self, round: &Round, reference: &RecordPath) -> Result<End, ActivityError> {
+        let read = match self.read(round, reference).await? {
+            Ok(read) => read,
+            Err(reason) => {
+                self.note(&[reference]).await?;
+                self.leave(round, reference, (MEND, false)).await?;
+                return Ok(End::Failed(reason));
+            }
+        };
+        let routed = self.decide(round, reference, &read, round.now);
+        let skip = match routed {
+            Route::Skipped(skip) => skip,
+            Route::Planned(_) => {
+                let named_after = self.index.begin_route(reference, round.acts, round.now).await.map_err(passing)?;
+                match self.decide(round, reference, &read, named_after) {
+                    Route::Skipped(skip) => skip,
+                    Route::Planned(plan) => return self.carry_out_routed(round, reference, *plan).await,
+                }
+            }
+        };
+        self.skip(round, reference, (&read, &skip)).await?;
+        Ok(End::Skipped(skip))
+    }
+
+    fn decide(&self, round: &Round, reference: &RecordPath, read: &Read, decided_at: DateTime<Utc>) -> Route {
+        let facts = read.facts.as_ref();
+        let weighing = match facts {
+            Some(facts) if facts.weighed => Weighing::Done,
+            Some(facts) => Weighing::Until(self.turn_ends(facts)),
+            None => Weighing::Until(round.now),
+        };
+        route::route(&RouteCase {
+            reference,
+            signal: &read.signal,
+            target: read.target.as_ref(),
+            new_parent: facts.and_then(|f| f.new_parent),
+            claim: facts.and_then(|f| f.claim.as_ref()),
+            weighing,
+            observations: facts.map_or(0, |f| f.observations),
+            ceiling: facts.map_or(self.settings.default_ceiling, |f| f.ceiling),
+            policy: &round.policy,
+            workflow: round.workflow.clone(),
+            at: round.now,
+            decided_at,
+        })
+    }
+
+    /// A steward has one interval of its matter to weigh what came.
+    fn turn_ends(&self, facts: &RouteFacts) -> DateTime<Utc> {
+        facts.first_seen + TimeDelta::seconds(i64::from(self.settings.cadence.matter_seconds))
+    }
+
+    /// The signal and what it points at, from their files; or why one of them cannot be used.
+    async fn read(&self, round: &Round, reference: &RecordPath) -> Result<Result<Read, String>, ActivityError> {
+        let (root, path) = (self.keeper.root().clone(), reference.clone());
+        let signal = on_a_blocking_thread(move || {
+            let content = root.read(&path).map_err(|e| e.to_string())?;
+            let document = frontmatter::read(&content.bytes).map_err(|e| format!("failed to {e}"))?;
+            Signal::read(document.fields()).map_err(|e| e.to_string())
+        });
+        let signal = match signal.await? {
+            Ok(signal) => signal,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let Some(path) = signal.target.clone() else {
+            return Ok(Ok(Read { signal, target: None, facts: None }));
+        };
+        let new_parent = match &signal.proposal {
+            Some(Mutation::ParentMatter { to }) => Some(to),
+            Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. }) | None => None,
+        };
+        let ask = FactsAsk {
+            signal: reference,
+            source: &signal.source_type,
+            target: &path,
+            new_parent,
+            acts: round.acts,
+            default_ceiling: self.settings.default_ceiling,
+        };
+        let facts = self.index.route_facts(&ask).await.map_err(passing)?;
+        let (root, known) = (self.keeper.root().clone(), facts.clone());
+        match on_a_blocking_thread(move || target(&root, path, known.as_ref())).await? {
+            Ok(target) => Ok(Ok(Read { signal, target, facts })),
+            Err(reason) => Ok(Err(reason)),
+        }
+    }
+
+    async fn carry_out_routed(&self, round: &Round, reference: &RecordPath, plan: Plan) -> Result<End, ActivityError> {
+        let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
+        let receipt = match on_a_blocking_thread(move || keeper.apply(plan)).await? {
+            Ok(receipt) => receipt,
+            Err(e) => {
+                self.note(&[&target]).await?;
+                return self.unrouted(round, reference, e).await;
+            }
+        };
+        self.note(&[&target, &receipt.record]).await?;
+        tracing::info!(
+            signal = %reference, target = %target, action_id = %receipt.id, landing = receipt.landing.word(),
+            repeated = receipt.repeated, "signal routed"
+        );
+        if round.acts {
+            self.stand(reference, standing_of(receipt.landing, &receipt)).await?;
+        }
+        self.leave(round, reference, (LATER, true)).await?;
+        Ok(End::Landed(receipt.landing))
+    }
+
+    /// A plan that does not fit the record any more waits; trouble with the machine is a failure.
+    async fn unrouted(&self, round: &Round, reference: &RecordPath, e: ApplyError) -> Result<End, ActivityError> {
+        let wait = match &e {
+            ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => SOON,
+            ApplyError::Record { .. } | ApplyError::Root(_) => MEND,
+            ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => return Err(passing(e)),
+        };
+        self.leave(round, reference, (wait, false)).await?;
+        Ok(End::Failed(e.to_string()))
+    }
+
+    async fn skip(
+        &self,
+        round: &Round,
+        reference: &RecordPath,
+        (read, skip): (&Read, &RouteSkip),
+    ) -> Result<(), ActivityError> {
+        if skip.passes() {
+            let until = if *skip == RouteSkip::Snoozed {
+                read.target.as_ref().and_then(|t| t.snoozed_until)
+            } else {
+                read.facts.as_ref().map(|f| self.turn_ends(f))
+            };
+            let wait = until.map_or(MEND, |until| until - round.now);
+            return self.leave(round, reference, (wait, false)).await;
+        }
+        if round.acts {
+            let standing = settled(skip, read.facts.as_ref().and_then(|f| f.claim.as_ref()));
+            self.stand(reference, Some(standing)).await?;
+        }
+        self.leave(round, reference, (LATER, false)).await
+    }
+
+    /// Notes where a signal stands. One that a human has just changed or broken is left as it is.
+    async fn stand(
+        &self,
+        reference: &RecordPath,
+        standing: Option<(SignalStatus, String)>,
+    ) -> Result<(), ActivityError> {
+        let Some((status, reason)) = standing else { return Ok(()) };
+        let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
+        let edits = [edit("status", status.word()), edit("reason", &reason)];
+        let (keeper, path) = (Arc::clone(&self.keeper), reference.clone());
+        match on_a_blocking_thread(move || keeper.note(&path, &edits)).await? {
+            Ok(_) => {}
+            Err(e @ (ApplyError::Io { .. } | ApplyError::Chain(_) | ApplyError::Form(_))) => return Err(passing(e)),
+            Err(e) => tracing::warn!(signal = %reference, error = %e, "failed to note where a signal stands"),
+        }
+        self.note(&[reference]).await
+    }
+
+    async fn leave(
+        &self,
+        round: &Round,
+        reference: &RecordPath,
+        (wait, filed): (TimeDelta, bool),
+    ) -> Result<(), ActivityError> {
+        let left = RouteLeft { acts: round.acts, until: round.now + wait, now: round.now, filed };
+        self.index.leave_route(reference, &left).await.map_err(passing)
+    }
+
+    /// Notes a human's answer on the signal that the answered action came from, if it came from one alone.
+    pub(super) async fn stand_answered(&self, record: &AuditRecord, kind: AnswerKind) -> Result<(), ActivityError> {
+        let draft = &record.draft;
+        let first = draft.answers.as_ref().map_or(&draft.id, |answer| &answer.of);
+        let [cited] = draft.evidence.as_slice() else { return Ok(()) };
+        if route::action_id(&cited.reference) != *first || draft.kind == ActionKind::Dismissed {
+            return Ok(());
+        }
+        let standing = match kind {
+            AnswerKind::Confirm => (SignalStatus::Applied, first.to_string()),
+            AnswerKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
+            AnswerKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
+        };
+        self.stand(&cited.reference, Some(standing)).await
+    }
+}
+
+/// Where a signal stands after its action; nothing where that was only said.
+fn standing_of(landing: Landing, receipt: &Receipt) -> Option<(SignalStatus, String)> {
+    let id: &ActionId = &receipt.id;
+    match landing {
+        Landing::Live => Some((SignalStatus::Applied, id.to_string())),
+        Landing::Pending => Some((SignalStatus::Pending, id.to_string())),
+        Landing::Recorded | Landing::Shadow => None,
+    }
+}
+
+/// Where a signal stands that is not acted upon, for good.
+fn settled(skip: &RouteSkip, claim: Option<&Claim>) -> (SignalStatus, String) {
+    if let RouteSkip::Claimed(id) = skip {
+        let status = match claim.map(|c| c.landing) {
+            Some(Landing::Live) => SignalStatus::Applied,
+            Some(Landing::Pending) => SignalStatus::Pending,
+            Some(Landing::Recorded | Landing::Shadow) | None => SignalStatus::Skipped,
+        };
+        return (status, id.to_string());
+    }
+    let asks = *skip == RouteSkip::AsksThePrincipal;
+    (if asks { SignalStatus::ActionPending } else { SignalStatus::Skipped }, skip.word().to_owned())
+}
+
+/// The target as its file says; `None` where there is none, an error where it cannot be understood.
+fn target(
+    root: &steward_vault::root::Root,
+    path: RecordPath,
+    facts: Option<&RouteFacts>,
+) -> Result<Option<Target>, String> {
+    if !matches!(path.kind(), RecordKind::Task | RecordKind::Matter) || !root.exists(&path) {
+        return Ok(None);
+    }
+    let content = root.read(&path).map_err(|e| e.to_string())?;
+    let document = frontmatter::read(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
+    let fields = document.fields().clone();
+    let unusable = |e| format!("{path}: {e}");
+    let (own, snoozed_until) = if path.kind() == RecordKind::Task {
+        let task = Task::read(&fields).map_err(unusable)?;
+        (task.state, task.snoozed_until)
+    } else {
+        (Matter::read(&fields).map_err(unusable)?.state, None)
+    };
+    // What lies under a closed matter is left alone, as in its steward's looks.
+    let matter = facts.and_then(|f| f.matter).unwrap_or(State::Open);
+    let state = if own == State::Open { matter } else { own };
+    let has_twin = facts.is_some_and(|f| f.has_twin);
+    Ok(Some(Target { path, state, snoozed_until, has_twin, hash: content.hash, fields }))
+}
+
+#[cfg(test)]
+mod tests;

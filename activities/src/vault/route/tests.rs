@@ -1,0 +1,281 @@
+//! Signals of every kind through whole rounds: what lands, what is skipped, and all of it once.
+
+use super::*;
+use crate::vault::tests::{Bench, apply_ask};
+use steward_vault::brake;
+use steward_workflows::activities::{AnswerAsk, Answered, Applied};
+
+fn run() -> WorkflowRef {
+    WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() }
+}
+
+fn path(text: &str) -> RecordPath {
+    RecordPath::parse(text).unwrap()
+}
+
+fn signal(target: &str, proposal: &str) -> String {
+    let kind = target.split('/').next().unwrap();
+    format!(
+        "---\ntype: signal\ncreated: 2026-11-20\nsource_type: mail:bank\nraw_quote: so it is\ntarget_kind: {kind}\n\
+         target_path: {target}\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal: {proposal}\n\
+         effect_confidence: 0.99  # sure\nstatus: unrouted # new\n---\nwords\n"
+    )
+}
+
+impl Bench {
+    fn put(&self, name: &str, text: &str) {
+        let file = self.dir.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(name)).unwrap()
+    }
+
+    async fn sync(&self) {
+        self.host.index.sync_all(self.host.keeper.root(), Utc::now()).await.unwrap();
+    }
+
+    async fn route(&self) -> Routed {
+        self.host.route_round(50, run()).await.unwrap()
+    }
+
+    /// The status and the reason of a signal.
+    fn standing(&self, name: &str) -> (String, Option<String>) {
+        let document = frontmatter::read(self.read(name).as_bytes()).unwrap();
+        let signal = Signal::read(document.fields()).unwrap();
+        (signal.status.word().into(), signal.reason)
+    }
+
+    fn records(&self) -> Vec<AuditRecord> {
+        let files = self.files();
+        let events = files.iter().filter(|(path, _)| path.parent().unwrap().ends_with("event"));
+        events.map(|(_, bytes)| AuditRecord::parse(bytes).unwrap()).collect()
+    }
+
+    /// A bench with one signal of each class, all with a target that fits.
+    async fn of_all_classes(mode: Mode) -> Self {
+        let bench = Self::new(mode).await;
+        bench.put("matter/farm.md", "---\ntype: matter\nname: F\nowner: ann\n---\n");
+        bench.put("signal/context.md", &signal("matter/m.md", "{class: context_edit, set: {owner: bob}}"));
+        bench.put("signal/parent.md", &signal("task/quiet.md", "{class: parent_matter, set: {parent_matter: farm}}"));
+        bench.put("signal/related.md", &signal("task/quiet.md", "{class: related, add: {related_to: '[[Eve]]'}}"));
+        bench.sync().await;
+        bench
+    }
+}
+
+#[tokio::test]
+async fn signals_of_all_classes_are_acted_upon_once_and_say_so() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    let report = bench.route().await;
+    assert_eq!(report.landed.get(&Landing::Live), Some(&4), "{report:?}");
+    assert!(bench.task().contains("state: done  # by hand"));
+    assert!(bench.read("matter/m.md").contains("owner: bob"));
+    let quiet = bench.read("task/quiet.md");
+    assert!(quiet.contains("parent_matter: farm\nrelated_to:\n  - \"[[Eve]]\"\n"), "{quiet}");
+    for name in ["signal/1.md", "signal/context.md", "signal/parent.md", "signal/related.md"] {
+        let id = route::action_id(&path(name)).to_string();
+        assert_eq!(bench.standing(name), ("applied".into(), Some(id)));
+    }
+    assert!(bench.read("signal/related.md").contains("status: applied # new\n"));
+    let after = bench.files();
+    for _ in 0..2 {
+        assert_eq!(bench.route().await, Routed::default());
+    }
+    assert_eq!(bench.files(), after);
+    assert_eq!(bench.records().len(), 4);
+}
+
+#[tokio::test]
+async fn in_shadow_every_action_is_said_once_and_no_file_but_its_record_comes() {
+    let bench = Bench::of_all_classes(Mode::Shadow).await;
+    let before = bench.files();
+    let report = bench.route().await;
+    assert_eq!(report.landed.get(&Landing::Shadow), Some(&4), "{report:?}");
+    assert_eq!(bench.route().await, Routed::default());
+    let after = bench.files();
+    assert_eq!(after.len(), before.len() + 4);
+    assert!(before.iter().all(|(path, bytes)| &after[path] == bytes));
+}
+
+#[tokio::test]
+async fn what_was_said_in_shadow_is_done_once_the_mode_allows_it() {
+    let mut bench = Bench::of_all_classes(Mode::Shadow).await;
+    bench.route().await;
+    bench.host.settings.policy.mode = Mode::Live;
+    let report = bench.route().await;
+    assert_eq!(report.landed.get(&Landing::Live), Some(&4), "{report:?}");
+    assert_eq!(bench.records().len(), 8);
+    assert_eq!(bench.route().await, Routed::default());
+}
+
+#[tokio::test]
+async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothing() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    let policy = bench.host.policy(false);
+    let round = Round { acts: true, policy, workflow: run(), now: Utc::now() };
+    for name in ["signal/1.md", "signal/context.md", "signal/parent.md"] {
+        let reference = path(name);
+        let read = bench.host.read(&round, &reference).await.unwrap().unwrap();
+        let named_after = bench.host.index.begin_route(&reference, true, round.now).await.unwrap();
+        let Route::Planned(plan) = bench.host.decide(&round, &reference, &read, named_after) else { panic!("skipped") };
+        bench.host.keeper.apply(*plan).unwrap();
+        if name == "signal/parent.md" {
+            // This one the index has learned of, and the signal does not say so yet.
+            bench.sync().await;
+        }
+    }
+    let report = bench.route().await;
+    assert!(report.errors.is_empty(), "{report:?}");
+    assert_eq!(bench.records().len(), 4, "three before and one now");
+    for name in ["signal/1.md", "signal/context.md", "signal/parent.md", "signal/related.md"] {
+        let id = route::action_id(&path(name)).to_string();
+        assert_eq!(bench.standing(name), ("applied".into(), Some(id)), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_second_finds_the_evidence_claimed() {
+    let bench = Bench::new(Mode::Live).await;
+    let seen = bench.see("run/1").await;
+    let Applied::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
+        panic!("not filed")
+    };
+    assert_eq!(bench.route().await.skipped.get("claimed"), Some(&1));
+    assert_eq!(bench.standing("signal/1.md"), ("applied".into(), Some(action_id.to_string())));
+    assert_eq!(bench.records().len(), 1);
+
+    let bench = Bench::new(Mode::Live).await;
+    bench.put("instinct/bank.md", "---\ntype: instinct\nceiling: confirm\n---\n");
+    bench.sync().await;
+    bench.route().await;
+    assert_eq!(bench.standing("signal/1.md").0, "pending");
+    assert_eq!(bench.see("run/2").await.looks.len(), 0, "the tick asks nobody about it");
+}
+
+#[tokio::test]
+async fn a_fresh_change_of_state_is_left_to_the_steward_for_an_interval() {
+    let bench = Bench::new(Mode::Live).await;
+    bench.put("task/new.md", "---\ntype: task\nparent_matter: m\n---\n");
+    bench.put("signal/new.md", &signal("task/new.md", "{class: state_change, set: {state: done}}"));
+    bench.sync().await;
+    let report = bench.route().await;
+    assert_eq!(report.skipped.get("with_the_steward"), Some(&1), "{report:?}");
+    assert_eq!(bench.standing("signal/new.md"), ("unrouted".into(), None));
+    let later = Utc::now() + TimeDelta::seconds(1_801);
+    let waiting = async |at| bench.host.index.signals_to_route(9, at, true).await.unwrap();
+    assert_eq!(waiting(Utc::now()).await, []);
+    assert_eq!(waiting(later).await, [path("signal/new.md")]);
+}
+
+#[tokio::test]
+async fn what_is_not_acted_upon_says_why() {
+    let bench = Bench::new(Mode::Live).await;
+    let done = "{class: state_change, set: {state: done}}";
+    let ambiguous = "---\ntype: signal\ncreated: 2026-11-20\nsource_type: x\nraw_quote: q\ntarget_kind: task\n\
+        target_candidates:\n  - {path: task/pay.md, score: 0.5}\ntarget_confidence: 0.5\neffect: mutation\n\
+        effect_confidence: 0.9\n---\n";
+    let table = [
+        (
+            "asks",
+            signal("task/pay.md", done).replace("effect: mutation", "effect: action"),
+            "action_pending",
+            "asks_the_principal",
+        ),
+        (
+            "nothing",
+            signal("task/pay.md", done).replace("effect: mutation", "effect: none"),
+            "skipped",
+            "not_a_mutation",
+        ),
+        ("vague", signal("task/pay.md", "{class: delete}"), "skipped", "no_proposal"),
+        ("away", signal("task/away.md", done), "skipped", "target_missing"),
+        ("wrong", signal("task/pay.md", "{class: context_edit, set: {owner: eve}}"), "skipped", "wrong_kind"),
+        (
+            "nowhere",
+            signal("task/quiet.md", "{class: parent_matter, set: {parent_matter: x}}"),
+            "skipped",
+            "parent_missing",
+        ),
+        ("so", signal("task/quiet.md", "{class: parent_matter, set: {parent_matter: m}}"), "skipped", "already_so"),
+        ("ambiguous", ambiguous.to_owned(), "skipped", "ambiguous_target"),
+    ];
+    for (name, text, _, _) in &table {
+        bench.put(&format!("signal/{name}.md"), text);
+    }
+    bench.sync().await;
+    bench.route().await;
+    for (name, _, status, reason) in table {
+        let standing = bench.standing(&format!("signal/{name}.md"));
+        assert_eq!(standing, (status.into(), Some(reason.into())), "{name}");
+    }
+    let told = bench.read("signal/ambiguous.md").replace("target_kind", "target_path: task/quiet.md\ntarget_kind");
+    let told = told.replace("effect: mutation", &format!("mutation_proposal: {done}\neffect: mutation"));
+    bench.put("signal/ambiguous.md", &told);
+    bench.sync().await;
+    assert_eq!(bench.route().await.skipped.get("with_the_steward"), Some(&1), "a human has named the one");
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_are_named_and_hold_nobody_up() {
+    let bench = Bench::new(Mode::Live).await;
+    bench.put("task/broken.md", "---\ntype: task\nparent_matter: m\nstate: opne\n---\n");
+    bench.put("signal/0.md", &signal("task/broken.md", "{class: related, add: {related_to: Eve}}"));
+    bench.sync().await;
+    let report = bench.route().await;
+    assert!(report.errors.len() == 1 && report.errors[0].contains("task/broken.md: `state`"), "{report:?}");
+    assert_eq!(report.landed.get(&Landing::Live), Some(&1));
+    assert_eq!(bench.route().await, Routed::default(), "it is left alone for a while");
+    assert_eq!(bench.standing("signal/0.md").0, "unrouted");
+}
+
+#[tokio::test]
+async fn after_a_stop_nothing_is_routed() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
+    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let before = bench.files();
+    assert_eq!(bench.route().await, Routed { stopped: true, ..Routed::default() });
+    assert_eq!(bench.files(), before);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_routed_change_shows_on_its_signal() {
+    for (kind, ceiling, status) in [
+        (AnswerKind::Confirm, "confirm", "applied"),
+        (AnswerKind::Dismiss, "confirm", "skipped"),
+        (AnswerKind::Undo, "act", "skipped"),
+    ] {
+        let bench = Bench::new(Mode::Live).await;
+        bench.put("instinct/bank.md", &format!("---\ntype: instinct\nceiling: {ceiling}\n---\n"));
+        bench.sync().await;
+        bench.route().await;
+        let action = route::action_id(&path("signal/1.md")).to_string();
+        let ask = AnswerAsk { kind, action, by: "ann".into(), reason: None };
+        let answered = bench.host.take_answer(ask, run()).await.unwrap();
+        assert!(matches!(answered, Answered::Done { .. }), "{answered:?}");
+        assert_eq!(bench.standing("signal/1.md").0, status);
+        assert_eq!(bench.route().await, Routed::default());
+    }
+}
+
+#[tokio::test]
+async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
+    for (file, text) in [
+        ("matter/m.md", "---\ntype: matter\nname: M\nstate: open\nsteward_ceiling: ask\n---\n"),
+        ("instinct/bank.md", "---\ntype: instinct\nceiling: ask\n---\n"),
+    ] {
+        let bench = Bench::new(Mode::Live).await;
+        bench.put("instinct/bank.md", "---\ntype: instinct\nceiling: confirm\n---\n");
+        bench.sync().await;
+        bench.route().await;
+        bench.put(file, text);
+        let action = route::action_id(&path("signal/1.md")).to_string();
+        let ask = AnswerAsk { kind: AnswerKind::Confirm, action, by: "ann".into(), reason: None };
+        let refused = bench.host.take_answer(ask, run()).await.unwrap();
+        assert!(matches!(refused, Answered::Refused { status: 400, .. }), "{file}: {refused:?}");
+        assert!(bench.task().contains("state: open"));
+    }
+}
