@@ -22,6 +22,7 @@ mod store;
 mod sync;
 mod view;
 mod wake;
+mod why;
 
 use crate::root::RootError;
 use chrono::{DateTime, Utc};
@@ -43,6 +44,7 @@ pub use stamp::StampDue;
 pub use state::{CheckDone, LookCount};
 pub use sync::SyncReport;
 pub use view::{ByState, Counts, MatterRow, TaskRow};
+pub use why::{SubjectRow, WeighedSignal};
 
 /// How the way out of a file that cannot be used reads in messages.
 const MEND: &str = "run `steward index rebuild`: it sets the file aside, reads the vault anew and takes the cursors \

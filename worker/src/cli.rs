@@ -45,6 +45,12 @@ pub(crate) enum Command {
     /// The audit records
     #[command(subcommand, after_help = "Example:\n  steward audit list --limit 20")]
     Audit(Audit),
+    /// Why a task or matter stands as it does: what was seen, what was decided, what would change it
+    #[command(after_help = "Examples:\n  steward why pay-rent\n  steward why matter/eagle-farm --json")]
+    Why {
+        /// `task/<slug>.md`, `matter/<slug>.md` or a task's slug
+        record: String,
+    },
     /// Take a change back (within 7 days)
     #[command(
         after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json\n\n\

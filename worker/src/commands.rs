@@ -15,6 +15,7 @@ pub(crate) mod schedules;
 pub(crate) mod status;
 pub(crate) mod tick;
 pub(crate) mod up;
+pub(crate) mod why;
 
 use crate::config::Config;
 use anyhow::{Context, bail};

@@ -70,6 +70,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Schedules(what) => commands::schedules::run(&config, &what, out).await,
         Command::Tick(tick) => commands::tick::run(&config, &tick, out).await,
         Command::Audit(what) => commands::audit::run(&config, &what, out).await,
+        Command::Why { record } => commands::why::run(&config, &record, out).await,
         Command::Undo(answer) => commands::answer::undo(&config, answer, out).await,
         Command::Confirm(answer) => commands::answer::confirm(&config, answer, out).await,
         Command::Dismiss(answer) => commands::answer::dismiss(&config, answer, out).await,

@@ -10,6 +10,7 @@ use sqlx::FromRow;
 use steward_domain::audit::ActionKind;
 use steward_domain::clerk::Judgement;
 use steward_domain::mode::Mode;
+use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Landing};
 use steward_domain::record::State;
@@ -27,6 +28,7 @@ pub struct ActionRow {
     pub confidence: f64,
     pub landing: Landing,
     pub mode: Mode,
+    pub class: Option<MutationClass>,
     pub proposed_state: Option<State>,
     /// It was filed to wait for a human; see `answered`.
     pub pending: bool,
@@ -60,6 +62,7 @@ struct Row {
     mode: String,
     pending: bool,
     answers_of: Option<String>,
+    class: Option<String>,
     proposed_state: Option<String>,
     seq: i64,
     answered: Option<String>,
@@ -151,6 +154,7 @@ impl Index {
             confidence: row.confidence,
             landing: self.word(&row.landing)?,
             mode: self.word(&row.mode)?,
+            class: row.class.map(|c| self.word(&c)).transpose()?,
             proposed_state: row.proposed_state.map(|s| self.word(&s)).transpose()?,
             pending: row.pending,
             answers: row.answers_of.map(|id| self.word(&id)).transpose()?,

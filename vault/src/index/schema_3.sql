@@ -22,6 +22,7 @@ CREATE TABLE signals (
 ) WITHOUT ROWID;
 CREATE INDEX signals_that_count ON signals (target) WHERE applied = 0 AND effect <> 'none';
 CREATE INDEX signals_by_status ON signals (status);
+CREATE INDEX signals_by_target ON signals (target, created);
 
 ALTER TABLE matters ADD COLUMN state_as_written TEXT;
 ALTER TABLE matters ADD COLUMN hash TEXT NOT NULL DEFAULT '';

@@ -69,13 +69,14 @@ pub(crate) fn whole(found: &Verification) -> String {
 }
 
 fn list(rows: &[ActionRow]) -> String {
-    let mut shown_rows = table(&["when", "action", "record", "decision", "confidence", "landed", "answered"]);
+    let mut shown_rows = table(&["when", "action", "record", "decision", "class", "confidence", "landed", "answered"]);
     for row in rows {
         shown_rows.add_row(vec![
             stamp(row.at),
             row.id.to_string(),
             row.target.to_string(),
             row.decision.word().to_owned(),
+            row.class.map(|c| c.word().to_owned()).unwrap_or_default(),
             format!("{:.2}", row.confidence),
             row.landing.word().to_owned(),
             row.answered.map(|k| k.word().trim_start_matches("steward-action-").to_owned()).unwrap_or_default(),

@@ -1,0 +1,127 @@
+//! One task or matter and the signals about it, for whoever asks why.
+//!
+//! Read-only; what was decided is in the audit records, which [`super::action`] lists.
+
+use super::codec::instant;
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::FromRow;
+use steward_domain::mutation::MutationClass;
+use steward_domain::path::RecordPath;
+use steward_domain::record::{Effect, State};
+use steward_domain::signal::SignalStatus;
+
+/// A task or matter, and when it is looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SubjectRow {
+    pub path: RecordPath,
+    pub name: String,
+    pub state: State,
+    pub snoozed_until: Option<DateTime<Utc>>,
+    pub last_check_at: Option<DateTime<Utc>>,
+    pub next_check_after: Option<DateTime<Utc>>,
+}
+
+/// A signal about it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WeighedSignal {
+    pub path: RecordPath,
+    pub source: String,
+    /// At most 50 characters, verbatim. Untrusted.
+    pub note: String,
+    pub created: DateTime<Utc>,
+    pub effect: Effect,
+    /// `None` where it proposes nothing that may be written.
+    pub class: Option<MutationClass>,
+    /// 0 to 1.
+    pub target_confidence: f64,
+    /// 0 to 1.
+    pub effect_confidence: f64,
+    pub status: SignalStatus,
+    pub reason: Option<String>,
+}
+
+#[derive(FromRow)]
+struct Subject {
+    name: String,
+    state: String,
+    snoozed_until: Option<i64>,
+    last_check_at: Option<i64>,
+    next_check_after: Option<i64>,
+}
+
+#[derive(FromRow)]
+struct Row {
+    path: String,
+    source: String,
+    note: String,
+    created: i64,
+    effect: String,
+    class: Option<String>,
+    target_confidence: f64,
+    effect_confidence: f64,
+    status: String,
+    reason: Option<String>,
+}
+
+const SUBJECT: &str = "
+    SELECT r.name, r.state, r.snoozed_until, c.last_check_at, c.next_check_after
+    FROM (SELECT path, name, state, snoozed_until FROM tasks WHERE path = ?1
+          UNION ALL SELECT path, name, state, NULL FROM matters WHERE path = ?1) r
+    LEFT JOIN task_checks c ON c.task = r.path";
+
+const SIGNALS: &str = "
+    SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status, reason
+    FROM signals WHERE target = ?1 ORDER BY created DESC, path LIMIT ?2";
+
+impl Index {
+    /// A task or matter; `None` when it is not there or cannot be read.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn subject(&self, path: &RecordPath) -> Result<Option<SubjectRow>, IndexError> {
+        let row: Option<Subject> = sqlx::query_as(SUBJECT)
+            .bind(path.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(SubjectRow {
+            path: path.clone(),
+            name: row.name,
+            state: self.word(&row.state)?,
+            snoozed_until: row.snoozed_until.and_then(instant),
+            last_check_at: row.last_check_at.and_then(instant),
+            next_check_after: row.next_check_after.and_then(instant),
+        }))
+    }
+
+    /// The newest signals about a task or matter, whatever became of them.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn signals_about(&self, path: &RecordPath, limit: u32) -> Result<Vec<WeighedSignal>, IndexError> {
+        let rows: Vec<Row> = sqlx::query_as(SIGNALS)
+            .bind(path.as_str())
+            .bind(i64::from(limit))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let signal = |row: Row| {
+            Ok(WeighedSignal {
+                path: self.path(&row.path)?,
+                source: row.source,
+                note: row.note,
+                created: instant(row.created).unwrap_or_default(),
+                effect: self.word(&row.effect)?,
+                class: row.class.map(|c| self.word(&c)).transpose()?,
+                target_confidence: row.target_confidence,
+                effect_confidence: row.effect_confidence,
+                status: self.word(&row.status)?,
+                reason: row.reason,
+            })
+        };
+        rows.into_iter().map(signal).collect()
+    }
+}

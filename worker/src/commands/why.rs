@@ -1,0 +1,202 @@
+//! `steward why <task or matter>`: what was seen, what was decided, by which gates, and what would
+//! change the answer.
+//!
+//! Reads the index and the newest audit record; asks nobody and changes nothing. The gate values are the
+//! ones that decided, as the record keeps them.
+
+use crate::config::Config;
+use crate::out::{Exit, Out, shown};
+use anyhow::Context;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use steward_domain::audit::{ActionKind, AuditRecord};
+use steward_domain::decide::{Gate, GateName};
+use steward_domain::mutation::Mutation;
+use steward_domain::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::plan::Landing;
+use steward_domain::record::State;
+use steward_domain::time::stamp;
+use steward_vault::index::{SubjectRow, WeighedSignal};
+
+/// Most signals that are told; the newest.
+const SIGNALS: u32 = 10;
+
+#[derive(Serialize)]
+struct Why {
+    subject: SubjectRow,
+    /// The newest first.
+    seen: Vec<WeighedSignal>,
+    decided: Option<AuditRecord>,
+    /// How a human has answered that.
+    answered: Option<ActionKind>,
+    would_change_it: Vec<String>,
+}
+
+pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result<Exit> {
+    let path = subject(what)?;
+    let look = super::look(config).await?;
+    let (root, index) = (&look.root, &look.index);
+    let found = index.subject(&path).await?;
+    let subject = found.with_context(|| format!("{path}: not in the vault, or not readable: see `steward status`"))?;
+    let action = index.actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
+    let decided = action.as_ref().map(|a| super::audit::read(root, &a.path)).transpose()?;
+    let answered = action.and_then(|a| a.answered);
+    let seen = index.signals_about(&path, SIGNALS).await?;
+    let would_change_it = hints(&subject, decided.as_ref().filter(|_| answered.is_none()), Utc::now());
+    let why = Why { subject, seen, decided, answered, would_change_it };
+    out.value(&why, || describe(&why))?;
+    Ok(Exit::Ok)
+}
+
+/// A task or matter as a person names it; a bare name is a task's.
+fn subject(text: &str) -> anyhow::Result<RecordPath> {
+    let kind = if text.contains("matter/") { RecordKind::Matter } else { RecordKind::Task };
+    parse_link(kind, text).with_context(|| format!("failed to read `{}` as a task or matter", text.escape_debug()))
+}
+
+fn describe(why: &Why) -> String {
+    let mut lines = vec![format!("{}  {}", why.subject.path, state(&why.subject))];
+    let mut row = |name: &str, text: String| lines.push(format!("{name:<10} {text}"));
+    if why.seen.is_empty() {
+        row("seen", "no signal points here".into());
+    }
+    for signal in &why.seen {
+        row("seen", told(signal));
+    }
+    match &why.decided {
+        None => row("decided", "nothing yet".into()),
+        Some(record) => {
+            row("decided", decision(record, why.answered));
+            row("because", shown(&record.draft.reasoning));
+            for gate in &record.draft.gates {
+                let open = if gate.open { "open  " } else { "closed" };
+                row("gate", format!("{open} {}: {}, needs {}", gate.gate.word(), shown(&gate.found), gate.needed));
+            }
+        }
+    }
+    for hint in &why.would_change_it {
+        row("to change", hint.clone());
+    }
+    lines.join("\n")
+}
+
+fn state(subject: &SubjectRow) -> String {
+    let looked = subject.last_check_at.map_or("never looked at".into(), |at| format!("last looked at {}", stamp(at)));
+    let next = subject.next_check_after.map(|at| format!(", next {}", stamp(at))).unwrap_or_default();
+    format!("{}, {looked}{next}", subject.state.word())
+}
+
+fn told(signal: &WeighedSignal) -> String {
+    let reason = signal.reason.as_deref().map(|r| format!(" ({})", shown(r))).unwrap_or_default();
+    format!(
+        "{} {} said \"{}\", {}; target {:.2}, effect {:.2}; {}{reason}",
+        signal.path,
+        shown(&signal.source),
+        shown(&signal.note),
+        signal.class.map_or("proposes no change", |class| class.word()),
+        signal.target_confidence,
+        signal.effect_confidence,
+        signal.status.word(),
+    )
+}
+
+fn decision(record: &AuditRecord, answered: Option<ActionKind>) -> String {
+    let draft = &record.draft;
+    let change = draft.proposal.as_ref().map(|p| format!(", {}", change(&p.mutation))).unwrap_or_default();
+    let answer = answered.map(|k| format!(", {}", k.word().trim_start_matches("steward-action-"))).unwrap_or_default();
+    let (at, word, landed) = (stamp(draft.timestamp), draft.decision.word(), draft.landing.word());
+    format!("{at} {word} {:.2}{change}: {landed}{answer} (action {})", draft.confidence, draft.id)
+}
+
+/// A change in a few words.
+pub(crate) fn change(mutation: &Mutation) -> String {
+    match mutation {
+        Mutation::StateChange { to } => format!("state to {}", to.word()),
+        Mutation::ContextEdit { field, to } => format!("{} to \"{}\"", field.word(), shown(to)),
+        Mutation::ParentMatter { to } => format!("under {to}"),
+        Mutation::Related { field, member, present: true } => format!("{} gains \"{}\"", field.word(), shown(member)),
+        Mutation::Related { field, member, present: false } => format!("{} loses \"{}\"", field.word(), shown(member)),
+    }
+}
+
+fn hints(subject: &SubjectRow, record: Option<&AuditRecord>, now: DateTime<Utc>) -> Vec<String> {
+    let mut hints = Vec::new();
+    match subject.state {
+        State::Open => {}
+        State::Done | State::Archived => hints.push("set `state: open`: what is closed is not looked at".into()),
+    }
+    if let Some(until) = subject.snoozed_until.filter(|until| *until > now) {
+        hints.push(format!("take `snoozed_until` out: it is put off until {}", stamp(until)));
+    }
+    let Some(record) = record else {
+        hints.push("a new signal: without one nobody is asked".into());
+        return hints;
+    };
+    let id = &record.draft.id;
+    match record.draft.landing {
+        Landing::Live => hints.push(format!("`steward undo {id}` takes it back for 7 days")),
+        Landing::Pending if record.draft.confirmable => hints.push(format!("`steward confirm {id}` lets it happen")),
+        Landing::Pending => hints.push("make the change by hand: a ceiling of `ask` leaves it to you".into()),
+        Landing::Recorded => hints.push("a new signal that proposes a change".into()),
+        Landing::Shadow => {}
+    }
+    if record.draft.landing != Landing::Recorded {
+        hints.extend(record.draft.gates.iter().filter(|g| !g.open).map(|gate| opens(gate)));
+    }
+    hints
+}
+
+/// What would have opened a gate.
+fn opens(gate: &Gate) -> String {
+    match gate.gate {
+        GateName::Caller => "a tick that was not asked to change nothing".into(),
+        GateName::Mode => "STEWARD_LIVE_MODE=live".into(),
+        GateName::Confidence => format!("more confidence: it was {}, and {} is needed", gate.found, gate.needed),
+        GateName::Discretion => {
+            format!(
+                "stronger evidence, or a source that was right more often: {}, needs {}",
+                shown(&gate.found),
+                gate.needed
+            )
+        }
+        GateName::Ceiling => format!("a higher ceiling of source, matter or class: it was `{}`", gate.found),
+        GateName::RateGuard => "room under the caps of the rate guard".into(),
+        GateName::Brake => "`steward resume`: the fleet was stopped".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_named_as_people_do_and_a_matter_by_its_folder() {
+        for (text, path) in [
+            ("pay", "task/pay.md"),
+            ("task/pay.md", "task/pay.md"),
+            ("[[task/pay]]", "task/pay.md"),
+            ("matter/m", "matter/m.md"),
+        ] {
+            assert_eq!(subject(text).unwrap().as_str(), path);
+        }
+        assert!(subject("../x").is_err());
+    }
+
+    #[test]
+    fn what_would_change_the_answer_is_said_in_every_case() {
+        let open = SubjectRow {
+            path: RecordPath::parse("task/pay.md").unwrap(),
+            name: "Pay".into(),
+            state: State::Open,
+            snoozed_until: None,
+            last_check_at: None,
+            next_check_after: None,
+        };
+        let now = steward_domain::time::parse("2026-11-22").unwrap();
+        assert_eq!(hints(&open, None, now), ["a new signal: without one nobody is asked"]);
+        let put_off = SubjectRow { snoozed_until: Some(now + chrono::TimeDelta::days(1)), ..open.clone() };
+        assert!(hints(&put_off, None, now)[0].contains("snoozed_until"));
+        let done = SubjectRow { state: State::Done, ..open };
+        assert!(hints(&done, None, now)[0].contains("state: open"));
+    }
+}
