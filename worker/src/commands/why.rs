@@ -82,7 +82,8 @@ fn describe(why: &Why) -> String {
 
 fn state(subject: &SubjectRow) -> String {
     let looked = subject.last_check_at.map_or("never looked at".into(), |at| format!("last looked at {}", stamp(at)));
-    let next = subject.next_check_after.map(|at| format!(", next {}", stamp(at))).unwrap_or_default();
+    let next = subject.next_check_after.filter(|_| subject.state == State::Open);
+    let next = next.map(|at| format!(", next {}", stamp(at))).unwrap_or_default();
     format!("{}, {looked}{next}", subject.state.word())
 }
 
@@ -141,7 +142,7 @@ fn hints(subject: &SubjectRow, record: Option<&AuditRecord>, now: DateTime<Utc>)
         Landing::Shadow => {}
     }
     if record.draft.landing != Landing::Recorded {
-        hints.extend(record.draft.gates.iter().filter(|g| !g.open).map(|gate| opens(gate)));
+        hints.extend(record.draft.gates.iter().filter(|g| !g.open).map(opens));
     }
     hints
 }
