@@ -235,6 +235,7 @@ impl Listener {
                 Some(hint) = hints.recv() => match hint {
                     Hint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
                     Hint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                    Hint::Inbox => continue,
                 },
             };
             match synced {
