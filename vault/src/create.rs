@@ -7,9 +7,9 @@
 
 use crate::durable;
 use crate::keeper::{ApplyError, Keeper};
-use crate::root::{Root, RootError};
+use crate::root::{OWN_FOLDER, Root, RootError};
 use crate::swap;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, File};
 use chrono::{DateTime, Utc};
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -19,8 +19,7 @@ use steward_domain::frontmatter;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::stream::{EventStatus, StreamEvent};
 
-/// The staged file's name on its way in or out: one at a time, and what a crash leaves is swept.
-const INCOMING: &str = "incoming.md";
+/// The staged file's name on its way out; what a crash leaves of it, or of those coming in, is swept.
 const OUTGOING: &str = "outgoing.md";
 
 /// Why a file was not written or dropped. Asking again is safe.
@@ -48,19 +47,31 @@ impl Keeper {
         Ok(written.first().copied().unwrap_or(false))
     }
 
-    /// Writes new files, durable, at the cost of one sync for each file and one for each folder; says
-    /// for each whether it was written.
+    /// Writes new files, durable; says for each whether it was written.
+    ///
+    /// All are written before the first is synced, so that the disk does most of the work once for all of
+    /// them. Hand over some hundred at a time: each is held open until it is in place.
     ///
     /// # Errors
-    /// As [`Keeper::create`], at the first file that fails; those before it are there.
+    /// As [`Keeper::create`], at the first file that fails; some of the others may be there.
     pub fn create_all(&self, files: &[(RecordPath, Vec<u8>)]) -> Result<Vec<bool>, CreateError> {
         let _turn = self.turn()?;
         let mut folders = Folders::default();
-        let written: Result<Vec<bool>, CreateError> =
-            files.iter().map(|(path, bytes)| write(self.root(), &mut folders, path, bytes)).collect();
+        let staged = swap::staged_dir(self.root()).map_err(ApplyError::io(OWN_FOLDER))?;
+        let mut open = Vec::with_capacity(files.len());
+        for (number, (path, bytes)) in files.iter().enumerate() {
+            open.push(stage(self.root(), &mut folders, &staged, (number, path, bytes))?);
+        }
+        for (file, (path, _)) in open.iter().zip(files) {
+            file.as_ref().map_or(Ok(()), File::sync_all).map_err(ApplyError::io(path))?;
+        }
+        let mut written = Vec::with_capacity(files.len());
+        for (number, (file, (path, bytes))) in open.iter().zip(files).enumerate() {
+            written.push(file.is_some() && show(self.root(), &mut folders, &staged, (number, path, bytes))?);
+        }
         // Also those of files that were there: a crash may have come before their sync.
         folders.sync()?;
-        written
+        Ok(written)
     }
 
     /// Drops extracted events that came before an instant; how many files are gone by it.
@@ -96,7 +107,12 @@ impl Folders {
     }
 }
 
-fn write(root: &Root, folders: &mut Folders, path: &RecordPath, bytes: &[u8]) -> Result<bool, CreateError> {
+/// One of a batch: its number, where it goes, what it says.
+type One<'a> = (usize, &'a RecordPath, &'a [u8]);
+
+/// Writes a file beside the vault's own; `None` where it is in place already.
+fn stage(root: &Root, folders: &mut Folders, staged: &Dir, one: One<'_>) -> Result<Option<File>, CreateError> {
+    let (number, path, bytes) = one;
     match path.kind() {
         RecordKind::Stream | RecordKind::Signal => {}
         RecordKind::Matter | RecordKind::Task | RecordKind::Event | RecordKind::Instinct => {
@@ -104,24 +120,38 @@ fn write(root: &Root, folders: &mut Folders, path: &RecordPath, bytes: &[u8]) ->
         }
     }
     let failed = || ApplyError::io(path);
-    let dir = folders.of(root, path).map_err(failed())?;
+    folders.of(root, path).map_err(failed())?;
     if root.exists(path) {
-        return same(root, path, bytes);
+        return same(root, path, bytes).map(|()| None);
     }
-    let staged = swap::staged_dir(root).map_err(failed())?;
-    durable::remove(&staged, INCOMING).map_err(failed())?;
-    durable::create(&staged, INCOMING, bytes).map_err(failed())?;
-    match renameat_with(&staged, INCOMING, dir, name(path), RenameFlags::NOREPLACE) {
+    let name = incoming(number);
+    durable::remove(staged, &name).map_err(failed())?;
+    Ok(Some(durable::create_unsynced(staged, &name, bytes).map_err(failed())?))
+}
+
+/// Lets a staged file appear under its name; `false` where that is there by now with the same words.
+fn show(root: &Root, folders: &mut Folders, staged: &Dir, one: One<'_>) -> Result<bool, CreateError> {
+    let (number, path, bytes) = one;
+    let failed = || ApplyError::io(path);
+    let dir = folders.of(root, path).map_err(failed())?;
+    match renameat_with(staged, incoming(number), dir, name(path), RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
-        Err(Errno::EXIST) => same(root, path, bytes),
+        Err(Errno::EXIST) => {
+            durable::remove(staged, &incoming(number)).map_err(failed())?;
+            same(root, path, bytes).map(|()| false)
+        }
         Err(e) => Err(failed()(e.into()).into()),
     }
 }
 
+fn incoming(number: usize) -> String {
+    format!("incoming-{number}.md")
+}
+
 /// A file that is there is done when it holds what was to be written.
-fn same(root: &Root, path: &RecordPath, bytes: &[u8]) -> Result<bool, CreateError> {
+fn same(root: &Root, path: &RecordPath, bytes: &[u8]) -> Result<(), CreateError> {
     let is_same = root.read(path).is_ok_and(|there| there.bytes == bytes);
-    if is_same { Ok(false) } else { Err(CreateError::Taken { path: path.clone() }) }
+    if is_same { Ok(()) } else { Err(CreateError::Taken { path: path.clone() }) }
 }
 
 fn drop_event(

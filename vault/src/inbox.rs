@@ -107,13 +107,18 @@ impl Inbox {
         Ok(is_it.then_some(file))
     }
 
-    /// Moves a file that was taken in to `inbox/done/<date>/`.
+    /// Moves files that were taken in to `inbox/done/<date>/`.
     ///
     /// # Errors
-    /// [`InboxError`] when it cannot be moved.
-    pub fn done(&self, dropped: &Dropped, on: NaiveDate) -> Result<(), InboxError> {
+    /// [`InboxError`] when one cannot be moved; those before it are.
+    pub fn done(&self, files: &[Dropped], on: NaiveDate) -> Result<(), InboxError> {
+        if files.is_empty() {
+            return Ok(());
+        }
         let to = make_real_folder(&self.dir, DONE).and_then(|done| make_real_folder(&done, &on.to_string()));
-        to.and_then(|to| self.move_to(dropped, &to)).map(drop).map_err(|e| failed(&dropped.name, e))
+        let to = to.map_err(|e| failed(OsStr::new(DONE), e))?;
+        files.iter().try_for_each(|d| self.move_to(d, &to).map_err(|e| failed(&d.name, e)))?;
+        self.settle(&to).map_err(|e| failed(OsStr::new(DONE), e))
     }
 
     /// Moves what cannot be taken in to `inbox/refused/`, with the reason beside it.
@@ -125,9 +130,10 @@ impl Inbox {
             let to = make_real_folder(&self.dir, REFUSED)?;
             // The note first: a file there without one would be a riddle.
             note(&to, &dropped.name, reason)?;
-            self.move_to(dropped, &to)
+            self.move_to(dropped, &to)?;
+            self.settle(&to)
         };
-        work().map(drop).map_err(|e| failed(&dropped.name, e))
+        work().map_err(|e| failed(&dropped.name, e))
     }
 
     /// Leaves a note in `inbox/refused/` about a part of a file that could not be taken in.
@@ -144,12 +150,15 @@ impl Inbox {
         for number in 1_u32.. {
             let name = if number == 1 { dropped.name.clone() } else { numbered(&dropped.name, number) };
             match renameat_with(&self.dir, &dropped.name, to, &name, RenameFlags::NOREPLACE) {
-                Ok(()) => break,
+                Ok(()) | Err(Errno::NOENT) => break,
                 Err(Errno::EXIST) => {}
-                Err(Errno::NOENT) => return Ok(()),
                 Err(e) => return Err(e.into()),
             }
         }
+        Ok(())
+    }
+
+    fn settle(&self, to: &Dir) -> io::Result<()> {
         durable::sync(to)?;
         durable::sync(&self.dir)
     }

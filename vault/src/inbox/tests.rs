@@ -63,8 +63,8 @@ fn what_was_taken_in_moves_and_never_over_another() {
         let mut read = String::new();
         inbox.read(&dropped).unwrap().unwrap().read_to_string(&mut read).unwrap();
         assert_eq!(read, text);
-        inbox.done(&dropped, day()).unwrap();
-        inbox.done(&dropped, day()).unwrap();
+        inbox.done(std::slice::from_ref(&dropped), day()).unwrap();
+        inbox.done(&[dropped], day()).unwrap();
     }
     assert_eq!(names(&dir, "inbox/done/2026-11-21"), ["a-2.eml", "a-3.eml", "a.eml"]);
     assert!(inbox.waiting().unwrap().is_empty());
