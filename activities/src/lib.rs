@@ -8,5 +8,6 @@
 pub mod clerk;
 mod failure;
 pub mod judge;
+pub mod purge;
 pub mod streams;
 pub mod vault;
