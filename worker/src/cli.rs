@@ -208,8 +208,8 @@ pub(crate) enum Streams {
     #[command(after_help = "Example:\n  steward streams list --json")]
     List,
     /// Write a stream into steward.toml; its secrets stay in the environment or in a file of yours
-    #[command(after_help = "Examples:\n  steward streams add post --kind maildir --set path=/home/ann/Maildir\n  \
-        steward streams add mail --kind imap --set host=imap.example.org --set user=ann --set password_file=/home/ann/.imap\n  \
+    #[command(after_help = "Examples:\n  steward streams add post --kind maildir --set path=/var/mail/ann\n  \
+        steward streams add mail --kind imap --set host=imap.example.org --set user=ann --set password_file=/run/secrets/imap\n  \
         steward streams add github --kind webhook --set vendor=github --set secret_env=GITHUB_HOOK_SECRET")]
     Add {
         /// Its name, which becomes a folder below stream/
