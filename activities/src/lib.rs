@@ -1,11 +1,13 @@
 //! What touches the world: the activities that workflows declare, implemented.
 //!
 //! [`vault`] runs in the process that holds the vault's lock, next to the index, the ledger and
-//! the keeper. [`judge`] runs anywhere in the fleet and knows nothing but the clerk. Which trouble
-//! is worth another try is decided in one place, `failure`.
+//! the keeper. [`judge`] runs anywhere in the fleet and knows nothing but the clerk. [`streams`] brings
+//! in what happens outside. Which trouble is worth another try is decided in one place, `failure`.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clerk;
 mod failure;
 pub mod judge;
+pub mod purge;
+pub mod streams;
 pub mod vault;

@@ -7,6 +7,7 @@
 mod route;
 
 use crate::failure::{lasting, passing};
+use crate::purge;
 use chrono::Utc;
 use std::sync::Arc;
 use steward_domain::audit::{AuditRecord, WorkflowRef};
@@ -22,7 +23,9 @@ use steward_vault::crash;
 use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
-use steward_workflows::activities::{AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, RouteAsk, Routed};
+use steward_workflows::activities::{
+    AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed,
+};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -259,6 +262,11 @@ impl Host {
     #[activity(definition = steward_workflows::activities::Route)]
     pub async fn route(self: Arc<Self>, ctx: ActivityContext, ask: RouteAsk) -> Result<Routed, ActivityError> {
         self.route_round(ask.limit, workflow_of(&ctx)).await
+    }
+
+    #[activity(definition = steward_workflows::activities::Purge)]
+    pub async fn purge(self: Arc<Self>, _ctx: ActivityContext, ask: PurgeAsk) -> Result<Purged, ActivityError> {
+        purge::purge(&self, &ask, Utc::now()).await
     }
 
     #[activity(definition = steward_workflows::activities::Answer)]

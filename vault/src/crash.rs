@@ -3,8 +3,8 @@
 //! [`point`] does nothing unless the environment variable `STEWARD_CRASH_AT` names it when the
 //! process starts; then the process kills itself with SIGKILL, as an outage would. `<name>:<n>`
 //! names the n-th time it is met, for those that a start meets as well. It is compiled into every
-//! build on purpose: what is tested is what is shipped. Every place is listed in [`POINTS`] or
-//! [`AFTERWARDS`], and tests walk all of them.
+//! build on purpose: what is tested is what is shipped. Every place is listed in [`POINTS`],
+//! [`AFTERWARDS`] or [`INTAKE`], and tests walk all of them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,11 +30,15 @@ pub const POINTS: [&str; 14] = [
 /// Crash points of those who call the keeper: it is done, and nobody was told.
 pub const AFTERWARDS: [&str; 1] = ["before-indexing"];
 
+/// Crash points of the way in of stream events.
+pub const INTAKE: [&str; 4] = ["before-storing", "after-storing", "after-remembering", "after-putting-away"];
+
 /// Dies here if the environment says so.
 pub fn point(name: &'static str) {
     static AT: OnceLock<Option<(String, u32)>> = OnceLock::new();
     static MET: AtomicU32 = AtomicU32::new(0);
-    debug_assert!(POINTS.contains(&name) || AFTERWARDS.contains(&name), "{name} is not listed");
+    let listed = [POINTS.as_slice(), &AFTERWARDS, &INTAKE].iter().any(|points| points.contains(&name));
+    debug_assert!(listed, "{name} is not listed");
     #[cfg(test)]
     hook::run(name);
     let Some((at, times)) = AT.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| read(&text))) else {

@@ -17,6 +17,13 @@ pub(crate) fn create(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     tidy(dir, name, open_new(dir, name, USUAL).and_then(|file| fill(file, bytes)))
 }
 
+/// Writes a new file and gives it back; it is not synced.
+pub(crate) fn create_unsynced(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<File> {
+    let mut file = open_new(dir, name, USUAL)?;
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
 /// Writes a new file that will stand in for another: same permissions, same owner.
 ///
 /// # Errors

@@ -2,8 +2,9 @@
 //!
 //! [`Keeper::lock`] takes the writer's lock, finishes or takes back what a crash left, and from
 //! then on [`Keeper::apply`], [`Keeper::answer`] and [`Keeper::stamp`] are the only ways to change a
-//! file of the vault. Everything is synchronous and one at a time: callers run it on a blocking
-//! thread, and call [`Keeper::settle`] every few seconds.
+//! file of the vault, [`Keeper::create`] and [`Keeper::purge`] those to add and to drop one of ours.
+//! Everything is synchronous and one at a time: callers run it on a blocking thread, and call
+//! [`Keeper::settle`] every few seconds.
 
 mod lock;
 mod recover;
@@ -254,7 +255,7 @@ enum Settled {
 }
 
 /// What a person can do about an error of the disk.
-fn mend(e: &io::Error) -> &'static str {
+pub(crate) fn mend(e: &io::Error) -> &'static str {
     match e.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space where the vault lies",
         io::ErrorKind::FileTooLarge => ": raise the limit of file sizes (ulimit -f) of Steward's process",

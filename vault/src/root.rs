@@ -9,6 +9,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -108,6 +109,17 @@ impl Root {
         }
     }
 
+    /// Opens the folder that a new record goes into, creating it; also the record's name in there.
+    pub(crate) fn folder_for<'p>(&self, path: &'p RecordPath) -> io::Result<(Dir, &'p str)> {
+        match path.file_name().split_once('/') {
+            None => Ok((self.make_folder(path.kind().folder())?, path.file_name())),
+            Some((source, name)) => {
+                let kind = make_real_folder(&self.dir, path.kind().folder())?;
+                Ok((make_real_folder(&kind, source)?, name))
+            }
+        }
+    }
+
     /// Opens our own folder or one inside it, creating it.
     pub(crate) fn own_folder(&self, name: Option<&str>) -> io::Result<Dir> {
         let own = make_real_folder(&self.dir, OWN_FOLDER)?;
@@ -155,24 +167,23 @@ impl Root {
 
     /// Lists the Markdown files of a folder, in the order of their names; hidden files are not ours.
     ///
+    /// Stream events lie one folder deeper: their names are `<source>/<id>.md`.
+    ///
     /// # Errors
     /// [`RootError::Io`] when the folder cannot be listed; a missing folder is empty.
     pub fn list(&self, kind: RecordKind) -> Result<Vec<Entry>, RootError> {
         let Some(dir) = self.folder(kind.folder())? else {
             return Ok(Vec::new());
         };
-        let failed = |source| RootError::Io { path: format!("{}/", kind.folder()), source };
-        let mut entries = Vec::new();
-        for entry in dir.entries().map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with('.') || !name.ends_with(".md") {
-                continue;
-            }
-            match entry.metadata() {
-                Ok(meta) => entries.push(Entry::new(name, &meta)),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(failed(source)),
+        let failed = |folder: String| move |source| RootError::Io { path: format!("{folder}/"), source };
+        let mut entries = markdown(&dir, "").map_err(failed(kind.folder().to_owned()))?;
+        if kind == RecordKind::Stream {
+            for source in folders(&dir).map_err(failed(kind.folder().to_owned()))? {
+                let shown = source.to_string_lossy();
+                let failed = failed(format!("{}/{shown}", kind.folder()));
+                // Gone since it was listed, or a link by now: then the next listing says so.
+                let Some(inside) = real_folder(&dir, &source).map_err(&failed)? else { continue };
+                entries.extend(markdown(&inside, &format!("{shown}/")).map_err(&failed)?);
             }
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -200,22 +211,54 @@ impl Entry {
     }
 }
 
+/// The Markdown files of a folder, named with what leads to it.
+fn markdown(dir: &Dir, prefix: &str) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for entry in dir.entries()? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || !name.ends_with(".md") {
+            continue;
+        }
+        match entry.metadata() {
+            Ok(meta) => entries.push(Entry::new(format!("{prefix}{name}"), &meta)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(source),
+        }
+    }
+    Ok(entries)
+}
+
+/// The folders inside a folder that are neither hidden nor links.
+fn folders(dir: &Dir) -> io::Result<Vec<OsString>> {
+    let mut found = Vec::new();
+    for entry in dir.entries()? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() && !name.to_string_lossy().starts_with('.') {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
 /// Opens a folder that must be no link: whoever can put a link there could lead what we write and
 /// remove to other files. `None` when there is nothing of that name.
-fn real_folder(parent: &Dir, name: &str) -> io::Result<Option<Dir>> {
+pub(crate) fn real_folder(parent: &Dir, name: impl AsRef<OsStr>) -> io::Result<Option<Dir>> {
+    let name = name.as_ref();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(parent, name, flags, Mode::empty()) {
         Ok(fd) => Ok(Some(Dir::from_std_file(File::from(fd)))),
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::LOOP | Errno::NOTDIR) => Err(io::Error::new(
             io::ErrorKind::NotADirectory,
-            format!("`{name}` is a link or a file where Steward needs a folder of its own: remove it"),
+            format!("`{}` is a link or a file where Steward needs a folder of its own: remove it", name.display()),
         )),
         Err(e) => Err(e.into()),
     }
 }
 
-fn make_real_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
+pub(crate) fn make_real_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
     if let Some(found) = real_folder(parent, name)? {
         return Ok(found);
     }

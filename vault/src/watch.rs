@@ -6,6 +6,7 @@
 //! nothing. The hints go to whoever owns the index.
 
 use crate::chain::RECORD_PREFIX;
+use crate::inbox;
 use crate::root::Root;
 use notify_debouncer_full::notify::{self, Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode};
 use notify_debouncer_full::{DebounceEventResult, Debouncer, NoCache, new_debouncer_opt};
@@ -30,6 +31,8 @@ pub enum Hint {
     Paths(Vec<RecordPath>),
     /// Anything.
     Rescan,
+    /// Something in the drop folder.
+    Inbox,
 }
 
 /// Watches until it is dropped.
@@ -70,6 +73,7 @@ struct Gathered {
     /// Folders of records that came, went or were replaced.
     folders: BTreeSet<&'static str>,
     rescan: bool,
+    inbox: bool,
 }
 
 /// Watches the folders of records, those that are created later too.
@@ -96,7 +100,11 @@ impl Folders {
     fn watch_all(&mut self) -> Result<(), WatchError> {
         let root = self.root.clone();
         self.debouncer.watch(&root, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&root, e))?;
-        RecordKind::ALL.into_iter().try_for_each(|kind| self.watch_folder(kind.folder()))
+        RecordKind::ALL
+            .into_iter()
+            .map(RecordKind::folder)
+            .chain([inbox::FOLDER])
+            .try_for_each(|f| self.watch_folder(f))
     }
 
     fn watch_folder(&mut self, folder: &str) -> Result<(), WatchError> {
@@ -104,7 +112,15 @@ impl Folders {
         if !path.is_dir() {
             return Ok(());
         }
-        self.debouncer.watch(&path, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&path, e))
+        self.debouncer.watch(&path, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&path, e))?;
+        if folder == RecordKind::Stream.folder() {
+            // Gone again, or not ours to read: the periodic scan says so.
+            let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+            for source in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()) {
+                self.debouncer.watch(&source, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&source, e))?;
+            }
+        }
+        Ok(())
     }
 
     fn run(mut self, messages: &Receiver<Message>, hints: &mpsc::Sender<Hint>) {
@@ -124,10 +140,10 @@ impl Folders {
                     tracing::warn!(error = %e, "failed to watch a new folder; the periodic scan finds its changes");
                 }
             }
-            if let Some(hint) = gathered.hint()
-                && hints.blocking_send(hint).is_err()
-            {
-                return;
+            for hint in gathered.hints() {
+                if hints.blocking_send(hint).is_err() {
+                    return;
+                }
             }
         }
     }
@@ -161,6 +177,11 @@ impl Gathered {
         match parts.as_slice() {
             [] => self.rescan = true,
             [folder] => self.add_folder(folder.unwrap_or_default()),
+            [Some(inbox::FOLDER), ..] => self.inbox = true,
+            [Some(folder), source] if *folder == RecordKind::Stream.folder() => self.add_source(*source),
+            [Some(folder), Some(source), file] if *folder == RecordKind::Stream.folder() => {
+                self.add_file(&format!("{folder}/{source}"), *file);
+            }
             [Some(folder), file] if RecordKind::ALL.iter().any(|k| k.folder() == *folder) => {
                 self.add_file(folder, *file)
             }
@@ -171,6 +192,18 @@ impl Gathered {
     fn add_folder(&mut self, name: &str) {
         if let Some(kind) = RecordKind::ALL.into_iter().find(|k| k.folder() == name) {
             self.folders.insert(kind.folder());
+            self.rescan = true;
+        }
+        if name == inbox::FOLDER {
+            self.folders.insert(inbox::FOLDER);
+            self.inbox = true;
+        }
+    }
+
+    /// A stream's folder came or went.
+    fn add_source(&mut self, name: Option<&str>) {
+        if name.is_none_or(|name| !name.starts_with('.')) {
+            self.folders.insert(RecordKind::Stream.folder());
             self.rescan = true;
         }
     }
@@ -193,11 +226,13 @@ impl Gathered {
         }
     }
 
-    fn hint(self) -> Option<Hint> {
-        if self.rescan || self.paths.len() > MANY {
-            return Some(Hint::Rescan);
-        }
-        (!self.paths.is_empty()).then(|| Hint::Paths(self.paths.into_iter().collect()))
+    fn hints(self) -> impl Iterator<Item = Hint> {
+        let records = if self.rescan || self.paths.len() > MANY {
+            Some(Hint::Rescan)
+        } else {
+            (!self.paths.is_empty()).then(|| Hint::Paths(self.paths.into_iter().collect()))
+        };
+        self.inbox.then_some(Hint::Inbox).into_iter().chain(records)
     }
 }
 

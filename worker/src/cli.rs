@@ -94,6 +94,9 @@ pub(crate) enum Command {
     /// The index, derived from the files
     #[command(subcommand, after_help = "Example:\n  steward index check")]
     Index(Index),
+    /// What brings events in: mails, calendars, webhooks, the drop folder
+    #[command(subcommand)]
+    Streams(Streams),
     /// Replay recorded workflow histories against this build
     #[command(
         after_help = "Example:\n  temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward replay h.json\n\n\
@@ -197,4 +200,34 @@ pub(crate) enum Index {
     /// Compare the index with every file
     #[command(after_help = "Example:\n  steward index check\n\nExits with 4 when they differ.")]
     Check,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Streams {
+    /// List the streams with their counts, delays and last errors
+    #[command(after_help = "Example:\n  steward streams list --json")]
+    List,
+    /// Write a stream into steward.toml; its secrets stay in the environment or in a file of yours
+    #[command(after_help = "Examples:\n  steward streams add post --kind maildir --set path=/var/mail/ann\n  \
+        steward streams add mail --kind imap --set host=imap.example.org --set user=ann --set password_file=/run/secrets/imap\n  \
+        steward streams add github --kind webhook --set vendor=github --set secret_env=GITHUB_HOOK_SECRET")]
+    Add {
+        /// Its name, which becomes a folder below stream/
+        name: String,
+        /// inbox, maildir, ics, imap or webhook
+        #[arg(long)]
+        kind: String,
+        /// One of the kind's own keys
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        set: Vec<String>,
+    },
+    /// Bring nothing in from a stream until it is resumed
+    #[command(after_help = "Example:\n  steward streams pause mail")]
+    Pause { name: String },
+    /// Let a paused stream go on
+    #[command(after_help = "Example:\n  steward streams resume mail")]
+    Resume { name: String },
+    /// Read a stream once and print what would be stored; stores nothing
+    #[command(after_help = "Example:\n  steward streams test mail")]
+    Test { name: String },
 }

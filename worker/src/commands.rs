@@ -13,6 +13,7 @@ pub(crate) mod index;
 pub(crate) mod replay;
 pub(crate) mod schedules;
 pub(crate) mod status;
+pub(crate) mod streams;
 pub(crate) mod tick;
 pub(crate) mod up;
 pub(crate) mod why;

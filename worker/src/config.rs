@@ -8,14 +8,23 @@
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use sources::{File, Variables};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use steward_activities::streams::StreamConfig;
 use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
 use steward_domain::tick::Cadence;
 use toml::Value;
 
 mod sources;
+mod streams;
+
+pub(crate) use sources::file_path;
+
+/// Where webhooks are listened to: this machine alone; what faces the net is the operator's proxy.
+const WEBHOOK_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8320);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -45,6 +54,8 @@ struct Raw {
     workflow_task_timeout_seconds: Option<u64>,
     operator: Option<String>,
     stamp_files: Option<bool>,
+    webhook_listen: Option<SocketAddr>,
+    streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
     caps: Caps,
 }
@@ -83,6 +94,10 @@ pub(crate) struct Config {
     pub(crate) operator: String,
     /// The time of a task's last and next look is also written into its file: no.
     pub(crate) stamp_files: bool,
+    /// What brings events in; the drop folder is among them without being configured.
+    pub(crate) streams: Vec<StreamConfig>,
+    /// Where webhooks are listened to: 127.0.0.1:8320, this machine alone.
+    pub(crate) webhook_listen: SocketAddr,
     pub(crate) cadence: Cadence,
     pub(crate) caps: Caps,
     /// Values that were not usable and what holds instead.
@@ -140,6 +155,8 @@ impl Config {
             workflow_task_timeout: Duration::from_secs(raw.workflow_task_timeout_seconds.unwrap_or(10).clamp(1, 120)),
             operator: raw.operator.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "operator".into()),
             stamp_files: raw.stamp_files.unwrap_or(false),
+            streams: streams::read(raw.streams)?,
+            webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             cadence: raw.cadence,
             caps: raw.caps,
             warnings,
@@ -392,6 +409,21 @@ mod tests {
         let name = std::ffi::OsStr::from_bytes(b"/tmp/caf\xe9");
         let message = whole(Path::new(name), "STEWARD_STATE_DIR").unwrap_err().to_string();
         assert!(message.contains("STEWARD_STATE_DIR") && message.contains("UTF-8"), "{message}");
+    }
+
+    #[test]
+    fn the_drop_folder_is_there_and_other_streams_are_read_strictly() {
+        assert_eq!(load("", &[]).unwrap().streams[0].name, "inbox");
+        let two = load("[streams.post]\nkind = \"maildir\"\npath = \"/m\"\n", &[]).unwrap().streams;
+        assert_eq!(two.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["post", "inbox"]);
+        for (toml, part) in [
+            ("[streams.post]\nkind = \"maildir\"\npaht = \"/m\"\n", "paht"),
+            ("[streams.inbox]\nkind = \"maildir\"\npath = \"/m\"\n", "another name"),
+            ("[streams.a]\nkind = \"inbox\"\n[streams.b]\nkind = \"inbox\"\n", "one drop folder"),
+        ] {
+            let message = format!("{:#}", load(toml, &[]).unwrap_err());
+            assert!(message.contains(part), "{message}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::fleet::{self, Crew, Serves};
 use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
 use crate::stamper::{self, Stamper};
+use crate::streams::Streams;
 use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use steward_vault::watch::{Hint, watch};
 use temporalio_client::Client;
 use temporalio_sdk::Runtime;
 use temporalio_sdk::runtime::RuntimeOptions;
-use tokio::sync::{mpsc, watch as flag};
+use tokio::sync::{Notify, mpsc, watch as flag};
 
 /// How often a process that waits for the lock tries again: 2 s.
 const LOCK_RETRY: Duration = Duration::from_secs(2);
@@ -150,12 +151,16 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         registrar,
         config: config.clone(),
         behind: Arc::new(AtomicBool::new(behind)),
+        dropped: Arc::default(),
     };
+    let dropped = Arc::clone(&listener.dropped);
     let mut loops = vec![
         on_a_thread(listener.clone(), crew.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
         tokio::spawn(listener.settle(crew.stop.clone())),
     ];
+    let streams = Streams { keeper: Arc::clone(&parts.keeper), index: Arc::clone(&parts.index), dropped };
+    loops.extend(streams.start(config, &crew.stop));
     let stamper = config.stamp_files.then(|| Stamper::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
     if let Some(stamper) = &stamper {
         loops.push(stamper::on_a_thread(stamper.clone(), crew.stop.clone()));
@@ -211,6 +216,8 @@ struct Listener {
     config: Config,
     /// Some schedule is not as it should be, because the server gave no answer.
     behind: Arc<AtomicBool>,
+    /// Something was put into the drop folder.
+    dropped: Arc<Notify>,
 }
 
 impl Listener {
@@ -235,6 +242,10 @@ impl Listener {
                 Some(hint) = hints.recv() => match hint {
                     Hint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
                     Hint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                    Hint::Inbox => {
+                        self.dropped.notify_one();
+                        continue;
+                    }
                 },
             };
             match synced {

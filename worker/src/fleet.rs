@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_activities::judge::Bench;
 use steward_activities::vault::Host;
-use steward_workflows::{AnswerWorkflow, RouterWorkflow, StewardWorkflow, clerk_queue};
+use steward_workflows::{AnswerWorkflow, PurgeWorkflow, RouterWorkflow, StewardWorkflow, clerk_queue};
 use temporalio_client::Client;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
@@ -105,6 +105,7 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
             .register_workflow::<StewardWorkflow>()?
             .register_workflow::<AnswerWorkflow>()?
             .register_workflow::<RouterWorkflow>()?
+            .register_workflow::<PurgeWorkflow>()?
             .register_activities(host.clone())
             .build(),
         Serves::Clerk(bench) => options.register_activities(bench.clone()).build(),

@@ -18,8 +18,10 @@ mod registrar;
 mod replay;
 mod schedules;
 mod stamper;
+mod streams;
 mod telemetry;
 mod temporal;
+mod webhooks;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -76,6 +78,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dismiss(answer) => commands::answer::dismiss(&config, answer, out).await,
         Command::Stop { reason } => commands::brake::stop(&config, reason, out),
         Command::Resume => commands::brake::resume(&config, out),
+        Command::Streams(what) => commands::streams::run(&config, what, out).await,
         Command::Status => commands::status::run(&config, out).await,
         Command::Doctor { accept_ledger_loss } => commands::doctor::run(&config, accept_ledger_loss, out).await,
         Command::Index(what) => commands::index::run(&config, &what, out).await,

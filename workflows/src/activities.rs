@@ -140,6 +140,21 @@ impl Routed {
     }
 }
 
+/// Asks for some old events to be dropped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PurgeAsk {
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// What was dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purged {
+    pub gone: u64,
+    /// There are more of them.
+    pub more: bool,
+}
+
 /// What happens in the process that holds the vault.
 pub struct VaultActivities;
 
@@ -181,6 +196,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Drops events that were extracted and are older than a week.
+    #[activity(name = "steward.purge")]
+    pub fn purge(ask: PurgeAsk) -> Result<Purged, ActivityError> {
+        unimplemented!()
+    }
+
     /// Takes a human's answer.
     #[activity(name = "steward.answer")]
     pub fn answer(ask: AnswerAsk) -> Result<Answered, ActivityError> {
@@ -201,4 +222,4 @@ impl ClerkActivities {
 }
 
 pub use clerk_activities::Judge;
-pub use vault_activities::{Answer, Apply, Observe, Release, Reserve, Route, Settle};
+pub use vault_activities::{Answer, Apply, Observe, Purge, Release, Reserve, Route, Settle};

@@ -9,10 +9,12 @@
 pub mod activities;
 mod answer;
 mod evaluate;
+mod purge;
 mod router;
 mod steward;
 
 pub use answer::AnswerWorkflow;
+pub use purge::PurgeWorkflow;
 pub use router::RouterWorkflow;
 pub use steward::StewardWorkflow;
 
@@ -30,6 +32,9 @@ pub const ROUTER_SCHEDULE: &str = "al-signal-router";
 
 /// What the ids of stewards' schedules begin with.
 pub const SCHEDULE_PREFIX: &str = "al-steward-";
+
+/// The schedule that drops old events, daily at 03:00 UTC.
+pub const PURGE_SCHEDULE: &str = "al-stream-event-purge";
 
 /// The id of the schedule of a matter's steward.
 #[must_use]

@@ -246,3 +246,30 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     let Answered::Refused { status, message, .. } = refused else { panic!("{refused:?}") };
     assert!(status == 400 && message.contains("2 actions") && message.contains("more digits"), "{status} {message}");
 }
+
+#[tokio::test]
+async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once() {
+    use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
+    let bench = Bench::new(Mode::Live).await;
+    let now = Utc::now();
+    for (id, status, age) in [
+        ("old", EventStatus::Extracted, 8),
+        ("older", EventStatus::Extracted, 9),
+        ("young", EventStatus::Extracted, 6),
+        ("parked", EventStatus::Parked, 30),
+        ("waiting", EventStatus::New, 30),
+    ] {
+        let incoming = Incoming { source_id: id, pattern: "x:y", text: "paid", ..Incoming::default() };
+        let event = StreamEvent::new("mail", &incoming, now - chrono::TimeDelta::days(age));
+        let event = StreamEvent { status, ..event };
+        let path = RecordPath::parse(&format!("stream/mail/{id}.md")).unwrap();
+        bench.host.keeper.create(&path, event.render().as_bytes()).unwrap();
+    }
+    bench.host.index.sync_all(bench.host.keeper.root(), now).await.unwrap();
+    let step = async || purge::purge(&bench.host, &PurgeAsk { limit: 1 }, now).await.unwrap();
+    assert_eq!(step().await, Purged { gone: 1, more: true });
+    assert_eq!(step().await, Purged { gone: 1, more: true });
+    assert_eq!(step().await, Purged { gone: 0, more: false });
+    let mail = &bench.host.index.stream_counts().await.unwrap()[0];
+    assert_eq!((mail.extracted, mail.parked, mail.new), (1, 1, 1));
+}

@@ -18,6 +18,7 @@ use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
 use steward_domain::signal::{Signal, SignalStatus};
+use steward_domain::stream::{EventStatus, StreamEvent};
 
 /// What a record says, in the form of the tables.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(super) enum Typed {
     Task(TaskData),
     Signal(SignalData),
     Instinct(InstinctData),
+    Stream(EventData),
     Action(ActionData),
 }
 
@@ -84,6 +86,18 @@ pub(super) struct InstinctData {
 }
 
 #[derive(Debug, Serialize)]
+pub(super) struct EventData {
+    path: String,
+    source: String,
+    pattern: String,
+    received_at: i64,
+    status: &'static str,
+    tries: u32,
+    reason: Option<String>,
+    hash: String,
+}
+
+#[derive(Debug, Serialize)]
 pub(super) struct ActionData {
     path: String,
     id: String,
@@ -114,9 +128,8 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
         RecordKind::Matter => matter(path, fields, content),
         RecordKind::Task => task(path, fields, content),
         RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s)),
-        RecordKind::Instinct | RecordKind::Event | RecordKind::Stream => {
-            Ok(instinct(path.as_str(), path.slug(), Instinct::read(fields)))
-        }
+        RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event(path, e, content)),
+        RecordKind::Instinct | RecordKind::Event => Ok(instinct(path.as_str(), path.slug(), Instinct::read(fields))),
     };
     understood.map_err(|e| e.to_string())
 }
@@ -190,6 +203,28 @@ fn meaning(signal: &Signal) -> ContentHash {
     let status = if signal.is_applied() { SignalStatus::Applied } else { SignalStatus::Unrouted };
     let said = Signal { status, reason: None, ..signal.clone() };
     ContentHash::of(json(&said).as_bytes())
+}
+
+fn event(path: &RecordPath, event: StreamEvent, content: &Content) -> Typed {
+    // Where it lies is its stream, whatever the file says.
+    let folder = path.slug().split('/').next().unwrap_or_default();
+    Typed::Stream(EventData {
+        path: path.to_string(),
+        source: folder.to_owned(),
+        pattern: event.pattern,
+        received_at: micros(event.received_at),
+        status: event.status.word(),
+        tries: event.tries,
+        reason: event.reason,
+        hash: content.hash.as_str().to_owned(),
+    })
+}
+
+impl EventData {
+    /// Nobody has tried to read it yet.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.status == EventStatus::New.word() && self.tries == 0
+    }
 }
 
 fn instinct(path: &str, name: &str, instinct: Instinct) -> Typed {

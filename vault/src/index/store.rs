@@ -42,6 +42,10 @@ const ACTIONS: Sql = "INSERT OR REPLACE INTO actions (path, id, kind, target, at
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'seq' FROM json_each(?1)";
+const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
+           reason, hash)
+    SELECT value->>'path', value->>'source', value->>'pattern', value->>'received_at', value->>'status',
+           value->>'tries', value->>'reason', value->>'hash' FROM json_each(?1)";
 const EVIDENCE: Sql = "INSERT OR IGNORE INTO action_evidence (ref, action)
     SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
 /// A signal whose content is known keeps the moment at which it was first seen.
@@ -54,11 +58,12 @@ const FIRST_SEEN: Sql = "INSERT INTO first_seen (signal, hash, at)
 const DROP_FILES: Sql = "DELETE FROM files WHERE path IN (SELECT value FROM json_each(?1))";
 const DROP_EVIDENCE: Sql = "DELETE FROM action_evidence WHERE action IN (SELECT value FROM json_each(?1))";
 /// A record filed without its file: only a fault of ours leaves one, and a rebuild mends that.
-const STRAYS: [Sql; 6] = [
+const STRAYS: [Sql; 7] = [
     "DELETE FROM matters WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM tasks WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM signals WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM instincts WHERE path NOT IN (SELECT path FROM files)",
+    "DELETE FROM stream_events WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM actions WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM action_evidence WHERE action NOT IN (SELECT path FROM actions)",
 ];
@@ -188,14 +193,15 @@ fn file_row(kind: RecordKind, file: &FileNow) -> FileRow<'_> {
 }
 
 async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock) -> sqlx::Result<Vec<String>> {
-    let (mut matters, mut tasks, mut signals, mut instincts, mut actions) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut matters, mut tasks, mut signals, mut instincts, mut actions, mut events) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for typed in files.iter().filter_map(|f| f.typed.as_ref()) {
         match typed {
             Typed::Matter(row) => matters.push(row),
             Typed::Task(row) => tasks.push(row),
             Typed::Signal(row) => signals.push(row),
             Typed::Instinct(row) => instincts.push(row),
+            Typed::Stream(row) => events.push(row),
             Typed::Action(row) => actions.push(row),
         }
     }
@@ -204,6 +210,7 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
     insert(tx, INSTINCTS, &instincts).await?;
     insert(tx, ACTIONS, &actions).await?;
     insert(tx, EVIDENCE, &actions).await?;
+    insert(tx, STREAM_EVENTS, &events).await?;
     insert(tx, SIGNALS, &signals).await?;
     if signals.is_empty() {
         return Ok(Vec::new());
@@ -232,7 +239,7 @@ async fn drop_rows<T: Serialize>(tx: &mut SqliteConnection, kind: RecordKind, pa
         RecordKind::Task => "DELETE FROM tasks WHERE path IN (SELECT value FROM json_each(?1))",
         RecordKind::Signal => "DELETE FROM signals WHERE path IN (SELECT value FROM json_each(?1))",
         RecordKind::Instinct => "DELETE FROM instincts WHERE path IN (SELECT value FROM json_each(?1))",
-        RecordKind::Stream => return Ok(()),
+        RecordKind::Stream => "DELETE FROM stream_events WHERE path IN (SELECT value FROM json_each(?1))",
         RecordKind::Event => {
             run(tx, DROP_EVIDENCE, &paths).await?;
             "DELETE FROM actions WHERE path IN (SELECT value FROM json_each(?1))"

@@ -5,6 +5,7 @@
 //! in batches and leave the tables whole at every moment. What follows from a change (a matter to
 //! wake, schedules to look at again) is said in the [`SyncReport`] and done by the caller.
 
+use super::parse::Typed;
 use super::read::{self, Depth, FileNow, Wanted};
 use super::store::Clock;
 use super::{Index, IndexError, Problem, codec};
@@ -21,8 +22,14 @@ const BATCH: usize = 250;
 /// Batches being read while one is written; reading is parsing, so more would only take cores.
 const READING: usize = 2;
 /// Claims and trust come before the signals that they bear upon.
-pub(super) const ORDER: [RecordKind; 5] =
-    [RecordKind::Matter, RecordKind::Task, RecordKind::Event, RecordKind::Instinct, RecordKind::Signal];
+pub(super) const ORDER: [RecordKind; 6] = [
+    RecordKind::Matter,
+    RecordKind::Task,
+    RecordKind::Event,
+    RecordKind::Instinct,
+    RecordKind::Signal,
+    RecordKind::Stream,
+];
 
 const CURSORS: &str = "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
     SELECT target, MAX(at), decision, 0, '' FROM actions
@@ -52,6 +59,8 @@ pub struct SyncReport {
     pub woken: BTreeSet<RecordPath>,
     /// A signal that nobody has acted upon came or says something new: the router has work.
     pub signals_arrived: bool,
+    /// Stream events came that nobody has tried to read yet.
+    pub events_arrived: bool,
     /// A matter came, went or changed its state: the schedules need a look.
     pub matters_changed: bool,
     /// Every folder could be listed. If not, nothing was removed from those that could not.
@@ -258,6 +267,7 @@ impl<'a> Scan<'a> {
 fn note(report: &mut SyncReport, files: Vec<FileNow>) {
     for file in files {
         report.changed += u64::from(file.changed);
+        report.events_arrived |= file.changed && matches!(&file.typed, Some(Typed::Stream(e)) if e.is_untouched());
         if let Some(message) = file.now.problem {
             report.problems.push(Problem { path: file.path, message });
         }

@@ -20,6 +20,7 @@ mod route;
 mod scale;
 mod stamp;
 mod state;
+mod stream;
 mod sync;
 
 /// A vault, its index and a clock of file times that never stands still.
@@ -147,6 +148,8 @@ impl Bench {
             "SELECT 'i' || json_array(path, source, observations, ceiling) FROM instincts ORDER BY 1",
             "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
                 answers_of, proposed_state, class, judged, seq) FROM actions ORDER BY 1",
+            "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
+                FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
         ] {
             let part: Vec<String> = sqlx::query_scalar(sql).fetch_all(&index.store.writer).await.unwrap();
@@ -280,7 +283,8 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     bench.look("matter/m.md", "l1", "02:00:00").await;
     bench.signal("s", "matter/m.md", "");
     bench.sync("02:00:00").await;
-    let older = "DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes;
+    let older = "DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
+        DROP TABLE stream_cursors; DROP TABLE stream_seen;
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
         ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; PRAGMA user_version = 1";
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();

@@ -72,6 +72,7 @@ async fn a_rename_names_both_records() {
         match watched.hint().await {
             Hint::Paths(paths) => seen.extend(paths),
             Hint::Rescan => return,
+            Hint::Inbox => {}
         }
     }
 }
@@ -134,7 +135,7 @@ fn an_overflow_asks_for_a_scan() {
     let mut gathered = Gathered::default();
     let overflow = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
     gathered.add(Path::new("/vault"), &overflow);
-    assert_eq!(gathered.hint(), Some(Hint::Rescan));
+    assert_eq!(gathered.hints().collect::<Vec<_>>(), [Hint::Rescan]);
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn very_many_changes_ask_for_a_scan() {
     for n in 0..=MANY {
         gathered.add_path(Path::new("/vault"), Path::new(&format!("/vault/task/t{n}.md")));
     }
-    assert_eq!(gathered.hint(), Some(Hint::Rescan));
+    assert_eq!(gathered.hints().collect::<Vec<_>>(), [Hint::Rescan]);
 }
 
 #[test]
@@ -153,4 +154,22 @@ fn a_limit_of_the_system_is_named_with_its_mend() {
     assert!(message.contains("fs.inotify.max_user_watches"), "{message}");
     let instances = notify::Error::io(io::Error::from_raw_os_error(24));
     assert!(matches!(WatchError::new(Path::new("/vault"), instances), WatchError::Limit { .. }));
+}
+
+#[tokio::test]
+async fn stream_events_are_hinted_at_also_in_a_folder_that_came_later() {
+    let mut watched = Watched::new(&["stream"]);
+    fs::create_dir(watched.dir.path().join("stream/mail")).unwrap();
+    assert_eq!(watched.hint().await, Hint::Rescan);
+    watched.write("stream/mail/a.md", "one");
+    watched.named("stream/mail/a.md").await;
+}
+
+#[tokio::test]
+async fn whatever_is_dropped_is_hinted_at_also_when_the_folder_came_later() {
+    let mut watched = Watched::new(&[]);
+    fs::create_dir(watched.dir.path().join("inbox")).unwrap();
+    assert_eq!(watched.hint().await, Hint::Inbox);
+    watched.write("inbox/no record's name.eml", "one");
+    assert_eq!(watched.hint().await, Hint::Inbox);
 }

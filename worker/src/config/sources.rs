@@ -16,7 +16,7 @@ const OTHER_VARIABLES: [&str; 5] =
 /// Tables whose keys the environment spells with a prefix.
 const TABLES: [&str; 2] = ["cadence", "caps"];
 /// Keys whose value is text even where it looks like a number.
-const TEXT_KEYS: [&str; 14] = [
+const TEXT_KEYS: [&str; 15] = [
     "vault",
     "state_dir",
     "live_mode",
@@ -31,6 +31,7 @@ const TEXT_KEYS: [&str; 14] = [
     "task_queue",
     "temporal_cli",
     "operator",
+    "webhook_listen",
 ];
 /// Keys for which an empty value is no value but a bad one, because what the file says may be bolder.
 const NEVER_UNSET: [&str; 9] = [
@@ -44,8 +45,9 @@ const NEVER_UNSET: [&str; 9] = [
     "related_ceiling",
     "stamp_files",
 ];
-/// Keys that a file inside the vault may not set: how far a steward goes, what it runs, whom it asks.
-const NOT_FROM_A_VAULT: [&str; 13] = [
+/// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
+/// asks and hears.
+const NOT_FROM_A_VAULT: [&str; 15] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -59,6 +61,8 @@ const NOT_FROM_A_VAULT: [&str; 13] = [
     "clerk_base_url",
     "state_dir",
     "temporal_cli",
+    "streams",
+    "webhook_listen",
 ];
 
 /// Configuration variables: their whole names and their values.
@@ -70,19 +74,23 @@ pub(super) struct File {
     pub(super) table: Table,
 }
 
+/// Where the configuration's file is or would be, and whether it was named: `STEWARD_CONFIG`, else
+/// `steward.toml` in the current folder.
+pub(crate) fn file_path() -> (PathBuf, bool) {
+    let named = std::env::var_os("STEWARD_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
+    (named.clone().unwrap_or_else(|| "steward.toml".into()), named.is_some())
+}
+
 impl File {
     /// `STEWARD_CONFIG`, else `steward.toml` in the current folder if there is one.
     pub(super) fn find() -> anyhow::Result<Self> {
-        let named = std::env::var_os("STEWARD_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
-        let path = named.clone().unwrap_or_else(|| "steward.toml".into());
+        let (path, named) = file_path();
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let table = text.parse::<Table>().with_context(|| format!("failed to read {}", path.display()))?;
                 Ok(Self { path, table })
             }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
-                Ok(Self { path, table: Table::new() })
-            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !named => Ok(Self { path, table: Table::new() }),
             Err(e) => Err(e).with_context(|| format!("failed to read {}", path.display())),
         }
     }

@@ -20,12 +20,12 @@ impl Secret {
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    pub(super) fn expose(&self) -> &str {
+    pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 
     /// The text without the key, in case a server sends it back to us.
-    pub(super) fn taken_out_of(&self, text: &str) -> String {
+    pub(crate) fn taken_out_of(&self, text: &str) -> String {
         if self.0.len() < MIN_REDACTED_BYTES { text.to_owned() } else { text.replace(&self.0, "[key]") }
     }
 }

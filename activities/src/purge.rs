@@ -1,0 +1,29 @@
+//! Drops stream events that have served: extracted, and older than a week.
+//!
+//! The index says which, the keeper looks at each file again before it goes. Events that wait or were
+//! parked stay until a human has dealt with them. That they were taken in is remembered for longer, so
+//! none comes back.
+
+use crate::failure::passing;
+use crate::vault::Host;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::sync::Arc;
+use steward_workflows::activities::{PurgeAsk, Purged};
+use temporalio_common::ActivityError;
+
+/// How long an extracted event is kept: 7 days, as long as what came of it can be undone.
+pub const KEPT_DAYS: i64 = 7;
+
+pub(crate) async fn purge(host: &Host, ask: &PurgeAsk, now: DateTime<Utc>) -> Result<Purged, ActivityError> {
+    let before = now - TimeDelta::days(KEPT_DAYS);
+    let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
+    let old = host.index.events_to_purge(before, limit).await.map_err(passing)?;
+    let more = old.len() == limit;
+    let (keeper, events) = (Arc::clone(&host.keeper), old.clone());
+    let gone = tokio::task::spawn_blocking(move || keeper.purge(&events, before)).await.map_err(passing)?;
+    // Also after a failure: some are gone by now.
+    host.index.sync_paths(host.keeper.root(), &old, now).await.map_err(passing)?;
+    let gone = gone.map_err(passing)?;
+    tracing::info!(gone, "old events dropped");
+    Ok(Purged { gone, more: more && gone > 0 })
+}

@@ -1,0 +1,158 @@
+//! What happens outside, brought in: one file an adapter, and one intake for all of them.
+//!
+//! An adapter reads its source and says what it found and how far it has come; it writes nothing, and
+//! takes no word of what it reads for more than words. The [`Intake`] stores what was found as stream
+//! events, each once, and only then moves the cursor. What events mean is for the extractor. A new kind
+//! of stream is a file here and a line in [`KINDS`]; when streams run is the engine's business.
+
+mod ics;
+mod imap;
+mod inbox;
+mod intake;
+mod mail;
+mod maildir;
+mod settings;
+pub mod webhook;
+
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
+use sha2::{Digest, Sha256};
+use std::io;
+use std::time::Duration;
+use steward_domain::stream::Incoming;
+use steward_vault::create::CreateError;
+use steward_vault::inbox::InboxError;
+use steward_vault::index::IndexError;
+use steward_vault::root::Root;
+
+pub use intake::{Batch, Intake, Tally};
+pub use settings::{Keys, StreamConfig};
+
+/// Largest message that is taken in, in bytes: 1 MiB. A mail's words are some kilobytes; what is larger
+/// carries files, which nobody here opens. Configurable as `max_message_bytes` of a stream.
+pub const MAX_MESSAGE_BYTES: u64 = 1024 * 1024;
+/// Messages that are held in memory at once.
+const BATCH: usize = 200;
+/// Bytes of messages that are held in memory at once, about: 8 MiB.
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// How far back a source is read that is read for the first time: 7 days, as long as an event lives.
+const FIRST_DAYS: u64 = 7;
+
+/// A kind of stream: its name in `steward.toml`, its usual interval, and who reads its keys.
+struct Kind {
+    name: &'static str,
+    interval: Duration,
+    read: fn(Keys) -> Result<Opener, String>,
+}
+
+/// Every kind of stream there is.
+const KINDS: [Kind; 5] = [
+    Kind { name: "inbox", interval: Duration::from_secs(10), read: inbox::read },
+    Kind { name: "maildir", interval: Duration::from_secs(30), read: maildir::read },
+    Kind { name: "ics", interval: Duration::from_secs(15 * 60), read: ics::read },
+    // An IMAP server is listened to; this is for one that tells nothing for longer than it may.
+    Kind { name: "imap", interval: Duration::from_secs(28 * 60), read: imap::read },
+    Kind { name: "webhook", interval: Duration::MAX, read: webhook::read },
+];
+
+/// Opens a stream that is configured: reads its secrets and sets up its client, sends nothing.
+pub(crate) type Opener = Box<dyn Fn(&Root) -> Result<Source, StreamError> + Send + Sync>;
+
+/// A stream that can be read.
+pub enum Source {
+    /// We ask.
+    Polled(Box<dyn Adapter>),
+    /// We are told.
+    Pushed(webhook::Hook),
+}
+
+/// Reads one source.
+pub trait Adapter: Send {
+    /// Reads what is new and hands it to the intake, in batches.
+    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>>;
+
+    /// Waits until there may be something new, for a source that can tell. It may be dropped meanwhile.
+    fn wait(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// When a stream wants its next round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// After its interval.
+    Usual,
+    /// Something is not finished yet: after this long.
+    Within(Duration),
+}
+
+/// One thing that an adapter found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    pub source_id: String,
+    /// `<kind>:<who>`, see [`pattern`].
+    pub pattern: String,
+    pub origin_at: Option<DateTime<Utc>>,
+    pub author: Option<String>,
+    pub subject: Option<String>,
+    pub text: String,
+}
+
+impl Found {
+    pub(crate) fn incoming(&self) -> Incoming<'_> {
+        Incoming {
+            source_id: &self.source_id,
+            pattern: &self.pattern,
+            origin_at: self.origin_at,
+            author: self.author.as_deref(),
+            subject: self.subject.as_deref(),
+            text: &self.text,
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.text.len() + self.source_id.len() + 200
+    }
+}
+
+/// Why a stream cannot be read. Its cursor stays where it was; other streams go on.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    #[error("streams.{stream}: {message}")]
+    Setting { stream: String, message: String },
+    #[error("{0}")]
+    Secret(String),
+    #[error("{path}: {source}")]
+    Io { path: String, source: io::Error },
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+    #[error(transparent)]
+    Store(#[from] CreateError),
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// A server did not do what it should; the message holds no secret.
+    #[error("{server}: {message}")]
+    Server { server: String, message: String },
+    #[error("the reading was cut short: {0}")]
+    CutShort(#[from] tokio::task::JoinError),
+}
+
+/// Whose word an event is, for trust: the kind and who says it, lower-cased, `unknown` where nobody does.
+fn pattern(kind: &str, who: Option<&str>) -> String {
+    let who = who.map(str::trim).filter(|who| !who.is_empty()).unwrap_or("unknown");
+    format!("{kind}:{}", who.to_lowercase())
+}
+
+/// The id of what has none: the hash of its bytes.
+fn hash_id(bytes: &[u8]) -> String {
+    let hash: String = Sha256::digest(bytes).iter().take(16).map(|b| format!("{b:02x}")).collect();
+    format!("sha256:{hash}")
+}
+
+/// Runs work where it may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StreamError> {
+    Ok(tokio::task::spawn_blocking(work).await?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! A calendar: an `.ics` file or address, one event for each entry and for each new wording of it.
+//!
+//! `DTSTAMP` says when the calendar was exported and is different every time with some servers, so an
+//! entry is known by its id, its sequence and its words. Entries that repeat stand as one and are never
+//! unrolled, so a rule without end costs nothing. Each entry is parsed by itself: an ill one is counted,
+//! and the others go on.
+
+use super::{Adapter, BATCH, Batch, FIRST_DAYS, Found, Intake, Keys, Next, Opener, Source, StreamError};
+use super::{blocking, pattern};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use icalendar::parser::{Component, read_calendar, unfold};
+use reqwest::{Client, Url};
+use serde::Deserialize;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Largest calendar that is read, in bytes: 16 MiB, some ten thousand entries.
+const MAX_CALENDAR_BYTES: u64 = 16 * 1024 * 1024;
+/// From connecting to the last byte.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Ways to other addresses that are followed; calendars move between hosts.
+const REDIRECTS: usize = 3;
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    path: Option<PathBuf>,
+    url: Option<String>,
+    /// How long ago an entry may have begun that does not repeat.
+    #[serde(default = "first_days")]
+    past_days: u64,
+}
+
+enum Place {
+    File(PathBuf),
+    Web(Url, Client),
+}
+
+struct Calendar {
+    name: String,
+    place: Place,
+    past_days: u64,
+    max_bytes: u64,
+}
+
+fn first_days() -> u64 {
+    FIRST_DAYS
+}
+
+pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+    let (name, max_bytes) = (keys.name.clone(), keys.max_message_bytes);
+    let Settings { path, url, past_days } = keys.read()?;
+    let url = url.as_deref().map(address).transpose()?;
+    if path.is_some() == url.is_some() {
+        return Err("set `path` or `url`, one of the two".into());
+    }
+    Ok(Box::new(move |_| {
+        let place = match (&path, &url) {
+            (_, Some(url)) => Place::Web(url.clone(), client().map_err(|e| server(url, &e))?),
+            (path, None) => Place::File(path.clone().unwrap_or_default()),
+        };
+        Ok(Source::Polled(Box::new(Calendar { name: name.clone(), place, past_days, max_bytes })))
+    }))
+}
+
+/// `webcal:` is what calendars call `https:`.
+fn address(url: &str) -> Result<Url, String> {
+    let url = url.strip_prefix("webcal://").map_or_else(|| url.to_owned(), |rest| format!("https://{rest}"));
+    let url = Url::parse(&url).map_err(|e| format!("`url`: {e}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("`url` must begin with https:// or http://".into());
+    }
+    Ok(url)
+}
+
+fn client() -> reqwest::Result<Client> {
+    // Fails when one is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
+        .timeout(TIMEOUT)
+        .redirect(reqwest::redirect::Policy::limited(REDIRECTS))
+        .no_proxy()
+        .build()
+}
+
+impl Adapter for Calendar {
+    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>> {
+        self.look(intake).boxed()
+    }
+}
+
+impl Calendar {
+    async fn look(&self, intake: &mut Intake) -> Result<Next, StreamError> {
+        let bytes = match &self.place {
+            Place::File(path) => {
+                let from = path.clone();
+                let read = blocking(move || file(&from)).await?;
+                read.map_err(|source| StreamError::Io { path: path.display().to_string(), source })?
+            }
+            Place::Web(url, client) => fetch(client, url).await?,
+        };
+        let (name, oldest, max) = (self.name.clone(), Utc::now() - days(self.past_days), self.max_bytes);
+        let (mut found, mut refused) = blocking(move || entries(&bytes, &name, oldest, max)).await?;
+        while !found.is_empty() {
+            let rest = found.split_off(found.len().min(BATCH));
+            let batch = Batch { found: std::mem::replace(&mut found, rest), refused, ..Batch::default() };
+            refused = 0;
+            intake.take(batch).await?;
+        }
+        Ok(Next::Usual)
+    }
+}
+
+fn days(days: u64) -> TimeDelta {
+    i64::try_from(days).ok().and_then(TimeDelta::try_days).unwrap_or(TimeDelta::MAX / 4)
+}
+
+fn file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let mut bytes = Vec::new();
+    options.open(path)?.take(MAX_CALENDAR_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_CALENDAR_BYTES {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            format!("more than the {MAX_CALENDAR_BYTES} bytes that a calendar may have: split it"),
+        ));
+    }
+    Ok(bytes)
+}
+
+async fn fetch(client: &Client, url: &Url) -> Result<Vec<u8>, StreamError> {
+    let mut response = client.get(url.clone()).send().await.map_err(|e| server(url, &e))?;
+    let said = |message: String| StreamError::Server { server: host(url), message };
+    if !response.status().is_success() {
+        return Err(said(format!("answered {}", response.status())));
+    }
+    let mut bytes = Vec::new();
+    while let Some(part) = response.chunk().await.map_err(|e| server(url, &e))? {
+        if (bytes.len() + part.len()) as u64 > MAX_CALENDAR_BYTES {
+            return Err(said(format!("more than the {MAX_CALENDAR_BYTES} bytes that a calendar may have")));
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
+}
+
+/// Private calendars have their secret in the path of the address.
+fn host(url: &Url) -> String {
+    url.host_str().unwrap_or_default().to_owned()
+}
+
+fn server(url: &Url, e: &reqwest::Error) -> StreamError {
+    let kind = if e.is_timeout() {
+        "no answer in time"
+    } else if e.is_connect() {
+        "failed to connect"
+    } else if e.is_redirect() {
+        "too many redirects"
+    } else {
+        "the answer broke off"
+    };
+    StreamError::Server { server: host(url), message: kind.to_owned() }
+}
+
+/// The entries of a calendar, and how many could not be read.
+fn entries(bytes: &[u8], stream: &str, oldest: DateTime<Utc>, max_bytes: u64) -> (Vec<Found>, u64) {
+    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
+    let (mut found, mut refused) = (Vec::new(), 0);
+    for block in blocks(&unfold(&text)) {
+        if block.len() as u64 > max_bytes {
+            refused += 1;
+            continue;
+        }
+        match catch_unwind(AssertUnwindSafe(|| entry(&block, stream, oldest))) {
+            Ok(Ok(Some(one))) => found.push(one),
+            Ok(Ok(None)) => {}
+            Ok(Err(())) | Err(_) => refused += 1,
+        }
+    }
+    (found, refused)
+}
+
+/// The lines of each `VEVENT`, without what is nested in it: alarms are no news, and a nest without end
+/// must not reach a parser that goes down into it.
+fn blocks(text: &str) -> Vec<String> {
+    let (mut blocks, mut current, mut depth) = (Vec::new(), String::new(), 0_u32);
+    for line in text.lines() {
+        let (key, value) = line.split_once(':').unwrap_or((line, ""));
+        let begins = key.eq_ignore_ascii_case("BEGIN");
+        let is_event = value.trim().eq_ignore_ascii_case("VEVENT");
+        if begins && (depth > 0 || is_event) {
+            depth += 1;
+        } else if key.eq_ignore_ascii_case("END") && depth > 0 {
+            depth -= 1;
+            if depth == 0 {
+                blocks.push(std::mem::take(&mut current));
+            }
+        } else if depth == 1 && !line.trim().is_empty() {
+            current.push_str(line);
+            current.push('\n');
+        }
+    }
+    blocks
+}
+
+/// One entry; `None` when it is over for too long.
+fn entry(block: &str, stream: &str, oldest: DateTime<Utc>) -> Result<Option<Found>, ()> {
+    let whole = format!("BEGIN:VCALENDAR\nBEGIN:VEVENT\n{block}END:VEVENT\nEND:VCALENDAR\n");
+    let calendar = read_calendar(&whole).map_err(drop)?;
+    let entry = calendar.components.first().ok_or(())?;
+    let uid = value(entry, "UID").ok_or(())?;
+    let starts = value(entry, "DTSTART");
+    let repeats = value(entry, "RRULE").or_else(|| value(entry, "RDATE"));
+    if repeats.is_none() && starts.as_deref().and_then(instant).is_some_and(|at| at < oldest) {
+        return Ok(None);
+    }
+    let mut id = uid;
+    for part in ["RECURRENCE-ID", "SEQUENCE"] {
+        id.extend(value(entry, part).map(|value| format!(" {} {value}", part.to_ascii_lowercase())));
+    }
+    let organizer = value(entry, "ORGANIZER").map(|o| o.trim_start_matches("mailto:").to_owned());
+    let zone = |name: &str| {
+        let params =
+            entry.find_prop(name).map(|p| p.params.iter().find(|p| p.key == "TZID").and_then(|p| p.val.as_ref()));
+        params.flatten().map(|zone| format!(" ({zone})")).unwrap_or_default()
+    };
+    let mut text = String::new();
+    let mut line = |label: &str, name: &str| {
+        if let Some(value) = value(entry, name) {
+            let shown = instant(&value).filter(|_| name.starts_with("DT")).map_or(value, |_| readable(entry, name));
+            text.push_str(&format!("{label}: {shown}{}\n", zone(name)));
+        }
+    };
+    line("Starts", "DTSTART");
+    line("Ends", "DTEND");
+    line("Lasts", "DURATION");
+    line("Repeats", "RRULE");
+    line("Where", "LOCATION");
+    line("Status", "STATUS");
+    if let Some(description) = value(entry, "DESCRIPTION") {
+        text.push_str(&format!("\n{description}\n"));
+    }
+    Ok(Some(Found {
+        source_id: id,
+        pattern: pattern("calendar", Some(organizer.as_deref().unwrap_or(stream))),
+        origin_at: ["LAST-MODIFIED", "CREATED"].iter().find_map(|name| instant(&value(entry, name)?)),
+        author: organizer,
+        subject: value(entry, "SUMMARY"),
+        text,
+    }))
+}
+
+fn value(entry: &Component<'_>, name: &str) -> Option<String> {
+    let text = entry.find_prop(name)?.val.clone().unescape_text().to_string();
+    (!text.trim().is_empty()).then(|| text.trim().to_owned())
+}
+
+/// Reads the three forms of a time; one without a zone counts as UTC, which is near enough to tell what
+/// is long over.
+fn instant(text: &str) -> Option<DateTime<Utc>> {
+    let plain = text.trim().trim_end_matches('Z');
+    let time = NaiveDateTime::parse_from_str(plain, "%Y%m%dT%H%M%S").ok();
+    let date = || NaiveDate::parse_from_str(plain, "%Y%m%d").ok().and_then(|date| date.and_hms_opt(0, 0, 0));
+    time.or_else(date).map(|at| at.and_utc())
+}
+
+/// A time as people read it, its zone as it was written.
+fn readable(entry: &Component<'_>, name: &str) -> String {
+    let text = value(entry, name).unwrap_or_default();
+    match instant(&text) {
+        Some(at) if text.len() == 8 => at.format("%Y-%m-%d").to_string(),
+        Some(at) => at.format("%Y-%m-%d %H:%M").to_string() + if text.ends_with('Z') { " UTC" } else { "" },
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! A folder on an IMAP server, read and never touched, listened to with IDLE.
+//!
+//! The cursor is the folder's UIDVALIDITY and the last UID; when the server numbers anew, or at the first
+//! time, the mails of the last week are looked at, and those that were taken in are known by their names.
+//! A mail that is too large is not fetched. The connection is encrypted unless the server is this very
+//! machine. The mail itself is read by [`super::mail`].
+
+mod connection;
+
+use super::{Adapter, BATCH, BATCH_BYTES, Batch, FIRST_DAYS, Intake, Keys, Next, Opener, Source, StreamError};
+use super::{blocking, mail};
+use async_imap::extensions::idle::IdleResponse;
+use chrono::{TimeDelta, Utc};
+use connection::{Server, Session};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryStreamExt};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// After so long a server may hang up on IDLE; it is renewed before: 25 min of 29.
+const IDLE: Duration = Duration::from_secs(25 * 60);
+/// How often a server that has no IDLE is asked: 1 min.
+const POLL: Duration = Duration::from_secs(60);
+/// How long after a lost connection the next one is made: 5 s.
+const LOST: Duration = Duration::from_secs(5);
+/// How long the server may take for one answer, bodies included: 2 min.
+const ANSWER: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    host: String,
+    port: Option<u16>,
+    user: String,
+    password_env: Option<String>,
+    password_file: Option<PathBuf>,
+    #[serde(default = "inbox")]
+    folder: String,
+    /// `false` only for a server on this machine.
+    #[serde(default = "yes")]
+    tls: bool,
+    /// Certificates to trust beside the system's, as PEM.
+    ca_file: Option<PathBuf>,
+    /// How old a mail may be that is taken in when the folder is read for the first time.
+    #[serde(default = "first_days")]
+    since_days: u64,
+}
+
+struct Mailbox {
+    server: Server,
+    folder: String,
+    since_days: u64,
+    max_bytes: u64,
+    /// Open from one round to the next.
+    session: Option<Session>,
+}
+
+/// How far a folder was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cursor {
+    validity: u32,
+    last: u32,
+}
+
+fn inbox() -> String {
+    "INBOX".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn first_days() -> u64 {
+    FIRST_DAYS
+}
+
+pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+    let max_bytes = keys.max_message_bytes;
+    let settings: Settings = keys.read()?;
+    if settings.password_env.is_some() == settings.password_file.is_some() {
+        return Err("set `password_env` or `password_file`, one of the two".into());
+    }
+    if !settings.tls && !connection::is_here(&settings.host) {
+        return Err(format!(
+            "`tls = false` would send the password in the clear to {}: remove it",
+            settings.host.escape_debug()
+        ));
+    }
+    Ok(Box::new(move |_| {
+        let (variable, file) = (settings.password_env.as_deref(), settings.password_file.as_ref());
+        let server = Server {
+            host: settings.host.clone(),
+            port: settings.port.unwrap_or(if settings.tls { 993 } else { 143 }),
+            user: settings.user.clone(),
+            password: super::settings::secret("password", variable, file)?,
+            tls: settings.tls,
+            ca_file: settings.ca_file.clone(),
+        };
+        let (folder, since_days) = (settings.folder.clone(), settings.since_days);
+        Ok(Source::Polled(Box::new(Mailbox { server, folder, since_days, max_bytes, session: None })))
+    }))
+}
+
+impl Adapter for Mailbox {
+    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>> {
+        async move {
+            // A session whose round fails or is cut short is not used again.
+            let open = self.session.take();
+            let (mut session, known) = match open {
+                Some(session) => (session, true),
+                None => (self.server.connect().await?, false),
+            };
+            self.read(&mut session, known, intake).await?;
+            if intake.is_dry() {
+                let _ = timeout(LOST, session.logout()).await;
+            } else {
+                self.session = Some(session);
+            }
+            Ok(Next::Usual)
+        }
+        .boxed()
+    }
+
+    fn wait(&mut self) -> BoxFuture<'_, ()> {
+        async move {
+            let Some(session) = self.session.take() else { return tokio::time::sleep(LOST).await };
+            match idle(session).await {
+                Some(session) => self.session = Some(session),
+                None => tokio::time::sleep(LOST).await,
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Waits for news; `None` when the connection is lost.
+async fn idle(mut session: Session) -> Option<Session> {
+    let can_idle = timeout(ANSWER, session.capabilities()).await.ok()?.ok()?.has_str("IDLE");
+    if !can_idle {
+        tokio::time::sleep(POLL).await;
+        return Some(session);
+    }
+    let mut handle = session.idle();
+    timeout(ANSWER, handle.init()).await.ok()?.ok()?;
+    let (news, _stop) = handle.wait_with_timeout(IDLE);
+    match news.await.ok()? {
+        IdleResponse::NewData(_) | IdleResponse::Timeout => {}
+        // The server hung up.
+        IdleResponse::ManualInterrupt => return None,
+    }
+    timeout(ANSWER, handle.done()).await.ok()?.ok()
+}
+
+impl Mailbox {
+    async fn read(&self, session: &mut Session, known: bool, intake: &mut Intake) -> Result<(), StreamError> {
+        let mut cursor = intake.cursor().await?.as_deref().and_then(Cursor::read);
+        if !known || cursor.is_none() {
+            let folder = self.server.answer(session.examine(&self.folder)).await?;
+            let validity = folder.uid_validity.unwrap_or(0);
+            cursor = cursor.filter(|c| c.validity == validity);
+            if cursor.is_none() {
+                let since = days(self.since_days).format("SINCE %-d-%b-%Y").to_string();
+                let last = folder.uid_next.map_or(0, |next| next.saturating_sub(1));
+                let uids = self.server.answer(session.uid_search(&since)).await?;
+                return self.take(session, uids.into_iter().collect(), Cursor { validity, last }, intake).await;
+            }
+        }
+        let Some(cursor) = cursor else { return Ok(()) };
+        let query = format!("UID {}:*", cursor.last.saturating_add(1));
+        let uids = self.server.answer(session.uid_search(&query)).await?;
+        // `n:*` names the last mail even where that is older than n.
+        let uids = uids.into_iter().filter(|uid| *uid > cursor.last).collect();
+        self.take(session, uids, cursor, intake).await
+    }
+
+    /// Takes mails in, the oldest first, and the cursor with them.
+    async fn take(
+        &self,
+        session: &mut Session,
+        mut uids: Vec<u32>,
+        mut cursor: Cursor,
+        intake: &mut Intake,
+    ) -> Result<(), StreamError> {
+        uids.sort_unstable();
+        for some in uids.chunks(BATCH) {
+            let sizes = self.sizes(session, some).await?;
+            let mut rest = some.iter().copied().peekable();
+            while rest.peek().is_some() {
+                let (mut group, mut refused, mut bytes, mut last) = (Vec::new(), 0, 0, 0);
+                while let Some(uid) = rest.next_if(|_| bytes < BATCH_BYTES as u64) {
+                    last = uid;
+                    match sizes.get(&uid) {
+                        Some(size) if u64::from(*size) > self.max_bytes => refused += 1,
+                        Some(size) => {
+                            bytes += u64::from(*size);
+                            group.push(uid);
+                        }
+                        // Gone since it was listed.
+                        None => {}
+                    }
+                }
+                if refused > 0 {
+                    tracing::warn!(folder = %self.folder.escape_debug(), refused, "mails too large (max_message_bytes)");
+                }
+                let mut batch = self.fetch(session, &group).await?;
+                batch.refused += refused;
+                // Of a first look the cursor stands beyond all of them only when the last is in.
+                let read = Cursor { last, ..cursor };
+                batch.cursor = (last >= cursor.last).then(|| read.text());
+                intake.take(batch).await?;
+            }
+        }
+        cursor.last = uids.last().copied().unwrap_or(0).max(cursor.last);
+        let text = cursor.text();
+        if intake.cursor().await?.as_deref() != Some(&text) {
+            intake.take(Batch { cursor: Some(text), ..Batch::default() }).await?;
+        }
+        Ok(())
+    }
+
+    async fn sizes(&self, session: &mut Session, uids: &[u32]) -> Result<BTreeMap<u32, u32>, StreamError> {
+        let fetched = async { session.uid_fetch(set(uids), "(UID RFC822.SIZE)").await?.try_collect::<Vec<_>>().await };
+        let fetched = self.server.answer(fetched).await?;
+        Ok(fetched.iter().filter_map(|f| Some((f.uid?, f.size?))).collect())
+    }
+
+    async fn fetch(&self, session: &mut Session, uids: &[u32]) -> Result<Batch, StreamError> {
+        if uids.is_empty() {
+            return Ok(Batch::default());
+        }
+        // A server that lies about a size must not fill our memory.
+        let query = format!("(UID BODY.PEEK[]<0.{}>)", self.max_bytes);
+        let fetched = async { session.uid_fetch(set(uids), query).await?.try_collect::<Vec<_>>().await };
+        let fetched = self.server.answer(fetched).await?;
+        blocking(move || {
+            let mut batch = Batch::default();
+            for mail in &fetched {
+                match mail.body().map(mail::read) {
+                    Some(Ok(found)) => batch.found.push(found),
+                    Some(Err(reason)) => {
+                        tracing::warn!(uid = mail.uid, "not taken in: {}", reason.escape_debug());
+                        batch.refused += 1;
+                    }
+                    None => {}
+                }
+            }
+            batch
+        })
+        .await
+    }
+}
+
+impl Cursor {
+    fn read(text: &str) -> Option<Self> {
+        let (validity, last) = text.split_once(' ')?;
+        Some(Self { validity: validity.parse().ok()?, last: last.parse().ok()? })
+    }
+
+    fn text(self) -> String {
+        format!("{} {}", self.validity, self.last)
+    }
+}
+
+fn set(uids: &[u32]) -> String {
+    uids.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn days(ago: u64) -> chrono::DateTime<Utc> {
+    let ago = i64::try_from(ago).ok().and_then(TimeDelta::try_days);
+    ago.and_then(|ago| Utc::now().checked_sub_signed(ago)).unwrap_or(chrono::DateTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests;

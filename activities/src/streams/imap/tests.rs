@@ -1,0 +1,124 @@
+use super::super::tests::{Bench, config};
+use super::super::{StreamConfig, Tally};
+use super::*;
+use dovecot::Dovecot;
+use serde_json::json;
+use std::time::Instant;
+
+mod dovecot;
+
+/// Longer than any machine needs to notice a mail.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn mail(id: u32, body: &str) -> String {
+    format!("From: Ann <ann@example.org>\r\nMessage-ID: <{id}@example.org>\r\nSubject: mail {id}\r\n\r\n{body}\r\n")
+}
+
+fn stream(server: &Dovecot, more: serde_json::Value) -> StreamConfig {
+    let mut table = json!({"kind": "imap", "host": "127.0.0.1", "port": server.plain, "tls": false, "user": "ann",
+        "password_file": server.password_file()});
+    let serde_json::Value::Object(more) = more else { panic!("more keys are an object") };
+    table.as_object_mut().unwrap().extend(more);
+    config("mail", table).unwrap()
+}
+
+#[test]
+fn a_cursor_reads_back() {
+    let cursor = Cursor { validity: 7, last: 42 };
+    assert_eq!(Cursor::read(&cursor.text()), Some(cursor));
+    assert_eq!(Cursor::read("7"), None);
+}
+
+#[test]
+fn only_this_machine_may_be_asked_in_the_clear() {
+    for (host, here) in [("localhost", true), ("127.0.0.1", true), ("::1", true), ("localhost.evil.example", false)] {
+        assert_eq!(connection::is_here(host), here, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn mails_are_taken_in_once_and_left_unread_also_when_the_server_numbers_anew() {
+    let Some(server) = Dovecot::start() else { return };
+    let bench = Bench::new().await;
+    let config = stream(&server, json!({}));
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally::default(), "an empty folder is read too");
+    for id in 1..=3 {
+        server.deliver(&mail(id, "paid"));
+    }
+    server.deliver(&mail(4, &"x".repeat(2_000_000)));
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 3, known: 0, refused: 1 });
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+    server.deliver(&mail(5, "paid again"));
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    server.number_anew();
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 4, refused: 1 });
+    assert!(server.nothing_was_seen());
+    assert!(bench.events("mail").iter().all(|e| e.pattern == "mail:ann@example.org"));
+}
+
+#[tokio::test]
+async fn a_new_mail_ends_the_wait_at_once() {
+    let Some(server) = Dovecot::start() else { return };
+    let bench = Bench::new().await;
+    let Source::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
+    let mut intake = bench.intake("mail");
+    adapter.round(&mut intake).await.unwrap();
+    let begun = Instant::now();
+    server.deliver(&mail(1, "paid"));
+    while intake.tally().stored == 0 {
+        timeout(PATIENCE, adapter.wait()).await.expect("the server told nothing");
+        adapter.round(&mut intake).await.unwrap();
+    }
+    assert!(begun.elapsed() < PATIENCE, "it took {:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_wait_that_is_cut_short_costs_a_connection_and_no_mail() {
+    let Some(server) = Dovecot::start() else { return };
+    let bench = Bench::new().await;
+    let Source::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
+    let mut intake = bench.intake("mail");
+    adapter.round(&mut intake).await.unwrap();
+    assert!(timeout(Duration::from_millis(300), adapter.wait()).await.is_err());
+    server.deliver(&mail(1, "paid"));
+    adapter.round(&mut intake).await.unwrap();
+    assert_eq!(intake.tally().stored, 1);
+}
+
+#[tokio::test]
+async fn a_server_is_believed_only_with_a_certificate_that_is_trusted() {
+    let Some(server) = Dovecot::start() else { return };
+    let bench = Bench::new().await;
+    let tls = |more: serde_json::Value| {
+        let mut keys = json!({"host": "localhost", "port": server.encrypted, "tls": true});
+        keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        stream(&server, keys)
+    };
+    server.deliver(&mail(1, "paid"));
+    let message = bench.round(&tls(json!({}))).await.unwrap_err().to_string();
+    assert!(message.contains("certificate"), "{message}");
+    let trusted = tls(json!({"ca_file": server.certificate()}));
+    assert_eq!(bench.round(&trusted).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_without_it() {
+    let Some(server) = Dovecot::start() else { return };
+    let bench = Bench::new().await;
+    server.change_password("another-secret");
+    let message = bench.round(&stream(&server, json!({}))).await.unwrap_err().to_string();
+    assert!(message.contains("login failed") && !message.contains("another-secret"), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let bench = Bench::new().await;
+    let secret = bench.at("../secret");
+    dovecot::write_secret(&secret, "x");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let table = json!({"kind": "imap", "host": "127.0.0.1", "port": port, "tls": false, "user": "ann", "password_file": secret});
+    let message = bench.round(&config("mail", table).unwrap()).await.unwrap_err().to_string();
+    assert!(message.contains(&format!("127.0.0.1:{port}")), "{message}");
+}

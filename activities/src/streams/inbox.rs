@@ -1,0 +1,244 @@
+//! The drop folder: `.jsonl`, `.eml` and `.md` files that people and programs put into `inbox/`.
+//!
+//! A file that is still being written waits. One that was taken in moves to `inbox/done/`, one that
+//! cannot be read to `inbox/refused/` with the reason beside it, both only after the intake has stored
+//! what it says. Whatever else lies there is met by [`steward_vault::inbox`], which follows nothing.
+
+mod lines;
+mod note;
+
+use super::{Adapter, BATCH, BATCH_BYTES, Batch, Found, Intake, Keys, Next, Opener, Source, StreamError};
+use super::{blocking, mail};
+use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use lines::Lines;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steward_vault::crash;
+use steward_vault::inbox::{Dropped, Inbox, InboxError};
+use steward_vault::root::Root;
+
+/// How long nobody must have written into a file: 1 s. Programs that copy write more often than that.
+const STILL: TimeDelta = TimeDelta::seconds(1);
+/// How long a file of an unknown kind may lie there, because it may yet get its right name: 1 min.
+const UNKNOWN: TimeDelta = TimeDelta::minutes(1);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {}
+
+struct DropFolder {
+    root: Root,
+    max_bytes: u64,
+    /// When a file was first met with this size and time, for clocks that do not agree.
+    met: BTreeMap<OsString, (Dropped, Instant)>,
+}
+
+/// What became of a small file.
+enum Read1 {
+    Found(Found),
+    Refused(String),
+    /// Not the file that was listed any more.
+    Gone,
+}
+
+pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+    let max_bytes = keys.max_message_bytes;
+    let Settings {} = keys.read()?;
+    Ok(Box::new(move |root| {
+        Ok(Source::Polled(Box::new(DropFolder { root: root.clone(), max_bytes, met: BTreeMap::new() })))
+    }))
+}
+
+impl Adapter for DropFolder {
+    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>> {
+        self.look(intake).boxed()
+    }
+}
+
+impl DropFolder {
+    async fn look(&mut self, intake: &mut Intake) -> Result<Next, StreamError> {
+        let (root, dry) = (self.root.clone(), intake.is_dry());
+        let listed = move || {
+            let inbox = if dry { Inbox::find(&root)? } else { Some(Inbox::open(&root)?) };
+            let waiting = inbox.as_ref().map_or(Ok(Vec::new()), Inbox::waiting)?;
+            Ok::<_, InboxError>((inbox, waiting))
+        };
+        let (Some(inbox), waiting) = blocking(listed).await?? else { return Ok(Next::Usual) };
+        let inbox = Arc::new(inbox);
+        let (ripe, all) = self.ripe(waiting);
+        let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.ending() == "jsonl");
+        self.small(&inbox, small, intake).await?;
+        for dropped in lines {
+            self.lines(&inbox, dropped, intake).await?;
+        }
+        Ok(if all { Next::Usual } else { Next::Within(STILL.to_std().unwrap_or_default()) })
+    }
+
+    /// The files that nobody is writing any more, and whether those are all.
+    fn ripe(&mut self, waiting: Vec<Dropped>) -> (Vec<Dropped>, bool) {
+        let (now, count) = (Utc::now(), waiting.len());
+        let mut met = std::mem::take(&mut self.met);
+        let mut ripe = Vec::new();
+        for dropped in waiting {
+            let since = met.remove(&dropped.name).filter(|(before, _)| *before == dropped).map(|(_, since)| since);
+            if is_still(&dropped, since, now) {
+                ripe.push(dropped);
+            } else {
+                let since = since.unwrap_or_else(Instant::now);
+                self.met.insert(dropped.name.clone(), (dropped, since));
+            }
+        }
+        let unknown = self.met.values().filter(|(d, _)| !is_known(d)).count();
+        let all = ripe.len() + unknown == count;
+        (ripe, all)
+    }
+
+    /// Takes in files that hold one thing each, many at once.
+    async fn small(&self, inbox: &Arc<Inbox>, files: Vec<Dropped>, intake: &mut Intake) -> Result<(), StreamError> {
+        let mut files = files.into_iter().peekable();
+        while files.peek().is_some() {
+            let (mut group, mut size) = (Vec::new(), 0_u64);
+            while let Some(next) = files.next_if(|_| group.len() < BATCH && size < BATCH_BYTES as u64) {
+                size += next.size.min(self.max_bytes);
+                group.push(next);
+            }
+            let (from, max_bytes) = (Arc::clone(inbox), self.max_bytes);
+            let read = move || {
+                let one = |d: Dropped| one(&from, &d, max_bytes).map(|read| (d, read));
+                group.into_iter().map(one).collect::<Result<Vec<_>, _>>()
+            };
+            let (mut batch, mut done, mut refused) = (Batch::default(), Vec::new(), Vec::new());
+            for (dropped, read) in blocking(read).await?? {
+                match read {
+                    Read1::Found(found) => {
+                        batch.found.push(found);
+                        done.push(dropped);
+                    }
+                    Read1::Refused(reason) => refused.push((dropped, reason)),
+                    Read1::Gone => {}
+                }
+            }
+            batch.refused = refused.len() as u64;
+            intake.take(batch).await?;
+            if !intake.is_dry() {
+                self.put_away(inbox, done, refused).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn put_away(
+        &self,
+        inbox: &Arc<Inbox>,
+        done: Vec<Dropped>,
+        refused: Vec<(Dropped, String)>,
+    ) -> Result<(), StreamError> {
+        let inbox = Arc::clone(inbox);
+        let work = move || {
+            for (dropped, reason) in &refused {
+                tracing::warn!(file = %dropped.shown(), "not taken in: {}", reason.escape_debug());
+                inbox.refuse(dropped, reason)?;
+            }
+            inbox.done(&done, Utc::now().date_naive())
+        };
+        blocking(work).await??;
+        crash::point("after-putting-away");
+        Ok(())
+    }
+
+    /// Takes in a file of one thing a line, some lines at a time.
+    async fn lines(&self, inbox: &Arc<Inbox>, dropped: Dropped, intake: &mut Intake) -> Result<(), StreamError> {
+        let (from, listed) = (Arc::clone(inbox), dropped.clone());
+        let Some(file) = blocking(move || from.read(&listed)).await?? else { return Ok(()) };
+        let mut lines = Lines::new(BufReader::new(file), self.max_bytes);
+        let (mut good, mut complaints) = (0, lines::Complaints::default());
+        loop {
+            let (back, chunk) = blocking(move || {
+                let chunk = lines.chunk();
+                (lines, chunk)
+            })
+            .await?;
+            lines = back;
+            let chunk = chunk.map_err(|source| StreamError::Io { path: dropped.shown(), source })?;
+            let last = chunk.last;
+            good += chunk.found.len();
+            let refused = chunk.bad.len() as u64;
+            complaints.add(chunk.bad);
+            intake.take(Batch { found: chunk.found, refused, ..Batch::default() }).await?;
+            if last {
+                break;
+            }
+        }
+        if intake.is_dry() {
+            return Ok(());
+        }
+        let reason = complaints.told(&dropped.shown());
+        match reason {
+            Some(reason) if good == 0 => self.put_away(inbox, Vec::new(), vec![(dropped, reason)]).await,
+            Some(reason) => {
+                tracing::warn!(file = %dropped.shown(), "some lines were not taken in: {}", reason.escape_debug());
+                let (to, noted) = (Arc::clone(inbox), dropped.clone());
+                blocking(move || to.remark(&noted, &reason)).await??;
+                self.put_away(inbox, vec![dropped], Vec::new()).await
+            }
+            None => self.put_away(inbox, vec![dropped], Vec::new()).await,
+        }
+    }
+}
+
+fn is_known(dropped: &Dropped) -> bool {
+    !dropped.is_file || matches!(dropped.ending().as_str(), "jsonl" | "eml" | "md")
+}
+
+fn is_still(dropped: &Dropped, met: Option<Instant>, now: DateTime<Utc>) -> bool {
+    if !dropped.is_file {
+        return true;
+    }
+    let wait = if is_known(dropped) { STILL } else { UNKNOWN };
+    let quiet = dropped.modified.is_some_and(|at| now - at >= wait);
+    quiet || met.is_some_and(|met| met.elapsed() >= wait.to_std().unwrap_or(Duration::MAX))
+}
+
+/// Reads a file that holds one thing.
+fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxError> {
+    if !dropped.is_file {
+        return Ok(Read1::Refused("a link, a pipe or a device: put the file itself there".into()));
+    }
+    let read: fn(&[u8], &Dropped) -> Result<Found, String> = match dropped.ending().as_str() {
+        "eml" => |bytes, _| mail::read(bytes),
+        "md" => |bytes, dropped| note::read(bytes, &dropped.name.to_string_lossy()),
+        _ => {
+            return Ok(Read1::Refused(
+                "its name ends in none of .jsonl, .eml and .md: rename it and put it back".into(),
+            ));
+        }
+    };
+    if dropped.size > max_bytes {
+        let reason =
+            format!("{} bytes, more than the {max_bytes} that a message may have (max_message_bytes)", dropped.size);
+        return Ok(Read1::Refused(reason));
+    }
+    let Some(file) = inbox.read(dropped)? else { return Ok(Read1::Gone) };
+    let bytes = whole(file, max_bytes).map_err(|source| InboxError { path: dropped.shown(), source })?;
+    Ok(match bytes {
+        Some(bytes) => read(&bytes, dropped).map_or_else(Read1::Refused, Read1::Found),
+        // It grew since it was listed: the next round says how far.
+        None => Read1::Gone,
+    })
+}
+
+fn whole(file: File, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Stores what adapters found, each thing once, and only then moves the cursor.
+//!
+//! An event's name comes from its source's id and its words: what is delivered twice has one name. What
+//! was taken in before is known by that name for a month after it was last met, so that an event that
+//! was purged does not come back. A crash between the files and the cursor leaves files that are found
+//! there the next time. A rehearsal ([`Intake::dry`]) goes the same way and keeps what it would store.
+
+use super::{Found, StreamError, blocking};
+use chrono::Utc;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steward_domain::path::{PathError, RecordPath};
+use steward_domain::stream::StreamEvent;
+use steward_vault::crash;
+use steward_vault::index::{Index, Taken};
+use steward_vault::keeper::Keeper;
+use steward_vault::root::Root;
+
+/// What an adapter hands over at once; some megabytes at most.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub found: Vec<Found>,
+    /// The source's own names of what was read, where it has some that nobody else can choose.
+    pub keys: Vec<String>,
+    /// How far the adapter has read with this.
+    pub cursor: Option<String>,
+    /// What could not be taken in.
+    pub refused: u64,
+}
+
+/// What an intake did since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub stored: u64,
+    /// Taken in before.
+    pub known: u64,
+    pub refused: u64,
+}
+
+enum Store {
+    Vault(Arc<Keeper>),
+    Nowhere { root: Root, would: Vec<StreamEvent> },
+}
+
+/// Where the events of one stream go.
+pub struct Intake {
+    stream: String,
+    index: Arc<Index>,
+    store: Store,
+    tally: Tally,
+}
+
+impl Intake {
+    /// The intake of a stream into a vault.
+    #[must_use]
+    pub fn new(stream: &str, keeper: Arc<Keeper>, index: Arc<Index>) -> Self {
+        Self { stream: stream.to_owned(), index, store: Store::Vault(keeper), tally: Tally::default() }
+    }
+
+    /// An intake that stores nothing and moves nothing.
+    #[must_use]
+    pub fn dry(stream: &str, root: Root, index: Arc<Index>) -> Self {
+        let store = Store::Nowhere { root, would: Vec::new() };
+        Self { stream: stream.to_owned(), index, store, tally: Tally::default() }
+    }
+
+    /// Whether the source must be left as it is.
+    #[must_use]
+    pub fn is_dry(&self) -> bool {
+        matches!(self.store, Store::Nowhere { .. })
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// What a rehearsal would have stored.
+    #[must_use]
+    pub fn would_store(&self) -> &[StreamEvent] {
+        match &self.store {
+            Store::Vault(_) => &[],
+            Store::Nowhere { would, .. } => would,
+        }
+    }
+
+    /// How far the adapter has read; `None` before the first time.
+    ///
+    /// # Errors
+    /// [`StreamError::Index`].
+    pub async fn cursor(&self) -> Result<Option<String>, StreamError> {
+        Ok(self.index.stream_cursor(&self.stream).await?)
+    }
+
+    /// The keys among these that were never taken in, in their order.
+    ///
+    /// # Errors
+    /// [`StreamError::Index`].
+    pub async fn unknown(&self, keys: Vec<String>) -> Result<Vec<String>, StreamError> {
+        let seen = self.index.stream_seen(&self.stream, &keys, Utc::now()).await?;
+        Ok(keys.into_iter().filter(|key| !seen.contains(key)).collect())
+    }
+
+    /// Stores what is new, durable, then remembers all of it.
+    ///
+    /// # Errors
+    /// [`StreamError`]; what is stored by then is known the next time.
+    pub async fn take(&mut self, batch: Batch) -> Result<(), StreamError> {
+        let now = Utc::now();
+        let mut keys = batch.keys;
+        let mut events = Vec::with_capacity(batch.found.len());
+        let mut names = BTreeSet::new();
+        for found in &batch.found {
+            let event = StreamEvent::new(&self.stream, &found.incoming(), now);
+            let path = event.path().map_err(|e| self.unnamed(&e))?;
+            if names.insert(path.to_string()) {
+                events.push((path, event));
+            }
+        }
+        let names: Vec<String> = names.into_iter().collect();
+        let seen = self.index.stream_seen(&self.stream, &names, now).await?;
+        events.retain(|(path, _)| !seen.contains(path.as_str()));
+        keys.extend(names);
+        crash::point("before-storing");
+        let stored = self.store(events).await?;
+        crash::point("after-storing");
+        let found = batch.found.len() as u64;
+        self.tally.stored += stored;
+        self.tally.known += found - stored;
+        self.tally.refused += batch.refused;
+        if self.is_dry() {
+            return Ok(());
+        }
+        let taken =
+            Taken { stream: &self.stream, keys: &keys, cursor: batch.cursor.as_deref(), refused: batch.refused, now };
+        self.index.stream_taken(&taken).await?;
+        crash::point("after-remembering");
+        Ok(())
+    }
+
+    /// How many were not there yet.
+    async fn store(&mut self, events: Vec<(RecordPath, StreamEvent)>) -> Result<u64, StreamError> {
+        match &mut self.store {
+            Store::Nowhere { root, would } => {
+                let before = would.len();
+                would.extend(events.into_iter().filter(|(path, _)| !root.exists(path)).map(|(_, event)| event));
+                Ok((would.len() - before) as u64)
+            }
+            Store::Vault(keeper) => {
+                let keeper = Arc::clone(keeper);
+                let work = move || {
+                    // One that is there came before a crash, with another moment of arrival.
+                    let fresh = events.into_iter().filter(|(path, _)| !keeper.root().exists(path));
+                    let files: Vec<_> = fresh.map(|(path, event)| (path, event.render().into_bytes())).collect();
+                    keeper.create_all(&files).map(|written| written.into_iter().filter(|w| *w).count() as u64)
+                };
+                Ok(blocking(work).await??)
+            }
+        }
+    }
+
+    fn unnamed(&self, e: &PathError) -> StreamError {
+        StreamError::Setting { stream: self.stream.escape_debug().to_string(), message: e.to_string() }
+    }
+}

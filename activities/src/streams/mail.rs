@@ -1,0 +1,73 @@
+//! A mail as bytes, read as one thing found; shared by every stream that brings mails.
+//!
+//! The text part counts; where there is none, or an empty one, the HTML turned to text. Attachments are
+//! never opened. The sender is the address in `From`, which anyone can write: how far a pattern is
+//! trusted is for others to say. A parser that falls over an ill mail loses that mail and nothing else:
+//! it works on a thread of its own, whose stack is deep enough for the deepest nest that fits into a mail.
+
+use super::{Found, hash_id, pattern};
+use chrono::DateTime;
+use mail_parser::decoders::html::html_to_text;
+use mail_parser::{Address, Message, MessageParser};
+use std::thread;
+
+/// Parts of a mail that are read as text; newsletters have two, an ill mail ten thousand.
+const MAX_PARTS: usize = 20;
+
+/// Stack of the parser's thread for each byte of the mail: 32 bytes. A mail inside a mail takes 29 bytes at
+/// least, and letting go of it some 300 of the stack; memory that is not touched costs nothing.
+const STACK_PER_BYTE: usize = 32;
+/// And for what does not nest: 2 MiB, as other threads have.
+const STACK: usize = 2 * 1024 * 1024;
+
+/// Reads a mail; an error says why it is none.
+pub(super) fn read(bytes: &[u8]) -> Result<Found, String> {
+    let parse = || MessageParser::default().parse(bytes).and_then(|message| found(&message, bytes));
+    let stack = STACK + bytes.len().saturating_mul(STACK_PER_BYTE);
+    let read = thread::scope(|scope| {
+        let parser = thread::Builder::new().name("mail".into()).stack_size(stack).spawn_scoped(scope, parse);
+        let parser = parser.map_err(|e| format!("no thread for the mail parser: {e}"))?;
+        parser.join().map_err(|_| "the mail parser fell over it".to_owned())
+    })?;
+    read.ok_or_else(|| "no mail: it has none of From, Subject, Date and Message-ID".to_owned())
+}
+
+fn found(message: &Message<'_>, bytes: &[u8]) -> Option<Found> {
+    let address = message.from().and_then(Address::first).and_then(|from| from.address());
+    let (subject, id) = (message.subject(), message.message_id());
+    if address.is_none() && subject.is_none() && id.is_none() && message.date().is_none() {
+        return None;
+    }
+    let at = message.date().and_then(|date| DateTime::from_timestamp(date.to_timestamp(), 0));
+    Some(Found {
+        source_id: id.map_or_else(|| hash_id(bytes), |id| format!("<{id}>")),
+        pattern: pattern("mail", address),
+        origin_at: at,
+        author: message.from().and_then(Address::first).map(|from| author(from.name(), from.address())),
+        subject: subject.map(str::to_owned),
+        text: text(message),
+    })
+}
+
+fn author(name: Option<&str>, address: Option<&str>) -> String {
+    match (name.map(str::trim).filter(|name| !name.is_empty()), address) {
+        (Some(name), Some(address)) => format!("{name} <{address}>"),
+        (Some(one), None) | (None, Some(one)) => one.to_owned(),
+        (None, None) => String::new(),
+    }
+}
+
+/// The words, as far as there are any: an empty text part beside a full HTML one hides nothing.
+fn text(message: &Message<'_>) -> String {
+    let count = message.text_body_count().min(MAX_PARTS);
+    let texts = (0..count).filter_map(|at| message.body_text(at)).filter(|t| !t.trim().is_empty());
+    let text = texts.collect::<Vec<_>>().join("\n\n");
+    if !text.trim().is_empty() {
+        return text;
+    }
+    let count = message.html_body_count().min(MAX_PARTS);
+    (0..count).filter_map(|at| message.body_html(at)).map(|html| html_to_text(&html)).collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! A Maildir: `new/` and `cur/`, read and never touched.
+//!
+//! A mail's unique name is its key, so that one whose flags changed is not read again; of a folder that
+//! is read for the first time only the mails of the last week are taken in. Links are not followed. The
+//! mail itself is read by [`super::mail`].
+
+use super::{Adapter, BATCH, BATCH_BYTES, Batch, FIRST_DAYS, Intake, Keys, Next, Opener, Source, StreamError};
+use super::{blocking, mail};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rustix::fs::OFlags;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// The folder that holds `new/` and `cur/`.
+    path: PathBuf,
+    /// How old a mail may be that is taken in, by its file's time.
+    #[serde(default = "first_days")]
+    since_days: u64,
+}
+
+struct Maildir {
+    settings: Settings,
+    max_bytes: u64,
+}
+
+/// A mail's file.
+struct Mail {
+    key: String,
+    folder: &'static str,
+    name: String,
+    size: u64,
+}
+
+fn first_days() -> u64 {
+    FIRST_DAYS
+}
+
+pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+    let max_bytes = keys.max_message_bytes;
+    let settings: Settings = keys.read()?;
+    Ok(Box::new(move |_| Ok(Source::Polled(Box::new(Maildir { settings: settings.clone(), max_bytes })))))
+}
+
+impl Adapter for Maildir {
+    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>> {
+        self.look(intake).boxed()
+    }
+}
+
+impl Maildir {
+    async fn look(&self, intake: &mut Intake) -> Result<Next, StreamError> {
+        let settings = self.settings.clone();
+        let mut mails = blocking(move || list(&settings)).await?.map_err(|e| self.failed(e))?;
+        let unknown = intake.unknown(mails.keys().cloned().collect()).await?;
+        let mut unknown = unknown.into_iter().filter_map(|key| mails.remove(&key)).peekable();
+        while unknown.peek().is_some() {
+            let (mut group, mut size) = (Vec::new(), 0);
+            while let Some(next) = unknown.next_if(|_| group.len() < BATCH && size < BATCH_BYTES as u64) {
+                size += next.size.min(self.max_bytes);
+                group.push(next);
+            }
+            let (settings, max_bytes) = (self.settings.clone(), self.max_bytes);
+            let batch = blocking(move || batch(&settings, &group, max_bytes)).await?.map_err(|e| self.failed(e))?;
+            intake.take(batch).await?;
+        }
+        Ok(Next::Usual)
+    }
+
+    fn failed(&self, source: io::Error) -> StreamError {
+        StreamError::Io { path: self.settings.path.display().to_string(), source }
+    }
+}
+
+/// The mails that are young enough, by their keys.
+fn list(settings: &Settings) -> io::Result<BTreeMap<String, Mail>> {
+    let age = Duration::from_secs(settings.since_days.saturating_mul(86_400));
+    let oldest = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut mails = BTreeMap::new();
+    for folder in ["new", "cur"] {
+        for entry in std::fs::read_dir(settings.path.join(folder))? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let meta = match entry.metadata() {
+                Ok(meta) => meta,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(e),
+            };
+            if name.starts_with('.') || !meta.is_file() || meta.modified()? < oldest {
+                continue;
+            }
+            let unique = name.split(':').next().unwrap_or_default();
+            let key = format!("maildir:{unique}");
+            mails.insert(key.clone(), Mail { key, folder, name, size: meta.len() });
+        }
+    }
+    Ok(mails)
+}
+
+/// Reads some mails; one that moved meanwhile is left for the next round.
+fn batch(settings: &Settings, mails: &[Mail], max_bytes: u64) -> io::Result<Batch> {
+    let mut batch = Batch::default();
+    for mail in mails {
+        let read = if mail.size > max_bytes {
+            Err(format!("{} bytes, more than the {max_bytes} that a message may have", mail.size))
+        } else {
+            match bytes(&settings.path, mail, max_bytes) {
+                Ok(bytes) => mail::read(&bytes),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => Err(e.to_string()),
+            }
+        };
+        match read {
+            Ok(found) => batch.found.push(found),
+            Err(reason) => {
+                tracing::warn!(mail = %mail.name.escape_debug(), "not taken in: {}", reason.escape_debug());
+                batch.refused += 1;
+            }
+        }
+        batch.keys.push(mail.key.clone());
+    }
+    Ok(batch)
+}
+
+fn bytes(maildir: &Path, mail: &Mail, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = OpenOptions::new();
+    let file =
+        options.read(true).custom_flags(flags.bits().cast_signed()).open(maildir.join(mail.folder).join(&mail.name))?;
+    let mut bytes = Vec::new();
+    file.take(max_bytes).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

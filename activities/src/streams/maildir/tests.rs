@@ -1,0 +1,53 @@
+use super::super::tests::{Bench, config};
+use super::super::{StreamConfig, Tally};
+use super::*;
+use serde_json::json;
+
+fn put(bench: &Bench, path: &str, id: u32) {
+    let mail = format!("From: ann@example.org\r\nMessage-ID: <{id}@example.org>\r\n\r\nmail {id}\r\n");
+    bench.put(&format!("../mails/{path}"), mail);
+}
+
+async fn bench() -> (Bench, StreamConfig) {
+    let bench = Bench::new().await;
+    for folder in ["new", "cur", "tmp"] {
+        std::fs::create_dir_all(bench.at(&format!("../mails/{folder}"))).unwrap();
+    }
+    let config = config("post", json!({"kind": "maildir", "path": bench.at("../mails")})).unwrap();
+    (bench, config)
+}
+
+#[tokio::test]
+async fn new_mails_are_taken_in_once_and_left_where_they_are() {
+    let (bench, config) = bench().await;
+    put(&bench, "new/1.host", 1);
+    put(&bench, "cur/2.host:2,S", 2);
+    put(&bench, "tmp/3.host", 3);
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 2, known: 0, refused: 0 });
+    std::fs::rename(bench.at("../mails/new/1.host"), bench.at("../mails/cur/1.host:2,RS")).unwrap();
+    put(&bench, "new/4.host", 4);
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.names("../mails/cur"), ["1.host:2,RS", "2.host:2,S"]);
+    assert!(bench.events("post").iter().all(|e| e.pattern == "mail:ann@example.org"));
+}
+
+#[tokio::test]
+async fn what_is_old_large_or_no_file_is_not_taken_in() {
+    let (bench, config) = bench().await;
+    put(&bench, "cur/old", 1);
+    let long_ago = SystemTime::now() - Duration::from_secs(8 * 86_400);
+    std::fs::File::options().write(true).open(bench.at("../mails/cur/old")).unwrap().set_modified(long_ago).unwrap();
+    bench.put("../mails/new/large", vec![b'x'; 2_000_000]);
+    bench.put("../mails/new/none", "no mail");
+    std::os::unix::fs::symlink("/etc/hostname", bench.at("../mails/new/link")).unwrap();
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 0, refused: 2 });
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally::default(), "each is refused once");
+}
+
+#[tokio::test]
+async fn a_maildir_that_is_not_there_is_named() {
+    let bench = Bench::new().await;
+    let config = config("post", json!({"kind": "maildir", "path": "/nowhere/mails"})).unwrap();
+    let message = bench.round(&config).await.unwrap_err().to_string();
+    assert!(message.contains("/nowhere/mails"), "{message}");
+}

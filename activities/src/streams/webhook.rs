@@ -1,0 +1,155 @@
+//! Webhooks: who may call, and what their bodies say. The listening is the process's business.
+//!
+//! A body counts only with a signature over its raw bytes, made with the stream's own secret; nothing of
+//! an unsigned header is believed. A call that is played again says the same words, and those are one
+//! event; Slack's calls also grow old. Answers to a call that is refused say no more than that it is.
+
+mod github;
+mod slack;
+
+use super::{Found, Keys, Opener, Source, hash_id, pattern};
+use crate::clerk::openai::Secret;
+use chrono::{DateTime, Utc};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::Sha256;
+use std::path::PathBuf;
+use steward_domain::time;
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    #[serde(default)]
+    vendor: Vendor,
+    secret_env: Option<String>,
+    secret_file: Option<PathBuf>,
+}
+
+/// Whose form the calls have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Vendor {
+    /// `X-Signature-256: sha256=<hex>`, the body a JSON object with a `text`.
+    #[default]
+    Generic,
+    Slack,
+    Github,
+}
+
+/// One configured webhook, ready to judge calls.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    vendor: Vendor,
+    secret: Secret,
+    /// Largest body that is read, in bytes.
+    pub max_bytes: u64,
+}
+
+/// What a call is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Something happened.
+    Event(Box<Found>),
+    /// The vendor asks whether we are there; the answer's body.
+    Challenge(String),
+    /// Nothing that would be an event.
+    Nothing,
+}
+
+/// Why a call is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No signature, a wrong one, or one of another time. Which of them is nobody's business.
+    #[error("the signature is missing, wrong or too old")]
+    Unsigned,
+    #[error("the body cannot be read: {0}")]
+    Unreadable(String),
+}
+
+pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+    let max_bytes = keys.max_message_bytes;
+    let settings: Settings = keys.read()?;
+    if settings.secret_env.is_some() == settings.secret_file.is_some() {
+        return Err("set `secret_env` or `secret_file`, one of the two".into());
+    }
+    Ok(Box::new(move |_| {
+        let secret = super::settings::secret("secret", settings.secret_env.as_deref(), settings.secret_file.as_ref())?;
+        Ok(Source::Pushed(Hook { vendor: settings.vendor, secret, max_bytes }))
+    }))
+}
+
+impl Hook {
+    /// Judges a call by its headers and its raw body.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn judge<'h>(
+        &self,
+        header: impl Fn(&str) -> Option<&'h str>,
+        body: &[u8],
+        now: DateTime<Utc>,
+    ) -> Result<Call, Refused> {
+        if !self.is_signed(header, body, now) {
+            return Err(Refused::Unsigned);
+        }
+        // Serde's message has a place and a type in it, and nothing of the secret.
+        let json: Value = serde_json::from_slice(body).map_err(|e| Refused::Unreadable(e.to_string()))?;
+        match self.vendor {
+            Vendor::Generic => generic(&json, body),
+            Vendor::Slack => slack::read(&json),
+            Vendor::Github => Ok(github::read(&json, body)),
+        }
+    }
+
+    fn is_signed<'h>(&self, header: impl Fn(&str) -> Option<&'h str>, body: &[u8], now: DateTime<Utc>) -> bool {
+        match self.vendor {
+            Vendor::Generic => self.is_mac(header("x-signature-256"), "sha256=", &[body]),
+            Vendor::Github => self.is_mac(header("x-hub-signature-256"), "sha256=", &[body]),
+            Vendor::Slack => {
+                let Some(stamp) = header("x-slack-request-timestamp").filter(|at| slack::is_fresh(at, now)) else {
+                    return false;
+                };
+                self.is_mac(header("x-slack-signature"), "v0=", &[b"v0:", stamp.as_bytes(), b":", body])
+            }
+        }
+    }
+
+    /// Compared in a time that says nothing about where they differ.
+    fn is_mac(&self, given: Option<&str>, prefix: &str, parts: &[&[u8]]) -> bool {
+        let Some(given) = given.and_then(|g| g.trim().strip_prefix(prefix)).and_then(unhex) else { return false };
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.secret.expose().as_bytes()) else { return false };
+        parts.iter().for_each(|part| mac.update(part));
+        mac.verify_slice(&given).is_ok()
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || text.len() != 64 {
+        return None;
+    }
+    (0..32).map(|at| u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()).collect()
+}
+
+/// The same keys as a line in the drop folder.
+fn generic(json: &Value, body: &[u8]) -> Result<Call, Refused> {
+    let word = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+    let text = word("text").ok_or_else(|| Refused::Unreadable("an object with a `text` was expected".into()))?;
+    let at = word("at").map(|at| time::parse(&at).ok_or_else(|| Refused::Unreadable("`at` is no time".into())));
+    Ok(Call::Event(Box::new(Found {
+        source_id: word("id").unwrap_or_else(|| hash_id(body)),
+        pattern: pattern("webhook", word("from").as_deref()),
+        origin_at: at.transpose()?,
+        author: word("from"),
+        subject: word("subject"),
+        text,
+    })))
+}
+
+/// A text inside an object, by the names that lead there.
+fn at<'v>(json: &'v Value, path: &[&str]) -> Option<&'v str> {
+    path.iter().try_fold(json, |inner, name| inner.get(name)).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use super::*;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::symlink;
+
+fn bench() -> (tempfile::TempDir, Inbox) {
+    let dir = tempfile::tempdir().unwrap();
+    let inbox = Inbox::open(&Root::open(dir.path()).unwrap()).unwrap();
+    (dir, inbox)
+}
+
+fn day() -> NaiveDate {
+    NaiveDate::from_ymd_opt(2026, 11, 21).unwrap()
+}
+
+fn names(dir: &tempfile::TempDir, folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(dir.path().join(folder)).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn links_pipes_and_folders_are_listed_for_what_they_are_and_never_opened() {
+    let (dir, inbox) = bench();
+    let at = |name: &str| dir.path().join("inbox").join(name);
+    fs::write(at("a.eml"), "x").unwrap();
+    fs::write(at(".part"), "x").unwrap();
+    fs::create_dir(at("folder.eml")).unwrap();
+    symlink("/etc/hostname", at("link.eml")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, at("pipe.eml"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let found = inbox.waiting().unwrap();
+    let listed: Vec<(String, bool)> = found.iter().map(|d| (d.shown(), d.is_file)).collect();
+    let expected = [("a.eml", true), ("link.eml", false), ("pipe.eml", false)];
+    assert_eq!(listed, expected.map(|(n, f)| (n.to_owned(), f)));
+    for dropped in &found {
+        assert_eq!(inbox.read(dropped).unwrap().is_some(), dropped.is_file, "{}", dropped.shown());
+        inbox.refuse(dropped, "it is what it is").unwrap();
+    }
+    assert_eq!(names(&dir, "inbox"), [".part", "folder.eml", "refused"]);
+    assert_eq!(fs::read_link(at("refused/link.eml")).unwrap().to_str(), Some("/etc/hostname"));
+}
+
+#[test]
+fn a_file_that_was_replaced_since_it_was_listed_is_not_read() {
+    let (dir, inbox) = bench();
+    fs::write(dir.path().join("inbox/a.eml"), "x").unwrap();
+    let dropped = inbox.waiting().unwrap().remove(0);
+    fs::write(dir.path().join("inbox/b"), "secret").unwrap();
+    fs::rename(dir.path().join("inbox/b"), dir.path().join("inbox/a.eml")).unwrap();
+    assert!(inbox.read(&dropped).unwrap().is_none());
+    fs::remove_file(dir.path().join("inbox/a.eml")).unwrap();
+    symlink("/etc/hostname", dir.path().join("inbox/a.eml")).unwrap();
+    assert!(inbox.read(&dropped).unwrap().is_none());
+}
+
+#[test]
+fn what_was_taken_in_moves_and_never_over_another() {
+    let (dir, inbox) = bench();
+    for text in ["one", "two", "three"] {
+        fs::write(dir.path().join("inbox/a.eml"), text).unwrap();
+        let dropped = inbox.waiting().unwrap().remove(0);
+        let mut read = String::new();
+        inbox.read(&dropped).unwrap().unwrap().read_to_string(&mut read).unwrap();
+        assert_eq!(read, text);
+        inbox.done(std::slice::from_ref(&dropped), day()).unwrap();
+        inbox.done(&[dropped], day()).unwrap();
+    }
+    assert_eq!(names(&dir, "inbox/done/2026-11-21"), ["a-2.eml", "a-3.eml", "a.eml"]);
+    assert!(inbox.waiting().unwrap().is_empty());
+}
+
+#[test]
+fn a_name_of_any_bytes_can_be_refused() {
+    let (dir, inbox) = bench();
+    let name = OsString::from_vec([b"\xff\x1b[31m".as_slice(), &[b'x'; 240], b".md"].concat());
+    for _ in 0..2 {
+        fs::write(dir.path().join("inbox").join(&name), "x").unwrap();
+        let dropped = inbox.waiting().unwrap().remove(0);
+        assert!(!dropped.shown().contains('\u{1b}'), "{}", dropped.shown());
+        inbox.refuse(&dropped, "no text").unwrap();
+    }
+    let refused = names(&dir, "inbox/refused");
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    let note = refused.iter().find(|n| n.ends_with(".reason.txt")).unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("inbox/refused").join(note)).unwrap(), "no text\n");
+}
+
+#[test]
+fn an_inbox_that_is_a_link_is_refused_with_the_mend() {
+    let dir = tempfile::tempdir().unwrap();
+    symlink("/tmp", dir.path().join("inbox")).unwrap();
+    let message = Inbox::open(&Root::open(dir.path()).unwrap()).unwrap_err().to_string();
+    assert!(message.contains("link") && message.contains("remove it"), "{message}");
+}

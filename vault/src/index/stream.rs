@@ -1,0 +1,263 @@
+//! Stream events that wait, and where each stream stands.
+//!
+//! Two kinds of facts: what the event files say (derived), and how far the adapters have read, what
+//! they took in and what went wrong (ours). An adapter's progress is written after its events are on
+//! disk, in one transaction with the keys of what it took: a crash in between takes them in again, and
+//! their names say that they are there. Events are extracted and purged by others.
+
+use super::codec::{instant, micros};
+use super::store::json;
+use super::{Index, IndexError};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+use sqlx::FromRow;
+use std::collections::BTreeSet;
+use steward_domain::path::RecordPath;
+use steward_domain::stream::MAX_TRIES;
+
+/// How long what was taken in is known after it was last met: 30 days, far longer than an event lives.
+const SEEN_DAYS: i64 = 30;
+/// A key that was met again is written down again after so long: 1 day, so that a calendar which shows
+/// the same entries every few minutes writes nothing most of the time.
+const REFRESH_DAYS: i64 = 1;
+
+/// What an adapter has taken in since the last time, all of it on disk.
+#[derive(Clone, Debug)]
+pub struct Taken<'a> {
+    pub stream: &'a str,
+    /// Under which the events will be known again.
+    pub keys: &'a [String],
+    /// How far the adapter has read, in its own words; `None` leaves it as it was.
+    pub cursor: Option<&'a str>,
+    /// What could not be taken in.
+    pub refused: u64,
+    pub now: DateTime<Utc>,
+}
+
+/// One stream in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StreamCount {
+    pub source: String,
+    pub new: u64,
+    pub extracted: u64,
+    pub parked: u64,
+    /// When its newest event was taken in.
+    pub newest_at: Option<DateTime<Utc>>,
+    /// How long ago the oldest event came that still waits: that event's instant.
+    pub waits_since: Option<DateTime<Utc>>,
+    pub paused: bool,
+    /// When its last round ended.
+    pub ran_at: Option<DateTime<Utc>>,
+    /// Why its last round failed; `None` when it went well.
+    pub last_error: Option<String>,
+    /// Rounds in a row that failed.
+    pub failures: u64,
+    /// What could not be taken in, ever.
+    pub refused: u64,
+}
+
+#[derive(FromRow)]
+struct CountColumns {
+    name: String,
+    new: i64,
+    extracted: i64,
+    parked: i64,
+    newest: Option<i64>,
+    waits: Option<i64>,
+    paused: Option<bool>,
+    ran_at: Option<i64>,
+    error: Option<String>,
+    failures: Option<i64>,
+    refused: Option<i64>,
+}
+
+/// Streams take turns, and within a stream its senders do, so that a flood of one delays no other.
+const TO_EXTRACT: &str = "
+    SELECT path FROM (
+        SELECT path, received_at, ROW_NUMBER() OVER (PARTITION BY source ORDER BY turn, received_at, path) AS turn
+        FROM (SELECT path, source, received_at,
+                  ROW_NUMBER() OVER (PARTITION BY source, pattern ORDER BY received_at, path) AS turn
+              FROM stream_events WHERE status = 'new' AND tries < ?1))
+    ORDER BY turn, received_at, path LIMIT ?2";
+
+const COUNTS: &str = "
+    SELECT n.name, COUNT(CASE e.status WHEN 'new' THEN 1 END) AS new,
+        COUNT(CASE e.status WHEN 'extracted' THEN 1 END) AS extracted,
+        COUNT(CASE e.status WHEN 'parked' THEN 1 END) AS parked,
+        MAX(e.received_at) AS newest, MIN(CASE e.status WHEN 'new' THEN e.received_at END) AS waits,
+        c.paused, c.ran_at, c.error, c.failures, c.refused
+    FROM (SELECT source AS name FROM stream_events UNION SELECT stream FROM stream_cursors) n
+    LEFT JOIN stream_events e ON e.source = n.name LEFT JOIN stream_cursors c ON c.stream = n.name
+    GROUP BY n.name ORDER BY n.name";
+
+impl Index {
+    /// Events that nobody has read yet, at most `limit`: the oldest first, the streams in turn, and the
+    /// senders of a stream in turn. None that was tried too often.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn events_to_extract(&self, limit: usize) -> Result<Vec<RecordPath>, IndexError> {
+        let paths: Vec<String> = sqlx::query_scalar(TO_EXTRACT)
+            .bind(MAX_TRIES)
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        paths.iter().map(|p| self.path(p)).collect()
+    }
+
+    /// Extracted events that came before an instant, the oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn events_to_purge(&self, before: DateTime<Utc>, limit: usize) -> Result<Vec<RecordPath>, IndexError> {
+        let paths: Vec<String> = sqlx::query_scalar(
+            "SELECT path FROM stream_events WHERE status = 'extracted' AND received_at < ?1
+             ORDER BY received_at, path LIMIT ?2",
+        )
+        .bind(micros(before))
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(&self.store.reader)
+        .await
+        .map_err(|e| self.sql(e))?;
+        paths.iter().map(|p| self.path(p)).collect()
+    }
+
+    /// Every stream that has events or has run, in the order of names.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn stream_counts(&self) -> Result<Vec<StreamCount>, IndexError> {
+        let rows: Vec<CountColumns> =
+            sqlx::query_as(COUNTS).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        let count = |row: CountColumns| StreamCount {
+            source: row.name,
+            new: row.new.cast_unsigned(),
+            extracted: row.extracted.cast_unsigned(),
+            parked: row.parked.cast_unsigned(),
+            newest_at: row.newest.and_then(instant),
+            waits_since: row.waits.and_then(instant),
+            paused: row.paused.unwrap_or(false),
+            ran_at: row.ran_at.and_then(instant),
+            last_error: row.error,
+            failures: row.failures.unwrap_or(0).cast_unsigned(),
+            refused: row.refused.unwrap_or(0).cast_unsigned(),
+        };
+        Ok(rows.into_iter().map(count).collect())
+    }
+
+    /// How far a stream's adapter has read, in its own words; `None` before the first time.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn stream_cursor(&self, stream: &str) -> Result<Option<String>, IndexError> {
+        let cursor: Option<Option<String>> = sqlx::query_scalar("SELECT cursor FROM stream_cursors WHERE stream = ?1")
+            .bind(stream)
+            .fetch_optional(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
+        Ok(cursor.flatten())
+    }
+
+    /// Which of these keys were taken in before. Those are known for another 30 days.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn stream_seen(
+        &self,
+        stream: &str,
+        keys: &[String],
+        now: DateTime<Utc>,
+    ) -> Result<BTreeSet<String>, IndexError> {
+        const SEEN: &str =
+            "SELECT key, at FROM stream_seen WHERE stream = ?1 AND key IN (SELECT value FROM json_each(?2))";
+        const REFRESH: &str =
+            "UPDATE stream_seen SET at = ?3 WHERE stream = ?1 AND key IN (SELECT value FROM json_each(?2))";
+        let seen: Vec<(String, i64)> = sqlx::query_as(SEEN)
+            .bind(stream)
+            .bind(json(&keys))
+            .fetch_all(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let worn = micros(now - TimeDelta::days(REFRESH_DAYS));
+        if seen.iter().any(|(_, at)| *at < worn) {
+            let keys: Vec<&str> = seen.iter().map(|(key, _)| key.as_str()).collect();
+            let refresh = sqlx::query(REFRESH).bind(stream).bind(json(&keys)).bind(micros(now));
+            refresh.execute(&self.store.writer).await.map_err(|e| self.sql(e))?;
+        }
+        Ok(seen.into_iter().map(|(key, _)| key).collect())
+    }
+
+    /// Remembers what an adapter has taken in, and how far it has read.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn stream_taken(&self, taken: &Taken<'_>) -> Result<(), IndexError> {
+        const SEEN: &str =
+            "INSERT INTO stream_seen (stream, key, at) SELECT ?1, value, ?3 FROM json_each(?2) WHERE true
+            ON CONFLICT (stream, key) DO UPDATE SET at = excluded.at";
+        const CURSOR: &str = "INSERT INTO stream_cursors (stream, cursor, refused) VALUES (?1, ?2, ?3)
+            ON CONFLICT (stream) DO UPDATE SET cursor = COALESCE(excluded.cursor, cursor),
+                refused = refused + excluded.refused";
+        let mut tx = self.begin().await?;
+        let work = async {
+            let seen = sqlx::query(SEEN).bind(taken.stream).bind(json(&taken.keys)).bind(micros(taken.now));
+            seen.execute(&mut *tx).await?;
+            let refused = i64::try_from(taken.refused).unwrap_or(i64::MAX);
+            sqlx::query(CURSOR).bind(taken.stream).bind(taken.cursor).bind(refused).execute(&mut *tx).await?;
+            let forgotten = micros(taken.now - TimeDelta::days(SEEN_DAYS));
+            sqlx::query("DELETE FROM stream_seen WHERE at < ?1").bind(forgotten).execute(&mut *tx).await?;
+            tx.commit().await
+        };
+        work.await.map_err(|e| self.sql(e))
+    }
+
+    /// Notes how a stream's round ended: well, or for this reason.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn stream_ran(&self, stream: &str, now: DateTime<Utc>, error: Option<&str>) -> Result<(), IndexError> {
+        sqlx::query(
+            "INSERT INTO stream_cursors (stream, ran_at, error, failures) VALUES (?1, ?2, ?3, ?3 IS NOT NULL)
+             ON CONFLICT (stream) DO UPDATE SET ran_at = excluded.ran_at, error = excluded.error,
+                 failures = CASE WHEN excluded.error IS NULL THEN 0 ELSE failures + 1 END",
+        )
+        .bind(stream)
+        .bind(micros(now))
+        .bind(error)
+        .execute(&self.store.writer)
+        .await
+        .map_err(|e| self.sql(e))?;
+        Ok(())
+    }
+
+    /// Pauses a stream, or lets it go on.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn pause_stream(&self, stream: &str, paused: bool) -> Result<(), IndexError> {
+        sqlx::query(
+            "INSERT INTO stream_cursors (stream, paused) VALUES (?1, ?2)
+             ON CONFLICT (stream) DO UPDATE SET paused = excluded.paused",
+        )
+        .bind(stream)
+        .bind(paused)
+        .execute(&self.store.writer)
+        .await
+        .map_err(|e| self.sql(e))?;
+        Ok(())
+    }
+
+    /// Whether a human paused a stream.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn is_stream_paused(&self, stream: &str) -> Result<bool, IndexError> {
+        let paused: Option<bool> = sqlx::query_scalar("SELECT paused FROM stream_cursors WHERE stream = ?1")
+            .bind(stream)
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        Ok(paused.unwrap_or(false))
+    }
+}

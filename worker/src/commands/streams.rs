@@ -1,0 +1,234 @@
+//! `steward streams list|add|pause|resume|test`.
+//!
+//! `add` edits `steward.toml` and keeps what a human wrote there; `pause` and `resume` are a mark in the
+//! state database, which a running worker sees within seconds; `test` reads a source once and stores
+//! nothing. None of them asks a server of ours.
+
+use crate::cli;
+use crate::config::{self, Config};
+use crate::out::{Exit, Out, shown, table};
+use anyhow::{Context, bail};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use steward_activities::streams::{Intake, Source, StreamConfig};
+use steward_domain::stream::StreamEvent;
+use steward_domain::time::stamp;
+use steward_vault::index::{Index, StreamCount};
+use toml_edit::{DocumentMut, Item, Table, Value};
+
+/// How long a source may take to be read once: 2 min.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Events that a person is shown.
+const SHOWN: usize = 20;
+
+/// One stream, as it is listed.
+#[derive(Serialize)]
+struct Row {
+    /// `None` for one that is configured no more and has events left.
+    kind: Option<&'static str>,
+    #[serde(flatten)]
+    count: StreamCount,
+}
+
+pub(crate) async fn run(config: &Config, what: cli::Streams, out: Out) -> anyhow::Result<Exit> {
+    match what {
+        cli::Streams::List => list(config, out).await,
+        cli::Streams::Add { name, kind, set } => add(&name, &kind, &set, out),
+        cli::Streams::Pause { name } => pause(config, &name, true, out).await,
+        cli::Streams::Resume { name } => pause(config, &name, false, out).await,
+        cli::Streams::Test { name } => test(config, &name, out).await,
+    }
+}
+
+fn find<'c>(config: &'c Config, name: &str) -> anyhow::Result<&'c StreamConfig> {
+    config.streams.iter().find(|s| s.name == name).with_context(|| {
+        let names: Vec<&str> = config.streams.iter().map(|s| s.name.as_str()).collect();
+        format!("no stream is named `{}`: there are {}", shown(name), names.join(", "))
+    })
+}
+
+async fn list(config: &Config, out: Out) -> anyhow::Result<Exit> {
+    let look = super::look(config).await?;
+    let mut counts = look.index.stream_counts().await?;
+    let mut rows: Vec<Row> = Vec::new();
+    for stream in &config.streams {
+        let at = counts.iter().position(|c| c.source == stream.name);
+        let count = at.map_or_else(
+            || StreamCount { source: stream.name.clone(), ..StreamCount::default() },
+            |at| counts.remove(at),
+        );
+        rows.push(Row { kind: Some(stream.kind), count });
+    }
+    rows.extend(counts.into_iter().map(|count| Row { kind: None, count }));
+    let now = Utc::now();
+    out.value(&rows, || describe(&rows, now))?;
+    Ok(Exit::Ok)
+}
+
+fn describe(rows: &[Row], now: DateTime<Utc>) -> String {
+    let mut table = table(&[
+        "stream",
+        "kind",
+        "state",
+        "new",
+        "extracted",
+        "parked",
+        "refused",
+        "newest",
+        "oldest waits",
+        "last error",
+    ]);
+    for Row { kind, count } in rows {
+        let state = match (kind, count.paused, &count.last_error) {
+            (None, _, _) => "not configured",
+            (Some(_), true, _) => "paused",
+            (Some(_), false, Some(_)) => "failing",
+            (Some(_), false, None) => "on",
+        };
+        table.add_row([
+            shown(&count.source),
+            kind.unwrap_or("–").to_owned(),
+            state.to_owned(),
+            count.new.to_string(),
+            count.extracted.to_string(),
+            count.parked.to_string(),
+            count.refused.to_string(),
+            count.newest_at.map(stamp).unwrap_or_default(),
+            count.waits_since.map(|since| span(now - since)).unwrap_or_default(),
+            count.last_error.as_deref().map(shown).unwrap_or_default(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn span(span: TimeDelta) -> String {
+    match span.num_seconds().max(0) {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ 120..7_200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3_600),
+    }
+}
+
+fn add(name: &str, kind: &str, set: &[String], out: Out) -> anyhow::Result<Exit> {
+    let (path, _) = config::file_path();
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(e) => return Err(e).with_context(|| format!("failed to read {}", path.display())),
+    };
+    let text = with_stream(&text, name, kind, set).with_context(|| format!("failed to add to {}", path.display()))?;
+    write(&path, &text).with_context(|| format!("failed to write {}", path.display()))?;
+    out.value(&json!({"stream": name, "file": path}), || {
+        format!(
+            "{} has it; `steward streams test {name}` reads it once, and a worker takes it up when it starts",
+            path.display()
+        )
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// The configuration with one more stream, everything else as it was.
+fn with_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::Result<String> {
+    let mut document: DocumentMut = text.parse()?;
+    let mut table = Table::new();
+    table["kind"] = toml_edit::value(kind);
+    for pair in set {
+        let (key, value) = pair.split_once('=').with_context(|| format!("`{}` is not KEY=VALUE", shown(pair)))?;
+        let key = key.trim();
+        if key == "kind" || table.contains_key(key) {
+            bail!("`{}` is given twice", shown(key));
+        }
+        // What reads as a number or a truth is one; everything else is text as it stands.
+        let typed = value.parse::<Value>().ok().filter(|v| v.is_integer() || v.is_bool());
+        table[key] = Item::Value(typed.unwrap_or_else(|| value.into()));
+    }
+    let keys = serde_json::to_value(toml::from_str::<toml::Table>(&table.to_string())?)?;
+    StreamConfig::read(name, keys.as_object().cloned().unwrap_or_default())?;
+    let streams = document.entry("streams").or_insert_with(|| {
+        let mut streams = Table::new();
+        streams.set_implicit(true);
+        Item::Table(streams)
+    });
+    let streams = streams.as_table_mut().context("`streams` is not a table")?;
+    if streams.contains_key(name) {
+        bail!("streams.{name} is there already: edit the file to change it");
+    }
+    streams.insert(name, Item::Table(table));
+    Ok(document.to_string())
+}
+
+/// Whole or not at all, with the permissions that the file had.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut beside = real.clone().into_os_string();
+    beside.push(".new");
+    std::fs::write(&beside, text)?;
+    if let Ok(meta) = std::fs::metadata(&real) {
+        std::fs::set_permissions(&beside, meta.permissions())?;
+    }
+    std::fs::File::open(&beside)?.sync_all()?;
+    std::fs::rename(&beside, &real)
+}
+
+async fn pause(config: &Config, name: &str, paused: bool, out: Out) -> anyhow::Result<Exit> {
+    let stream = find(config, name)?;
+    let index = Index::open(&config.state_dir()?).await?;
+    index.pause_stream(&stream.name, paused).await?;
+    out.value(&json!({"stream": name, "paused": paused}), || {
+        if paused {
+            format!("{name} is paused until `steward streams resume {name}`")
+        } else {
+            format!("{name} goes on")
+        }
+    })?;
+    Ok(Exit::Ok)
+}
+
+async fn test(config: &Config, name: &str, out: Out) -> anyhow::Result<Exit> {
+    let stream = find(config, name)?;
+    let look = super::look(config).await?;
+    let mut adapter = match stream.open(&look.root)? {
+        Source::Polled(adapter) => adapter,
+        Source::Pushed(_) => {
+            let address = format!("http://{}/hooks/{name}", config.webhook_listen);
+            out.value(&json!({"stream": name, "address": address}), || {
+                format!("its secret is there; calls go to POST {address}")
+            })?;
+            return Ok(Exit::Ok);
+        }
+    };
+    let mut intake = Intake::dry(name, look.root.clone(), Arc::new(look.index.clone()));
+    let round = tokio::time::timeout(PATIENCE, adapter.round(&mut intake));
+    round.await.context("failed to read the source in time")??;
+    let tally = intake.tally();
+    let value =
+        json!({"stream": name, "would_store": intake.would_store(), "known": tally.known, "refused": tally.refused});
+    out.value(&value, || {
+        let mut lines: Vec<String> = intake.would_store().iter().take(SHOWN).map(line).collect();
+        lines.push(format!(
+            "{} would be stored, {} are known, {} would be refused; nothing was stored",
+            tally.stored, tally.known, tally.refused
+        ));
+        lines.join("\n")
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn line(event: &StreamEvent) -> String {
+    let at = event.origin_at.unwrap_or(event.received_at);
+    let text: String = event.text.chars().take(60).collect();
+    format!(
+        "{}  {}  {}  {}",
+        stamp(at),
+        shown(&event.pattern),
+        shown(event.subject.as_deref().unwrap_or("–")),
+        shown(&text)
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,21 @@
+//! The configured streams, and the drop folder, which is there without being configured.
+//!
+//! A stream's own keys are its adapter's to read; here is only what one stream means to another.
+
+use anyhow::bail;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use steward_activities::streams::StreamConfig;
+
+pub(super) fn read(tables: BTreeMap<String, Map<String, Value>>) -> anyhow::Result<Vec<StreamConfig>> {
+    let read = |(name, table): (String, _)| StreamConfig::read(&name, table);
+    let mut streams = tables.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let inboxes: Vec<&str> = streams.iter().filter(|s| s.kind == "inbox").map(|s| s.name.as_str()).collect();
+    match inboxes.as_slice() {
+        [] if streams.iter().all(|s| s.name != "inbox") => streams.push(StreamConfig::inbox()?),
+        [] => bail!("streams.inbox: the name belongs to the drop folder: give this stream another name"),
+        [_] => {}
+        [first, second, ..] => bail!("streams.{second}: there is one drop folder, and streams.{first} reads it"),
+    }
+    Ok(streams)
+}

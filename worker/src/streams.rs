@@ -1,0 +1,178 @@
+//! Runs the streams: each on its own, so that the trouble of one is no other's.
+//!
+//! A stream that is read has a loop here; webhooks share a listener ([`crate::webhooks`]). A round that
+//! fails is told in the log and in `steward streams list`, and tried again after a while that doubles.
+//! What a round finds goes through the intake into the vault, where the listener of the engine meets it.
+
+use crate::config::Config;
+use crate::engine::raised;
+use crate::webhooks;
+use chrono::Utc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steward_activities::streams::{Adapter, Intake, Next, Source, StreamConfig, StreamError, Tally};
+use steward_vault::index::Index;
+use steward_vault::keeper::Keeper;
+use tokio::sync::{Notify, watch as flag};
+use tokio::task::JoinHandle;
+
+/// How long after its first failure a stream is tried again: 5 s, doubled with every further one.
+const FIRST_BACK_OFF: Duration = Duration::from_secs(5);
+/// At most: 15 min, so that a server that is back is found the same quarter of an hour.
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(15 * 60);
+/// How often a stream looks whether it was paused or resumed: 2 s.
+const PAUSE_LOOK: Duration = Duration::from_secs(2);
+/// How often a round that found nothing is written down: 1 min.
+const QUIET_NOTE: Duration = Duration::from_secs(60);
+
+/// What all streams of a vault share.
+#[derive(Clone)]
+pub(crate) struct Streams {
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) index: Arc<Index>,
+    /// Something was put into the drop folder.
+    pub(crate) dropped: Arc<Notify>,
+}
+
+/// One stream under way.
+struct Running {
+    shared: Streams,
+    config: StreamConfig,
+    /// Open from one round to the next; a round that fails begins anew.
+    adapter: Option<Box<dyn Adapter>>,
+    failures: u32,
+    noted: Option<Instant>,
+}
+
+impl Streams {
+    /// Starts every stream that is configured.
+    pub(crate) fn start(&self, config: &Config, stop: &flag::Receiver<bool>) -> Vec<JoinHandle<()>> {
+        let (pushed, polled): (Vec<_>, Vec<_>) = config.streams.iter().cloned().partition(|s| s.kind == "webhook");
+        let mut loops: Vec<_> = polled
+            .into_iter()
+            .map(|config| {
+                let running = Running { shared: self.clone(), config, adapter: None, failures: 0, noted: None };
+                tokio::spawn(running.run(stop.clone()))
+            })
+            .collect();
+        if !pushed.is_empty() {
+            loops.push(tokio::spawn(webhooks::run(self.clone(), pushed, config.webhook_listen, stop.clone())));
+        }
+        loops
+    }
+
+    /// Writes down how a round ended; that this fails is told and no more.
+    pub(crate) async fn note(&self, stream: &str, error: Option<&str>) {
+        if let Err(e) = self.index.stream_ran(stream, Utc::now(), error).await {
+            tracing::error!(stream, error = %e, "failed to note how a stream stands");
+        }
+    }
+}
+
+impl Running {
+    async fn run(mut self, mut stop: flag::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                () = raised(&mut stop) => return,
+                () = self.turn() => {}
+            }
+        }
+    }
+
+    /// One round and the wait after it.
+    async fn turn(&mut self) {
+        let (index, name) = (Arc::clone(&self.shared.index), self.config.name.clone());
+        if is_paused(&index, &name).await {
+            self.adapter = None;
+            return tokio::time::sleep(PAUSE_LOOK).await;
+        }
+        let ended = tokio::select! {
+            ended = self.round() => ended,
+            // What is half read is read again; what is stored is known.
+            () = paused(&index, &name) => {
+                self.adapter = None;
+                return;
+            }
+        };
+        match ended {
+            Ok((tally, next)) => {
+                self.went_well(tally).await;
+                let wait = match next {
+                    Next::Usual => self.config.interval,
+                    Next::Within(soon) => soon,
+                };
+                tokio::select! {
+                    () = paused(&index, &name) => {}
+                    () = self.wait(wait) => {}
+                }
+            }
+            Err(e) => {
+                self.adapter = None;
+                self.failures = self.failures.saturating_add(1);
+                let text: String = e.to_string().escape_debug().take(300).collect();
+                tracing::warn!(stream = %name, failures = self.failures, "not read: {text}");
+                self.shared.note(&name, Some(&text)).await;
+                tokio::time::sleep(back_off(self.failures)).await;
+            }
+        }
+    }
+
+    async fn round(&mut self) -> Result<(Tally, Next), StreamError> {
+        let mut adapter = match self.adapter.take() {
+            Some(adapter) => adapter,
+            None => match self.config.open(self.shared.keeper.root())? {
+                Source::Polled(adapter) => adapter,
+                Source::Pushed(_) => return Ok((Tally::default(), Next::Usual)),
+            },
+        };
+        let shared = &self.shared;
+        let mut intake = Intake::new(&self.config.name, Arc::clone(&shared.keeper), Arc::clone(&shared.index));
+        let next = adapter.round(&mut intake).await?;
+        self.adapter = Some(adapter);
+        Ok((intake.tally(), next))
+    }
+
+    /// Until the time has come, the source has news, or something was dropped.
+    async fn wait(&mut self, wait: Duration) {
+        let is_inbox = self.config.kind == "inbox";
+        let dropped = Arc::clone(&self.shared.dropped);
+        let Some(adapter) = &mut self.adapter else { return tokio::time::sleep(wait).await };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = adapter.wait() => {}
+            () = dropped.notified(), if is_inbox => {}
+        }
+    }
+
+    async fn went_well(&mut self, tally: Tally) {
+        let name = &self.config.name;
+        if tally.stored + tally.refused > 0 {
+            tracing::info!(stream = %name, stored = tally.stored, known = tally.known, refused = tally.refused, "events taken in");
+        }
+        let is_news = tally.stored + tally.refused > 0 || self.failures > 0;
+        self.failures = 0;
+        if is_news || self.noted.is_none_or(|at| at.elapsed() >= QUIET_NOTE) {
+            self.noted = Some(Instant::now());
+            self.shared.note(name, None).await;
+        }
+    }
+}
+
+/// Whether a human paused a stream; where that cannot be told, it goes on.
+pub(crate) async fn is_paused(index: &Index, name: &str) -> bool {
+    index.is_stream_paused(name).await.unwrap_or(false)
+}
+
+async fn paused(index: &Index, name: &str) {
+    while !is_paused(index, name).await {
+        tokio::time::sleep(PAUSE_LOOK).await;
+    }
+}
+
+fn back_off(failures: u32) -> Duration {
+    let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
+    FIRST_BACK_OFF.saturating_mul(factor).min(LONGEST_BACK_OFF)
+}
+
+#[cfg(test)]
+mod tests;
