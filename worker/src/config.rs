@@ -195,6 +195,11 @@ fn whole(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
 
 /// The settings that decide.
 fn policy(raw: &Raw, warnings: &mut Vec<String>) -> Policy {
+    let mut class = |name, text: &Option<String>| ceiling(name, text.as_deref(), warnings);
+    let state_change_ceiling = class("STEWARD_STATE_CHANGE_CEILING", &raw.state_change_ceiling);
+    let context_edit_ceiling = class("STEWARD_CONTEXT_EDIT_CEILING", &raw.context_edit_ceiling);
+    let parent_matter_ceiling = class("STEWARD_PARENT_MATTER_CEILING", &raw.parent_matter_ceiling);
+    let related_ceiling = class("STEWARD_RELATED_CEILING", &raw.related_ceiling);
     Policy {
         mode: mode(raw.live_mode.as_deref(), warnings),
         confidence_threshold: threshold(
@@ -209,10 +214,10 @@ fn policy(raw: &Raw, warnings: &mut Vec<String>) -> Policy {
             HIGH_CONFIDENCE_THRESHOLD,
             warnings,
         ),
-        state_change_ceiling: ceiling("STEWARD_STATE_CHANGE_CEILING", raw.state_change_ceiling.as_deref(), warnings),
-        context_edit_ceiling: ceiling("STEWARD_CONTEXT_EDIT_CEILING", raw.context_edit_ceiling.as_deref(), warnings),
-        parent_matter_ceiling: ceiling("STEWARD_PARENT_MATTER_CEILING", raw.parent_matter_ceiling.as_deref(), warnings),
-        related_ceiling: ceiling("STEWARD_RELATED_CEILING", raw.related_ceiling.as_deref(), warnings),
+        state_change_ceiling,
+        context_edit_ceiling,
+        parent_matter_ceiling,
+        related_ceiling,
     }
 }
 
