@@ -8,6 +8,8 @@ use crate::config::Config;
 use crate::engine::raised;
 use crate::webhooks;
 use chrono::Utc;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steward_activities::streams::{Adapter, Intake, Next, Source, StreamConfig, StreamError, Tally};
@@ -87,7 +89,11 @@ impl Running {
             return tokio::time::sleep(PAUSE_LOOK).await;
         }
         let ended = tokio::select! {
-            ended = self.round() => ended,
+            // A bug in one adapter is one stream's trouble.
+            ended = AssertUnwindSafe(self.round()).catch_unwind() => match ended {
+                Ok(ended) => ended.map_err(|e| e.to_string()),
+                Err(_) => Err("the adapter panicked; what it said is above".to_owned()),
+            },
             // What is half read is read again; what is stored is known.
             () = paused(&index, &name) => {
                 self.adapter = None;
@@ -109,7 +115,7 @@ impl Running {
             Err(e) => {
                 self.adapter = None;
                 self.failures = self.failures.saturating_add(1);
-                let text: String = e.to_string().escape_debug().take(300).collect();
+                let text: String = e.escape_debug().take(300).collect();
                 tracing::warn!(stream = %name, failures = self.failures, "not read: {text}");
                 self.shared.note(&name, Some(&text)).await;
                 tokio::time::sleep(back_off(self.failures)).await;

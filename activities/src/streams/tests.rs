@@ -9,6 +9,8 @@ use steward_domain::stream::StreamEvent;
 use steward_vault::index::Index;
 use steward_vault::keeper::Keeper;
 
+mod crash;
+
 /// A vault with an index, for the adapters' tests.
 pub(super) struct Bench {
     pub(super) dir: tempfile::TempDir,

@@ -1,4 +1,7 @@
 //! Slack's Events API: messages as events, its question whether we are there, nothing else.
+//!
+//! A call carries the moment it was made, and that is signed: one that is old is not listened to. What
+//! the text of a message asks for is never done here; it goes to the extractor as words.
 
 use super::super::{Found, pattern};
 use super::{Call, Refused, at};
