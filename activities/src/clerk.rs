@@ -12,6 +12,7 @@ pub mod rules;
 
 use sha2::{Digest, Sha256};
 use steward_domain::clerk::{CallOutcome, Question, Reply};
+use steward_domain::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::Reservation;
 
 /// A clerk that can be asked.
@@ -43,6 +44,43 @@ impl Clerk {
             "clerk asked"
         );
         reply
+    }
+
+    /// Asks once what an event says. Spends the reservation like [`Clerk::ask`].
+    pub async fn extract(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+        let reply = match self {
+            Self::Rules(rules) => rules.extract(reservation, question),
+            Self::OpenAi(openai) => openai.extract(reservation, question).await,
+        };
+        let outcome = match &reply.outcome {
+            ExtractOutcome::Answered { .. } => "answered",
+            ExtractOutcome::BadAnswer { .. } => "bad_answer",
+            ExtractOutcome::RateLimited { .. } => "rate_limited",
+            ExtractOutcome::Failed { .. } => "failed",
+        };
+        tracing::info!(
+            call_id = %reservation.call_id(),
+            provider = %reply.clerk.provider,
+            model = %reply.clerk.model,
+            outcome,
+            prompt_tokens = reply.clerk.tokens.prompt_tokens,
+            completion_tokens = reply.clerk.tokens.completion_tokens,
+            "clerk asked about an event"
+        );
+        reply
+    }
+
+    /// Names the question as it would be asked: SHA-256 of provider, model and exact prompt, in hex.
+    ///
+    /// Two questions of one name get the same answer, so the second need not be asked.
+    #[must_use]
+    pub fn extract_key(&self, question: &ExtractQuestion) -> String {
+        let (provider, model, prompt) = match self {
+            Self::Rules(rules) => (rules::PROVIDER, rules::PATTERNS, rules.extract_prompt(question)),
+            Self::OpenAi(openai) => (openai::PROVIDER, openai.model(), openai.extract_prompt(question)),
+        };
+        let head = format!("{}:{provider}{}:{model}", provider.len(), model.len());
+        sha256_hex(&[head.into_bytes(), prompt].concat())
     }
 }
 

@@ -45,7 +45,7 @@ impl Bench {
 }
 
 /// Never ends while the server can be told, so that a worker that died is noticed within seconds.
-async fn keep_alive(ctx: &ActivityContext) -> ActivityError {
+pub(crate) async fn keep_alive(ctx: &ActivityContext) -> ActivityError {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
         if let Err(e) = ctx.record_heartbeat(()).await {

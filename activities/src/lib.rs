@@ -1,11 +1,13 @@
 //! What touches the world: the activities that workflows declare, implemented.
 //!
 //! [`vault`] runs in the process that holds the vault's lock, next to the index, the ledger and
-//! the keeper. [`judge`] runs anywhere in the fleet and knows nothing but the clerk. [`streams`] brings
-//! in what happens outside. Which trouble is worth another try is decided in one place, `failure`.
+//! the keeper, and so does [`extract`], which reads stream events there. [`judge`] runs anywhere in the
+//! fleet and knows nothing but the clerk. [`streams`] brings in what happens outside. Which trouble is
+//! worth another try is decided in one place, `failure`.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clerk;
+pub mod extract;
 mod failure;
 pub mod judge;
 pub mod purge;

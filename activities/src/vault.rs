@@ -62,7 +62,7 @@ pub struct Host {
 }
 
 impl Host {
-    fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         brake::is_stopped(self.keeper.root())
     }
 
@@ -284,7 +284,7 @@ fn workflow_of(ctx: &ActivityContext) -> WorkflowRef {
 }
 
 /// Runs file work where it may block; a panic there is a passing failure like any other.
-async fn on_a_blocking_thread<T: Send + 'static>(
+pub(crate) async fn on_a_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ActivityError> {
     // Opened here and entered there: a span opened on the blocking thread would have no parent.

@@ -2,15 +2,16 @@
 //!
 //! Nothing here touches a file, the network, a clock or randomness: time is always an argument.
 //! Reading order: [`path`], [`record`], [`stream`] and [`signal`] (what a vault holds), [`mutation`]
-//! (what may change), [`frontmatter`] (how it is read and edited), [`tick`] (what is due), [`clerk`]
-//! (what is asked and answered), [`mod@decide`] and [`mod@route`] (what follows), [`plan`] (the exact
-//! change), [`audit`] (what is remembered), [`undo`] (the way back), [`stamp`] (a look's marks in a
-//! task's file).
+//! (what may change), [`frontmatter`] (how it is read and edited), [`tick`] (what is due), [`clerk`] and
+//! [`extract`] (what is asked and answered, of signals and of raw events), [`mod@decide`] and
+//! [`mod@route`] (what follows), [`plan`] (the exact change), [`audit`] (what is remembered), [`undo`]
+//! (the way back), [`stamp`] (a look's marks in a task's file).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod audit;
 pub mod clerk;
 pub mod decide;
+pub mod extract;
 pub mod frontmatter;
 pub mod guard;
 pub mod mode;

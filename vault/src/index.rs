@@ -9,6 +9,7 @@
 mod action;
 mod check;
 mod codec;
+mod extract;
 mod lease;
 mod look;
 mod observe;

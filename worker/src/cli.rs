@@ -42,6 +42,9 @@ pub(crate) enum Command {
         With --wait: 3 while stopped, 4 when a record or a clerk failed."
     )]
     Tick(Tick),
+    /// What was read from outside
+    #[command(subcommand, after_help = "Example:\n  steward signals list --status skipped")]
+    Signals(Signals),
     /// The audit records
     #[command(subcommand, after_help = "Example:\n  steward audit list --limit 20")]
     Audit(Audit),
@@ -95,7 +98,7 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = "Example:\n  steward index check")]
     Index(Index),
     /// What brings events in: mails, calendars, webhooks, the drop folder
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  steward streams list")]
     Streams(Streams),
     /// Replay recorded workflow histories against this build
     #[command(
@@ -167,6 +170,35 @@ pub(crate) enum Schedules {
     /// List the schedules with their next runs
     #[command(after_help = "Example:\n  steward schedules list --json")]
     List,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Signals {
+    /// List signals, newest first
+    #[command(after_help = "Examples:\n  steward signals list --status unrouted\n  \
+        steward signals list --matter eagle-farm --json")]
+    List {
+        /// Only those that are unrouted, applied, skipped, pending or action_pending
+        #[arg(long)]
+        status: Option<String>,
+        /// Only those about this matter or its tasks
+        #[arg(long)]
+        matter: Option<String>,
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Show one signal whole
+    #[command(after_help = "Example:\n  steward signals show signal/20261120T080000000Z-1f2e3d4c.md")]
+    Show {
+        /// Its path or its slug
+        path: String,
+    },
+    /// Say why a signal stands where it does, and what would change that
+    #[command(after_help = "Example:\n  steward signals explain 20261120T080000000Z-1f2e3d4c")]
+    Explain {
+        /// Its path or its slug
+        path: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

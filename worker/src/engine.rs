@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use steward_activities::extract::Extractor;
 use steward_activities::judge::Bench;
 use steward_activities::vault::{Host, NewInterval, Settings};
 use steward_domain::path::RecordPath;
@@ -24,6 +25,7 @@ use steward_vault::index::{Index, IndexError, SyncReport};
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::root::{OWN_FOLDER, Root};
 use steward_vault::watch::{Hint, watch};
+use steward_workflows::{EXTRACT_SCHEDULE, ROUTER_SCHEDULE};
 use temporalio_client::Client;
 use temporalio_sdk::Runtime;
 use temporalio_sdk::runtime::RuntimeOptions;
@@ -137,7 +139,8 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         },
         intervals,
     };
-    let threads = vec![fleet::start(crew, Serves::Vault(host))?];
+    let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
+    let threads = vec![fleet::start(crew, Serves::Vault(host, extractor))?];
     let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();
@@ -172,7 +175,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
 async fn register(registrar: &Registrar, index: &Index, config: &Config) -> anyhow::Result<(SchedulePlan, bool)> {
     let plan = schedules::plan(registrar, index, config).await?;
     let outcome = schedules::apply(registrar, plan.clone()).await;
-    Ok((plan, !outcome.errors.is_empty()))
+    Ok((plan, outcome.is_behind()))
 }
 
 /// Starts a worker that asks the clerk, on the fleet's shared queue.
@@ -230,6 +233,14 @@ impl Listener {
                 None
             }
         };
+        // Events that came while nobody looked are no news to the scans below.
+        match self.index.events_to_extract(1).await {
+            Ok(waiting) if waiting.is_empty() => {}
+            Ok(_) => self.trigger(EXTRACT_SCHEDULE).await,
+            Err(e) => {
+                tracing::error!(error = %e, "failed to tell whether events wait; they are read when it comes round")
+            }
+        }
         // The first scan is at once: files may have changed between the start and the watch.
         let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
         scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -258,6 +269,12 @@ impl Listener {
     /// Acts upon what a scan found, and on what an earlier one left to do.
     async fn follow(&self, report: SyncReport) {
         tell(&report);
+        if report.events_arrived {
+            self.trigger(EXTRACT_SCHEDULE).await;
+        }
+        if report.signals_arrived {
+            self.trigger(ROUTER_SCHEDULE).await;
+        }
         if self.behind.swap(false, Ordering::Relaxed) || report.matters_changed {
             let behind = self.register().await.unwrap_or_else(|e| {
                 tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
@@ -290,7 +307,16 @@ impl Listener {
             deleted = outcome.deleted,
             "schedules registered"
         );
-        Ok(!outcome.errors.is_empty())
+        Ok(outcome.is_behind())
+    }
+
+    /// Starts a run of one of the vault's own schedules; where that fails, it comes round by itself.
+    async fn trigger(&self, id: &str) {
+        match self.registrar.trigger(id).await {
+            Ok(Wake::Triggered) => tracing::info!(schedule = id, "triggered"),
+            Ok(Wake::Paused | Wake::Missing) => tracing::debug!(schedule = id, "not triggered: paused or missing"),
+            Err(e) => tracing::warn!(schedule = id, "failed to {e}; it comes round by itself"),
+        }
     }
 
     /// Whether the server answered.

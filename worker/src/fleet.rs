@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use steward_activities::extract::Extractor;
 use steward_activities::judge::Bench;
 use steward_activities::vault::Host;
-use steward_workflows::{AnswerWorkflow, PurgeWorkflow, RouterWorkflow, StewardWorkflow, clerk_queue};
+use steward_workflows::{AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, RouterWorkflow, StewardWorkflow, clerk_queue};
 use temporalio_client::Client;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
@@ -27,8 +28,8 @@ const CACHED_WORKFLOWS: usize = 300;
 
 /// What a worker serves.
 pub(crate) enum Serves {
-    /// Ticks and answers, in the process that holds the vault.
-    Vault(Host),
+    /// Ticks, answers and the reading of events, in the process that holds the vault.
+    Vault(Host, Extractor),
     /// Clerk calls, anywhere.
     Clerk(Bench),
 }
@@ -53,7 +54,7 @@ pub(crate) fn start(crew: &Crew, serves: Serves) -> anyhow::Result<JoinHandle<()
     let crew = crew.clone();
     let handle = tokio::runtime::Handle::current();
     let name = match serves {
-        Serves::Vault(_) => "steward-vault",
+        Serves::Vault(..) => "steward-vault",
         Serves::Clerk(_) => "steward-clerk",
     };
     std::thread::Builder::new()
@@ -93,7 +94,7 @@ async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
 
 fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Result<WorkerOptions> {
     let queue = match serves {
-        Serves::Vault(_) => crew.task_queue.clone(),
+        Serves::Vault(..) => crew.task_queue.clone(),
         Serves::Clerk(_) => clerk_queue(&crew.task_queue),
     };
     let options = WorkerOptions::new(queue)
@@ -101,12 +102,14 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
         .max_cached_workflows(CACHED_WORKFLOWS)
         .activity_inbound_interceptor(Counting(Arc::clone(counter)));
     Ok(match serves {
-        Serves::Vault(host) => options
+        Serves::Vault(host, extractor) => options
             .register_workflow::<StewardWorkflow>()?
             .register_workflow::<AnswerWorkflow>()?
             .register_workflow::<RouterWorkflow>()?
             .register_workflow::<PurgeWorkflow>()?
+            .register_workflow::<ExtractWorkflow>()?
             .register_activities(host.clone())
+            .register_activities(extractor.clone())
             .build(),
         Serves::Clerk(bench) => options.register_activities(bench.clone()).build(),
     })

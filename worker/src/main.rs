@@ -71,6 +71,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Worker => commands::up::worker(&config, out).await,
         Command::Schedules(what) => commands::schedules::run(&config, &what, out).await,
         Command::Tick(tick) => commands::tick::run(&config, &tick, out).await,
+        Command::Signals(what) => commands::signals::run(&config, &what, out).await,
         Command::Audit(what) => commands::audit::run(&config, &what, out).await,
         Command::Why { record } => commands::why::run(&config, &record, out).await,
         Command::Undo(answer) => commands::answer::undo(&config, answer, out).await,

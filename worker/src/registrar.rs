@@ -1,7 +1,8 @@
 //! Keeps one Temporal schedule per matter: plans what to change, shows it, carries it out.
 //!
 //! [`plan`] decides, purely; [`facts`] says what a schedule should hold; [`server`] lists and
-//! describes over gRPC and [`edit`] changes; [`apply`] carries a plan out. A failed or partial
+//! describes over gRPC and [`edit`] changes; [`apply`] carries a plan out; [`routine`] keeps the few
+//! schedules that belong to no matter. A failed or partial
 //! listing ends the round with an error and nothing done. It never reads the vault: its caller brings
 //! the matters. Outcome and rows go to the CLI, which renders them.
 //!
@@ -19,6 +20,7 @@ mod apply;
 mod edit;
 mod facts;
 mod plan;
+mod routine;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,7 @@ mod tests;
 pub(crate) use apply::Outcome;
 pub(crate) use edit::Wake;
 pub(crate) use plan::{SchedulePlan, Standing, Step, Verb, WantedMatter};
+pub(crate) use routine::RoutineStep;
 pub(crate) use server::{RegistrarError, ScheduleRow};
 
 /// What every schedule of ours has in common, and how far a round may go.

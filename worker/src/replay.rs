@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use steward_workflows::{AnswerWorkflow, PurgeWorkflow, RouterWorkflow, StewardWorkflow};
+use steward_workflows::{AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, RouterWorkflow, StewardWorkflow};
 use temporalio_protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
 use temporalio_sdk::workflow_replayer::{
     WorkflowReplayError, WorkflowReplayFailure, WorkflowReplayer, WorkflowReplayerOptions,
@@ -103,6 +103,7 @@ pub(crate) async fn replay(paths: &[PathBuf]) -> Vec<Replayed> {
         .and_then(|o| o.register_workflow::<AnswerWorkflow>())
         .and_then(|o| o.register_workflow::<RouterWorkflow>())
         .and_then(|o| o.register_workflow::<PurgeWorkflow>())
+        .and_then(|o| o.register_workflow::<ExtractWorkflow>())
         .map(|o| o.build())
         .map_err(|e| e.to_string());
     let mut all = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) fn registrar(client: Client, config: &Config, change: impl FnOnce(&mu
     Registrar::new(client, settings).telling(|what, done, of| tracing::info!("{done} of {of} {what}"))
 }
 
-/// Plans the schedules of all matters.
+/// Plans the schedules of all matters and of the vault as a whole.
 ///
 /// # Errors
 /// When the index cannot be read or the schedules cannot be listed; nothing has been changed.
@@ -40,7 +40,10 @@ pub(crate) async fn plan(registrar: &Registrar, index: &Index, config: &Config) 
             interval_seconds: m.interval_seconds,
         })
         .collect();
-    registrar.plan(&wanted).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
+    let failed = |e| anyhow::anyhow!("failed to {e}");
+    let routines = registrar.plan_routines().await.map_err(failed)?;
+    let plan = registrar.plan(&wanted).await.map_err(failed)?;
+    Ok(SchedulePlan { routines, ..plan })
 }
 
 /// Carries a plan out and tells the log what did not work.
@@ -52,8 +55,18 @@ pub(crate) async fn apply(registrar: &Registrar, plan: SchedulePlan) -> Outcome 
     for error in &outcome.errors {
         tracing::error!(matter = %error.matter, "failed to {}", error.message);
     }
+    for error in &outcome.routine_errors {
+        tracing::error!("failed to {error}");
+    }
     if let Some(refused) = &outcome.refused {
         tracing::warn!(schedules = refused.ids.len(), budget = refused.budget, "deletions refused: {}", refused.mend);
     }
     outcome
+}
+
+impl Outcome {
+    /// Some schedule is not as it should be.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.errors.is_empty() || !self.routine_errors.is_empty()
+    }
 }

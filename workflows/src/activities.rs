@@ -155,6 +155,41 @@ pub struct Purged {
     pub more: bool,
 }
 
+/// How the reading of one stream event ended. Its words and what was wrong with them stay in the vault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Extracted {
+    /// Its signals are written; `cached` where an earlier answer served.
+    Done { signals: u32, cached: bool },
+    /// It was tried in vain; parked after the third time, with its reason in its file.
+    Failed { parked: bool },
+    /// The clerk gave no answer, which says nothing about the event: it stays new.
+    Unanswered,
+    /// No call may be made now: it stays new, and so do the others.
+    Held,
+    /// It was read already, or is gone.
+    NotNew,
+}
+
+/// What one run of `ExtractWorkflow` came to, in events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtractReport {
+    pub extracted: u32,
+    pub signals: u32,
+    /// Those of `extracted` that cost no call.
+    pub cached: u32,
+    pub failed: u32,
+    /// Those of `failed` that were given up.
+    pub parked: u32,
+    pub unanswered: u32,
+    /// Activities that were lost or could not read the vault.
+    pub errors: u32,
+    /// The run ended early because no call may be made.
+    pub held: bool,
+    /// Not begun in this run.
+    pub left: u32,
+}
+
 /// What happens in the process that holds the vault.
 pub struct VaultActivities;
 
@@ -209,6 +244,24 @@ impl VaultActivities {
     }
 }
 
+/// The reading of stream events, in the process that holds the vault: no word of them travels.
+pub struct ExtractActivities;
+
+#[activity_definitions]
+impl ExtractActivities {
+    /// Says which events are to be read, at most `limit`.
+    #[activity(name = "steward.extract.next")]
+    pub fn next(limit: u32) -> Result<Vec<RecordPath>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Reads one event: asks the clerk, checks, writes its signals.
+    #[activity(name = "steward.extract.event")]
+    pub fn event(event: RecordPath) -> Result<Extracted, ActivityError> {
+        unimplemented!()
+    }
+}
+
 /// What happens anywhere in the fleet.
 pub struct ClerkActivities;
 
@@ -222,4 +275,5 @@ impl ClerkActivities {
 }
 
 pub use clerk_activities::Judge;
+pub use extract_activities::{Event, Next};
 pub use vault_activities::{Answer, Apply, Observe, Purge, Release, Reserve, Route, Settle};

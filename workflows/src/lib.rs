@@ -9,11 +9,13 @@
 pub mod activities;
 mod answer;
 mod evaluate;
+mod extract;
 mod purge;
 mod router;
 mod steward;
 
 pub use answer::AnswerWorkflow;
+pub use extract::ExtractWorkflow;
 pub use purge::PurgeWorkflow;
 pub use router::RouterWorkflow;
 pub use steward::StewardWorkflow;
@@ -35,6 +37,9 @@ pub const SCHEDULE_PREFIX: &str = "al-steward-";
 
 /// The schedule that drops old events, daily at 03:00 UTC.
 pub const PURGE_SCHEDULE: &str = "al-stream-event-purge";
+
+/// The id of the schedule on which new stream events are read.
+pub const EXTRACT_SCHEDULE: &str = "al-signal-extract";
 
 /// The id of the schedule of a matter's steward.
 #[must_use]

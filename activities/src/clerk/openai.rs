@@ -22,6 +22,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use std::num::NonZeroU32;
 use std::time::Duration;
 use steward_domain::clerk::{CallOutcome, ClerkMark, Question, Reply, Usage};
+use steward_domain::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::{Reservation, parse_retry_after};
 
 /// Its name among the providers.
@@ -84,6 +85,15 @@ pub enum SetupError {
     Client(String),
 }
 
+/// What a server said to one request.
+enum Said<T> {
+    Answered(T),
+    /// The complaint about an answer that cannot be used.
+    Bad(String),
+    /// 429, with the seconds to wait if it said so.
+    Wait(Option<u64>),
+}
+
 /// A clerk behind an OpenAI-compatible server.
 #[derive(Debug)]
 pub struct OpenAi {
@@ -122,39 +132,84 @@ impl OpenAi {
     /// Asks once, with at most one HTTP request.
     pub async fn ask(&self, _reservation: &Reservation, question: &Question) -> Reply {
         let body = prompt::request(&self.config, question);
-        let mut clerk = ClerkMark {
-            provider: PROVIDER.to_owned(),
-            model: self.config.model.clone(),
-            prompt_sha256: sha256_hex(&body),
-            tokens: Usage::default(),
-            fallback: false,
-        };
-        let outcome = match self.exchange(body, question).await {
-            Ok((outcome, usage)) => {
+        let mut clerk = self.mark(&body);
+        let outcome = match self.exchange(body, |content| answer::verdict(content, question, self.key())).await {
+            Ok((said, usage)) => {
                 clerk.tokens = usage;
-                outcome
+                match said {
+                    Said::Answered(verdict) => CallOutcome::Answered { verdict },
+                    Said::Bad(complaint) => CallOutcome::BadAnswer { complaint },
+                    Said::Wait(retry_after_seconds) => CallOutcome::RateLimited { retry_after_seconds },
+                }
             }
             Err(reason) => CallOutcome::Failed { reason },
         };
         Reply { outcome, clerk }
     }
 
-    async fn exchange(&self, body: Vec<u8>, question: &Question) -> Result<(CallOutcome, Usage), String> {
+    /// Asks once what an event says, with at most one HTTP request.
+    pub async fn extract(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+        let body = self.extract_prompt(question);
+        let mut clerk = self.mark(&body);
+        let outcome = match self.exchange(body, |content| answer::findings(content, question, self.key())).await {
+            Ok((said, usage)) => {
+                clerk.tokens = usage;
+                match said {
+                    Said::Answered(text) => ExtractOutcome::Answered { text },
+                    Said::Bad(complaint) => ExtractOutcome::BadAnswer { complaint },
+                    Said::Wait(retry_after_seconds) => ExtractOutcome::RateLimited { retry_after_seconds },
+                }
+            }
+            Err(reason) => ExtractOutcome::Failed { reason },
+        };
+        ExtractReply { outcome, clerk }
+    }
+
+    /// What [`OpenAi::extract`] would send.
+    pub(super) fn extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
+        prompt::extract::request(&self.config, question)
+    }
+
+    fn key(&self) -> Option<&Secret> {
+        self.config.api_key.as_ref()
+    }
+
+    /// Its model.
+    pub(super) fn model(&self) -> &str {
+        &self.config.model
+    }
+
+    fn mark(&self, body: &[u8]) -> ClerkMark {
+        ClerkMark {
+            provider: PROVIDER.to_owned(),
+            model: self.config.model.clone(),
+            prompt_sha256: sha256_hex(body),
+            tokens: Usage::default(),
+            fallback: false,
+        }
+    }
+
+    async fn exchange<T>(
+        &self,
+        body: Vec<u8>,
+        judge: impl FnOnce(&str) -> answer::Read<T>,
+    ) -> Result<(Said<T>, Usage), String> {
         if !self.pace.turn().await {
             return Err(format!("too many calls at once: none could begin within {MAX_WAIT_SECONDS} s"));
         }
         let request = self.client.post(self.endpoint.clone()).body(body);
         let response = request.send().await.map_err(|e| refusal::transport(&e, &self.config))?;
-        let key = self.config.api_key.as_ref();
         match response.status() {
             StatusCode::OK => {
                 let body = self.read_whole(response).await?;
-                answer::read(&body, question, key).map_err(|what| refusal::no_completion(&what, &self.config))
+                let read = answer::read(&body, self.key(), judge);
+                let (read, usage) = read.map_err(|what| refusal::no_completion(&what, &self.config))?;
+                Ok((read.map_or_else(Said::Bad, Said::Answered), usage))
             }
             StatusCode::TOO_MANY_REQUESTS => {
                 let said = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
-                let retry_after_seconds = said.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
-                Ok((CallOutcome::RateLimited { retry_after_seconds }, Usage::default()))
+                let seconds = said.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
+                Ok((Said::Wait(seconds), Usage::default()))
             }
             status => {
                 let said = read_error(response).await;

@@ -1,13 +1,17 @@
 //! The offline clerk: weighs the proposals that signals already carry, by fixed rules.
 //!
-//! It reads no note, understands no language and says so in its reasoning. Where proposals
+//! It reads no note and says in its reasoning that no model was asked. Where proposals
 //! agree it repeats them with their own confidence; where they contradict, or the newest signal
 //! asks something of the principal, it asks for input. The same question always gets the same
-//! answer. It must not be cleverer than that: the gates of `decide` come after it.
+//! answer. It must not be cleverer than that: the gates of `decide` come after it. Raw events it reads
+//! by the patterns of `extract`.
+
+mod extract;
 
 use super::sha256_hex;
 use std::collections::BTreeMap;
 use steward_domain::clerk::{CallOutcome, ClerkMark, Evidence, Judgement, Question, Reply, Usage, Verdict};
+use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::Reservation;
 use steward_domain::path::RecordPath;
 use steward_domain::record::{Effect, State};
@@ -16,6 +20,9 @@ use steward_domain::record::{Effect, State};
 pub const PROVIDER: &str = "rules";
 /// The version of its rules, in the place of a model.
 pub const MODEL: &str = "proposals-1";
+
+/// The version of its patterns for events, in the place of a model.
+pub const PATTERNS: &str = "patterns-1";
 
 /// Judges by fixed rules; holds no state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +43,31 @@ impl Rules {
                 fallback: false,
             },
         }
+    }
+}
+
+impl Rules {
+    /// Reads an event by its patterns. Always answers.
+    #[must_use]
+    pub fn extract(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+        let text = extract::answer(question);
+        let outcome = match Answer::check(&text, question) {
+            Ok(_) => ExtractOutcome::Answered { text },
+            Err(e) => ExtractOutcome::BadAnswer { complaint: e.to_string() },
+        };
+        let clerk = ClerkMark {
+            provider: PROVIDER.to_owned(),
+            model: PATTERNS.to_owned(),
+            prompt_sha256: sha256_hex(&self.extract_prompt(question)),
+            tokens: Usage::default(),
+            fallback: false,
+        };
+        ExtractReply { outcome, clerk }
+    }
+
+    /// What stands for a prompt.
+    pub(super) fn extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
+        serde_json::to_vec(question).unwrap_or_default()
     }
 }
 

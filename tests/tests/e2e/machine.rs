@@ -122,7 +122,8 @@ async fn an_empty_vault_is_no_error() {
     assert!(wrong(&doctor, "vault").is_empty() && wrong(&doctor, "index").is_empty(), "{doctor}");
     assert_eq!(world.json(&["audit", "list"]).await, serde_json::json!([]));
     world.run(&["audit", "verify"]).await.expect(0);
-    assert_eq!(world.json(&["schedules", "list"]).await, serde_json::json!([]));
+    let listed = world.json(&["schedules", "list"]).await;
+    assert!(listed.as_array().unwrap().iter().all(|row| row["matter"].is_null()), "{listed}");
     assert!(worker.stop().await.success());
 }
 

@@ -6,6 +6,7 @@ mod bad_input;
 mod clerks;
 mod commands;
 mod crash;
+mod extract;
 mod fleet;
 mod idle;
 mod machine;

@@ -32,9 +32,11 @@ fn interval(schedule: &Schedule) -> i64 {
     schedule.spec.as_ref().unwrap().interval[0].interval.unwrap().seconds
 }
 
+/// The ids of the stewards' schedules.
 async fn listed(world: &World) -> Vec<String> {
     let rows = world.json(&["schedules", "list"]).await;
-    rows.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    let ids = rows.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned());
+    ids.filter(|id| id.starts_with("al-steward-")).collect()
 }
 
 async fn until_listed(world: &World, expected: &[&str]) {

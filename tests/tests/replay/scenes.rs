@@ -3,10 +3,12 @@
 //! Each scene ends with the id of its run. Every test run plays all of them and replays what was
 //! just recorded; with `STEWARD_RECORD=1` the ones that `tests/histories/` lacks are kept there.
 
+use chrono::Utc;
 use futures::StreamExt;
 use futures::future::{FutureExt, LocalBoxFuture};
 use serde_json::Value;
 use std::path::PathBuf;
+use steward_domain::stream::{Incoming, StreamEvent};
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::run;
 use steward_tests::vault::Signal;
@@ -19,7 +21,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 16] = [
+const SCENES: [(&str, Scene); 18] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -36,6 +38,8 @@ const SCENES: [(&str, Scene); 16] = [
     ("undo-refused", |w| undo_refused(w).boxed_local()),
     ("confirm", |w| answer_pending(w.live(), "confirm").boxed_local()),
     ("dismiss", |w| answer_pending(w.live(), "dismiss").boxed_local()),
+    ("extract", |w| extract(w, 6).boxed_local()),
+    ("extract-held", |w| extract(w.set("STEWARD_CAPS_PER_MINUTE", 2), 6).boxed_local()),
 ];
 
 /// The names of all scenes.
@@ -159,6 +163,27 @@ async fn answer_pending(world: World, kind: &'static str) -> (World, String) {
     let answer = world.answer(kind, world.vault.records()[0].draft.id.as_str()).await;
     assert_eq!(answer.result().await["kind"], "done");
     (world, answer.id().to_owned())
+}
+
+/// One run over events, two of which are about nothing in the vault.
+async fn extract(world: World, events: usize) -> (World, String) {
+    world.vault.matter("house");
+    world.vault.task("rent", "house");
+    world.worker().await.stop().await;
+    // Or the worker's own run would read them first.
+    let toggle = ["schedule", "toggle", "--schedule-id", "al-signal-extract", "--pause", "--reason", "scene"];
+    world.temporal(&toggle).await;
+    for n in 0..events {
+        let text = if n < 2 { "Nothing of ours." } else { "The rent was paid." };
+        let incoming = Incoming { source_id: &n.to_string(), pattern: "mail:a.b.example", text, ..Incoming::default() };
+        let event = StreamEvent::new("mail", &incoming, Utc::now());
+        world.vault.write(event.path().unwrap().as_str(), event.render());
+    }
+    let _worker = world.worker().await;
+    let run = world.begin_as("extract", "ExtractWorkflow", &Value::Null).await;
+    let report = run.result().await;
+    assert!(report["extracted"].as_u64().unwrap() >= 2, "{report}");
+    (world, run.id().to_owned())
 }
 
 /// What the Temporal CLI prints of a run, without what tells of the machine.

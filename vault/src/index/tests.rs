@@ -13,6 +13,7 @@ use steward_domain::tick::{Cadence, Observation, TaskClock};
 use steward_domain::time;
 
 mod action;
+mod extract;
 mod lease;
 mod observe;
 mod rebuild;
@@ -283,7 +284,7 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     bench.look("matter/m.md", "l1", "02:00:00").await;
     bench.signal("s", "matter/m.md", "");
     bench.sync("02:00:00").await;
-    let older = "DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
+    let older = "DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
         DROP TABLE stream_cursors; DROP TABLE stream_seen;
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
         ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; PRAGMA user_version = 1";

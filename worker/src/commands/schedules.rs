@@ -45,10 +45,10 @@ pub(crate) async fn run(config: &Config, what: &cli::Schedules, out: Out) -> any
                     outcome.deleted,
                     outcome.unchanged,
                     outcome.kept,
-                    outcome.errors.len()
+                    outcome.errors.len() + outcome.routine_errors.len()
                 )
             })?;
-            if !outcome.errors.is_empty() {
+            if outcome.is_behind() {
                 return Ok(Exit::Faults);
             }
             Ok(if outcome.refused.is_some() { Exit::Refused } else { Exit::Ok })
@@ -66,10 +66,12 @@ pub(crate) async fn run(config: &Config, what: &cli::Schedules, out: Out) -> any
 pub(crate) fn describe(plan: &SchedulePlan) -> String {
     let mut rows = table(&["schedule", "what", "why"]);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for step in &plan.steps {
-        let (what, why) = match &step.verb {
+    let routines = plan.routines.iter().map(|step| (step.id, step.interval_seconds, &step.verb));
+    let steps = plan.steps.iter().map(|step| (step.id.as_str(), step.interval_seconds, &step.verb));
+    for (id, interval_seconds, verb) in routines.chain(steps) {
+        let (what, why) = match verb {
             Verb::Unchanged => ("unchanged", String::new()),
-            Verb::Create { paused: false } => ("create", format!("every {} min", step.interval_seconds / 60)),
+            Verb::Create { paused: false } => ("create", format!("every {} min", interval_seconds / 60)),
             Verb::Create { paused: true } => ("create, paused", "the matter is done".into()),
             Verb::Update { differences } => ("update", differences.join("\n")),
             Verb::Pause => ("pause", "the matter is done".into()),
@@ -78,8 +80,8 @@ pub(crate) fn describe(plan: &SchedulePlan) -> String {
             Verb::Keep { why } => ("keep", why.clone()),
         };
         *counts.entry(what).or_default() += 1;
-        if step.verb != Verb::Unchanged && rows.row_count() < MOST_ROWS {
-            rows.add_row(vec![step.id.clone(), what.into(), shown(&why)]);
+        if *verb != Verb::Unchanged && rows.row_count() < MOST_ROWS {
+            rows.add_row(vec![id.to_owned(), what.into(), shown(&why)]);
         }
     }
     let unchanged = counts.remove("unchanged").unwrap_or_default();

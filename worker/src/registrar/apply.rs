@@ -42,12 +42,21 @@ pub(crate) struct Outcome {
     /// By id.
     pub(crate) errors: Vec<StepError>,
     pub(crate) refused: Option<RefusedDeletions>,
+    /// Schedules of the vault as a whole that were created or updated, and those that could not be.
+    pub(crate) routines_changed: usize,
+    pub(crate) routine_errors: Vec<String>,
 }
 
 impl Registrar {
     /// Carries out the steps of a plan; every one is tried.
     pub(crate) async fn apply(&self, plan: SchedulePlan) -> Outcome {
         let mut outcome = Outcome { refused: plan.refused, ..Outcome::default() };
+        for step in &plan.routines {
+            match self.apply_routine(step).await {
+                Ok(changed) => outcome.routines_changed += usize::from(changed),
+                Err(error) => outcome.routine_errors.push(error.to_string()),
+            }
+        }
         let schedules: Vec<&[Step]> = plan.steps.chunk_by(|one, next| one.id == next.id).collect();
         let mut progress = self.progress("schedules registered", schedules.len());
         let mut results = stream::iter(schedules)

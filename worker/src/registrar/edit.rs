@@ -30,7 +30,7 @@ pub(crate) enum Edited {
     Missing,
 }
 
-/// What came of waking a matter.
+/// What came of asking for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wake {
@@ -50,9 +50,16 @@ impl Registrar {
     /// # Errors
     /// [`RegistrarError::Call`] when the server refuses or cannot be reached.
     pub(crate) async fn wake(&self, slug: &str) -> Result<Wake, RegistrarError> {
-        let id = facts::schedule_id(slug);
+        self.trigger(&facts::schedule_id(slug)).await
+    }
+
+    /// Starts a run of a schedule now, or as soon as a running one ends; never two at once.
+    ///
+    /// # Errors
+    /// As [`Registrar::wake`].
+    pub(crate) async fn trigger(&self, id: &str) -> Result<Wake, RegistrarError> {
         // The server starts the run of a paused schedule too when it is asked to.
-        let Some(found) = self.describe(&id).await? else { return Ok(Wake::Missing) };
+        let Some(found) = self.describe(id).await? else { return Ok(Wake::Missing) };
         if found.schedule.and_then(|schedule| schedule.state).is_some_and(|state| state.paused) {
             return Ok(Wake::Paused);
         }
@@ -61,13 +68,13 @@ impl Registrar {
         let trigger = spb::TriggerImmediatelyRequest { overlap_policy, ..Default::default() };
         let request = svc::PatchScheduleRequest {
             namespace: self.namespace(),
-            schedule_id: id.clone(),
+            schedule_id: id.to_owned(),
             patch: Some(spb::SchedulePatch { trigger_immediately: Some(trigger), ..Default::default() }),
             request_id: request_id(),
             ..Default::default()
         };
         let answer = self.client.connection().workflow_service().patch_schedule(request.into_request()).await;
-        Ok(unless_missing("trigger", &id, answer)?.map_or(Wake::Missing, |_| Wake::Triggered))
+        Ok(unless_missing("trigger", id, answer)?.map_or(Wake::Missing, |_| Wake::Triggered))
     }
 
     /// Gives this matter's schedule another interval, with the phase and catch-up window that go with it.
@@ -84,17 +91,22 @@ impl Registrar {
     /// Creates the schedule of a step; `false` when there is one already.
     pub(super) async fn create(&self, step: &Step, state: spb::ScheduleState) -> Result<bool, RegistrarError> {
         let schedule = self.desired(&step.matter, step.interval_seconds);
+        self.create_as(&step.id, spb::Schedule { state: Some(state), ..schedule }).await
+    }
+
+    /// Creates a schedule; `false` when there is one already.
+    pub(super) async fn create_as(&self, id: &str, schedule: spb::Schedule) -> Result<bool, RegistrarError> {
         let request = svc::CreateScheduleRequest {
             namespace: self.namespace(),
-            schedule_id: step.id.clone(),
-            schedule: Some(spb::Schedule { state: Some(state), ..schedule }),
+            schedule_id: id.to_owned(),
+            schedule: Some(schedule),
             request_id: request_id(),
             ..Default::default()
         };
         match self.client.connection().workflow_service().create_schedule(request.into_request()).await {
             Ok(_) => Ok(true),
             Err(status) if status.code() == Code::AlreadyExists => Ok(false),
-            Err(status) => Err(RegistrarError::Call { what: "create", id: step.id.clone(), source: Box::new(status) }),
+            Err(status) => Err(RegistrarError::Call { what: "create", id: id.to_owned(), source: Box::new(status) }),
         }
     }
 

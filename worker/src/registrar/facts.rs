@@ -27,6 +27,8 @@ use temporalio_common::protos::temporal::api::workflow::v1::NewWorkflowExecution
 
 /// The workflow that ticks a matter; a schedule that starts anything else is not ours.
 pub(crate) const WORKFLOW_TYPE: &str = "StewardWorkflow";
+/// What the ids of all schedules of ours begin with, those of no matter included.
+pub(crate) const EVERY_PREFIX: &str = "al-";
 /// How the comment of the calendar begins that carries the mark.
 const MARK: &str = "matches nothing; what Steward wrote: ";
 /// The server accepts no catch-up window below this.
@@ -53,41 +55,54 @@ pub(crate) fn phase_seconds(slug: &str, interval_seconds: u32) -> u32 {
 /// The schedule a matter should have, not paused and without a note.
 #[must_use]
 pub(crate) fn desired(matter: &RecordPath, interval_seconds: u32, settings: &Settings) -> spb::Schedule {
+    let id = schedule_id(matter.slug());
+    let summary = format!("Steward of {matter}");
+    let mut schedule = starting((&id, WORKFLOW_TYPE), vec![json_payload(matter.as_str())], (&summary, settings));
+    set_cadence(&mut schedule, matter.slug(), interval_seconds);
+    set_mark(&mut schedule);
+    schedule
+}
+
+/// A schedule that starts a workflow of this id and type with these arguments, without a cadence yet.
+pub(super) fn starting(
+    (id, workflow): (&str, &str),
+    arguments: Vec<Payload>,
+    (summary, settings): (&str, &Settings),
+) -> spb::Schedule {
     let action = NewWorkflowExecutionInfo {
-        workflow_id: schedule_id(matter.slug()),
-        workflow_type: Some(WorkflowType { name: WORKFLOW_TYPE.to_owned() }),
+        workflow_id: id.to_owned(),
+        workflow_type: Some(WorkflowType { name: workflow.to_owned() }),
         task_queue: Some(TaskQueue {
             name: settings.task_queue.clone(),
             kind: TaskQueueKind::Normal.into(),
             ..Default::default()
         }),
-        input: Some(Payloads { payloads: vec![json_payload(matter.as_str())] }),
+        input: (!arguments.is_empty()).then_some(Payloads { payloads: arguments }),
         workflow_execution_timeout: settings.execution_timeout.try_into().ok(),
         workflow_run_timeout: settings.run_timeout.try_into().ok(),
         workflow_task_timeout: settings.workflow_task_timeout.try_into().ok(),
-        user_metadata: Some(UserMetadata {
-            summary: Some(json_payload(&format!("Steward of {matter}"))),
-            ..Default::default()
-        }),
+        user_metadata: Some(UserMetadata { summary: Some(json_payload(summary)), ..Default::default() }),
         ..Default::default()
     };
-    let mut schedule = spb::Schedule {
+    spb::Schedule {
         action: Some(spb::ScheduleAction { action: Some(spb::schedule_action::Action::StartWorkflow(action)) }),
         policies: Some(spb::SchedulePolicies {
             overlap_policy: ScheduleOverlapPolicy::Skip.into(),
             ..Default::default()
         }),
         ..Default::default()
-    };
-    set_cadence(&mut schedule, matter.slug(), interval_seconds);
-    set_mark(&mut schedule);
-    schedule
+    }
 }
 
 /// Gives a schedule the interval, the phase and the catch-up window of a cadence; nothing else.
 pub(crate) fn set_cadence(schedule: &mut spb::Schedule, slug: &str, interval_seconds: u32) {
     let interval = Duration::from_secs(interval_seconds.into());
     let phase = Duration::from_secs(phase_seconds(slug, interval_seconds).into());
+    set_interval(schedule, interval, phase);
+}
+
+/// As [`set_cadence`], at a phase that is given.
+pub(super) fn set_interval(schedule: &mut spb::Schedule, interval: Duration, phase: Duration) {
     schedule.spec.get_or_insert_default().interval =
         vec![spb::IntervalSpec { interval: interval.try_into().ok(), phase: phase.try_into().ok() }];
     schedule.policies.get_or_insert_default().catchup_window = interval.max(LEAST_CATCH_UP).try_into().ok();

@@ -129,6 +129,8 @@ pub(crate) struct SchedulePlan {
     /// The deletions of this plan when they are above the budget; its steps then hold none.
     pub(crate) refused: Option<RefusedDeletions>,
     pub(crate) warnings: Vec<String>,
+    /// What is to happen to the schedules of the vault as a whole; [`plan`] leaves it empty.
+    pub(crate) routines: Vec<super::RoutineStep>,
 }
 
 /// Compares what the vault asks for with what the server has.

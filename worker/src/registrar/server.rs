@@ -7,6 +7,7 @@
 use super::Registrar;
 use super::facts::{self, Facts};
 use super::plan::{Contents, KnownSchedule};
+use super::routine::routine;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -82,14 +83,18 @@ impl Registrar {
     /// # Errors
     /// [`RegistrarError::Listing`] and [`RegistrarError::ListingRepeats`].
     pub(crate) async fn list(&self, now: DateTime<Utc>) -> Result<Vec<ScheduleRow>, RegistrarError> {
-        let entries = self.entries().await?;
-        let ours = entries.into_iter().filter(|entry| workflow_type(entry) == facts::WORKFLOW_TYPE);
+        let entries = self.entries(facts::EVERY_PREFIX).await?;
+        let ours = entries.into_iter().filter(|entry| {
+            let steward =
+                entry.schedule_id.starts_with(facts::ID_PREFIX) && workflow_type(entry) == facts::WORKFLOW_TYPE;
+            steward || routine(&entry.schedule_id, workflow_type(entry)).is_some()
+        });
         Ok(ours.map(|entry| row(entry, now)).collect())
     }
 
     /// Every schedule whose id begins with ours, of whatever workflow type.
     pub(super) async fn known(&self) -> Result<Vec<KnownSchedule>, RegistrarError> {
-        Ok(self.entries().await?.into_iter().map(known).collect())
+        Ok(self.entries(facts::ID_PREFIX).await?.into_iter().map(known).collect())
     }
 
     /// One schedule in full; `None` when there is none.
@@ -113,7 +118,7 @@ impl Registrar {
         self.client.options().namespace.clone()
     }
 
-    async fn entries(&self) -> Result<Vec<ScheduleListEntry>, RegistrarError> {
+    async fn entries(&self, prefix: &str) -> Result<Vec<ScheduleListEntry>, RegistrarError> {
         let mut service = self.client.connection().workflow_service();
         let mut found = BTreeMap::new();
         let mut token = Vec::new();
@@ -122,12 +127,12 @@ impl Registrar {
                 namespace: self.namespace(),
                 maximum_page_size: PAGE,
                 next_page_token: token.clone(),
-                query: format!("ScheduleId STARTS_WITH '{}'", facts::ID_PREFIX),
+                query: format!("ScheduleId STARTS_WITH '{prefix}'"),
             };
             let answer = service.list_schedules(Request::new(request)).await;
             let answer =
                 answer.map_err(|status| RegistrarError::Listing { page, source: Box::new(status) })?.into_inner();
-            let ours = answer.schedules.into_iter().filter(|entry| entry.schedule_id.starts_with(facts::ID_PREFIX));
+            let ours = answer.schedules.into_iter().filter(|entry| entry.schedule_id.starts_with(prefix));
             found.extend(ours.map(|entry| (entry.schedule_id.clone(), entry)));
             if answer.next_page_token.is_empty() {
                 break;

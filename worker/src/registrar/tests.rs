@@ -371,3 +371,32 @@ async fn a_listing_that_breaks_off_or_goes_round_ends_the_round() {
     let error = round.plan(&open(&["farm"])).await.unwrap_err();
     assert!(matches!(error, RegistrarError::ListingRepeats { page: 2 }), "{error}");
 }
+
+#[tokio::test]
+async fn the_vaults_own_schedules_are_created_once_mended_where_they_differ_and_left_paused() {
+    let registrar = registrar("routines").await;
+    let apply = async |registrar: &Registrar| {
+        let mut changed = 0;
+        for step in registrar.plan_routines().await.unwrap() {
+            changed += usize::from(registrar.apply_routine(&step).await.unwrap());
+        }
+        changed
+    };
+    let all = super::routine::ROUTINES.len();
+    assert_eq!((apply(&registrar).await, apply(&registrar).await), (all, 0));
+    let id = "al-signal-extract";
+    assert_eq!(registrar.trigger(id).await.unwrap(), Wake::Triggered);
+    run_cli("routines", &["schedule", "toggle", "--schedule-id", id, "--pause", "--reason", "harvest"]);
+    assert_eq!(registrar.trigger(id).await.unwrap(), Wake::Paused);
+    assert_eq!(apply(&registrar).await, 0);
+    let moved = registrar.with(|settings| settings.task_queue = "elsewhere".to_owned());
+    assert_eq!(apply(&moved).await, all);
+    let state = moved.describe(id).await.unwrap().unwrap().schedule.unwrap().state.unwrap();
+    assert!(state.paused && state.notes == "harvest", "{state:?}");
+    // Whatever becomes of the matters, these stay.
+    moved.round(&open(&["farm"])).await;
+    moved.until_listed(|known| known.len() == 1).await;
+    moved.round(&[matter("farm", Standing::Archived)]).await;
+    assert!(moved.describe(id).await.unwrap().is_some());
+    assert_eq!(moved.trigger("al-nobody").await.unwrap(), Wake::Missing);
+}

@@ -2,22 +2,31 @@
 //!
 //! The answer may stand in one Markdown fence that is all of the content, as many local servers
 //! write it. Prose around it is refused, fenced or not: an object in the midst of a text may be
-//! a quotation of the evidence rather than the answer. [`Verdict::check`] judges the rest.
+//! a quotation of the evidence rather than the answer. [`Verdict::check`] and [`Answer::check`] judge the
+//! rest.
 
 use super::Secret;
 use super::text::{shown, without_key};
 use serde_json::Value;
-use steward_domain::clerk::{CallOutcome, Question, Usage, Verdict};
+use steward_domain::clerk::{Question, Usage, Verdict};
+use steward_domain::extract::{Answer, ExtractQuestion};
 
 /// More tokens than this in one call is no count; keeps sums and databases in range.
 const MAX_COUNTED_TOKENS: u64 = 1_000_000_000;
 
-/// What a response says.
+/// What was read from the content, or the complaint about it.
+pub(super) type Read<T> = Result<T, String>;
+
+/// What a response says, read by `judge` from the content.
 ///
 /// # Errors
 /// What came instead, for a body that is no chat completion at all: then the server is at fault
 /// and not the model, and asking again more strictly would not help.
-pub(super) fn read(body: &[u8], question: &Question, key: Option<&Secret>) -> Result<(CallOutcome, Usage), String> {
+pub(super) fn read<T>(
+    body: &[u8],
+    key: Option<&Secret>,
+    judge: impl FnOnce(&str) -> Read<T>,
+) -> Result<(Read<T>, Usage), String> {
     let completion: Value = serde_json::from_slice(body).map_err(|_| "something that is not JSON".to_owned())?;
     let Some(choices) = completion.get("choices").and_then(Value::as_array) else {
         return Err(error_message(&completion).map_or_else(
@@ -25,14 +34,35 @@ pub(super) fn read(body: &[u8], question: &Question, key: Option<&Secret>) -> Re
             |said| format!("the error \"{}\"", shown(said, key)),
         ));
     };
-    let outcome = match content(choices.first().unwrap_or(&Value::Null)).and_then(|text| judge(text, question)) {
-        Ok(mut verdict) => {
-            verdict.reasoning = without_key(&verdict.reasoning, key);
-            CallOutcome::Answered { verdict }
-        }
-        Err(complaint) => CallOutcome::BadAnswer { complaint: shown(&complaint, key) },
-    };
-    Ok((outcome, usage(&completion)))
+    let choice = choices.first().unwrap_or(&Value::Null);
+    let read = content(choice).and_then(|text| judge(unfenced(text.trim())));
+    Ok((read.map_err(|complaint| shown(&complaint, key)), usage(&completion)))
+}
+
+/// Reads a verdict.
+pub(super) fn verdict(content: &str, question: &Question, key: Option<&Secret>) -> Read<Verdict> {
+    let mut verdict = Verdict::check(content, question).map_err(|e| e.to_string())?;
+    verdict.reasoning = without_key(&verdict.reasoning, key);
+    Ok(verdict)
+}
+
+/// Reads what was found in an event; the words are kept, not what was read.
+pub(super) fn findings(content: &str, question: &ExtractQuestion, key: Option<&Secret>) -> Read<String> {
+    Answer::check(content, question).map_err(|e| e.to_string())?;
+    // Looked for in the decoded words: it could be written in escapes.
+    let mut decoded: Value = serde_json::from_str(content).map_err(|e| e.to_string())?;
+    take_key_out(&mut decoded, key);
+    let text = decoded.to_string();
+    Answer::check(&text, question).map(|_| text).map_err(|e| e.to_string())
+}
+
+fn take_key_out(value: &mut Value, key: Option<&Secret>) {
+    match value {
+        Value::String(text) => *text = without_key(text, key),
+        Value::Array(all) => all.iter_mut().for_each(|one| take_key_out(one, key)),
+        Value::Object(fields) => fields.values_mut().for_each(|one| take_key_out(one, key)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// The provider's own words in an error response, if it has any where they belong.
@@ -55,10 +85,6 @@ fn content(choice: &Value) -> Result<&str, String> {
         Some(text) if !text.trim().is_empty() => Ok(text),
         Some(_) | None => Err("the answer has no content".into()),
     }
-}
-
-fn judge(content: &str, question: &Question) -> Result<Verdict, String> {
-    Verdict::check(unfenced(content.trim()), question).map_err(|e| e.to_string())
 }
 
 /// What stands inside, where one Markdown fence is all of the content.

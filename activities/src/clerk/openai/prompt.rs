@@ -5,6 +5,8 @@
 //! characters that chat templates build their markers from (`<|im_end|>`, `[INST]`) are escaped
 //! there: a server that reads markers inside of content finds none.
 
+pub(super) mod extract;
+
 use super::Config;
 use super::text::is_hidden;
 use serde::Serialize;
@@ -112,7 +114,7 @@ fn clipped(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS).collect()
 }
 
-fn as_data(asked: &Asked<'_>) -> String {
+fn as_data(asked: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, WithoutMarkers);
     // Texts and a list of texts, written to memory: there is nothing that could fail.

@@ -138,7 +138,7 @@ async fn a_file_of_an_older_version_gets_the_tables_of_streams() {
     let bench = Bench::new().await;
     bench.event("mail/a", "x:y", "01:00:00", |_| ());
     bench.sync("01:00:00").await;
-    let older = "DROP TABLE stream_events; DROP TABLE stream_cursors; DROP TABLE stream_seen;
+    let older = "DROP TABLE answers; DROP TABLE stream_events; DROP TABLE stream_cursors; DROP TABLE stream_seen;
         DELETE FROM files WHERE kind = 'stream'; PRAGMA user_version = 3";
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;

@@ -31,6 +31,7 @@ const NAMESPACES: &[&str] = &[
     "foreign",
     "bad",
     "race",
+    "routines",
 ];
 
 const KEEP: &str =

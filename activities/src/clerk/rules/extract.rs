@@ -1,0 +1,301 @@
+//! Reads events by fixed patterns, sentence by sentence, without a model.
+//!
+//! | what a sentence says | what follows | how sure |
+//! |---|---|---|
+//! | paid, settled, completed, finished, signed, delivered, shipped, done | `state: done` | 0.85 |
+//! | cancelled, called off, no longer needed | `state: archived` | 0.85 |
+//! | owner is now X, new owner is X | the matter's `owner` | 0.8 |
+//! | belongs to M, moved to M, where M is a candidate | the task's `parent_matter` | 0.75 |
+//! | together with X Ltd, Inc, GmbH, … | `related_orgs` gains X | 0.7 |
+//! | please …, a question, could you … | an action, no change | 0.7 |
+//!
+//! What is denied, planned or conditional ("not yet paid", "will be paid", "once it is paid") is a fact
+//! without effect. It knows English only and says so in its reasoning; what it does not understand gives
+//! no signal. Its target is the candidate whose name the sentence shares most with, else the one that
+//! the whole event shares most with.
+
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use steward_domain::extract::{ExtractQuestion, MAX_SIGNALS, Offer, folded, words};
+use steward_domain::mutation::{Mutation, link};
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::record::State;
+
+const DONE: [&str; 9] =
+    ["paid", "settled", "completed", "finished", "signed", "delivered", "shipped", "done", "resolved"];
+const ARCHIVED: [&str; 5] = ["cancelled", "canceled", "called off", "no longer needed", "no longer required"];
+/// Beside a word of [`DONE`], these say that it is not so, or not yet. Apostrophes are gone by then.
+const NOT_SO: [&str; 40] = [
+    "not",
+    "never",
+    "no",
+    "nothing",
+    "without",
+    "unless",
+    "until",
+    "if",
+    "when",
+    "once",
+    "before",
+    "as soon as",
+    "will",
+    "would",
+    "should",
+    "shall",
+    "must",
+    "might",
+    "can",
+    "cannot",
+    "could",
+    "to be",
+    "has to",
+    "have to",
+    "going to",
+    "about to",
+    "almost",
+    "nearly",
+    "partly",
+    "partially",
+    "half",
+    "overdue",
+    "isnt",
+    "wasnt",
+    "hasnt",
+    "havent",
+    "arent",
+    "werent",
+    "wont",
+    "didnt",
+];
+const ASKING: [&str; 10] = [
+    "please",
+    "could you",
+    "can you",
+    "would you",
+    "will you",
+    "kindly",
+    "let me know",
+    "let us know",
+    "we need you to",
+    "do you",
+];
+const OWNER: [&str; 4] = ["owner is now", "new owner is", "is now owned by", "responsibility passes to"];
+const BELONGS: [&str; 4] = ["belongs to", "is part of", "moved to", "belong to"];
+const TOGETHER: [&str; 2] = ["together with", "in cooperation with"];
+const COMPANY: [&str; 12] =
+    ["ltd", "limited", "inc", "llc", "corp", "gmbh", "ag", "kg", "bv", "sarl", "plc", "company"];
+/// A matter is spoken of whenever its tasks are: of a change of state it is half as likely the target.
+const MATTER_BESIDE_TASKS: f64 = 0.5;
+/// Longest sentence that is looked at, in characters; a longer one is no sentence.
+const MAX_SENTENCE_CHARS: usize = 400;
+
+/// What one sentence says.
+struct Fact {
+    effect: &'static str,
+    mutation: Option<Mutation>,
+    confidence: f64,
+    why: &'static str,
+}
+
+/// The answer to a question, as JSON text.
+pub(super) fn answer(question: &ExtractQuestion) -> String {
+    let mut all: Vec<(String, Fact)> = Vec::new();
+    for sentence in sentences(question) {
+        if let Some(fact) = fact(&sentence, question)
+            && !all.iter().any(|(said, _)| said.starts_with(&sentence) || sentence.starts_with(said))
+        {
+            all.push((sentence, fact));
+        }
+    }
+    // What changes something first: there is room for five.
+    all.sort_by_key(|(_, fact)| (fact.effect == "none", fact.effect == "action"));
+    all.truncate(MAX_SIGNALS);
+    let signals: Vec<Value> = all.iter().map(|(sentence, fact)| signal(sentence, fact, question)).collect();
+    json!({"signals": signals}).to_string()
+}
+
+fn signal(sentence: &str, fact: &Fact, question: &ExtractQuestion) -> Value {
+    let scores = scores(sentence, fact, question);
+    let best = scores.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, score)| *score > 0.0);
+    let target = best.map(|(path, _)| path.as_str());
+    let scores: Map<String, Value> = scores.iter().map(|(path, score)| (path.to_string(), json!(score))).collect();
+    json!({
+        "quote": sentence,
+        "target": target,
+        "scores": scores,
+        "effect": fact.effect,
+        "mutation": fact.mutation.as_ref().map(Mutation::to_proposal),
+        "effect_confidence": fact.confidence,
+        "reasoning": format!("Fixed rules, no model was asked: {}.", fact.why),
+    })
+}
+
+/// How likely each candidate is meant; those that cannot take the change are not.
+fn scores<'q>(sentence: &str, fact: &Fact, question: &'q ExtractQuestion) -> Vec<(&'q RecordPath, f64)> {
+    let said: BTreeSet<String> = words(sentence).into_iter().collect();
+    let shares: Vec<f64> = question.offers.iter().map(|o| share(o, &said)).collect();
+    let named = shares.iter().any(|share| *share > 0.0);
+    let fits = |o: &Offer| fact.mutation.as_ref().is_none_or(|m| m.fits(o.path.kind()));
+    let tasks = question.offers.iter().any(|o| o.path.kind() == RecordKind::Task);
+    let about_a_matter = matches!(fact.mutation, Some(Mutation::ContextEdit { .. } | Mutation::Related { .. }));
+    let one = |(offer, share): (&'q Offer, &f64)| {
+        let score = if named { 0.5 * offer.score + 0.5 * share } else { offer.score };
+        let matter = offer.path.kind() == RecordKind::Matter && tasks && !about_a_matter;
+        let score = if matter { score * MATTER_BESIDE_TASKS } else { score };
+        let score = if fits(offer) { (score * 100.0).round() / 100.0 } else { 0.0 };
+        (&offer.path, score.clamp(0.0, 1.0))
+    };
+    question.offers.iter().zip(&shares).map(one).collect()
+}
+
+/// How much of a record's name a sentence has.
+fn share(offer: &Offer, said: &BTreeSet<String>) -> f64 {
+    let own: BTreeSet<String> = words(&offer.name).into_iter().collect();
+    let met = own.iter().filter(|w| said.contains(*w)).count();
+    if own.is_empty() { 0.0 } else { met as f64 / own.len() as f64 }
+}
+
+fn fact(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
+    let flat = flat(sentence);
+    let has = |all: &[&str]| all.iter().any(|phrase| contains(&flat, phrase));
+    if sentence.ends_with('?') || has(&ASKING) {
+        return about_something(sentence, question).then_some(Fact {
+            effect: "action",
+            mutation: None,
+            confidence: 0.7,
+            why: "the sentence asks something",
+        });
+    }
+    let change = |to: State, why| Fact {
+        effect: "mutation",
+        mutation: Some(Mutation::StateChange { to }),
+        confidence: 0.85,
+        why,
+    };
+    let nothing = |why| Some(Fact { effect: "none", mutation: None, confidence: 0.7, why });
+    if has(&ARCHIVED) {
+        let rest = ARCHIVED.iter().fold(flat.clone(), |text, phrase| text.replace(phrase, ""));
+        if NOT_SO.iter().any(|phrase| contains(&rest, phrase)) {
+            return nothing("what it says of an end is denied, planned or conditional");
+        }
+        return Some(change(State::Archived, "the sentence says that it is off"));
+    }
+    if let Some(fact) = owner(sentence).or_else(|| belongs(sentence, question)).or_else(|| together(sentence)) {
+        return if has(&NOT_SO) { nothing("what it says is denied, planned or conditional") } else { Some(fact) };
+    }
+    if has(&DONE) {
+        if has(&NOT_SO) {
+            return nothing("what it says of being done is denied, planned or conditional");
+        }
+        return Some(change(State::Done, "the sentence says that it is done"));
+    }
+    None
+}
+
+/// Whether a sentence that asks names any candidate, or there is only one.
+fn about_something(sentence: &str, question: &ExtractQuestion) -> bool {
+    let said: BTreeSet<String> = words(sentence).into_iter().collect();
+    question.offers.len() == 1 || question.offers.iter().any(|o| share(o, &said) > 0.0)
+}
+
+fn owner(sentence: &str) -> Option<Fact> {
+    let name = after(sentence, &OWNER)?;
+    let proposal = json!({"class": "context_edit", "set": {"owner": name}});
+    let mutation = Some(Mutation::read(&proposal).ok()?);
+    Some(Fact { effect: "mutation", mutation, confidence: 0.8, why: "the sentence names an owner" })
+}
+
+fn belongs(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
+    let named: BTreeSet<String> = words(after(sentence, &BELONGS)?).into_iter().collect();
+    let matters = question.offers.iter().filter(|o| o.path.kind() == RecordKind::Matter);
+    let to = matters.filter(|o| share(o, &named) >= 1.0).map(|o| &o.path).next()?;
+    let proposal = json!({"class": "parent_matter", "set": {"parent_matter": link(to)}});
+    let mutation = Some(Mutation::read(&proposal).ok()?);
+    Some(Fact { effect: "mutation", mutation, confidence: 0.75, why: "the sentence says where it belongs" })
+}
+
+/// Up to and with the word that makes a name a company's.
+fn together(sentence: &str) -> Option<Fact> {
+    let rest = after(sentence, &TOGETHER)?;
+    let mut name: Vec<&str> = Vec::new();
+    let mut is_company = false;
+    for word in rest.split_whitespace().take(6) {
+        name.push(word.trim_matches(|c: char| !c.is_alphanumeric()));
+        is_company = COMPANY.contains(&folded(name.last()?).as_str());
+        if is_company {
+            break;
+        }
+    }
+    let proposal = json!({"class": "related", "add": {"related_orgs": name.join(" ")}});
+    let mutation = is_company.then(|| Mutation::read(&proposal).ok()).flatten();
+    mutation.map(|m| Fact {
+        effect: "mutation",
+        mutation: Some(m),
+        confidence: 0.7,
+        why: "the sentence names a company",
+    })
+}
+
+/// What stands after a phrase, up to the next comma, without the end of the sentence.
+fn after<'a>(sentence: &'a str, phrases: &[&str]) -> Option<&'a str> {
+    let lower = sentence.to_ascii_lowercase();
+    let at = phrases.iter().find_map(|phrase| lower.find(phrase).map(|at| at + phrase.len()))?;
+    let rest = sentence.get(at..)?.split([',', ';', '(']).next()?;
+    let rest = rest.trim().trim_end_matches(['.', '!']).trim();
+    (!rest.is_empty()).then_some(rest)
+}
+
+/// Folded words with single blanks between and around them.
+fn flat(sentence: &str) -> String {
+    let folded = folded(&sentence.replace(['\'', '’'], ""));
+    let words: Vec<&str> = folded.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    format!(" {} ", words.join(" "))
+}
+
+fn contains(flat: &str, phrase: &str) -> bool {
+    flat.contains(&format!(" {phrase} "))
+}
+
+/// The sentences of an event, each on one line with its end. What others wrote earlier is left out: the
+/// subject of a reply and quoted lines.
+fn sentences(question: &ExtractQuestion) -> Vec<String> {
+    let subject = question.subject.as_deref().unwrap_or_default().trim();
+    let answers = ["re:", "aw:", "fwd:", "fw:"].iter().any(|p| subject.to_ascii_lowercase().starts_with(p));
+    let mut all = Vec::new();
+    split(if answers { "" } else { subject }, &mut all);
+    let mut paragraph = String::new();
+    for line in question.text.lines().map(str::trim) {
+        let begins = line.starts_with(['-', '*', '\u{2022}']);
+        if line.is_empty() || line.starts_with('>') || begins {
+            split(&paragraph, &mut all);
+            paragraph.clear();
+        }
+        if !line.starts_with('>') {
+            paragraph.push_str(line);
+            paragraph.push(' ');
+        }
+    }
+    split(&paragraph, &mut all);
+    all
+}
+
+fn split(paragraph: &str, all: &mut Vec<String>) {
+    let mut rest = paragraph.trim();
+    while !rest.is_empty() {
+        let end = rest.char_indices().find(|(at, c)| ends(rest, *at, *c));
+        let (one, more) = rest.split_at(end.map_or(rest.len(), |(at, c)| at + c.len_utf8()));
+        rest = more.trim_start();
+        let one = one.trim();
+        if one.chars().count() <= MAX_SENTENCE_CHARS {
+            all.push(one.to_owned());
+        }
+    }
+}
+
+/// Not the dot of `5.20`.
+fn ends(text: &str, at: usize, c: char) -> bool {
+    matches!(c, '.' | '!' | '?') && text[at + c.len_utf8()..].chars().next().is_none_or(char::is_whitespace)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! Reading stream events: from words that came in to signals on disk, in the vault's own process.
+//!
+//! An event is asked about once: its answer is kept under the hash of the exact question before any
+//! signal is written, signals are named after event and quote, and only then is the event marked. So
+//! whatever is cut short is done again from the start and comes to the same files. Whoever reads the
+//! words holds no other tool than writing signals; what they may say is checked by
+//! [`steward_domain::extract`]. The workflow hears counts, the log hears no word of an event.
+
+use crate::clerk::Clerk;
+use crate::failure::{lasting, passing};
+use crate::judge::keep_alive;
+use crate::vault::{Host, on_a_blocking_thread};
+use chrono::Utc;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use steward_domain::extract::candidates::Candidates;
+use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion};
+use steward_domain::frontmatter::{self, FieldEdit};
+use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement};
+use steward_domain::path::RecordPath;
+use steward_domain::plain;
+use steward_domain::stream::{EventStatus, MAX_TRIES, StreamEvent};
+use steward_vault::create::CreateError;
+use steward_vault::root::RootError;
+use steward_workflows::activities::Extracted;
+use temporalio_common::ActivityError;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::ActivityContext;
+use tracing::Instrument;
+
+/// Most attempts at one question: the second is stricter.
+const ATTEMPTS: u32 = 2;
+/// A call without an answer is held against its event only if the clerk answered another one so lately: 10 min.
+const CLERK_IS_THERE: Duration = Duration::from_secs(600);
+/// How long an event that got no answer lets others go first: 10 min.
+const REST: Duration = Duration::from_secs(600);
+/// Longest reason that is written into an event's file, in characters.
+const MAX_REASON_CHARS: usize = 300;
+
+/// Who reads events. Cheap to clone.
+#[derive(Clone)]
+pub struct Extractor {
+    host: Host,
+    clerk: Arc<Clerk>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// What this process remembers of calls without an answer; losing it costs a try.
+#[derive(Default)]
+struct Memory {
+    answered: Option<Instant>,
+    unanswered: BTreeMap<RecordPath, Instant>,
+}
+
+/// What the clerk made of an event.
+enum Reading {
+    Answer {
+        answer: Answer,
+        cached: bool,
+    },
+    /// The event is to blame.
+    Bad(String),
+    Unanswered(String),
+    Held(String),
+}
+
+/// What one call came to.
+enum Call {
+    Text(String),
+    Complaint(String),
+    Ends(Reading),
+}
+
+impl Extractor {
+    /// Seats a clerk beside the vault.
+    #[must_use]
+    pub fn new(host: Host, clerk: Clerk) -> Self {
+        Self { host, clerk: Arc::new(clerk), memory: Arc::default() }
+    }
+
+    fn memory<T>(&self, look: impl FnOnce(&mut Memory) -> T) -> T {
+        look(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Those that got no answer a moment ago come last.
+    async fn waiting(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
+        let resting = self.memory(|m| {
+            m.unanswered.retain(|_, at| at.elapsed() < REST);
+            m.unanswered.clone()
+        });
+        let events = self.host.index.events_to_extract(limit + resting.len()).await.map_err(passing)?;
+        let (last, mut first): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains_key(e));
+        first.extend(last);
+        first.truncate(limit);
+        Ok(first)
+    }
+
+    async fn read(&self, path: &RecordPath, run: &str) -> Result<Extracted, ActivityError> {
+        let Some((event, question)) = self.question(path).await? else { return Ok(Extracted::NotNew) };
+        if question.offers.is_empty() {
+            self.mark(path, extracted("no open task or matter shares a word with it")).await?;
+            return Ok(Extracted::Done { signals: 0, cached: false });
+        }
+        match self.ask(path, question, run).await? {
+            Reading::Answer { answer, cached } => {
+                let signals = self.write(path, &event, &answer).await?;
+                self.mark(path, extracted("")).await?;
+                tracing::info!(event = %path, signals, cached, "event read");
+                Ok(Extracted::Done { signals, cached })
+            }
+            Reading::Bad(reason) => self.failed(path, &event, &reason).await,
+            Reading::Unanswered(reason) => {
+                let there = self.memory(|m| m.answered.is_some_and(|at| at.elapsed() < CLERK_IS_THERE));
+                if there {
+                    return self.failed(path, &event, &reason).await;
+                }
+                tracing::warn!(event = %path, reason, "no answer about an event; it waits");
+                self.memory(|m| m.unanswered.insert(path.clone(), Instant::now()));
+                Ok(Extracted::Unanswered)
+            }
+            Reading::Held(reason) => {
+                tracing::warn!(event = %path, reason, "no call about an event now; it waits");
+                Ok(Extracted::Held)
+            }
+        }
+    }
+
+    /// The event and what to ask about it; `None` when it is not new, gone, or not understood any more.
+    async fn question(&self, path: &RecordPath) -> Result<Option<(StreamEvent, ExtractQuestion)>, ActivityError> {
+        let known = self.host.index.open_records().await.map_err(passing)?;
+        let (keeper, path) = (Arc::clone(&self.host.keeper), path.clone());
+        on_a_blocking_thread(move || {
+            let file = match keeper.root().read(&path) {
+                Ok(file) => file,
+                Err(e @ RootError::Io { .. }) => return Err(passing(e)),
+                Err(_) => return Ok(None),
+            };
+            let document = frontmatter::read(&file.bytes).ok();
+            let event = document.and_then(|d| StreamEvent::read(d.fields(), d.body()).ok());
+            let Some(event) = event.filter(|e| e.status == EventStatus::New) else { return Ok(None) };
+            let offers = Candidates::new(known).choose(&event);
+            let question = ExtractQuestion::new(&event, offers);
+            Ok(Some((event, question)))
+        })
+        .await?
+    }
+
+    async fn ask(&self, path: &RecordPath, mut question: ExtractQuestion, run: &str) -> Result<Reading, ActivityError> {
+        for attempt in 1..=ATTEMPTS {
+            let key = self.clerk.extract_key(&question);
+            let kept = self.host.index.answer(&key, Utc::now()).await.map_err(passing)?;
+            if let Some(answer) = kept.and_then(|text| Answer::check(&text, &question).ok()) {
+                return Ok(Reading::Answer { answer, cached: true });
+            }
+            let call_id = CallId(format!("extract/{run}/{path}/{attempt}"));
+            match self.call(call_id, &question).await? {
+                Call::Text(text) => {
+                    self.host.index.keep_answer(&key, &text, Utc::now()).await.map_err(passing)?;
+                    let answer = Answer::check(&text, &question).map_err(|e| lasting(e.to_string()))?;
+                    return Ok(Reading::Answer { answer, cached: false });
+                }
+                Call::Complaint(complaint) => question.complaint = Some(complaint),
+                Call::Ends(reading) => return Ok(reading),
+            }
+        }
+        Ok(Reading::Bad(question.complaint.unwrap_or_default()))
+    }
+
+    /// Reserves, asks, settles.
+    async fn call(&self, call_id: CallId, question: &ExtractQuestion) -> Result<Call, ActivityError> {
+        let reservation = match self.reserve(&call_id).await {
+            Ok(reservation) => reservation,
+            Err(reason) => return Ok(Call::Ends(Reading::Held(reason))),
+        };
+        let reply = self.clerk.extract(&reservation, question).await;
+        let usage = reply.clerk.tokens;
+        let (outcome, call) = match reply.outcome {
+            ExtractOutcome::Answered { text } => (Settled::Answered { usage }, Call::Text(text)),
+            ExtractOutcome::BadAnswer { complaint } => (Settled::Answered { usage }, Call::Complaint(complaint)),
+            ExtractOutcome::RateLimited { retry_after_seconds } => {
+                let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
+                let held = Reading::Held("the provider asked to wait".to_owned());
+                (Settled::RateLimited { retry_after_seconds }, Call::Ends(held))
+            }
+            ExtractOutcome::Failed { reason } => (Settled::Failed, Call::Ends(Reading::Unanswered(reason))),
+        };
+        if matches!(outcome, Settled::Answered { .. }) {
+            self.memory(|m| m.answered = Some(Instant::now()));
+        }
+        // A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
+        if let Err(e) = self.host.ledger.settle(&Settlement { call_id, outcome }, Utc::now()).await {
+            tracing::warn!(error = %e, "failed to settle a call");
+        }
+        Ok(call)
+    }
+
+    /// A call of no task or matter: the caps of the tenant hold, and the brake does.
+    async fn reserve(&self, call_id: &CallId) -> Result<Reservation, String> {
+        if self.host.stopped() {
+            return Err("the fleet is stopped: `steward resume` lets it run again".to_owned());
+        }
+        let request = ReserveRequest { call_id: call_id.clone(), task: None, matter: None };
+        match self.host.ledger.reserve(&request, Utc::now()).await {
+            ReserveOutcome::Reserved(reservation) => Ok(reservation),
+            ReserveOutcome::Refused(refusal) => Err(refusal.reason),
+        }
+    }
+
+    /// Writes the signals; how many there are, those written before included.
+    async fn write(&self, path: &RecordPath, event: &StreamEvent, answer: &Answer) -> Result<u32, ActivityError> {
+        let signals = answer.signals(path, event).map_err(|e| lasting(e.to_string()))?;
+        let count = u32::try_from(signals.len()).unwrap_or(u32::MAX);
+        let keeper = Arc::clone(&self.host.keeper);
+        on_a_blocking_thread(move || {
+            for (path, signal) in signals {
+                match keeper.create(&path, signal.render().as_bytes()) {
+                    // Written before a crash, and routed or edited since: it stays as it is.
+                    Ok(_) | Err(CreateError::Taken { .. }) => {}
+                    Err(e @ (CreateError::Kind { .. } | CreateError::Disk(_))) => return Err(passing(e)),
+                }
+            }
+            Ok(count)
+        })
+        .await?
+    }
+
+    async fn failed(&self, path: &RecordPath, event: &StreamEvent, reason: &str) -> Result<Extracted, ActivityError> {
+        let tries = event.tries.saturating_add(1);
+        let parked = tries >= MAX_TRIES;
+        let shown: String = plain::text(reason).chars().take(MAX_REASON_CHARS).collect();
+        let mut edits = vec![edit("tries", json!(tries)), edit("reason", json!(shown))];
+        if parked {
+            edits.push(edit("status", json!(EventStatus::Parked.word())));
+        }
+        self.mark(path, edits).await?;
+        tracing::warn!(event = %path, tries, parked, "an event could not be read");
+        Ok(Extracted::Failed { parked })
+    }
+
+    /// Notes in the event's file how far it has come, and tells the index. The signals it leaves to the
+    /// watcher, which wakes their matters.
+    async fn mark(&self, path: &RecordPath, edits: Vec<FieldEdit>) -> Result<(), ActivityError> {
+        let (keeper, event) = (Arc::clone(&self.host.keeper), path.clone());
+        on_a_blocking_thread(move || keeper.note(&event, &edits)).await?.map_err(passing)?;
+        let root = self.host.keeper.root();
+        self.host.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(passing)?;
+        Ok(())
+    }
+}
+
+fn extracted(reason: &str) -> Vec<FieldEdit> {
+    let reason = if reason.is_empty() { Value::Null } else { json!(reason) };
+    vec![edit("status", json!(EventStatus::Extracted.word())), edit("reason", reason)]
+}
+
+fn edit(field: &str, value: Value) -> FieldEdit {
+    FieldEdit { field: field.to_owned(), value: Some(value) }
+}
+
+#[activities]
+impl Extractor {
+    #[activity(definition = steward_workflows::activities::Next)]
+    pub async fn next(self: Arc<Self>, _ctx: ActivityContext, limit: u32) -> Result<Vec<RecordPath>, ActivityError> {
+        self.waiting(usize::try_from(limit).unwrap_or(usize::MAX)).await
+    }
+
+    #[activity(definition = steward_workflows::activities::Event)]
+    pub async fn event(self: Arc<Self>, ctx: ActivityContext, event: RecordPath) -> Result<Extracted, ActivityError> {
+        let run = ctx.info().workflow_run_id.clone().unwrap_or_default();
+        let span = tracing::info_span!("event");
+        tokio::select! {
+            ended = self.read(&event, &run).instrument(span) => ended,
+            failed = keep_alive(&ctx) => Err(failed),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Holds an answer against its question.
+//!
+//! Quotes stand in the event, targets are among the offers, numbers are in range, changes are of the
+//! four classes and fit what they change. Whatever else an answer holds refuses it as a whole: half an
+//! answer of a model that errs or obeys the event is not worth more than none.
+
+use super::{Answer, ExtractQuestion, Finding, MAX_SIGNAL_REASONING_CHARS, MAX_SIGNALS, quote};
+use crate::mutation::{Mutation, MutationError};
+use crate::path::RecordPath;
+use crate::record::Effect;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What is wrong with an answer; the text goes back to the clerk on the stricter try.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AnswerError {
+    #[error("the answer is not the JSON object asked for: {0}")]
+    Form(String),
+    #[error("there are more than {MAX_SIGNALS} signals: keep the most telling ones")]
+    TooMany,
+    #[error("signal {0}: `quote` does not stand in the subject or text: copy it word for word")]
+    InventedQuote(usize),
+    #[error("signal {0}: `quote` is that of another signal: quote another part, or leave one out")]
+    RepeatedQuote(usize),
+    #[error("signal {0}: `target` is none of the candidates")]
+    InventedTarget(usize),
+    #[error("signal {0}: `scores` names a record that is none of the candidates")]
+    InventedScore(usize),
+    #[error("signal {at}: `scores` misses `{path}`: name every candidate, with 0 where it is not meant")]
+    MissingScore { at: usize, path: RecordPath },
+    #[error("signal {at}: `{field}` is {value}, which is not a number from 0 to 1")]
+    Range { at: usize, field: String, value: f64 },
+    #[error("signal {0}: `mutation` is there without the effect `mutation`, or the other way round")]
+    Effect(usize),
+    #[error("signal {at}: `mutation`: {source}")]
+    Mutation { at: usize, source: MutationError },
+    #[error("signal {0}: `mutation` has a field that does not belong there")]
+    MutationField(usize),
+    #[error("signal {at}: a {class} is nothing that its target could take")]
+    Unfit { at: usize, class: &'static str },
+    #[error("signal {0}: `parent_matter` is none of the candidates")]
+    InventedMatter(usize),
+    #[error("signal {0}: `reasoning` is empty or longer than {MAX_SIGNAL_REASONING_CHARS} characters")]
+    Reasoning(usize),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    signals: Vec<RawFinding>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFinding {
+    quote: String,
+    #[serde(deserialize_with = "there")]
+    target: Option<String>,
+    scores: BTreeMap<String, f64>,
+    effect: String,
+    mutation: Value,
+    effect_confidence: f64,
+    reasoning: String,
+}
+
+/// A field that may be null and not be missing.
+fn there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(deserializer)
+}
+
+impl Answer {
+    /// Reads an answer and holds it against the question.
+    ///
+    /// # Errors
+    /// [`AnswerError`] for anything outside the closed form.
+    pub fn check(answer: &str, question: &ExtractQuestion) -> Result<Self, AnswerError> {
+        let form = |e: serde_json::Error| AnswerError::Form(e.to_string());
+        // Serde reads a struct from a list, too; the schema does not.
+        let shape: Value = serde_json::from_str(answer.trim()).map_err(form)?;
+        let listed = shape.get("signals").and_then(Value::as_array);
+        if !listed.is_some_and(|all| all.iter().all(Value::is_object)) {
+            return Err(AnswerError::Form("`signals` is not a list of objects".to_owned()));
+        }
+        let raw: Raw = serde_json::from_str(answer.trim()).map_err(form)?;
+        if raw.signals.len() > MAX_SIGNALS {
+            return Err(AnswerError::TooMany);
+        }
+        let mut findings: Vec<Finding> = Vec::new();
+        for (at, raw) in raw.signals.into_iter().enumerate() {
+            let finding = finding(at + 1, raw, question)?;
+            if findings.iter().any(|f| f.quote == finding.quote) {
+                return Err(AnswerError::RepeatedQuote(at + 1));
+            }
+            findings.push(finding);
+        }
+        Ok(Self { findings })
+    }
+}
+
+fn finding(at: usize, raw: RawFinding, question: &ExtractQuestion) -> Result<Finding, AnswerError> {
+    let subject = question.subject.as_deref().unwrap_or_default();
+    let quote = quote::find(&question.text, &raw.quote).or_else(|| quote::find(subject, &raw.quote));
+    let quote = quote.ok_or(AnswerError::InventedQuote(at))?.to_owned();
+    let offered = |text: &str| question.offers.iter().map(|o| &o.path).find(|p| p.as_str() == text).cloned();
+    let target = match raw.target {
+        Some(text) => Some(offered(&text).ok_or(AnswerError::InventedTarget(at))?),
+        None => None,
+    };
+    let mut scores = BTreeMap::new();
+    for (name, value) in raw.scores {
+        let path = offered(&name).ok_or(AnswerError::InventedScore(at))?;
+        in_range(at, &name, value)?;
+        scores.insert(path, value);
+    }
+    if let Some(missing) = question.offers.iter().find(|o| !scores.contains_key(&o.path)) {
+        return Err(AnswerError::MissingScore { at, path: missing.path.clone() });
+    }
+    in_range(at, "effect_confidence", raw.effect_confidence)?;
+    let effect = effect(&raw.effect)?;
+    let mutation = mutation(at, &raw.mutation, target.as_ref(), question)?;
+    if (effect == Effect::Mutation) != mutation.is_some() {
+        return Err(AnswerError::Effect(at));
+    }
+    let length = raw.reasoning.chars().count();
+    if raw.reasoning.trim().is_empty() || length > MAX_SIGNAL_REASONING_CHARS {
+        return Err(AnswerError::Reasoning(at));
+    }
+    let (effect_confidence, reasoning) = (raw.effect_confidence, raw.reasoning);
+    Ok(Finding { quote, target, scores, effect, mutation, effect_confidence, reasoning })
+}
+
+fn in_range(at: usize, field: &str, value: f64) -> Result<(), AnswerError> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    Err(AnswerError::Range { at, field: field.to_owned(), value })
+}
+
+fn effect(word: &str) -> Result<Effect, AnswerError> {
+    match word {
+        "mutation" => Ok(Effect::Mutation),
+        "action" => Ok(Effect::Action),
+        "none" => Ok(Effect::None),
+        _ => Err(AnswerError::Form("`effect` is none of `mutation`, `action`, `none`".to_owned())),
+    }
+}
+
+fn mutation(
+    at: usize,
+    value: &Value,
+    target: Option<&RecordPath>,
+    question: &ExtractQuestion,
+) -> Result<Option<Mutation>, AnswerError> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let mutation = Mutation::read(value).map_err(|source| AnswerError::Mutation { at, source })?;
+    // `read` passes over what a person may have added to a signal; here nobody may.
+    if value.as_object().is_none_or(|fields| fields.len() != 2) {
+        return Err(AnswerError::MutationField(at));
+    }
+    let fits = match target {
+        Some(target) => mutation.fits(target.kind()),
+        None => question.offers.iter().any(|o| mutation.fits(o.path.kind())),
+    };
+    if !fits {
+        return Err(AnswerError::Unfit { at, class: mutation.class().word() });
+    }
+    match &mutation {
+        Mutation::ParentMatter { to } if question.offer(to).is_none() => Err(AnswerError::InventedMatter(at)),
+        Mutation::ParentMatter { .. }
+        | Mutation::StateChange { .. }
+        | Mutation::ContextEdit { .. }
+        | Mutation::Related { .. } => Ok(Some(mutation)),
+    }
+}

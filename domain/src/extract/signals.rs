@@ -1,0 +1,83 @@
+//! From a checked answer to signals.
+//!
+//! What is written depends on the event, the question and the answer alone, so that the same event read
+//! twice gives the same files. A target that another one comes too close to is none: such a signal is
+//! shown, with its candidates, and acted upon by nobody until a human names one.
+
+use super::{AMBIGUOUS_WITHIN, Answer, Finding};
+use crate::path::{PathError, RecordPath};
+use crate::record::Effect;
+use crate::signal::{Candidate, MAX_CANDIDATES, Signal, SignalStatus};
+use crate::stream::StreamEvent;
+
+/// Two numbers that were meant to be equal.
+const SLACK: f64 = 1e-9;
+
+impl Answer {
+    /// The signals of this answer and where each is filed.
+    ///
+    /// # Errors
+    /// [`PathError`]; cannot happen for a checked path.
+    pub fn signals(&self, path: &RecordPath, event: &StreamEvent) -> Result<Vec<(RecordPath, Signal)>, PathError> {
+        let one = |finding: &Finding| {
+            let signal = signal(finding, path, event);
+            Ok((Signal::path(path, &signal.raw_quote, signal.created)?, signal))
+        };
+        self.findings.iter().map(one).collect()
+    }
+}
+
+fn signal(finding: &Finding, path: &RecordPath, event: &StreamEvent) -> Signal {
+    let candidates = candidates(finding);
+    let (target, doubt) = target(finding, &candidates);
+    let (status, reason) = match (doubt, finding.effect) {
+        (Some(doubt), _) => (SignalStatus::Skipped, Some(doubt)),
+        (None, Effect::Mutation) => (SignalStatus::Unrouted, None),
+        (None, Effect::Action) => (SignalStatus::ActionPending, Some("it asks something of the principal".to_owned())),
+        (None, Effect::None) => (SignalStatus::Skipped, Some("no effect: it changes nothing".to_owned())),
+    };
+    Signal {
+        created: event.received_at,
+        source_event: Some(path.clone()),
+        origin_at: event.origin_at,
+        source_type: event.pattern.clone(),
+        raw_quote: finding.quote.clone(),
+        target_confidence: target.as_ref().and_then(|t| finding.scores.get(t)).copied().unwrap_or(0.0),
+        target,
+        candidates,
+        effect: finding.effect,
+        proposal: finding.mutation.clone(),
+        effect_confidence: finding.effect_confidence,
+        reasoning: finding.reasoning.clone(),
+        status,
+        reason,
+    }
+}
+
+/// The likeliest first.
+fn candidates(finding: &Finding) -> Vec<Candidate> {
+    let mut all: Vec<Candidate> =
+        finding.scores.iter().map(|(path, score)| Candidate { path: path.clone(), score: *score }).collect();
+    all.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)));
+    all.truncate(MAX_CANDIDATES);
+    all
+}
+
+/// The target, or why there is none.
+fn target(finding: &Finding, candidates: &[Candidate]) -> (Option<RecordPath>, Option<String>) {
+    let Some(target) = &finding.target else {
+        return (None, Some("ambiguous: the clerk names no target; write `target_path` to choose one".to_owned()));
+    };
+    let score = finding.scores.get(target).copied().unwrap_or(0.0);
+    let rival = candidates.iter().find(|c| &c.path != target);
+    match rival.filter(|r| score - r.score <= AMBIGUOUS_WITHIN + SLACK) {
+        None => (Some(target.clone()), None),
+        Some(rival) => {
+            let said = format!(
+                "ambiguous: {target} ({score:.2}) and {} ({:.2}) are too close; write `target_path` to choose one",
+                rival.path, rival.score
+            );
+            (None, Some(said))
+        }
+    }
+}

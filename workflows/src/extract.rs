@@ -1,0 +1,124 @@
+//! `ExtractWorkflow`: new stream events become signals, a few at once, within one bounded run.
+//!
+//! It learns which events wait and has each read by an activity of the vault's process, so that no word
+//! of an event comes here. A refusal of the rate guard, a pulled brake or a provider that asks to wait
+//! ends the run early; what is left waits for the next one. An event that fails stops no other.
+
+use crate::activities::{ExtractActivities, ExtractReport, Extracted};
+use crate::steward::local;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime};
+use steward_domain::path::RecordPath;
+use temporalio_macros::{workflow, workflow_methods};
+use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all};
+
+/// Most events of one run: six history events each stay well below 2,000.
+const MAX_EVENTS: usize = 200;
+/// Most events that are read at once.
+const LANES: usize = 4;
+/// No event is begun later than this into a run; the slowest takes [`EVENT_TIMEOUT`], which makes 4 min.
+const START_NO_LATER: Duration = Duration::from_secs(115);
+/// Longest the reading of one event may take: two calls of a clerk.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
+/// A process that has not been heard of for so long is taken for dead: 10 s.
+const SILENCE: Duration = Duration::from_secs(10);
+/// So many calls in a row without an answer, and the clerk is taken to be away.
+const UNANSWERED_IN_A_ROW: u32 = 8;
+
+/// Reads what is new. No argument; result: [`ExtractReport`].
+#[workflow]
+#[derive(Default)]
+pub struct ExtractWorkflow;
+
+#[workflow_methods]
+impl ExtractWorkflow {
+    /// Runs until what was new is read, time is up or no call may be made.
+    ///
+    /// # Errors
+    /// Fails when the index cannot be read.
+    #[run(name = "ExtractWorkflow")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<ExtractReport> {
+        let started = ctx.workflow_time();
+        let limit = u32::try_from(MAX_EVENTS).unwrap_or(u32::MAX);
+        let events = ctx.execute_local_activity(ExtractActivities::next, limit, local("what is new")).await?;
+        let round = Round {
+            queue: RefCell::new(events.into()),
+            report: RefCell::new(ExtractReport::default()),
+            unanswered: Cell::new(0),
+            started,
+        };
+        join_all((0..LANES).map(|_| lane(ctx, &round))).await;
+        let left = round.queue.into_inner().len();
+        let report = ExtractReport { left: u32::try_from(left).unwrap_or(u32::MAX), ..round.report.into_inner() };
+        ctx.set_current_details(format!(
+            "{} read, {} signals, {} failed, {} parked, {} left{}",
+            report.extracted,
+            report.signals,
+            report.failed,
+            report.parked,
+            report.left,
+            if report.held { "; held" } else { "" }
+        ));
+        Ok(report)
+    }
+}
+
+/// What the lanes share.
+struct Round {
+    queue: RefCell<VecDeque<RecordPath>>,
+    report: RefCell<ExtractReport>,
+    unanswered: Cell<u32>,
+    started: Option<SystemTime>,
+}
+
+impl Round {
+    fn next(&self, now: Option<SystemTime>) -> Option<RecordPath> {
+        let elapsed = self.started.zip(now).and_then(|(start, now)| now.duration_since(start).ok());
+        let late = elapsed.is_some_and(|elapsed| elapsed > START_NO_LATER);
+        let held = self.report.borrow().held || self.unanswered.get() >= UNANSWERED_IN_A_ROW;
+        if late || held { None } else { self.queue.borrow_mut().pop_front() }
+    }
+
+    fn note(&self, ended: &Extracted) {
+        let mut report = self.report.borrow_mut();
+        let mut unanswered = 0;
+        match ended {
+            Extracted::Done { signals, cached } => {
+                report.extracted += 1;
+                report.signals += signals;
+                report.cached += u32::from(*cached);
+            }
+            Extracted::Failed { parked } => {
+                report.failed += 1;
+                report.parked += u32::from(*parked);
+            }
+            Extracted::Unanswered => {
+                report.unanswered += 1;
+                unanswered = self.unanswered.get() + 1;
+            }
+            Extracted::Held => {
+                report.held = true;
+                report.unanswered += 1;
+            }
+            Extracted::NotNew => {}
+        }
+        self.unanswered.set(unanswered);
+    }
+}
+
+async fn lane(ctx: &WorkflowContext<ExtractWorkflow>, round: &Round) {
+    while let Some(event) = round.next(ctx.workflow_time()) {
+        // One attempt: what a lost process left is read again by the next run, from the start.
+        let once = RetryPolicy::builder().maximum_attempts(1).build();
+        let options = ActivityOptions::with_start_to_close_timeout(EVENT_TIMEOUT)
+            .heartbeat_timeout(SILENCE)
+            .retry_policy(once)
+            .summary(format!("read {event}"))
+            .build();
+        match ctx.execute_activity(ExtractActivities::event, event, options).await {
+            Ok(ended) => round.note(&ended),
+            Err(_) => round.report.borrow_mut().errors += 1,
+        }
+    }
+}
