@@ -226,13 +226,15 @@ impl Host {
         self.leave(round, reference, (LATER, false)).await
     }
 
-    /// Notes where a signal stands. One that a human has just changed or broken is left as it is.
+    /// Notes where a signal stands, if its event lies in the vault: then it is a record of ours. In what
+    /// people and other tools wrote nothing is noted, and one that a human has just changed or broken is
+    /// left as it is; `state.db` and the audit records know all the same.
     async fn stand(
         &self,
         reference: &RecordPath,
         standing: Option<(SignalStatus, String)>,
     ) -> Result<(), ActivityError> {
-        let Some((status, reason)) = standing else { return Ok(()) };
+        let Some((status, reason)) = standing.filter(|_| self.is_ours(reference)) else { return Ok(()) };
         let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
         let edits = [edit("status", status.word()), edit("reason", &reason)];
         let (keeper, path) = (Arc::clone(&self.keeper), reference.clone());
@@ -242,6 +244,14 @@ impl Host {
             Err(e) => tracing::warn!(signal = %reference, error = %e, "failed to note where a signal stands"),
         }
         self.note(&[reference]).await
+    }
+
+    fn is_ours(&self, reference: &RecordPath) -> bool {
+        let root = self.keeper.root();
+        let Ok(content) = root.read(reference) else { return false };
+        let Ok(document) = frontmatter::read(&content.bytes) else { return false };
+        let event = Signal::read(document.fields()).ok().and_then(|signal| signal.source_event);
+        event.is_some_and(|event| event.kind() == RecordKind::Stream && root.exists(&event))
     }
 
     async fn leave(

@@ -30,7 +30,7 @@ impl Bench {
         put("task/pay.md", "---\ntype: task\nname: Pay\nstate: open  # by hand\nparent_matter: m\n---\n");
         put(
             "signal/1.md",
-            "---\ntype: signal\ncreated: 2026-11-20\nsource_type: bank\nraw_quote: paid in full\ntarget_kind: task\n\
+            "---\ntype: signal\ncreated: 2026-11-20\nsource_event_path: stream/mail/1.md\nsource_type: bank\nraw_quote: paid in full\ntarget_kind: task\n\
              target_path: task/pay.md\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal:\n  class: state_change\n  \
              set: {state: done}\neffect_confidence: 0.99\nstatus: unrouted\n---\n",
         );

@@ -16,7 +16,7 @@ fn path(text: &str) -> RecordPath {
 fn signal(target: &str, proposal: &str) -> String {
     let kind = target.split('/').next().unwrap();
     format!(
-        "---\ntype: signal\ncreated: 2026-11-20\nsource_type: mail:bank\nraw_quote: so it is\ntarget_kind: {kind}\n\
+        "---\ntype: signal\ncreated: 2026-11-20\nsource_event_path: stream/mail/1.md\nsource_type: mail:bank\nraw_quote: so it is\ntarget_kind: {kind}\n\
          target_path: {target}\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal: {proposal}\n\
          effect_confidence: 0.99  # sure\nstatus: unrouted # new\n---\nwords\n"
     )
@@ -27,6 +27,14 @@ impl Bench {
         let file = self.dir.path().join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, text).unwrap();
+        self.put_event();
+    }
+
+    /// The event that the signals were read from, so that they are ours.
+    fn put_event(&self) {
+        let event = self.dir.path().join("stream/mail/1.md");
+        std::fs::create_dir_all(event.parent().unwrap()).unwrap();
+        std::fs::write(event, "---\ntype: stream\n---\n").unwrap();
     }
 
     fn read(&self, name: &str) -> String {
@@ -139,6 +147,7 @@ async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothin
 #[tokio::test]
 async fn whoever_comes_second_finds_the_evidence_claimed() {
     let bench = Bench::new(Mode::Live).await;
+    bench.put_event();
     let seen = bench.see("run/1").await;
     let Applied::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
         panic!("not filed")
@@ -153,6 +162,20 @@ async fn whoever_comes_second_finds_the_evidence_claimed() {
     bench.route().await;
     assert_eq!(bench.standing("signal/1.md").0, "pending");
     assert_eq!(bench.see("run/2").await.looks.len(), 0, "the tick asks nobody about it");
+}
+
+#[tokio::test]
+async fn a_signal_that_no_event_of_the_vault_stands_behind_keeps_every_byte_and_is_routed_once() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    std::fs::remove_dir_all(bench.dir.path().join("stream")).unwrap();
+    bench.put("signal/none.md", &signal("task/quiet.md", "null").replace("effect: mutation", "effect: none"));
+    std::fs::remove_dir_all(bench.dir.path().join("stream")).unwrap();
+    bench.sync().await;
+    let names = ["context", "parent", "related", "none", "1"].map(|name| format!("signal/{name}.md"));
+    let before = names.each_ref().map(|name| bench.read(name));
+    assert_eq!(bench.route().await.landed[&Landing::Live], 4);
+    assert_eq!(names.each_ref().map(|name| bench.read(name)), before);
+    assert_eq!((bench.route().await.landed.len(), bench.records().len()), (0, 4));
 }
 
 #[tokio::test]
@@ -174,7 +197,7 @@ async fn a_fresh_change_of_state_is_left_to_the_steward_for_an_interval() {
 async fn what_is_not_acted_upon_says_why() {
     let bench = Bench::new(Mode::Live).await;
     let done = "{class: state_change, set: {state: done}}";
-    let ambiguous = "---\ntype: signal\ncreated: 2026-11-20\nsource_type: x\nraw_quote: q\ntarget_kind: task\n\
+    let ambiguous = "---\ntype: signal\ncreated: 2026-11-20\nsource_event_path: stream/mail/1.md\nsource_type: x\nraw_quote: q\ntarget_kind: task\n\
         target_candidates:\n  - {path: task/pay.md, score: 0.5}\ntarget_confidence: 0.5\neffect: mutation\n\
         effect_confidence: 0.9\n---\n";
     let table = [
