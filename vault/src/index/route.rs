@@ -32,6 +32,7 @@ pub struct FactsAsk<'a> {
 /// What the tables know of a signal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteFacts {
+    /// Not before the index was filled: what was in the vault before us is new to its steward, too.
     pub first_seen: DateTime<Utc>,
     /// Its steward has weighed the target since the signal was first seen.
     pub weighed: bool,
@@ -72,7 +73,8 @@ const TO_ROUTE: &str = "
     ORDER BY turn, at, path LIMIT ?3";
 
 const FACTS: &str = "
-    SELECT (SELECT at FROM first_seen WHERE signal = ?1) AS first_seen,
+    SELECT (SELECT MAX(at, COALESCE((SELECT value FROM meta WHERE key = 'filled_at'), at))
+            FROM first_seen WHERE signal = ?1) AS first_seen,
         (SELECT last_check_at FROM task_checks WHERE task = ?2) AS last_check_at,
         COALESCE((SELECT MIN(observations) FROM instincts WHERE source = ?3), 0) AS observations,
         (SELECT MIN(ceiling) FROM instincts WHERE source = ?3) AS source_ceiling,

@@ -157,12 +157,11 @@ impl Index {
                 sqlx::query(CITED_BEFORE).execute(&mut *tx).await?;
                 sqlx::query(NEVER_CITED).bind(codec::micros(now)).execute(&mut *tx).await?;
             }
-            for key in ["filled_at", "synced_at"] {
-                sqlx::query("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")
-                    .bind(key)
-                    .bind(codec::micros(now))
-                    .execute(&mut *tx)
-                    .await?;
+            for sql in [
+                "INSERT OR IGNORE INTO meta (key, value) VALUES ('filled_at', ?1)",
+                "INSERT OR REPLACE INTO meta (key, value) VALUES ('synced_at', ?1)",
+            ] {
+                sqlx::query(sql).bind(codec::micros(now)).execute(&mut *tx).await?;
             }
             tx.commit().await
         };

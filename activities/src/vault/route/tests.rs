@@ -62,9 +62,16 @@ impl Bench {
         events.map(|(_, bytes)| AuditRecord::parse(bytes).unwrap()).collect()
     }
 
+    /// A bench whose stewards had their interval: a change of state is the router's now.
+    async fn after_the_stewards_turn(mode: Mode) -> Self {
+        let mut bench = Self::new(mode).await;
+        bench.host.settings.cadence.matter_seconds = 0;
+        bench
+    }
+
     /// A bench with one signal of each class, all with a target that fits.
     async fn of_all_classes(mode: Mode) -> Self {
-        let bench = Self::new(mode).await;
+        let bench = Self::after_the_stewards_turn(mode).await;
         bench.put("matter/farm.md", "---\ntype: matter\nname: F\nowner: ann\n---\n");
         bench.put("signal/context.md", &signal("matter/m.md", "{class: context_edit, set: {owner: bob}}"));
         bench.put("signal/parent.md", &signal("task/quiet.md", "{class: parent_matter, set: {parent_matter: farm}}"));
@@ -146,7 +153,7 @@ async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothin
 
 #[tokio::test]
 async fn whoever_comes_second_finds_the_evidence_claimed() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
     bench.put_event();
     let seen = bench.see("run/1").await;
     let Applied::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
@@ -156,7 +163,7 @@ async fn whoever_comes_second_finds_the_evidence_claimed() {
     assert_eq!(bench.standing("signal/1.md"), ("applied".into(), Some(action_id.to_string())));
     assert_eq!(bench.records().len(), 1);
 
-    let bench = Bench::new(Mode::Live).await;
+    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
     bench.put("instinct/bank.md", "---\ntype: instinct\nceiling: confirm\n---\n");
     bench.sync().await;
     bench.route().await;
@@ -181,6 +188,7 @@ async fn a_signal_that_no_event_of_the_vault_stands_behind_keeps_every_byte_and_
 #[tokio::test]
 async fn a_fresh_change_of_state_is_left_to_the_steward_for_an_interval() {
     let bench = Bench::new(Mode::Live).await;
+    std::fs::remove_file(bench.dir.path().join("signal/1.md")).unwrap();
     bench.put("task/new.md", "---\ntype: task\nparent_matter: m\n---\n");
     bench.put("signal/new.md", &signal("task/new.md", "{class: state_change, set: {state: done}}"));
     bench.sync().await;
@@ -191,6 +199,14 @@ async fn a_fresh_change_of_state_is_left_to_the_steward_for_an_interval() {
     let waiting = async |at| bench.host.index.signals_to_route(9, at, true).await.unwrap();
     assert_eq!(waiting(Utc::now()).await, []);
     assert_eq!(waiting(later).await, [path("signal/new.md")]);
+}
+
+#[tokio::test]
+async fn at_the_first_start_an_old_change_of_state_is_left_to_the_steward_too() {
+    let bench = Bench::new(Mode::Live).await;
+    assert!(bench.read("signal/1.md").contains("created: 2026-11-20"));
+    assert_eq!(bench.route().await.skipped.get("with_the_steward"), Some(&1));
+    assert!(bench.task().contains("state: open"));
 }
 
 #[tokio::test]
@@ -243,7 +259,7 @@ async fn what_is_not_acted_upon_says_why() {
 
 #[tokio::test]
 async fn files_that_cannot_be_used_are_named_and_hold_nobody_up() {
-    let bench = Bench::new(Mode::Live).await;
+    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
     bench.put("task/broken.md", "---\ntype: task\nparent_matter: m\nstate: opne\n---\n");
     bench.put("signal/0.md", &signal("task/broken.md", "{class: related, add: {related_to: Eve}}"));
     bench.sync().await;
@@ -271,7 +287,7 @@ async fn an_answer_to_a_routed_change_shows_on_its_signal() {
         (AnswerKind::Dismiss, "confirm", "skipped"),
         (AnswerKind::Undo, "act", "skipped"),
     ] {
-        let bench = Bench::new(Mode::Live).await;
+        let bench = Bench::after_the_stewards_turn(Mode::Live).await;
         bench.put("instinct/bank.md", &format!("---\ntype: instinct\nceiling: {ceiling}\n---\n"));
         bench.sync().await;
         bench.route().await;
@@ -290,7 +306,7 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
         ("matter/m.md", "---\ntype: matter\nname: M\nstate: open\nsteward_ceiling: ask\n---\n"),
         ("instinct/bank.md", "---\ntype: instinct\nceiling: ask\n---\n"),
     ] {
-        let bench = Bench::new(Mode::Live).await;
+        let bench = Bench::after_the_stewards_turn(Mode::Live).await;
         bench.put("instinct/bank.md", "---\ntype: instinct\nceiling: confirm\n---\n");
         bench.sync().await;
         bench.route().await;
