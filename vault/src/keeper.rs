@@ -1,8 +1,9 @@
 //! The one process that writes a vault.
 //!
 //! [`Keeper::lock`] takes the writer's lock, finishes or takes back what a crash left, and from
-//! then on [`Keeper::apply`], [`Keeper::answer`] and [`Keeper::stamp`] are the only ways to change a
-//! file of the vault, [`Keeper::create`] and [`Keeper::purge`] those to add and to drop one of ours.
+//! then on [`Keeper::apply`], [`Keeper::answer`], [`Keeper::stamp`] and [`Keeper::note`] are the only
+//! ways to change a file of the vault, [`Keeper::create`] and [`Keeper::purge`] those to add and to drop
+//! one of ours.
 //! Everything is synchronous and one at a time: callers run it on a blocking thread, and call
 //! [`Keeper::settle`] every few seconds.
 
