@@ -22,6 +22,7 @@ use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest,
 use steward_domain::path::RecordPath;
 use steward_domain::plain;
 use steward_domain::stream::{EventStatus, MAX_TRIES, StreamEvent};
+use steward_vault::crash;
 use steward_vault::create::CreateError;
 use steward_vault::root::RootError;
 use steward_workflows::activities::Extracted;
@@ -106,6 +107,7 @@ impl Extractor {
         match self.ask(path, question, run).await? {
             Reading::Answer { answer, cached } => {
                 let signals = self.write(path, &event, &answer).await?;
+                crash::point("after-writing-signals");
                 self.mark(path, extracted("")).await?;
                 tracing::info!(event = %path, signals, cached, "event read");
                 Ok(Extracted::Done { signals, cached })
@@ -158,6 +160,7 @@ impl Extractor {
             match self.call(call_id, &question).await? {
                 Call::Text(text) => {
                     self.host.index.keep_answer(&key, &text, Utc::now()).await.map_err(passing)?;
+                    crash::point("after-keeping-the-answer");
                     let answer = Answer::check(&text, &question).map_err(|e| lasting(e.to_string()))?;
                     return Ok(Reading::Answer { answer, cached: false });
                 }

@@ -1,4 +1,4 @@
-//! Drops stream events that have served: extracted, and older than a week.
+//! Drops stream events that have served: extracted, and older than a week or what the operator said.
 //!
 //! The index says which, the keeper looks at each file again before it goes. Events that wait or were
 //! parked stay until a human has dealt with them. That they were taken in is remembered for longer, so
@@ -11,11 +11,12 @@ use std::sync::Arc;
 use steward_workflows::activities::{PurgeAsk, Purged};
 use temporalio_common::ActivityError;
 
-/// How long an extracted event is kept: 7 days, as long as what came of it can be undone.
-pub const KEPT_DAYS: i64 = 7;
+/// How long an extracted event is kept where nobody says otherwise: 7 days, as long as what came of it
+/// can be undone.
+pub const KEEP_EVENTS_DAYS: u32 = 7;
 
 pub(crate) async fn purge(host: &Host, ask: &PurgeAsk, now: DateTime<Utc>) -> Result<Purged, ActivityError> {
-    let before = now - TimeDelta::days(KEPT_DAYS);
+    let before = now - TimeDelta::days(host.settings.keep_events_days.into());
     let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
     let old = host.index.events_to_purge(before, limit).await.map_err(passing)?;
     let more = old.len() == limit;

@@ -41,6 +41,8 @@ pub struct Settings {
     pub policy: Policy,
     pub default_ceiling: Ceiling,
     pub cadence: Cadence,
+    /// How long an extracted event is kept, in days.
+    pub keep_events_days: u32,
 }
 
 /// A matter's schedule should have another interval from now on.

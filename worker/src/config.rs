@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use steward_activities::purge::KEEP_EVENTS_DAYS;
 use steward_activities::streams::StreamConfig;
 use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
@@ -54,6 +55,7 @@ struct Raw {
     workflow_task_timeout_seconds: Option<u64>,
     operator: Option<String>,
     stamp_files: Option<bool>,
+    keep_events_days: Option<u32>,
     webhook_listen: Option<SocketAddr>,
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
@@ -94,6 +96,8 @@ pub(crate) struct Config {
     pub(crate) operator: String,
     /// The time of a task's last and next look is also written into its file: no.
     pub(crate) stamp_files: bool,
+    /// Days for which an extracted event is kept: 7.
+    pub(crate) keep_events_days: u32,
     /// What brings events in; the drop folder is among them without being configured.
     pub(crate) streams: Vec<StreamConfig>,
     /// Where webhooks are listened to: 127.0.0.1:8320, this machine alone.
@@ -155,6 +159,7 @@ impl Config {
             workflow_task_timeout: Duration::from_secs(raw.workflow_task_timeout_seconds.unwrap_or(10).clamp(1, 120)),
             operator: raw.operator.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "operator".into()),
             stamp_files: raw.stamp_files.unwrap_or(false),
+            keep_events_days: keep_events_days(raw.keep_events_days)?,
             streams: streams::read(raw.streams)?,
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             cadence: raw.cadence,
@@ -248,6 +253,14 @@ fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec
         warnings.push(format!("{name} is {value}, expected a number from 0 to 1; {default} holds"));
         default
     })
+}
+
+/// Less than a day would drop what was extracted a moment ago.
+fn keep_events_days(days: Option<u32>) -> anyhow::Result<u32> {
+    match days.unwrap_or(KEEP_EVENTS_DAYS) {
+        days @ 1..=36_500 => Ok(days),
+        other => bail!("STEWARD_KEEP_EVENTS_DAYS is {other}, expected 1 to 36500"),
+    }
 }
 
 /// A tick gives a call up after 85 s, with its way to a worker and back.

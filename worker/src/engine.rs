@@ -136,6 +136,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
             policy: config.policy.clone(),
             default_ceiling: config.default_ceiling,
             cadence: config.cadence,
+            keep_events_days: config.keep_events_days,
         },
         intervals,
     };

@@ -2,7 +2,8 @@
 //!
 //! It learns which events wait and has each read by an activity of the vault's process, so that no word
 //! of an event comes here. A refusal of the rate guard, a pulled brake or a provider that asks to wait
-//! ends the run early; what is left waits for the next one. An event that fails stops no other.
+//! ends the run early; what is left waits for the next one. While there is more than one run may read, it
+//! goes on as a new run at once. An event that fails stops no other.
 
 use crate::activities::{ExtractActivities, ExtractReport, Extracted};
 use crate::steward::local;
@@ -11,7 +12,9 @@ use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 use steward_domain::path::RecordPath;
 use temporalio_macros::{workflow, workflow_methods};
-use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all};
+use temporalio_workflow::{
+    ActivityOptions, ContinueAsNewOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all,
+};
 
 /// Most events of one run: six history events each stay well below 2,000.
 const MAX_EVENTS: usize = 200;
@@ -25,6 +28,8 @@ const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 const SILENCE: Duration = Duration::from_secs(10);
 /// So many calls in a row without an answer, and the clerk is taken to be away.
 const UNANSWERED_IN_A_ROW: u32 = 8;
+/// Names the change by which a run that leaves events goes on as a new one.
+const GOES_ON: &str = "goes-on";
 
 /// Reads what is new. No argument; result: [`ExtractReport`].
 #[workflow]
@@ -42,6 +47,7 @@ impl ExtractWorkflow {
         let started = ctx.workflow_time();
         let limit = u32::try_from(MAX_EVENTS).unwrap_or(u32::MAX);
         let events = ctx.execute_local_activity(ExtractActivities::next, limit, local("what is new")).await?;
+        let all = events.len() < MAX_EVENTS;
         let round = Round {
             queue: RefCell::new(events.into()),
             report: RefCell::new(ExtractReport::default()),
@@ -49,6 +55,7 @@ impl ExtractWorkflow {
             started,
         };
         join_all((0..LANES).map(|_| lane(ctx, &round))).await;
+        let may_go_on = round.may_go_on();
         let left = round.queue.into_inner().len();
         let report = ExtractReport { left: u32::try_from(left).unwrap_or(u32::MAX), ..round.report.into_inner() };
         ctx.set_current_details(format!(
@@ -60,6 +67,11 @@ impl ExtractWorkflow {
             report.left,
             if report.held { "; held" } else { "" }
         ));
+        // Only a run that got somewhere: what cannot be read now is tried again at the schedule's pace.
+        let got_somewhere = report.extracted + report.failed > 0;
+        if may_go_on && got_somewhere && (report.left > 0 || !all) && ctx.patched(GOES_ON) {
+            ctx.continue_as_new((), ContinueAsNewOptions::default())?;
+        }
         Ok(report)
     }
 }
@@ -76,8 +88,11 @@ impl Round {
     fn next(&self, now: Option<SystemTime>) -> Option<RecordPath> {
         let elapsed = self.started.zip(now).and_then(|(start, now)| now.duration_since(start).ok());
         let late = elapsed.is_some_and(|elapsed| elapsed > START_NO_LATER);
-        let held = self.report.borrow().held || self.unanswered.get() >= UNANSWERED_IN_A_ROW;
-        if late || held { None } else { self.queue.borrow_mut().pop_front() }
+        if late || !self.may_go_on() { None } else { self.queue.borrow_mut().pop_front() }
+    }
+
+    fn may_go_on(&self) -> bool {
+        !self.report.borrow().held && self.unanswered.get() < UNANSWERED_IN_A_ROW
     }
 
     fn note(&self, ended: &Extracted) {

@@ -43,7 +43,12 @@ impl Bench {
         let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
         let (send, intervals) = unbounded_channel();
         let policy = Policy { mode, ..Policy::default() };
-        let settings = Settings { policy, default_ceiling: Ceiling::Act, cadence: Cadence::default() };
+        let settings = Settings {
+            policy,
+            default_ceiling: Ceiling::Act,
+            cadence: Cadence::default(),
+            keep_events_days: purge::KEEP_EVENTS_DAYS,
+        };
         let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send };
         Self { dir, host, intervals }
     }

@@ -12,7 +12,7 @@ use steward_tests::wait;
 use steward_tests::world::World;
 
 /// Writes an event as an adapter would have stored it.
-fn arrives(world: &World, id: &str, subject: &str, text: &str) -> RecordPath {
+pub(crate) fn arrives(world: &World, id: &str, subject: &str, text: &str) -> RecordPath {
     let incoming = Incoming {
         source_id: id,
         pattern: "mail:landlord@b.example",
@@ -33,7 +33,7 @@ fn event(world: &World, path: &RecordPath) -> StreamEvent {
     StreamEvent::read(document.fields(), document.body()).unwrap()
 }
 
-async fn until_status(world: &World, path: &RecordPath, status: EventStatus) -> StreamEvent {
+pub(crate) async fn until_status(world: &World, path: &RecordPath, status: EventStatus) -> StreamEvent {
     wait::until(&format!("{path} to be {}", status.word()), async || {
         let event = event(world, path);
         (event.status == status).then_some(event)
@@ -61,7 +61,7 @@ async fn house() -> World {
 }
 
 /// A good answer that says of the first candidate, in these words, that it is done.
-fn done(asked: &Asked, quote: &str) -> Value {
+pub(crate) fn done(asked: &Asked, quote: &str) -> Value {
     let refs: Vec<&str> =
         asked.question["candidates"].as_array().unwrap().iter().map(|c| c["ref"].as_str().unwrap()).collect();
     let scores: Value = refs.iter().map(|r| ((*r).to_owned(), json!(if *r == refs[0] { 0.95 } else { 0.1 }))).collect();
@@ -72,7 +72,7 @@ fn done(asked: &Asked, quote: &str) -> Value {
     }]})
 }
 
-fn is_about_an_event(asked: &Asked) -> bool {
+pub(crate) fn is_about_an_event(asked: &Asked) -> bool {
     asked.question.get("event").is_some()
 }
 
@@ -156,6 +156,8 @@ async fn a_poison_event_is_parked_after_three_tries_and_others_go_on() {
         assert!(!event.reason.unwrap().is_empty(), "{kind}");
     }
     assert_eq!(signals(&world).len(), 1, "{:#?}", signals(&world));
+    let status = world.run(&["status"]).await.expect(0);
+    assert!(status.out.contains("0 waiting; 5 parked"), "{status}");
     let asked = clerk.asked().len();
     let report = world.begin_as("extract-last", "ExtractWorkflow", &Value::Null).await.result().await;
     assert_eq!((report["failed"].clone(), clerk.asked().len()), (json!(0), asked), "what is parked is left alone");
@@ -191,6 +193,8 @@ async fn a_pulled_brake_and_a_full_window_leave_events_as_they_are() {
     world.begin_as("resumed", "ExtractWorkflow", &Value::Null).await.result().await;
     let all: Vec<StreamEvent> = paths.iter().map(|path| event(&world, path)).collect();
     assert_eq!(all.iter().filter(|e| e.status == EventStatus::Extracted).count(), 2, "the cap holds");
+    let status = world.run(&["status"]).await.expect(0);
+    assert!(status.out.contains("2 waiting, the oldest for "), "{status}");
     assert!(all.iter().all(|e| e.tries == 0 && e.reason.is_none()), "{all:#?}");
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod answers;
+mod arrival;
 mod bad_input;
 mod clerks;
 mod commands;
@@ -11,6 +12,8 @@ mod fleet;
 mod idle;
 mod machine;
 mod modes;
+mod purge;
+mod router;
 mod schedules;
 mod stamps;
 mod up;

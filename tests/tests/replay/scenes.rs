@@ -3,12 +3,12 @@
 //! Each scene ends with the id of its run. Every test run plays all of them and replays what was
 //! just recorded; with `STEWARD_RECORD=1` the ones that `tests/histories/` lacks are kept there.
 
-use chrono::Utc;
+use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
 use futures::future::{FutureExt, LocalBoxFuture};
 use serde_json::Value;
 use std::path::PathBuf;
-use steward_domain::stream::{Incoming, StreamEvent};
+use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::run;
 use steward_tests::vault::Signal;
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 18] = [
+const SCENES: [(&str, Scene); 22] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -40,6 +40,10 @@ const SCENES: [(&str, Scene); 18] = [
     ("dismiss", |w| answer_pending(w.live(), "dismiss").boxed_local()),
     ("extract", |w| extract(w, 6).boxed_local()),
     ("extract-held", |w| extract(w.set("STEWARD_CAPS_PER_MINUTE", 2), 6).boxed_local()),
+    ("router", |w| router(w.live()).boxed_local()),
+    ("router-idle", |w| quiet(w, "RouterWorkflow").boxed_local()),
+    ("router-stopped", |w| router_stopped(w).boxed_local()),
+    ("purge", |w| purge(w).boxed_local()),
 ];
 
 /// The names of all scenes.
@@ -183,6 +187,58 @@ async fn extract(world: World, events: usize) -> (World, String) {
     let run = world.begin_as("extract", "ExtractWorkflow", &Value::Null).await;
     let report = run.result().await;
     assert!(report["extracted"].as_u64().unwrap() >= 2, "{report}");
+    (world, run.id().to_owned())
+}
+
+/// Signals of a kind that no steward weighs, one of which points nowhere.
+async fn router(world: World) -> (World, String) {
+    world.vault.matter("house");
+    for (name, target) in [("s1", "matter/house.md"), ("s2", "matter/gone.md")] {
+        world.vault.write(&format!("signal/{name}.md"), owner_signal(target));
+    }
+    run_of(world, "RouterWorkflow", &["al-signal-router"]).await
+}
+
+fn owner_signal(target: &str) -> String {
+    format!(
+        "---\ntype: signal\ncreated: 2026-11-20T10:00:00Z\nsource_type: mail\nraw_quote: Bob takes it over\n\
+         target_kind: matter\ntarget_path: {target}\ntarget_confidence: 0.97\neffect: mutation\n\
+         mutation_proposal: {{class: context_edit, set: {{owner: Bob}}}}\neffect_confidence: 0.97\n\
+         reasoning: It says so.\nstatus: unrouted\n---\n"
+    )
+}
+
+async fn router_stopped(world: World) -> (World, String) {
+    world.run(&["stop"]).await.expect(0);
+    quiet(world, "RouterWorkflow").await
+}
+
+async fn quiet(world: World, workflow: &'static str) -> (World, String) {
+    world.vault.matter("house");
+    run_of(world, workflow, &["al-signal-router"]).await
+}
+
+/// Old events, more than one step drops.
+async fn purge(world: World) -> (World, String) {
+    for n in 0..501 {
+        let incoming =
+            Incoming { source_id: &n.to_string(), pattern: "mail:a.b.example", text: "x", ..Incoming::default() };
+        let event = StreamEvent::new("mail", &incoming, Utc::now() - TimeDelta::days(9));
+        let event = StreamEvent { status: EventStatus::Extracted, ..event };
+        world.vault.write(event.path().unwrap().as_str(), event.render());
+    }
+    run_of(world, "PurgeWorkflow", &[]).await
+}
+
+/// One run of a workflow that has no argument, while these schedules, which could be faster, are paused.
+async fn run_of(world: World, workflow: &str, paused: &[&str]) -> (World, String) {
+    world.worker().await.stop().await;
+    for id in paused {
+        world.temporal(&["schedule", "toggle", "--schedule-id", id, "--pause", "--reason", "scene"]).await;
+    }
+    let _worker = world.worker().await;
+    let run = world.begin_as(workflow, workflow, &Value::Null).await;
+    run.result().await;
     (world, run.id().to_owned())
 }
 

@@ -48,6 +48,9 @@ const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, 
            value->>'tries', value->>'reason', value->>'hash' FROM json_each(?1)";
 const EVIDENCE: Sql = "INSERT OR IGNORE INTO action_evidence (ref, action)
     SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
+/// What the router left to a steward it meets again once that has decided: the signal then says so.
+const DECIDED: Sql = "UPDATE routes SET retry_at = 0 WHERE at IS NULL
+    AND signal IN (SELECT e.value FROM json_each(?1) a, json_each(a.value->'evidence') e)";
 /// A signal whose content is known keeps the moment at which it was first seen.
 const FIRST_SEEN: Sql = "INSERT INTO first_seen (signal, hash, at)
     SELECT value->>'path', value->>'hash', CASE WHEN ?3 THEN MIN(value->>'created', ?2) ELSE ?2 END
@@ -210,6 +213,7 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
     insert(tx, INSTINCTS, &instincts).await?;
     insert(tx, ACTIONS, &actions).await?;
     insert(tx, EVIDENCE, &actions).await?;
+    insert(tx, DECIDED, &actions).await?;
     insert(tx, STREAM_EVENTS, &events).await?;
     insert(tx, SIGNALS, &signals).await?;
     if signals.is_empty() {

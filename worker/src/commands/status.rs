@@ -3,6 +3,7 @@
 //! It reads the configuration, the brake, the ledger and the index, asks no server and changes no
 //! record, so that it can be run at any time beside a worker.
 
+use super::streams::span;
 use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use steward_domain::guard::{Cap, GuardStatus, Refusal};
 use steward_domain::mode::Policy;
 use steward_vault::brake::{self, Stop};
-use steward_vault::index::{Counts, LookCount, Problem};
+use steward_vault::index::{Counts, LookCount, Problem, StreamCount};
 use steward_vault::root::{OWN_FOLDER, Root};
 
 #[derive(Serialize)]
@@ -29,6 +30,7 @@ struct Status {
     /// Who holds it without having said so: `process <number>`.
     silent: Option<String>,
     counts: Counts,
+    streams: Vec<StreamCount>,
     looks_today: Vec<LookCount>,
     guard: GuardStatus,
     problems: Vec<Problem>,
@@ -55,6 +57,7 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         died,
         silent,
         counts: index.counts().await?,
+        streams: index.stream_counts().await?,
         looks_today: index.looks(now.date_naive()).await?,
         guard: fill(config, root, now).await,
         problems: index.problems().await?,
@@ -83,16 +86,31 @@ fn describe(status: &Status) -> String {
         format!("{} open, {} done, {} archived", counts.matters.open, counts.matters.done, counts.matters.archived),
     );
     row("tasks", format!("{} open, {} done, {} archived", counts.tasks.open, counts.tasks.done, counts.tasks.archived));
+    row("events", events(&status.streams, Utc::now()));
     row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
     row("actions", format!("{}, {} waiting for an answer", counts.actions, counts.pending));
     for look in &status.looks_today {
         row("looks today", format!("{} × {}", look.count, shown(&look.reason)));
+    }
+    for stream in &status.streams {
+        if let Some(error) = &stream.last_error {
+            row("stream", format!("{} failed {} times: {}", shown(&stream.source), stream.failures, shown(error)));
+        }
     }
     row("guard", guard(&status.guard));
     row("running", running(status));
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
     lines.extend(status.warnings.iter().map(|w| shown(w)));
     lines.join("\n")
+}
+
+/// How many wait and for how long, and how many were given up.
+fn events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
+    let new: u64 = streams.iter().map(|s| s.new).sum();
+    let parked: u64 = streams.iter().map(|s| s.parked).sum();
+    let oldest = streams.iter().filter_map(|s| s.waits_since).min();
+    let waits = oldest.map(|at| format!(", the oldest for {}", span(now - at))).unwrap_or_default();
+    format!("{new} waiting{waits}; {parked} parked")
 }
 
 fn running(status: &Status) -> String {

@@ -105,7 +105,7 @@ fn describe(rows: &[Row], now: DateTime<Utc>) -> String {
     table.to_string()
 }
 
-fn span(span: TimeDelta) -> String {
+pub(super) fn span(span: TimeDelta) -> String {
     match span.num_seconds().max(0) {
         seconds @ ..120 => format!("{seconds} s"),
         seconds @ 120..7_200 => format!("{} min", seconds / 60),

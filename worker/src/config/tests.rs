@@ -155,3 +155,13 @@ fn an_openai_clerk_needs_its_server_and_model() {
     assert!(message.contains("STEWARD_CLERK_BASE_URL"), "{message}");
     assert!(load("", &[("STEWARD_CLERK", "gpt")]).is_err());
 }
+
+#[test]
+fn events_are_kept_for_a_week_or_as_many_days_as_the_operator_says() {
+    assert_eq!(load("", &[]).unwrap().keep_events_days, 7);
+    assert_eq!(load("keep_events_days = 30", &[("STEWARD_KEEP_EVENTS_DAYS", "90")]).unwrap().keep_events_days, 90);
+    for bad in ["0", "40000"] {
+        let message = load("", &[("STEWARD_KEEP_EVENTS_DAYS", bad)]).unwrap_err().to_string();
+        assert!(message.contains("STEWARD_KEEP_EVENTS_DAYS") && message.contains("1 to 36500"), "{message}");
+    }
+}

@@ -108,6 +108,14 @@ pub(super) fn set_interval(schedule: &mut spb::Schedule, interval: Duration, pha
     schedule.policies.get_or_insert_default().catchup_window = interval.max(LEAST_CATCH_UP).try_into().ok();
 }
 
+/// Lets a workflow that goes on as new do so for as long as it has to.
+pub(super) fn bound_each_run_alone(schedule: &mut spb::Schedule) {
+    let action = schedule.action.as_mut().and_then(|action| action.action.as_mut());
+    if let Some(spb::schedule_action::Action::StartWorkflow(action)) = action {
+        action.workflow_execution_timeout = None;
+    }
+}
+
 /// Writes what is ours in `wanted` into a schedule as the server described it.
 ///
 /// State, calendars, jitter, time zone, retry policy, headers and the like stay as they are.

@@ -128,6 +128,7 @@ fn desired(routine: &Routine, settings: &Settings) -> spb::Schedule {
     let phase = routine.phase_seconds.unwrap_or_else(|| facts::phase_seconds(routine.id, interval));
     let (interval, phase) = (Duration::from_secs(interval.into()), Duration::from_secs(phase.into()));
     facts::set_interval(&mut schedule, interval, phase);
+    facts::bound_each_run_alone(&mut schedule);
     facts::set_mark(&mut schedule);
     schedule
 }

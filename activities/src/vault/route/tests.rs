@@ -172,6 +172,21 @@ async fn whoever_comes_second_finds_the_evidence_claimed() {
 }
 
 #[tokio::test]
+async fn what_was_left_to_the_steward_says_what_became_of_it_as_soon_as_it_has_decided() {
+    let bench = Bench::new(Mode::Live).await;
+    bench.put_event();
+    bench.sync().await;
+    assert_eq!(bench.route().await.skipped.get("with_the_steward"), Some(&1));
+    assert_eq!(bench.route().await, Routed::default(), "and is left alone until then");
+    let seen = bench.see("run/1").await;
+    let applied = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap();
+    let Applied::Filed { action_id, .. } = applied else { panic!("not filed") };
+    assert_eq!(bench.route().await.skipped.get("claimed"), Some(&1));
+    assert_eq!(bench.standing("signal/1.md"), ("applied".into(), Some(action_id.to_string())));
+    assert_eq!(bench.route().await, Routed::default());
+}
+
+#[tokio::test]
 async fn a_signal_that_no_event_of_the_vault_stands_behind_keeps_every_byte_and_is_routed_once() {
     let bench = Bench::of_all_classes(Mode::Live).await;
     std::fs::remove_dir_all(bench.dir.path().join("stream")).unwrap();

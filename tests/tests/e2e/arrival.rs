@@ -1,0 +1,122 @@
+//! The power goes out on the way from the drop folder to a change: intake, extraction, decision, standing.
+//!
+//! Every crash point is tried every time it is met on that way. Afterwards another worker takes over, and
+//! then there is one event, one signal, one change and one record, and the undo is exact.
+
+use crate::extract::{done, is_about_an_event};
+use futures::StreamExt;
+use rustix::process::Signal as Sent;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+use steward_tests::clerk::{Clerk, Says};
+use steward_tests::steward::Running;
+use steward_tests::wait;
+use steward_tests::world::World;
+use steward_vault::crash::{AFTERWARDS, INTAKE, POINTS, READING};
+
+/// Worlds at once: most of their time is spent waiting for somebody to notice a death.
+const AT_ONCE: usize = 8;
+/// Met a minute later, by tests of their own, or only with a human's help.
+const NOT_ON_THE_WAY: [&str; 5] =
+    ["before-settling", "after-discarding", "after-settling", "after-giving-back", "before-keeping-conflict"];
+/// Until a death in the midst of a run is noticed and another run is under way.
+const RECOVERY: Duration = Duration::from_secs(120);
+/// Between two runs of the router, whose schedule would let two minutes pass.
+const ROUTER_PAUSE: Duration = Duration::from_secs(2);
+/// Most often that one point is met on the way.
+const MOST: u32 = 6;
+const MAIL: &str = "From: Landlord <landlord@b.example>\r\nTo: ann@a.example\r\nSubject: The rent\r\n\
+    Message-ID: <1@b.example>\r\nDate: Fri, 20 Nov 2026 09:00:00 +0000\r\n\r\nHello,\r\nthe rent was paid today.\r\n";
+
+/// What is there in the end: events, signals, changes that can be undone.
+fn there(world: &World) -> (usize, usize, usize) {
+    let files = world.vault.files();
+    let count = |folder: &str| files.paths().filter(|path| path.starts_with(folder)).count();
+    (count("stream/"), count("signal/"), world.live_actions().len())
+}
+
+fn has_arrived(world: &World) -> bool {
+    let standing = |path: &str| String::from_utf8_lossy(&world.vault.read(path)).contains("status: applied");
+    let files = world.vault.files();
+    files.paths().any(|path| path.starts_with("inbox/done/"))
+        && files.paths().any(|path| path.starts_with("signal/") && standing(path))
+}
+
+/// Waits until everything has arrived, or the worker died on the way: whether it did. What the steward
+/// did stands in the signal once the router comes round; nobody waits two minutes for that here.
+async fn dies_on_the_way(world: &World, worker: &mut Running, router: &str) -> bool {
+    let mut routed = None;
+    wait::within(RECOVERY, &format!("a mail to arrive ({router})"), async || {
+        if let Some(status) = worker.status() {
+            assert_eq!(status.signal(), Some(Sent::KILL.as_raw()), "{status}");
+            return Some(true);
+        }
+        let due = routed.is_none_or(|(_, at): (u32, Instant)| at.elapsed() > ROUTER_PAUSE);
+        if due && !world.live_actions().is_empty() {
+            let number = routed.map_or(1, |(number, _)| number + 1);
+            world.begin_as(&format!("{router}-{number}"), "RouterWorkflow", &Value::Null).await;
+            routed = Some((number, Instant::now()));
+        }
+        has_arrived(world).then_some(false)
+    })
+    .await
+}
+
+/// One world whose first worker dies when it meets this point for the n-th time; whether it did.
+async fn cut_short_at(point: &str, times: u32) -> bool {
+    let clerk = Clerk::start(|asked| match is_about_an_event(asked) {
+        true => Says::Text(done(asked, "rent was paid today").to_string()),
+        false => Says::Verdict("likely_done", 0.97),
+    })
+    .await;
+    let world = World::new().await.live().asking(&clerk);
+    world.vault.matter("house");
+    world.vault.task("rent", "house");
+    let original = world.vault.read("task/rent.md");
+    world.vault.write("inbox/rent.eml", MAIL);
+
+    let mut worker = world.steward.with("STEWARD_CRASH_AT", format!("{point}:{times}")).start(&["worker"]);
+    let mut died = dies_on_the_way(&world, &mut worker, &format!("first-{point}-{times}")).await;
+    if !died {
+        // It may be dying right now, of what we have just seen it do.
+        worker.send(Sent::TERM);
+        let status = worker.ends().await;
+        assert!(status.signal().is_some() || status.success(), "{point}:{times}: {status}");
+        died = status.signal() == Some(Sent::KILL.as_raw());
+    }
+    let mut worker = world.worker().await;
+    let again = dies_on_the_way(&world, &mut worker, &format!("second-{point}-{times}")).await;
+    assert!(!again, "{point}:{times}: only the first one dies");
+    assert_eq!(there(&world), (1, 1, 1), "{point}:{times}: {:#?}", world.vault.files().paths().collect::<Vec<_>>());
+    assert_eq!(world.vault.state("rent"), "done", "{point}:{times}");
+    world.verify_chain().await;
+    let undo = world.answer("undo", &world.live_action()).await;
+    assert_eq!(undo.result().await["kind"], "done", "{point}:{times}");
+    assert_eq!(world.vault.read("task/rent.md"), original, "{point}:{times}");
+    died
+}
+
+/// How often this point was met on the way, each time deadly.
+async fn cut_short_each_time(point: &'static str) -> (&'static str, u32) {
+    for times in 1..=MOST {
+        if !cut_short_at(point, times).await {
+            return (point, times - 1);
+        }
+    }
+    panic!("{point} is met more than {MOST} times on the way of one mail")
+}
+
+#[tokio::test]
+async fn a_mail_in_the_drop_folder_becomes_one_change_wherever_the_power_goes_out() {
+    let points = INTAKE.into_iter().chain(READING).chain(POINTS).chain(AFTERWARDS);
+    let points: Vec<_> = points.filter(|p| !NOT_ON_THE_WAY.contains(p)).collect();
+    let met = futures::stream::iter(points.clone()).map(cut_short_each_time).buffer_unordered(AT_ONCE);
+    let met: BTreeMap<_, _> = met.collect().await;
+    // The event's mark, the change and the signal's standing change places; only the change is filed.
+    for point in points {
+        let least = if ["before-swap", "after-swap", "after-journal"].contains(&point) { 3 } else { 1 };
+        assert!(met[point] >= least, "{point} was met {} times: {met:?}", met[point]);
+    }
+}
