@@ -48,9 +48,11 @@ pub struct Extractor {
     memory: Arc<Mutex<Memory>>,
 }
 
-/// What this process remembers of calls without an answer; losing it costs a try.
+/// What this process remembers; losing it costs a try.
 #[derive(Default)]
 struct Memory {
+    /// The open records, as they stood at this edition of the index.
+    candidates: Option<(u64, Arc<Candidates>)>,
     answered: Option<Instant>,
     unanswered: BTreeMap<RecordPath, Instant>,
 }
@@ -131,7 +133,7 @@ impl Extractor {
 
     /// The event and what to ask about it; `None` when it is not new, gone, or not understood any more.
     async fn question(&self, path: &RecordPath) -> Result<Option<(StreamEvent, ExtractQuestion)>, ActivityError> {
-        let known = self.host.index.open_records().await.map_err(passing)?;
+        let candidates = self.candidates().await?;
         let (keeper, path) = (Arc::clone(&self.host.keeper), path.clone());
         on_a_blocking_thread(move || {
             let file = match keeper.root().read(&path) {
@@ -142,11 +144,24 @@ impl Extractor {
             let document = frontmatter::read(&file.bytes).ok();
             let event = document.and_then(|d| StreamEvent::read(d.fields(), d.body()).ok());
             let Some(event) = event.filter(|e| e.status == EventStatus::New) else { return Ok(None) };
-            let offers = Candidates::new(known).choose(&event);
+            let offers = candidates.choose(&event);
             let question = ExtractQuestion::new(&event, offers);
             Ok(Some((event, question)))
         })
         .await?
+    }
+
+    /// Comparing words needs all names, which are many and seldom change.
+    async fn candidates(&self) -> Result<Arc<Candidates>, ActivityError> {
+        let edition = self.host.index.edition();
+        let kept = self.memory(|m| m.candidates.clone()).filter(|(of, _)| *of == edition);
+        if let Some((_, candidates)) = kept {
+            return Ok(candidates);
+        }
+        let known = self.host.index.open_records().await.map_err(passing)?;
+        let candidates = Arc::new(on_a_blocking_thread(move || Candidates::new(known)).await?);
+        self.memory(|m| m.candidates = Some((edition, Arc::clone(&candidates))));
+        Ok(candidates)
     }
 
     async fn ask(&self, path: &RecordPath, mut question: ExtractQuestion, run: &str) -> Result<Reading, ActivityError> {

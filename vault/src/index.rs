@@ -33,8 +33,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use steward_domain::path::RecordPath;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use steward_domain::path::{RecordKind, RecordPath};
 use tokio::sync::Mutex;
 
 pub use action::{ActionRow, Found};
@@ -61,6 +61,8 @@ pub struct Index {
     scanning: Arc<Mutex<()>>,
     /// Whether one whole scan has been finished since the file was created.
     filled: Arc<AtomicBool>,
+    /// Counts what was written of tasks and matters.
+    edition: Arc<AtomicU64>,
 }
 
 /// A record that cannot be used, with the mend.
@@ -103,7 +105,8 @@ impl Index {
     /// [`IndexError`] naming the file and the mend when it is damaged, foreign or of a newer version.
     pub async fn open(state_dir: &Path) -> Result<Self, IndexError> {
         let store = Store::open(state_dir).await?;
-        let index = Self { store, scanning: Arc::default(), filled: Arc::new(AtomicBool::new(false)) };
+        let index =
+            Self { store, scanning: Arc::default(), filled: Arc::new(AtomicBool::new(false)), edition: Arc::default() };
         let filled = index.meta("filled_at").await?.is_some();
         index.filled.store(filled, Ordering::Release);
         Ok(index)
@@ -131,6 +134,20 @@ impl Index {
     #[must_use]
     pub fn is_filled(&self) -> bool {
         self.filled.load(Ordering::Acquire)
+    }
+
+    /// Goes up whenever this process has written anything about a task or a matter: what was read of them
+    /// after one edition holds until the next.
+    #[must_use]
+    pub fn edition(&self) -> u64 {
+        self.edition.load(Ordering::Acquire)
+    }
+
+    /// To be said after the writing, so that nobody takes the old for the new.
+    fn next_edition(&self, kind: RecordKind) {
+        if matches!(kind, RecordKind::Task | RecordKind::Matter) {
+            self.edition.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// When the last whole scan ended; `None` before the first.

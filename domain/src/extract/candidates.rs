@@ -32,75 +32,83 @@ pub struct Known {
 /// The open records of a vault, ready to be compared with many events.
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
-    known: Vec<Entry>,
-    /// In how many records each word stands.
-    counts: BTreeMap<String, usize>,
+    entries: Vec<Entry>,
+    /// Every word of a name, by its place in the order of words.
+    words: BTreeMap<String, usize>,
+    /// What each of them weighs.
+    weights: Vec<f64>,
+    /// Which entries have it among their own.
+    having: Vec<Vec<usize>>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     known: Known,
-    own: BTreeSet<String>,
-    matter: BTreeSet<String>,
+    own: BTreeSet<usize>,
+    matter: BTreeSet<usize>,
 }
 
 impl Candidates {
     /// Reads the names of all open tasks and matters; other kinds of records are left out.
     #[must_use]
     pub fn new(known: Vec<Known>) -> Self {
-        let mut counts = BTreeMap::new();
+        let known: Vec<Known> =
+            known.into_iter().filter(|k| matches!(k.path.kind(), RecordKind::Task | RecordKind::Matter)).collect();
+        let own = |k: &Known| words(&k.name).into_iter().chain(words(k.path.slug())).collect::<BTreeSet<String>>();
+        let matter = |k: &Known| k.matter_name.as_deref().map(words).unwrap_or_default();
+        let texts: Vec<(BTreeSet<String>, Vec<String>)> = known.iter().map(|k| (own(k), matter(k))).collect();
+        let mut words: BTreeMap<String, usize> =
+            texts.iter().flat_map(|(own, matter)| own.iter().chain(matter)).map(|word| (word.clone(), 0)).collect();
+        words.values_mut().enumerate().for_each(|(place, at)| *at = place);
+        let mut having = vec![Vec::new(); words.len()];
         let mut entries = Vec::new();
-        for one in known {
-            if !matches!(one.path.kind(), RecordKind::Task | RecordKind::Matter) {
-                continue;
-            }
-            let own: BTreeSet<String> = words(&one.name).into_iter().chain(words(one.path.slug())).collect();
-            let matter = one.matter_name.as_deref().map(words).unwrap_or_default().into_iter().collect();
-            for word in &own {
-                *counts.entry(word.clone()).or_insert(0) += 1;
-            }
-            entries.push(Entry { known: one, own, matter });
+        for (known, (own, matter)) in known.into_iter().zip(texts) {
+            let own: BTreeSet<usize> = own.iter().map(|word| words[word]).collect();
+            let matter = matter.iter().map(|word| words[word]).collect();
+            own.iter().for_each(|word| having[*word].push(entries.len()));
+            entries.push(Entry { known, own, matter });
         }
-        Self { known: entries, counts }
+        let weight = |having: &Vec<usize>| 1.0 + (entries.len().max(1) as f64 / having.len().max(1) as f64).ln();
+        let weights = having.iter().map(weight).collect();
+        Self { entries, words, weights, having }
     }
 
     /// The records that an event is likeliest about, at most 5, the likeliest first.
     #[must_use]
     pub fn choose(&self, event: &StreamEvent) -> Vec<Offer> {
-        let subject: BTreeSet<String> = words(event.subject.as_deref().unwrap_or_default()).into_iter().collect();
-        let mut all: BTreeSet<String> = words(&event.text).into_iter().collect();
-        all.extend(subject.iter().cloned());
-        let mut offers: Vec<Offer> = self.known.iter().filter_map(|e| self.offer(e, &all, &subject)).collect();
-        offers.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)));
-        offers.truncate(MAX_CANDIDATES);
-        offers
+        let subject = self.known_words(event.subject.as_deref().unwrap_or_default());
+        let all: BTreeSet<usize> = self.known_words(&event.text).union(&subject).copied().collect();
+        let sharing: BTreeSet<usize> = all.iter().flat_map(|word| &self.having[*word]).copied().collect();
+        let scored = sharing.into_iter().map(|at| &self.entries[at]).map(|e| (self.score(e, &all, &subject), e));
+        let mut scored: Vec<(f64, &Entry)> = scored.collect();
+        scored.sort_by(|(a, e), (b, f)| b.total_cmp(a).then_with(|| e.known.path.cmp(&f.known.path)));
+        let offer = |(score, entry): (f64, &Entry)| {
+            let Known { path, name, matter_name } = entry.known.clone();
+            Offer { path, name, matter_name, score }
+        };
+        scored.into_iter().take(MAX_CANDIDATES).map(offer).collect()
     }
 
-    fn offer(&self, entry: &Entry, all: &BTreeSet<String>, subject: &BTreeSet<String>) -> Option<Offer> {
+    fn known_words(&self, text: &str) -> BTreeSet<usize> {
+        words(text).iter().filter_map(|word| self.words.get(word)).copied().collect()
+    }
+
+    /// Two digits: what lies beyond them is not known.
+    fn score(&self, entry: &Entry, all: &BTreeSet<usize>, subject: &BTreeSet<usize>) -> f64 {
         let own = self.share(&entry.own, all);
-        if own <= 0.0 {
-            return None;
-        }
         let subject = self.share(&entry.own, subject);
         let score = if entry.known.path.kind() == RecordKind::Matter {
             OF_A_MATTER * ((OWN + MATTER) * own + SUBJECT * subject)
         } else {
             OWN * own + SUBJECT * subject + MATTER * self.share(&entry.matter, all)
         };
-        let Known { path, name, matter_name } = entry.known.clone();
-        // Two digits: what lies beyond them is not known.
-        Some(Offer { path, name, matter_name, score: (score * 100.0).round().clamp(1.0, 100.0) / 100.0 })
+        (score * 100.0).round().clamp(1.0, 100.0) / 100.0
     }
 
     /// How much of these words is among those, 0 to 1.
-    fn share(&self, of: &BTreeSet<String>, among: &BTreeSet<String>) -> f64 {
-        let total: f64 = of.iter().map(|w| self.weight(w)).sum();
-        let met: f64 = of.iter().filter(|w| among.contains(*w)).map(|w| self.weight(w)).sum();
+    fn share(&self, of: &BTreeSet<usize>, among: &BTreeSet<usize>) -> f64 {
+        let total: f64 = of.iter().map(|word| self.weights[*word]).sum();
+        let met: f64 = of.iter().filter(|word| among.contains(word)).map(|word| self.weights[*word]).sum();
         if total > 0.0 { met / total } else { 0.0 }
-    }
-
-    fn weight(&self, word: &str) -> f64 {
-        let having = self.counts.get(word).copied().unwrap_or(1).max(1);
-        1.0 + (self.known.len().max(1) as f64 / having as f64).ln().max(0.0)
     }
 }

@@ -181,6 +181,19 @@ async fn the_same_words_twice_cost_one_call() {
 }
 
 #[tokio::test]
+async fn a_task_that_came_meanwhile_is_a_candidate_of_the_next_event() {
+    let world = house().await;
+    let _worker = world.worker().await;
+    let path = arrives(&world, "1", "", "The rent was paid.");
+    until_status(&world, &path, EventStatus::Extracted).await;
+    world.vault.task("boiler", "house");
+    let path = arrives(&world, "2", "", "The boiler was paid.");
+    until_status(&world, &path, EventStatus::Extracted).await;
+    let targets: Vec<_> = signals(&world).into_iter().filter_map(|s| s.target).map(|t| t.to_string()).collect();
+    assert_eq!(targets, ["task/boiler.md", "task/rent.md"]);
+}
+
+#[tokio::test]
 async fn a_pulled_brake_and_a_full_window_leave_events_as_they_are() {
     let world = house().await.set("STEWARD_CAPS_PER_MINUTE", 2);
     world.run(&["stop"]).await.expect(0);

@@ -131,6 +131,7 @@ impl Index {
         let mut tx = self.begin().await?;
         let seen = write_batch(&mut tx, kind, files, clock).await.map_err(|e| self.sql(e))?;
         tx.commit().await.map_err(|e| self.sql(e))?;
+        self.next_edition(kind);
         Ok(seen)
     }
 
@@ -145,7 +146,9 @@ impl Index {
             drop_rows(&mut tx, kind, &gone).await
         };
         work.await.map_err(|e| self.sql(e))?;
-        tx.commit().await.map_err(|e| self.sql(e))
+        tx.commit().await.map_err(|e| self.sql(e))?;
+        self.next_edition(kind);
+        Ok(())
     }
 
     /// Removes rows that no file stands behind.
@@ -154,7 +157,9 @@ impl Index {
         for sql in STRAYS {
             sqlx::query(sql).execute(&mut *tx).await.map_err(|e| self.sql(e))?;
         }
-        tx.commit().await.map_err(|e| self.sql(e))
+        tx.commit().await.map_err(|e| self.sql(e))?;
+        self.next_edition(RecordKind::Task);
+        Ok(())
     }
 
     /// Every matter's path and state; one that cannot be read has none.

@@ -28,3 +28,30 @@ async fn an_answer_is_kept_for_thirty_days() {
     bench.index.keep_answer("other", "x", later).await.unwrap();
     assert_eq!(bench.index.answer("k", now).await.unwrap(), None, "it was forgotten");
 }
+
+#[tokio::test]
+async fn the_edition_changes_with_tasks_and_matters_and_with_nothing_else() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.sync("01:00:00").await;
+    let mut last = bench.index.edition();
+    let mut changed = || {
+        let now = bench.index.edition();
+        std::mem::replace(&mut last, now) != now
+    };
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    assert!(!changed());
+    bench.put("task/new.md", "---\ntype: task\nname: New\n---\n");
+    bench.sync("01:02:00").await;
+    assert!(changed());
+    bench.put("matter/other.md", "---\ntype: matter\nname: Other\n---\n");
+    bench.hint(&["matter/other.md"], "01:03:00").await;
+    assert!(changed());
+    bench.remove("task/new.md");
+    bench.sync("01:04:00").await;
+    assert!(changed());
+    bench.sync("01:05:00").await;
+    assert!(!changed());
+}
