@@ -101,6 +101,18 @@ fn mails_that_are_ill_are_read_or_refused_within_seconds() {
     }
 }
 
+/// What is packed stays packed: nothing here unpacks, so there is nothing that could swell.
+#[test]
+fn an_attachment_is_not_opened() {
+    let zip = "UEsDBBQAAAAIAAAAIQAAAAAAAAAAAAAAAAABAAAAYQ=="; // the head of an archive that says it holds a file
+    let body = format!(
+        "--x\r\nContent-Type: text/plain\r\n\r\nSee the list.\r\n--x\r\nContent-Type: application/zip; name=a.zip\r\n\
+         Content-Disposition: attachment; filename=a.zip\r\nContent-Transfer-Encoding: base64\r\n\r\n{zip}\r\n--x--"
+    );
+    let found = mail(&format!("{FROM}\r\nContent-Type: multipart/mixed; boundary=x"), &body);
+    assert_eq!(found.text.trim(), "See the list.");
+}
+
 #[test]
 fn any_cut_of_a_mail_is_read_or_refused() {
     let body = "--x\r\nContent-Type: text/plain; charset=koi8-r\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=D0=\r\n--x--";
