@@ -25,6 +25,8 @@ use steward_vault::inbox::InboxError;
 use steward_vault::index::IndexError;
 use steward_vault::root::Root;
 
+pub(crate) use settings::secret;
+
 pub use intake::{Batch, Intake, Tally};
 pub use settings::{Keys, StreamConfig};
 

@@ -16,6 +16,7 @@ use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::tick::{Cadence, Observation};
+use steward_domain::tracker::PlaneAction;
 use steward_domain::undo::{AnswerKind, Refusal};
 use steward_vault::answer::{AnswerError, Asked};
 use steward_vault::brake;
@@ -29,6 +30,7 @@ use steward_workflows::activities::{
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
@@ -61,6 +63,8 @@ pub struct Host {
     pub settings: Settings,
     /// Where changes of a matter's cadence go.
     pub intervals: UnboundedSender<NewInterval>,
+    /// Rung when a record was filed that owes something to the tracker.
+    pub owing: Arc<Notify>,
 }
 
 impl Host {
@@ -148,9 +152,11 @@ impl Host {
     async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
         let record = match self.index.find_action(&ask.action).await {
             Ok(Found::One(record)) => record,
-            Ok(Found::None) => return Ok(refused(Refusal::Unknown { id: ask.action })),
-            Ok(Found::Many(some)) => return Ok(refused(Refusal::Ambiguous { id: ask.action, count: some.len() })),
-            Err(IndexError::Prefix(id)) => return Ok(refused(Refusal::Malformed { id })),
+            Ok(Found::None) => return Ok(Answered::refused(Refusal::Unknown { id: ask.action })),
+            Ok(Found::Many(some)) => {
+                return Ok(Answered::refused(Refusal::Ambiguous { id: ask.action, count: some.len() }));
+            }
+            Err(IndexError::Prefix(id)) => return Ok(Answered::refused(Refusal::Malformed { id })),
             Err(e) => return Err(passing(e)),
         };
         let policy = self.policy(self.stopped());
@@ -181,13 +187,13 @@ impl Host {
                 }
                 self.answered(&record, receipt).await
             }
-            Err(AnswerError::Refused(refusal)) => Ok(refused(refusal)),
+            Err(AnswerError::Refused(refusal)) => Ok(Answered::refused(refusal)),
             Err(AnswerError::Apply(e)) => Err(passing(e)),
         }
     }
 
     /// The record that is answered; `None` where it cannot be read, which the keeper says better.
-    async fn recorded(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
+    pub(crate) async fn recorded(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
         let (root, path) = (self.keeper.root().clone(), path.clone());
         on_a_blocking_thread(move || root.read(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
     }
@@ -211,14 +217,23 @@ impl Host {
         let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
         self.note(&[&target, &receipt.record]).await?;
         tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
-        Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target })
+        let says = self.recorded(&receipt.record).await?.and_then(|record| record.plane_action);
+        let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
+        if owes.is_some() && self.keeper.tracker().is_none() {
+            let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();
+            return Ok(Answered::refused(Refusal::Tracker { record: receipt.record.to_string(), reason }));
+        }
+        Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None })
     }
 
     /// Tells the index what was just written, so that the next look sees it without waiting for
     /// the watcher.
-    async fn note(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
+    pub(crate) async fn note(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
         let paths: Vec<RecordPath> = paths.iter().map(|p| (*p).clone()).collect();
-        self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map_err(passing)?;
+        let report = self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map_err(passing)?;
+        if report.owing_arrived {
+            self.owing.notify_one();
+        }
         Ok(())
     }
 }
@@ -277,7 +292,7 @@ impl Host {
     }
 }
 
-fn workflow_of(ctx: &ActivityContext) -> WorkflowRef {
+pub(crate) fn workflow_of(ctx: &ActivityContext) -> WorkflowRef {
     let info = ctx.info();
     WorkflowRef {
         id: info.workflow_id.clone().unwrap_or_default(),
@@ -309,10 +324,6 @@ fn unapplied(e: ApplyError) -> Result<Applied, ActivityError> {
         ApplyError::Record { .. } | ApplyError::Root(_) => Ok(Applied::Unusable { reason: e.to_string() }),
         ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => Err(passing(e)),
     }
-}
-
-fn refused(refusal: Refusal) -> Answered {
-    Answered::Refused { status: refusal.status(), message: refusal.to_string(), refusal }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::plain;
 use crate::plan::{ActionId, ContentHash, Landing};
 use crate::record::State;
 use crate::time;
+use crate::tracker::{PlaneAction, PlaneRevert};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -41,6 +42,12 @@ pub enum ActionKind {
     /// A human turned a pending proposal down.
     #[serde(rename = "steward-action-dismissed")]
     Dismissed,
+    /// What a change owed to the tracker is settled.
+    #[serde(rename = "steward-action-tracked")]
+    Tracked,
+    /// What a change owes to the tracker was tried in vain for the first time.
+    #[serde(rename = "steward-action-track-failed")]
+    TrackFailed,
 }
 
 impl ActionKind {
@@ -52,7 +59,15 @@ impl ActionKind {
             Self::Reversed => "steward-action-reversed",
             Self::Confirmed => "steward-action-confirmed",
             Self::Dismissed => "steward-action-dismissed",
+            Self::Tracked => "steward-action-tracked",
+            Self::TrackFailed => "steward-action-track-failed",
         }
+    }
+
+    /// Whether it tells what came of an earlier one in the tracker, and no human's answer to it.
+    #[must_use]
+    pub fn is_of_the_tracker(self) -> bool {
+        matches!(self, Self::Tracked | Self::TrackFailed)
     }
 }
 
@@ -87,7 +102,7 @@ pub struct WorkflowRef {
     pub run_id: String,
 }
 
-/// Whom a record answers, and who answered.
+/// Which action a record answers, or tells the outcome of, and who said so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// The action that is answered.
@@ -160,8 +175,8 @@ pub struct FieldPatch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UndoRecipe {
     pub vault_patch: Vec<FieldPatch>,
-    /// Always null until a tracker is connected.
-    pub plane_revert: Option<Value>,
+    /// `None` where the change owes nothing to the tracker.
+    pub plane_revert: Option<PlaneRevert>,
     #[serde(with = "stamped")]
     pub expires_at: DateTime<Utc>,
 }
@@ -186,9 +201,10 @@ pub struct AuditRecord {
     pub seq: u64,
     /// The values of the fields concerned, before.
     pub prior_frontmatter: Map<String, Value>,
+    /// The tracker's part was not done, or not whole; `plane_action` says why.
     pub partially_applied: bool,
-    /// Always null until a tracker is connected.
-    pub plane_action: Option<Value>,
+    /// `None` where the tracker has no part in it.
+    pub plane_action: Option<PlaneAction>,
     /// `None` where nothing was changed.
     pub undo_recipe: Option<UndoRecipe>,
     /// SHA-256 of the record before this one in the chain; 64 zeros for the first.
@@ -217,6 +233,15 @@ impl AuditDraft {
         let at = time::compact(named_after);
         let name = short_name(&self.target);
         RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.word()))
+    }
+
+    /// Where an answer to this action, or its outcome in the tracker, is filed.
+    ///
+    /// # Errors
+    /// As [`AuditDraft::file`].
+    pub fn follower(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
+        let answer = Answer { of: self.id.clone(), at: self.timestamp, by: String::new(), reason: None };
+        Self { kind, answers: Some(answer), ..self.clone() }.file()
     }
 }
 
@@ -260,6 +285,18 @@ impl AuditRecord {
         }
     }
 
+    /// The same record with what it says of the tracker.
+    #[must_use]
+    pub fn with_tracker(mut self, says: Option<PlaneAction>) -> Self {
+        self.partially_applied = says.as_ref().and_then(PlaneAction::missing).is_some();
+        if let (Some(recipe), Some(PlaneAction::Owed { issue, .. })) = (&mut self.undo_recipe, &says) {
+            let external_id = self.draft.id.clone();
+            recipe.plane_revert = Some(PlaneRevert { issue: issue.clone(), external_id });
+        }
+        self.plane_action = says;
+        self
+    }
+
     /// The record's file: frontmatter, one line of evidence, the reasoning.
     ///
     /// # Errors
@@ -296,6 +333,10 @@ impl AuditRecord {
                 ActionKind::Confirmed => "Confirmed",
                 ActionKind::Dismissed => "Dismissed",
                 ActionKind::Action => "Answered",
+                ActionKind::Tracked | ActionKind::TrackFailed => {
+                    let said = self.plane_action.as_ref().map(ToString::to_string).unwrap_or_default();
+                    return format!("The tracker: {} (action {})", plain::text(&said), answer.of);
+                }
             };
             let reason = answer.reason.as_deref().unwrap_or("no reason given");
             return format!("{did} by {}: {} (action {})", plain::text(&answer.by), plain::text(reason), answer.of);

@@ -5,7 +5,7 @@
 //! (what may change), [`frontmatter`] (how it is read and edited), [`tick`] (what is due), [`clerk`] and
 //! [`extract`] (what is asked and answered, of signals and of raw events), [`mod@decide`] and
 //! [`mod@route`] (what follows), [`plan`] (the exact change), [`audit`] (what is remembered), [`undo`]
-//! (the way back), [`stamp`] (a look's marks in a task's file).
+//! (the way back), [`tracker`] (a task's issue elsewhere), [`stamp`] (a look's marks in a task's file).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod audit;
@@ -26,4 +26,5 @@ pub mod stamp;
 pub mod stream;
 pub mod tick;
 pub mod time;
+pub mod tracker;
 pub mod undo;

@@ -76,6 +76,10 @@ pub enum Refusal {
     Expired { id: String, ended: String },
     #[error("{reason}")]
     Record { reason: String },
+    #[error(
+        "undone in the vault (see {record}), but not in the tracker: {reason}; what is left there stays owed, see `steward status`"
+    )]
+    Tracker { record: String, reason: String },
 }
 
 impl Refusal {
@@ -92,6 +96,7 @@ impl Refusal {
             Self::AlreadyAnswered { .. } | Self::Conflict { .. } | Self::ShadowNow => 409,
             Self::Expired { .. } => 410,
             Self::Record { .. } => 422,
+            Self::Tracker { .. } => 502,
         }
     }
 }

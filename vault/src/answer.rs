@@ -10,10 +10,11 @@ use crate::keeper::{ApplyError, Keeper, Receipt};
 use crate::root::RootError;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
-use steward_domain::audit::{ActionKind, Answer, AuditRecord, WorkflowRef};
+use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::path::RecordPath;
 use steward_domain::time;
+use steward_domain::tracker;
 use steward_domain::undo::{AnswerKind, Refusal, Request, answer};
 
 /// How often a record that humans keep changing is read again before giving up.
@@ -86,7 +87,8 @@ impl Keeper {
             workflow: asked.workflow.clone(),
             now: asked.now,
         })?;
-        Ok(self.carry_out(&mut turn, &plan)?)
+        let owes = if asked.kind == AnswerKind::Undo { tracker::revert(&record) } else { None };
+        Ok(self.carry_out(&mut turn, &plan, owes)?)
     }
 
     fn asked_about(&self, asked: &Asked<'_>) -> Result<AuditRecord, AnswerError> {
@@ -108,11 +110,7 @@ impl Keeper {
     /// The receipt of this very run, or a refusal when somebody else was faster.
     fn answered_before(&self, asked: &Asked<'_>, record: &AuditRecord) -> Result<Option<Receipt>, AnswerError> {
         for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed] {
-            let mut draft = record.draft.clone();
-            draft.kind = kind;
-            let (of, at) = (draft.id.clone(), draft.timestamp);
-            draft.answers = Some(Answer { of, at, by: String::new(), reason: None });
-            let path = draft.file().map_err(|e| ApplyError::Form(e.to_string()))?;
+            let path = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
             if !self.root().exists(&path) {
                 continue;
             }
@@ -150,7 +148,7 @@ fn already(record: &AuditRecord, kind: ActionKind, found: &AuditRecord) -> Refus
     let how = match kind {
         ActionKind::Reversed => "undone",
         ActionKind::Confirmed => "confirmed",
-        ActionKind::Dismissed | ActionKind::Action => "dismissed",
+        ActionKind::Dismissed | ActionKind::Action | ActionKind::Tracked | ActionKind::TrackFailed => "dismissed",
     };
     let by = found.draft.answers.as_ref().map_or("nobody", |a| a.by.as_str());
     Refusal::AlreadyAnswered {

@@ -15,9 +15,11 @@ use crate::keeper::{ApplyError, Keeper, Receipt, Turn};
 use crate::root::{OWN_FOLDER, Snapshot};
 use crate::swap::{self, Look, Swapped};
 use std::io;
-use steward_domain::audit::{AuditRecord, FieldPatch};
+use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
+use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ContentHash, Plan, PrepareError};
+use steward_domain::tracker::{self, PlaneAction};
 
 impl Keeper {
     /// Carries a steward's plan out, once however often it is asked.
@@ -33,17 +35,27 @@ impl Keeper {
         }
         let mut turn = self.turn()?;
         let plan = if brake::is_stopped(self.root()) { plan.braked() } else { plan };
-        self.carry_out(&mut turn, &plan)
+        self.carry_out(&mut turn, &plan, None)
     }
 
     /// Does what the plan says, or finds that it was done.
-    pub(crate) fn carry_out(&self, turn: &mut Turn, plan: &Plan) -> Result<Receipt, ApplyError> {
+    ///
+    /// `says` is what its record will say of the tracker; a change of a task's state says by itself what
+    /// it owes.
+    pub(crate) fn carry_out(
+        &self,
+        turn: &mut Turn,
+        plan: &Plan,
+        says: Option<PlaneAction>,
+    ) -> Result<Receipt, ApplyError> {
         let record = plan.draft().file().map_err(|e| ApplyError::Form(e.to_string()))?;
         if let Some(receipt) = self.done_before(plan, &record)? {
             return Ok(receipt);
         }
         let ready = if plan.changes_the_record() { self.prepare(plan)? } else { None };
-        let intent = self.stage(turn, plan, &record, ready)?;
+        let (patch, owed, content) = ready.map_or_else(Default::default, |r| (r.patch, r.owed, Some(r.content)));
+        let closed = AuditRecord::close(plan.draft().clone(), patch, turn.head.next()).with_tracker(says.or(owed));
+        let intent = self.stage(turn, &closed, &record, content)?;
         self.land(turn, intent)?;
         Ok(Receipt { id: plan.id().clone(), record, landing: plan.landing(), repeated: false })
     }
@@ -80,8 +92,17 @@ impl Keeper {
         if prepared.after == current.bytes {
             return Ok(None);
         }
+        let owed = self.owed(plan, &current, &prepared.patch)?;
         let content = Content::new(plan.target().clone(), &current, prepared.after);
-        Ok(Some(Ready { content, patch: prepared.patch }))
+        Ok(Some(Ready { content, patch: prepared.patch, owed }))
+    }
+
+    /// What a change owes to the tracker; an undo owes what the record it undoes says.
+    fn owed(&self, plan: &Plan, current: &Snapshot, patch: &[FieldPatch]) -> Result<Option<PlaneAction>, ApplyError> {
+        let changes = matches!(plan.draft().kind, ActionKind::Action | ActionKind::Confirmed);
+        let Some(site) = self.tracker().filter(|_| changes) else { return Ok(None) };
+        let document = frontmatter::read(&current.bytes).map_err(|e| refuse(plan.target(), e.into()))?;
+        Ok(tracker::owed(plan.target(), document.fields(), patch, site.project.as_ref()))
     }
 
     fn done_before(&self, plan: &Plan, record: &RecordPath) -> Result<Option<Receipt>, ApplyError> {
@@ -99,16 +120,16 @@ impl Keeper {
     fn stage(
         &self,
         turn: &mut Turn,
-        plan: &Plan,
+        closed: &AuditRecord,
         record: &RecordPath,
-        ready: Option<Ready>,
+        content: Option<Content>,
     ) -> Result<Intent, ApplyError> {
-        let (patch, content) = ready.map_or((Vec::new(), None), |r| (r.patch, Some(r.content)));
         let (change, bytes) = content.map(|c| (c.change, c.bytes)).unzip();
-        let text = remembered(&AuditRecord::close(plan.draft().clone(), patch, turn.head.next()), record)?;
+        let text = remembered(closed, record)?;
         let sha256 = ContentHash::of(text.as_bytes());
-        let filing = Filing { record: record.clone(), seq: turn.head.seq + 1, sha256 };
-        let intent = Intent { key: Key::new(turn.number(), plan.id()), work: Work::Action { filing, change } };
+        let filing = Filing { record: record.clone(), seq: closed.seq, sha256 };
+        let key = Key::new(turn.number(), &closed.draft.id);
+        let intent = Intent { key, work: Work::Action { filing, change } };
         self.write_or_forget(&intent, &text, bytes.as_deref())?;
         Ok(intent)
     }
@@ -185,6 +206,8 @@ impl Keeper {
 struct Ready {
     content: Content,
     patch: Vec<FieldPatch>,
+    /// What the change owes to the tracker.
+    owed: Option<PlaneAction>,
 }
 
 /// New content of a file.

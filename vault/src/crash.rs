@@ -4,7 +4,7 @@
 //! process starts; then the process kills itself with SIGKILL, as an outage would. `<name>:<n>`
 //! names the n-th time it is met, for those that a start meets as well. It is compiled into every
 //! build on purpose: what is tested is what is shipped. Every place is listed in [`POINTS`],
-//! [`AFTERWARDS`], [`INTAKE`] or [`READING`], and tests walk all of them.
+//! [`AFTERWARDS`], [`INTAKE`], [`READING`] or [`TRACKING`], and tests walk all of them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,11 +36,26 @@ pub const INTAKE: [&str; 4] = ["before-storing", "after-storing", "after-remembe
 /// Crash points of the reading of an event.
 pub const READING: [&str; 2] = ["after-keeping-the-answer", "after-writing-signals"];
 
+/// Crash points of the way out to the tracker and back, in the order in which they can be met. The record of the
+/// outcome is filed by the write path, whose points are [`POINTS`].
+pub const TRACKING: [&str; 9] = [
+    "before-outbox",
+    "after-outbox",
+    "after-comment",
+    "after-transition",
+    "after-uncomment",
+    "after-transition-back",
+    "before-outcome",
+    "after-outcome",
+    "after-clearing-outbox",
+];
+
 /// Dies here if the environment says so.
 pub fn point(name: &'static str) {
     static AT: OnceLock<Option<(String, u32)>> = OnceLock::new();
     static MET: AtomicU32 = AtomicU32::new(0);
-    let listed = [POINTS.as_slice(), &AFTERWARDS, &INTAKE, &READING].iter().any(|points| points.contains(&name));
+    let all = [POINTS.as_slice(), &AFTERWARDS, &INTAKE, &READING, &TRACKING];
+    let listed = all.iter().any(|points| points.contains(&name));
     debug_assert!(listed, "{name} is not listed");
     #[cfg(test)]
     hook::run(name);

@@ -22,6 +22,7 @@ mod state;
 mod store;
 mod stream;
 mod sync;
+mod tracker;
 mod view;
 mod wake;
 mod why;
@@ -46,6 +47,7 @@ pub use stamp::StampDue;
 pub use state::{CheckDone, LookCount};
 pub use stream::{StreamCount, Taken};
 pub use sync::SyncReport;
+pub use tracker::Owing;
 pub use view::{ByState, Counts, MatterRow, TaskRow};
 pub use why::{SubjectRow, WeighedSignal};
 

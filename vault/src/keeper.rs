@@ -3,7 +3,7 @@
 //! [`Keeper::lock`] takes the writer's lock, finishes or takes back what a crash left, and from
 //! then on [`Keeper::apply`], [`Keeper::answer`], [`Keeper::stamp`] and [`Keeper::note`] are the only
 //! ways to change a file of the vault, [`Keeper::create`] and [`Keeper::purge`] those to add and to drop
-//! one of ours.
+//! one of ours; [`Keeper::track`] files what came of a change in the tracker.
 //! Everything is synchronous and one at a time: callers run it on a blocking thread, and call
 //! [`Keeper::settle`] every few seconds.
 
@@ -13,6 +13,7 @@ mod recover;
 use crate::chain::{self, ChainError, Head};
 use crate::crash;
 use crate::journal::{self, Intent};
+use crate::outbox::Site;
 use crate::root::{Root, RootError};
 use crate::swap::{self, Look};
 use std::collections::VecDeque;
@@ -86,6 +87,7 @@ pub struct Keeper {
     root: Root,
     lock: File,
     turn: Mutex<Turn>,
+    tracker: Option<Site>,
 }
 
 /// What only the one whose turn it is may know and change.
@@ -130,7 +132,19 @@ impl Keeper {
     pub fn lock(root: Root) -> Result<Self, LockError> {
         let lock = lock::take(&root)?;
         let turn = recover::recover(&root)?;
-        Ok(Self { root, lock, turn: Mutex::new(turn) })
+        Ok(Self { root, lock, turn: Mutex::new(turn), tracker: None })
+    }
+
+    /// From now on changes of tasks owe to a tracker what their issues there should show.
+    #[must_use]
+    pub fn with_tracker(self, tracker: Option<Site>) -> Self {
+        Self { tracker, ..self }
+    }
+
+    /// The tracker, where there is one.
+    #[must_use]
+    pub fn tracker(&self) -> Option<&Site> {
+        self.tracker.as_ref()
     }
 
     /// Whether some process holds the lock of this vault; changes nothing.

@@ -22,6 +22,7 @@ pub mod index;
 mod journal;
 pub mod keeper;
 mod note;
+pub mod outbox;
 pub mod root;
 pub mod stamp;
 mod swap;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steward_activities::purge::KEEP_EVENTS_DAYS;
 use steward_activities::streams::StreamConfig;
+use steward_activities::tracker::TrackerConfig;
 use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
 use steward_domain::tick::Cadence;
@@ -58,6 +59,7 @@ struct Raw {
     keep_events_days: Option<u32>,
     webhook_listen: Option<SocketAddr>,
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+    tracker: Option<serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
     caps: Caps,
 }
@@ -100,6 +102,8 @@ pub(crate) struct Config {
     pub(crate) keep_events_days: u32,
     /// What brings events in; the drop folder is among them without being configured.
     pub(crate) streams: Vec<StreamConfig>,
+    /// Where tasks are issues as well; off unless it is set.
+    pub(crate) tracker: Option<TrackerConfig>,
     /// Where webhooks are listened to: 127.0.0.1:8320, this machine alone.
     pub(crate) webhook_listen: SocketAddr,
     pub(crate) cadence: Cadence,
@@ -161,6 +165,7 @@ impl Config {
             stamp_files: raw.stamp_files.unwrap_or(false),
             keep_events_days: keep_events_days(raw.keep_events_days)?,
             streams: streams::read(raw.streams)?,
+            tracker: raw.tracker.map(TrackerConfig::read).transpose().map_err(anyhow::Error::msg)?,
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             cadence: raw.cadence,
             caps: raw.caps,

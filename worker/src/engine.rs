@@ -4,6 +4,10 @@
 //! then listens: to the file system (a hint), to the clock (the truth), to matters whose cadence
 //! changed. Everything it does to the vault goes through the activities and the keeper.
 
+mod parts;
+
+pub(crate) use parts::{Parts, open_ledger};
+
 use crate::config::Config;
 use crate::fleet::{self, Crew, Serves};
 use crate::registrar::{Registrar, SchedulePlan, Wake};
@@ -11,86 +15,23 @@ use crate::schedules;
 use crate::stamper::{self, Stamper};
 use crate::streams::Streams;
 use chrono::Utc;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_activities::extract::Extractor;
 use steward_activities::judge::Bench;
+use steward_activities::tracker::{Courier, Plane};
 use steward_activities::vault::{Host, NewInterval, Settings};
 use steward_domain::path::RecordPath;
-use steward_vault::guard::Ledger;
 use steward_vault::index::{Index, IndexError, SyncReport};
-use steward_vault::keeper::{Keeper, LockError};
-use steward_vault::root::{OWN_FOLDER, Root};
+use steward_vault::keeper::Keeper;
 use steward_vault::watch::{Hint, watch};
-use steward_workflows::{EXTRACT_SCHEDULE, ROUTER_SCHEDULE};
+use steward_workflows::{EXTRACT_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE};
 use temporalio_client::Client;
 use temporalio_sdk::Runtime;
 use temporalio_sdk::runtime::RuntimeOptions;
 use tokio::sync::{Notify, mpsc, watch as flag};
-
-/// How often a process that waits for the lock tries again: 2 s.
-const LOCK_RETRY: Duration = Duration::from_secs(2);
-
-/// The parts of a vault that need no Temporal.
-pub(crate) struct Parts {
-    pub(crate) keeper: Arc<Keeper>,
-    pub(crate) index: Arc<Index>,
-    pub(crate) ledger: Arc<Ledger>,
-}
-
-impl Parts {
-    /// Takes the lock and brings the index up to date.
-    ///
-    /// # Errors
-    /// [`LockError::Held`] inside when another process writes this vault.
-    pub(crate) async fn open(config: &Config) -> anyhow::Result<Self> {
-        let root = Root::open(config.vault()?)?;
-        let keeper = Arc::new(tokio::task::spawn_blocking(move || Keeper::lock(root)).await??);
-        let state = config.state_dir()?;
-        let index = Arc::new(Index::open(&state).await?);
-        let report = index.sync_all(keeper.root(), Utc::now()).await?;
-        tell(&report);
-        let ledger = Arc::new(open_ledger(config, keeper.root(), &state)?);
-        Ok(Self { keeper, index, ledger })
-    }
-
-    /// As [`Parts::open`], waiting while another process holds the lock.
-    ///
-    /// # Errors
-    /// Anything but a held lock; `None` when told to stop before it was free.
-    pub(crate) async fn open_in_turn(config: &Config, stop: &mut flag::Receiver<bool>) -> anyhow::Result<Option<Self>> {
-        let mut told = false;
-        loop {
-            let opened = tokio::select! {
-                opened = Self::open(config) => opened,
-                () = raised(stop) => return Ok(None),
-            };
-            match opened {
-                Ok(parts) => return Ok(Some(parts)),
-                Err(e) if matches!(e.downcast_ref::<LockError>(), Some(LockError::Held { .. })) => {
-                    if !told {
-                        tracing::info!("another process holds the vault; serving clerk calls and waiting for its turn");
-                        told = true;
-                    }
-                }
-                Err(e) => return Err(e),
-            }
-            tokio::select! {
-                () = tokio::time::sleep(LOCK_RETRY) => {}
-                () = raised(stop) => return Ok(None),
-            }
-        }
-    }
-}
-
-/// Opens the rate guard's ledger of a vault.
-pub(crate) fn open_ledger(config: &Config, root: &Root, state: &Path) -> anyhow::Result<Ledger> {
-    let marker = root.path().join(OWN_FOLDER).join("ledger.json");
-    Ok(Ledger::open(&state.join("ledger.db"), config.caps, &marker)?)
-}
 
 /// A running engine.
 pub(crate) struct Engine {
@@ -139,9 +80,12 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
             keep_events_days: config.keep_events_days,
         },
         intervals,
+        owing: Arc::default(),
     };
+    let owing = Arc::clone(&host.owing);
+    let courier = courier(config, &host)?;
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
-    let threads = vec![fleet::start(crew, Serves::Vault(host, extractor))?];
+    let threads = vec![fleet::start(crew, Serves::Vault(host, extractor, courier))?];
     let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();
@@ -156,6 +100,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         config: config.clone(),
         behind: Arc::new(AtomicBool::new(behind)),
         dropped: Arc::default(),
+        owing,
     };
     let dropped = Arc::clone(&listener.dropped);
     let mut loops = vec![
@@ -170,6 +115,13 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         loops.push(stamper::on_a_thread(stamper.clone(), crew.stop.clone()));
     }
     Ok(Engine { parts, registered, stamper, threads, loops })
+}
+
+/// Who tells the tracker, where one is set.
+fn courier(config: &Config, host: &Host) -> anyhow::Result<Option<Courier>> {
+    let Some(tracker) = &config.tracker else { return Ok(None) };
+    let plane = Plane::new(tracker).map_err(anyhow::Error::msg)?;
+    Ok(Some(Courier::new(host.clone(), plane)))
 }
 
 /// What was to be done to the schedules, and whether something is left to do.
@@ -222,6 +174,8 @@ struct Listener {
     behind: Arc<AtomicBool>,
     /// Something was put into the drop folder.
     dropped: Arc<Notify>,
+    /// A record was filed that owes something to the tracker.
+    owing: Arc<Notify>,
 }
 
 impl Listener {
@@ -242,6 +196,11 @@ impl Listener {
                 tracing::error!(error = %e, "failed to tell whether events wait; they are read when it comes round")
             }
         }
+        match self.index.owing().await {
+            Ok(owing) if owing.is_empty() => {}
+            Ok(_) => self.owing.notify_one(),
+            Err(e) => tracing::error!(error = %e, "failed to tell what is owed to the tracker"),
+        }
         // The first scan is at once: files may have changed between the start and the watch.
         let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
         scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -249,6 +208,10 @@ impl Listener {
         loop {
             let synced = tokio::select! {
                 () = raised(&mut stop) => return,
+                () = self.owing.notified(), if self.config.tracker.is_some() => {
+                    self.trigger(TRACKER_SCHEDULE).await;
+                    continue;
+                }
                 _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
                 _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
                 Some(hint) = hints.recv() => match hint {
@@ -272,6 +235,9 @@ impl Listener {
         tell(&report);
         if report.events_arrived {
             self.trigger(EXTRACT_SCHEDULE).await;
+        }
+        if report.owing_arrived {
+            self.owing.notify_one();
         }
         if report.signals_arrived {
             self.trigger(ROUTER_SCHEDULE).await;

@@ -14,8 +14,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_activities::extract::Extractor;
 use steward_activities::judge::Bench;
+use steward_activities::tracker::Courier;
 use steward_activities::vault::Host;
-use steward_workflows::{AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, RouterWorkflow, StewardWorkflow, clerk_queue};
+use steward_workflows::{
+    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, RouterWorkflow, StewardWorkflow, TrackerWorkflow, clerk_queue,
+};
 use temporalio_client::Client;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
@@ -28,8 +31,9 @@ const CACHED_WORKFLOWS: usize = 300;
 
 /// What a worker serves.
 pub(crate) enum Serves {
-    /// Ticks, answers and the reading of events, in the process that holds the vault.
-    Vault(Host, Extractor),
+    /// Ticks, answers, the reading of events and, where one is set, the way to the tracker, in the process that
+    /// holds the vault.
+    Vault(Host, Extractor, Option<Courier>),
     /// Clerk calls, anywhere.
     Clerk(Bench),
 }
@@ -102,15 +106,22 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
         .max_cached_workflows(CACHED_WORKFLOWS)
         .activity_inbound_interceptor(Counting(Arc::clone(counter)));
     Ok(match serves {
-        Serves::Vault(host, extractor) => options
-            .register_workflow::<StewardWorkflow>()?
-            .register_workflow::<AnswerWorkflow>()?
-            .register_workflow::<RouterWorkflow>()?
-            .register_workflow::<PurgeWorkflow>()?
-            .register_workflow::<ExtractWorkflow>()?
-            .register_activities(host.clone())
-            .register_activities(extractor.clone())
-            .build(),
+        Serves::Vault(host, extractor, courier) => {
+            let options = options
+                .register_workflow::<StewardWorkflow>()?
+                .register_workflow::<AnswerWorkflow>()?
+                .register_workflow::<RouterWorkflow>()?
+                .register_workflow::<PurgeWorkflow>()?
+                .register_workflow::<ExtractWorkflow>()?
+                .register_activities(host.clone())
+                .register_activities(extractor.clone());
+            match courier {
+                Some(courier) => {
+                    options.register_workflow::<TrackerWorkflow>()?.register_activities(courier.clone()).build()
+                }
+                None => options.build(),
+            }
+        }
         Serves::Clerk(bench) => options.register_activities(bench.clone()).build(),
     })
 }

@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     /// It costs a call each, about 20 ms of the development server whatever is asked at once: a minute
     /// and a half for 5,000. A listing costs a call for a thousand; a boot trusts it.
     pub(crate) describe_all: bool,
+    /// A tracker is set, so what is owed to it is delivered.
+    pub(crate) tracker: bool,
 }
 
 impl Default for Settings {
@@ -70,6 +72,7 @@ impl Default for Settings {
             deletion_floor: 3,
             operator_confirmed: false,
             describe_all: false,
+            tracker: false,
         }
     }
 }

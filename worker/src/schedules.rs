@@ -15,6 +15,7 @@ pub(crate) fn registrar(client: Client, config: &Config, change: impl FnOnce(&mu
         task_queue: config.task_queue.clone(),
         interval_seconds: config.cadence.matter_seconds,
         workflow_task_timeout: config.workflow_task_timeout,
+        tracker: config.tracker.is_some(),
         ..Settings::default()
     };
     change(&mut settings);

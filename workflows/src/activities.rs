@@ -80,13 +80,23 @@ pub enum Answered {
         action_id: ActionId,
         record: RecordPath,
         target: RecordPath,
+        /// The record that owes something to the tracker now, which is to be done at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owes: Option<ActionId>,
+        /// What was done in the tracker, in words of ours.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tracker: Option<String>,
     },
     /// `status` is the HTTP status of the refusal.
-    Refused {
-        status: u16,
-        refusal: Refusal,
-        message: String,
-    },
+    Refused { status: u16, refusal: Refusal, message: String },
+}
+
+impl Answered {
+    /// A refusal with its status and its words.
+    #[must_use]
+    pub fn refused(refusal: Refusal) -> Self {
+        Self::Refused { status: refusal.status(), message: refusal.to_string(), refusal }
+    }
 }
 
 /// Asks for signals to be routed.
@@ -190,6 +200,29 @@ pub struct ExtractReport {
     pub left: u32,
 }
 
+/// How one delivery to the tracker ended. Every word is ours: what the tracker said stays in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Tracked {
+    /// Done and recorded, now or before.
+    Settled { came: String },
+    /// It is tried again by itself.
+    Failed { reason: String },
+    /// The tracker asked to wait, or another delivery comes first.
+    Later { reason: String, held: bool },
+}
+
+/// What one run of `TrackerWorkflow` came to, in deliveries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackReport {
+    pub settled: u32,
+    pub failed: u32,
+    /// Activities that were lost, or could not read or write the vault.
+    pub errors: u32,
+    /// The tracker asked to wait.
+    pub held: bool,
+}
+
 /// What happens in the process that holds the vault.
 pub struct VaultActivities;
 
@@ -262,6 +295,24 @@ impl ExtractActivities {
     }
 }
 
+/// The way to the tracker, in the process that holds the vault; only where a tracker is set.
+pub struct TrackActivities;
+
+#[activity_definitions]
+impl TrackActivities {
+    /// Says which deliveries are due, at most `limit`, in the order of the chain.
+    #[activity(name = "steward.track.next")]
+    pub fn due(limit: u32) -> Result<Vec<ActionId>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Makes one delivery, or takes one back. Argument: the record that owes it.
+    #[activity(name = "steward.track.deliver")]
+    pub fn deliver(owing: ActionId) -> Result<Tracked, ActivityError> {
+        unimplemented!()
+    }
+}
+
 /// What happens anywhere in the fleet.
 pub struct ClerkActivities;
 
@@ -276,4 +327,5 @@ impl ClerkActivities {
 
 pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
+pub use track_activities::{Deliver, Due};
 pub use vault_activities::{Answer, Apply, Observe, Purge, Release, Reserve, Route, Settle};

@@ -1,13 +1,21 @@
 //! `AnswerWorkflow`: a human's undo, confirm or dismiss, so that a click survives a crash.
 //!
-//! One local activity in the process that holds the vault. A refusal is a result with an HTTP
-//! status, not a failure: whoever asked gets the same words on the command line and in a browser.
+//! One local activity in the process that holds the vault; where an undo owes something to the tracker, a
+//! second step there. A refusal is a result with an HTTP status, not a failure: whoever asked gets the same
+//! words on the command line and in a browser.
 
-use crate::activities::{AnswerAsk, Answered, VaultActivities};
+use crate::activities::{AnswerAsk, Answered, TrackActivities, Tracked, VaultActivities};
 use crate::steward::local;
+use crate::tracker::once;
+use std::time::Duration;
 use steward_domain::plain;
+use steward_domain::plan::ActionId;
+use steward_domain::undo::Refusal;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
+
+/// Longest that whoever asked is kept waiting for the tracker: 40 s of the minute that the command waits.
+const TRACKER_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Takes one answer. Argument: [`AnswerAsk`]; result: [`Answered`].
 #[workflow]
@@ -25,12 +33,41 @@ impl AnswerWorkflow {
         // The details are shown as Markdown, and both the id and the message hold words of others.
         let what = format!("{} {}", ask.kind.word(), plain::text(&ask.action));
         let answered = ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?;
+        let answered = match answered {
+            Answered::Done { owes: Some(owing), action_id, record, target, .. } => {
+                let came = take_back(ctx, owing).await;
+                came.map_or_else(
+                    |reason| Answered::refused(Refusal::Tracker { record: record.to_string(), reason }),
+                    |came| Answered::Done {
+                        action_id,
+                        record: record.clone(),
+                        target,
+                        owes: None,
+                        tracker: Some(came),
+                    },
+                )
+            }
+            Answered::Done { owes: None, .. } | Answered::Refused { .. } => answered,
+        };
         ctx.set_current_details(match &answered {
-            Answered::Done { target, record, .. } => format!("{what}: {target}, see {record}"),
+            Answered::Done { target, record, tracker, .. } => {
+                let came = tracker.as_deref().map(|came| format!("; tracker: {came}")).unwrap_or_default();
+                format!("{what}: {target}, see {record}{came}")
+            }
             Answered::Refused { status, message, .. } => {
                 format!("{what}: refused ({status}): {}", plain::text(message))
             }
         });
         Ok(answered)
+    }
+}
+
+/// Takes back in the tracker what was made there; an error says why that is still owed.
+async fn take_back(ctx: &WorkflowContext<AnswerWorkflow>, owing: ActionId) -> Result<String, String> {
+    let options = once("take back in the tracker", TRACKER_TIMEOUT);
+    match ctx.execute_activity(TrackActivities::deliver, owing, options).await {
+        Ok(Tracked::Settled { came }) => Ok(came),
+        Ok(Tracked::Failed { reason } | Tracked::Later { reason, .. }) => Err(reason),
+        Err(_) => Err("no answer in time".into()),
     }
 }

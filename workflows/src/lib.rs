@@ -13,12 +13,14 @@ mod extract;
 mod purge;
 mod router;
 mod steward;
+mod tracker;
 
 pub use answer::AnswerWorkflow;
 pub use extract::ExtractWorkflow;
 pub use purge::PurgeWorkflow;
 pub use router::RouterWorkflow;
 pub use steward::StewardWorkflow;
+pub use tracker::TrackerWorkflow;
 
 /// Memo key by which a caller asks for a tick that changes nothing: `"shadow"`.
 pub const CALLER_MEMO: &str = "caller";
@@ -40,6 +42,9 @@ pub const PURGE_SCHEDULE: &str = "al-stream-event-purge";
 
 /// The id of the schedule on which new stream events are read.
 pub const EXTRACT_SCHEDULE: &str = "al-signal-extract";
+
+/// The id of the schedule on which what is owed to the tracker is delivered.
+pub const TRACKER_SCHEDULE: &str = "al-tracker-outbox";
 
 /// The id of the schedule of a matter's steward.
 #[must_use]

@@ -115,7 +115,7 @@ fn number(table: &mut Map<String, Value>, key: &str, least: u64, most: u64) -> R
 ///
 /// # Errors
 /// [`StreamError::Secret`] naming the key, the variable or file, and the mend; never the secret.
-pub(super) fn secret(key: &str, variable: Option<&str>, file: Option<&PathBuf>) -> Result<Secret, StreamError> {
+pub(crate) fn secret(key: &str, variable: Option<&str>, file: Option<&PathBuf>) -> Result<Secret, StreamError> {
     let text = match (variable, file) {
         (Some(name), None) => std::env::var(name).map_err(|_| {
             format!("{key}_env: the variable {name} is not set: set it for the process that runs Steward")

@@ -49,7 +49,7 @@ impl Bench {
             cadence: Cadence::default(),
             keep_events_days: purge::KEEP_EVENTS_DAYS,
         };
-        let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send };
+        let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send, owing: Arc::default() };
         Self { dir, host, intervals }
     }
 

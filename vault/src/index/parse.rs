@@ -113,6 +113,8 @@ pub(super) struct ActionData {
     proposed_state: Option<String>,
     class: Option<&'static str>,
     judged: bool,
+    issue: Option<String>,
+    tracks_of: Option<String>,
     seq: u64,
     evidence: Vec<String>,
 }
@@ -220,6 +222,13 @@ fn event(path: &RecordPath, event: StreamEvent, content: &Content) -> Typed {
     })
 }
 
+impl ActionData {
+    /// It owes something to the tracker.
+    pub(super) fn owes(&self) -> bool {
+        self.issue.is_some()
+    }
+}
+
 impl EventData {
     /// Nobody has tried to read it yet.
     pub(super) fn is_untouched(&self) -> bool {
@@ -242,6 +251,8 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         AuditError::Form(_) => format!("{e}: `steward audit verify` says whether it was changed since it was written"),
     })?;
     let draft = record.draft;
+    let of = draft.answers.map(|a| a.of.to_string());
+    let (answers_of, tracks_of) = if draft.kind.is_of_the_tracker() { (None, of) } else { (of, None) };
     Ok(Typed::Action(ActionData {
         path: path.to_string(),
         id: draft.id.to_string(),
@@ -253,10 +264,12 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         landing: draft.landing.word(),
         mode: draft.mode.word(),
         pending: draft.pending_confirmation,
-        answers_of: draft.answers.map(|a| a.of.to_string()),
+        answers_of,
         proposed_state: draft.proposed_state.map(word),
         class: draft.class.map(MutationClass::word),
         judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
+        issue: record.plane_action.as_ref().and_then(|a| a.owed_to()).map(|issue| issue.issue.to_string()),
+        tracks_of,
         seq: record.seq,
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
     }))

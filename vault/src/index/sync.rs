@@ -61,6 +61,8 @@ pub struct SyncReport {
     pub signals_arrived: bool,
     /// Stream events came that nobody has tried to read yet.
     pub events_arrived: bool,
+    /// A record came that owes something to the tracker.
+    pub owing_arrived: bool,
     /// A matter came, went or changed its state: the schedules need a look.
     pub matters_changed: bool,
     /// Every folder could be listed. If not, nothing was removed from those that could not.
@@ -267,6 +269,7 @@ fn note(report: &mut SyncReport, files: Vec<FileNow>) {
     for file in files {
         report.changed += u64::from(file.changed);
         report.events_arrived |= file.changed && matches!(&file.typed, Some(Typed::Stream(e)) if e.is_untouched());
+        report.owing_arrived |= file.changed && matches!(&file.typed, Some(Typed::Action(a)) if a.owes());
         if let Some(message) = file.now.problem {
             report.problems.push(Problem { path: file.path, message });
         }

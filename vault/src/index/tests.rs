@@ -148,7 +148,7 @@ impl Bench {
                 target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
             "SELECT 'i' || json_array(path, source, observations, ceiling) FROM instincts ORDER BY 1",
             "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
-                answers_of, proposed_state, class, judged, seq) FROM actions ORDER BY 1",
+                answers_of, proposed_state, class, judged, issue, tracks_of, seq) FROM actions ORDER BY 1",
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
                 FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
@@ -287,6 +287,8 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     let older = "DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
         DROP TABLE stream_cursors; DROP TABLE stream_seen;
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
+        DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
+        ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
         ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; PRAGMA user_version = 1";
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;

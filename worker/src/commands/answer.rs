@@ -45,7 +45,10 @@ async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -
             format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?")
         })??;
     out.value(&answered, || match &answered {
-        Answered::Done { target, record, .. } => format!("{}: {target}; see {record}", done(kind)),
+        Answered::Done { target, record, tracker, .. } => {
+            let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
+            format!("{}: {target}; see {record}{came}", done(kind))
+        }
         Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),
     })?;
     Ok(match answered {

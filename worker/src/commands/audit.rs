@@ -8,11 +8,12 @@ use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};
 use anyhow::Context;
 use serde_json::json;
-use steward_domain::audit::AuditRecord;
+use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::path::RecordPath;
 use steward_domain::time::stamp;
 use steward_vault::chain::{self, Verification};
 use steward_vault::index::ActionRow;
+use steward_vault::outbox::{self, Standing};
 use steward_vault::root::Root;
 
 pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow::Result<Exit> {
@@ -29,9 +30,15 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
             let root = &look.root;
             let path = super::find(&look.index, action).await?;
             let record = read(root, &path)?;
-            let value = json!({"path": path, "record": record, "reasoning": record.draft.reasoning});
+            let standing = outbox::standing(root, &record)?;
+            let value =
+                json!({"path": path, "record": record, "reasoning": record.draft.reasoning, "tracker": standing});
             let text = String::from_utf8_lossy(&root.read(&path)?.bytes).into_owned();
-            out.value(&value, || format!("{path}\n\n{}", text.lines().map(shown).collect::<Vec<_>>().join("\n")))?;
+            out.value(&value, || {
+                let lines =
+                    text.lines().map(shown).chain(standing.iter().map(|s| format!("\ntracker: {}", tracker(s))));
+                format!("{path}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
+            })?;
             Ok(Exit::Ok)
         }
         cli::Audit::Verify => {
@@ -47,6 +54,18 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
 pub(crate) fn read(root: &Root, path: &RecordPath) -> anyhow::Result<AuditRecord> {
     let snapshot = root.read(path)?;
     AuditRecord::parse(&snapshot.bytes).with_context(|| format!("failed to read {path}"))
+}
+
+/// The tracker's part of a record on one line.
+pub(crate) fn tracker(standing: &Standing) -> String {
+    let told = match &standing.came {
+        Some((record, came)) => format!("{came}; see {record}"),
+        None => standing.says.to_string(),
+    };
+    let Some(progress) = standing.progress.as_ref().filter(|_| standing.came.is_none()) else { return shown(&told) };
+    let error = progress.last_error.as_deref().map(|e| format!("; tried {} times: {e}", progress.tries));
+    let next = progress.next_try.map(|at| format!("; tried again after {}", stamp(at)));
+    shown(&format!("{told}{}{}", error.unwrap_or_default(), next.unwrap_or_default()))
 }
 
 fn verified(found: &Verification) -> String {
@@ -78,11 +97,21 @@ fn list(rows: &[ActionRow]) -> String {
             row.decision.word().to_owned(),
             row.class.map(|c| c.word().to_owned()).unwrap_or_default(),
             format!("{:.2}", row.confidence),
-            row.landing.word().to_owned(),
-            row.answered.map(|k| k.word().trim_start_matches("steward-action-").to_owned()).unwrap_or_default(),
+            landed(row),
+            row.answered.map(after_action).unwrap_or_default().to_owned(),
         ]);
     }
     shown_rows.to_string()
+}
+
+/// A record about the tracker lands nowhere: it says what came of another one there.
+fn landed(row: &ActionRow) -> String {
+    if row.kind.is_of_the_tracker() { after_action(row.kind).to_owned() } else { row.landing.word().to_owned() }
+}
+
+/// What a kind of record says of another one.
+fn after_action(kind: ActionKind) -> &'static str {
+    kind.word().trim_start_matches("steward-action-")
 }
 
 #[cfg(test)]

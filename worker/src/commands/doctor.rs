@@ -13,6 +13,7 @@ use chrono::{TimeDelta, Utc};
 use serde::Serialize;
 use std::path::Path;
 use std::time::SystemTime;
+use steward_activities::tracker::Plane;
 use steward_vault::brake;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
@@ -65,6 +66,7 @@ pub(crate) async fn run(config: &Config, accept_ledger_loss: bool, out: Out) -> 
     };
     let client = temporal_server(config, &holder, &mut findings).await;
     worker(config, &holder, client.as_ref(), &mut findings).await;
+    tracker(config, &mut findings).await;
     match root {
         Ok(root) => vault(config, (root, &holder), accept_ledger_loss, &mut findings).await?,
         Err(e) => findings.wrong("vault", causes(&e)),
@@ -101,6 +103,19 @@ async fn temporal_server(config: &Config, holder: &Holder, findings: &mut Findin
         Ok(_) => findings.wrong("temporal", "connected, but its schedules cannot be listed: check TEMPORAL_NAMESPACE"),
     }
     None
+}
+
+/// Whether the tracker can be reached and takes the key, where one is set.
+async fn tracker(config: &Config, findings: &mut Findings) {
+    let Some(tracker) = &config.tracker else { return };
+    let asked = match Plane::new(tracker) {
+        Ok(plane) => plane.check().await,
+        Err(e) => Err(e),
+    };
+    match asked {
+        Ok(()) => findings.ok("tracker", format!("{} takes the key", tracker.base_url)),
+        Err(e) => findings.wrong("tracker", e),
+    }
 }
 
 /// Whether anybody would take a tick.

@@ -13,7 +13,8 @@ use serde::Serialize;
 use steward_domain::guard::{Cap, GuardStatus, Refusal};
 use steward_domain::mode::Policy;
 use steward_vault::brake::{self, Stop};
-use steward_vault::index::{Counts, LookCount, Problem, StreamCount};
+use steward_vault::index::{Counts, Index, LookCount, Problem, StreamCount};
+use steward_vault::outbox;
 use steward_vault::root::{OWN_FOLDER, Root};
 
 #[derive(Serialize)]
@@ -33,8 +34,21 @@ struct Status {
     streams: Vec<StreamCount>,
     looks_today: Vec<LookCount>,
     guard: GuardStatus,
+    tracker: Tracker,
     problems: Vec<Problem>,
     warnings: Vec<String>,
+}
+
+/// What is owed to the tracker.
+#[derive(Default, Serialize)]
+struct Tracker {
+    /// Where it is; `None` where none is set.
+    base_url: Option<String>,
+    owed: usize,
+    /// Those of `owed` that were tried in vain.
+    failed: usize,
+    /// Of the one that failed most often.
+    last_error: Option<String>,
 }
 
 pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
@@ -60,6 +74,7 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         streams: index.stream_counts().await?,
         looks_today: index.looks(now.date_naive()).await?,
         guard: fill(config, root, now).await,
+        tracker: tracker(config, root, index).await?,
         problems: index.problems().await?,
         warnings: config.warnings.clone(),
     };
@@ -98,6 +113,12 @@ fn describe(status: &Status) -> String {
         }
     }
     row("guard", guard(&status.guard));
+    let owed = &status.tracker;
+    if owed.base_url.is_some() || owed.owed > 0 {
+        let at = owed.base_url.as_deref().map_or_else(|| "none is set".into(), shown);
+        let error = owed.last_error.as_deref().map(|e| format!("; {}", shown(e))).unwrap_or_default();
+        row("tracker", format!("{at}, {} owed, {} failed{error}", owed.owed, owed.failed));
+    }
     row("running", running(status));
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
     lines.extend(status.warnings.iter().map(|w| shown(w)));
@@ -111,6 +132,24 @@ fn events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
     let oldest = streams.iter().filter_map(|s| s.waits_since).min();
     let waits = oldest.map(|at| format!(", the oldest for {}", span(now - at))).unwrap_or_default();
     format!("{new} waiting{waits}; {parked} parked")
+}
+
+async fn tracker(config: &Config, root: &Root, index: &Index) -> anyhow::Result<Tracker> {
+    let owing = index.owing().await?;
+    let mut tracker = Tracker {
+        base_url: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
+        owed: owing.len(),
+        ..Tracker::default()
+    };
+    let mut most = 0;
+    for one in owing {
+        let Some(progress) = outbox::progress(root, &one.id)?.filter(|p| p.tries > 0) else { continue };
+        tracker.failed += 1;
+        if progress.tries > most {
+            (most, tracker.last_error) = (progress.tries, progress.last_error);
+        }
+    }
+    Ok(tracker)
 }
 
 fn running(status: &Status) -> String {

@@ -17,6 +17,9 @@ use steward_domain::plan::Landing;
 use steward_domain::record::State;
 use steward_domain::time::stamp;
 use steward_vault::index::{SubjectRow, WeighedSignal};
+use steward_vault::keeper::ApplyError;
+use steward_vault::outbox::{self, Standing};
+use steward_vault::root::Root;
 
 /// Most signals that are told; the newest.
 const SIGNALS: u32 = 10;
@@ -29,6 +32,8 @@ struct Why {
     decided: Option<AuditRecord>,
     /// How a human has answered that.
     answered: Option<ActionKind>,
+    /// What the tracker was told of that, or is owed.
+    tracker: Option<Standing>,
     would_change_it: Vec<String>,
 }
 
@@ -41,11 +46,20 @@ pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result
     let action = index.actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
     let decided = action.as_ref().map(|a| super::audit::read(root, &a.path)).transpose()?;
     let answered = action.and_then(|a| a.answered);
+    let tracker = decided.as_ref().map(|record| told_elsewhere(root, record)).transpose()?.flatten();
     let seen = index.signals_about(&path, SIGNALS).await?;
     let would_change_it = hints(&subject, decided.as_ref().filter(|_| answered.is_none()), Utc::now());
-    let why = Why { subject, seen, decided, answered, would_change_it };
+    let why = Why { subject, seen, decided, answered, tracker, would_change_it };
     out.value(&why, || describe(&why))?;
     Ok(Exit::Ok)
+}
+
+/// The tracker's part of what was decided: of the newest of the decision, its confirmation and their undo.
+fn told_elsewhere(root: &Root, decided: &AuditRecord) -> Result<Option<Standing>, ApplyError> {
+    let confirmed = outbox::follower(root, decided, ActionKind::Confirmed)?.map(|(_, record)| record);
+    let done = confirmed.as_ref().unwrap_or(decided);
+    let undone = outbox::follower(root, done, ActionKind::Reversed)?.map(|(_, record)| record);
+    outbox::standing(root, undone.as_ref().unwrap_or(done))
 }
 
 /// A task or matter as a person names it; a bare name is a task's.
@@ -73,6 +87,9 @@ fn describe(why: &Why) -> String {
                 row("gate", format!("{open} {}: {}, needs {}", gate.gate.word(), shown(&gate.found), gate.needed));
             }
         }
+    }
+    if let Some(standing) = &why.tracker {
+        row("tracker", super::audit::tracker(standing));
     }
     for hint in &why.would_change_it {
         row("to change", hint.clone());

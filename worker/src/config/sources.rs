@@ -11,12 +11,18 @@ use toml::{Table, Value};
 
 const PREFIX: &str = "STEWARD_";
 /// Variables of ours that are no configuration keys: secrets, the log filter, test switches.
-const OTHER_VARIABLES: [&str; 5] =
-    ["STEWARD_CONFIG", "STEWARD_LOG", "STEWARD_CLERK_API_KEY", "STEWARD_CRASH_AT", "STEWARD_YAML_SUITE"];
+const OTHER_VARIABLES: [&str; 6] = [
+    "STEWARD_CONFIG",
+    "STEWARD_LOG",
+    "STEWARD_CLERK_API_KEY",
+    "STEWARD_TRACKER_API_KEY",
+    "STEWARD_CRASH_AT",
+    "STEWARD_YAML_SUITE",
+];
 /// Tables whose keys the environment spells with a prefix.
-const TABLES: [&str; 2] = ["cadence", "caps"];
+const TABLES: [&str; 3] = ["cadence", "caps", "tracker"];
 /// Keys whose value is text even where it looks like a number.
-const TEXT_KEYS: [&str; 15] = [
+const TEXT_KEYS: [&str; 21] = [
     "vault",
     "state_dir",
     "live_mode",
@@ -32,6 +38,12 @@ const TEXT_KEYS: [&str; 15] = [
     "temporal_cli",
     "operator",
     "webhook_listen",
+    "tracker_kind",
+    "tracker_base_url",
+    "tracker_workspace",
+    "tracker_project",
+    "tracker_key_env",
+    "tracker_key_file",
 ];
 /// Keys for which an empty value is no value but a bad one, because what the file says may be bolder.
 const NEVER_UNSET: [&str; 9] = [
@@ -47,7 +59,7 @@ const NEVER_UNSET: [&str; 9] = [
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 15] = [
+const NOT_FROM_A_VAULT: [&str; 16] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -63,6 +75,7 @@ const NOT_FROM_A_VAULT: [&str; 15] = [
     "temporal_cli",
     "streams",
     "webhook_listen",
+    "tracker",
 ];
 
 /// Configuration variables: their whole names and their values.
@@ -198,7 +211,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let vault = dir.path().join("vault");
         std::fs::create_dir_all(vault.join("notes")).unwrap();
-        let bold = ["live_mode = \"live\"", "temporal_cli = \"./x\"", "caps = {}", "clerk_base_url = \"http://x\""];
+        let bold = [
+            "live_mode = \"live\"",
+            "temporal_cli = \"./x\"",
+            "caps = {}",
+            "clerk_base_url = \"http://x\"",
+            "tracker = {kind = \"plane\"}",
+        ];
         let held = |path: &Path, text: &str| {
             std::fs::write(path, text).unwrap();
             File { path: path.to_owned(), table: text.parse().unwrap() }.keep_to_its_place(&vault)

@@ -1,6 +1,6 @@
 //! The schedules that belong to no matter: what runs for the whole vault.
 //!
-//! A fixed table, [`ROUTINES`]. Their ids do not begin as those of stewards do, so no plan for matters
+//! A fixed table, [`ROUTINES`]; the tracker's is there only while a tracker is set. Their ids do not begin as those of stewards do, so no plan for matters
 //! ever lists or deletes them. They are created where they are missing and updated where what is ours in
 //! them differs; a person's pause is kept, as is whatever else people set.
 
@@ -11,7 +11,7 @@ use super::server::RegistrarError;
 use super::{Registrar, Settings};
 use serde::Serialize;
 use std::time::Duration;
-use steward_workflows::{EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE};
+use steward_workflows::{EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE};
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
 /// One schedule of the vault as a whole.
@@ -28,7 +28,7 @@ pub(crate) struct Routine {
 }
 
 /// Every routine whose workflow this build has.
-pub(crate) const ROUTINES: [Routine; 3] = [
+pub(crate) const ROUTINES: [Routine; 4] = [
     Routine {
         id: EXTRACT_SCHEDULE,
         workflow: "ExtractWorkflow",
@@ -42,6 +42,13 @@ pub(crate) const ROUTINES: [Routine; 3] = [
         interval_seconds: 120,
         phase_seconds: None,
         purpose: "Routes signals to the records they are about",
+    },
+    Routine {
+        id: TRACKER_SCHEDULE,
+        workflow: "TrackerWorkflow",
+        interval_seconds: 300,
+        phase_seconds: None,
+        purpose: "Tells the tracker what was done to its issues",
     },
     Routine {
         id: PURGE_SCHEDULE,
@@ -77,29 +84,37 @@ impl Registrar {
     pub(crate) async fn plan_routines(&self) -> Result<Vec<RoutineStep>, RegistrarError> {
         let mut steps = Vec::new();
         for routine in &ROUTINES {
-            let verb = self.routine_verb(routine).await?;
+            let Some(verb) = self.routine_verb(routine).await? else { continue };
             let Routine { id, workflow, interval_seconds, .. } = *routine;
             steps.push(RoutineStep { id, workflow, interval_seconds, verb });
         }
         Ok(steps)
     }
 
-    async fn routine_verb(&self, routine: &Routine) -> Result<Verb, RegistrarError> {
-        let Some(found) = self.describe(routine.id).await? else { return Ok(Verb::Create { paused: false }) };
+    /// `None` for one that is neither there nor wanted.
+    async fn routine_verb(&self, routine: &Routine) -> Result<Option<Verb>, RegistrarError> {
+        let wanted = routine.id != TRACKER_SCHEDULE || self.settings.tracker;
+        let Some(found) = self.describe(routine.id).await? else {
+            return Ok(wanted.then_some(Verb::Create { paused: false }));
+        };
         let found = found.schedule.unwrap_or_default();
         let workflow = facts::workflow_type(&found);
         if workflow != routine.workflow {
-            return Ok(Verb::Keep { why: format!("it starts {workflow}, not {}: rename it", routine.workflow) });
+            let why = format!("it starts {workflow}, not {}: rename it", routine.workflow);
+            return Ok(Some(Verb::Keep { why }));
+        }
+        if !wanted {
+            return Ok(Some(Verb::Delete));
         }
         let differences = Facts::of(&found).differences(&Facts::of(&desired(routine, &self.settings)));
         if !differences.is_empty() {
-            return Ok(Verb::Update { differences });
+            return Ok(Some(Verb::Update { differences }));
         }
         let state = found.state.unwrap_or_default();
         if state.paused {
-            return Ok(Verb::Keep { why: format!("paused by a person: {}", state.notes) });
+            return Ok(Some(Verb::Keep { why: format!("paused by a person: {}", state.notes) }));
         }
-        Ok(Verb::Unchanged)
+        Ok(Some(Verb::Unchanged))
     }
 
     /// Carries one step out; `false` when there was nothing left to do.
@@ -115,8 +130,9 @@ impl Registrar {
                 let edited = self.edit(step.id, |schedule| facts::adopt(schedule, &wanted)).await?;
                 Ok(edited == Edited::Changed)
             }
-            // Nothing pauses, resumes or deletes a routine but a person.
-            Verb::Pause | Verb::Resume | Verb::Delete | Verb::Unchanged | Verb::Keep { .. } => Ok(false),
+            Verb::Delete => self.delete(step.id).await,
+            // Nothing pauses or resumes a routine but a person.
+            Verb::Pause | Verb::Resume | Verb::Unchanged | Verb::Keep { .. } => Ok(false),
         }
     }
 }

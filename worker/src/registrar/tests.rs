@@ -374,7 +374,7 @@ async fn a_listing_that_breaks_off_or_goes_round_ends_the_round() {
 
 #[tokio::test]
 async fn the_vaults_own_schedules_are_created_once_mended_where_they_differ_and_left_paused() {
-    let registrar = registrar("routines").await;
+    let registrar = registrar("routines").await.with(|settings| settings.tracker = true);
     let apply = async |registrar: &Registrar| {
         let mut changed = 0;
         for step in registrar.plan_routines().await.unwrap() {
@@ -393,6 +393,10 @@ async fn the_vaults_own_schedules_are_created_once_mended_where_they_differ_and_
     assert_eq!(apply(&moved).await, all);
     let state = moved.describe(id).await.unwrap().unwrap().schedule.unwrap().state.unwrap();
     assert!(state.paused && state.notes == "harvest", "{state:?}");
+    // The tracker's goes with the tracker.
+    let without = moved.with(|settings| settings.tracker = false);
+    assert_eq!((apply(&without).await, apply(&without).await), (1, 0));
+    assert!(moved.describe("al-tracker-outbox").await.unwrap().is_none());
     // Whatever becomes of the matters, these stay.
     moved.round(&open(&["farm"])).await;
     moved.until_listed(|known| known.len() == 1).await;

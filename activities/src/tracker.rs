@@ -1,0 +1,251 @@
+//! Telling a tracker what was done to a task that is an issue there, and taking that back after an undo.
+//!
+//! What is owed stands in the audit records; [`Courier`] delivers it, records what came of it, and never
+//! does anything twice: every step can be told from what is there (see `delivery`). Deliveries to one issue
+//! follow one another in the order of the chain, so that no late one overrides a newer. The vault never
+//! waits for any of this. [`plane`] is the port: all that is known of the tracker's interface.
+
+mod delivery;
+mod plane;
+mod settings;
+
+pub use plane::Plane;
+pub use settings::TrackerConfig;
+
+use crate::failure::passing;
+use crate::judge::keep_alive;
+use crate::vault::{Host, on_a_blocking_thread, workflow_of};
+use chrono::{DateTime, TimeDelta, Utc};
+use plane::Trouble;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
+use steward_domain::plan::ActionId;
+use steward_domain::tracker::PlaneAction;
+use steward_vault::crash;
+use steward_vault::index::{Found, Owing};
+use steward_vault::keeper::{ApplyError, Keeper};
+use steward_vault::outbox::{self, Progress};
+use steward_workflows::activities::Tracked;
+use temporalio_common::ActivityError;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::ActivityContext;
+use tokio::sync::OwnedMutexGuard;
+use tracing::Instrument;
+
+/// The first wait after a try in vain, 10 s; each further one is twice as long, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(10);
+/// An hour.
+const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(1);
+/// The wait where only a person can mend it, and where it has failed for [`PATIENCE`]: 6 h.
+const SLOW_PAUSE: TimeDelta = TimeDelta::hours(6);
+/// For so long a delivery is tried often: 7 days, as long as a change can be undone.
+const PATIENCE: TimeDelta = TimeDelta::days(7);
+
+/// One at a time for each issue; those that nobody waits for are let go.
+type Turns = Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>;
+
+/// Who delivers. Cheap to clone.
+#[derive(Clone)]
+pub struct Courier {
+    host: Host,
+    plane: Arc<Plane>,
+    turns: Turns,
+    /// What this process has tried in vain; the others are tried at once, whatever an earlier one noted, so that a
+    /// restart is how an operator has everything tried again.
+    tried: Arc<Mutex<BTreeSet<ActionId>>>,
+}
+
+/// A record that owes something, and how far that has come.
+struct Job {
+    record: AuditRecord,
+    progress: Progress,
+}
+
+impl Courier {
+    /// Puts a tracker beside the vault.
+    #[must_use]
+    pub fn new(host: Host, plane: Plane) -> Self {
+        Self { host, plane: Arc::new(plane), turns: Arc::default(), tried: Arc::default() }
+    }
+
+    /// Which deliveries are due, in the order of the chain; of one issue only the first.
+    ///
+    /// While the fleet is stopped that is what a human's undo takes back, and nothing else.
+    ///
+    /// # Errors
+    /// When the index or a note of the outbox cannot be read.
+    pub async fn due_now(&self, limit: usize, now: DateTime<Utc>) -> Result<Vec<ActionId>, ActivityError> {
+        if self.plane.keeps_quiet().is_some() {
+            return Ok(Vec::new());
+        }
+        let (mut due, stopped) = (Vec::new(), self.host.stopped());
+        for owing in first_of_each(self.host.index.owing().await.map_err(passing)?) {
+            let tried = self.tried(|tried| tried.contains(&owing.id));
+            let rests = tried && self.progress(&owing.id).await?.next_try.is_some_and(|at| at > now);
+            if !rests && (!stopped || owing.kind == ActionKind::Reversed) {
+                due.push(owing.id);
+            }
+        }
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    /// Makes what a record owes, or takes it back, once however often it is asked.
+    ///
+    /// # Errors
+    /// When the vault cannot be read or written. What the tracker does is a value.
+    pub async fn settle(&self, owing: &ActionId, workflow: WorkflowRef) -> Result<Tracked, ActivityError> {
+        let Some(record) = self.record(owing).await? else { return Ok(settled("nothing is owed")) };
+        let Some(issue) = record.plane_action.as_ref().and_then(PlaneAction::owed_to).cloned() else {
+            return Ok(settled("nothing is owed"));
+        };
+        let _turn = self.turn_of(issue.issue.as_str()).await;
+        if let Some(came) = self.came(&record).await? {
+            return Ok(Tracked::Settled { came });
+        }
+        let progress = self.progress(owing).await?;
+        let job = Job { record, progress };
+        let first = first_of_each(self.host.index.owing().await.map_err(passing)?);
+        let ahead = first.iter().any(|other| other.issue == issue.issue.as_str() && other.id != *owing);
+        match self.work(&job, ahead).await? {
+            Ok(action) => self.finish(&job, &action, workflow).await,
+            Err(Trouble::Wait(seconds)) => self.wait(job, seconds).await,
+            Err(trouble) => self.fail(job, &trouble, workflow).await,
+        }
+    }
+
+    /// Files what came, and forgets how it was come by.
+    async fn finish(&self, job: &Job, came: &PlaneAction, workflow: WorkflowRef) -> Result<Tracked, ActivityError> {
+        crash::point("before-outcome");
+        self.file(job, came, workflow).await?;
+        crash::point("after-outcome");
+        let mut done = vec![job.record.draft.id.clone()];
+        if let Some(PlaneAction::RevertOwed { of, .. }) = &job.record.plane_action {
+            done.push(of.clone());
+        }
+        self.keep(move |keeper| done.iter().try_for_each(|id| keeper.forget_delivery(id))).await?;
+        crash::point("after-clearing-outbox");
+        self.tried(|tried| tried.remove(&job.record.draft.id));
+        tracing::info!(task = %job.record.draft.target, action_id = %job.record.draft.id, "the tracker: {came}");
+        Ok(Tracked::Settled { came: came.to_string() })
+    }
+
+    async fn wait(&self, job: Job, seconds: u64) -> Result<Tracked, ActivityError> {
+        let wait = TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX).min(LONGEST_PAUSE.num_seconds()));
+        let (id, mut progress) = (job.record.draft.id.clone(), self.progress(&job.record.draft.id).await?);
+        progress.next_try = Some(Utc::now() + wait);
+        self.tried(|tried| tried.insert(id.clone()));
+        self.keep(move |keeper| keeper.note_delivery(&id, &progress)).await?;
+        Ok(Tracked::Later { reason: self.plane.told(&Trouble::Wait(seconds)), held: true })
+    }
+
+    /// Files the first failure and notes every one.
+    async fn fail(&self, job: Job, trouble: &Trouble, workflow: WorkflowRef) -> Result<Tracked, ActivityError> {
+        let (reason, now, id) = (self.plane.told(trouble), Utc::now(), job.record.draft.id.clone());
+        if let Some(issue) = job.record.plane_action.as_ref().and_then(PlaneAction::owed_to).cloned() {
+            self.file(&job, &PlaneAction::Failed { issue, reason: reason.clone() }, workflow).await?;
+        }
+        let mut progress = self.progress(&id).await?;
+        let since = *progress.failing_since.get_or_insert(now);
+        let slow = now - since > PATIENCE || !matches!(trouble, Trouble::Passing(_));
+        progress.next_try = Some(now + if slow { SLOW_PAUSE } else { pause_after(progress.tries) });
+        progress.tries = progress.tries.saturating_add(1);
+        progress.last_error = Some(reason.clone());
+        self.tried(|tried| tried.insert(id.clone()));
+        tracing::warn!(task = %job.record.draft.target, action_id = %id, tries = progress.tries, reason, "not delivered");
+        self.keep(move |keeper| keeper.note_delivery(&id, &progress)).await?;
+        Ok(Tracked::Failed { reason })
+    }
+
+    /// Files a record about the tracker and tells the index.
+    async fn file(&self, job: &Job, came: &PlaneAction, workflow: WorkflowRef) -> Result<(), ActivityError> {
+        let (owing, came) = (job.record.clone(), came.clone());
+        let receipt = self.keep(move |keeper| keeper.track(&owing, &came, workflow, Utc::now())).await?;
+        self.host.note(&[&receipt.record]).await
+    }
+
+    /// What is recorded to have come of it: for what was undone meanwhile, that is the undo's business.
+    async fn came(&self, record: &AuditRecord) -> Result<Option<String>, ActivityError> {
+        let owing = record.clone();
+        let found = self.keep(move |keeper| {
+            let tracked = outbox::follower(keeper.root(), &owing, ActionKind::Tracked)?;
+            let undone = outbox::follower(keeper.root(), &owing, ActionKind::Reversed)?;
+            Ok((tracked, undone))
+        });
+        Ok(match found.await? {
+            (Some((_, tracked)), _) => Some(tracked.plane_action.map_or_else(String::new, |came| came.to_string())),
+            (None, Some(_)) => Some("undone meanwhile, so nothing is sent".into()),
+            (None, None) => None,
+        })
+    }
+
+    async fn record(&self, id: &ActionId) -> Result<Option<AuditRecord>, ActivityError> {
+        match self.host.index.find_action(id.as_str()).await.map_err(passing)? {
+            Found::One(path) => self.host.recorded(&path).await,
+            Found::None | Found::Many(_) => Ok(None),
+        }
+    }
+
+    async fn progress(&self, id: &ActionId) -> Result<Progress, ActivityError> {
+        let id = id.clone();
+        self.keep(move |keeper| outbox::progress(keeper.root(), &id)).await.map(Option::unwrap_or_default)
+    }
+
+    /// Does something with the vault where it may block.
+    async fn keep<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Keeper) -> Result<T, ApplyError> + Send + 'static,
+    ) -> Result<T, ActivityError> {
+        let keeper = Arc::clone(&self.host.keeper);
+        on_a_blocking_thread(move || work(&keeper)).await?.map_err(passing)
+    }
+
+    fn tried<T>(&self, look: impl FnOnce(&mut BTreeSet<ActionId>) -> T) -> T {
+        look(&mut self.tried.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn turn_of(&self, issue: &str) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry(issue.to_owned()).or_default())
+        };
+        turn.lock_owned().await
+    }
+}
+
+fn settled(came: &str) -> Tracked {
+    Tracked::Settled { came: came.to_owned() }
+}
+
+/// A later delivery to an issue waits for the earlier one, however long that fails.
+fn first_of_each(owing: Vec<Owing>) -> Vec<Owing> {
+    let mut seen = BTreeSet::new();
+    owing.into_iter().filter(|o| seen.insert(o.issue.clone())).collect()
+}
+
+fn pause_after(tries: u32) -> TimeDelta {
+    let doubled = FIRST_PAUSE.checked_mul(1_i32.checked_shl(tries.min(20)).unwrap_or(i32::MAX));
+    doubled.map_or(LONGEST_PAUSE, |pause| pause.min(LONGEST_PAUSE))
+}
+
+#[activities]
+impl Courier {
+    #[activity(definition = steward_workflows::activities::Due)]
+    pub async fn due(self: Arc<Self>, _ctx: ActivityContext, limit: u32) -> Result<Vec<ActionId>, ActivityError> {
+        self.due_now(usize::try_from(limit).unwrap_or(usize::MAX), Utc::now()).await
+    }
+
+    #[activity(definition = steward_workflows::activities::Deliver)]
+    pub async fn deliver(self: Arc<Self>, ctx: ActivityContext, owing: ActionId) -> Result<Tracked, ActivityError> {
+        let span = tracing::info_span!("delivery");
+        tokio::select! {
+            ended = self.settle(&owing, workflow_of(&ctx)).instrument(span) => ended,
+            failed = keep_alive(&ctx) => Err(failed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

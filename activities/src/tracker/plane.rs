@@ -1,0 +1,367 @@
+//! The tracker's port: what is asked of Plane, by its published REST API, version 1.
+//!
+//! One call is one HTTP request: no retry, no redirect, no proxy from the environment. What comes back is
+//! untrusted: bodies are bounded, ids must be UUIDs, and no word of it leaves this module but into
+//! the log. At most 60 requests begin in any minute, Plane's limit for a key; a 429 or a limit that is used up
+//! keeps everything back until the time it says. Whether something is owed is not decided here.
+
+use super::settings::TrackerConfig;
+use crate::clerk::openai::Secret;
+use chrono::Utc;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Method, Response, StatusCode, Url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::num::NonZeroU32;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use steward_domain::guard::parse_retry_after;
+use steward_domain::plan::ActionId;
+use steward_domain::tracker::{EXTERNAL_SOURCE, Issue, StateGroup, TrackerId};
+
+/// From connecting to the last byte: 10 s, so that a delivery of some requests ends within its time.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest body that is read, 1 MiB: a hundred comments without their texts have a few kilobytes.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// With [`BURST`] it makes 60 in any minute.
+const PER_MINUTE: NonZeroU32 = NonZeroU32::new(50).expect("50 is not zero");
+const BURST: NonZeroU32 = NonZeroU32::new(10).expect("10 is not zero");
+/// Longest wait for a turn, in seconds.
+const LONGEST_TURN: u64 = 10;
+/// The wait after a 429 that says no time, in seconds: Plane counts by the minute.
+const UNSAID_WAIT: u64 = 60;
+/// The longest wait that is believed, in seconds: an hour.
+const LONGEST_WAIT: u64 = 3_600;
+/// Most pages of comments that are looked through for one of ours: 1,000 comments, the newest first.
+const MAX_PAGES: usize = 10;
+/// Longest word of Plane's in the log, in characters.
+const MAX_SAID_CHARS: usize = 200;
+
+/// Why a call did not do what was asked. The words are ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Nothing may be sent for so many seconds.
+    Wait(u64),
+    /// It may go away by itself.
+    Passing(String),
+    /// A person must do something.
+    Lasting(String),
+    /// There is no such thing.
+    Missing,
+    /// What was asked may not be done with it.
+    Refused(u16),
+}
+
+/// A state of a project, as far as it matters.
+#[derive(Debug, Deserialize)]
+struct StateRow {
+    id: TrackerId,
+    group: String,
+    #[serde(default)]
+    sequence: f64,
+    #[serde(default)]
+    default: bool,
+}
+
+#[derive(Deserialize)]
+struct Page<T> {
+    results: Vec<T>,
+    #[serde(default)]
+    next_page_results: bool,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WorkItem {
+    state: Option<TrackerId>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    id: TrackerId,
+}
+
+#[derive(Deserialize)]
+struct Comment {
+    id: TrackerId,
+    external_source: Option<String>,
+    external_id: Option<String>,
+}
+
+/// The states of one project.
+pub(super) struct States(Vec<StateRow>);
+
+impl States {
+    /// The one that an issue goes to: the project's default where it is of the group, else the first.
+    pub(super) fn first_of(&self, group: StateGroup) -> Option<&TrackerId> {
+        let of_group = self.0.iter().filter(|state| state.group == group.word());
+        let before = |a: &&StateRow, b: &&StateRow| {
+            b.default.cmp(&a.default).then(a.sequence.total_cmp(&b.sequence)).then(a.id.cmp(&b.id))
+        };
+        of_group.min_by(before).map(|state| &state.id)
+    }
+
+    /// Whether a state is one of a group.
+    pub(super) fn is_of(&self, state: &TrackerId, group: StateGroup) -> bool {
+        self.0.iter().any(|known| &known.id == state && known.group == group.word())
+    }
+}
+
+/// Plane, at one workspace.
+#[derive(Debug)]
+pub struct Plane {
+    config: TrackerConfig,
+    endpoint: Url,
+    key: Secret,
+    client: Client,
+    pace: DefaultDirectRateLimiter,
+    /// Nothing is sent before.
+    quiet_until: Mutex<Option<Instant>>,
+}
+
+impl Plane {
+    /// Reads the key and builds the HTTP client. Sends nothing.
+    ///
+    /// # Errors
+    /// A message that names the setting and the mend; never the key.
+    pub fn new(config: &TrackerConfig) -> Result<Self, String> {
+        let (endpoint, key) = (config.endpoint()?, config.key()?);
+        let unusable = "the tracker's key has characters that cannot be sent, such as a line break: set it again";
+        let mut value = HeaderValue::from_str(key.expose()).map_err(|_| unusable)?;
+        value.set_sensitive(true);
+        // Fails when one is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .default_headers(HeaderMap::from_iter([(HeaderName::from_static("x-api-key"), value)]))
+            .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
+            .timeout(TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .pool_max_idle_per_host(0)
+            .no_proxy()
+            .build()
+            .map_err(|e| format!("failed to set up the tracker's HTTP client: {}", e.without_url()))?;
+        let pace = RateLimiter::direct(Quota::per_minute(PER_MINUTE).allow_burst(BURST));
+        Ok(Self { config: config.clone(), endpoint, key, client, pace, quiet_until: Mutex::default() })
+    }
+
+    /// Whether the key is taken and the default project, if one is set, may be seen.
+    ///
+    /// # Errors
+    /// What is wrong, with the mend.
+    pub async fn check(&self) -> Result<(), String> {
+        let asked = match &self.config.project {
+            Some(project) => self.states(project).await.map(drop),
+            None => self.call(Method::GET, &["users", "me"], &[], None).await.map(drop),
+        };
+        asked.map_err(|trouble| self.told(&trouble))
+    }
+
+    /// The issue's state; `None` where it has none.
+    pub(super) async fn state_of(&self, issue: &Issue) -> Result<Option<TrackerId>, Trouble> {
+        let path = self.issue_path(issue, &[]);
+        let response = self.call(Method::GET, &path, &[("fields", "id,state")], None).await?;
+        Ok(self.json::<WorkItem>(response).await?.state)
+    }
+
+    /// The project's states.
+    pub(super) async fn states(&self, project: &TrackerId) -> Result<States, Trouble> {
+        let path = ["workspaces", &self.config.workspace, "projects", project.as_str(), "states"];
+        let response = self.call(Method::GET, &path, &[], None).await?;
+        Ok(States(self.json::<Page<StateRow>>(response).await?.results))
+    }
+
+    /// Moves the issue.
+    pub(super) async fn move_to(&self, issue: &Issue, state: &TrackerId) -> Result<(), Trouble> {
+        let body = json!({"state": state});
+        self.call(Method::PATCH, &self.issue_path(issue, &[]), &[], Some(body)).await.map(drop)
+    }
+
+    /// Comments on the issue, once for an action: a second time its comment is found.
+    pub(super) async fn comment(&self, issue: &Issue, of: &ActionId, html: &str) -> Result<TrackerId, Trouble> {
+        let body = json!({"comment_html": html, "external_source": EXTERNAL_SOURCE, "external_id": of});
+        let path = self.issue_path(issue, &["comments"]);
+        let response = self.send(Method::POST, &path, &[], Some(body)).await?;
+        let taken = response.status() == StatusCode::CONFLICT;
+        let response = if taken { response } else { self.accepted(response).await? };
+        Ok(self.json::<Named>(response).await?.id)
+    }
+
+    /// The comment of an action on its issue.
+    pub(super) async fn find_comment(&self, issue: &Issue, of: &ActionId) -> Result<Option<TrackerId>, Trouble> {
+        let path = self.issue_path(issue, &["comments"]);
+        let mut cursor = String::from("100:0:0");
+        for _ in 0..MAX_PAGES {
+            let query = [("fields", "id,external_source,external_id"), ("per_page", "100"), ("cursor", &cursor)];
+            let page: Page<Comment> = self.json(self.call(Method::GET, &path, &query, None).await?).await?;
+            let ours = |c: &&Comment| {
+                c.external_source.as_deref() == Some(EXTERNAL_SOURCE) && c.external_id.as_deref() == Some(of.as_str())
+            };
+            if let Some(comment) = page.results.iter().find(ours) {
+                return Ok(Some(comment.id.clone()));
+            }
+            match page.next_cursor.filter(|_| page.next_page_results) {
+                Some(next) => cursor = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes a comment; one that is gone is as good.
+    pub(super) async fn remove_comment(&self, issue: &Issue, comment: &TrackerId) -> Result<(), Trouble> {
+        let path = self.issue_path(issue, &["comments", comment.as_str()]);
+        match self.call(Method::DELETE, &path, &[], None).await {
+            Ok(_) | Err(Trouble::Missing) => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Trouble as a person should read it.
+    pub(super) fn told(&self, trouble: &Trouble) -> String {
+        let at = &self.config.base_url;
+        match trouble {
+            Trouble::Wait(seconds) => format!("{at} asks to wait {seconds} s"),
+            Trouble::Passing(why) | Trouble::Lasting(why) => format!("{at} {why}"),
+            Trouble::Missing => {
+                format!("{at} has no such issue or project (404): check `plane_issue_id`, project and workspace")
+            }
+            Trouble::Refused(code @ (401 | 403)) => {
+                format!(
+                    "{at} refused the key, or what it may do ({code}): check the key and that its owner is in the project"
+                )
+            }
+            Trouble::Refused(code) => format!("{at} refused the request ({code}); the log has its words"),
+        }
+    }
+
+    fn issue_path<'a>(&'a self, issue: &'a Issue, more: &[&'a str]) -> Vec<&'a str> {
+        let workspace = self.config.workspace.as_str();
+        let issue = ["workspaces", workspace, "projects", issue.project.as_str(), "work-items", issue.issue.as_str()];
+        issue.into_iter().chain(more.iter().copied()).collect()
+    }
+
+    /// Sends one request whose answer must be a success.
+    async fn call(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Result<Response, Trouble> {
+        let response = self.send(method, path, query, body).await?;
+        self.accepted(response).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Result<Response, Trouble> {
+        self.turn().await?;
+        let mut url = self.endpoint.clone();
+        url.path_segments_mut()
+            .map_err(|()| Trouble::Lasting("is no address that can be asked".into()))?
+            .pop_if_empty()
+            .extend(["api", "v1"])
+            .extend(path)
+            .push("");
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut request = self.client.request(method, url);
+        if let Some(body) = body {
+            request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        let response = request.send().await.map_err(|e| broken(&e))?;
+        self.heed(response.headers(), response.status());
+        Ok(response)
+    }
+
+    /// Waits for a turn, a bounded while.
+    async fn turn(&self) -> Result<(), Trouble> {
+        if let Some(seconds) = self.keeps_quiet() {
+            return Err(Trouble::Wait(seconds));
+        }
+        let turn = tokio::time::timeout(Duration::from_secs(LONGEST_TURN), self.pace.until_ready());
+        turn.await.map_err(|_| Trouble::Wait(LONGEST_TURN))
+    }
+
+    /// Seconds for which nothing may be sent.
+    pub(super) fn keeps_quiet(&self) -> Option<u64> {
+        let until = *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = until?.checked_duration_since(Instant::now())?;
+        Some(left.as_secs() + 1)
+    }
+
+    /// Keeps quiet for as long as the answer asks for.
+    fn heed(&self, headers: &HeaderMap, status: StatusCode) {
+        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
+        let now = Utc::now();
+        let seconds = if status == StatusCode::TOO_MANY_REQUESTS {
+            let said = header(RETRY_AFTER.as_str()).and_then(|text| parse_retry_after(text, now));
+            said.map_or(UNSAID_WAIT, |wait| wait.as_secs().saturating_add(1))
+        } else if header("x-ratelimit-remaining") == Some("0") {
+            let reset = header("x-ratelimit-reset").and_then(|text| text.parse::<i64>().ok());
+            reset.and_then(|at| u64::try_from(at - now.timestamp()).ok()).unwrap_or(UNSAID_WAIT).min(UNSAID_WAIT)
+        } else {
+            return;
+        };
+        let until = Instant::now() + Duration::from_secs(seconds.min(LONGEST_WAIT));
+        *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    async fn accepted(&self, response: Response) -> Result<Response, Trouble> {
+        let status = response.status();
+        let trouble = match status.as_u16() {
+            200..=299 => return Ok(response),
+            429 => return Err(Trouble::Wait(self.keeps_quiet().unwrap_or(UNSAID_WAIT))),
+            404 => Trouble::Missing,
+            300..=399 => Trouble::Lasting("redirects elsewhere: set tracker.base_url to where it really is".into()),
+            code @ 400..=499 => Trouble::Refused(code),
+            code => Trouble::Passing(format!("is in trouble ({code})")),
+        };
+        let said = self.read(response).await.unwrap_or_default();
+        tracing::warn!(status = status.as_u16(), said = self.shown(&said), "the tracker did not take a request");
+        Err(trouble)
+    }
+
+    async fn json<T: DeserializeOwned>(&self, response: Response) -> Result<T, Trouble> {
+        let body = self.read(response).await?;
+        serde_json::from_slice(&body).map_err(|_| {
+            tracing::warn!(said = self.shown(&body), "the tracker's answer is not of its published form");
+            Trouble::Passing("answered something that is not of Plane's published form".into())
+        })
+    }
+
+    async fn read(&self, mut response: Response) -> Result<Vec<u8>, Trouble> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e))? {
+            if body.len() + chunk.len() > MAX_BODY_BYTES {
+                return Err(Trouble::Passing(format!("sent more than {MAX_BODY_BYTES} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// The beginning of what was said, on one line and without our key.
+    fn shown(&self, said: &[u8]) -> String {
+        let text = self.key.taken_out_of(&String::from_utf8_lossy(said));
+        text.chars().take(MAX_SAID_CHARS).flat_map(char::escape_debug).collect()
+    }
+}
+
+fn broken(error: &reqwest::Error) -> Trouble {
+    Trouble::Passing(if error.is_timeout() {
+        format!("did not answer within {} s", TIMEOUT.as_secs())
+    } else if error.is_connect() {
+        "cannot be reached".into()
+    } else {
+        "broke off before its answer was whole".into()
+    })
+}

@@ -1,0 +1,53 @@
+//! What is owed to the tracker, as the audit records tell it.
+//!
+//! A change owes until its outcome is recorded or it is undone; an undo of such a change owes in its turn.
+//! Derived, so that a lost `state.db` loses no delivery. How far each has come is [`crate::outbox`]'s.
+
+use super::{Index, IndexError};
+use serde::Serialize;
+use sqlx::FromRow;
+use steward_domain::audit::ActionKind;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::ActionId;
+
+/// One record that owes something to the tracker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Owing {
+    pub id: ActionId,
+    pub record: RecordPath,
+    pub kind: ActionKind,
+    /// The issue's id.
+    pub issue: String,
+}
+
+#[derive(FromRow)]
+struct Row {
+    id: String,
+    path: String,
+    kind: String,
+    issue: String,
+}
+
+const OWING: &str = "SELECT a.id, a.path, a.kind, a.issue FROM actions a WHERE a.issue IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.tracks_of = a.id AND b.kind = 'steward-action-tracked')
+    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-reversed')
+    ORDER BY a.seq";
+
+impl Index {
+    /// Every record that owes something to the tracker, in the order of the chain.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn owing(&self) -> Result<Vec<Owing>, IndexError> {
+        let rows: Vec<Row> = sqlx::query_as(OWING).fetch_all(&self.store.writer).await.map_err(|e| self.sql(e))?;
+        let owing = |row: Row| {
+            Ok(Owing {
+                id: self.word(&row.id)?,
+                record: self.path(&row.path)?,
+                kind: self.word(&row.kind)?,
+                issue: row.issue,
+            })
+        };
+        rows.into_iter().map(owing).collect()
+    }
+}

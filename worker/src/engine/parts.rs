@@ -1,0 +1,80 @@
+//! The parts of a vault that its process holds, opened in good order.
+//!
+//! The lock first, then the index, brought up to date, then the rate guard's ledger. Nothing is begun here:
+//! whoever opened them starts what works with them.
+
+use super::{raised, tell};
+use crate::config::Config;
+use chrono::Utc;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use steward_vault::guard::Ledger;
+use steward_vault::index::Index;
+use steward_vault::keeper::{Keeper, LockError};
+use steward_vault::outbox::Site;
+use steward_vault::root::{OWN_FOLDER, Root};
+use tokio::sync::watch as flag;
+
+/// How often a process that waits for the lock tries again: 2 s.
+const LOCK_RETRY: Duration = Duration::from_secs(2);
+
+/// The parts of a vault that need no Temporal.
+pub(crate) struct Parts {
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) index: Arc<Index>,
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+impl Parts {
+    /// Takes the lock and brings the index up to date.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] inside when another process writes this vault.
+    pub(crate) async fn open(config: &Config) -> anyhow::Result<Self> {
+        let root = Root::open(config.vault()?)?;
+        let tracker = config.tracker.as_ref().map(|tracker| Site { project: tracker.project.clone() });
+        let keeper = tokio::task::spawn_blocking(move || Keeper::lock(root)).await??.with_tracker(tracker);
+        let keeper = Arc::new(keeper);
+        let state = config.state_dir()?;
+        let index = Arc::new(Index::open(&state).await?);
+        let report = index.sync_all(keeper.root(), Utc::now()).await?;
+        tell(&report);
+        let ledger = Arc::new(open_ledger(config, keeper.root(), &state)?);
+        Ok(Self { keeper, index, ledger })
+    }
+
+    /// As [`Parts::open`], waiting while another process holds the lock.
+    ///
+    /// # Errors
+    /// Anything but a held lock; `None` when told to stop before it was free.
+    pub(crate) async fn open_in_turn(config: &Config, stop: &mut flag::Receiver<bool>) -> anyhow::Result<Option<Self>> {
+        let mut told = false;
+        loop {
+            let opened = tokio::select! {
+                opened = Self::open(config) => opened,
+                () = raised(stop) => return Ok(None),
+            };
+            match opened {
+                Ok(parts) => return Ok(Some(parts)),
+                Err(e) if matches!(e.downcast_ref::<LockError>(), Some(LockError::Held { .. })) => {
+                    if !told {
+                        tracing::info!("another process holds the vault; serving clerk calls and waiting for its turn");
+                        told = true;
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOCK_RETRY) => {}
+                () = raised(stop) => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Opens the rate guard's ledger of a vault.
+pub(crate) fn open_ledger(config: &Config, root: &Root, state: &Path) -> anyhow::Result<Ledger> {
+    let marker = root.path().join(OWN_FOLDER).join("ledger.json");
+    Ok(Ledger::open(&state.join("ledger.db"), config.caps, &marker)?)
+}
