@@ -327,4 +327,4 @@ fn unapplied(e: ApplyError) -> Result<Applied, ActivityError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

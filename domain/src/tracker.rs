@@ -237,8 +237,8 @@ pub fn owed(
             Err("no project is set: add `plane_project_id` to the task, or set STEWARD_TRACKER_PROJECT".into())
         }
     };
-    Some(match (project, read("plane_issue_id", &issue)) {
-        (Ok(project), Ok(issue)) => PlaneAction::Owed { issue: Issue { project, issue }, group },
+    Some(match (read("plane_issue_id", &issue), project) {
+        (Ok(issue), Ok(project)) => PlaneAction::Owed { issue: Issue { project, issue }, group },
         (Err(reason), _) | (_, Err(reason)) => PlaneAction::Unusable { reason },
     })
 }

@@ -9,6 +9,7 @@
 pub mod clerk;
 pub mod files;
 pub mod history;
+pub mod plane;
 pub mod run;
 pub mod server;
 pub mod steward;

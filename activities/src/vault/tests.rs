@@ -6,19 +6,50 @@ use std::path::{Path, PathBuf};
 use steward_domain::clerk::{Judgement, Usage, Verdict};
 use steward_domain::decide::{Case, decide};
 use steward_domain::guard::{CallId, Settled};
-use steward_domain::plan::Plan;
+use steward_domain::plan::{ActionId, Landing, Plan};
 use steward_domain::tick::TaskClock;
+use steward_vault::keeper::LockError;
+use steward_vault::outbox::Site;
 use steward_vault::root::Root;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-pub(super) struct Bench {
-    pub(super) dir: tempfile::TempDir,
-    pub(super) host: Host,
-    intervals: UnboundedReceiver<NewInterval>,
+pub(crate) struct Bench {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) host: Host,
+    pub(crate) intervals: UnboundedReceiver<NewInterval>,
+}
+
+/// Holds the vault in a folder.
+pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (Host, UnboundedReceiver<NewInterval>) {
+    let root = Root::open(folder).unwrap();
+    let own = folder.join(".steward");
+    // A process that another test is just starting has a copy of every open file for a moment, the lock's too.
+    let free = (0..100_000).find_map(|_| match Keeper::lock(root.clone()) {
+        Err(LockError::Held { .. }) => {
+            std::thread::yield_now();
+            None
+        }
+        taken => Some(taken.unwrap()),
+    });
+    let keeper = Arc::new(free.expect("the vault is still held").with_tracker(tracker));
+    let index = Arc::new(Index::open(&own).await.unwrap());
+    index.sync_all(&root, Utc::now()).await.unwrap();
+    let caps = steward_domain::guard::Caps::default();
+    let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
+    let (send, intervals) = unbounded_channel();
+    let policy = Policy { mode, ..Policy::default() };
+    let settings = Settings {
+        policy,
+        default_ceiling: Ceiling::Act,
+        cadence: Cadence::default(),
+        keep_events_days: purge::KEEP_EVENTS_DAYS,
+    };
+    let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send, owing: Arc::default() };
+    (host, intervals)
 }
 
 impl Bench {
-    pub(super) async fn new(mode: Mode) -> Self {
+    pub(crate) async fn new(mode: Mode) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
             let file = dir.path().join(path);
@@ -34,23 +65,27 @@ impl Bench {
              target_path: task/pay.md\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal:\n  class: state_change\n  \
              set: {state: done}\neffect_confidence: 0.99\nstatus: unrouted\n---\n",
         );
-        let root = Root::open(dir.path()).unwrap();
-        let own = dir.path().join(".steward");
-        let keeper = Arc::new(Keeper::lock(root.clone()).unwrap());
-        let index = Arc::new(Index::open(&own).await.unwrap());
-        index.sync_all(&root, Utc::now()).await.unwrap();
-        let caps = steward_domain::guard::Caps::default();
-        let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
-        let (send, intervals) = unbounded_channel();
-        let policy = Policy { mode, ..Policy::default() };
-        let settings = Settings {
-            policy,
-            default_ceiling: Ceiling::Act,
-            cadence: Cadence::default(),
-            keep_events_days: purge::KEEP_EVENTS_DAYS,
-        };
-        let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send, owing: Arc::default() };
+        let (host, intervals) = open(dir.path(), mode, Some(Site::default())).await;
         Self { dir, host, intervals }
+    }
+
+    /// Makes a live change of `task/pay.md`, whose frontmatter gets these lines before; the action's id.
+    pub(crate) async fn changed(&self, more: &str) -> ActionId {
+        let text = self.task().replace("parent_matter", &format!("{more}parent_matter"));
+        std::fs::write(self.dir.path().join("task/pay.md"), text).unwrap();
+        self.host.index.sync_all(self.host.keeper.root(), Utc::now()).await.unwrap();
+        let seen = self.see("look/1").await;
+        match self.host.carry_out(apply_ask(&seen, "look/1")).await.unwrap() {
+            Applied::Filed { action_id, landing: Landing::Live, .. } => action_id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Undoes an action, as a workflow of this run.
+    pub(crate) async fn undone(&self, id: &ActionId, run: &str) -> Answered {
+        let ask = AnswerAsk { kind: AnswerKind::Undo, action: id.to_string(), by: "ann".into(), reason: None };
+        let workflow = WorkflowRef { id: "undo".into(), run_id: run.into() };
+        self.host.take_answer(ask, workflow).await.unwrap()
     }
 
     pub(super) async fn see(&self, look_id: &str) -> Observation {
@@ -78,7 +113,7 @@ impl Bench {
         tasks.iter().map(|t| format!("{t:?}")).chain(looks.iter().map(|l| format!("{l:?}"))).collect()
     }
 
-    pub(super) fn task(&self) -> String {
+    pub(crate) fn task(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("task/pay.md")).unwrap()
     }
 }

@@ -11,6 +11,7 @@ use steward_domain::plan::{ActionId, ContentHash, Landing};
 use steward_domain::record::State;
 use steward_domain::tick::{Cadence, Observation, TaskClock};
 use steward_domain::time;
+use steward_domain::tracker::PlaneAction;
 
 mod action;
 mod extract;
@@ -23,6 +24,7 @@ mod stamp;
 mod state;
 mod stream;
 mod sync;
+mod tracker;
 
 /// A vault, its index and a clock of file times that never stands still.
 struct Bench {
@@ -93,11 +95,16 @@ impl Bench {
 
     /// Files an audit record of a decision on a task.
     fn action(&self, slug: &str, change: impl FnOnce(&mut AuditDraft)) -> ActionId {
+        self.owing_action(slug, change, None)
+    }
+
+    /// The same, saying something of the tracker.
+    fn owing_action(&self, slug: &str, change: impl FnOnce(&mut AuditDraft), says: Option<PlaneAction>) -> ActionId {
         let mut draft = draft(slug);
         change(&mut draft);
         let id = draft.id.clone();
         let link = Link { seq: self.written.get() + 1, prev: ContentHash::genesis() };
-        let record = AuditRecord::close(draft, Vec::new(), link);
+        let record = AuditRecord::close(draft, Vec::new(), link).with_tracker(says);
         self.put(&format!("event/steward-action-{slug}.md"), record.render().unwrap());
         id
     }
