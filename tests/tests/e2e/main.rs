@@ -16,5 +16,6 @@ mod purge;
 mod router;
 mod schedules;
 mod stamps;
+mod tracker;
 mod up;
 mod wake;

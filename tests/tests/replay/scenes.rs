@@ -6,10 +6,11 @@
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
 use futures::future::{FutureExt, LocalBoxFuture};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
 use steward_tests::clerk::{Clerk, Says, gate};
+use steward_tests::plane::{ISSUE, KEY, PROJECT, Plane, WORKSPACE};
 use steward_tests::run;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
@@ -39,6 +40,10 @@ const SCENES: [(&str, Scene); 22] = [
     ("confirm", |w| answer_pending(w.live(), "confirm").boxed_local()),
     ("dismiss", |w| answer_pending(w.live(), "dismiss").boxed_local()),
     ("extract", |w| extract(w, 6).boxed_local()),
+    ("tracker", |w| tracker(w, false).boxed_local()),
+    ("tracker-away", |w| tracker(w, true).boxed_local()),
+    ("undo-with-tracker", |w| undo_with_tracker(w, false).boxed_local()),
+    ("undo-with-tracker-away", |w| undo_with_tracker(w, true).boxed_local()),
     ("extract-held", |w| extract(w.set("STEWARD_CAPS_PER_MINUTE", 2), 6).boxed_local()),
     ("router", |w| router(w.live()).boxed_local()),
     ("router-idle", |w| quiet(w, "RouterWorkflow").boxed_local()),
@@ -167,6 +172,48 @@ async fn answer_pending(world: World, kind: &'static str) -> (World, String) {
     let answer = world.answer(kind, world.vault.records()[0].draft.id.as_str()).await;
     assert_eq!(answer.result().await["kind"], "done");
     (world, answer.id().to_owned())
+}
+
+/// A world with a task that is an issue in this tracker, and a change of it that waits to be told.
+async fn with_tracker(world: World, plane: &Plane) -> World {
+    let world = world.live().set("STEWARD_TRACKER_KIND", "plane").set("STEWARD_TRACKER_BASE_URL", &plane.url);
+    let world = world.set("STEWARD_TRACKER_WORKSPACE", WORKSPACE).set("STEWARD_TRACKER_API_KEY", KEY);
+    one_done(&world);
+    world.vault.task_with("rent", "house", &format!("plane_issue_id: {ISSUE}\nplane_project_id: {PROJECT}\n"));
+    world.worker().await.stop().await;
+    // Or the worker's own run would be first.
+    let toggle = ["schedule", "toggle", "--schedule-id", "al-tracker-outbox", "--pause", "--reason", "scene"];
+    world.temporal(&toggle).await;
+    world
+}
+
+async fn tracker(world: World, away: bool) -> (World, String) {
+    let plane = Plane::start().await;
+    let world = with_tracker(world, &plane).await;
+    if away {
+        plane.is_down(503);
+    }
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let run = world.begin_as("tracker", "TrackerWorkflow", &Value::Null).await;
+    let report = run.result().await;
+    assert_eq!((&report["settled"], &report["failed"]), (&json!(u8::from(!away)), &json!(u8::from(away))), "{report}");
+    (world, run.id().to_owned())
+}
+
+async fn undo_with_tracker(world: World, away: bool) -> (World, String) {
+    let plane = Plane::start().await;
+    let world = with_tracker(world, &plane).await;
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    world.begin_as("tracker", "TrackerWorkflow", &Value::Null).await.result().await;
+    if away {
+        plane.is_down(503);
+    }
+    let undo = world.answer("undo", &world.live_action()).await;
+    let ended = undo.result().await;
+    assert!(if away { ended["status"] == 502 } else { ended["tracker"].is_string() }, "{ended}");
+    (world, undo.id().to_owned())
 }
 
 /// One run over events, two of which are about nothing in the vault.
