@@ -9,7 +9,7 @@ mod parts;
 pub(crate) use parts::{Parts, open_ledger};
 
 use crate::config::Config;
-use crate::fleet::{self, Crew, Serves};
+use crate::fleet::{self, Crew, Serves, Staff};
 use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
 use crate::stamper::{self, Stamper};
@@ -85,7 +85,8 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
     let owing = Arc::clone(&host.owing);
     let courier = courier(config, &host)?;
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
-    let threads = vec![fleet::start(crew, Serves::Vault(host, extractor, courier))?];
+    let staff = Box::new(Staff { host, extractor, courier });
+    let threads = vec![fleet::start(crew, Serves::Vault(staff))?];
     let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();

@@ -33,9 +33,16 @@ const CACHED_WORKFLOWS: usize = 300;
 pub(crate) enum Serves {
     /// Ticks, answers, the reading of events and, where one is set, the way to the tracker, in the process that
     /// holds the vault.
-    Vault(Host, Extractor, Option<Courier>),
+    Vault(Box<Staff>),
     /// Clerk calls, anywhere.
     Clerk(Bench),
+}
+
+/// Who works at a vault.
+pub(crate) struct Staff {
+    pub(crate) host: Host,
+    pub(crate) extractor: Extractor,
+    pub(crate) courier: Option<Courier>,
 }
 
 /// What all workers of a process share.
@@ -58,7 +65,7 @@ pub(crate) fn start(crew: &Crew, serves: Serves) -> anyhow::Result<JoinHandle<()
     let crew = crew.clone();
     let handle = tokio::runtime::Handle::current();
     let name = match serves {
-        Serves::Vault(..) => "steward-vault",
+        Serves::Vault(_) => "steward-vault",
         Serves::Clerk(_) => "steward-clerk",
     };
     std::thread::Builder::new()
@@ -98,7 +105,7 @@ async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
 
 fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Result<WorkerOptions> {
     let queue = match serves {
-        Serves::Vault(..) => crew.task_queue.clone(),
+        Serves::Vault(_) => crew.task_queue.clone(),
         Serves::Clerk(_) => clerk_queue(&crew.task_queue),
     };
     let options = WorkerOptions::new(queue)
@@ -106,16 +113,16 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
         .max_cached_workflows(CACHED_WORKFLOWS)
         .activity_inbound_interceptor(Counting(Arc::clone(counter)));
     Ok(match serves {
-        Serves::Vault(host, extractor, courier) => {
+        Serves::Vault(staff) => {
             let options = options
                 .register_workflow::<StewardWorkflow>()?
                 .register_workflow::<AnswerWorkflow>()?
                 .register_workflow::<RouterWorkflow>()?
                 .register_workflow::<PurgeWorkflow>()?
                 .register_workflow::<ExtractWorkflow>()?
-                .register_activities(host.clone())
-                .register_activities(extractor.clone());
-            match courier {
+                .register_activities(staff.host.clone())
+                .register_activities(staff.extractor.clone());
+            match &staff.courier {
                 Some(courier) => {
                     options.register_workflow::<TrackerWorkflow>()?.register_activities(courier.clone()).build()
                 }

@@ -7,6 +7,7 @@ use crate::vault::tests::{Bench, open};
 use serde_json::{Map, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::slice::from_ref;
 use steward_domain::mode::Mode;
 use steward_domain::plan::Landing;
 use steward_tests::plane::{Fault, ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane as Server, WORKSPACE, state};
@@ -105,7 +106,7 @@ fn failed(tracked: &Tracked) -> &str {
 async fn a_live_change_is_told_once_and_its_undo_takes_everything_back() {
     let (desk, action) = Desk::owing().await;
     assert_eq!(desk.server.asked(), [], "the vault waits for no network");
-    assert_eq!(desk.due().await, [action.clone()]);
+    assert_eq!(desk.due().await, from_ref(&action));
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
     assert_eq!(desk.server.state_of(ISSUE), "Done", "the first state of the group");
     let comments = desk.server.comments(ISSUE);
@@ -134,7 +135,7 @@ async fn what_was_never_sent_is_cancelled_by_an_undo_without_a_request() {
     let (desk, action) = Desk::owing().await;
     let undo = desk.undo(&action).await;
     assert_eq!(came(&desk.settle(&action).await), "undone meanwhile, so nothing is sent");
-    assert_eq!(desk.due().await, [undo.clone()]);
+    assert_eq!(desk.due().await, from_ref(&undo));
     assert_eq!(came(&desk.settle(&undo).await), "nothing had been sent, and nothing will be");
     assert_eq!((desk.server.asked(), desk.due().await), (vec![], vec![]));
     desk.holds();
@@ -155,9 +156,9 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     assert_eq!((progress.tries, progress.begun), (3, false));
     let next = progress.next_try.unwrap();
     assert!(desk.due().await.is_empty(), "it rests");
-    assert_eq!(desk.courier.due_now(9, next).await.unwrap(), [action.clone()]);
+    assert_eq!(desk.courier.due_now(9, next).await.unwrap(), from_ref(&action));
     let restarted = Courier { tried: Arc::default(), ..desk.courier.clone() };
-    assert_eq!(restarted.due_now(9, Utc::now()).await.unwrap(), [action.clone()], "a restart tries at once");
+    assert_eq!(restarted.due_now(9, Utc::now()).await.unwrap(), from_ref(&action), "a restart tries at once");
 
     desk.server.works();
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");

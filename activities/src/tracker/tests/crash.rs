@@ -120,8 +120,7 @@ fn points() -> Vec<(&'static str, u32)> {
 async fn wherever_the_power_goes_out_there_is_one_comment_and_the_right_state() {
     let both = points().into_iter().flat_map(|point| [(point, false), (point, true)]);
     let tried = stream::iter(both).map(async |(point, lost)| (point, cut_short(point, lost).await));
-    let met: Vec<((&str, u32), (bool, bool))> = tried.buffer_unordered(AT_ONCE).collect().await;
-    for ((point, times), met) in met {
+    for ((point, times), met) in tried.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
         let expected = match point {
             "before-outbox" | "after-outbox" | "after-comment" | "after-transition" => (true, false),
             "after-uncomment" | "after-transition-back" => (false, true),

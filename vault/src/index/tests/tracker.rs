@@ -35,7 +35,7 @@ async fn a_change_owes_until_it_is_settled_or_undone_and_an_undo_owes_in_its_tur
         PlaneAction::Made { issue: issue(1), comment: issue(1).issue, from_state: None, to_state: None, left: None };
     bench.owing_action("one-tracked", |d| answer(d, ActionKind::Tracked, &one), Some(made));
     bench.sync("10:02:00").await;
-    assert_eq!(owing(&bench.index).await, [two.clone()]);
+    assert_eq!(owing(&bench.index).await, std::slice::from_ref(&two));
     let listed = bench.index.actions(None, None, 50).await.unwrap();
     let row = listed.iter().find(|row| row.id == one).unwrap();
     assert_eq!((row.answered, row.answers.clone()), (None, None), "no human has answered it");
