@@ -74,15 +74,16 @@ impl Courier {
     /// While the fleet is stopped that is what a human's undo takes back, and nothing else.
     ///
     /// # Errors
-    /// When the index or a note of the outbox cannot be read.
+    /// When the index cannot be read.
     pub async fn due_now(&self, limit: usize, now: DateTime<Utc>) -> Result<Vec<ActionId>, ActivityError> {
         if self.plane.keeps_quiet().is_some() {
             return Ok(Vec::new());
         }
         let (mut due, stopped) = (Vec::new(), self.host.stopped());
         for owing in first_of_each(self.host.index.owing().await.map_err(passing)?) {
-            let tried = self.tried(|tried| tried.contains(&owing.id));
-            let rests = tried && self.progress(&owing.id).await?.next_try.is_some_and(|at| at > now);
+            // A note that cannot be read is told by its own delivery, and keeps back no other.
+            let rests = self.tried(|tried| tried.contains(&owing.id))
+                && self.progress(&owing.id).await.is_ok_and(|p| p.next_try.is_some_and(|at| at > now));
             if !rests && (!stopped || owing.kind == ActionKind::Reversed) {
                 due.push(owing.id);
             }

@@ -387,6 +387,17 @@ async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
     assert_eq!((bench.host.index.owing().await.unwrap().len(), server.comments(ISSUE).len()), (1, 1));
 }
 
+#[tokio::test]
+async fn a_note_that_cannot_be_read_stops_its_own_delivery_alone() {
+    let (desk, action) = Desk::owing().await;
+    desk.server.is_down(503);
+    failed(&desk.settle(&action).await);
+    std::fs::write(desk.bench.dir.path().join(format!(".steward/outbox/{action}.json")), "{").unwrap();
+    assert_eq!(desk.due().await, from_ref(&action));
+    let message = format!("{:?}", desk.courier.settle(&action, run()).await.unwrap_err());
+    assert!(message.contains("move it away"), "{message}");
+}
+
 #[test]
 fn pauses_grow_to_an_hour() {
     let pauses = [0, 1, 5, 9, 40, u32::MAX].map(|tries| pause_after(tries).num_seconds());

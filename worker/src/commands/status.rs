@@ -143,10 +143,13 @@ async fn tracker(config: &Config, root: &Root, index: &Index) -> anyhow::Result<
     };
     let mut most = 0;
     for one in owing {
-        let Some(progress) = outbox::progress(root, &one.id)?.filter(|p| p.tries > 0) else { continue };
-        tracker.failed += 1;
-        if progress.tries > most {
-            (most, tracker.last_error) = (progress.tries, progress.last_error);
+        let (tries, error) = match outbox::progress(root, &one.id) {
+            Ok(progress) => progress.map_or((0, None), |p| (p.tries, p.last_error)),
+            Err(e) => (u32::MAX, Some(e.to_string())),
+        };
+        tracker.failed += usize::from(tries > 0);
+        if tries > most {
+            (most, tracker.last_error) = (tries, error);
         }
     }
     Ok(tracker)
