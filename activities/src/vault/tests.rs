@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steward_domain::clerk::{Judgement, Usage, Verdict};
 use steward_domain::decide::{Case, decide};
-use steward_domain::guard::{CallId, Settled};
+use steward_domain::guard::{CallId, Settled, Settlement};
 use steward_domain::plan::Plan;
 use steward_domain::tick::TaskClock;
 use steward_vault::root::Root;
@@ -49,7 +49,8 @@ impl Bench {
             cadence: Cadence::default(),
             keep_events_days: purge::KEEP_EVENTS_DAYS,
         };
-        let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send };
+        let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::Rules));
+        let host = Host { keeper, index, ledger: Arc::new(ledger), settings, clerk, intervals: send };
         Self { dir, host, intervals }
     }
 
@@ -164,7 +165,8 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
     let usage = Usage { prompt_tokens: 10, completion_tokens: 5 };
     let settlement = Settlement { call_id: request.call_id, outcome: Settled::Answered { usage } };
     for _ in 0..2 {
-        bench.host.ledger.settle(&settlement, Utc::now()).await.unwrap();
+        let ask = SettleAsk { settlement: settlement.clone(), answered: None };
+        bench.host.call_ended(ask).await.unwrap();
         bench.host.index.release("run").await.unwrap();
     }
     let status = bench.host.ledger.status(Utc::now()).await.ledger.unwrap();

@@ -13,6 +13,7 @@ use steward_domain::tick::{Cadence, Observation, TaskClock};
 use steward_domain::time;
 
 mod action;
+mod answers;
 mod extract;
 mod lease;
 mod observe;
