@@ -6,6 +6,7 @@ use steward_domain::plan::Landing;
 use steward_domain::tick::TaskEnd;
 use steward_tests::clerk::{Clerk, Says, gate, verdict};
 use steward_tests::vault::Signal;
+use steward_tests::wait;
 use steward_tests::world::World;
 
 async fn ends(world: &World) -> Vec<TaskEnd> {
@@ -81,7 +82,7 @@ async fn a_clerk_that_cannot_be_asked_is_named_by_the_doctor() {
 }
 
 #[tokio::test]
-async fn the_same_evidence_costs_one_call_and_changed_evidence_another() {
+async fn the_same_evidence_costs_one_call() {
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
     let world = World::with_one_done().await.asking(&clerk);
     let shadow = world.worker().await;
@@ -98,21 +99,30 @@ async fn the_same_evidence_costs_one_call_and_changed_evidence_another() {
     assert_eq!((recalled.tokens.prompt_tokens, recalled.tokens.completion_tokens), (0, 0));
     assert_eq!(asked.prompt_sha256, recalled.prompt_sha256);
     assert_eq!(records[0].draft.reasoning, records[1].draft.reasoning);
-    live.stop().await;
+    drop(live);
+    world.verify_chain().await;
+}
 
-    let world = world.set("STEWARD_LIVE_MODE", "shadow");
-    world.vault.task("boiler", "house");
-    world.vault.signal("s2", &Signal::done("boiler"));
+#[tokio::test]
+async fn a_changed_note_is_other_evidence_and_costs_another_call() {
+    let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
+    let world = World::with_one_done().await.asking(&clerk);
     let shadow = world.worker().await;
     assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Shadow, .. }));
     shadow.stop().await;
-    world.vault.signal("s2", &Signal { quote: "It is all finished, with thanks.", ..Signal::done("boiler") });
+    world.vault.signal("s1", &Signal { quote: "It is all finished, with thanks.", ..Signal::done("rent") });
     let world = world.live();
     let _live = world.worker().await;
-    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }));
-    assert_eq!(clerk.asked().len(), 3, "other words are other evidence");
-    assert_eq!(clerk.asked()[2].question["signals"][0]["note"], "It is all finished, with thanks.");
-    world.verify_chain().await;
+    // Whether this tick is the first to see it, or one that the new words woke.
+    let done = async || {
+        world.tick("house").await;
+        (world.vault.state("rent") == "done").then_some(())
+    };
+    wait::until("the change to be made", done).await;
+    let asked = clerk.asked();
+    assert_eq!((asked.len(), counted(&world).await), (2, json!(2)));
+    assert_eq!(asked[1].question["signals"][0]["note"], "It is all finished, with thanks.");
+    assert!(world.vault.records().iter().all(|r| !r.draft.clerk.as_ref().unwrap().cached));
 }
 
 #[tokio::test]

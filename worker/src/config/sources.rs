@@ -47,7 +47,7 @@ const NEVER_UNSET: [&str; 9] = [
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 15] = [
+const NOT_FROM_A_VAULT: [&str; 16] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -59,6 +59,7 @@ const NOT_FROM_A_VAULT: [&str; 15] = [
     "caps",
     "clerk",
     "clerk_base_url",
+    "clerk_model",
     "state_dir",
     "temporal_cli",
     "streams",
@@ -198,7 +199,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let vault = dir.path().join("vault");
         std::fs::create_dir_all(vault.join("notes")).unwrap();
-        let bold = ["live_mode = \"live\"", "temporal_cli = \"./x\"", "caps = {}", "clerk_base_url = \"http://x\""];
+        let bold = [
+            "live_mode = \"live\"",
+            "temporal_cli = \"./x\"",
+            "caps = {}",
+            "clerk_base_url = \"http://x\"",
+            "clerk_model = \"dear\"",
+        ];
         let held = |path: &Path, text: &str| {
             std::fs::write(path, text).unwrap();
             File { path: path.to_owned(), table: text.parse().unwrap() }.keep_to_its_place(&vault)
