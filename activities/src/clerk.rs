@@ -6,12 +6,12 @@
 //! the vault and changes nothing; its reply goes back to the workflow, which decides, and to the
 //! guard's ledger, which learns of a 429.
 
-pub mod openai;
 pub mod pace;
+pub mod remote;
 pub mod rules;
 
 use sha2::{Digest, Sha256};
-use steward_domain::clerk::{CallOutcome, Question, Reply};
+use steward_domain::clerk::{CallOutcome, ClerkMark, Question, Reply};
 use steward_domain::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::Reservation;
 
@@ -21,8 +21,8 @@ use steward_domain::guard::Reservation;
 pub enum Clerk {
     /// Offline and deterministic: counts the proposals that the signals carry.
     Rules(rules::Rules),
-    /// Any server that speaks the OpenAI chat completions API.
-    OpenAi(openai::OpenAi),
+    /// A model behind a server.
+    Remote(remote::Remote),
 }
 
 impl Clerk {
@@ -30,7 +30,7 @@ impl Clerk {
     pub async fn ask(&self, reservation: &Reservation, question: &Question) -> Reply {
         let reply = match self {
             Self::Rules(rules) => rules.ask(reservation, question),
-            Self::OpenAi(openai) => openai.ask(reservation, question).await,
+            Self::Remote(remote) => remote.ask(reservation, question).await,
         };
         tracing::info!(
             call_id = %reservation.call_id(),
@@ -50,7 +50,7 @@ impl Clerk {
     pub async fn extract(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
         let reply = match self {
             Self::Rules(rules) => rules.extract(reservation, question),
-            Self::OpenAi(openai) => openai.extract(reservation, question).await,
+            Self::Remote(remote) => remote.extract(reservation, question).await,
         };
         let outcome = match &reply.outcome {
             ExtractOutcome::Answered { .. } => "answered",
@@ -77,11 +77,52 @@ impl Clerk {
     pub fn extract_key(&self, question: &ExtractQuestion) -> String {
         let (provider, model, prompt) = match self {
             Self::Rules(rules) => (rules::PROVIDER, rules::PATTERNS, rules.extract_prompt(question)),
-            Self::OpenAi(openai) => (openai::PROVIDER, openai.model(), openai.extract_prompt(question)),
+            Self::Remote(remote) => {
+                let (provider, model) = remote.name();
+                (provider, model, remote.extract_prompt(question))
+            }
         };
-        let head = format!("{}:{provider}{}:{model}", provider.len(), model.len());
-        sha256_hex(&[head.into_bytes(), prompt].concat())
+        key(&[provider.as_bytes(), model.as_bytes()], &prompt)
     }
+
+    /// Names a task's evidence as this clerk would be asked about it: SHA-256 of provider, model, exact prompt
+    /// and everything that the question holds, in hex; only not of the moment, nor of an earlier answer's faults.
+    #[must_use]
+    pub fn evidence_key(&self, question: &Question) -> String {
+        let first = Question { complaint: None, ..question.clone() };
+        let (provider, model, prompt) = self.judge_prompt(&first);
+        key(&[provider.as_bytes(), model.as_bytes(), &prompt], &first.evidence_bytes())
+    }
+
+    /// Whether an answer was given to exactly what this clerk would send about a task: another process of
+    /// the fleet may have another clerk.
+    #[must_use]
+    pub fn would_ask_the_same(&self, question: &Question, answered: &ClerkMark) -> bool {
+        let (provider, model, prompt) = self.judge_prompt(question);
+        (provider, model, sha256_hex(&prompt).as_str())
+            == (answered.provider.as_str(), answered.model.as_str(), answered.prompt_sha256.as_str())
+    }
+
+    fn judge_prompt(&self, question: &Question) -> (&str, &str, Vec<u8>) {
+        match self {
+            Self::Rules(rules) => (rules::PROVIDER, rules::MODEL, rules.prompt(question)),
+            Self::Remote(remote) => {
+                let (provider, model) = remote.name();
+                (provider, model, remote.prompt(question))
+            }
+        }
+    }
+}
+
+/// Each part of the head with its length, so that no two heads read alike.
+fn key(head: &[&[u8]], rest: &[u8]) -> String {
+    let mut bytes = Vec::new();
+    for part in head {
+        bytes.extend(format!("{}:", part.len()).bytes());
+        bytes.extend(*part);
+    }
+    bytes.extend(rest);
+    sha256_hex(&bytes)
 }
 
 fn outcome_word(outcome: &CallOutcome) -> &'static str {
@@ -98,4 +139,4 @@ fn sha256_hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,7 @@ use crate::clerk::Clerk;
 use crate::failure::{lasting, passing};
 use crate::judge::keep_alive;
 use crate::vault::{Host, on_a_blocking_thread};
-use chrono::Utc;
+use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +37,8 @@ const ATTEMPTS: u32 = 2;
 const CLERK_IS_THERE: Duration = Duration::from_secs(600);
 /// How long an event that got no answer lets others go first: 10 min.
 const REST: Duration = Duration::from_secs(600);
+/// How long an answer is given again: 30 days, far longer than an event waits.
+const GIVEN_AGAIN: TimeDelta = TimeDelta::days(30);
 /// Longest reason that is written into an event's file, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
@@ -167,7 +169,7 @@ impl Extractor {
     async fn ask(&self, path: &RecordPath, mut question: ExtractQuestion, run: &str) -> Result<Reading, ActivityError> {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
-            let kept = self.host.index.answer(&key, Utc::now()).await.map_err(passing)?;
+            let kept = self.host.index.answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
             if let Some(answer) = kept.and_then(|text| Answer::check(&text, &question).ok()) {
                 return Ok(Reading::Answer { answer, cached: true });
             }

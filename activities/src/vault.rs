@@ -4,14 +4,16 @@
 //! it into a value. The policy (mode, thresholds, ceilings) and the brake enter here, so that
 //! workflow code sees no environment.
 
+mod memory;
 mod route;
 
+use crate::clerk::Clerk;
 use crate::failure::{lasting, passing};
 use crate::purge;
 use chrono::Utc;
 use std::sync::Arc;
 use steward_domain::audit::{AuditRecord, WorkflowRef};
-use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, ReserveRequest, Settlement};
+use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, ReserveRequest};
 use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
@@ -25,7 +27,7 @@ use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
 use steward_workflows::activities::{
-    AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed,
+    AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed, SettleAsk,
 };
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
@@ -61,6 +63,8 @@ pub struct Host {
     pub index: Arc<Index>,
     pub ledger: Arc<Ledger>,
     pub settings: Settings,
+    /// Whose answers are kept and given again; asked elsewhere.
+    pub clerk: Arc<Clerk>,
     /// Where changes of a matter's cadence go.
     pub intervals: UnboundedSender<NewInterval>,
     /// Rung when a record was filed that owes something to the tracker.
@@ -83,7 +87,7 @@ impl Host {
     async fn look(&self, ask: ObserveAsk) -> Result<Observation, ActivityError> {
         let stopped = self.stopped();
         let before = self.index.interval_of(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
-        let seen = self
+        let mut seen = self
             .index
             .observe(&Look {
                 matter: ask.matter,
@@ -103,6 +107,9 @@ impl Host {
             // from the index at the next start.
             let _ = self.intervals.send(change);
         }
+        for look in &mut seen.looks {
+            look.known = self.recall(&look.question).await?;
+        }
         Ok(seen)
     }
 
@@ -115,6 +122,16 @@ impl Host {
             self.index.count_look(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
         }
         Ok(outcome)
+    }
+
+    async fn call_ended(&self, ask: SettleAsk) -> Result<(), ActivityError> {
+        if let Some((question, judged)) = &ask.answered {
+            self.keep(question, judged).await;
+        }
+        self.ledger.settle(&ask.settlement, Utc::now()).await.map_err(|e| {
+            let passes = matches!(e, LedgerError::Busy { .. } | LedgerError::Changed { .. });
+            if passes { passing(e) } else { lasting(e.to_string()) }
+        })
     }
 
     async fn carry_out(&self, ask: ApplyAsk) -> Result<Applied, ActivityError> {
@@ -259,11 +276,8 @@ impl Host {
     }
 
     #[activity(definition = steward_workflows::activities::Settle)]
-    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, ask: Settlement) -> Result<(), ActivityError> {
-        self.ledger.settle(&ask, Utc::now()).await.map_err(|e| {
-            let passes = matches!(e, LedgerError::Busy { .. } | LedgerError::Changed { .. });
-            if passes { passing(e) } else { lasting(e.to_string()) }
-        })
+    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, ask: SettleAsk) -> Result<(), ActivityError> {
+        self.call_ended(ask).await
     }
 
     #[activity(definition = steward_workflows::activities::Apply)]

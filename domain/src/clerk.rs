@@ -61,6 +61,16 @@ pub struct Question {
     pub asked_at: DateTime<Utc>,
 }
 
+impl Question {
+    /// All that an answer depends on, as JSON: the question without the moment at which it is asked.
+    #[must_use]
+    pub fn evidence_bytes(&self) -> Vec<u8> {
+        let timeless = Self { asked_at: DateTime::UNIX_EPOCH, ..self.clone() };
+        // Texts, numbers and lists, written to memory: there is nothing that could fail.
+        serde_json::to_vec(&timeless).unwrap_or_default()
+    }
+}
+
 /// What a clerk makes of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -248,6 +258,26 @@ pub struct ClerkMark {
     pub tokens: Usage,
     /// The answer is a stand-in because the clerk gave none that could be used.
     pub fallback: bool,
+    /// The answer was given to the same evidence before: nobody was asked, and no token was used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+}
+
+/// A verdict, and who gave it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    pub verdict: Verdict,
+    pub clerk: ClerkMark,
+}
+
+impl Judged {
+    /// The same judgement for evidence that is met again; `None` where it does not hold against the question.
+    #[must_use]
+    pub fn recalled(self, question: &Question) -> Option<Self> {
+        let answer = serde_json::to_string(&self.verdict).ok()?;
+        let verdict = Verdict::check(&answer, question).ok()?;
+        Some(Self { verdict, clerk: ClerkMark { tokens: Usage::default(), cached: true, ..self.clerk } })
+    }
 }
 
 /// What came of one call. Every way it can end is a value, not an error.

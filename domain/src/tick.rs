@@ -3,7 +3,7 @@
 //! Pure rules over what the index and the state store know. They decide nothing about a record;
 //! a task that needs a clerk becomes a [`Look`], which is what a workflow carries on with.
 
-use crate::clerk::{Judgement, Question};
+use crate::clerk::{Judged, Judgement, Question};
 use crate::mode::{Ceiling, Policy};
 use crate::path::RecordPath;
 use crate::plan::{ActionId, ContentHash, Landing};
@@ -150,6 +150,9 @@ pub struct Look {
     pub state_as_written: Option<String>,
     /// What the matter's human allows.
     pub matter_ceiling: Ceiling,
+    /// What was answered to this evidence before; then nobody is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Judged>,
 }
 
 /// What one look at one matter found (the result of the tick's first and often only activity).

@@ -1,4 +1,4 @@
-//! A model server that says what a test wants it to say.
+//! A model server that says what a test wants it to say, to whoever asks in the words of a vendor's API.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -50,10 +50,20 @@ struct Shared {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
+/// Whose API a request came by.
+#[derive(Clone, Copy)]
+enum Api {
+    OpenAi,
+    Anthropic,
+    Ollama,
+}
+
 /// A running server.
 pub struct Clerk {
-    /// Its base URL.
+    /// Its base URL for the OpenAI-compatible clerk.
     pub url: String,
+    /// Its base URL for the others.
+    pub address: String,
     shared: Shared,
     serving: tokio::task::JoinHandle<()>,
 }
@@ -69,10 +79,15 @@ impl Clerk {
     pub async fn start(script: impl Fn(&Asked) -> Says + Send + Sync + 'static) -> Self {
         let shared = Shared { script: Arc::new(script), asked: Arc::default() };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(shared.clone());
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let by = |api| post(move |state, body| answer(api, state, body));
+        let router = Router::new()
+            .route("/v1/chat/completions", by(Api::OpenAi))
+            .route("/v1/messages", by(Api::Anthropic))
+            .route("/api/chat", by(Api::Ollama))
+            .with_state(shared.clone());
         let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { url, shared, serving }
+        Self { url: format!("{address}/v1"), address, shared, serving }
     }
 
     /// Every request so far.
@@ -88,9 +103,10 @@ impl Drop for Clerk {
     }
 }
 
-async fn answer(State(shared): State<Shared>, body: Bytes) -> Response {
+async fn answer(api: Api, State(shared): State<Shared>, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap();
-    let question = serde_json::from_str(body["messages"][1]["content"].as_str().unwrap()).unwrap();
+    let data = body["messages"].as_array().unwrap().iter().find(|m| m["role"] == "user").unwrap();
+    let question = serde_json::from_str(data["content"].as_str().unwrap()).unwrap();
     let asked = {
         let mut all = shared.asked.lock().unwrap();
         let asked = Asked { number: all.len() + 1, body, question };
@@ -104,8 +120,8 @@ async fn answer(State(shared): State<Shared>, body: Bytes) -> Response {
         says = *then;
     }
     match says {
-        Says::Verdict(decision, confidence) => completion(&verdict(&asked, decision, confidence).to_string()),
-        Says::Text(text) => completion(&text),
+        Says::Verdict(decision, confidence) => completion(api, &verdict(&asked, decision, confidence).to_string()),
+        Says::Text(text) => completion(api, &text),
         Says::Status(status, wait) => {
             let mut headers = HeaderMap::new();
             if let Some(wait) = wait {
@@ -131,11 +147,23 @@ pub fn verdict(asked: &Asked, decision: &str, confidence: f64) -> Value {
     })
 }
 
-fn completion(content: &str) -> Response {
-    let body = json!({
-        "id": "c", "object": "chat.completion", "model": "scripted",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
-    });
+fn completion(api: Api, content: &str) -> Response {
+    let body = match api {
+        Api::OpenAi => json!({
+            "id": "c", "object": "chat.completion", "model": "scripted",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
+            "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+        }),
+        Api::Anthropic => json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted",
+            "content": [{"type": "text", "text": content}], "stop_reason": "end_turn", "stop_sequence": null,
+            "usage": {"input_tokens": 100, "output_tokens": 20},
+        }),
+        Api::Ollama => json!({
+            "model": "scripted", "created_at": "2026-11-22T09:30:00Z",
+            "message": {"role": "assistant", "content": content}, "done": true, "done_reason": "stop",
+            "prompt_eval_count": 100, "eval_count": 20,
+        }),
+    };
     Json(body).into_response()
 }

@@ -82,6 +82,12 @@ impl World {
             .set("STEWARD_CLERK_MODEL", "scripted")
     }
 
+    /// A world whose clerk is a server that speaks Anthropic's or Ollama's API.
+    #[must_use]
+    pub fn asking_as(self, name: &str, clerk: &crate::clerk::Clerk) -> Self {
+        self.asking(clerk).set("STEWARD_CLERK", name).set("STEWARD_CLERK_BASE_URL", &clerk.address)
+    }
+
     /// A worker that holds the vault and serves.
     pub async fn worker(&self) -> Running {
         self.worker_with(&self.steward).await

@@ -7,6 +7,7 @@
 //! workflows, and only [`crate::keeper`] changes a record.
 
 mod action;
+mod answers;
 mod check;
 mod codec;
 mod extract;

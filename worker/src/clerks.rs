@@ -3,9 +3,9 @@
 //! The key comes from the environment variable `STEWARD_CLERK_API_KEY` and nowhere else: not from
 //! a file that is committed by accident, not from the command line that everybody can list.
 
-use crate::config::ClerkChoice;
+use crate::config::{ClerkChoice, ClerkServer};
 use std::time::Duration;
-use steward_activities::clerk::openai::{Config, OpenAi, secret::Secret};
+use steward_activities::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Secret, Wire};
 use steward_activities::clerk::{Clerk, rules::Rules};
 
 const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
@@ -15,17 +15,41 @@ const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
 /// # Errors
 /// A base URL, key or model that cannot be used.
 pub(crate) fn seat(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
-    match choice {
-        ClerkChoice::Rules => Ok(Clerk::Rules(Rules)),
-        ClerkChoice::Openai { base_url, model, timeout_seconds, max_response_bytes } => {
-            let config = Config {
-                api_key: std::env::var(KEY_VARIABLE).ok().as_deref().and_then(Secret::new),
-                api_key_variable: KEY_VARIABLE.to_owned(),
-                timeout: Duration::from_secs(*timeout_seconds),
-                max_response_bytes: *max_response_bytes,
-                ..Config::new(base_url, model)
-            };
-            Ok(Clerk::OpenAi(OpenAi::new(config).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
-        }
+    let Some((wire, server)) = server(choice) else { return Ok(Clerk::Rules(Rules)) };
+    let config = Config {
+        api_key: key(),
+        api_key_variable: KEY_VARIABLE.to_owned(),
+        timeout: Duration::from_secs(server.timeout_seconds),
+        max_response_bytes: server.max_response_bytes,
+        ..Config::new(wire, &server.base_url, &server.model)
+    };
+    Ok(Clerk::Remote(Remote::new(config).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
+}
+
+/// Who is asked, as an operator sees it.
+///
+/// # Errors
+/// What [`seat`] says, and a key that the vendor's own server will want and that is not there.
+pub(crate) fn described(choice: &ClerkChoice) -> anyhow::Result<String> {
+    seat(choice)?;
+    let Some((wire, server)) = server(choice) else { return Ok("rules, offline".to_owned()) };
+    let (name, ClerkServer { base_url, model, .. }) = (wire.name, server);
+    let keyed = key().is_some();
+    if !keyed && name == ANTHROPIC.name && wire.base_url == Some(base_url) {
+        anyhow::bail!("{base_url} wants a key: put one into {KEY_VARIABLE}");
     }
+    Ok(format!("{name}, model {model} at {base_url}, {} a key", if keyed { "with" } else { "without" }))
+}
+
+fn server(choice: &ClerkChoice) -> Option<(&'static Wire, &ClerkServer)> {
+    match choice {
+        ClerkChoice::Rules => None,
+        ClerkChoice::Openai(server) => Some((&OPENAI, server)),
+        ClerkChoice::Anthropic(server) => Some((&ANTHROPIC, server)),
+        ClerkChoice::Ollama(server) => Some((&OLLAMA, server)),
+    }
+}
+
+fn key() -> Option<Secret> {
+    std::env::var(KEY_VARIABLE).ok().as_deref().and_then(Secret::new)
 }

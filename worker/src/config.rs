@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use steward_activities::clerk::remote::{ANTHROPIC, MAX_RESPONSE_BYTES, OLLAMA, OPENAI, Wire};
 use steward_activities::purge::KEEP_EVENTS_DAYS;
 use steward_activities::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
@@ -71,7 +72,20 @@ pub(crate) enum ClerkChoice {
     /// Offline: the proposals that signals carry.
     Rules,
     /// Any server that speaks OpenAI's chat completions.
-    Openai { base_url: String, model: String, timeout_seconds: u64, max_response_bytes: usize },
+    Openai(ClerkServer),
+    /// Anthropic's Messages API.
+    Anthropic(ClerkServer),
+    /// Ollama's chat API.
+    Ollama(ClerkServer),
+}
+
+/// The server behind a clerk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ClerkServer {
+    pub(crate) base_url: String,
+    pub(crate) model: String,
+    pub(crate) timeout_seconds: u64,
+    pub(crate) max_response_bytes: usize,
 }
 
 /// Everything that is set, checked.
@@ -281,16 +295,25 @@ fn clerk_timeout(raw: &Raw) -> anyhow::Result<u64> {
 fn clerk(raw: &Raw) -> anyhow::Result<ClerkChoice> {
     match raw.clerk.as_deref().unwrap_or("rules") {
         "rules" => Ok(ClerkChoice::Rules),
-        "openai" => Ok(ClerkChoice::Openai {
-            base_url: raw.clerk_base_url.clone().context(
-                "STEWARD_CLERK is openai but STEWARD_CLERK_BASE_URL is not set: for example http://127.0.0.1:8080/v1",
-            )?,
-            model: raw.clerk_model.clone().context("STEWARD_CLERK is openai but STEWARD_CLERK_MODEL is not set")?,
-            timeout_seconds: clerk_timeout(raw)?,
-            max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(256 * 1024),
-        }),
-        other => bail!("STEWARD_CLERK is `{}`, expected rules or openai", other.escape_debug()),
+        "openai" => Ok(ClerkChoice::Openai(clerk_server(raw, &OPENAI)?)),
+        "anthropic" => Ok(ClerkChoice::Anthropic(clerk_server(raw, &ANTHROPIC)?)),
+        "ollama" => Ok(ClerkChoice::Ollama(clerk_server(raw, &OLLAMA)?)),
+        other => bail!("STEWARD_CLERK is `{}`, expected rules, openai, anthropic or ollama", other.escape_debug()),
     }
+}
+
+fn clerk_server(raw: &Raw, wire: &Wire) -> anyhow::Result<ClerkServer> {
+    let name = wire.name;
+    let base_url = raw.clerk_base_url.clone().or_else(|| wire.base_url.map(str::to_owned)).with_context(|| {
+        format!("STEWARD_CLERK is {name} but STEWARD_CLERK_BASE_URL is not set: for example http://127.0.0.1:8080/v1")
+    })?;
+    let model = raw.clerk_model.clone();
+    Ok(ClerkServer {
+        base_url,
+        model: model.with_context(|| format!("STEWARD_CLERK is {name} but STEWARD_CLERK_MODEL is not set"))?,
+        timeout_seconds: clerk_timeout(raw)?,
+        max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(MAX_RESPONSE_BYTES),
+    })
 }
 
 #[cfg(test)]

@@ -79,6 +79,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
             cadence: config.cadence,
             keep_events_days: config.keep_events_days,
         },
+        clerk: Arc::new(crate::clerks::seat(&config.clerk)?),
         intervals,
         owing: Arc::default(),
     };

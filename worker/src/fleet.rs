@@ -30,6 +30,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const CACHED_WORKFLOWS: usize = 300;
 
 /// What a worker serves.
+#[allow(clippy::large_enum_variant, reason = "a process has two, each moved once")]
 pub(crate) enum Serves {
     /// Ticks, answers, the reading of events and, where one is set, the way to the tracker, in the process that
     /// holds the vault.

@@ -9,7 +9,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use steward_domain::clerk::{Question, Reply};
+use steward_domain::clerk::{Judged, Question, Reply};
 use steward_domain::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Landing, Plan};
@@ -31,6 +31,14 @@ pub struct ObserveAsk {
 pub struct JudgeAsk {
     pub reservation: Reservation,
     pub question: Question,
+}
+
+/// Tells how a call ended, and what was answered to what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SettleAsk {
+    pub settlement: Settlement,
+    /// An answer that holds against its question: kept, so that the same evidence costs no second call.
+    pub answered: Option<(Question, Judged)>,
 }
 
 /// Asks for a plan to be carried out and the check to be recorded.
@@ -240,9 +248,9 @@ impl VaultActivities {
         unimplemented!()
     }
 
-    /// Tells the rate guard how a call ended.
+    /// Tells the rate guard how a call ended, and keeps what was answered.
     #[activity(name = "steward.settle")]
-    pub fn settle(ask: Settlement) -> Result<(), ActivityError> {
+    pub fn settle(ask: SettleAsk) -> Result<(), ActivityError> {
         unimplemented!()
     }
 

@@ -2,13 +2,14 @@
 //!
 //! Every way it can end is a [`TaskEnd`]; nothing here fails the workflow, so that an error in one
 //! task does not stop the others. A bad answer gets one stricter try with a reservation of its
-//! own; what a failed evaluation leaves is a task that stays due.
+//! own; what a failed evaluation leaves is a task that stays due. Evidence that was judged before is not
+//! asked about again: its look carries the answer.
 
-use crate::activities::{Applied, ApplyAsk, ClerkActivities, JudgeAsk, VaultActivities};
+use crate::activities::{Applied, ApplyAsk, ClerkActivities, JudgeAsk, SettleAsk, VaultActivities};
 use crate::steward::{StewardWorkflow, local};
 use std::time::{Duration, SystemTime};
 use steward_domain::audit::WorkflowRef;
-use steward_domain::clerk::{CallOutcome, ClerkMark, Reply, Verdict};
+use steward_domain::clerk::{CallOutcome, ClerkMark, Judged, Question, Reply, Verdict};
 use steward_domain::decide::{Case, decide};
 use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement};
 use steward_domain::mode::Policy;
@@ -36,7 +37,7 @@ pub(crate) struct Round {
 pub(crate) async fn evaluate(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, look: Look) -> TaskReport {
     let task = look.question.subject.task.clone();
     let ended = match judge(ctx, round, &look).await {
-        Ok((verdict, clerk)) => apply(ctx, round, &look, (verdict, clerk)).await,
+        Ok(judged) => apply(ctx, round, &look, judged).await,
         Err(end) => end,
     };
     TaskReport { task, ended }
@@ -47,11 +48,10 @@ fn time_is_up(ctx: &WorkflowContext<StewardWorkflow>, round: &Round) -> bool {
     round.started.and_then(elapsed).is_some_and(|elapsed| elapsed > round.limit)
 }
 
-async fn judge(
-    ctx: &WorkflowContext<StewardWorkflow>,
-    round: &Round,
-    look: &Look,
-) -> Result<(Verdict, ClerkMark), TaskEnd> {
+async fn judge(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, look: &Look) -> Result<Judged, TaskEnd> {
+    if let Some(known) = &look.known {
+        return Ok(known.clone());
+    }
     let mut question = look.question.clone();
     let mut last = ClerkMark::default();
     for attempt in 1..=2 {
@@ -61,10 +61,10 @@ async fn judge(
         let call = CallId(format!("{}/{}/{attempt}", round.look_id, name_of(&question.subject.task)));
         let reservation = reserve(ctx, &question, call.clone()).await?;
         let reply = ask(ctx, JudgeAsk { reservation, question: question.clone() }).await;
-        settle(ctx, call, &reply).await;
+        settle(ctx, call, &question, &reply).await;
         let reply = reply.map_err(|reason| TaskEnd::ClerkFailed { reason })?;
         match reply.outcome {
-            CallOutcome::Answered { verdict } => return Ok((verdict, reply.clerk)),
+            CallOutcome::Answered { verdict } => return Ok(Judged { verdict, clerk: reply.clerk }),
             CallOutcome::BadAnswer { complaint } => {
                 question.complaint = Some(complaint);
                 last = reply.clerk;
@@ -80,7 +80,7 @@ async fn judge(
         }
     }
     let complaint = question.complaint.unwrap_or_default();
-    Ok((Verdict::fallback(&complaint), ClerkMark { fallback: true, ..last }))
+    Ok(Judged { verdict: Verdict::fallback(&complaint), clerk: ClerkMark { fallback: true, ..last } })
 }
 
 /// A matter may be named like one of its tasks, and each has its own calls.
@@ -90,7 +90,7 @@ fn name_of(subject: &RecordPath) -> &str {
 
 async fn reserve(
     ctx: &WorkflowContext<StewardWorkflow>,
-    question: &steward_domain::clerk::Question,
+    question: &Question,
     call_id: CallId,
 ) -> Result<Reservation, TaskEnd> {
     let request = ReserveRequest {
@@ -120,7 +120,18 @@ async fn ask(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeAsk) -> Result<Re
 }
 
 /// A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
-async fn settle(ctx: &WorkflowContext<StewardWorkflow>, call_id: CallId, reply: &Result<Reply, String>) {
+async fn settle(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    call_id: CallId,
+    question: &Question,
+    reply: &Result<Reply, String>,
+) {
+    let answered = match reply {
+        Ok(Reply { outcome: CallOutcome::Answered { verdict }, clerk }) => {
+            Some((question.clone(), Judged { verdict: verdict.clone(), clerk: clerk.clone() }))
+        }
+        Ok(_) | Err(_) => None,
+    };
     let outcome = match reply {
         Ok(Reply { outcome: CallOutcome::Answered { .. } | CallOutcome::BadAnswer { .. }, clerk }) => {
             Settled::Answered { usage: clerk.tokens }
@@ -131,15 +142,15 @@ async fn settle(ctx: &WorkflowContext<StewardWorkflow>, call_id: CallId, reply: 
         }
         Ok(Reply { outcome: CallOutcome::Failed { .. }, .. }) | Err(_) => Settled::Failed,
     };
-    let settlement = Settlement { call_id, outcome };
-    let _ = ctx.execute_local_activity(VaultActivities::settle, settlement, local("settle")).await;
+    let ask = SettleAsk { settlement: Settlement { call_id, outcome }, answered };
+    let _ = ctx.execute_local_activity(VaultActivities::settle, ask, local("settle")).await;
 }
 
 async fn apply(
     ctx: &WorkflowContext<StewardWorkflow>,
     round: &Round,
     look: &Look,
-    (verdict, clerk): (Verdict, ClerkMark),
+    Judged { verdict, clerk }: Judged,
 ) -> TaskEnd {
     let plan = decide(&Case {
         look,

@@ -10,7 +10,7 @@ mod extract;
 
 use super::sha256_hex;
 use std::collections::BTreeMap;
-use steward_domain::clerk::{CallOutcome, ClerkMark, Evidence, Judgement, Question, Reply, Usage, Verdict};
+use steward_domain::clerk::{CallOutcome, ClerkMark, Evidence, Judgement, Question, Reply, Verdict};
 use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::Reservation;
 use steward_domain::path::RecordPath;
@@ -32,21 +32,12 @@ impl Rules {
     /// Judges a question. Always answers.
     #[must_use]
     pub fn ask(&self, _reservation: &Reservation, question: &Question) -> Reply {
-        let canonical = serde_json::to_vec(question).unwrap_or_default();
         Reply {
             outcome: CallOutcome::Answered { verdict: judge(question) },
-            clerk: ClerkMark {
-                provider: PROVIDER.to_owned(),
-                model: MODEL.to_owned(),
-                prompt_sha256: sha256_hex(&canonical),
-                tokens: Usage::default(),
-                fallback: false,
-            },
+            clerk: mark(MODEL, &self.prompt(question)),
         }
     }
-}
 
-impl Rules {
     /// Reads an event by its patterns. Always answers.
     #[must_use]
     pub fn extract(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
@@ -55,19 +46,26 @@ impl Rules {
             Ok(_) => ExtractOutcome::Answered { text },
             Err(e) => ExtractOutcome::BadAnswer { complaint: e.to_string() },
         };
-        let clerk = ClerkMark {
-            provider: PROVIDER.to_owned(),
-            model: PATTERNS.to_owned(),
-            prompt_sha256: sha256_hex(&self.extract_prompt(question)),
-            tokens: Usage::default(),
-            fallback: false,
-        };
-        ExtractReply { outcome, clerk }
+        ExtractReply { outcome, clerk: mark(PATTERNS, &self.extract_prompt(question)) }
     }
 
     /// What stands for a prompt.
+    pub(super) fn prompt(&self, question: &Question) -> Vec<u8> {
+        question.evidence_bytes()
+    }
+
+    /// What stands for a prompt about an event.
     pub(super) fn extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
         serde_json::to_vec(question).unwrap_or_default()
+    }
+}
+
+fn mark(model: &str, prompt: &[u8]) -> ClerkMark {
+    ClerkMark {
+        provider: PROVIDER.to_owned(),
+        model: model.to_owned(),
+        prompt_sha256: sha256_hex(prompt),
+        ..ClerkMark::default()
     }
 }
 

@@ -1,4 +1,6 @@
-//! What the tests of the clerks ask.
+//! What the tests of the clerks ask, and how evidence is named.
+
+mod keys;
 
 use chrono::{DateTime, TimeDelta};
 use steward_domain::clerk::{Evidence, Question, Subject};
@@ -8,7 +10,7 @@ use steward_domain::path::RecordPath;
 use steward_domain::record::{Effect, State, SurfaceClass};
 
 /// Read back from JSON, as it travels: only the ledger makes one.
-pub(super) fn reservation() -> Reservation {
+pub(crate) fn reservation() -> Reservation {
     let travelling = r#"{"call_id": "tick-1/pay/1", "reserved_at": "2026-11-21T09:30:00Z", "probe": false}"#;
     serde_json::from_str(travelling).unwrap()
 }

@@ -5,7 +5,7 @@
 //! only say where, so that a configuration can be shown. Each adapter reads its own keys from [`Keys`].
 
 use super::{KINDS, Kind, MAX_MESSAGE_BYTES, Opener, Source, StreamError};
-use crate::clerk::openai::Secret;
+use crate::clerk::remote::Secret;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};

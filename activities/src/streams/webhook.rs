@@ -8,7 +8,7 @@ mod github;
 mod slack;
 
 use super::{Found, Keys, Opener, Source, hash_id, pattern};
-use crate::clerk::openai::Secret;
+use crate::clerk::remote::Secret;
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Deserialize;

@@ -6,7 +6,7 @@
 //! keeps everything back until the time it says. Whether something is owed is not decided here.
 
 use super::settings::TrackerConfig;
-use crate::clerk::openai::Secret;
+use crate::clerk::remote::Secret;
 use chrono::Utc;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};

@@ -3,7 +3,7 @@
 //! Reading is strict, as for streams: a key that nobody knows is an error that names it. The API key itself
 //! stands in a variable or in a file that only its owner may read, and is read when the tracker is opened.
 
-use crate::clerk::openai::Secret;
+use crate::clerk::remote::Secret;
 use crate::streams::secret;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};

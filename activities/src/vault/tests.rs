@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steward_domain::clerk::{Judgement, Usage, Verdict};
 use steward_domain::decide::{Case, decide};
-use steward_domain::guard::{CallId, Settled};
+use steward_domain::guard::{CallId, Settled, Settlement};
 use steward_domain::plan::{ActionId, Landing, Plan};
 use steward_domain::tick::TaskClock;
 use steward_vault::keeper::LockError;
@@ -44,7 +44,9 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
         cadence: Cadence::default(),
         keep_events_days: purge::KEEP_EVENTS_DAYS,
     };
-    let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send, owing: Arc::default() };
+    let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::Rules));
+    let ledger = Arc::new(ledger);
+    let host = Host { keeper, index, ledger, settings, clerk, intervals: send, owing: Arc::default() };
     (host, intervals)
 }
 
@@ -199,7 +201,8 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
     let usage = Usage { prompt_tokens: 10, completion_tokens: 5 };
     let settlement = Settlement { call_id: request.call_id, outcome: Settled::Answered { usage } };
     for _ in 0..2 {
-        bench.host.ledger.settle(&settlement, Utc::now()).await.unwrap();
+        let ask = SettleAsk { settlement: settlement.clone(), answered: None };
+        bench.host.call_ended(ask).await.unwrap();
         bench.host.index.release("run").await.unwrap();
     }
     let status = bench.host.ledger.status(Utc::now()).await.ledger.unwrap();

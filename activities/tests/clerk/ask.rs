@@ -1,36 +1,37 @@
-//! One call each against every way a server can behave; each sends exactly one request.
+//! One call each against every way a server can behave, over every wire; each sends exactly one request.
 
 use crate::server::{Behaviour, Server};
-use crate::{ask, completion, config, good_answer, question, reservation};
+use crate::{KEY, WIRES, ask, config, error, good_answer, question, reservation, response};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::num::NonZeroU32;
 use std::time::Duration;
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::openai::{Config, OpenAi};
+use steward_activities::clerk::remote::{Config, Remote, Wire};
 use steward_domain::clerk::{CallOutcome, Judgement, Usage};
 
 /// Asks the server once and sees that it was asked once.
-async fn outcome(server: &Server) -> CallOutcome {
-    outcome_with(server, config(&server.base_url)).await
+pub(crate) async fn outcome(wire: &'static Wire, server: &Server) -> CallOutcome {
+    outcome_with(server, config(wire, &server.address)).await
 }
 
 async fn outcome_with(server: &Server, config: Config) -> CallOutcome {
+    let wire = config.wire;
     let reply = ask(config).await;
     assert_eq!(server.requests(), 1, "one reservation is one request");
-    assert_eq!((reply.clerk.provider.as_str(), reply.clerk.model.as_str()), ("openai", "small"));
-    assert!(!reply.clerk.fallback);
+    assert_eq!((reply.clerk.provider.as_str(), reply.clerk.model.as_str()), (wire.name, "small"));
+    assert!(!reply.clerk.fallback && !reply.clerk.cached);
     reply.outcome
 }
 
-fn reason(outcome: CallOutcome) -> String {
+pub(crate) fn reason(outcome: CallOutcome) -> String {
     match outcome {
         CallOutcome::Failed { reason } => reason,
         other => panic!("{other:?}"),
     }
 }
 
-fn complaint(outcome: CallOutcome) -> String {
+pub(crate) fn complaint(outcome: CallOutcome) -> String {
     match outcome {
         CallOutcome::BadAnswer { complaint } => complaint,
         other => panic!("{other:?}"),
@@ -39,28 +40,35 @@ fn complaint(outcome: CallOutcome) -> String {
 
 #[tokio::test]
 async fn a_good_answer_is_taken_with_its_usage_and_the_hash_of_what_was_sent() {
-    let server = Server::json(&completion(&good_answer().to_string())).await;
-    let reply = ask(config(&server.base_url)).await;
-    let CallOutcome::Answered { verdict } = &reply.outcome else { panic!("{reply:?}") };
-    assert_eq!((verdict.decision, verdict.confidence), (Judgement::LikelyDone, 0.9));
-    assert_eq!(reply.clerk.tokens, Usage { prompt_tokens: 320, completion_tokens: 60 });
+    let key = [("authorization", format!("Bearer {KEY}")), ("x-api-key", KEY.to_owned())];
+    let table = [("/v1/chat/completions", &key[0]), ("/v1/messages", &key[1]), ("/api/chat", &key[0])];
+    for (wire, (path, (header, value))) in WIRES.into_iter().zip(table) {
+        let server = Server::json(&response(wire, &good_answer().to_string())).await;
+        let reply = ask(config(wire, &server.address)).await;
+        let CallOutcome::Answered { verdict } = &reply.outcome else { panic!("{reply:?}") };
+        assert_eq!((verdict.decision, verdict.confidence), (Judgement::LikelyDone, 0.9));
+        assert_eq!(reply.clerk.tokens, Usage { prompt_tokens: 320, completion_tokens: 60 });
 
-    assert_eq!(server.requests(), 1);
-    let asked = server.first();
-    assert_eq!((asked.method.as_str(), asked.uri.path()), ("POST", "/v1/chat/completions"));
-    assert_eq!(asked.headers["authorization"], format!("Bearer {}", crate::KEY));
-    assert_eq!(asked.headers["content-type"], "application/json");
-    let digest: String = Sha256::digest(&asked.body).iter().map(|b| format!("{b:02x}")).collect();
-    assert_eq!(reply.clerk.prompt_sha256, digest);
-    let body: Value = serde_json::from_slice(&asked.body).unwrap();
-    assert_eq!((&body["model"], &body["stream"]), (&json!("small"), &json!(false)));
+        assert_eq!(server.requests(), 1);
+        let asked = server.first();
+        assert_eq!((asked.method.as_str(), asked.uri.path()), ("POST", path));
+        assert_eq!(asked.headers[*header], value.as_str());
+        assert_eq!(asked.headers["content-type"], "application/json");
+        let digest: String = Sha256::digest(&asked.body).iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(reply.clerk.prompt_sha256, digest);
+        let body: Value = serde_json::from_slice(&asked.body).unwrap();
+        assert_eq!(body["model"], "small");
+    }
 }
 
 #[tokio::test]
 async fn without_a_key_none_is_sent() {
-    let server = Server::json(&completion(&good_answer().to_string())).await;
-    outcome_with(&server, Config::new(&server.base_url, "small")).await;
-    assert!(!server.first().headers.contains_key("authorization"));
+    for wire in WIRES {
+        let server = Server::json(&response(wire, &good_answer().to_string())).await;
+        outcome_with(&server, Config { api_key: None, ..config(wire, &server.address) }).await;
+        let headers = server.first().headers;
+        assert!(!headers.contains_key("authorization") && !headers.contains_key("x-api-key"));
+    }
 }
 
 #[tokio::test]
@@ -82,53 +90,32 @@ async fn answers_outside_the_form_are_bad_answers_and_their_usage_counts() {
         (with("command", json!("rm -rf")), "unknown field `command`"),
         (" ".to_owned(), "no content"),
     ];
-    for (content, expected) in table {
-        let server = Server::json(&completion(&content)).await;
-        let reply = ask(config(&server.base_url)).await;
+    for (wire, (content, expected)) in WIRES.into_iter().flat_map(|wire| table.iter().map(move |row| (wire, row))) {
+        let server = Server::json(&response(wire, content)).await;
+        let reply = ask(config(wire, &server.address)).await;
         assert_eq!(server.requests(), 1);
         assert_eq!(reply.clerk.tokens.completion_tokens, 60, "a bad answer costs, too");
         let complaint = complaint(reply.outcome);
-        assert!(complaint.contains(expected), "{content}: {complaint}");
+        assert!(complaint.contains(expected), "{}: {content}: {complaint}", wire.name);
     }
 }
 
 #[tokio::test]
-async fn a_refusal_a_cut_and_a_missing_answer_are_bad_answers() {
-    let with = |change: fn(&mut Value)| {
-        let mut completion = completion(&good_answer().to_string());
-        change(&mut completion["choices"][0]);
-        completion
-    };
-    let table = [
-        (
-            with(|c| c["message"]["refusal"] = json!("I cannot help.\u{1b}[2J")),
-            "refused to answer: I cannot help.\\u{1b}",
-        ),
-        (with(|c| c["finish_reason"] = json!("length")), "cut off"),
-        (with(|c| c["finish_reason"] = json!("content_filter")), "content filter"),
-        (with(|c| c["message"]["content"] = json!(null)), "no content"),
-        (with(|c| *c = json!({})), "no content"),
-        (json!({"choices": []}), "no content"),
-    ];
-    for (body, expected) in table {
-        let server = Server::json(&body).await;
-        let complaint = complaint(outcome(&server).await);
-        assert!(complaint.contains(expected), "{body}: {complaint}");
-    }
-}
-
-#[tokio::test]
-async fn a_body_that_is_no_completion_is_the_servers_fault_not_the_models() {
-    for (body, expected) in [
-        ("{\"choices\": [{\"message\"", "not JSON"),
-        ("<html>welcome to the router</html>", "not JSON"),
-        ("", "not JSON"),
-        ("[1]", "without `choices`"),
-        ("{\"error\": {\"message\": \"no credit\\u001b left\"}}", "\"no credit\\u{1b} left\""),
-    ] {
-        let server = Server::status(200, body).await;
-        let reason = reason(outcome(&server).await);
-        assert!(reason.contains(expected) && reason.contains("base URL"), "{body}: {reason}");
+async fn a_body_that_is_none_of_the_wire_is_the_servers_fault_not_the_models() {
+    for (wire, missing) in WIRES.into_iter().zip(["`choices`", "`content`", "`message`"]) {
+        let told = error(wire, "api_error", "no credit\u{1b} left").to_string();
+        for (body, expected) in [
+            ("{\"id\": [{\"message\"", "not JSON"),
+            ("<html>welcome to the router</html>", "not JSON"),
+            ("", "not JSON"),
+            ("[1]", missing),
+            ("{\"content\": 1, \"choices\": {}, \"message\": \"x\"}", missing),
+            (&told, "\"no credit\\u{1b} left\""),
+        ] {
+            let server = Server::status(200, body).await;
+            let reason = reason(outcome(wire, &server).await);
+            assert!(reason.contains(expected) && reason.contains("base URL"), "{body}: {reason}");
+        }
     }
 }
 
@@ -136,17 +123,21 @@ async fn a_body_that_is_no_completion_is_the_servers_fault_not_the_models() {
 async fn too_many_requests_says_when_to_ask_again() {
     let in_two_minutes =
         (chrono::Utc::now() + Duration::from_secs(120)).format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    for (header, range) in [
+    let table = [
         (Some("17".to_owned()), Some(17..=17)),
         (Some("1.2".to_owned()), Some(2..=2)),
         (Some("99999999999999999999999".to_owned()), Some(u64::MAX..=u64::MAX)),
-        (Some(in_two_minutes), Some(100..=120)),
+        (Some(in_two_minutes), Some(90..=120)),
         (Some("soon".to_owned()), None),
         (None, None),
-    ] {
+    ];
+    for (wire, (header, range)) in WIRES.into_iter().flat_map(|wire| table.iter().map(move |row| (wire, row))) {
         let headers = header.clone().map(|value| ("retry-after", value)).into_iter().collect();
-        let server = Server::start(Behaviour::Says(429, headers, "slow down".into())).await;
-        let CallOutcome::RateLimited { retry_after_seconds } = outcome(&server).await else { panic!("{header:?}") };
+        let body = error(wire, "rate_limit_error", "slow down").to_string();
+        let server = Server::start(Behaviour::Says(429, headers, body)).await;
+        let CallOutcome::RateLimited { retry_after_seconds } = outcome(wire, &server).await else {
+            panic!("{header:?}")
+        };
         match range {
             Some(range) => {
                 assert!(range.contains(&retry_after_seconds.unwrap()), "{header:?}: {retry_after_seconds:?}")
@@ -158,51 +149,59 @@ async fn too_many_requests_says_when_to_ask_again() {
 
 #[tokio::test]
 async fn a_refusing_status_says_what_to_do() {
-    let error = "{\"error\": {\"message\": \"the model is loading\"}}";
     let table = [
         (500, "in trouble (500), saying \"the model is loading\""),
         (503, "in trouble (503)"),
-        (401, "refused the key (401): check the value of OPENAI_API_KEY"),
+        (401, "refused the key (401): check the value of STEWARD_CLERK_API_KEY"),
         (403, "refused the key (403)"),
-        (404, "no model `small` (404), saying \"the model is loading\": check base URL and model"),
-        (400, "takes a `response_format` of type `json_schema`"),
+        (404, "or no model `small` (404), saying \"the model is loading\": "),
+        (400, "check that `small` is a model of it and that it takes "),
+        (413, "status 413"),
         (418, "status 418"),
         (204, "status 204"),
     ];
-    for (status, expected) in table {
-        let server = Server::status(status, if status == 204 { "" } else { error }).await;
-        let reason = reason(outcome(&server).await);
-        assert!(reason.contains(expected), "{status}: {reason}");
-        assert!(reason.contains(&server.base_url), "{reason}");
+    for wire in WIRES {
+        let said = error(wire, "api_error", "the model is loading").to_string();
+        for (status, expected) in table {
+            let server = Server::status(status, if status == 204 { "" } else { &said }).await;
+            let reason = reason(outcome(wire, &server).await);
+            assert!(reason.contains(expected), "{status}: {reason}");
+            assert!(reason.contains(&server.address), "{reason}");
+        }
+        let server = Server::status(401, "").await;
+        let keyless = Config { api_key: None, ..config(wire, &server.address) };
+        let reason = reason(outcome_with(&server, keyless).await);
+        assert!(reason.contains("put one into STEWARD_CLERK_API_KEY"), "{reason}");
     }
-    let server = Server::status(401, "").await;
-    let reason = reason(outcome_with(&server, Config::new(&server.base_url, "small")).await);
-    assert!(reason.contains("put one into OPENAI_API_KEY"), "{reason}");
 }
 
 #[tokio::test]
 async fn a_page_instead_of_an_error_message_is_left_out() {
-    let server = Server::status(502, &"<p>sorry</p>".repeat(10_000)).await;
-    let reason = reason(outcome(&server).await);
-    assert!(reason.contains("(502): it is asked again later"), "{reason}");
-    let endless = Server::start(Behaviour::Endless).await;
-    let small = Config { max_response_bytes: 1_000, ..config(&endless.base_url) };
-    assert!(self::reason(outcome_with(&endless, small).await).contains("larger than 1000 bytes"));
+    for wire in WIRES {
+        let server = Server::status(502, &"<p>sorry</p>".repeat(10_000)).await;
+        let reason = reason(outcome(wire, &server).await);
+        assert!(reason.contains("(502): it is asked again later"), "{reason}");
+        let endless = Server::start(Behaviour::Endless).await;
+        let small = Config { max_response_bytes: 1_000, ..config(wire, &endless.address) };
+        assert!(self::reason(outcome_with(&endless, small).await).contains("larger than 1000 bytes"));
+    }
 }
 
 #[tokio::test]
 async fn a_response_without_end_is_read_up_to_the_limit() {
-    let server = Server::start(Behaviour::Endless).await;
-    let reason = reason(outcome(&server).await);
-    assert!(reason.contains("larger than 262144 bytes"), "{reason}");
+    for wire in WIRES {
+        let server = Server::start(Behaviour::Endless).await;
+        let reason = reason(outcome(wire, &server).await);
+        assert!(reason.contains("larger than 262144 bytes"), "{reason}");
+    }
 }
 
 #[tokio::test]
 async fn the_limit_is_exact_even_where_the_rest_would_be_blank() {
-    let body = completion(&good_answer().to_string()).to_string();
-    for (limit, fits) in [(2_000, true), (1_999, false)] {
+    for (wire, (limit, fits)) in WIRES.into_iter().flat_map(|wire| [(wire, (2_000, true)), (wire, (1_999, false))]) {
+        let body = response(wire, &good_answer().to_string()).to_string();
         let server = Server::status(200, &format!("{body:<2000}")).await;
-        let small = Config { max_response_bytes: limit, ..config(&server.base_url) };
+        let small = Config { max_response_bytes: limit, ..config(wire, &server.address) };
         let outcome = outcome_with(&server, small).await;
         assert_eq!(matches!(outcome, CallOutcome::Answered { .. }), fits, "{outcome:?}");
         assert_eq!(matches!(outcome, CallOutcome::Failed { .. }), !fits, "{outcome:?}");
@@ -211,46 +210,54 @@ async fn the_limit_is_exact_even_where_the_rest_would_be_blank() {
 
 #[tokio::test]
 async fn a_slow_server_runs_into_the_time_limit() {
-    for behaviour in [Behaviour::Silent, Behaviour::Stalls] {
-        let server = Server::start(behaviour).await;
-        let hasty = Config { timeout: Duration::from_millis(200), ..config(&server.base_url) };
-        let reason = reason(outcome_with(&server, hasty).await);
-        assert!(reason.contains("within 0.2 s"), "{reason}");
+    for wire in WIRES {
+        for behaviour in [Behaviour::Silent, Behaviour::Stalls] {
+            let server = Server::start(behaviour).await;
+            let hasty = Config { timeout: Duration::from_millis(200), ..config(wire, &server.address) };
+            let reason = reason(outcome_with(&server, hasty).await);
+            assert!(reason.contains("within 0.2 s"), "{reason}");
+        }
     }
 }
 
 #[tokio::test]
 async fn a_connection_that_drops_midway_is_not_tried_again() {
-    let server = Server::start(Behaviour::Drops).await;
-    let reason = reason(outcome(&server).await);
-    assert!(reason.contains("broke before the answer was whole"), "{reason}");
+    for wire in WIRES {
+        let server = Server::start(Behaviour::Drops).await;
+        let reason = reason(outcome(wire, &server).await);
+        assert!(reason.contains("broke before the answer was whole"), "{reason}");
+    }
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
-    drop(listener);
-    let reason = reason(ask(config(&base_url)).await.outcome);
-    assert!(reason.contains(&format!("cannot connect to {base_url}")), "{reason}");
+    for wire in WIRES {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let reason = reason(ask(config(wire, &address)).await.outcome);
+        assert!(reason.contains(&format!("cannot connect to {address}")), "{reason}");
+    }
 }
 
 #[tokio::test]
 async fn a_server_that_speaks_no_tls_gets_nothing_in_clear() {
-    let server = Server::json(&completion(&good_answer().to_string())).await;
-    let encrypted = server.base_url.replace("http://", "https://");
-    let reason = reason(ask(config(&encrypted)).await.outcome);
-    assert!(reason.contains(&format!("cannot connect to {encrypted}")), "{reason}");
-    assert_eq!(server.requests(), 0);
+    for wire in WIRES {
+        let server = Server::json(&response(wire, &good_answer().to_string())).await;
+        let encrypted = server.address.replace("http://", "https://");
+        let reason = reason(ask(config(wire, &encrypted)).await.outcome);
+        assert!(reason.contains(&format!("cannot connect to {encrypted}")), "{reason}");
+        assert_eq!(server.requests(), 0);
+    }
 }
 
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_the_other_host_gets_nothing() {
-    for status in [301, 302, 307, 308] {
-        let other = Server::json(&completion(&good_answer().to_string())).await;
-        let to = vec![("location", format!("{}/chat/completions", other.base_url))];
+    for (wire, status) in WIRES.into_iter().flat_map(|wire| [301, 302, 307, 308].map(|status| (wire, status))) {
+        let other = Server::json(&response(wire, &good_answer().to_string())).await;
+        let to = vec![("location", format!("{}/chat/completions", other.address))];
         let server = Server::start(Behaviour::Says(status, to, String::new())).await;
-        let reason = reason(outcome(&server).await);
+        let reason = reason(outcome(wire, &server).await);
         assert!(reason.contains("redirects elsewhere"), "{reason}");
         assert_eq!(other.requests(), 0);
     }
@@ -258,15 +265,17 @@ async fn a_redirect_is_not_followed_and_the_other_host_gets_nothing() {
 
 #[tokio::test]
 async fn a_burst_goes_out_at_the_pace_and_each_call_once() {
-    let server = Server::json(&completion(&good_answer().to_string())).await;
-    let pace = Config { calls_per_second: NonZeroU32::new(20).unwrap(), ..config(&server.base_url) };
-    let clerk = Clerk::OpenAi(OpenAi::new(pace).unwrap());
-    let (reservation, question) = (reservation(), question(&[("a", "gmail")]));
-    let began = std::time::Instant::now();
-    let replies = futures_util::future::join_all((0..25).map(|_| clerk.ask(&reservation, &question))).await;
-    assert!(replies.iter().all(|r| matches!(r.outcome, CallOutcome::Answered { .. })));
-    assert_eq!(server.requests(), 25);
-    assert!(began.elapsed() >= Duration::from_millis(200), "the last five wait for their turn");
+    for wire in WIRES {
+        let server = Server::json(&response(wire, &good_answer().to_string())).await;
+        let pace = Config { calls_per_second: NonZeroU32::new(20).unwrap(), ..config(wire, &server.address) };
+        let clerk = Clerk::Remote(Remote::new(pace).unwrap());
+        let (reservation, question) = (reservation(), question(&[("a", "gmail")]));
+        let began = std::time::Instant::now();
+        let replies = futures_util::future::join_all((0..25).map(|_| clerk.ask(&reservation, &question))).await;
+        assert!(replies.iter().all(|r| matches!(r.outcome, CallOutcome::Answered { .. })));
+        assert_eq!(server.requests(), 25);
+        assert!(began.elapsed() >= Duration::from_millis(200), "the last five wait for their turn");
+    }
 }
 
 #[test]

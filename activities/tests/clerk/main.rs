@@ -5,11 +5,12 @@ mod ask;
 mod schema;
 mod secrecy;
 mod server;
+mod vendors;
 
 use chrono::DateTime;
 use serde_json::{Value, json};
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::openai::{Config, OpenAi, Secret};
+use steward_activities::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Secret, Wire};
 use steward_domain::clerk::{Evidence, Question, Reply, Subject};
 use steward_domain::guard::Reservation;
 use steward_domain::mode::Ceiling;
@@ -53,12 +54,16 @@ fn reservation() -> Reservation {
     serde_json::from_value(travelling).unwrap()
 }
 
-fn config(base_url: &str) -> Config {
-    Config { api_key: Secret::new(KEY), ..Config::new(base_url, "small") }
+const WIRES: [&Wire; 3] = [&OPENAI, &ANTHROPIC, &OLLAMA];
+
+/// A server's address as people set it for a wire.
+fn config(wire: &'static Wire, address: &str) -> Config {
+    let base_url = if wire.name == "openai" { format!("{address}/v1") } else { address.to_owned() };
+    Config { api_key: Secret::new(KEY), ..Config::new(wire, &base_url, "small") }
 }
 
 async fn ask(config: Config) -> Reply {
-    let clerk = Clerk::OpenAi(OpenAi::new(config).unwrap());
+    let clerk = Clerk::Remote(Remote::new(config).unwrap());
     clerk.ask(&reservation(), &question(&[("a", "gmail")])).await
 }
 
@@ -70,13 +75,43 @@ fn good_answer() -> Value {
 }
 
 /// A response in the form of the published API.
-fn completion(content: &str) -> Value {
-    json!({
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "small",
-        "choices": [{
-            "index": 0, "finish_reason": "stop",
-            "message": {"role": "assistant", "content": content, "refusal": null},
-        }],
-        "usage": {"prompt_tokens": 320, "completion_tokens": 60, "total_tokens": 380},
-    })
+fn response(wire: &Wire, content: &str) -> Value {
+    match wire.name {
+        "openai" => json!({
+            "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "small",
+            "choices": [{
+                "index": 0, "finish_reason": "stop",
+                "message": {"role": "assistant", "content": content, "refusal": null},
+            }],
+            "usage": {"prompt_tokens": 320, "completion_tokens": 60, "total_tokens": 380},
+        }),
+        "anthropic" => json!({
+            "id": "msg_01", "type": "message", "role": "assistant", "model": "small",
+            "content": [{"type": "text", "text": content}],
+            "stop_reason": "end_turn", "stop_sequence": null, "stop_details": null,
+            "usage": {
+                "input_tokens": 20, "cache_creation_input_tokens": 100, "cache_read_input_tokens": 200,
+                "output_tokens": 60,
+            },
+        }),
+        "ollama" => json!({
+            "model": "small", "created_at": "2026-11-22T09:30:00.583064Z",
+            "message": {"role": "assistant", "content": content},
+            "done": true, "done_reason": "stop", "total_duration": 5_191_566_416_u64, "load_duration": 2_154_458,
+            "prompt_eval_count": 320, "prompt_eval_duration": 383_809_000, "eval_count": 60,
+            "eval_duration": 4_799_921_000_u64,
+        }),
+        other => panic!("{other} has no published form here"),
+    }
+}
+
+/// An error in the form of the published API.
+fn error(wire: &Wire, kind: &str, message: &str) -> Value {
+    match wire.name {
+        "openai" => json!({"error": {"message": message, "type": kind, "param": null, "code": null}}),
+        "anthropic" => {
+            json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_011"})
+        }
+        _ => json!({"error": message}),
+    }
 }

@@ -1,4 +1,4 @@
-//! A local server for chat completions that keeps what it was asked and answers as told.
+//! A local server that keeps what it was asked and answers as told.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -31,7 +31,7 @@ pub(crate) enum Behaviour {
 }
 
 pub(crate) struct Server {
-    pub(crate) base_url: String,
+    pub(crate) address: String,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
@@ -44,12 +44,12 @@ struct Shared {
 impl Server {
     pub(crate) async fn start(behaviour: Behaviour) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let address = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::default();
         let shared = Shared { behaviour, asked: Arc::clone(&asked) };
         let router = Router::new().fallback(answer).with_state(shared);
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { base_url, asked }
+        Self { address, asked }
     }
 
     pub(crate) async fn json(body: &Value) -> Self {
@@ -72,7 +72,7 @@ impl Server {
 
 async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     shared.asked.lock().unwrap().push(Asked { method, uri, headers, body });
-    let start = || Ok::<_, std::io::Error>(Bytes::from_static(b"{\"choices\": ["));
+    let start = || Ok::<_, std::io::Error>(Bytes::from_static(b"{\"id\": ["));
     let body = match shared.behaviour {
         Behaviour::Says(status, headers, body) => {
             let mut response = Response::builder().status(status);

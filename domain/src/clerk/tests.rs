@@ -101,3 +101,24 @@ fn the_schema_is_closed_over_the_refs_that_were_given() {
     assert_eq!(schema["additionalProperties"], json!(false));
     assert_eq!(schema["properties"]["source_contributions"]["required"], json!(["bank", "gmail"]));
 }
+
+#[test]
+fn a_judgement_is_recalled_only_where_it_holds_and_says_that_nobody_was_asked() {
+    let clerk = ClerkMark { tokens: Usage { prompt_tokens: 7, completion_tokens: 3 }, ..ClerkMark::default() };
+    let judged = Judged { verdict: answer(|_| ()).unwrap(), clerk: clerk.clone() };
+    let recalled = judged.clone().recalled(&question()).unwrap();
+    assert_eq!(recalled.verdict, judged.verdict);
+    assert_eq!(recalled.clerk, ClerkMark { tokens: Usage::default(), cached: true, ..clerk });
+    let mut other = question();
+    other.evidence.remove(0);
+    assert_eq!(judged.recalled(&other), None, "it cites what is not there");
+}
+
+#[test]
+fn marks_of_before_there_was_a_memory_read_as_they_were_meant_and_are_written_alike() {
+    let old = json!({"provider": "p", "model": "m", "prompt_sha256": "", "fallback": false,
+        "tokens": {"prompt_tokens": 1, "completion_tokens": 2}});
+    let mark: ClerkMark = serde_json::from_value(old.clone()).unwrap();
+    assert!(!mark.cached);
+    assert_eq!(serde_json::to_value(&mark).unwrap(), old);
+}

@@ -46,6 +46,7 @@ pub(crate) fn look(bytes: &[u8], state_as_written: Option<&str>, evidence: Vec<E
         before: ContentHash::of(bytes),
         state_as_written: state_as_written.map(str::to_owned),
         matter_ceiling: Ceiling::Act,
+        known: None,
     }
 }
 
@@ -67,6 +68,7 @@ pub(crate) fn clerk() -> ClerkMark {
         prompt_sha256: "ab".repeat(32),
         tokens: Usage { prompt_tokens: 12, completion_tokens: 3 },
         fallback: false,
+        cached: false,
     }
 }
 

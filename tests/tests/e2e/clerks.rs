@@ -6,6 +6,7 @@ use steward_domain::plan::Landing;
 use steward_domain::tick::TaskEnd;
 use steward_tests::clerk::{Clerk, Says, gate, verdict};
 use steward_tests::vault::Signal;
+use steward_tests::wait;
 use steward_tests::world::World;
 
 async fn ends(world: &World) -> Vec<TaskEnd> {
@@ -48,6 +49,94 @@ async fn a_good_answer_is_carried_out_and_remembered_with_who_gave_it() {
     worker.kill();
     let written: String = worker.err() + &worker.out() + &format!("{record:?}");
     assert!(!written.contains("sk-very-secret"), "the key was written down");
+}
+
+#[tokio::test]
+async fn each_of_the_other_clerks_is_asked_in_its_vendors_words() {
+    for (name, key) in [("anthropic", Some("sk-very-secret")), ("ollama", None)] {
+        let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.93)).await;
+        let mut world = World::with_one_done().await.live().asking_as(name, &clerk);
+        if let Some(key) = key {
+            world = world.set("STEWARD_CLERK_API_KEY", key);
+        }
+        let doctor = world.run(&["doctor"]).await;
+        assert!(doctor.out.contains(&format!("{name}, model scripted at {}", clerk.address)), "{doctor}");
+        let mut worker = world.worker().await;
+        assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }), "{name}");
+        let mark = world.vault.records().remove(0).draft.clerk.unwrap();
+        assert_eq!((mark.provider.as_str(), mark.model.as_str(), mark.cached), (name, "scripted", false));
+        assert_eq!((mark.tokens.prompt_tokens, mark.tokens.completion_tokens), (100, 20));
+        assert_eq!((clerk.asked().len(), world.vault.state("rent").as_str()), (1, "done"));
+        worker.kill();
+        assert!(!(worker.err() + &worker.out()).contains("sk-very-secret"), "the key was written down");
+    }
+}
+
+#[tokio::test]
+async fn a_clerk_that_cannot_be_asked_is_named_by_the_doctor() {
+    let world = World::new().await.set("STEWARD_CLERK", "anthropic").set("STEWARD_CLERK_MODEL", "m");
+    let said = world.run(&["doctor"]).await.expect(4);
+    assert!(said.out.contains("WRONG clerk") && said.out.contains("STEWARD_CLERK_API_KEY"), "{said}");
+    let said = world.set("STEWARD_CLERK_BASE_URL", "api.anthropic.com").run(&["doctor"]).await.expect(4);
+    assert!(said.out.contains("WRONG clerk") && said.out.contains("base URL"), "{said}");
+}
+
+#[tokio::test]
+async fn the_same_evidence_costs_one_call() {
+    let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
+    let world = World::with_one_done().await.asking(&clerk);
+    let shadow = world.worker().await;
+    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Shadow, .. }));
+    shadow.stop().await;
+    let world = world.live();
+    let live = world.worker().await;
+    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }));
+    assert_eq!(world.vault.state("rent"), "done");
+    assert_eq!((clerk.asked().len(), counted(&world).await), (1, json!(1)), "nobody was asked twice, and no cap used");
+    let records = world.vault.records();
+    let [asked, recalled] = [0, 1].map(|n| records[n].draft.clerk.clone().unwrap());
+    assert_eq!((asked.cached, recalled.cached), (false, true));
+    assert_eq!((recalled.tokens.prompt_tokens, recalled.tokens.completion_tokens), (0, 0));
+    assert_eq!(asked.prompt_sha256, recalled.prompt_sha256);
+    assert_eq!(records[0].draft.reasoning, records[1].draft.reasoning);
+    drop(live);
+    world.verify_chain().await;
+}
+
+#[tokio::test]
+async fn a_changed_note_is_other_evidence_and_costs_another_call() {
+    let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
+    let world = World::with_one_done().await.asking(&clerk);
+    let shadow = world.worker().await;
+    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Shadow, .. }));
+    shadow.stop().await;
+    world.vault.signal("s1", &Signal { quote: "It is all finished, with thanks.", ..Signal::done("rent") });
+    let world = world.live();
+    let _live = world.worker().await;
+    // Whether this tick is the first to see it, or one that the new words woke.
+    let done = async || {
+        world.tick("house").await;
+        (world.vault.state("rent") == "done").then_some(())
+    };
+    wait::until("the change to be made", done).await;
+    let asked = clerk.asked();
+    assert_eq!((asked.len(), counted(&world).await), (2, json!(2)));
+    assert_eq!(asked[1].question["signals"][0]["note"], "It is all finished, with thanks.");
+    assert!(world.vault.records().iter().all(|r| !r.draft.clerk.as_ref().unwrap().cached));
+}
+
+#[tokio::test]
+async fn an_answer_of_another_model_is_not_taken_for_ones_own() {
+    let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
+    let world = World::with_one_done().await.asking(&clerk);
+    let shadow = world.worker().await;
+    end(&world).await;
+    shadow.stop().await;
+    let world = world.live().set("STEWARD_CLERK_MODEL", "another");
+    let _live = world.worker().await;
+    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }));
+    assert_eq!(clerk.asked().len(), 2);
+    assert!(world.vault.records().iter().all(|r| !r.draft.clerk.as_ref().unwrap().cached));
 }
 
 #[tokio::test]

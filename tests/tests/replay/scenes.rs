@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 26] = [
+const SCENES: [(&str, Scene); 27] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -34,6 +34,7 @@ const SCENES: [(&str, Scene); 26] = [
     ("clerk-fallback", |w| asking(w, |_| Says::Text("no JSON".into())).boxed_local()),
     ("rate-guarded", |w| rate_guarded(w).boxed_local()),
     ("changed-meanwhile", |w| changed_meanwhile(w.live()).boxed_local()),
+    ("known-answer", |w| known_answer(w).boxed_local()),
     ("worker-lost", |w| worker_lost(w.live()).boxed_local()),
     ("undo", |w| undo(w.live()).boxed_local()),
     ("undo-refused", |w| undo_refused(w).boxed_local()),
@@ -132,11 +133,21 @@ async fn changed_meanwhile(world: World) -> (World, String) {
     world.vault.write("task/rent.md", text.replace("do it", "did half of it"));
     open.send_replace(true);
     tick.result().await;
-    assert_eq!(clerk.asked().len(), 2, "it was judged again");
+    assert_eq!(clerk.asked().len(), 1, "it was judged again by the same evidence");
     let now = String::from_utf8(world.vault.read("task/rent.md")).unwrap();
     assert!(now.contains("did half of it") && now.contains("state: done"), "{now}");
     drop(worker);
     (world, tick.id().to_owned())
+}
+
+/// Judged in shadow, and again by the same evidence once changes may happen.
+async fn known_answer(world: World) -> (World, String) {
+    one_done(&world);
+    let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
+    let (world, _) = tick(world.asking(&clerk)).await;
+    let (world, id) = tick(world.live()).await;
+    assert_eq!((clerk.asked().len(), world.vault.state("rent").as_str()), (1, "done"));
+    (world, id)
 }
 
 async fn worker_lost(world: World) -> (World, String) {

@@ -176,6 +176,7 @@ pub(super) async fn with_evidence(
         before: index.word(&task.hash)?,
         state_as_written: task.state_as_written,
         matter_ceiling: matter.ceiling,
+        known: None,
     })
 }
 

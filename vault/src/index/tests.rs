@@ -14,6 +14,7 @@ use steward_domain::time;
 use steward_domain::tracker::PlaneAction;
 
 mod action;
+mod answers;
 mod extract;
 mod lease;
 mod observe;

@@ -205,6 +205,7 @@ impl Wish {
             before: ContentHash::of(&self.bytes),
             state_as_written: written,
             matter_ceiling: self.ceiling,
+            known: None,
         };
         let verdict = Verdict {
             decision: self.decision,

@@ -54,6 +54,10 @@ pub(crate) async fn run(config: &Config, accept_ledger_loss: bool, out: Out) -> 
     if config.warnings.is_empty() {
         findings.ok("configuration", format!("mode {}", config.policy.mode.word()));
     }
+    match crate::clerks::described(&config.clerk) {
+        Ok(clerk) => findings.ok("clerk", clerk),
+        Err(e) => findings.wrong("clerk", causes(&e)),
+    }
     match server::find_cli(config) {
         _ if temporal::is_named() => findings.ok("temporal cli", "not needed: TEMPORAL_ADDRESS is set"),
         Ok(cli) => findings.ok("temporal cli", cli.display().to_string()),

@@ -59,7 +59,7 @@ const NEVER_UNSET: [&str; 9] = [
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 16] = [
+const NOT_FROM_A_VAULT: [&str; 17] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -71,6 +71,7 @@ const NOT_FROM_A_VAULT: [&str; 16] = [
     "caps",
     "clerk",
     "clerk_base_url",
+    "clerk_model",
     "state_dir",
     "temporal_cli",
     "streams",
@@ -217,6 +218,7 @@ mod tests {
             "caps = {}",
             "clerk_base_url = \"http://x\"",
             "tracker = {kind = \"plane\"}",
+            "clerk_model = \"dear\"",
         ];
         let held = |path: &Path, text: &str| {
             std::fs::write(path, text).unwrap();

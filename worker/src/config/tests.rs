@@ -150,10 +150,22 @@ fn the_drop_folder_is_there_and_other_streams_are_read_strictly() {
 }
 
 #[test]
-fn an_openai_clerk_needs_its_server_and_model() {
+fn a_clerk_behind_a_server_needs_its_model_and_some_know_their_server() {
     let message = load("", &[("STEWARD_CLERK", "openai")]).unwrap_err().to_string();
     assert!(message.contains("STEWARD_CLERK_BASE_URL"), "{message}");
-    assert!(load("", &[("STEWARD_CLERK", "gpt")]).is_err());
+    for (name, url) in [("anthropic", "https://api.anthropic.com"), ("ollama", "http://127.0.0.1:11434")] {
+        let message = load("", &[("STEWARD_CLERK", name)]).unwrap_err().to_string();
+        assert!(message.contains(name) && message.contains("STEWARD_CLERK_MODEL"), "{message}");
+        let clerk = |more: &[(&str, &str)]| {
+            let set = [&[("STEWARD_CLERK", name), ("STEWARD_CLERK_MODEL", "7")], more].concat();
+            serde_json::to_value(load("", &set).unwrap().clerk).unwrap()
+        };
+        let own = clerk(&[]);
+        assert_eq!((&own["kind"], &own["base_url"], &own["model"]), (&name.into(), &url.into(), &"7".into()), "{own}");
+        assert_eq!(clerk(&[("STEWARD_CLERK_BASE_URL", "http://other")])["base_url"], "http://other");
+    }
+    let message = load("", &[("STEWARD_CLERK", "gpt")]).unwrap_err().to_string();
+    assert!(message.contains("rules, openai, anthropic or ollama"), "{message}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::clerk::tests::{question, reservation, signal};
+use steward_domain::clerk::Usage;
 
 fn judged(evidence: Vec<Evidence>) -> Verdict {
     let question = question(evidence);
@@ -86,4 +87,13 @@ fn the_same_question_gets_the_same_reply_and_another_one_another_mark() {
     assert_ne!(reply.clerk.prompt_sha256, Rules.ask(&reservation, &other).clerk.prompt_sha256);
     assert_eq!((reply.clerk.provider.as_str(), reply.clerk.model.as_str()), ("rules", "proposals-1"));
     assert_eq!(reply.clerk.tokens, Usage::default());
+}
+
+#[test]
+fn the_prompt_is_named_by_the_evidence_and_not_by_the_moment() {
+    let first = question(vec![signal("a", 0, Some(State::Done))]);
+    let later = Question { asked_at: first.asked_at + chrono::TimeDelta::hours(1), ..first.clone() };
+    let hash = |question: &Question| Rules.ask(&reservation(), question).clerk.prompt_sha256;
+    assert_eq!(hash(&first), hash(&later));
+    assert_ne!(hash(&first), hash(&question(vec![signal("b", 0, Some(State::Done))])));
 }

@@ -5,7 +5,7 @@
 
 use super::super::StreamError;
 use super::ANSWER;
-use crate::clerk::openai::Secret;
+use crate::clerk::remote::Secret;
 use async_imap::error::Error;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};

@@ -16,20 +16,6 @@ async fn only_open_records_are_candidates_and_tasks_know_their_matter() {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_for_thirty_days() {
-    let bench = Bench::new().await;
-    let now = noon("12:00:00");
-    assert_eq!(bench.index.answer("k", now).await.unwrap(), None);
-    bench.index.keep_answer("k", "words", now).await.unwrap();
-    bench.index.keep_answer("k", "others", now).await.unwrap();
-    assert_eq!(bench.index.answer("k", now + chrono::TimeDelta::days(29)).await.unwrap().as_deref(), Some("others"));
-    assert_eq!(bench.index.answer("k", now + chrono::TimeDelta::days(30)).await.unwrap(), None);
-    let later = now + chrono::TimeDelta::days(31);
-    bench.index.keep_answer("other", "x", later).await.unwrap();
-    assert_eq!(bench.index.answer("k", now).await.unwrap(), None, "it was forgotten");
-}
-
-#[tokio::test]
 async fn the_edition_changes_with_tasks_and_matters_and_with_nothing_else() {
     let bench = Bench::scanned().await;
     bench.matter("m");

@@ -6,13 +6,13 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steward_domain::clerk::{CallOutcome, ClerkMark, Judgement, Question, Reply, Subject, Verdict};
-use steward_domain::guard::{Cap, Refusal, ReserveOutcome, ReserveRequest, Settlement};
+use steward_domain::guard::{Cap, Refusal, ReserveOutcome, ReserveRequest};
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{State, SurfaceClass};
 use steward_domain::tick::{Look, Observation};
-use steward_workflows::activities::{Applied, ApplyAsk, JudgeAsk, ObserveAsk};
+use steward_workflows::activities::{Applied, ApplyAsk, JudgeAsk, ObserveAsk, SettleAsk};
 use temporalio_common::ActivityError;
 use temporalio_common::error::ApplicationFailure;
 use temporalio_macros::activities;
@@ -60,7 +60,7 @@ impl Vault {
     }
 
     #[activity(definition = steward_workflows::activities::Settle)]
-    async fn settle(self: Arc<Self>, _ctx: ActivityContext, _ask: Settlement) -> Result<(), ActivityError> {
+    async fn settle(self: Arc<Self>, _ctx: ActivityContext, _ask: SettleAsk) -> Result<(), ActivityError> {
         let failure = ApplicationFailure::non_retryable(std::io::Error::other("no settling today"));
         Err(ActivityError::Application(Box::new(failure)))
     }
@@ -122,5 +122,6 @@ fn look(task: &str) -> Look {
         before: ContentHash::of(b"before"),
         state_as_written: Some("open".into()),
         matter_ceiling: Ceiling::Act,
+        known: None,
     }
 }

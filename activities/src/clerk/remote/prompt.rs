@@ -1,4 +1,4 @@
-//! What is sent: fixed rules, and the question as data.
+//! What is asked: fixed rules, and the question as data. How it is written into a request, the wire says.
 //!
 //! All rules are in the system text, which is the same for every question. Whatever people or
 //! the outside wrote stands inside strings of one JSON object in the user message, and the
@@ -7,10 +7,9 @@
 
 pub(super) mod extract;
 
-use super::Config;
 use super::text::is_hidden;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 use steward_domain::clerk::{Question, answer_schema};
 
@@ -68,25 +67,39 @@ struct AskedSignal<'a> {
     note: &'a str,
 }
 
-/// The bytes of the request's body.
-pub(super) fn request(config: &Config, question: &Question) -> Vec<u8> {
-    let rules = if question.complaint.is_some() { format!("{RULES}{STRICTER}") } else { RULES.to_owned() };
-    json!({
-        "model": config.model,
-        "messages": [
-            {"role": "system", "content": rules},
-            {"role": "user", "content": as_data(&asked(question))},
-        ],
-        "temperature": 0,
-        "max_tokens": config.max_tokens,
-        "stream": false,
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "verdict", "strict": true, "schema": answer_schema(question)},
-        },
-    })
-    .to_string()
-    .into_bytes()
+/// What a request carries, whatever its wire.
+pub(super) struct Asking {
+    /// The name of the answer's form.
+    pub(super) name: &'static str,
+    pub(super) rules: String,
+    /// One JSON object with everything that is not ours.
+    pub(super) data: String,
+    /// Of the answer.
+    pub(super) schema: Value,
+    /// How many times the tokens of a verdict the answer may have.
+    pub(super) verdicts: u32,
+}
+
+impl Asking {
+    /// Rules and data as the messages of a chat.
+    pub(super) fn messages(&self) -> Value {
+        json!([{"role": "system", "content": self.rules}, {"role": "user", "content": self.data}])
+    }
+}
+
+/// What is asked about a task or matter.
+pub(super) fn verdict(question: &Question) -> Asking {
+    Asking {
+        name: "verdict",
+        rules: rules(RULES, STRICTER, question.complaint.as_deref()),
+        data: as_data(&asked(question)),
+        schema: answer_schema(question),
+        verdicts: 1,
+    }
+}
+
+fn rules(rules: &str, stricter: &str, complaint: Option<&str>) -> String {
+    if complaint.is_some() { format!("{rules}{stricter}") } else { rules.to_owned() }
 }
 
 fn asked(question: &Question) -> Asked<'_> {

@@ -1,4 +1,4 @@
-//! A clerk behind any server that speaks the OpenAI chat completions API.
+//! A clerk behind a server: a model that is asked over HTTP, in the words of one [`Wire`].
 //!
 //! One reservation is one HTTP request: no retry, no redirect, no proxy from the environment, no
 //! connection kept over (a kept one that went stale would be tried again underneath us). What
@@ -11,13 +11,16 @@ mod prompt;
 mod refusal;
 pub mod secret;
 mod text;
+mod wire;
 
 pub use secret::Secret;
+pub use wire::{ANTHROPIC, OLLAMA, OPENAI, Wire};
 
 use super::pace::{MAX_WAIT_SECONDS, Pace};
 use super::sha256_hex;
 use chrono::Utc;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use prompt::Asking;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -25,32 +28,32 @@ use steward_domain::clerk::{CallOutcome, ClerkMark, Question, Reply, Usage};
 use steward_domain::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::{Reservation, parse_retry_after};
 
-/// Its name among the providers.
-pub const PROVIDER: &str = "openai";
 /// Longest a call may take, in seconds; a run has 300 for all its tasks.
 pub const TIMEOUT_SECONDS: u64 = 60;
 /// Largest response that is read, in bytes; a verdict has about one thousand.
 pub const MAX_RESPONSE_BYTES: usize = 256 * 1024;
-/// Most tokens an answer may have; the reasoning alone may have 2,000 characters.
-pub const MAX_TOKENS: u32 = 1_024;
 /// Calls that one process begins in a second.
 pub const CALLS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
 /// An error response larger than this, in bytes, is a page and not a message: it is left out.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
+/// The status by which a server says that it is overloaded; Anthropic's.
+const OVERLOADED: u16 = 529;
 
 /// Where the model is and how far it is trusted with time and space.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Up to and without `/chat/completions`, such as `https://api.openai.com/v1`.
+    pub wire: &'static Wire,
+    /// What stands before the wire's path, such as `https://api.openai.com/v1` before `/chat/completions`.
     pub base_url: String,
     pub model: String,
-    /// Sent as a bearer token; `None` for servers that want none.
+    /// `None` for servers that want none.
     pub api_key: Option<Secret>,
     /// The environment variable the key comes from, so that a reason can name it.
     pub api_key_variable: String,
     /// From connecting to the last byte of the answer.
     pub timeout: Duration,
     pub max_response_bytes: usize,
+    /// Of a verdict; an answer about an event may have twice as many.
     pub max_tokens: u32,
     pub calls_per_second: NonZeroU32,
 }
@@ -58,15 +61,16 @@ pub struct Config {
 impl Config {
     /// A server and a model, everything else by default and without a key.
     #[must_use]
-    pub fn new(base_url: &str, model: &str) -> Self {
+    pub fn new(wire: &'static Wire, base_url: &str, model: &str) -> Self {
         Self {
+            wire,
             base_url: base_url.to_owned(),
             model: model.to_owned(),
             api_key: None,
-            api_key_variable: "OPENAI_API_KEY".to_owned(),
+            api_key_variable: "STEWARD_CLERK_API_KEY".to_owned(),
             timeout: Duration::from_secs(TIMEOUT_SECONDS),
             max_response_bytes: MAX_RESPONSE_BYTES,
-            max_tokens: MAX_TOKENS,
+            max_tokens: wire.max_tokens,
             calls_per_second: CALLS_PER_SECOND,
         }
     }
@@ -75,7 +79,9 @@ impl Config {
 /// Why a clerk cannot be set up; no message holds the key.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    #[error("read the clerk's base URL: it must look like `https://host/v1`, without user, password, `?` or `#`")]
+    #[error(
+        "read the clerk's base URL: it must look like `https://host` or `https://host/v1`, without user, password, `?` or `#`"
+    )]
     BaseUrl,
     #[error("use the key in {variable}: it has characters that cannot be sent, such as a line break; set it again")]
     Key { variable: String },
@@ -90,26 +96,26 @@ enum Said<T> {
     Answered(T),
     /// The complaint about an answer that cannot be used.
     Bad(String),
-    /// 429, with the seconds to wait if it said so.
+    /// 429 or 529, with the seconds to wait if it said so.
     Wait(Option<u64>),
 }
 
-/// A clerk behind an OpenAI-compatible server.
+/// A clerk behind a server.
 #[derive(Debug)]
-pub struct OpenAi {
+pub struct Remote {
     config: Config,
     endpoint: Url,
     client: Client,
     pace: Pace,
 }
 
-impl OpenAi {
+impl Remote {
     /// Checks the configuration and builds the HTTP client. Sends nothing.
     ///
     /// # Errors
     /// [`SetupError`] when the base URL, the key or the model cannot be used.
     pub fn new(config: Config) -> Result<Self, SetupError> {
-        let endpoint = endpoint(&config.base_url)?;
+        let endpoint = endpoint(&config)?;
         if config.model.trim().is_empty() {
             return Err(SetupError::Model);
         }
@@ -131,7 +137,7 @@ impl OpenAi {
 
     /// Asks once, with at most one HTTP request.
     pub async fn ask(&self, _reservation: &Reservation, question: &Question) -> Reply {
-        let body = prompt::request(&self.config, question);
+        let body = self.prompt(question);
         let mut clerk = self.mark(&body);
         let outcome = match self.exchange(body, |content| answer::verdict(content, question, self.key())).await {
             Ok((said, usage)) => {
@@ -165,27 +171,37 @@ impl OpenAi {
         ExtractReply { outcome, clerk }
     }
 
-    /// What [`OpenAi::extract`] would send.
+    /// What [`Remote::ask`] would send.
+    pub(super) fn prompt(&self, question: &Question) -> Vec<u8> {
+        self.body(&prompt::verdict(question))
+    }
+
+    /// What [`Remote::extract`] would send.
     pub(super) fn extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
-        prompt::extract::request(&self.config, question)
+        self.body(&prompt::extract::signals(question))
+    }
+
+    fn body(&self, asking: &Asking) -> Vec<u8> {
+        let max_tokens = self.config.max_tokens.saturating_mul(asking.verdicts);
+        (self.config.wire.body)(asking, &self.config.model, max_tokens).to_string().into_bytes()
     }
 
     fn key(&self) -> Option<&Secret> {
         self.config.api_key.as_ref()
     }
 
-    /// Its model.
-    pub(super) fn model(&self) -> &str {
-        &self.config.model
+    /// Its name among the providers, and its model.
+    pub(super) fn name(&self) -> (&'static str, &str) {
+        (self.config.wire.name, &self.config.model)
     }
 
     fn mark(&self, body: &[u8]) -> ClerkMark {
+        let (provider, model) = self.name();
         ClerkMark {
-            provider: PROVIDER.to_owned(),
-            model: self.config.model.clone(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
             prompt_sha256: sha256_hex(body),
-            tokens: Usage::default(),
-            fallback: false,
+            ..ClerkMark::default()
         }
     }
 
@@ -202,11 +218,11 @@ impl OpenAi {
         match response.status() {
             StatusCode::OK => {
                 let body = self.read_whole(response).await?;
-                let read = answer::read(&body, self.key(), judge);
+                let read = answer::read(&body, self.config.wire, self.key(), judge);
                 let (read, usage) = read.map_err(|what| refusal::no_completion(&what, &self.config))?;
                 Ok((read.map_or_else(Said::Bad, Said::Answered), usage))
             }
-            StatusCode::TOO_MANY_REQUESTS => {
+            status if status == StatusCode::TOO_MANY_REQUESTS || status.as_u16() == OVERLOADED => {
                 let said = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
                 let seconds = said.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
                 Ok((Said::Wait(seconds), Usage::default()))
@@ -248,24 +264,27 @@ async fn read_error(mut response: Response) -> Vec<u8> {
     }
 }
 
-fn endpoint(base_url: &str) -> Result<Url, SetupError> {
-    let base = Url::parse(base_url.trim()).map_err(|_| SetupError::BaseUrl)?;
+fn endpoint(config: &Config) -> Result<Url, SetupError> {
+    let base = Url::parse(config.base_url.trim()).map_err(|_| SetupError::BaseUrl)?;
     let plain = base.username().is_empty() && base.password().is_none();
     let bare = base.query().is_none() && base.fragment().is_none();
     if !matches!(base.scheme(), "http" | "https") || !plain || !bare {
         return Err(SetupError::BaseUrl);
     }
-    Url::parse(&format!("{}/chat/completions", base.as_str().trim_end_matches('/'))).map_err(|_| SetupError::BaseUrl)
+    let (base, path) = (base.as_str().trim_end_matches('/'), config.wire.path);
+    Url::parse(&format!("{base}{path}")).map_err(|_| SetupError::BaseUrl)
 }
 
 fn headers(config: &Config) -> Result<HeaderMap, SetupError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in config.wire.headers {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
     if let Some(key) = &config.api_key {
         let refused = |_| SetupError::Key { variable: config.api_key_variable.clone() };
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).map_err(refused)?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
+        let (name, value) = config.wire.key_header(key.expose()).map_err(refused)?;
+        headers.insert(name, value);
     }
     Ok(headers)
 }

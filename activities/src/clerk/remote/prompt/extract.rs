@@ -1,11 +1,10 @@
-//! What is sent about a raw event: fixed rules, and the event as data.
+//! What is asked about a raw event: fixed rules, and the event as data.
 //!
 //! The rules are the same for every event and hold none of its words. The event stands inside strings of
 //! one JSON object in the user message, escaped as everything that strangers write.
 
-use super::{Config, as_data, clipped};
+use super::{Asking, as_data, clipped, rules};
 use serde::Serialize;
-use serde_json::json;
 use steward_domain::extract::{ExtractQuestion, Offer, answer_schema};
 use steward_domain::path::RecordKind;
 
@@ -69,25 +68,15 @@ struct AskedOffer<'a> {
     matter: Option<String>,
 }
 
-/// The bytes of the request's body.
-pub(in super::super) fn request(config: &Config, question: &ExtractQuestion) -> Vec<u8> {
-    let rules = if question.complaint.is_some() { format!("{RULES}{STRICTER}") } else { RULES.to_owned() };
-    json!({
-        "model": config.model,
-        "messages": [
-            {"role": "system", "content": rules},
-            {"role": "user", "content": as_data(&asked(question))},
-        ],
-        "temperature": 0,
-        "max_tokens": config.max_tokens.saturating_mul(TIMES_A_VERDICT),
-        "stream": false,
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "signals", "strict": true, "schema": answer_schema(question)},
-        },
-    })
-    .to_string()
-    .into_bytes()
+/// What is asked about an event.
+pub(in super::super) fn signals(question: &ExtractQuestion) -> Asking {
+    Asking {
+        name: "signals",
+        rules: rules(RULES, STRICTER, question.complaint.as_deref()),
+        data: as_data(&asked(question)),
+        schema: answer_schema(question),
+        verdicts: TIMES_A_VERDICT,
+    }
 }
 
 fn asked(question: &ExtractQuestion) -> Asked<'_> {

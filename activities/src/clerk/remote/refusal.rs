@@ -24,36 +24,41 @@ pub(super) fn transport(error: &reqwest::Error, config: &Config) -> String {
     }
 }
 
-/// For a response with any status but 200 and 429.
+/// For a response with any status but 200, 429 and 529.
 pub(super) fn status(status: StatusCode, body: &[u8], config: &Config) -> String {
-    let Config { base_url, model, api_key_variable: variable, .. } = config;
+    let Config { wire, base_url, model, api_key_variable: variable, .. } = config;
+    let words = &wire.words;
     let code = status.as_u16();
     let said = said(body, config);
     match code {
         401 | 403 if config.api_key.is_none() => format!("{base_url} wants a key ({code}): put one into {variable}"),
         401 | 403 => format!("{base_url} refused the key ({code}): check the value of {variable} and what it may use"),
         404 => {
-            format!("{base_url} has no chat completions or no model `{model}` (404){said}: check base URL and model")
+            let (offers, mend) = (words.offers, words.unknown_model);
+            format!("{base_url} has no {offers} or no model `{model}` (404){said}: {mend}")
         }
         400 | 422 => format!(
-            "{base_url} refused the request ({code}){said}: check that `{model}` is a model of it and that it takes a \
-             `response_format` of type `json_schema`"
+            "{base_url} refused the request ({code}){said}: check that `{model}` is a model of it and that it takes {}",
+            words.form
         ),
         300..=399 => format!("{base_url} redirects elsewhere ({code}): set the base URL to where the server really is"),
         500..=599 => format!("{base_url} is in trouble ({code}){said}: it is asked again later"),
-        _ => format!("{base_url} answered with status {code}{said}: check that it is a chat completions server"),
+        _ => format!("{base_url} answered with status {code}{said}: check that it is a server of {}", words.offers),
     }
 }
 
-/// For a response with status 200 that is no chat completion.
+/// For a response with status 200 that is none of the wire.
 pub(super) fn no_completion(what: &str, config: &Config) -> String {
-    format!("{} sent {what} instead of a chat completion: check that the base URL ends in `/v1`", config.base_url)
+    let Config { wire, base_url, .. } = config;
+    let (response, form) = (wire.words.response, wire.words.base_url);
+    format!("{base_url} sent {what} instead of {response}: check that the base URL {form}")
 }
 
 /// For a response that goes on beyond the limit.
 pub(super) fn too_large(config: &Config) -> String {
-    let Config { base_url, max_response_bytes: limit, .. } = config;
-    format!("the response of {base_url} is larger than {limit} bytes: check that it is a chat completions server")
+    let Config { wire, base_url, max_response_bytes: limit, .. } = config;
+    let offers = wire.words.offers;
+    format!("the response of {base_url} is larger than {limit} bytes: check that it is a server of {offers}")
 }
 
 fn said(body: &[u8], config: &Config) -> String {

@@ -1,0 +1,161 @@
+//! The name of evidence: the same for the same evidence, another one for any other.
+
+use super::{question, signal};
+use crate::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Wire};
+use crate::clerk::{Clerk, rules::Rules};
+use chrono::{DateTime, TimeDelta};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use steward_domain::clerk::{ClerkMark, Evidence, Question, Subject};
+use steward_domain::mode::Ceiling;
+use steward_domain::path::RecordPath;
+use steward_domain::record::{Effect, State, SurfaceClass};
+
+fn remote(wire: &'static Wire, model: &str) -> Clerk {
+    Clerk::Remote(Remote::new(Config::new(wire, "http://127.0.0.1:1", model)).unwrap())
+}
+
+fn clerks() -> [Clerk; 5] {
+    let others = [remote(&OPENAI, "m"), remote(&OPENAI, "n"), remote(&ANTHROPIC, "m"), remote(&OLLAMA, "m")];
+    let [a, b, c, d] = others;
+    [Clerk::Rules(Rules), a, b, c, d]
+}
+
+fn path(text: &str) -> RecordPath {
+    RecordPath::parse(text).unwrap()
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
+    let numbers = (0.0..=1.0, 0.0..=1.0, 0_u32..100, 0_i64..1_000_000);
+    ("[a-z]{1,4}(:[a-z]{1,3}@[a-z]{1,3})?", "[a-z0-9]{1,6}", ".{0,50}", numbers, 0_usize..3).prop_map(
+        |(source, slug, note, (target, effect, observations, minutes), pick)| Evidence {
+            source,
+            reference: path(&format!("signal/{slug}.md")),
+            note,
+            created: DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes),
+            effect: [Effect::Mutation, Effect::Action, Effect::None][pick],
+            proposed_state: [Some(State::Done), Some(State::Archived), None][pick],
+            target_confidence: target,
+            effect_confidence: effect,
+            observations,
+            ceiling: [Ceiling::Act, Ceiling::Confirm, Ceiling::Ask][pick],
+        },
+    )
+}
+
+fn questions() -> impl Strategy<Value = Question> {
+    let names = ("[a-z]{1,8}", ".{0,300}", "[a-z]{1,8}", ".{0,300}");
+    (names, prop::collection::vec(evidence(), 1..5), 0_usize..3, prop::option::of(0_i64..1_000)).prop_map(
+        |((task, task_name, matter, matter_name), evidence, pick, due)| Question {
+            subject: Subject {
+                task: path(&format!("task/{task}.md")),
+                task_name,
+                matter: path(&format!("matter/{matter}.md")),
+                matter_name,
+                state: [State::Open, State::Done, State::Archived][pick],
+                surface_class: [SurfaceClass::High, SurfaceClass::Normal, SurfaceClass::Low][pick],
+                due: due.map(|days| DateTime::UNIX_EPOCH + TimeDelta::days(days)),
+            },
+            evidence,
+            complaint: None,
+            asked_at: DateTime::UNIX_EPOCH,
+        },
+    )
+}
+
+/// The question with one thing changed, for everything that it holds. A new field is missed by the compiler.
+fn changed(question: &Question) -> Vec<(&'static str, Question)> {
+    let Question { subject, evidence, complaint: _, asked_at: _ } = question;
+    let Subject { task: _, task_name, matter: _, matter_name, state, surface_class, due } = subject;
+    let with = |subject: Subject| Question { subject, ..question.clone() };
+    let soon = due.unwrap_or(DateTime::UNIX_EPOCH) + TimeDelta::minutes(1);
+    let other_state = if *state == State::Open { State::Done } else { State::Open };
+    let other_class = if *surface_class == SurfaceClass::High { SurfaceClass::Low } else { SurfaceClass::High };
+    let mut all = vec![
+        ("task", with(Subject { task: path("task/other-one.md"), ..subject.clone() })),
+        ("task_name", with(Subject { task_name: format!("{task_name}!"), ..subject.clone() })),
+        ("matter", with(Subject { matter: path("matter/other-one.md"), ..subject.clone() })),
+        ("matter_name", with(Subject { matter_name: format!("{matter_name}!"), ..subject.clone() })),
+        ("state", with(Subject { state: other_state, ..subject.clone() })),
+        ("surface_class", with(Subject { surface_class: other_class, ..subject.clone() })),
+        ("due", with(Subject { due: Some(soon), ..subject.clone() })),
+    ];
+    for at in 0..evidence.len() {
+        let put = |other: Evidence| {
+            let mut evidence = evidence.clone();
+            evidence[at] = other;
+            Question { evidence, ..question.clone() }
+        };
+        all.extend(changed_evidence(&evidence[at]).into_iter().map(|(what, other)| (what, put(other))));
+        let mut fewer = evidence.clone();
+        fewer.remove(at);
+        all.push(("one less", Question { evidence: fewer, ..question.clone() }));
+    }
+    let more = [evidence.as_slice(), &[signal("other-one", 0, None)]].concat();
+    all.push(("one more", Question { evidence: more, ..question.clone() }));
+    all
+}
+
+fn changed_evidence(one: &Evidence) -> Vec<(&'static str, Evidence)> {
+    let Evidence { source, reference: _, note, created, effect, proposed_state, .. } = one;
+    let Evidence { target_confidence, effect_confidence, observations, ceiling, .. } = one;
+    let other = |number: f64| if number > 0.5 { number - 0.25 } else { number + 0.25 };
+    let other_effect = if *effect == Effect::Action { Effect::None } else { Effect::Action };
+    let other_state = if proposed_state.is_some() { None } else { Some(State::Done) };
+    let other_ceiling = if *ceiling == Ceiling::Act { Ceiling::Ask } else { Ceiling::Act };
+    vec![
+        ("source", Evidence { source: format!("{source}!"), ..one.clone() }),
+        ("ref", Evidence { reference: path("signal/other-one.md"), ..one.clone() }),
+        ("note", Evidence { note: format!("{note}!"), ..one.clone() }),
+        ("created", Evidence { created: *created + TimeDelta::seconds(1), ..one.clone() }),
+        ("effect", Evidence { effect: other_effect, ..one.clone() }),
+        ("proposed_state", Evidence { proposed_state: other_state, ..one.clone() }),
+        ("target_confidence", Evidence { target_confidence: other(*target_confidence), ..one.clone() }),
+        ("effect_confidence", Evidence { effect_confidence: other(*effect_confidence), ..one.clone() }),
+        ("observations", Evidence { observations: observations + 1, ..one.clone() }),
+        ("ceiling", Evidence { ceiling: other_ceiling, ..one.clone() }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn other_evidence_has_another_name_and_so_has_another_clerk(question in questions(), minutes in 1_i64..10_000) {
+        let mut names = BTreeSet::new();
+        for clerk in clerks() {
+            let name = clerk.evidence_key(&question);
+            prop_assert!(names.insert(name.clone()), "two clerks have one name for it");
+            for (what, other) in changed(&question) {
+                prop_assert_ne!(clerk.evidence_key(&other), name.clone(), "{} was changed", what);
+            }
+            let asked_at = question.asked_at + TimeDelta::minutes(minutes);
+            let later = Question { asked_at, complaint: Some("bad form".into()), ..question.clone() };
+            prop_assert_eq!(clerk.evidence_key(&later), name, "the same evidence at another time");
+        }
+    }
+}
+
+#[test]
+fn only_an_answer_to_the_very_request_counts_as_ones_own() {
+    let asked = question(vec![signal("a", 0, Some(State::Done))]);
+    let stricter = Question { complaint: Some("bad form".into()), ..asked.clone() };
+    for clerk in clerks() {
+        let (provider, model, prompt) = clerk.judge_prompt(&asked);
+        let mark = ClerkMark {
+            provider: provider.into(),
+            model: model.into(),
+            prompt_sha256: crate::clerk::sha256_hex(&prompt),
+            ..ClerkMark::default()
+        };
+        assert!(clerk.would_ask_the_same(&asked, &mark));
+        assert!(!clerk.would_ask_the_same(&stricter, &mark), "{mark:?}");
+        for other in [
+            ClerkMark { provider: "other".into(), ..mark.clone() },
+            ClerkMark { model: "other".into(), ..mark.clone() },
+            ClerkMark { prompt_sha256: "0".repeat(64), ..mark.clone() },
+        ] {
+            assert!(!clerk.would_ask_the_same(&asked, &other), "{other:?}");
+        }
+    }
+}

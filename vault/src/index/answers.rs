@@ -1,0 +1,55 @@
+//! What clerks answered, so that the same question is paid for once.
+//!
+//! An answer is kept as text under the hash of its exact question, about events as about tasks; whoever takes
+//! it from here holds it against the question again. Time and number bound the table, and losing it costs
+//! calls and nothing else.
+
+use super::codec::micros;
+use super::{Index, IndexError};
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// How long an answer is kept.
+const KEPT: TimeDelta = TimeDelta::days(30);
+/// Most answers that are kept, the newest: about 1 KB each.
+pub(super) const MAX_ANSWERS: i64 = 10_000;
+
+impl Index {
+    /// What was answered to a question later than that.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn answer(&self, key: &str, later_than: DateTime<Utc>) -> Result<Option<String>, IndexError> {
+        sqlx::query_scalar("SELECT answer FROM answers WHERE key = ?1 AND at > ?2")
+            .bind(key)
+            .bind(micros(later_than))
+            .fetch_optional(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))
+    }
+
+    /// Keeps what was answered, and forgets what is older than 30 days or beyond the newest 10,000.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn keep_answer(&self, key: &str, answer: &str, now: DateTime<Utc>) -> Result<(), IndexError> {
+        let mut tx = self.begin().await?;
+        let work = async {
+            sqlx::query("INSERT OR REPLACE INTO answers (key, answer, at) VALUES (?1, ?2, ?3)")
+                .bind(key)
+                .bind(answer)
+                .bind(micros(now))
+                .execute(&mut *tx)
+                .await?;
+            sqlx::query(
+                "DELETE FROM answers WHERE at <= ?1
+                    OR at <= (SELECT at FROM answers ORDER BY at DESC LIMIT 1 OFFSET ?2)",
+            )
+            .bind(micros(now - KEPT))
+            .bind(MAX_ANSWERS)
+            .execute(&mut *tx)
+            .await?;
+            tx.commit().await
+        };
+        work.await.map_err(|e| self.sql(e))
+    }
+}
