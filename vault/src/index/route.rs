@@ -5,7 +5,7 @@
 //! are trusted. What the router has met is kept with the moment at which it comes back to it, so that
 //! what must wait holds up nothing. Only [`crate::keeper`] writes a signal's standing.
 
-use super::codec::{instant, micros, source_slug};
+use super::codec::{instant, micros};
 use super::store::json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -14,6 +14,7 @@ use steward_domain::mode::Ceiling;
 use steward_domain::path::RecordPath;
 use steward_domain::record::State;
 use steward_domain::route::{Claim, action_id};
+use steward_domain::signal::source_slug;
 
 /// What the router asks about a signal.
 #[derive(Clone, Debug)]
