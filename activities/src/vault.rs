@@ -15,6 +15,7 @@ use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, Reserv
 use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
+use steward_domain::plan::{Landing, Plan};
 use steward_domain::tick::{Cadence, Observation};
 use steward_domain::undo::{AnswerKind, Refusal};
 use steward_vault::answer::{AnswerError, Asked};
@@ -29,6 +30,7 @@ use steward_workflows::activities::{
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
@@ -43,6 +45,8 @@ pub struct Settings {
     pub cadence: Cadence,
     /// How long an extracted event is kept, in days.
     pub keep_events_days: u32,
+    /// Live changes that one source may lead to in 24 hours.
+    pub live_per_source_day: u32,
 }
 
 /// A matter's schedule should have another interval from now on.
@@ -61,6 +65,8 @@ pub struct Host {
     pub settings: Settings,
     /// Where changes of a matter's cadence go.
     pub intervals: UnboundedSender<NewInterval>,
+    /// Changes land one after the other, each counted before the next.
+    pub landing: Arc<Mutex<()>>,
 }
 
 impl Host {
@@ -117,17 +123,10 @@ impl Host {
         let target = ask.plan.target().clone();
         let decision = ask.plan.draft().decision;
         let observed_at = ask.observed_at;
-        let (keeper, plan) = (Arc::clone(&self.keeper), ask.plan);
-        let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
-        crash::point("before-indexing");
-        let receipt = match applied {
+        let receipt = match self.land(ask.plan).await? {
             Ok(receipt) => receipt,
-            Err(e) => {
-                self.note(&[&target]).await?;
-                return unapplied(e);
-            }
+            Err(e) => return unapplied(e),
         };
-        self.note(&[&target, &receipt.record]).await?;
         let done = CheckDone {
             task: target.clone(),
             look_id: ask.look_id,
@@ -143,6 +142,21 @@ impl Host {
             repeated = receipt.repeated, "decision filed"
         );
         Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
+    }
+
+    /// Has the keeper carry a plan out, within the budget of its sources, and tells the index.
+    async fn land(&self, plan: Plan) -> Result<Result<Receipt, ApplyError>, ActivityError> {
+        let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
+        let spendings = self.index.spendings(plan.draft(), Utc::now()).await.map_err(passing)?;
+        let plan = plan.within_budget(&spendings, self.settings.live_per_source_day);
+        let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
+        let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
+        crash::point("before-indexing");
+        match &applied {
+            Ok(receipt) => self.note(&[&target, &receipt.record]).await?,
+            Err(_) => self.note(&[&target]).await?,
+        }
+        Ok(applied)
     }
 
     async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {

@@ -7,6 +7,7 @@
 //! workflows, and only [`crate::keeper`] changes a record.
 
 mod action;
+mod budget;
 mod check;
 mod codec;
 mod extract;
@@ -22,6 +23,7 @@ mod state;
 mod store;
 mod stream;
 mod sync;
+mod turns;
 mod view;
 mod wake;
 mod why;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steward_activities::purge::KEEP_EVENTS_DAYS;
 use steward_activities::streams::StreamConfig;
+use steward_domain::budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
 use steward_domain::tick::Cadence;
@@ -40,6 +41,7 @@ struct Raw {
     context_edit_ceiling: Option<String>,
     parent_matter_ceiling: Option<String>,
     related_ceiling: Option<String>,
+    live_per_source_day: Option<u32>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
@@ -79,6 +81,8 @@ pub(crate) struct Config {
     state_dir: Option<PathBuf>,
     pub(crate) policy: Policy,
     pub(crate) default_ceiling: Ceiling,
+    /// Live changes that one source may lead to in 24 hours: 20; what is beyond waits for a human.
+    pub(crate) live_per_source_day: u32,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     pub(crate) temporal_cli: Option<PathBuf>,
@@ -149,6 +153,7 @@ impl Config {
             vault: raw.vault,
             state_dir: raw.state_dir,
             default_ceiling,
+            live_per_source_day: raw.live_per_source_day.unwrap_or(LIVE_PER_SOURCE_DAY),
             task_queue: raw.task_queue.unwrap_or_else(|| "steward".into()),
             temporal_cli: raw.temporal_cli,
             temporal_port: raw.temporal_port.unwrap_or(7233),

@@ -19,6 +19,7 @@ use std::time::Duration;
 use steward_activities::extract::Extractor;
 use steward_activities::judge::Bench;
 use steward_activities::vault::{Host, NewInterval, Settings};
+use steward_domain::guard::Spent;
 use steward_domain::path::RecordPath;
 use steward_vault::guard::Ledger;
 use steward_vault::index::{Index, IndexError, SyncReport};
@@ -137,8 +138,10 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
             default_ceiling: config.default_ceiling,
             cadence: config.cadence,
             keep_events_days: config.keep_events_days,
+            live_per_source_day: config.live_per_source_day,
         },
         intervals,
+        landing: Arc::default(),
     };
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
     let threads = vec![fleet::start(crew, Serves::Vault(host, extractor))?];
@@ -235,7 +238,7 @@ impl Listener {
             }
         };
         // Events that came while nobody looked are no news to the scans below.
-        match self.index.events_to_extract(1).await {
+        match self.index.events_to_extract(1, &Spent::default()).await {
             Ok(waiting) if waiting.is_empty() => {}
             Ok(_) => self.trigger(EXTRACT_SCHEDULE).await,
             Err(e) => {

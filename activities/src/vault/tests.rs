@@ -48,8 +48,9 @@ impl Bench {
             default_ceiling: Ceiling::Act,
             cadence: Cadence::default(),
             keep_events_days: purge::KEEP_EVENTS_DAYS,
+            live_per_source_day: 20,
         };
-        let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send };
+        let host = Host { keeper, index, ledger: Arc::new(ledger), settings, intervals: send, landing: Arc::default() };
         Self { dir, host, intervals }
     }
 
@@ -158,6 +159,7 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
         call_id: CallId("run/1/pay/1".into()),
         task: Some("task/pay.md".into()),
         matter: Some("matter/m.md".into()),
+        ..ReserveRequest::default()
     };
     let first = bench.host.ask_the_guard(request.clone()).await.unwrap();
     assert_eq!(bench.host.ask_the_guard(request.clone()).await.unwrap(), first);
@@ -177,7 +179,7 @@ async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     let bench = Bench::new(Mode::Live).await;
     let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
     brake::stop(bench.host.keeper.root(), &stop).unwrap();
-    let request = ReserveRequest { call_id: CallId("c".into()), task: Some("task/pay.md".into()), matter: None };
+    let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
         let outcome = bench.host.ask_the_guard(request.clone()).await.unwrap();
         assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: Cap::Stopped, .. })), "{outcome:?}");

@@ -14,8 +14,8 @@
 
 use std::collections::BTreeSet;
 
-use chrono::{DateTime, TimeDelta};
 use chrono::Utc;
+use chrono::{DateTime, TimeDelta};
 use serde::{Deserialize, Serialize};
 
 use super::{Cap, Caps, DAY, HOUR, MINUTE, ReserveRequest, calls};

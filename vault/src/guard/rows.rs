@@ -5,9 +5,9 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
+use std::collections::BTreeSet;
 use steward_domain::clerk::Usage;
 use steward_domain::guard::{BackOff, CallId, Caps, DAY, Edges, Probe, Quota, Reservation, ReserveRequest, Settled};
-use std::collections::BTreeSet;
 
 type Micros = Option<i64>;
 /// What SQLite said, not yet sorted by what it means for the ledger.
@@ -92,11 +92,7 @@ pub(super) async fn edges(db: &mut SqliteConnection, request: &ReserveRequest, c
 }
 
 /// The windows of the request's accounts, each with its edge.
-pub(super) async fn accounts(
-    db: &mut SqliteConnection,
-    request: &ReserveRequest,
-    caps: &Caps,
-) -> Sql<Vec<Vec<Quota>>> {
+pub(super) async fn accounts(db: &mut SqliteConnection, request: &ReserveRequest, caps: &Caps) -> Sql<Vec<Vec<Quota>>> {
     let select = "SELECT reserved_us FROM account WHERE kind = ? AND name = ? \
         ORDER BY reserved_us DESC LIMIT 1 OFFSET ? - 1";
     let mut accounts = request.accounts(caps);

@@ -27,7 +27,16 @@ fn at(seconds: i64) -> DateTime<Utc> {
 const DAY_S: i64 = 86_400;
 
 fn wide() -> Caps {
-    Caps { per_minute: 1000, per_hour: 1000, per_day: 1000, per_task_day: 1000, per_matter_day: 1000, extraction_percent: 100, stream_percent: 100, sender_percent: 100 }
+    Caps {
+        per_minute: 1000,
+        per_hour: 1000,
+        per_day: 1000,
+        per_task_day: 1000,
+        per_matter_day: 1000,
+        extraction_percent: 100,
+        stream_percent: 100,
+        sender_percent: 100,
+    }
 }
 
 /// A folder with a ledger and, elsewhere in it, its marker.

@@ -34,7 +34,7 @@ const TEXT_KEYS: [&str; 15] = [
     "webhook_listen",
 ];
 /// Keys for which an empty value is no value but a bad one, because what the file says may be bolder.
-const NEVER_UNSET: [&str; 9] = [
+const NEVER_UNSET: [&str; 10] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -43,11 +43,12 @@ const NEVER_UNSET: [&str; 9] = [
     "context_edit_ceiling",
     "parent_matter_ceiling",
     "related_ceiling",
+    "live_per_source_day",
     "stamp_files",
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 15] = [
+const NOT_FROM_A_VAULT: [&str; 16] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -56,6 +57,7 @@ const NOT_FROM_A_VAULT: [&str; 15] = [
     "context_edit_ceiling",
     "parent_matter_ceiling",
     "related_ceiling",
+    "live_per_source_day",
     "caps",
     "clerk",
     "clerk_base_url",
@@ -198,7 +200,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let vault = dir.path().join("vault");
         std::fs::create_dir_all(vault.join("notes")).unwrap();
-        let bold = ["live_mode = \"live\"", "temporal_cli = \"./x\"", "caps = {}", "clerk_base_url = \"http://x\""];
+        let bold = [
+            "live_mode = \"live\"",
+            "temporal_cli = \"./x\"",
+            "caps = {}",
+            "live_per_source_day = 9",
+            "clerk_base_url = \"http://x\"",
+        ];
         let held = |path: &Path, text: &str| {
             std::fs::write(path, text).unwrap();
             File { path: path.to_owned(), table: text.parse().unwrap() }.keep_to_its_place(&vault)

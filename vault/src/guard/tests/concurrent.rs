@@ -7,7 +7,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-const CAPS: Caps = Caps { per_minute: 12, per_hour: 30, per_day: 70, per_task_day: 5, per_matter_day: 16, extraction_percent: 100, stream_percent: 100, sender_percent: 100 };
+const CAPS: Caps = Caps {
+    per_minute: 12,
+    per_hour: 30,
+    per_day: 70,
+    per_task_day: 5,
+    per_matter_day: 16,
+    extraction_percent: 100,
+    stream_percent: 100,
+    sender_percent: 100,
+};
 
 /// Every reservation ever recorded, in the order of the transactions, past all pruning.
 pub(super) async fn keep_log(home: &Home) {

@@ -48,8 +48,7 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
     assert_eq!(cap_of(ledger.reserve(&reads("b12", "mail", "forged12"), at(12)).await), (Cap::Stream, Some(3600)));
     let spent = ledger.spent(at(12)).await.unwrap();
     let one = |name: &str| std::collections::BTreeSet::from([name.to_owned()]);
-    let expected =
-        Spent { senders: one("mail-loud-b-example"), to_strangers: one("mail"), ..Spent::default() };
+    let expected = Spent { senders: one("mail-loud-b-example"), to_strangers: one("mail"), ..Spent::default() };
     assert_eq!(spent, expected);
     for n in 12..24 {
         let sender = if n % 2 == 0 { "known" } else { "kin" };
@@ -130,7 +129,9 @@ fn steps(names: std::ops::Range<u8>) -> impl Strategy<Value = Vec<Step>> {
 fn request(n: usize, step: &Step) -> Option<ReserveRequest> {
     match step {
         Step::Clock(_) => None,
-        Step::Read { stream, sender } => Some(reads(format!("{n}"), &format!("s{stream}"), NAMES[usize::from(*sender)])),
+        Step::Read { stream, sender } => {
+            Some(reads(format!("{n}"), &format!("s{stream}"), NAMES[usize::from(*sender)]))
+        }
         Step::Judge { task, sources } => {
             let mut names: Vec<&str> = sources.iter().map(|s| NAMES[usize::from(*s)]).collect();
             names.sort_unstable();
@@ -201,7 +202,9 @@ async fn walk(steps: Vec<Step>) -> Result<(), String> {
                 if of_a_share && within {
                     return Err(format!("step {n}: {refusal:?} to {call:?}, which had a share"));
                 }
-                if of_a_share && (refusal.clears_at <= Some(now) || !model.within_shares(&call, refusal.clears_at.unwrap())) {
+                if of_a_share
+                    && (refusal.clears_at <= Some(now) || !model.within_shares(&call, refusal.clears_at.unwrap()))
+                {
                     return Err(format!("step {n}: {refusal:?} does not say when it clears"));
                 }
             }
