@@ -1,5 +1,7 @@
 //! Every activity of the vault, run twice: the state afterwards is that of one run.
 
+mod budget;
+
 use super::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
