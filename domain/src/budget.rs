@@ -2,10 +2,13 @@
 //!
 //! A sender who convinces the clerk once convinces it a thousand times. So the live changes that rest on
 //! one source are counted over 24 hours, those of all sources that nobody knows together, because a name
-//! costs nothing; what is beyond the budget waits like any other pending change. The counts come from the
+//! costs nothing; what is beyond the budget waits like any other pending change. So does the end of a whole
+//! matter at a stranger's word: with it nothing would be heard of its tasks any more. The counts come from the
 //! audit records ([`crate::audit`]) and are taken when a plan lands, one plan after the other.
 
 use crate::decide::{Gate, GateName};
+use crate::mutation::MutationClass;
+use crate::path::RecordKind;
 use crate::plan::{Landing, Plan};
 use chrono::TimeDelta;
 
@@ -20,6 +23,8 @@ pub const LIVE_PER_SOURCE_DAY: u32 = 20;
 pub struct Spending {
     /// Whose account it is, for people.
     pub source: String,
+    /// It was right before.
+    pub known: bool,
     /// Live changes within [`BUDGET_WINDOW`], this one not counted.
     pub changes: u32,
 }
@@ -30,12 +35,18 @@ impl Plan {
     /// live stays as it is.
     #[must_use]
     pub fn within_budget(mut self, spendings: &[Spending], budget: u32) -> Self {
-        let Some(least) = spendings.iter().min_by_key(|s| s.changes).filter(|_| self.landing() == Landing::Live) else {
+        if spendings.is_empty() || self.landing() != Landing::Live {
             return self;
-        };
-        let open = least.changes < budget;
-        let found = format!("{} live changes in 24 h from {}", least.changes, least.source);
-        self.draft.gates.push(Gate::new(GateName::SourceBudget, open, found, format!("< {budget}")));
+        }
+        let draft = &self.draft;
+        let ends_a_matter =
+            draft.target.kind() == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
+        let may = |s: &&Spending| s.changes < budget && (s.known || !ends_a_matter);
+        let shown = spendings.iter().find(may).or_else(|| spendings.iter().min_by_key(|s| s.changes));
+        let open = spendings.iter().any(|s| may(&s));
+        let found = shown.map(|s| format!("{} live changes in 24 h from {}", s.changes, s.source)).unwrap_or_default();
+        let known = if ends_a_matter { ", for a matter from a source that was right before" } else { "" };
+        self.draft.gates.push(Gate::new(GateName::SourceBudget, open, found, format!("< {budget}{known}")));
         if !open {
             self.draft.landing = Landing::Pending;
             self.draft.pending_confirmation = true;
@@ -50,7 +61,7 @@ mod tests {
     use crate::decide::tests::live_plan;
 
     fn spent(changes: &[u32]) -> Vec<Spending> {
-        changes.iter().map(|changes| Spending { source: "mail-a".into(), changes: *changes }).collect()
+        changes.iter().map(|changes| Spending { source: "mail-a".into(), known: false, changes: *changes }).collect()
     }
 
     #[test]
@@ -72,6 +83,21 @@ mod tests {
             assert!(gate.is_none_or(|g| g.found.starts_with(&least.unwrap().to_string()) && g.needed == "< 20"));
             assert_eq!(plan.changes_the_record(), landing == Landing::Live);
         }
+    }
+
+    #[test]
+    fn a_matter_is_not_ended_by_a_strangers_word() {
+        let mut plan = live_plan();
+        plan.draft.target = crate::decide::tests::path("matter/house.md");
+        let with = |known| {
+            let spending = Spending { source: "bank".into(), known, changes: 0 };
+            plan.clone().within_budget(&[spending], 20)
+        };
+        assert_eq!((with(false).landing(), with(true).landing()), (Landing::Pending, Landing::Live));
+        let gate = with(false).draft().gates.last().cloned().unwrap();
+        assert_eq!(gate.needed, "< 20, for a matter from a source that was right before");
+        plan.draft.class = Some(MutationClass::Related);
+        assert_eq!(plan.within_budget(&spent(&[0]), 20).landing(), Landing::Live);
     }
 
     #[test]

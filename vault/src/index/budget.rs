@@ -55,7 +55,7 @@ impl Index {
                 .fetch_one(&self.store.writer)
                 .await
                 .map_err(|e| self.sql(e))?;
-            spendings.push(Spending { source: name, changes });
+            spendings.push(Spending { source: name, known, changes });
         }
         Ok(spendings)
     }
