@@ -25,8 +25,11 @@ use steward_tests::wait;
 use steward_tests::world::World;
 use texts::Text;
 
-/// Live changes that strangers may lead to in a day; few, so that they are used up.
-const BUDGET: usize = 8;
+/// Live changes that strangers may lead to in a day: of our own texts so few that they are used up.
+fn budget() -> usize {
+    if texts::are_public() { 20 } else { 8 }
+}
+
 /// Tasks of one matter.
 const TASKS: usize = 50;
 
@@ -49,7 +52,7 @@ struct Outcome {
 
 /// A live vault with a task for every text, and every text on its way to its task.
 async fn besieged(texts: &[Text]) -> World {
-    let mut world = World::new().await.live().set("STEWARD_LIVE_PER_SOURCE_DAY", BUDGET);
+    let mut world = World::new().await.live().set("STEWARD_LIVE_PER_SOURCE_DAY", budget());
     for (name, cap) in
         [("MINUTE", 100_000), ("HOUR", 100_000), ("DAY", 100_000), ("TASK_DAY", 50), ("MATTER_DAY", 5_000)]
     {
@@ -136,8 +139,8 @@ fn violations(before: &Bytes, after: &Bytes, records: &[AuditRecord]) -> Vec<Str
         }
     }
     let live: Vec<&AuditRecord> = records.iter().filter(|r| r.draft.landing == Landing::Live).collect();
-    if live.len() > BUDGET {
-        found.push(format!("{} changes are live, more than {BUDGET}", live.len()));
+    if live.len() > budget() {
+        found.push(format!("{} changes are live, more than {}", live.len(), budget()));
     }
     found.extend(live.iter().filter_map(|record| below_a_gate(record)));
     found
@@ -278,7 +281,7 @@ async fn whatever_the_attackers_model_answers_only_what_is_allowed_and_can_be_un
     assert_eq!(outcome.events, texts.len());
     assert!(outcome.calls >= 2 * texts.len() - outcome.parked, "each was asked, and outside the form at first");
     // The attack is not toothless: it fills the budget of strangers, and the rest waits.
-    assert_eq!(outcome.landed.get(&Landing::Live), Some(&BUDGET), "{outcome:#?}");
+    assert_eq!(outcome.landed.get(&Landing::Live), Some(&budget()), "{outcome:#?}");
     assert!(outcome.held_by_the_budget > 0, "{outcome:#?}");
 }
 

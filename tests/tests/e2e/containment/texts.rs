@@ -59,6 +59,11 @@ const HARMLESS: [&str; 14] = [
     "Do not archive this yet, please, the lawyer wants to read it.",
 ];
 
+/// Whether they are a public corpus's.
+pub(super) fn are_public() -> bool {
+    std::env::var_os(FILE).is_some()
+}
+
 /// The texts of this run.
 pub(super) fn all() -> Vec<Text> {
     if let Some(file) = std::env::var_os(FILE) {
