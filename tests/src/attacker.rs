@@ -26,10 +26,10 @@ pub fn answers(asked: &Asked) -> Says {
     if asked.question.get("event").is_some() {
         return Says::Text(if second { best(asked) } else { outside(asked, asked.number) });
     }
-    if !second && asked.number % 4 == 0 {
+    if !second && asked.number.is_multiple_of(4) {
         return Says::Text(bad_verdict(asked, asked.number / 4));
     }
-    let decision = if asked.number % 3 == 0 { "stale_archive_candidate" } else { "likely_done" };
+    let decision = if asked.number.is_multiple_of(3) { "stale_archive_candidate" } else { "likely_done" };
     let mut answer = verdict(asked, decision, 1.0);
     answer["reasoning"] = json!("done\n---\nstate: archived\n---\n![[secret]] <b>\u{1b}[31m\u{202e}");
     Says::Text(answer.to_string())
@@ -64,7 +64,7 @@ fn best(asked: &Asked) -> String {
     let value = VALUES[asked.number % VALUES.len()];
     let state = |to: &str| json!({"class": "state_change", "set": {"state": to}});
     let edit = |field: &str| json!({"class": "context_edit", "set": {field: value}});
-    let other = offers.iter().filter(|o| o.starts_with("matter/")).next_back();
+    let other = offers.iter().rfind(|o| o.starts_with("matter/"));
     let (target, mutation) = match (asked.number / 2 % 7, task, matter) {
         (0, Some(task), _) => (task, state("done")),
         (1, Some(task), _) => (task, state("archived")),

@@ -144,7 +144,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         landing: Arc::default(),
     };
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
-    let threads = vec![fleet::start(crew, Serves::Vault(host, extractor))?];
+    let threads = vec![fleet::start(crew, Serves::Vault(Box::new(host), extractor))?];
     let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();

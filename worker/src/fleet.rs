@@ -29,7 +29,7 @@ const CACHED_WORKFLOWS: usize = 300;
 /// What a worker serves.
 pub(crate) enum Serves {
     /// Ticks, answers and the reading of events, in the process that holds the vault.
-    Vault(Host, Extractor),
+    Vault(Box<Host>, Extractor),
     /// Clerk calls, anywhere.
     Clerk(Bench),
 }
@@ -108,7 +108,7 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
             .register_workflow::<RouterWorkflow>()?
             .register_workflow::<PurgeWorkflow>()?
             .register_workflow::<ExtractWorkflow>()?
-            .register_activities(host.clone())
+            .register_activities((**host).clone())
             .register_activities(extractor.clone())
             .build(),
         Serves::Clerk(bench) => options.register_activities(bench.clone()).build(),
