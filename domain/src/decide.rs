@@ -34,6 +34,10 @@ pub enum GateName {
     Discretion,
     Ceiling,
     RateGuard,
+    /// What the steward passed over while other messages spoke needs a human.
+    Steward,
+    /// What the sources of a change have changed in a day.
+    SourceBudget,
     Brake,
 }
 
@@ -48,6 +52,8 @@ impl GateName {
             Self::Discretion => "discretion",
             Self::Ceiling => "ceiling",
             Self::RateGuard => "rate_guard",
+            Self::Steward => "steward",
+            Self::SourceBudget => "source_budget",
             Self::Brake => "brake",
         }
     }
@@ -137,7 +143,8 @@ pub(crate) fn landing(changes_something: bool, gates: &[Gate]) -> Landing {
     if closed(&[GateName::Caller, GateName::Mode, GateName::Brake]) {
         return Landing::Shadow;
     }
-    if closed(&[GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard]) {
+    let waits = [GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard];
+    if closed(&waits) || closed(&[GateName::Steward, GateName::SourceBudget]) {
         return Landing::Pending;
     }
     Landing::Live

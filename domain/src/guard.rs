@@ -15,11 +15,13 @@ use serde::{Deserialize, Serialize};
 use crate::clerk::Usage;
 
 mod retry_after;
+mod share;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use retry_after::{LONGEST_BACK_OFF, UNSAID_BACK_OFF, back_off_for, parse_retry_after};
+pub use share::{Key, Quota, SENDER, STREAM, Speaker, Spent};
 pub use window::{ClockReading, Edges, Facts, Grant, admit, loss_clears_at, read_clock, shift_after_restart};
 
 /// One minute, the shortest window.
@@ -42,7 +44,8 @@ pub const PROBE_LEASE: TimeDelta = TimeDelta::minutes(2);
 
 /// How many calls fit into each sliding window, all at least 1.
 ///
-/// An infrastructure call (no task, no matter) counts against the tenant's three alone.
+/// An infrastructure call (no task, no matter) counts against the tenant's three alone, and the reading of
+/// events against the shares of them that [`share`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Caps {
@@ -56,18 +59,34 @@ pub struct Caps {
     pub per_task_day: u32,
     /// Calls about one matter in any 24 h. Default 50.
     pub per_matter_day: u32,
+    /// How much of the tenant's windows the reading of events may take: 1 to 100 %. Default 50.
+    pub extraction_percent: u32,
+    /// How much of its hour and day the events of one stream may cost: 1 to 100 %; those of senders nobody
+    /// knows half of that. Default 40.
+    pub stream_percent: u32,
+    /// How much of its hour and day the events of one sender may cost: 1 to 100 %. Default 10.
+    pub sender_percent: u32,
 }
 
 impl Default for Caps {
     fn default() -> Self {
-        Self { per_minute: 60, per_hour: 600, per_day: 6000, per_task_day: 6, per_matter_day: 50 }
+        Self {
+            per_minute: 60,
+            per_hour: 600,
+            per_day: 6000,
+            per_task_day: 6,
+            per_matter_day: 50,
+            extraction_percent: 50,
+            stream_percent: 40,
+            sender_percent: 10,
+        }
     }
 }
 
 /// Idempotency key of one clerk call, made by the workflow.
 ///
 /// Unique among the calls of a day; a retry of the same step uses the same one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub String);
 
@@ -79,9 +98,9 @@ impl fmt::Display for CallId {
 
 /// Asks for one clerk call.
 ///
-/// `None` for both is an infrastructure call: exempt from the caps per task and per matter,
+/// `None` for task and matter is an infrastructure call: exempt from the caps per task and per matter,
 /// not from the tenant's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveRequest {
     pub call_id: CallId,
     /// Path of the task the call is about, as in `task/<slug>.md`.
@@ -90,6 +109,12 @@ pub struct ReserveRequest {
     /// Path of the matter the call is about, as in `matter/<slug>.md`.
     #[serde(default)]
     pub matter: Option<String>,
+    /// The stream whose event is read; a steward's own call reads none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
+    /// Whose words the call carries, each once: on whose account it goes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speakers: Vec<Speaker>,
 }
 
 /// What the ledger said to a request.
@@ -162,6 +187,14 @@ pub enum Cap {
     Hour,
     /// The tenant's calls of a day.
     Day,
+    /// What the reading of events may take of the tenant's calls.
+    Extraction,
+    /// What the events of this stream may cost, or those of its senders that nobody knows.
+    Stream,
+    /// What the events of this sender may cost.
+    Sender,
+    /// Every source of the signals in question has had its share of the judgements.
+    Source,
     /// The clock stands before what is already recorded.
     Clock,
     /// The ledger cannot be read or written.
@@ -232,6 +265,11 @@ pub struct LedgerStatus {
     pub probe: Option<Probe>,
     /// Tokens of the last day's settled calls.
     pub day_usage: Usage,
+}
+
+/// `1 call`, `6 calls`.
+fn calls(cap: u32) -> String {
+    if cap == 1 { "1 call".to_owned() } else { format!("{cap} calls") }
 }
 
 /// How full one window is.

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod audit;
+pub mod budget;
 pub mod clerk;
 pub mod decide;
 pub mod extract;

@@ -40,6 +40,21 @@ pub struct Target {
 pub struct Claim {
     pub id: ActionId,
     pub landing: Landing,
+    pub decision: Judgement,
+}
+
+impl Claim {
+    /// Whether the record has taken the signal up, so that it leads to nothing else. A decision that
+    /// nothing changes says nothing of what the steward does not judge, and is no answer to a proposal
+    /// unless it asks the principal.
+    fn holds(&self, mutation: Option<&Mutation>) -> bool {
+        let asks = self.decision == Judgement::NeedsInput;
+        match (self.landing, mutation.map(Mutation::class)) {
+            (Landing::Recorded, Some(MutationClass::StateChange)) => asks,
+            (Landing::Recorded, Some(_)) => false,
+            (Landing::Recorded, None) | (Landing::Live | Landing::Pending | Landing::Shadow, _) => true,
+        }
+    }
 }
 
 /// What a matter's steward has to do with a signal.
@@ -47,6 +62,8 @@ pub struct Claim {
 pub enum Weighing {
     /// Its turn is until then.
     Until(DateTime<Utc>),
+    /// It has looked at the target since the signal came, and heard other messages in the same look.
+    DoneBesideOthers,
     /// It has looked at the target since the signal came.
     Done,
 }
@@ -175,7 +192,17 @@ fn shadow_id(signal: &RecordPath) -> ActionId {
 pub fn route(case: &RouteCase<'_>) -> Route {
     match fitting(case) {
         Err(skip) => Route::Skipped(skip),
-        Ok((mutation, target)) => Route::Planned(Box::new(plan(case, mutation, target))),
+        Ok((mutation, target)) => {
+            let planned = plan(case, mutation, target);
+            let passed_over = planned.draft.gates.iter().any(|g| g.gate == GateName::Steward && !g.open);
+            // A proposal that would not even have stood alone is left at what the steward made of it.
+            let waits = [GateName::Steward, GateName::Ceiling];
+            let stands_alone = planned.draft.gates.iter().all(|g| g.open || waits.contains(&g.gate));
+            if passed_over && !stands_alone {
+                return Route::Skipped(RouteSkip::Weighed);
+            }
+            Route::Planned(Box::new(planned))
+        }
     }
 }
 
@@ -188,7 +215,7 @@ fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), Route
         Effect::Mutation => {}
     }
     let named = signal.target.as_ref().ok_or(RouteSkip::AmbiguousTarget)?;
-    if let Some(claim) = case.claim {
+    if let Some(claim) = case.claim.filter(|claim| claim.holds(signal.proposal.as_ref())) {
         return Err(RouteSkip::Claimed(claim.id.clone()));
     }
     let mutation = signal.proposal.as_ref().ok_or(RouteSkip::NoProposal)?;
@@ -211,6 +238,10 @@ fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), Route
     }
     match mutation {
         Mutation::StateChange { .. } => match case.weighing {
+            Weighing::DoneBesideOthers => {}
+            Weighing::Until(_) | Weighing::Done if case.claim.is_some() => {
+                return Err(case.claim.map_or(RouteSkip::Weighed, |c| RouteSkip::Claimed(c.id.clone())));
+            }
             Weighing::Until(turn) if turn > case.at => return Err(RouteSkip::WithTheSteward),
             Weighing::Done => return Err(RouteSkip::Weighed),
             Weighing::Until(_) => {}
@@ -293,14 +324,20 @@ fn gates(case: &RouteCase<'_>, combined: f64, ceiling: Ceiling) -> Vec<Gate> {
     let weight = Weight { source: &case.signal.source_type, confidence: combined, observations: case.observations };
     // Only an extraction has asked a clerk; what a human or another tool wrote has asked nobody.
     let asked = if case.signal.source_event.is_some() { "reserved by the extraction" } else { "not asked" };
-    vec![
+    let mut gates = vec![
         Gate::new(GateName::Caller, true, "any", "any"),
         mode(case.policy),
         confidence(case.policy, combined),
         discretion(&[weight]),
         ceiling_gate(ceiling),
         Gate::new(GateName::RateGuard, true, asked, "reserved where a clerk was asked"),
-    ]
+    ];
+    let weighed = case.signal.proposal.as_ref().is_some_and(|m| m.class() == MutationClass::StateChange);
+    if weighed && case.weighing == Weighing::DoneBesideOthers {
+        // No message may silence another: what the steward passed over while others spoke is shown.
+        gates.push(Gate::new(GateName::Steward, false, "passed over beside other messages", "its own decision"));
+    }
+    gates
 }
 
 /// What the change says of the life of its target.

@@ -24,6 +24,13 @@ pub const MAX_SOURCE_CHARS: usize = 200;
 /// Most candidates that a signal keeps (S3-30).
 pub const MAX_CANDIDATES: usize = 5;
 
+/// A source's name as the name of its instinct: `Gmail (work)` is `instinct/gmail--work-.md`. Trust and
+/// budgets go by it.
+#[must_use]
+pub fn source_slug(name: &str) -> String {
+    name.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+}
+
 /// Where a signal stands on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -110,13 +110,14 @@ impl StreamEvent {
         }
     }
 
-    /// Where it is filed: `stream/<source>/<origin>-<hash16>.md`, the hash over the source's id, the
-    /// subject and the text. What comes twice has one name.
+    /// Where it is filed: `stream/<source>/<origin>-<hash16>.md`, the hash over the source's id, whose word
+    /// it is, the subject and the text. What comes twice has one name, and a copy that somebody else sends
+    /// first has another.
     ///
     /// # Errors
     /// [`PathError`] when the stream's name is no slug.
     pub fn path(&self) -> Result<RecordPath, PathError> {
-        let parts = [self.source_id.as_str(), self.subject.as_deref().unwrap_or_default(), &self.text];
+        let parts = [self.source_id.as_str(), &self.pattern, self.subject.as_deref().unwrap_or_default(), &self.text];
         let hash = ContentHash::of(parts.join("\u{0}").as_bytes());
         let at = self.origin_at.map(|at| format!("{}-", time::compact(at))).unwrap_or_default();
         RecordPath::new(RecordKind::Stream, &format!("{}/{at}{}", self.source, &hash.as_str()[..16]))
@@ -211,6 +212,8 @@ mod tests {
         assert_ne!(event("paid").path(), event("open").path());
         let other = StreamEvent { source_id: "<c@d>".into(), ..event("paid") };
         assert_ne!(event("paid").path(), other.path());
+        let copied = StreamEvent { pattern: "mail:eve@b".into(), ..event("paid") };
+        assert_ne!(event("paid").path(), copied.path(), "who sends a copy first silences nobody");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use steward_domain::guard::{Caps, GuardStatus, ReserveOutcome, ReserveRequest, Settlement};
+use steward_domain::guard::{Caps, GuardStatus, ReserveOutcome, ReserveRequest, Settlement, Spent};
 use tokio::sync::Mutex;
 
 mod book;
@@ -61,7 +61,7 @@ impl Ledger {
     /// Their folders must exist. Keep the marker in another folder than the ledger.
     ///
     /// # Errors
-    /// A cap of 0, or a path that names no file. The state of the files is never an error here:
+    /// A cap of 0, a share that is not 1 to 100 %, or a path that names no file. The state of the files is never an error here:
     /// it shows in [`Ledger::reserve`] and [`Ledger::status`], and may be mended meanwhile.
     pub fn open(path: &Path, caps: Caps, marker: &Path) -> Result<Self, LedgerError> {
         for (name, cap) in [
@@ -73,6 +73,15 @@ impl Ledger {
         ] {
             if cap == 0 {
                 return Err(LedgerError::ZeroCap { name });
+            }
+        }
+        for (name, percent) in [
+            ("extraction_percent", caps.extraction_percent),
+            ("stream_percent", caps.stream_percent),
+            ("sender_percent", caps.sender_percent),
+        ] {
+            if !(1..=100).contains(&percent) {
+                return Err(LedgerError::NoPercent { name, percent });
             }
         }
         for (role, path) in [("ledger", path), ("ledger's marker", marker)] {
@@ -133,6 +142,18 @@ impl Ledger {
         let mut turn = self.turn.lock().await;
         let opened = self.ready(&mut turn, now).await?;
         let read = status::read(&mut opened.store, &self.caps, now).await;
+        self.checked(&mut turn, read).await
+    }
+
+    /// Which streams and senders have had their share at `now`: no call is made for their events.
+    ///
+    /// # Errors
+    /// The ledger cannot be read; then no call is made at all.
+    pub async fn spent(&self, now: DateTime<Utc>) -> Result<Spent, LedgerError> {
+        let now = whole_micros(now);
+        let mut turn = self.turn.lock().await;
+        let opened = self.ready(&mut turn, now).await?;
+        let read = status::spent(&mut opened.store, &self.caps, now).await;
         self.checked(&mut turn, read).await
     }
 

@@ -8,6 +8,7 @@
 
 mod action;
 mod answers;
+mod budget;
 mod check;
 mod codec;
 mod extract;
@@ -24,6 +25,7 @@ mod store;
 mod stream;
 mod sync;
 mod tracker;
+mod turns;
 mod view;
 mod wake;
 mod why;

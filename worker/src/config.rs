@@ -16,6 +16,7 @@ use steward_activities::clerk::remote::{ANTHROPIC, MAX_RESPONSE_BYTES, OLLAMA, O
 use steward_activities::purge::KEEP_EVENTS_DAYS;
 use steward_activities::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
+use steward_domain::budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
 use steward_domain::tick::Cadence;
@@ -42,6 +43,7 @@ struct Raw {
     context_edit_ceiling: Option<String>,
     parent_matter_ceiling: Option<String>,
     related_ceiling: Option<String>,
+    live_per_source_day: Option<u32>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
@@ -95,6 +97,8 @@ pub(crate) struct Config {
     state_dir: Option<PathBuf>,
     pub(crate) policy: Policy,
     pub(crate) default_ceiling: Ceiling,
+    /// Live changes that one source may lead to in 24 hours: 20; what is beyond waits for a human.
+    pub(crate) live_per_source_day: u32,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     pub(crate) temporal_cli: Option<PathBuf>,
@@ -167,6 +171,7 @@ impl Config {
             vault: raw.vault,
             state_dir: raw.state_dir,
             default_ceiling,
+            live_per_source_day: raw.live_per_source_day.unwrap_or(LIVE_PER_SOURCE_DAY),
             task_queue: raw.task_queue.unwrap_or_else(|| "steward".into()),
             temporal_cli: raw.temporal_cli,
             temporal_port: raw.temporal_port.unwrap_or(7233),

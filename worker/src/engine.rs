@@ -23,6 +23,7 @@ use steward_activities::extract::Extractor;
 use steward_activities::judge::Bench;
 use steward_activities::tracker::{Courier, Plane};
 use steward_activities::vault::{Host, NewInterval, Settings};
+use steward_domain::guard::Spent;
 use steward_domain::path::RecordPath;
 use steward_vault::index::{Index, IndexError, SyncReport};
 use steward_vault::keeper::Keeper;
@@ -78,10 +79,12 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
             default_ceiling: config.default_ceiling,
             cadence: config.cadence,
             keep_events_days: config.keep_events_days,
+            live_per_source_day: config.live_per_source_day,
         },
         clerk: Arc::new(crate::clerks::seat(&config.clerk)?),
         intervals,
         owing: Arc::default(),
+        landing: Arc::default(),
     };
     let owing = Arc::clone(&host.owing);
     let courier = courier(config, &host)?;
@@ -191,7 +194,7 @@ impl Listener {
             }
         };
         // Events that came while nobody looked are no news to the scans below.
-        match self.index.events_to_extract(1).await {
+        match self.index.events_to_extract(1, &Spent::default()).await {
             Ok(waiting) if waiting.is_empty() => {}
             Ok(_) => self.trigger(EXTRACT_SCHEDULE).await,
             Err(e) => {

@@ -185,6 +185,8 @@ pub enum Extracted {
     Unanswered,
     /// No call may be made now: it stays new, and so do the others.
     Held,
+    /// Its sender or its stream has had its share of the calls: it stays new, and others go on.
+    OverShare,
     /// It was read already, or is gone.
     NotNew,
 }
@@ -200,6 +202,9 @@ pub struct ExtractReport {
     /// Those of `failed` that were given up.
     pub parked: u32,
     pub unanswered: u32,
+    /// Left because their sender or stream has had its share of the calls.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub over_share: u32,
     /// Activities that were lost or could not read the vault.
     pub errors: u32,
     /// The run ended early because no call may be made.
@@ -229,6 +234,10 @@ pub struct TrackReport {
     pub errors: u32,
     /// The tracker asked to wait.
     pub held: bool,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What happens in the process that holds the vault.

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::clerk::{CallOutcome, ClerkMark, Judged, Question, Reply, Verdict};
 use steward_domain::decide::{Case, decide};
-use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement};
+use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement, Speaker};
 use steward_domain::mode::Policy;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::tick::{Look, TaskClock, TaskEnd, TaskReport};
@@ -97,6 +97,8 @@ async fn reserve(
         call_id,
         task: Some(question.subject.task.to_string()),
         matter: Some(question.subject.matter.to_string()),
+        stream: None,
+        speakers: Speaker::of(&question.evidence),
     };
     match ctx.execute_local_activity(VaultActivities::reserve, request, local("reserve")).await {
         Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),

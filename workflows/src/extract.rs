@@ -3,7 +3,8 @@
 //! It learns which events wait and has each read by an activity of the vault's process, so that no word
 //! of an event comes here. A refusal of the rate guard, a pulled brake or a provider that asks to wait
 //! ends the run early; what is left waits for the next one. While there is more than one run may read, it
-//! goes on as a new run at once. An event that fails stops no other.
+//! goes on as a new run at once. An event that fails stops no other, nor does a sender who has had
+//! their share of the calls.
 
 use crate::activities::{ExtractActivities, ExtractReport, Extracted};
 use crate::steward::local;
@@ -115,6 +116,10 @@ impl Round {
             Extracted::Held => {
                 report.held = true;
                 report.unanswered += 1;
+            }
+            Extracted::OverShare => {
+                report.over_share += 1;
+                unanswered = self.unanswered.get();
             }
             Extracted::NotNew => {}
         }

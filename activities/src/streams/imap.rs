@@ -47,12 +47,15 @@ struct Settings {
     /// How old a mail may be that is taken in when the folder is read for the first time.
     #[serde(default = "first_days")]
     since_days: u64,
+    /// The mail server whose word on senders counts, as it names itself in `Authentication-Results`.
+    trusted_authserv: Option<String>,
 }
 
 struct Mailbox {
     server: Server,
     folder: String,
     since_days: u64,
+    trusted_authserv: Option<String>,
     max_bytes: u64,
     /// Open from one round to the next.
     session: Option<Session>,
@@ -100,7 +103,14 @@ pub(super) fn read(keys: Keys) -> Result<Opener, String> {
             ca_file: settings.ca_file.clone(),
         };
         let (folder, since_days) = (settings.folder.clone(), settings.since_days);
-        Ok(Source::Polled(Box::new(Mailbox { server, folder, since_days, max_bytes, session: None })))
+        Ok(Source::Polled(Box::new(Mailbox {
+            server,
+            folder,
+            since_days,
+            trusted_authserv: settings.trusted_authserv.clone(),
+            max_bytes,
+            session: None,
+        })))
     }))
 }
 
@@ -235,10 +245,11 @@ impl Mailbox {
         let query = format!("(UID BODY.PEEK[]<0.{}>)", self.max_bytes);
         let fetched = async { session.uid_fetch(set(uids), query).await?.try_collect::<Vec<_>>().await };
         let fetched = self.server.answer(fetched).await?;
+        let trusted = self.trusted_authserv.clone();
         blocking(move || {
             let mut batch = Batch::default();
             for mail in &fetched {
-                match mail.body().map(mail::read) {
+                match mail.body().map(|bytes| mail::read(bytes, trusted.as_deref())) {
                     Some(Ok(found)) => batch.found.push(found),
                     Some(Err(reason)) => {
                         tracing::warn!(uid = mail.uid, "not taken in: {}", reason.escape_debug());

@@ -212,7 +212,7 @@ fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxE
         return Ok(Read1::Refused("a link, a pipe or a device: put the file itself there".into()));
     }
     let read: fn(&[u8], &Dropped) -> Result<Found, String> = match dropped.ending().as_str() {
-        "eml" => |bytes, _| mail::read(bytes),
+        "eml" => |bytes, _| mail::read(bytes, None),
         "md" => |bytes, dropped| note::read(bytes, &dropped.name.to_string_lossy()),
         _ => {
             return Ok(Read1::Refused(

@@ -1,14 +1,17 @@
 //! A mail as bytes, read as one thing found; shared by every stream that brings mails.
 //!
 //! The text part counts; where there is none, or an empty one, the HTML turned to text. Attachments are
-//! never opened. The sender is the address in `From`, which anyone can write: how far a pattern is
-//! trusted is for others to say. A parser that falls over an ill mail loses that mail and nothing else:
+//! never opened. The sender is the address in `From`, which anyone can write: where the stream names a mail
+//! server that it trusts, a sender for whom that server does not vouch ([`authserv`]) goes by another name,
+//! and how far a name is trusted is for others to say. A parser that falls over an ill mail loses that mail and nothing else:
 //! it works on a thread of its own, whose stack is deep enough for the deepest nest that fits into a mail.
+
+mod authserv;
 
 use super::{Found, hash_id, pattern};
 use chrono::DateTime;
 use mail_parser::decoders::html::html_to_text;
-use mail_parser::{Address, Message, MessageParser};
+use mail_parser::{Address, Header, Message, MessageParser};
 use std::thread;
 
 /// Parts of a mail that are read as text; newsletters have two, an ill mail ten thousand.
@@ -20,9 +23,13 @@ const STACK_PER_BYTE: usize = 32;
 /// And for what does not nest: 2 MiB, as other threads have.
 const STACK: usize = 2 * 1024 * 1024;
 
-/// Reads a mail; an error says why it is none.
-pub(super) fn read(bytes: &[u8]) -> Result<Found, String> {
-    let parse = || MessageParser::default().parse(bytes).and_then(|message| found(&message, bytes));
+/// What stands behind the name of a sender for whom nobody vouches.
+const UNVERIFIED: &str = ":unverified";
+
+/// Reads a mail; an error says why it is none. `trusted` is the name of the mail server whose
+/// `Authentication-Results` count; without one every sender is taken by the name they give.
+pub(super) fn read(bytes: &[u8], trusted: Option<&str>) -> Result<Found, String> {
+    let parse = || MessageParser::default().parse(bytes).and_then(|message| found(&message, bytes, trusted));
     let stack = STACK + bytes.len().saturating_mul(STACK_PER_BYTE);
     let read = thread::scope(|scope| {
         let parser = thread::Builder::new().name("mail".into()).stack_size(stack).spawn_scoped(scope, parse);
@@ -32,21 +39,38 @@ pub(super) fn read(bytes: &[u8]) -> Result<Found, String> {
     read.ok_or_else(|| "no mail: it has none of From, Subject, Date and Message-ID".to_owned())
 }
 
-fn found(message: &Message<'_>, bytes: &[u8]) -> Option<Found> {
+fn found(message: &Message<'_>, bytes: &[u8], trusted: Option<&str>) -> Option<Found> {
     let address = message.from().and_then(Address::first).and_then(|from| from.address());
     let (subject, id) = (message.subject(), message.message_id());
     if address.is_none() && subject.is_none() && id.is_none() && message.date().is_none() {
         return None;
     }
     let at = message.date().and_then(|date| DateTime::from_timestamp(date.to_timestamp(), 0));
+    let verified = trusted.is_none_or(|trusted| is_verified(message, trusted));
     Some(Found {
         source_id: id.map_or_else(|| hash_id(bytes), |id| format!("<{id}>")),
-        pattern: pattern("mail", address),
+        pattern: pattern("mail", address) + if verified { "" } else { UNVERIFIED },
         origin_at: at,
         author: message.from().and_then(Address::first).map(|from| author(from.name(), from.address())),
         subject: subject.map(str::to_owned),
         text: text(message),
     })
+}
+
+/// Whether the trusted server vouches for the one address in the one `From` that there must be.
+fn is_verified(message: &Message<'_>, trusted: &str) -> bool {
+    let of = |name: &str| -> Vec<String> {
+        let headers = message.headers().iter().filter(|header| header.name().eq_ignore_ascii_case(name));
+        let raw = |header: &Header<'_>| {
+            let place = header.offset_start() as usize..header.offset_end() as usize;
+            String::from_utf8_lossy(message.raw_message.get(place).unwrap_or_default()).into_owned()
+        };
+        headers.map(raw).collect()
+    };
+    let mut addresses = message.from().into_iter().flat_map(Address::iter);
+    let (Some(only), None) = (addresses.next(), addresses.next()) else { return false };
+    let Some((_, domain)) = only.address().and_then(|address| address.rsplit_once('@')) else { return false };
+    of("From").len() == 1 && authserv::vouches(&of("Authentication-Results"), trusted, domain.trim())
 }
 
 fn author(name: Option<&str>, address: Option<&str>) -> String {

@@ -25,6 +25,8 @@ struct Settings {
     /// How old a mail may be that is taken in, by its file's time.
     #[serde(default = "first_days")]
     since_days: u64,
+    /// The mail server whose word on senders counts, as it names itself in `Authentication-Results`.
+    trusted_authserv: Option<String>,
 }
 
 struct Maildir {
@@ -113,7 +115,7 @@ fn batch(settings: &Settings, mails: &[Mail], max_bytes: u64) -> io::Result<Batc
             Err(format!("{} bytes, more than the {max_bytes} that a message may have", mail.size))
         } else {
             match bytes(&settings.path, mail, max_bytes) {
-                Ok(bytes) => mail::read(&bytes),
+                Ok(bytes) => mail::read(&bytes, settings.trusted_authserv.as_deref()),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => Err(e.to_string()),
             }

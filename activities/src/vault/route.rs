@@ -112,6 +112,7 @@ impl Host {
     fn decide(&self, round: &Round, reference: &RecordPath, read: &Read, decided_at: DateTime<Utc>) -> Route {
         let facts = read.facts.as_ref();
         let weighing = match facts {
+            Some(facts) if facts.weighed && facts.beside_others => Weighing::DoneBesideOthers,
             Some(facts) if facts.weighed => Weighing::Done,
             Some(facts) => Weighing::Until(self.turn_ends(facts)),
             None => Weighing::Until(round.now),
@@ -173,15 +174,11 @@ impl Host {
     }
 
     async fn carry_out_routed(&self, round: &Round, reference: &RecordPath, plan: Plan) -> Result<End, ActivityError> {
-        let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
-        let receipt = match on_a_blocking_thread(move || keeper.apply(plan)).await? {
+        let target = plan.target().clone();
+        let receipt = match self.land(plan).await? {
             Ok(receipt) => receipt,
-            Err(e) => {
-                self.note(&[&target]).await?;
-                return self.unrouted(round, reference, e).await;
-            }
+            Err(e) => return self.unrouted(round, reference, e).await,
         };
-        self.note(&[&target, &receipt.record]).await?;
         tracing::info!(
             signal = %reference, target = %target, action_id = %receipt.id, landing = receipt.landing.word(),
             repeated = receipt.repeated, "signal routed"

@@ -1,5 +1,7 @@
 //! Every activity of the vault, run twice: the state afterwards is that of one run.
 
+mod budget;
+
 use super::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,10 +45,12 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
         default_ceiling: Ceiling::Act,
         cadence: Cadence::default(),
         keep_events_days: purge::KEEP_EVENTS_DAYS,
+        live_per_source_day: 20,
     };
     let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::Rules));
     let ledger = Arc::new(ledger);
-    let host = Host { keeper, index, ledger, settings, clerk, intervals: send, owing: Arc::default() };
+    let (owing, landing) = (Arc::default(), Arc::default());
+    let host = Host { keeper, index, ledger, settings, clerk, intervals: send, owing, landing };
     (host, intervals)
 }
 
@@ -195,6 +199,7 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
         call_id: CallId("run/1/pay/1".into()),
         task: Some("task/pay.md".into()),
         matter: Some("matter/m.md".into()),
+        ..ReserveRequest::default()
     };
     let first = bench.host.ask_the_guard(request.clone()).await.unwrap();
     assert_eq!(bench.host.ask_the_guard(request.clone()).await.unwrap(), first);
@@ -215,7 +220,7 @@ async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     let bench = Bench::new(Mode::Live).await;
     let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
     brake::stop(bench.host.keeper.root(), &stop).unwrap();
-    let request = ReserveRequest { call_id: CallId("c".into()), task: Some("task/pay.md".into()), matter: None };
+    let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
         let outcome = bench.host.ask_the_guard(request.clone()).await.unwrap();
         assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: Cap::Stopped, .. })), "{outcome:?}");

@@ -121,6 +121,11 @@ impl Wide {
     }
 }
 
+/// A plan behind open gates.
+pub(crate) fn live_plan() -> Plan {
+    Wide::open().decide()
+}
+
 #[test]
 fn with_every_gate_open_the_change_is_made() {
     let plan = Wide::open().decide();

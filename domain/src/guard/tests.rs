@@ -8,7 +8,12 @@ fn at(seconds: i64) -> DateTime<Utc> {
 }
 
 fn about(task: Option<&str>, matter: Option<&str>) -> ReserveRequest {
-    ReserveRequest { call_id: CallId("c".into()), task: task.map(Into::into), matter: matter.map(Into::into) }
+    ReserveRequest {
+        call_id: CallId("c".into()),
+        task: task.map(Into::into),
+        matter: matter.map(Into::into),
+        ..ReserveRequest::default()
+    }
 }
 
 fn all_full() -> Facts {
@@ -17,6 +22,7 @@ fn all_full() -> Facts {
         back_off: Some(BackOff { set_at: at(0), until: at(30) }),
         probe: None,
         edges: Edges { task: edge, matter: edge, minute: edge, hour: edge, day: edge },
+        accounts: Vec::new(),
     }
 }
 
@@ -63,7 +69,7 @@ fn an_event_leaves_its_window_exactly_one_width_later() {
 fn a_probe_that_is_out_too_long_is_replaced() {
     let back_off = Some(BackOff { set_at: at(-60), until: at(0) });
     let probe = Some(Probe { call_id: CallId("p".into()), since: at(0) });
-    let facts = Facts { back_off, probe, edges: Edges::default() };
+    let facts = Facts { back_off, probe, ..Facts::default() };
     let judge = |now| admit(&about(None, None), &Caps::default(), &facts, now);
     assert_eq!(judge(at(119)).unwrap_err().clears_at, Some(at(120)));
     assert!(judge(at(120)).unwrap().is_probe());

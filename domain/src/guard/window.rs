@@ -10,8 +10,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
-    BackOff, CLOCK_TOLERANCE, CallId, Cap, Caps, DAY, HOUR, MINUTE, PROBE_LEASE, Probe, Refusal, Reservation,
-    ReserveRequest,
+    BackOff, CLOCK_TOLERANCE, CallId, Cap, Caps, DAY, HOUR, MINUTE, PROBE_LEASE, Probe, Quota, Refusal, Reservation,
+    ReserveRequest, calls,
 };
 
 /// What the ledger has recorded, as far as one request needs it.
@@ -20,6 +20,8 @@ pub struct Facts {
     pub back_off: Option<BackOff>,
     pub probe: Option<Probe>,
     pub edges: Edges,
+    /// The request's [`accounts`](ReserveRequest::accounts), with their edges.
+    pub accounts: Vec<Vec<Quota>>,
 }
 
 /// The cap-th newest event of each window, if there are that many.
@@ -62,7 +64,7 @@ impl Grant {
 
 /// Judges one request at `at`, the instant that [`read_clock`] gave.
 ///
-/// Order of checks: 429 back-off (then its probe), task, matter, minute, hour, day.
+/// Order of checks: 429 back-off (then its probe), task, matter, minute, hour, day, shares.
 ///
 /// # Errors
 /// The first cap that refuses, with the instant it clears.
@@ -87,7 +89,21 @@ pub fn admit(request: &ReserveRequest, caps: &Caps, facts: &Facts, at: DateTime<
     room(Cap::Minute, edges.minute, MINUTE, at, spent(caps.per_minute, "minute"))?;
     room(Cap::Hour, edges.hour, HOUR, at, spent(caps.per_hour, "hour"))?;
     room(Cap::Day, edges.day, DAY, at, spent(caps.per_day, "24 hours"))?;
+    within_a_share(&facts.accounts, at)?;
     Ok(Grant { at, probe })
+}
+
+/// One account with room is enough; otherwise the one that has room first is named.
+fn within_a_share(accounts: &[Vec<Quota>], at: DateTime<Utc>) -> Result<(), Refusal> {
+    let mut first: Option<Refusal> = None;
+    for account in accounts {
+        let full = account.iter().filter_map(|q| room(q.cap, q.edge, q.width, at, || q.spent.clone()).err());
+        let Some(full) = full.max_by_key(|refusal| refusal.clears_at) else { return Ok(()) };
+        if first.as_ref().is_none_or(|first| full.clears_at < first.clears_at) {
+            first = Some(full);
+        }
+    }
+    first.map_or(Ok(()), Err)
 }
 
 fn may_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> Result<(), Refusal> {
@@ -119,10 +135,6 @@ fn room(
         Some(leaves) if at < leaves => Err(Refusal { cap, clears_at: Some(leaves), reason: spent() }),
         Some(_) | None => Ok(()),
     }
-}
-
-fn calls(cap: u32) -> String {
-    if cap == 1 { "1 call".to_owned() } else { format!("{cap} calls") }
 }
 
 /// What the ledger makes of a caller's `now`.

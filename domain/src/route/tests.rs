@@ -125,6 +125,53 @@ fn owner(to: &str) -> Mutation {
     Mutation::ContextEdit { field: ContextField::Owner, to: to.into() }
 }
 
+fn claim(landing: Landing, decision: Judgement) -> Claim {
+    Claim { id: action_id(&path("signal/b.md")), landing, decision }
+}
+
+#[test]
+fn what_the_steward_passed_over_while_others_spoke_waits_for_a_human() {
+    let passed_over = || Wide::open().with(|w| w.weighing = Weighing::DoneBesideOthers);
+    let still = Some(claim(Landing::Recorded, Judgement::StillActive));
+    for case in [passed_over(), passed_over().with(|w| w.claim = still.clone())] {
+        let plan = case.plan();
+        let closed: Vec<_> = plan.draft().gates.iter().filter(|g| !g.open).map(|g| g.gate).collect();
+        assert_eq!((plan.landing(), closed), (Landing::Pending, vec![GateName::Steward]));
+        assert!(plan.draft().confirmable && plan.draft().pending_confirmation);
+    }
+    let confirm = passed_over().with(|w| w.ceiling = Ceiling::Confirm);
+    assert_eq!(confirm.plan().landing(), Landing::Pending);
+    // What would not have stood alone, and what only speaks in shadow, stays with the steward.
+    assert_eq!(passed_over().with(|w| w.signal.effect_confidence = 0.9).skip(), RouteSkip::Weighed);
+    assert_eq!(passed_over().with(|w| w.policy.mode = Mode::Shadow).skip(), RouteSkip::Weighed);
+    // Alone it was weighed, and a question to the principal is an answer.
+    let alone = Wide::open().with(|w| (w.weighing, w.claim) = (Weighing::Done, still.clone()));
+    assert!(matches!(alone.skip(), RouteSkip::Claimed(_)));
+    let early = Wide::open().with(|w| w.claim = still.clone());
+    assert!(matches!(early.skip(), RouteSkip::Claimed(_)), "a lost state sets nothing free");
+    for (landing, decision) in [
+        (Landing::Recorded, Judgement::NeedsInput),
+        (Landing::Live, Judgement::LikelyDone),
+        (Landing::Pending, Judgement::LikelyDone),
+        (Landing::Shadow, Judgement::LikelyDone),
+    ] {
+        let taken_up = passed_over().with(|w| w.claim = Some(claim(landing, decision)));
+        assert!(matches!(taken_up.skip(), RouteSkip::Claimed(_)), "{landing:?}");
+    }
+}
+
+#[test]
+fn a_decision_that_changes_nothing_takes_no_other_change_up() {
+    for mutation in [moved("matter/farm.md"), related("Eve", true)] {
+        for weighing in [Weighing::Done, Weighing::DoneBesideOthers] {
+            let wide = Wide::about("task/pay.md", TASK, mutation.clone());
+            let wide = wide
+                .with(|w| (w.weighing, w.claim) = (weighing, Some(claim(Landing::Recorded, Judgement::StillActive))));
+            assert_eq!(wide.plan().landing(), Landing::Live);
+        }
+    }
+}
+
 #[test]
 fn every_skip_has_its_name() {
     let id = action_id(&path("signal/b.md"));
@@ -168,7 +215,7 @@ fn every_skip_has_its_name() {
             RouteSkip::ParentClosed,
         ),
         (
-            Wide::open().with(|w| w.claim = Some(Claim { id: id.clone(), landing: Landing::Shadow })),
+            Wide::open().with(|w| w.claim = Some(claim(Landing::Shadow, Judgement::LikelyDone))),
             RouteSkip::Claimed(id.clone()),
         ),
         (Wide::open().with(|w| w.weighing = Weighing::Until(later)), RouteSkip::WithTheSteward),

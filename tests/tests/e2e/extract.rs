@@ -195,7 +195,8 @@ async fn a_task_that_came_meanwhile_is_a_candidate_of_the_next_event() {
 
 #[tokio::test]
 async fn a_pulled_brake_and_a_full_window_leave_events_as_they_are() {
-    let world = house().await.set("STEWARD_CAPS_PER_MINUTE", 2);
+    // Half of it is for reading.
+    let world = house().await.set("STEWARD_CAPS_PER_MINUTE", 4);
     world.run(&["stop"]).await.expect(0);
     let paths: Vec<RecordPath> =
         (0..4).map(|n| arrives(&world, &n.to_string(), "", &format!("the rent is paid {n}"))).collect();

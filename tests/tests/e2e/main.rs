@@ -6,6 +6,7 @@ mod arrival;
 mod bad_input;
 mod clerks;
 mod commands;
+mod containment;
 mod crash;
 mod extract;
 mod fleet;

@@ -87,7 +87,8 @@ struct Asked<'r> {
 async fn record(db: &mut SqliteConnection, state: &mut State, asked: Asked<'_>) -> Sql<ReserveOutcome> {
     let Asked { request, caps, at } = asked;
     let edges = rows::edges(db, request, caps).await?;
-    let facts = Facts { back_off: state.back_off, probe: state.probe.clone(), edges };
+    let accounts = rows::accounts(db, request, caps).await?;
+    let facts = Facts { back_off: state.back_off, probe: state.probe.clone(), edges, accounts };
     let grant = match admit(request, caps, &facts, at) {
         Ok(grant) => grant,
         Err(refusal) => return Ok(ReserveOutcome::Refused(refusal)),
@@ -99,6 +100,7 @@ async fn record(db: &mut SqliteConnection, state: &mut State, asked: Asked<'_>) 
     }
     let reservation = grant.recorded_as(request.call_id.clone());
     rows::insert(db, request, &reservation).await?;
+    rows::charge(db, &facts.accounts, &reservation).await?;
     Ok(ReserveOutcome::Reserved(reservation))
 }
 

@@ -14,6 +14,8 @@ use steward_domain::time::stamp;
 pub enum LedgerError {
     #[error("use the cap {name} of 0: set it to 1 or more, or stop the steward to allow no calls")]
     ZeroCap { name: &'static str },
+    #[error("use {percent} as the cap {name}: set it to a whole number from 1 to 100, in percent")]
+    NoPercent { name: &'static str, percent: u32 },
     #[error("use {path} as the {role}: name a file inside a folder")]
     NotAFile { role: &'static str, path: PathBuf },
     #[error("reach {path}: {source}; mend the folder or its permissions and try again")]
@@ -75,6 +77,7 @@ impl LedgerError {
         match self {
             Self::Marker { .. } | Self::Lost { .. } | Self::Damaged { .. } => true,
             Self::ZeroCap { .. }
+            | Self::NoPercent { .. }
             | Self::NotAFile { .. }
             | Self::Files { .. }
             | Self::Newer { .. }
@@ -91,6 +94,7 @@ impl LedgerError {
         match self {
             Self::Lost { clears_at, .. } => Refusal { cap: Cap::LedgerLost, clears_at: Some(clears_at), reason },
             Self::ZeroCap { .. }
+            | Self::NoPercent { .. }
             | Self::NotAFile { .. }
             | Self::Files { .. }
             | Self::Marker { .. }

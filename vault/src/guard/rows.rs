@@ -5,8 +5,9 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
+use std::collections::BTreeSet;
 use steward_domain::clerk::Usage;
-use steward_domain::guard::{BackOff, CallId, Caps, DAY, Edges, Probe, Reservation, ReserveRequest, Settled};
+use steward_domain::guard::{BackOff, CallId, Caps, DAY, Edges, Probe, Quota, Reservation, ReserveRequest, Settled};
 
 type Micros = Option<i64>;
 /// What SQLite said, not yet sorted by what it means for the ledger.
@@ -90,6 +91,43 @@ pub(super) async fn edges(db: &mut SqliteConnection, request: &ReserveRequest, c
     })
 }
 
+/// The windows of the request's accounts, each with its edge.
+pub(super) async fn accounts(db: &mut SqliteConnection, request: &ReserveRequest, caps: &Caps) -> Sql<Vec<Vec<Quota>>> {
+    let select = "SELECT reserved_us FROM account WHERE kind = ? AND name = ? \
+        ORDER BY reserved_us DESC LIMIT 1 OFFSET ? - 1";
+    let mut accounts = request.accounts(caps);
+    for quota in accounts.iter_mut().flatten() {
+        let edge = sqlx::query_scalar(select).bind(quota.key.kind).bind(&quota.key.name).bind(quota.limit);
+        quota.edge = instant(edge.fetch_optional(&mut *db).await?)?;
+    }
+    Ok(accounts)
+}
+
+/// Puts a call on its accounts.
+pub(super) async fn charge(db: &mut SqliteConnection, accounts: &[Vec<Quota>], issued: &Reservation) -> Sql<()> {
+    let keys: BTreeSet<_> = accounts.iter().flatten().map(|quota| &quota.key).collect();
+    for key in keys {
+        sqlx::query("INSERT INTO account (kind, name, reserved_us, call_id) VALUES (?, ?, ?, ?)")
+            .bind(key.kind)
+            .bind(&key.name)
+            .bind(micros(issued.reserved_at()))
+            .bind(&issued.call_id().0)
+            .execute(&mut *db)
+            .await?;
+    }
+    Ok(())
+}
+
+/// The accounts of a kind that have had so many calls since `start`.
+pub(super) async fn spent(
+    db: &mut SqliteConnection,
+    kind: &str,
+    (start, limit): (DateTime<Utc>, u32),
+) -> Sql<Vec<String>> {
+    let select = "SELECT name FROM account WHERE kind = ? AND reserved_us > ? GROUP BY name HAVING COUNT(*) >= ?";
+    sqlx::query_scalar(select).bind(kind).bind(micros(start)).bind(limit).fetch_all(db).await
+}
+
 /// Records a reservation.
 pub(super) async fn insert(db: &mut SqliteConnection, request: &ReserveRequest, issued: &Reservation) -> Sql<()> {
     let text = serde_json::to_string(issued).map_err(|error| sqlx::Error::Encode(error.into()))?;
@@ -107,13 +145,15 @@ pub(super) async fn insert(db: &mut SqliteConnection, request: &ReserveRequest, 
 /// Forgets what has left the longest window and can never enter one again.
 pub(super) async fn prune(db: &mut SqliteConnection, at: DateTime<Utc>) -> Sql<()> {
     let horizon = micros(at).saturating_sub(DAY.num_microseconds().unwrap_or(i64::MAX));
-    sqlx::query("DELETE FROM call WHERE reserved_us <= ?").bind(horizon).execute(db).await?;
+    sqlx::query("DELETE FROM call WHERE reserved_us <= ?").bind(horizon).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM account WHERE reserved_us <= ?").bind(horizon).execute(db).await?;
     Ok(())
 }
 
 /// Forgets calls that are stamped after `now`.
 pub(super) async fn forget_after(db: &mut SqliteConnection, now: DateTime<Utc>) -> Sql<()> {
-    sqlx::query("DELETE FROM call WHERE reserved_us > ?").bind(micros(now)).execute(db).await?;
+    sqlx::query("DELETE FROM call WHERE reserved_us > ?").bind(micros(now)).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM account WHERE reserved_us > ?").bind(micros(now)).execute(db).await?;
     Ok(())
 }
 

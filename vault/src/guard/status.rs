@@ -8,7 +8,7 @@ use sqlx::SqliteConnection;
 use steward_domain::clerk::Usage;
 use steward_domain::guard::{
     CallId, Caps, ClockReading, DAY, Facts, Fill, FullPath, GuardStatus, HOUR, LedgerStatus, MINUTE, ReserveRequest,
-    admit, read_clock,
+    SENDER, STREAM, Spent, admit, read_clock,
 };
 
 use super::book::clock_refusal;
@@ -28,7 +28,7 @@ pub(super) async fn read(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> 
     let mut tx = store.begin_reading().await?;
     let state = State::load(&mut tx).await?;
     let at = state.newest.map_or(now, |newest| newest.max(now));
-    let infrastructure = ReserveRequest { call_id: CallId("status".to_owned()), task: None, matter: None };
+    let infrastructure = ReserveRequest { call_id: CallId("status".to_owned()), ..ReserveRequest::default() };
     let edges = rows::edges(&mut tx, &infrastructure, caps).await?;
     let mut windows = Windows { db: &mut tx, at };
     let ledger = LedgerStatus {
@@ -42,13 +42,32 @@ pub(super) async fn read(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> 
         day_usage: windows.day_usage().await?,
     };
     tx.rollback().await?;
-    let facts = Facts { back_off: state.back_off, probe: state.probe, edges };
+    let facts = Facts { back_off: state.back_off, probe: state.probe, edges, accounts: Vec::new() };
     let refusal = match read_clock(state.newest, state.doubted_since, now) {
         ClockReading::Sound { at } => admit(&infrastructure, caps, &facts, at).err(),
         ClockReading::Doubted { clears_at, .. } => Some(clock_refusal(state.newest, now, clears_at)),
         ClockReading::Restarted => None,
     };
     Ok(GuardStatus { refusal, ledger: Some(ledger) })
+}
+
+/// Which streams and senders have had their share, in the windows that end now.
+pub(super) async fn spent(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> Sql<Spent> {
+    let mut tx = store.begin_reading().await?;
+    let at = State::load(&mut tx).await?.newest.map_or(now, |newest| newest.max(now));
+    let mut spent = Spent::default();
+    for (kind, windows, names) in [
+        (STREAM, caps.of_a_stream(true), &mut spent.streams),
+        (STREAM, caps.of_a_stream(false), &mut spent.to_strangers),
+        (SENDER, caps.of_a_sender(), &mut spent.senders),
+    ] {
+        for (width, limit) in windows {
+            let start = at.checked_sub_signed(width).unwrap_or(DateTime::<Utc>::MIN_UTC);
+            names.extend(rows::spent(&mut tx, kind, (start, limit)).await?);
+        }
+    }
+    tx.rollback().await?;
+    Ok(spent)
 }
 
 /// Everything is counted in the windows that end at `at`.

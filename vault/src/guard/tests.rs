@@ -17,6 +17,7 @@ mod concurrent;
 mod loss;
 mod model;
 mod processes;
+mod shares;
 mod source;
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -26,7 +27,16 @@ fn at(seconds: i64) -> DateTime<Utc> {
 const DAY_S: i64 = 86_400;
 
 fn wide() -> Caps {
-    Caps { per_minute: 1000, per_hour: 1000, per_day: 1000, per_task_day: 1000, per_matter_day: 1000 }
+    Caps {
+        per_minute: 1000,
+        per_hour: 1000,
+        per_day: 1000,
+        per_task_day: 1000,
+        per_matter_day: 1000,
+        extraction_percent: 100,
+        stream_percent: 100,
+        sender_percent: 100,
+    }
 }
 
 /// A folder with a ledger and, elsewhere in it, its marker.
@@ -72,7 +82,7 @@ async fn peek(database: &Path) -> SqliteConnection {
 }
 
 fn infra(id: impl Into<String>) -> ReserveRequest {
-    ReserveRequest { call_id: CallId(id.into()), task: None, matter: None }
+    ReserveRequest { call_id: CallId(id.into()), ..ReserveRequest::default() }
 }
 
 fn about(id: impl Into<String>, task: &str, matter: &str) -> ReserveRequest {

@@ -27,8 +27,3 @@ pub(super) fn word<T: Serialize>(value: T) -> String {
 pub(super) fn unword<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(Value::String(word.to_owned())).ok()
 }
-
-/// A source's name as the name of its instinct: `Gmail (work)` is `instinct/gmail--work-.md`.
-pub(super) fn source_slug(name: &str) -> String {
-    name.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
-}

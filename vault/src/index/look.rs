@@ -32,6 +32,8 @@ pub(super) struct Candidate {
     pub(super) fresh: u32,
     /// When the newest of the fresh signals was first seen.
     pub(super) newest: i64,
+    /// Whose the fresh signals are, by the slugs of their sources.
+    pub(super) sources: Vec<String>,
     hash: String,
     state_as_written: Option<String>,
 }
@@ -54,6 +56,7 @@ struct TaskRow {
     twins: Option<String>,
     fresh: i64,
     newest: i64,
+    sources: Option<String>,
 }
 
 #[derive(FromRow)]
@@ -74,7 +77,7 @@ struct SignalRow {
 /// is our own stamp is no wish of a human's.
 pub(super) const TASKS: &str = "
     WITH fresh AS MATERIALIZED (
-        SELECT t.path AS task, COUNT(*) AS count, MAX(f.at) AS newest
+        SELECT t.path AS task, COUNT(*) AS count, MAX(f.at) AS newest, json_group_array(DISTINCT s.instinct) AS sources
         FROM tasks t LEFT JOIN task_checks c ON c.task = t.path
         CROSS JOIN signals s ON s.target = t.path AND s.applied = 0 AND s.effect <> 'none'
         CROSS JOIN first_seen f ON f.signal = s.path
@@ -89,7 +92,7 @@ pub(super) const TASKS: &str = "
     SELECT t.path, t.name, t.id, t.state, t.state_as_written, t.surface_class, t.due, t.snoozed_until,
         CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL ELSE t.next_check_after END AS next_by_human,
         t.hash, c.last_check_at, c.next_check_after AS next_by_us,
-        COALESCE(c.streak, 0) AS streak, COALESCE(n.count, 0) AS fresh, COALESCE(n.newest, 0) AS newest,
+        COALESCE(c.streak, 0) AS streak, COALESCE(n.count, 0) AS fresh, COALESCE(n.newest, 0) AS newest, n.sources,
         CASE WHEN t.id IS NOT NULL THEN
             (SELECT group_concat(d.path, ', ') FROM tasks d WHERE d.id = t.id AND d.path <> t.path) END AS twins
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
@@ -100,7 +103,8 @@ pub(super) const TASKS: &str = "
 pub(super) const ITSELF: &str = "
     SELECT m.path, m.name, NULL AS id, m.state, m.state_as_written, 'normal' AS surface_class, NULL AS due,
         NULL AS snoozed_until, NULL AS next_by_human, m.hash, c.last_check_at, c.next_check_after AS next_by_us,
-        COALESCE(c.streak, 0) AS streak, COUNT(*) AS fresh, MAX(f.at) AS newest, NULL AS twins
+        COALESCE(c.streak, 0) AS streak, COUNT(*) AS fresh, MAX(f.at) AS newest,
+        json_group_array(DISTINCT s.instinct) AS sources, NULL AS twins
     FROM matters m LEFT JOIN task_checks c ON c.task = m.path
     CROSS JOIN signals s ON s.target = m.path AND s.applied = 0 AND s.effect <> 'none'
     CROSS JOIN first_seen f ON f.signal = s.path
@@ -113,9 +117,13 @@ pub(super) const ITSELF: &str = "
             AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
     GROUP BY m.path";
 
-/// The fresh signals of one task, newest first, with what is known of their sources.
+/// The fresh signals of one task, newest first, with what is known of their sources. Where there are too
+/// many, sources take turns, each with its newest first: fifty of one push out none of another.
 pub(super) const EVIDENCE: &str = "
-    SELECT s.path, s.source, s.note, s.created, s.effect, s.proposed_state, s.target_confidence, s.effect_confidence,
+    SELECT path, source, note, created, effect, proposed_state, target_confidence, effect_confidence, observations,
+        ceiling
+    FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY instinct ORDER BY created DESC, path) AS turn FROM (
+    SELECT s.path, s.instinct, s.source, s.note, s.created, s.effect, s.proposed_state, s.target_confidence, s.effect_confidence,
         COALESCE((SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.instinct), 0) AS observations,
         (SELECT MIN(i.ceiling) FROM instincts i WHERE i.source = s.instinct) AS ceiling
     FROM signals s JOIN first_seen f ON f.signal = s.path
@@ -126,7 +134,7 @@ pub(super) const EVIDENCE: &str = "
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = ?1
             AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
-    ORDER BY s.created DESC, s.path LIMIT ?3";
+    ) ORDER BY turn, observations = 0, created DESC, path LIMIT ?3) ORDER BY created DESC, path";
 
 pub(super) async fn candidates(
     index: &Index,
@@ -203,6 +211,7 @@ fn candidate(index: &Index, row: TaskRow) -> Result<Candidate, IndexError> {
         streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
         fresh: u32::try_from(row.fresh).unwrap_or(u32::MAX),
         newest: row.newest,
+        sources: row.sources.and_then(|names| serde_json::from_str(&names).ok()).unwrap_or_default(),
         hash: row.hash,
         state_as_written: row.state_as_written,
     })

@@ -9,6 +9,7 @@ use super::lease;
 use super::look::{self, Candidate};
 use super::state::{NO_SIGNALS, add_looks};
 use super::store::json;
+use super::turns;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -115,7 +116,7 @@ impl Index {
         } else {
             BTreeSet::new()
         };
-        let sorted = sort(ask, &taken, candidates);
+        let mut sorted = sort(ask, &taken, candidates);
         // A look counts as later than all that it has seen, even if a scan's clock ran ahead.
         seen.observed_at = instant(micros(ask.now).max(sorted.newest)).unwrap_or(ask.now);
         seen.streak = if sorted.signals > 0 { 0 } else { before.streak.saturating_add(1) };
@@ -125,7 +126,8 @@ impl Index {
         seen.signals = sorted.signals;
         seen.skipped = sorted.skipped;
         seen.problems = sorted.problems;
-        for candidate in sorted.needy.into_iter().take(ask.max_looks) {
+        let known = self.known_sources(&mut tx).await?;
+        for candidate in turns::choose(std::mem::take(&mut sorted.needy), ask.max_looks, &known) {
             seen.looks.push(look::with_evidence(self, &mut tx, (ask, &matter), candidate).await?);
         }
         let looks: Vec<String> = seen.looks.iter().map(|l| l.question.subject.task.to_string()).collect();

@@ -5,7 +5,7 @@
 //! cannot be read must not set its source free, so it stands with no observations and the ceiling
 //! `ask`. Pure; the rows go to [`super::store`].
 
-use super::codec::{micros, source_slug, word};
+use super::codec::{micros, word};
 use super::read::Content;
 use super::store::json;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use steward_domain::mutation::MutationClass;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
-use steward_domain::signal::{Signal, SignalStatus};
+use steward_domain::signal::{Signal, SignalStatus, source_slug};
 use steward_domain::stream::{EventStatus, StreamEvent};
 
 /// What a record says, in the form of the tables.

@@ -5,7 +5,7 @@
 //! are trusted. What the router has met is kept with the moment at which it comes back to it, so that
 //! what must wait holds up nothing. Only [`crate::keeper`] writes a signal's standing.
 
-use super::codec::{instant, micros, source_slug};
+use super::codec::{instant, micros};
 use super::store::json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -14,6 +14,7 @@ use steward_domain::mode::Ceiling;
 use steward_domain::path::RecordPath;
 use steward_domain::record::State;
 use steward_domain::route::{Claim, action_id};
+use steward_domain::signal::source_slug;
 
 /// What the router asks about a signal.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct RouteFacts {
     pub first_seen: DateTime<Utc>,
     /// Its steward has weighed the target since the signal was first seen.
     pub weighed: bool,
+    /// What it weighed then were words of other messages as well.
+    pub beside_others: bool,
     pub claim: Option<Claim>,
     pub observations: u32,
     /// The lowest that a human set for the source and the matters concerned.
@@ -59,6 +62,7 @@ struct Row {
     parent: Option<String>,
     parent_ceiling: Option<String>,
     twin: bool,
+    beside_others: bool,
 }
 
 /// The oldest first, but every source in turn: a flood of one delays no other. What a human has told
@@ -79,13 +83,20 @@ const FACTS: &str = "
         COALESCE((SELECT MIN(observations) FROM instincts WHERE source = ?3), 0) AS observations,
         (SELECT MIN(ceiling) FROM instincts WHERE source = ?3) AS source_ceiling,
         m.state AS matter, m.ceiling AS matter_ceiling, p.state AS parent, p.ceiling AS parent_ceiling,
-        COALESCE(t.id IS NOT NULL AND EXISTS (SELECT 1 FROM tasks d WHERE d.id = t.id AND d.path <> t.path), 0) AS twin
+        COALESCE(t.id IS NOT NULL AND EXISTS (SELECT 1 FROM tasks d WHERE d.id = t.id AND d.path <> t.path), 0) AS twin,
+        EXISTS (SELECT 1 FROM signals s JOIN first_seen f ON f.signal = s.path
+            JOIN signals o ON o.target = ?2 AND o.path <> s.path AND o.effect <> 'none'
+                AND (o.source_event IS NULL OR o.source_event IS NOT s.source_event)
+            JOIN first_seen g ON g.signal = o.path JOIN task_checks c ON c.task = ?2
+            WHERE s.path = ?1 AND g.at <= c.last_check_at AND g.at > COALESCE((
+                SELECT MAX(a.at) FROM actions a WHERE a.target = ?2 AND a.kind = 'steward-action' AND a.judged = 1
+                AND a.at < f.at), 0)) AS beside_others
     FROM (SELECT ?2 AS path) a LEFT JOIN tasks t ON t.path = a.path
     LEFT JOIN matters m ON m.path = COALESCE(t.parent, a.path) LEFT JOIN matters p ON p.path = ?4";
 
 /// The newest record that cites the signal for its target, or is the signal's own action.
 const CLAIM: &str = "
-    SELECT a.id, a.landing FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
+    SELECT a.id, a.landing, a.decision FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
         AND EXISTS (SELECT 1 FROM action_evidence e WHERE e.action = a.path AND e.ref = ?1)))
     AND NOT (?4 AND a.landing = 'shadow' AND a.id <> ?3)
     ORDER BY a.seq DESC LIMIT 1";
@@ -154,7 +165,7 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         let Some(seen) = row.first_seen else { return Ok(None) };
-        let claim: Option<(String, String)> = sqlx::query_as(CLAIM)
+        let claim: Option<(String, String, String)> = sqlx::query_as(CLAIM)
             .bind(ask.signal.as_str())
             .bind(ask.target.as_str())
             .bind(action_id(ask.signal).as_str())
@@ -163,7 +174,9 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         let claim = match claim {
-            Some((id, landing)) => Some(Claim { id: self.word(&id)?, landing: self.word(&landing)? }),
+            Some((id, landing, decision)) => {
+                Some(Claim { id: self.word(&id)?, landing: self.word(&landing)?, decision: self.word(&decision)? })
+            }
             None => None,
         };
         let matters = [row.matter_ceiling.as_deref(), row.parent_ceiling.as_deref()];
@@ -174,6 +187,7 @@ impl Index {
         Ok(Some(RouteFacts {
             first_seen: instant(seen).unwrap_or_default(),
             weighed: row.last_check_at.is_some_and(|at| at >= seen),
+            beside_others: row.beside_others,
             claim,
             observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
             ceiling,

@@ -12,7 +12,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
 use std::collections::BTreeSet;
+use steward_domain::guard::Spent;
 use steward_domain::path::RecordPath;
+use steward_domain::signal::source_slug;
 use steward_domain::stream::MAX_TRIES;
 
 /// How long what was taken in is known after it was last met: 30 days, far longer than an event lives.
@@ -71,14 +73,27 @@ struct CountColumns {
     refused: Option<i64>,
 }
 
-/// Streams take turns, and within a stream its senders do, so that a flood of one delays no other.
+/// Streams take turns, and within a stream its senders do, those that are known first, so that a flood of
+/// one delays no other. Whoever has had their share is passed over.
 const TO_EXTRACT: &str = "
     SELECT path FROM (
-        SELECT path, received_at, ROW_NUMBER() OVER (PARTITION BY source ORDER BY turn, received_at, path) AS turn
-        FROM (SELECT path, source, received_at,
-                  ROW_NUMBER() OVER (PARTITION BY source, pattern ORDER BY received_at, path) AS turn
-              FROM stream_events WHERE status = 'new' AND tries < ?1))
-    ORDER BY turn, received_at, path LIMIT ?2";
+        SELECT path, received_at, ROW_NUMBER() OVER (PARTITION BY source ORDER BY turn, strange, received_at, path)
+            AS turn
+        FROM (SELECT e.path, e.source, e.received_at, w.value ->> 'strange' AS strange,
+                  ROW_NUMBER() OVER (PARTITION BY e.source, e.pattern ORDER BY e.received_at, e.path) AS turn
+              FROM json_each(?1) w CROSS JOIN stream_events e
+              ON e.source = w.value ->> 'stream' AND e.pattern = w.value ->> 'pattern'
+              WHERE e.status = 'new' AND e.tries < ?2))
+    ORDER BY turn, received_at, path LIMIT ?3";
+
+/// A sender with events that wait.
+#[derive(Serialize)]
+struct Sender {
+    stream: String,
+    pattern: String,
+    /// It was never right before.
+    strange: bool,
+}
 
 const COUNTS: &str = "
     SELECT n.name, COUNT(CASE e.status WHEN 'new' THEN 1 END) AS new,
@@ -92,15 +107,31 @@ const COUNTS: &str = "
 
 impl Index {
     /// Events that nobody has read yet, at most `limit`: the oldest first, the streams in turn, and the
-    /// senders of a stream in turn. None that was tried too often.
+    /// senders of a stream in turn. None that was tried too often, and none of whoever is in `spent`.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn events_to_extract(&self, limit: usize) -> Result<Vec<RecordPath>, IndexError> {
+    pub async fn events_to_extract(&self, limit: usize, spent: &Spent) -> Result<Vec<RecordPath>, IndexError> {
+        const WAITING: &str =
+            "SELECT DISTINCT source, pattern FROM stream_events WHERE status = 'new' ORDER BY source, pattern";
+        let mut db = self.store.reader.acquire().await.map_err(|e| self.sql(e))?;
+        let known = self.known_sources(&mut db).await?;
+        let waiting: Vec<(String, String)> =
+            sqlx::query_as(WAITING).fetch_all(&mut *db).await.map_err(|e| self.sql(e))?;
+        let sender = |(stream, pattern): (String, String)| {
+            let slug = source_slug(&pattern);
+            let strange = !known.contains(&slug);
+            let over = spent.streams.contains(&stream)
+                || (strange && spent.to_strangers.contains(&stream))
+                || spent.senders.contains(&slug);
+            (!over).then_some(Sender { stream, pattern, strange })
+        };
+        let senders: Vec<Sender> = waiting.into_iter().filter_map(sender).collect();
         let paths: Vec<String> = sqlx::query_scalar(TO_EXTRACT)
+            .bind(json(&senders))
             .bind(MAX_TRIES)
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_all(&self.store.reader)
+            .fetch_all(&mut *db)
             .await
             .map_err(|e| self.sql(e))?;
         paths.iter().map(|p| self.path(p)).collect()

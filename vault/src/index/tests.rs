@@ -359,6 +359,6 @@ impl Index {
 #[test]
 fn a_source_is_found_under_the_name_of_its_instinct() {
     for (source, slug) in [("gmail", "gmail"), (" WhatsApp ", "whatsapp"), ("My Bank/DE", "my-bank-de"), ("é", "-")] {
-        assert_eq!(codec::source_slug(source), slug);
+        assert_eq!(steward_domain::signal::source_slug(source), slug);
     }
 }

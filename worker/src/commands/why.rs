@@ -179,6 +179,8 @@ fn opens(gate: &Gate) -> String {
         }
         GateName::Ceiling => format!("a higher ceiling of source, matter or class: it was `{}`", gate.found),
         GateName::RateGuard => "room under the caps of the rate guard".into(),
+        GateName::Steward => "a human's word: it was passed over while other messages spoke".into(),
+        GateName::SourceBudget => format!("room for its sources: {}, needed {}", gate.found, gate.needed),
         GateName::Brake => "`steward resume`: the fleet was stopped".into(),
     }
 }

@@ -46,7 +46,7 @@ const TEXT_KEYS: [&str; 21] = [
     "tracker_key_file",
 ];
 /// Keys for which an empty value is no value but a bad one, because what the file says may be bolder.
-const NEVER_UNSET: [&str; 9] = [
+const NEVER_UNSET: [&str; 10] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -55,11 +55,12 @@ const NEVER_UNSET: [&str; 9] = [
     "context_edit_ceiling",
     "parent_matter_ceiling",
     "related_ceiling",
+    "live_per_source_day",
     "stamp_files",
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 17] = [
+const NOT_FROM_A_VAULT: [&str; 18] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -68,6 +69,7 @@ const NOT_FROM_A_VAULT: [&str; 17] = [
     "context_edit_ceiling",
     "parent_matter_ceiling",
     "related_ceiling",
+    "live_per_source_day",
     "caps",
     "clerk",
     "clerk_base_url",
@@ -216,6 +218,7 @@ mod tests {
             "live_mode = \"live\"",
             "temporal_cli = \"./x\"",
             "caps = {}",
+            "live_per_source_day = 9",
             "clerk_base_url = \"http://x\"",
             "tracker = {kind = \"plane\"}",
             "clerk_model = \"dear\"",

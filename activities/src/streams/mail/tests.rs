@@ -2,7 +2,7 @@ use super::*;
 use std::time::{Duration, Instant};
 
 fn mail(headers: &str, body: &str) -> Found {
-    read(format!("{headers}\r\n\r\n{body}").as_bytes()).unwrap()
+    read(format!("{headers}\r\n\r\n{body}").as_bytes(), None).unwrap()
 }
 
 const FROM: &str = "From: \"Billing, Inc.\" <Billing@Vendor.example>\r\nSubject: =?utf-8?q?Zahlung_f=C3=BCr?= Mai\r\n\
@@ -46,7 +46,7 @@ fn charsets_from_1995_are_read() {
     ] {
         let head =
             format!("{FROM}\r\nContent-Type: text/plain; charset={charset}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n");
-        let found = read(&[head.as_bytes(), body].concat()).unwrap();
+        let found = read(&[head.as_bytes(), body].concat(), None).unwrap();
         assert_eq!(found.text.trim(), expected, "{charset}");
     }
 }
@@ -62,7 +62,7 @@ fn a_mail_without_an_id_is_known_by_its_bytes() {
 #[test]
 fn what_is_no_mail_is_refused() {
     for bytes in [b"".as_slice(), b"just words\n\nand more", &[0xff; 500], b"\n\n\n"] {
-        assert!(read(bytes).is_err(), "{bytes:?}");
+        assert!(read(bytes, None).is_err(), "{bytes:?}");
     }
 }
 
@@ -96,7 +96,7 @@ fn mails_that_are_ill_are_read_or_refused_within_seconds() {
     ];
     for (number, bomb) in bombs.iter().enumerate() {
         let begun = Instant::now();
-        let _ = read(bomb.as_bytes());
+        let _ = read(bomb.as_bytes(), Some("mx"));
         assert!(begun.elapsed() < Duration::from_secs(5), "bomb {number} took {:?}", begun.elapsed());
     }
 }
@@ -118,6 +118,34 @@ fn any_cut_of_a_mail_is_read_or_refused() {
     let body = "--x\r\nContent-Type: text/plain; charset=koi8-r\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=D0=\r\n--x--";
     let whole = format!("{FROM}\r\nContent-Type: multipart/mixed; boundary=\"x\"\r\n\r\n{body}");
     for end in 0..whole.len() {
-        let _ = read(&whole.as_bytes()[..end]);
+        let _ = read(&whole.as_bytes()[..end], Some("mx"));
     }
+}
+
+#[test]
+fn a_sender_for_whom_the_trusted_server_does_not_vouch_goes_by_another_name() {
+    let named = |above: &str, headers: &str| {
+        let mail = format!("{above}{headers}\r\n\r\nIt is paid.");
+        read(mail.as_bytes(), Some("mx.example.org")).unwrap().pattern
+    };
+    let pass = "Authentication-Results: mx.example.org;\r\n dmarc=pass header.from=vendor.example\r\n";
+    let fail = "authentication-results: mx.example.org; dmarc=fail header.from=vendor.example\r\n";
+    let (known, other) = ("mail:billing@vendor.example", "mail:billing@vendor.example:unverified");
+    assert_eq!(named(pass, FROM), known);
+    for above in ["", fail, &format!("{fail}{pass}"), "Authentication-Results: evil.example; dmarc=pass\r\n"] {
+        assert_eq!(named(above, FROM), other, "{above}");
+    }
+    // The server's own header with a byte that is no text is still the topmost.
+    let bytes =
+        [b"Authentication-Results: mx.example.org; spf=fail (\xff); dmarc=fail\r\n", pass.as_bytes(), FROM.as_bytes()];
+    let found = read(&[&bytes.concat()[..], b"\r\n\r\nx"].concat(), Some("mx.example.org")).unwrap();
+    assert_eq!(found.pattern, other);
+    // Whom it vouches for must be whom we name.
+    let two = format!("{FROM}\r\nFrom: eve@vendor.example");
+    assert!(named(pass, &two).ends_with(":unverified"));
+    let list = FROM.replace("<Billing@Vendor.example>", "<billing@vendor.example>, eve@vendor.example");
+    assert!(named(pass, &list).ends_with(":unverified"));
+    assert_eq!(named(pass, "Subject: x"), "mail:unknown:unverified");
+    assert!(named(pass, &FROM.replace("@Vendor.example>", "@evil.example>")).ends_with(":unverified"));
+    assert_eq!(read(FROM.as_bytes(), None).unwrap().pattern, known, "nothing is checked where no server is named");
 }

@@ -51,3 +51,17 @@ async fn a_maildir_that_is_not_there_is_named() {
     let message = bench.round(&config).await.unwrap_err().to_string();
     assert!(message.contains("/nowhere/mails"), "{message}");
 }
+
+#[tokio::test]
+async fn a_stream_that_trusts_a_server_takes_no_sender_by_their_own_word() {
+    let (bench, _) = bench().await;
+    put(&bench, "new/forged", 1);
+    let vouched =
+        "Authentication-Results: mx.example.org; dmarc=pass\r\nFrom: bob@example.org\r\nMessage-ID: <2@b>\r\n\r\nx";
+    bench.put("../mails/new/vouched", vouched);
+    let keys = json!({"kind": "maildir", "path": bench.at("../mails"), "trusted_authserv": "mx.example.org"});
+    bench.round(&config("post", keys).unwrap()).await.unwrap();
+    let mut patterns: Vec<String> = bench.events("post").into_iter().map(|e| e.pattern).collect();
+    patterns.sort_unstable();
+    assert_eq!(patterns, ["mail:ann@example.org:unverified", "mail:bob@example.org"]);
+}

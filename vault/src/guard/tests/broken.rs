@@ -72,10 +72,10 @@ async fn a_ledger_of_a_newer_version_is_left_alone() {
     let home = Home::new();
     filled(&home).await;
     let mut db = home.peek().await;
-    sqlx::query("PRAGMA user_version = 2").execute(&mut db).await.unwrap();
+    sqlx::query("PRAGMA user_version = 3").execute(&mut db).await.unwrap();
     db.close().await.unwrap();
     let ledger = home.ledger(wide());
-    unreadable(ledger.reserve(&infra("a"), at(1)).await, &["ledger.db", "schema 2", "run a newer version"]);
+    unreadable(ledger.reserve(&infra("a"), at(1)).await, &["ledger.db", "schema 3", "run a newer version"]);
     assert!(ledger.accept_loss(at(1)).await.is_err());
     assert_eq!(home.put_aside(), 0);
 }

@@ -7,7 +7,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-const CAPS: Caps = Caps { per_minute: 12, per_hour: 30, per_day: 70, per_task_day: 5, per_matter_day: 16 };
+const CAPS: Caps = Caps {
+    per_minute: 12,
+    per_hour: 30,
+    per_day: 70,
+    per_task_day: 5,
+    per_matter_day: 16,
+    extraction_percent: 100,
+    stream_percent: 100,
+    sender_percent: 100,
+};
 
 /// Every reservation ever recorded, in the order of the transactions, past all pruning.
 pub(super) async fn keep_log(home: &Home) {
@@ -115,6 +124,7 @@ async fn run(rounds: Vec<Round>) -> Result<(), String> {
                 call_id: CallId(format!("{r}/{n}")),
                 task: caller.task.map(|t| format!("task/{t}.md")),
                 matter: caller.matter.map(|m| format!("matter/{m}.md")),
+                ..ReserveRequest::default()
             };
             let its_now = now + TimeDelta::microseconds(caller.off_us);
             asked.push((request.clone(), its_now));
@@ -146,6 +156,7 @@ fn justified(refusal: &Refusal, request: &ReserveRequest, now: DateTime<Utc>, lo
         Cap::Hour => (HOUR, CAPS.per_hour, all),
         Cap::Day => (DAY, CAPS.per_day, all),
         Cap::BackOff | Cap::ProbePending | Cap::Clock => return Ok(()),
+        Cap::Extraction | Cap::Stream | Cap::Sender | Cap::Source => return wrong("it goes to no account"),
         Cap::LedgerUnreadable | Cap::LedgerLost | Cap::Stopped => return wrong("nothing was the matter"),
     };
     let edge = (clears - width).timestamp_micros();

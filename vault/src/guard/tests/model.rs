@@ -43,7 +43,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..150)
 }
 
-const CAPS: Caps = Caps { per_minute: 4, per_hour: 9, per_day: 20, per_task_day: 5, per_matter_day: 8 };
+const CAPS: Caps = Caps {
+    per_minute: 4,
+    per_hour: 9,
+    per_day: 20,
+    per_task_day: 5,
+    per_matter_day: 8,
+    extraction_percent: 100,
+    stream_percent: 100,
+    sender_percent: 100,
+};
 
 #[derive(Clone)]
 struct Event {
@@ -203,6 +212,7 @@ async fn walk(steps: Vec<Step>) -> Result<(), String> {
                     call_id: CallId(format!("{n}")),
                     task: task.map(|t| format!("task/{t}.md")),
                     matter: matter.map(|m| format!("matter/{m}.md")),
+                    ..ReserveRequest::default()
                 };
                 let outcome = ledger.reserve(&request, now).await;
                 model.judge(&request, now, &outcome).map_err(|why| format!("step {n} at {now}: {why}"))?;

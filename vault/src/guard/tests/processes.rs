@@ -8,7 +8,16 @@ use super::*;
 
 const HOME: &str = "STEWARD_TEST_GUARD_HOME";
 const NAME: &str = "STEWARD_TEST_GUARD_CHILD";
-const CAPS: Caps = Caps { per_minute: 70, per_hour: 70, per_day: 70, per_task_day: 70, per_matter_day: 70 };
+const CAPS: Caps = Caps {
+    per_minute: 70,
+    per_hour: 70,
+    per_day: 70,
+    per_task_day: 70,
+    per_matter_day: 70,
+    extraction_percent: 100,
+    stream_percent: 100,
+    sender_percent: 100,
+};
 
 /// Runs in a process of its own: reserves until nothing is left, and says each call it may make.
 #[tokio::test]

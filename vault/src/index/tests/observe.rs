@@ -400,6 +400,69 @@ async fn what_one_tick_cannot_take_stays_due_and_the_oldest_look_goes_first() {
     assert_eq!((seen.looks[0].question.subject.task.slug(), seen.left_due), ("a", 0));
 }
 
+/// A signal of a source, created at a minute of an hour.
+fn says(bench: &Bench, slug: &str, target: &str, (source, minute): (&str, u32)) {
+    let text = signal_text(target, &format!("2026-11-20T{:02}:{:02}:00Z", 10 + minute / 60, minute % 60), "");
+    bench.put(&format!("signal/{slug}.md"), text.replace("gmail", source));
+}
+
+#[tokio::test]
+async fn a_flood_of_one_source_pushes_no_other_out_of_the_evidence() {
+    let bench = one_task("").await;
+    says(&bench, "genuine", "task/t.md", ("bank", 0));
+    says(&bench, "shy", "task/t.md", ("slack", 1));
+    for n in 0..120 {
+        says(&bench, &format!("junk{n:03}"), "task/t.md", ("gmail", n + 2));
+    }
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+    let refs = refs(&seen);
+    assert_eq!((refs.len(), refs[0], refs[47]), (50, "junk119", "junk072"));
+    assert_eq!(refs[48..], ["shy", "genuine"], "newest first, and the oldest two are there");
+}
+
+#[tokio::test]
+async fn a_source_that_is_known_is_heard_among_any_number_of_names() {
+    let bench = one_task("").await;
+    bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 1\n---\n");
+    says(&bench, "genuine", "task/t.md", ("bank", 0));
+    for n in 0..90 {
+        says(&bench, &format!("junk{n:03}"), "task/t.md", (&format!("mail:forged{n}@b.example"), n + 2));
+    }
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+    assert_eq!((refs(&seen).len(), refs(&seen)[49]), (50, "genuine"));
+}
+
+#[tokio::test]
+async fn tasks_that_one_source_asks_for_keep_no_other_from_its_turn() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    for n in 0..9 {
+        bench.task(&format!("junk{n}"), "m", "");
+        says(&bench, &format!("j{n}"), &format!("task/junk{n}.md"), ("gmail", n));
+    }
+    for task in ["shy", "both"] {
+        bench.task(task, "m", "");
+        says(&bench, &format!("of-{task}"), &format!("task/{task}.md"), ("bank", 40));
+    }
+    says(&bench, "beside", "task/both.md", ("gmail", 41));
+    bench.sync("01:00:00").await;
+    // The tasks of the flood wait longer: those of the other source were looked at before.
+    let seen = bench.look("matter/m.md", "l0", "01:30:00").await;
+    for task in ["shy", "both"] {
+        bench.checked(&format!("task/{task}.md"), &seen, "l0").await;
+        says(&bench, &format!("again-{task}"), &format!("task/{task}.md"), ("bank", 50));
+    }
+    bench.index.release("l0").await.unwrap();
+    bench.sync("02:00:00").await;
+    let few = ObserveAsk { max_looks: 4, ..ask("matter/m.md", "l1", "08:00:00") };
+    let seen = bench.index.observe(&few).await.unwrap();
+    let mut tasks: Vec<_> = seen.looks.iter().map(|l| l.question.subject.task.slug()).collect();
+    tasks.sort_unstable();
+    assert_eq!((tasks, seen.left_due), (vec!["both", "junk0", "junk1", "shy"], 7));
+}
+
 #[tokio::test]
 async fn a_quiet_matter_backs_off_and_a_signal_resets_it() {
     let bench = one_task("").await;
@@ -493,7 +556,11 @@ async fn a_look_asks_the_indexes_and_scans_no_table() {
             .iter()
             .map(|row| sqlx::Row::get::<String, _>(row, "detail"))
             .collect();
-        let scans = |line: &&String| line.starts_with("SCAN") && !line.starts_with("SCAN n") && !line.contains("fresh");
+        let scans = |line: &&String| {
+            line.starts_with("SCAN")
+                && !["SCAN n", "SCAN (subquery"].iter().any(|own| line.starts_with(own))
+                && !line.contains("fresh")
+        };
         assert!(!plan.iter().any(|l| scans(&l)), "{plan:#?}");
     }
 }

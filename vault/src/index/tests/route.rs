@@ -183,3 +183,83 @@ async fn what_the_steward_has_weighed_since_is_known() {
     bench.checked("task/t.md", &seen, "l1").await;
     assert!(facts(&bench, true).await.weighed);
 }
+
+#[tokio::test]
+async fn what_was_weighed_beside_other_messages_is_told_from_what_was_weighed_alone() {
+    for (event, beside) in [("stream/mail/1.md", false), ("stream/mail/2.md", true)] {
+        let bench = bench().await;
+        bench.signal("s", "task/t.md", "source_event_path: stream/mail/1.md\n");
+        bench.signal("other", "task/t.md", &format!("source_event_path: {event}\n"));
+        bench.sync("01:01:00").await;
+        assert!(!facts(&bench, true).await.beside_others, "nobody has weighed it");
+        let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+        bench.checked("task/t.md", &seen, "l1").await;
+        assert_eq!(facts(&bench, true).await.beside_others, beside, "{event}");
+    }
+    // Of an earlier look, of a later one, and of no effect.
+    let bench = bench().await;
+    bench.signal("early", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+    bench.checked("task/t.md", &seen, "l1").await;
+    bench.action("one", |draft| (draft.timestamp, draft.landing) = (noon("02:00:00"), Landing::Recorded));
+    bench.signal("s", "task/t.md", "");
+    bench.signal("idle", "task/t.md", "effect: none\n");
+    bench.sync("03:00:00").await;
+    let seen = bench.look("matter/m.md", "l2", "04:00:00").await;
+    bench.checked("task/t.md", &seen, "l2").await;
+    bench.signal("late", "task/t.md", "");
+    bench.sync("05:00:00").await;
+    assert!(facts(&bench, true).await.weighed && !facts(&bench, true).await.beside_others);
+}
+
+#[tokio::test]
+async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
+    let bench = bench().await;
+    bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 3\n---\n");
+    let signal = |slug: &str, source: &str, more: &str| {
+        let text = signal_text("task/t.md", "2026-11-20T10:00:00Z", more).replace("gmail", source);
+        bench.put(&format!("signal/{slug}.md"), text);
+    };
+    signal("bank", "bank", "");
+    signal("asks", "bank", "effect: action\n");
+    for n in 0..3 {
+        signal(&format!("forged{n}"), &format!("mail:forged{n}"), "");
+    }
+    let file = |slug: &str, hour: u32, landing, refs: &[&str]| {
+        bench.action(slug, |draft| {
+            draft.timestamp = noon(&format!("{hour:02}:00:00"));
+            draft.landing = landing;
+            for signal in refs {
+                cites(draft, &format!("signal/{signal}.md"));
+            }
+        })
+    };
+    file("a", 3, Landing::Live, &["forged0"]);
+    file("b", 4, Landing::Live, &["forged1"]);
+    file("c", 5, Landing::Pending, &["forged1"]);
+    // The bank only asked: it spoke for nothing.
+    file("d", 6, Landing::Live, &["asks"]);
+    let own = file("e", 7, Landing::Live, &["forged2"]);
+    bench.sync("08:00:00").await;
+    let spent = async |refs: &[&str], id: Option<ActionId>, clock: &str| {
+        let mut asked = draft("x");
+        for signal in refs {
+            let mut one = draft("y");
+            cites(&mut one, &format!("signal/{signal}.md"));
+            asked.evidence.extend(one.evidence);
+        }
+        asked.id = id.unwrap_or(asked.id);
+        let spendings = bench.index.spendings(&asked, noon(clock)).await.unwrap();
+        spendings.into_iter().map(|s| (s.source, s.changes)).collect::<Vec<_>>()
+    };
+    let strangers = |changes| ("sources that nobody knows".to_owned(), changes);
+    assert_eq!(spent(&["forged0", "forged2"], None, "09:00:00").await, [strangers(3)], "their names cost nothing");
+    assert_eq!(spent(&["forged2"], Some(own), "09:00:00").await, [strangers(2)], "not the change itself");
+    assert_eq!(spent(&["bank", "forged0"], None, "09:00:00").await, [("bank".to_owned(), 0), strangers(3)]);
+    assert_eq!(spent(&["asks"], None, "09:00:00").await, []);
+    let day_later = noon("03:30:00") + chrono::TimeDelta::days(1);
+    let mut asked = draft("x");
+    cites(&mut asked, "signal/forged0.md");
+    assert_eq!(bench.index.spendings(&asked, day_later).await.unwrap()[0].changes, 2, "the first has left the window");
+}

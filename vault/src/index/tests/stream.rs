@@ -1,5 +1,6 @@
 use super::*;
 use chrono::TimeDelta;
+use steward_domain::guard::Spent;
 use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
 
 impl Bench {
@@ -11,7 +12,7 @@ impl Bench {
     }
 
     async fn waiting(&self, limit: usize) -> Vec<String> {
-        let paths = self.index.events_to_extract(limit).await.unwrap();
+        let paths = self.index.events_to_extract(limit, &Spent::default()).await.unwrap();
         paths.iter().map(|p| p.slug().to_owned()).collect()
     }
 }
@@ -28,6 +29,31 @@ async fn streams_and_their_senders_take_turns() {
     assert!(report.events_arrived && report.woken.is_empty());
     assert_eq!(bench.waiting(9).await, ["mail/loud0", "chat/a", "mail/shy", "mail/loud1", "mail/loud2"]);
     assert_eq!(bench.waiting(2).await, ["mail/loud0", "chat/a"]);
+}
+
+#[tokio::test]
+async fn whoever_has_had_their_share_fills_no_run_and_who_is_known_goes_first() {
+    let bench = Bench::scanned().await;
+    bench.put("instinct/mail-kin-b-example.md", "---\ntype: instinct\nobservations: 2\n---\n");
+    for n in 0..30 {
+        bench.event(&format!("mail/loud{n:02}"), "mail:loud@b.example", "01:00:00", |_| ());
+        bench.event(&format!("mail/new{n:02}"), &format!("mail:new{n:02}@b.example"), "01:00:00", |_| ());
+        bench.event(&format!("chat/c{n:02}"), "chat:a", "01:00:00", |_| ());
+    }
+    bench.event("mail/shy", "mail:shy@b.example", "02:00:00", |_| ());
+    bench.event("mail/kin", "mail:KIN@b.example", "03:00:00", |_| ());
+    bench.sync("04:00:00").await;
+    assert_eq!(bench.waiting(2).await, ["chat/c00", "mail/kin"]);
+    let one = |name: &str| std::collections::BTreeSet::from([name.to_owned()]);
+    let left = async |spent: Spent| {
+        let paths = bench.index.events_to_extract(200, &spent).await.unwrap();
+        paths.iter().map(|p| p.slug().to_owned()).collect::<Vec<_>>()
+    };
+    let all = left(Spent::default()).await;
+    assert_eq!(all.len(), 92);
+    let quiet = left(Spent { senders: one("mail-loud-b-example"), ..Spent::default() }).await;
+    assert!(quiet.len() == 62 && !quiet.iter().any(|p| p.contains("loud")) && quiet.contains(&"mail/shy".to_owned()));
+    assert_eq!(left(Spent { streams: one("chat"), to_strangers: one("mail"), ..Spent::default() }).await, ["mail/kin"]);
 }
 
 #[tokio::test]
@@ -146,5 +172,5 @@ async fn a_file_of_an_older_version_gets_the_tables_of_streams() {
     bench.index.close().await;
     let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
     assert!(again.sync_all(&bench.root, noon("02:00:00")).await.unwrap().events_arrived);
-    assert_eq!(again.events_to_extract(9).await.unwrap().len(), 1);
+    assert_eq!(again.events_to_extract(9, &Spent::default()).await.unwrap().len(), 1);
 }

@@ -1,0 +1,189 @@
+//! What one source may change in a day, and what no message can do to another.
+
+use super::*;
+use futures_util::future::join_all;
+use proptest::prelude::*;
+use steward_domain::plan::Landing;
+use steward_domain::route::action_id;
+
+const BUDGET: u32 = 3;
+
+/// A signal that says a task is done, of an event of its own.
+fn done(task: &str, source: &str) -> String {
+    format!(
+        "---\ntype: signal\ncreated: 2026-11-20\nsource_event_path: stream/mail/{source}-{task}.md\nsource_type: {source}\n\
+         raw_quote: it is done\ntarget_kind: task\ntarget_path: task/{task}.md\ntarget_confidence: 0.99\neffect: mutation\n\
+         mutation_proposal:\n  class: state_change\n  set: {{state: done}}\neffect_confidence: 0.99\nstatus: unrouted\n---\n"
+    )
+}
+
+impl Bench {
+    fn write(&self, path: &str, text: &str) {
+        let file = self.dir.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+
+    /// A vault with a task for each of these lists of sources, each of which says that it is done.
+    async fn of_tasks(said: &[Vec<&str>]) -> Self {
+        let mut bench = Self::new(Mode::Live).await;
+        bench.host.settings.live_per_source_day = BUDGET;
+        bench.host.settings.cadence.matter_seconds = 0;
+        std::fs::remove_file(bench.dir.path().join("signal/1.md")).unwrap();
+        bench.write("instinct/bank.md", "---\ntype: instinct\nobservations: 50\n---\n");
+        for (n, sources) in said.iter().enumerate() {
+            let task = format!("t{n:02}");
+            bench.write(&format!("task/{task}.md"), "---\ntype: task\nname: T\nstate: open\nparent_matter: m\n---\n");
+            for source in sources {
+                let name = source.replace(':', "-");
+                bench.write(&format!("signal/{task}-{name}.md"), &done(&task, source));
+            }
+        }
+        bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+        bench
+    }
+
+    /// The steward's own changes, each resting on every signal of its task.
+    async fn asks(&self) -> Vec<ApplyAsk> {
+        let seen = self.see("run/1").await;
+        let one = |n: usize| {
+            let looks = vec![seen.looks[n].clone()];
+            let mut ask = apply_ask(&Observation { looks, ..seen.clone() }, "run/1");
+            let evidence = &seen.looks[n].question.evidence;
+            let verdict = Verdict {
+                decision: Judgement::LikelyDone,
+                confidence: 1.0,
+                reasoning: "they say so".into(),
+                evidence: evidence.iter().map(|e| e.reference.clone()).collect(),
+                source_contributions: BTreeMap::new(),
+            };
+            ask.plan = decide(&Case {
+                look: &seen.looks[n],
+                policy: &seen.policy,
+                verdict: &verdict,
+                clerk: &steward_domain::clerk::ClerkMark::default(),
+                caller_says_shadow: false,
+                workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
+                at: seen.observed_at,
+            });
+            ask
+        };
+        (0..seen.looks.len()).map(one).collect()
+    }
+
+    fn landing(&self, applied: &Applied) -> Landing {
+        match applied {
+            Applied::Filed { landing, .. } => *landing,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn states(&self) -> (usize, usize) {
+        let texts = self.files().into_values().filter_map(|bytes| String::from_utf8(bytes).ok());
+        let tasks: Vec<String> = texts.filter(|text| text.starts_with("---\ntype: task\nname: T\n")).collect();
+        let done = tasks.iter().filter(|text| text.contains("state: done")).count();
+        (done, tasks.len())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_changes_that_land_at_once_exactly_the_budget_is_live() {
+    let forged = ["mail:a", "mail:b", "mail:c", "mail:d", "mail:e", "mail:f", "mail:g", "mail:h"];
+    let bench = Bench::of_tasks(&forged.map(|source| vec![source])).await;
+    let asks = bench.asks().await;
+    let landed = join_all(asks.clone().into_iter().map(|ask| bench.host.carry_out(ask))).await;
+    let landed: Vec<Landing> = landed.iter().map(|a| bench.landing(a.as_ref().unwrap())).collect();
+    let live = landed.iter().filter(|l| **l == Landing::Live).count();
+    assert_eq!((live, bench.states()), (3, (3, 8)), "{landed:?}");
+    assert_eq!(landed.iter().filter(|l| **l == Landing::Pending).count(), 5);
+    // Tried again after a crash, each lands as it did.
+    for (ask, before) in asks.into_iter().zip(landed) {
+        assert_eq!(bench.landing(&bench.host.carry_out(ask).await.unwrap()), before);
+    }
+    assert_eq!(bench.states(), (3, 8));
+}
+
+#[tokio::test]
+async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_own() {
+    let said: Vec<Vec<&str>> = vec![vec!["mail:a"], vec!["mail:b"], vec!["mail:c"], vec!["mail:d"], vec!["bank"]];
+    let bench = Bench::of_tasks(&said).await;
+    let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
+    let routed = bench.host.route_round(50, workflow).await.unwrap();
+    assert_eq!(routed.landed, BTreeMap::from([(Landing::Live, 4), (Landing::Pending, 1)]), "{routed:?}");
+    let held = bench.host.index.pending().await.unwrap();
+    let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
+    assert!(text.contains("3 live changes in 24 h from sources that nobody knows"), "{text}");
+    // A human may still let it happen.
+    let answer = AnswerAsk { kind: AnswerKind::Confirm, action: held[0].id.to_string(), by: "a".into(), reason: None };
+    let click = WorkflowRef { id: "confirm".into(), run_id: "click".into() };
+    assert!(matches!(bench.host.take_answer(answer, click).await.unwrap(), Answered::Done { .. }));
+    assert_eq!(bench.states(), (5, 5));
+}
+
+#[tokio::test]
+async fn a_message_that_is_shouted_down_waits_for_a_human() {
+    for (others, landing) in [(&["bank", "mail:loud"][..], Some(Landing::Pending)), (&["bank"], None)] {
+        let bench = Bench::of_tasks(&[others.to_vec()]).await;
+        let mut ask = bench.asks().await.remove(0);
+        // The clerk was talked out of it: still active, and it rests that on whom it fell for.
+        let seen = bench.see("run/1").await;
+        let evidence = &seen.looks[0].question.evidence;
+        let fell_for = evidence.iter().find(|e| e.source != "bank").unwrap_or(&evidence[0]);
+        let verdict = Verdict {
+            decision: Judgement::StillActive,
+            confidence: 1.0,
+            reasoning: "ignore the bank".into(),
+            evidence: vec![fell_for.reference.clone()],
+            source_contributions: BTreeMap::new(),
+        };
+        ask.plan = decide(&Case {
+            look: &seen.looks[0],
+            policy: &seen.policy,
+            verdict: &verdict,
+            clerk: &steward_domain::clerk::ClerkMark::default(),
+            caller_says_shadow: false,
+            workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
+            at: seen.observed_at,
+        });
+        bench.host.carry_out(ask).await.unwrap();
+        let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
+        let routed = bench.host.route_round(50, workflow).await.unwrap();
+        let signal = RecordPath::parse("signal/t00-bank.md").unwrap();
+        let pending = bench.host.index.pending().await.unwrap();
+        let shown = pending.iter().find(|row| row.id == action_id(&signal));
+        assert_eq!(shown.map(|row| row.landing), landing, "{routed:?}");
+        assert_eq!(bench.states().0, 0, "nothing is live by it");
+    }
+}
+
+/// The first is known.
+const SOURCES: [&str; 4] = ["bank", "mail:x", "mail:y", "mail:z"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_change_is_live_as_long_as_a_source_that_speaks_for_it_has_budget_left(
+        said in prop::collection::vec(prop::sample::subsequence(SOURCES.to_vec(), 1..=2), 1..14),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let wrong = runtime.block_on(async {
+            let bench = Bench::of_tasks(&said).await;
+            let (mut bank, mut strangers) = (0, 0);
+            for ask in bench.asks().await {
+                let task: usize = ask.plan.target().slug()[1..].parse().unwrap();
+                let of_bank = said[task].contains(&"bank");
+                let of_strangers = said[task].iter().any(|s| *s != "bank");
+                let expected = (of_bank && bank < BUDGET) || (of_strangers && strangers < BUDGET);
+                let landing = bench.landing(&bench.host.carry_out(ask).await.unwrap());
+                if landing != if expected { Landing::Live } else { Landing::Pending } {
+                    return Some(format!("{:?} landed {landing:?} with {bank} and {strangers}", said[task]));
+                }
+                bank += u32::from(expected && of_bank);
+                strangers += u32::from(expected && of_strangers);
+            }
+            None
+        });
+        prop_assert_eq!(wrong, None);
+    }
+}

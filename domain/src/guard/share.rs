@@ -1,0 +1,174 @@
+//! Shares: how much of the caps one stream, one sender or one source may claim.
+//!
+//! | whose calls | in any | at most |
+//! |---|---|---|
+//! | the reading of events | minute, hour, day | `extraction_percent` of the tenant's |
+//! | of one stream's events | hour, day | `stream_percent`; half of it for senders nobody knows |
+//! | of one sender's events | hour, day | `sender_percent` |
+//! | judging on one source's account | day of a task or matter; hour, day | a half; a quarter |
+//! | judging on strangers' account together | day of a task or matter; hour, day | two thirds; two fifths |
+//!
+//! A judgement goes to the account of every source whose fresh signals it carries, and is refused only
+//! when each of them has had its share: so a source that floods a task holds back its own signals and
+//! nobody else's. A name costs nothing, so those that were never right before share one account besides.
+
+use std::collections::BTreeSet;
+
+use chrono::Utc;
+use chrono::{DateTime, TimeDelta};
+use serde::{Deserialize, Serialize};
+
+use super::{Cap, Caps, DAY, HOUR, MINUTE, ReserveRequest, calls};
+use crate::clerk::Evidence;
+use crate::signal::source_slug;
+
+/// Somebody whose words a call carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speaker {
+    /// The source, as in `mail:billing@vendor.example`; accounts go by its [`source_slug`], as trust does.
+    pub source: String,
+    /// It was right before, as its instinct says.
+    pub known: bool,
+}
+
+impl Speaker {
+    /// The sources of some evidence, each once.
+    #[must_use]
+    pub fn of(evidence: &[Evidence]) -> Vec<Self> {
+        let mut met = BTreeSet::new();
+        let new = evidence.iter().filter(|e| met.insert(source_slug(&e.source)));
+        new.map(|e| Self { source: e.source.clone(), known: e.observations > 0 }).collect()
+    }
+}
+
+/// The streams and senders that have had their share for now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub streams: BTreeSet<String>,
+    /// Streams in which only senders that are known have calls left.
+    pub to_strangers: BTreeSet<String>,
+    /// By their [`source_slug`].
+    pub senders: BTreeSet<String>,
+}
+
+/// What calls are counted under.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub kind: &'static str,
+    pub name: String,
+}
+
+/// The keys of streams and senders, by which the ledger finds those that have had their share.
+pub const STREAM: &str = "stream";
+/// See [`STREAM`].
+pub const SENDER: &str = "sender";
+
+/// A window over the calls of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quota {
+    pub cap: Cap,
+    pub key: Key,
+    pub width: TimeDelta,
+    /// At least 1.
+    pub limit: u32,
+    /// The limit-th newest call of the key, if there are that many: for the ledger to fill in.
+    pub edge: Option<DateTime<Utc>>,
+    /// What a person is told when it is full.
+    pub(super) spent: String,
+}
+
+impl Quota {
+    fn new(cap: Cap, (kind, name): (&'static str, &str), (width, limit): (TimeDelta, u32), who: &str) -> Self {
+        let window = if width == MINUTE {
+            "minute"
+        } else if width == HOUR {
+            "hour"
+        } else {
+            "24 hours"
+        };
+        let spent = format!("{who} had {} of the last {window}, its share", calls(limit));
+        Self { cap, key: Key { kind, name: name.to_owned() }, width, limit, edge: None, spent }
+    }
+}
+
+impl Caps {
+    /// Calls of an hour and of a day that the events of one stream may cost: of all its senders, or of
+    /// those that nobody knows.
+    #[must_use]
+    pub fn of_a_stream(&self, known: bool) -> [(TimeDelta, u32); 2] {
+        self.long(self.stream_percent, if known { 100 } else { 200 })
+    }
+
+    /// Calls of an hour and of a day that the events of one sender may cost.
+    #[must_use]
+    pub fn of_a_sender(&self) -> [(TimeDelta, u32); 2] {
+        self.long(self.sender_percent, 100)
+    }
+
+    fn long(&self, part: u32, whole: u32) -> [(TimeDelta, u32); 2] {
+        [(HOUR, share(self.per_hour, (part, whole))), (DAY, share(self.per_day, (part, whole)))]
+    }
+}
+
+/// A part of a cap; nobody's is less than one call.
+fn share(cap: u32, (part, whole): (u32, u32)) -> u32 {
+    let part = u64::from(cap) * u64::from(part) / u64::from(whole.max(1));
+    u32::try_from(part).unwrap_or(cap).max(1)
+}
+
+impl ReserveRequest {
+    /// The windows of the accounts that the call goes to. It may go if any account has room in all of
+    /// its windows; a call that carries nobody's words goes to no account and is free of this.
+    #[must_use]
+    pub fn accounts(&self, caps: &Caps) -> Vec<Vec<Quota>> {
+        match &self.stream {
+            Some(stream) => vec![self.reading(stream, caps)],
+            None => self.speakers.iter().map(|speaker| self.judging(speaker, caps)).collect(),
+        }
+    }
+
+    fn reading(&self, stream: &str, caps: &Caps) -> Vec<Quota> {
+        let percent = (caps.extraction_percent, 100);
+        let all = [(MINUTE, caps.per_minute), (HOUR, caps.per_hour), (DAY, caps.per_day)];
+        let mut quotas: Vec<Quota> = all
+            .map(|(width, cap)| {
+                let window = (width, share(cap, percent));
+                Quota::new(Cap::Extraction, ("reading", ""), window, "the reading of events")
+            })
+            .into();
+        let known = self.speakers.iter().all(|speaker| speaker.known);
+        let who = format!("the stream {stream}{}", if known { "" } else { ", for senders nobody knows," });
+        quotas.extend(caps.of_a_stream(known).map(|w| Quota::new(Cap::Stream, (STREAM, stream), w, &who)));
+        for speaker in &self.speakers {
+            let slug = source_slug(&speaker.source);
+            let who = format!("the sender {slug}");
+            quotas.extend(caps.of_a_sender().map(|w| Quota::new(Cap::Sender, (SENDER, &slug), w, &who)));
+        }
+        quotas
+    }
+
+    fn judging(&self, speaker: &Speaker, caps: &Caps) -> Vec<Quota> {
+        let slug = source_slug(&speaker.source);
+        let mut quotas = self.account(&slug, ((1, 2), (1, 4)), caps, &format!("the source {slug}"));
+        if !speaker.known {
+            quotas.extend(self.account("", ((2, 3), (2, 5)), caps, "sources that nobody knows"));
+        }
+        quotas
+    }
+
+    fn account(&self, name: &str, (of_one, of_all): (Part, Part), caps: &Caps, who: &str) -> Vec<Quota> {
+        let about = [("task", &self.task, caps.per_task_day), ("matter", &self.matter, caps.per_matter_day)];
+        let mut quotas: Vec<Quota> = Vec::new();
+        for (kind, path, cap) in about {
+            let Some(path) = path else { continue };
+            let (key, who) = (format!("{path}\n{name}"), format!("{who}, about {path},"));
+            quotas.push(Quota::new(Cap::Source, (kind, &key), (DAY, share(cap, of_one)), &who));
+        }
+        let all = self::Caps::long(caps, of_all.0, of_all.1);
+        quotas.extend(all.map(|window| Quota::new(Cap::Source, ("source", name), window, who)));
+        quotas
+    }
+}
+
+/// Numerator and denominator.
+type Part = (u32, u32);
