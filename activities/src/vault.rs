@@ -33,8 +33,8 @@ use steward_workflows::activities::{
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
-use tokio::sync::{Mutex, Notify};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Mutex, Notify};
 
 /// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
 pub const MAX_LOOKS: usize = 64;
