@@ -46,7 +46,7 @@ impl Plan {
         let open = spendings.iter().any(|s| may(&s));
         let found = shown.map(|s| format!("{} live changes in 24 h from {}", s.changes, s.source)).unwrap_or_default();
         let known = if ends_a_matter { ", for a matter from a source that was right before" } else { "" };
-        self.draft.gates.push(Gate::new(GateName::SourceBudget, open, found, format!("< {budget}{known}")));
+        self.draft.gates.push(Gate::new(GateName::SourceBudget, open, found, format!("fewer than {budget}{known}")));
         if !open {
             self.draft.landing = Landing::Pending;
             self.draft.pending_confirmation = true;
@@ -80,7 +80,9 @@ mod tests {
             let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::SourceBudget);
             let least = changes.iter().min();
             assert_eq!(gate.map(|g| g.open), least.map(|least| *least < 20), "{changes:?}");
-            assert!(gate.is_none_or(|g| g.found.starts_with(&least.unwrap().to_string()) && g.needed == "< 20"));
+            assert!(
+                gate.is_none_or(|g| g.found.starts_with(&least.unwrap().to_string()) && g.needed == "fewer than 20")
+            );
             assert_eq!(plan.changes_the_record(), landing == Landing::Live);
         }
     }
@@ -95,7 +97,7 @@ mod tests {
         };
         assert_eq!((with(false).landing(), with(true).landing()), (Landing::Pending, Landing::Live));
         let gate = with(false).draft().gates.last().cloned().unwrap();
-        assert_eq!(gate.needed, "< 20, for a matter from a source that was right before");
+        assert_eq!(gate.needed, "fewer than 20, for a matter from a source that was right before");
         plan.draft.class = Some(MutationClass::Related);
         assert_eq!(plan.within_budget(&spent(&[0]), 20).landing(), Landing::Live);
     }

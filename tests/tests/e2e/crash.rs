@@ -163,7 +163,7 @@ const MOMENTS: [u64; 8] = [35, 410, 120, 640, 75, 260, 520, 180];
 async fn workers_that_are_killed_at_any_moment_of_a_burst_lose_no_task_and_do_nothing_twice() {
     const MATTERS: usize = 5;
     const TASKS: usize = 5;
-    let world = World::new().await.live().set("STEWARD_CAPS_PER_MINUTE", 600);
+    let world = World::new().await.live().set("STEWARD_CAPS_PER_MINUTE", 600).set("STEWARD_LIVE_PER_SOURCE_DAY", 100);
     for m in 0..MATTERS {
         world.vault.matter(&format!("m{m}"));
         for t in 0..TASKS {
