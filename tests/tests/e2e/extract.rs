@@ -140,7 +140,7 @@ async fn a_poison_event_is_parked_after_three_tries_and_others_go_on() {
         })
     })
     .await;
-    let world = house().await.asking(&clerk);
+    let world = house().await.asking(&clerk).set("STEWARD_CAPS_PER_MINUTE", 600);
     let kinds = ["invented-quote", "invented-target", "out-of-range", "broken", "large"];
     let bad: Vec<RecordPath> =
         kinds.iter().map(|kind| arrives(&world, kind, "", &format!("the rent {kind}"))).collect();
