@@ -12,7 +12,7 @@ use crate::judge::keep_alive;
 use crate::vault::{Host, on_a_blocking_thread};
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::extract::candidates::Candidates;
@@ -36,8 +36,9 @@ use tracing::Instrument;
 
 /// Most attempts at one question: the second is stricter.
 const ATTEMPTS: u32 = 2;
-/// A call without an answer is held against its event only if the clerk answered another one so lately: 10 min.
-const CLERK_IS_THERE: Duration = Duration::from_secs(600);
+/// For so long it is remembered that an event got no answer: 1 day. The next time, that is held against it if
+/// the clerk has answered another one in between; else the clerk is away, which is no event's fault.
+const REMEMBERED: Duration = Duration::from_secs(86_400);
 /// How long an event that got no answer lets others go first: 10 min.
 const REST: Duration = Duration::from_secs(600);
 /// How long an answer is given again: 30 days, far longer than an event waits.
@@ -97,13 +98,14 @@ impl Extractor {
     /// Those that got no answer a moment ago come last.
     async fn waiting(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
         let resting = self.memory(|m| {
-            m.unanswered.retain(|_, at| at.elapsed() < REST);
-            m.unanswered.clone()
+            m.unanswered.retain(|_, at| at.elapsed() < REMEMBERED);
+            let rests = |(path, at): (&RecordPath, &Instant)| (at.elapsed() < REST).then(|| path.clone());
+            m.unanswered.iter().filter_map(rests).collect::<BTreeSet<_>>()
         });
         // A ledger that cannot be read refuses every call and says why.
         let spent = self.host.ledger.spent(Utc::now()).await.unwrap_or_default();
         let events = self.host.index.events_to_extract(limit + resting.len(), &spent).await.map_err(passing)?;
-        let (last, mut first): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains_key(e));
+        let (last, mut first): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains(e));
         first.extend(last);
         first.truncate(limit);
         Ok(first)
@@ -125,12 +127,12 @@ impl Extractor {
             }
             Reading::Bad(reason) => self.failed(path, &event, &reason).await,
             Reading::Unanswered(reason) => {
-                let there = self.memory(|m| m.answered.is_some_and(|at| at.elapsed() < CLERK_IS_THERE));
-                if there {
+                let before = self.memory(|m| m.unanswered.insert(path.clone(), Instant::now()));
+                let others_were_answered = |m: &mut Memory| before.is_some_and(|at| m.answered.is_some_and(|a| a > at));
+                if self.memory(others_were_answered) {
                     return self.failed(path, &event, &reason).await;
                 }
                 tracing::warn!(event = %path, reason, "no answer about an event; it waits");
-                self.memory(|m| m.unanswered.insert(path.clone(), Instant::now()));
                 Ok(Extracted::Unanswered)
             }
             Reading::Held(reason) => {

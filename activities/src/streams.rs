@@ -3,16 +3,11 @@
 //! An adapter reads its source and says what it found and how far it has come; it writes nothing, and
 //! takes no word of what it reads for more than words. The [`Intake`] stores what was found as stream
 //! events, each once, and only then moves the cursor. What events mean is for the extractor. A new kind
-//! of stream is a file here and a line in [`KINDS`]; when streams run is the engine's business.
+//! of stream is a file here and a line in `kinds!`; when streams run is the engine's business.
 
-mod ics;
-mod imap;
-mod inbox;
 mod intake;
 mod mail;
-mod maildir;
 mod settings;
-pub mod webhook;
 
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
@@ -47,15 +42,23 @@ struct Kind {
     read: fn(Keys) -> Result<Opener, String>,
 }
 
-/// Every kind of stream there is.
-const KINDS: [Kind; 5] = [
-    Kind { name: "inbox", interval: Duration::from_secs(10), read: inbox::read },
-    Kind { name: "maildir", interval: Duration::from_secs(30), read: maildir::read },
-    Kind { name: "ics", interval: Duration::from_secs(15 * 60), read: ics::read },
+/// One line is a kind of stream: its file, which is its name in `steward.toml`, and its usual interval.
+macro_rules! kinds {
+    ($($file:ident every $interval:expr;)*) => {
+        $(pub mod $file;)*
+        /// Every kind of stream there is.
+        const KINDS: &[Kind] = &[$(Kind { name: stringify!($file), interval: $interval, read: $file::read }),*];
+    };
+}
+
+kinds! {
+    inbox every Duration::from_secs(10);
+    maildir every Duration::from_secs(30);
+    ics every Duration::from_secs(15 * 60);
     // An IMAP server is listened to; this is for one that tells nothing for longer than it may.
-    Kind { name: "imap", interval: Duration::from_secs(28 * 60), read: imap::read },
-    Kind { name: "webhook", interval: Duration::MAX, read: webhook::read },
-];
+    imap every Duration::from_secs(28 * 60);
+    webhook every Duration::MAX;
+}
 
 /// Opens a stream that is configured: reads its secrets and sets up its client, sends nothing.
 pub(crate) type Opener = Box<dyn Fn(&Root) -> Result<Source, StreamError> + Send + Sync>;

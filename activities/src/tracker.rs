@@ -102,6 +102,9 @@ impl Courier {
             return Ok(settled("nothing is owed"));
         };
         let _turn = self.turn_of(issue.issue.as_str()).await;
+        if self.host.stopped() && record.draft.kind != ActionKind::Reversed {
+            return Ok(Tracked::Later { reason: "the fleet is stopped".to_owned(), held: true });
+        }
         if let Some(came) = self.came(&record).await? {
             return Ok(Tracked::Settled { came });
         }

@@ -158,13 +158,14 @@ fn gates(case: &Case<'_>, cited: &[&Evidence], (proposed, ceiling): (Option<Stat
         Some(_) => discretion(&weights),
         None => Gate::new(GateName::Discretion, true, "no change", "evidence of a change"),
     };
+    let asked = if case.clerk.cached { "remembered, no clerk asked" } else { "reserved" };
     vec![
         Gate::new(GateName::Caller, !case.caller_says_shadow, caller, "any"),
         mode(case.policy),
         confidence(case.policy, case.verdict.confidence),
         discretion,
         ceiling_gate(ceiling),
-        Gate::new(GateName::RateGuard, true, "reserved", "reserved"),
+        Gate::new(GateName::RateGuard, true, asked, "reserved where a clerk is asked"),
     ]
 }
 

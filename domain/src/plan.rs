@@ -235,6 +235,7 @@ impl Plan {
             self.draft.pending_confirmation = false;
             self.draft.mode = crate::mode::Mode::Shadow;
             self.draft.gates.push(crate::decide::Gate::brake());
+            crate::route::say_in_shadow(&mut self.draft);
         }
         self
     }

@@ -182,6 +182,15 @@ pub fn action_id(signal: &RecordPath) -> ActionId {
     ActionId::derive(&["route", signal.as_str()])
 }
 
+/// Names a brake's shadow as such: the action itself is still to come.
+pub(crate) fn say_in_shadow(draft: &mut AuditDraft) {
+    if let [cited] = draft.evidence.as_slice()
+        && draft.id == action_id(&cited.reference)
+    {
+        draft.id = shadow_id(&cited.reference);
+    }
+}
+
 /// What was only said is another action than what is done once the mode allows it.
 fn shadow_id(signal: &RecordPath) -> ActionId {
     ActionId::derive(&["route", signal.as_str(), "shadow"])
@@ -322,20 +331,18 @@ fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
 
 fn gates(case: &RouteCase<'_>, combined: f64, ceiling: Ceiling) -> Vec<Gate> {
     let weight = Weight { source: &case.signal.source_type, confidence: combined, observations: case.observations };
-    // Only an extraction has asked a clerk; what a human or another tool wrote has asked nobody.
-    let asked = if case.signal.source_event.is_some() { "reserved by the extraction" } else { "not asked" };
     let mut gates = vec![
         Gate::new(GateName::Caller, true, "any", "any"),
         mode(case.policy),
         confidence(case.policy, combined),
         discretion(&[weight]),
         ceiling_gate(ceiling),
-        Gate::new(GateName::RateGuard, true, asked, "reserved where a clerk was asked"),
+        Gate::new(GateName::RateGuard, true, "no clerk asked", "reserved where a clerk is asked"),
     ];
     let weighed = case.signal.proposal.as_ref().is_some_and(|m| m.class() == MutationClass::StateChange);
     if weighed && case.weighing == Weighing::DoneBesideOthers {
         // No message may silence another: what the steward passed over while others spoke is shown.
-        gates.push(Gate::new(GateName::Steward, false, "passed over beside other messages", "its own decision"));
+        gates.push(Gate::new(GateName::Steward, false, "not decided upon beside other messages", "its own decision"));
     }
     gates
 }

@@ -33,6 +33,9 @@ const UNKNOWN: TimeDelta = TimeDelta::minutes(1);
 #[serde(deny_unknown_fields)]
 struct Settings {}
 
+/// The reason of a file that its writer keeps to themselves.
+const LOCKED: &str = "Steward may not read it: let it (chmod a+r) and put it back";
+
 struct DropFolder {
     root: Root,
     max_bytes: u64,
@@ -156,7 +159,14 @@ impl DropFolder {
     /// Takes in a file of one thing a line, some lines at a time.
     async fn lines(&self, inbox: &Arc<Inbox>, dropped: Dropped, intake: &mut Intake) -> Result<(), StreamError> {
         let (from, listed) = (Arc::clone(inbox), dropped.clone());
-        let Some(file) = blocking(move || from.read(&listed)).await?? else { return Ok(()) };
+        let file = match blocking(move || from.read(&listed)).await? {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(()),
+            Err(e) if is_locked(&e) && !intake.is_dry() => {
+                return self.put_away(inbox, Vec::new(), vec![(dropped, LOCKED.to_owned())]).await;
+            }
+            Err(e) => return Err(e.into()),
+        };
         let mut lines = Lines::new(BufReader::new(file), self.max_bytes);
         let (mut good, mut complaints) = (0, lines::Complaints::default());
         loop {
@@ -225,13 +235,23 @@ fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxE
             format!("{} bytes, more than the {max_bytes} that a message may have (max_message_bytes)", dropped.size);
         return Ok(Read1::Refused(reason));
     }
-    let Some(file) = inbox.read(dropped)? else { return Ok(Read1::Gone) };
+    let file = match inbox.read(dropped) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(Read1::Gone),
+        Err(e) if is_locked(&e) => return Ok(Read1::Refused(LOCKED.to_owned())),
+        Err(e) => return Err(e),
+    };
     let bytes = whole(file, max_bytes).map_err(|source| InboxError { path: dropped.shown(), source })?;
     Ok(match bytes {
         Some(bytes) => read(&bytes, dropped).map_or_else(Read1::Refused, Read1::Found),
         // It grew since it was listed: the next round says how far.
         None => Read1::Gone,
     })
+}
+
+/// Of one file alone, whatever holds for the others.
+fn is_locked(e: &InboxError) -> bool {
+    e.source.kind() == std::io::ErrorKind::PermissionDenied
 }
 
 fn whole(file: File, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {

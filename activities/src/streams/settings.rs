@@ -52,7 +52,7 @@ impl StreamConfig {
             let message = "a stream's name becomes a folder: use 1 to 128 letters a-z, digits, `-`, `_` or `.`";
             return Err(wrong(message.into()));
         }
-        let kinds = || KINDS.map(|k| k.name).join(", ");
+        let kinds = || KINDS.iter().map(|k| k.name).collect::<Vec<_>>().join(", ");
         let kind = match table.remove("kind") {
             Some(Value::String(kind)) => kind,
             Some(_) | None => return Err(wrong(format!("`kind` must be one of {}", kinds()))),
@@ -63,7 +63,7 @@ impl StreamConfig {
         let interval = number(&mut table, "interval_seconds", 1, 86_400)
             .map_err(wrong)?
             .map(Duration::from_secs)
-            .unwrap_or(interval);
+            .unwrap_or(*interval);
         let most = number(&mut table, "max_message_bytes", 1024, MOST_MESSAGE_BYTES).map_err(wrong)?;
         let keys = Keys { name: name.to_owned(), max_message_bytes: most.unwrap_or(MAX_MESSAGE_BYTES), rest: table };
         Ok(Self { name: name.to_owned(), kind, interval, opener: Arc::new(read(keys).map_err(wrong)?) })

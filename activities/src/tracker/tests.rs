@@ -340,6 +340,7 @@ async fn a_stopped_fleet_tells_nothing_but_takes_back() {
         brake::stop(root, &stop).unwrap();
     }
     assert_eq!(other.due().await, []);
+    assert!(matches!(other.settle(&waiting).await, Tracked::Later { held: true, .. }), "listed before the stop");
     let undo = desk.undo(&action).await;
     assert_eq!(desk.due().await, [undo]);
     brake::resume(other.bench.host.keeper.root()).unwrap();

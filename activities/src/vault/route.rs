@@ -76,6 +76,10 @@ impl Host {
                 report.more = true;
                 break;
             }
+            if self.stopped() {
+                (report.stopped, report.more) = (true, false);
+                break;
+            }
             match self.route_one(&round, &signal).await? {
                 End::Landed(landing) => *report.landed.entry(landing).or_default() += 1,
                 End::Skipped(skip) => *report.skipped.entry(skip.word().to_owned()).or_default() += 1,
@@ -113,6 +117,8 @@ impl Host {
         let facts = read.facts.as_ref();
         let weighing = match facts {
             Some(facts) if facts.weighed && facts.beside_others => Weighing::DoneBesideOthers,
+            // Its steward did not come to it in time, nor to what others say of the same record.
+            Some(facts) if self.is_left_beside_others(facts, round.now) => Weighing::DoneBesideOthers,
             Some(facts) if facts.weighed => Weighing::Done,
             Some(facts) => Weighing::Until(self.turn_ends(facts)),
             None => Weighing::Until(round.now),
@@ -131,6 +137,10 @@ impl Host {
             at: round.now,
             decided_at,
         })
+    }
+
+    fn is_left_beside_others(&self, facts: &RouteFacts, now: DateTime<Utc>) -> bool {
+        !facts.weighed && facts.others_wait && facts.claim.is_none() && self.turn_ends(facts) <= now
     }
 
     /// A steward has one interval of its matter to weigh what came.
@@ -186,7 +196,9 @@ impl Host {
         if round.acts {
             self.stand(reference, standing_of(receipt.landing, &receipt)).await?;
         }
-        self.leave(round, reference, (LATER, true)).await?;
+        // A brake that was pulled this very moment: the change itself is still to come.
+        let braked = round.acts && receipt.landing == Landing::Shadow;
+        self.leave(round, reference, if braked { (SOON, false) } else { (LATER, true) }).await?;
         Ok(End::Landed(receipt.landing))
     }
 

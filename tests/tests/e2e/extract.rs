@@ -164,6 +164,38 @@ async fn a_poison_event_is_parked_after_three_tries_and_others_go_on() {
 }
 
 #[tokio::test]
+async fn a_clerk_that_is_away_is_no_events_fault_and_an_event_that_it_alone_fails_at_is_parked() {
+    let (away, is_away) = gate();
+    let clerk = Clerk::start(move |asked| {
+        if !is_about_an_event(asked) {
+            return Says::Verdict("still_active", 0.9);
+        }
+        let poison = asked.question["event"]["text"].as_str().unwrap().contains("poison");
+        if poison || *is_away.borrow() { Says::Status(500, None) } else { Says::Text(done(asked, "rent").to_string()) }
+    })
+    .await;
+    let world = house().await.asking(&clerk).set("STEWARD_CAPS_PER_MINUTE", 1_000);
+    let _worker = world.worker().await;
+    away.send_replace(true);
+    let good = arrives(&world, "good", "", "the rent is paid");
+    for n in 0..5 {
+        world.begin_as(&format!("away-{n}"), "ExtractWorkflow", &Value::Null).await.result().await;
+    }
+    assert_eq!((event(&world, &good).status, event(&world, &good).tries), (EventStatus::New, 0));
+    away.send_replace(false);
+    world.begin_as("back", "ExtractWorkflow", &Value::Null).await.result().await;
+    until_status(&world, &good, EventStatus::Extracted).await;
+    let poison = arrives(&world, "poison", "", "the rent is poison");
+    for n in 0..5 {
+        let other = arrives(&world, &format!("other-{n}"), "", &format!("the rent is paid {n}"));
+        world.begin_as(&format!("on-{n}"), "ExtractWorkflow", &Value::Null).await.result().await;
+        until_status(&world, &other, EventStatus::Extracted).await;
+    }
+    let parked = until_status(&world, &poison, EventStatus::Parked).await;
+    assert_eq!(parked.tries, 3);
+}
+
+#[tokio::test]
 async fn the_same_words_twice_cost_one_call() {
     let clerk = Clerk::start(|asked| match is_about_an_event(asked) {
         true => Says::Text(done(asked, "rent").to_string()),

@@ -202,6 +202,7 @@ async fn a_matter_and_a_world_without_a_tracker_owe_nothing() {
     let about = text.replace("target_kind: task", "target_kind: matter").replace("task/rent.md", "matter/shed.md");
     std::fs::remove_file(world.vault.path().join("signal/s1.md")).unwrap();
     world.vault.write("signal/s2.md", about);
+    world.vault.instinct("mail", 50);
     let worker = world.worker().await;
     world.tick("shed").await;
     let record = world.vault.records().remove(0);

@@ -39,6 +39,8 @@ pub struct RouteFacts {
     pub weighed: bool,
     /// What it weighed then were words of other messages as well.
     pub beside_others: bool,
+    /// Words of another source wait for it as well.
+    pub others_wait: bool,
     pub claim: Option<Claim>,
     pub observations: u32,
     /// The lowest that a human set for the source and the matters concerned.
@@ -63,6 +65,7 @@ struct Row {
     parent_ceiling: Option<String>,
     twin: bool,
     beside_others: bool,
+    others_wait: bool,
 }
 
 /// The oldest first, but every source in turn: a flood of one delays no other. What a human has told
@@ -90,7 +93,12 @@ const FACTS: &str = "
             JOIN first_seen g ON g.signal = o.path JOIN task_checks c ON c.task = ?2
             WHERE s.path = ?1 AND g.at <= c.last_check_at AND g.at > COALESCE((
                 SELECT MAX(a.at) FROM actions a WHERE a.target = ?2 AND a.kind = 'steward-action' AND a.judged = 1
-                AND a.at < f.at), 0)) AS beside_others
+                AND a.at < f.at), 0)) AS beside_others,
+        EXISTS (SELECT 1 FROM signals s
+            JOIN signals o ON o.target = ?2 AND o.path <> s.path AND o.effect <> 'none' AND o.source <> s.source
+                AND (o.source_event IS NULL OR o.source_event IS NOT s.source_event)
+            JOIN first_seen g ON g.signal = o.path LEFT JOIN task_checks c ON c.task = ?2
+            WHERE s.path = ?1 AND g.at > COALESCE(c.last_check_at, 0)) AS others_wait
     FROM (SELECT ?2 AS path) a LEFT JOIN tasks t ON t.path = a.path
     LEFT JOIN matters m ON m.path = COALESCE(t.parent, a.path) LEFT JOIN matters p ON p.path = ?4";
 
@@ -188,6 +196,7 @@ impl Index {
             first_seen: instant(seen).unwrap_or_default(),
             weighed: row.last_check_at.is_some_and(|at| at >= seen),
             beside_others: row.beside_others,
+            others_wait: row.others_wait,
             claim,
             observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
             ceiling,

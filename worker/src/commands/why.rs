@@ -15,7 +15,9 @@ use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::plan::Landing;
 use steward_domain::record::State;
+use steward_domain::signal::SignalStatus;
 use steward_domain::time::stamp;
+use steward_vault::brake;
 use steward_vault::index::{SubjectRow, WeighedSignal};
 use steward_vault::keeper::ApplyError;
 use steward_vault::outbox::{self, Standing};
@@ -48,7 +50,9 @@ pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result
     let answered = action.and_then(|a| a.answered);
     let tracker = decided.as_ref().map(|record| told_elsewhere(root, record)).transpose()?.flatten();
     let seen = index.signals_about(&path, SIGNALS).await?;
-    let would_change_it = hints(&subject, decided.as_ref().filter(|_| answered.is_none()), Utc::now());
+    let stopped = brake::is_stopped(root);
+    let would_change_it =
+        hints((&subject, &seen), decided.as_ref().filter(|_| answered.is_none()), stopped, Utc::now());
     let why = Why { subject, seen, decided, answered, tracker, would_change_it };
     out.value(&why, || describe(&why))?;
     Ok(Exit::Ok)
@@ -137,7 +141,12 @@ pub(crate) fn change(mutation: &Mutation) -> String {
     }
 }
 
-fn hints(subject: &SubjectRow, record: Option<&AuditRecord>, now: DateTime<Utc>) -> Vec<String> {
+fn hints(
+    (subject, seen): (&SubjectRow, &[WeighedSignal]),
+    record: Option<&AuditRecord>,
+    stopped: bool,
+    now: DateTime<Utc>,
+) -> Vec<String> {
     let mut hints = Vec::new();
     match subject.state {
         State::Open => {}
@@ -146,8 +155,18 @@ fn hints(subject: &SubjectRow, record: Option<&AuditRecord>, now: DateTime<Utc>)
     if let Some(until) = subject.snoozed_until.filter(|until| *until > now) {
         hints.push(format!("take `snoozed_until` out: it is put off until {}", stamp(until)));
     }
+    if stopped {
+        hints.push("`steward resume`: the fleet is stopped, and no clerk is asked".into());
+    }
     let Some(record) = record else {
-        hints.push("a new signal: without one nobody is asked".into());
+        let waits = seen.iter().any(|s| s.status == SignalStatus::Unrouted);
+        hints.push(if waits {
+            "a tick in which a clerk can be asked: `steward tick <matter> --wait` says what holds it back, \
+             `steward status` how full the rate guard is"
+                .into()
+        } else {
+            "a new signal: without one nobody is asked".into()
+        });
         return hints;
     };
     let id = &record.draft.id;
@@ -213,10 +232,11 @@ mod tests {
             next_check_after: None,
         };
         let now = steward_domain::time::parse("2026-11-22").unwrap();
-        assert_eq!(hints(&open, None, now), ["a new signal: without one nobody is asked"]);
+        assert_eq!(hints((&open, &[]), None, false, now), ["a new signal: without one nobody is asked"]);
+        assert!(hints((&open, &[]), None, true, now)[0].contains("steward resume"));
         let put_off = SubjectRow { snoozed_until: Some(now + chrono::TimeDelta::days(1)), ..open.clone() };
-        assert!(hints(&put_off, None, now)[0].contains("snoozed_until"));
+        assert!(hints((&put_off, &[]), None, false, now)[0].contains("snoozed_until"));
         let done = SubjectRow { state: State::Done, ..open };
-        assert!(hints(&done, None, now)[0].contains("state: open"));
+        assert!(hints((&done, &[]), None, false, now)[0].contains("state: open"));
     }
 }

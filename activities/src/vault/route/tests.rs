@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::vault::tests::{Bench, apply_ask};
+use steward_domain::decide::GateName;
 use steward_vault::brake;
 use steward_workflows::activities::{AnswerAsk, Answered, Applied};
 
@@ -293,6 +294,39 @@ async fn after_a_stop_nothing_is_routed() {
     let before = bench.files();
     assert_eq!(bench.route().await, Routed { stopped: true, ..Routed::default() });
     assert_eq!(bench.files(), before);
+}
+
+#[tokio::test]
+async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
+    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let policy = bench.host.settings.policy.clone();
+    let round = Round { policy, acts: true, workflow: run(), now: Utc::now() };
+    let owner = bench.read("matter/m.md");
+    let end = bench.host.route_one(&round, &path("signal/context.md")).await.unwrap();
+    assert!(matches!(end, End::Landed(Landing::Shadow)));
+    assert_eq!(bench.read("matter/m.md"), owner);
+    brake::resume(bench.host.keeper.root()).unwrap();
+    let later = Utc::now() + TimeDelta::seconds(11);
+    assert!(bench.host.index.signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md")));
+    let round = Round { now: later, ..round };
+    let end = bench.host.route_one(&round, &path("signal/context.md")).await.unwrap();
+    assert!(matches!(end, End::Landed(Landing::Live)));
+    assert!(bench.read("matter/m.md").contains("owner: bob"));
+    assert_eq!(bench.records().len(), 2);
+}
+
+#[tokio::test]
+async fn what_no_steward_weighed_beside_the_words_of_others_waits_for_a_human() {
+    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let other = signal("task/pay.md", "null").replace("effect: mutation", "effect: action");
+    bench.put("signal/other.md", &other.replace("mail:bank", "mail:roofer").replace("mail/1.md", "mail/2.md"));
+    bench.sync().await;
+    let report = bench.route().await;
+    assert_eq!(report.landed, [(Landing::Pending, 1)].into(), "{report:?}");
+    assert!(bench.task().contains("state: open"));
+    assert!(bench.records()[0].draft.gates.iter().any(|gate| gate.gate == GateName::Steward && !gate.open));
 }
 
 #[tokio::test]
