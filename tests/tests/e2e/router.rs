@@ -78,14 +78,9 @@ async fn four_mails_become_changes_of_the_four_classes_and_four_undos_give_every
     says("matter/house.md", &["owner: Bob\n", "Eve"]);
     says("task/garden.md", &["parent_matter: \"[[matter/farm]]\""]);
     says("task/rent.md", &["state: done"]);
-    // Routed once: another run finds nothing to do, after the one that saw what the steward did with the fourth.
-    wait::until("all four to be applied", async || {
-        let applied = world.json(&["signals", "list", "--status", "applied"]).await;
-        (applied.as_array().unwrap().len() == 4).then_some(())
-    })
-    .await;
+    // Routed once: another run lands nothing. It may be the first to see what the steward did with the fourth.
     let again = world.begin_as("again", "RouterWorkflow", &Value::Null).await.result().await;
-    assert_eq!(again, json!({}));
+    assert!(again == json!({}) || again == json!({"skipped": {"claimed": 1}}), "{again}");
     for id in world.live_actions() {
         assert_eq!(world.answer("undo", &id).await.result().await["kind"], "done", "{id}");
     }
