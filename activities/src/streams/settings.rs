@@ -57,7 +57,7 @@ impl StreamConfig {
             Some(Value::String(kind)) => kind,
             Some(_) | None => return Err(wrong(format!("`kind` must be one of {}", kinds()))),
         };
-        let known = KINDS.into_iter().find(|k| k.name == kind);
+        let known = KINDS.iter().find(|k| k.name == kind);
         let unknown = || format!("kind `{}` is not known, expected one of {}", kind.escape_debug(), kinds());
         let Kind { name: kind, interval, read } = known.ok_or_else(|| wrong(unknown()))?;
         let interval = number(&mut table, "interval_seconds", 1, 86_400)
