@@ -1,6 +1,8 @@
 //! What stands in a folder, to hold it against what stood there before.
 
 use std::collections::BTreeMap;
+use std::fs::DirEntry;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -54,10 +56,19 @@ fn read(root: &Path, folder: &Path, files: &mut BTreeMap<String, (SystemTime, Ve
         }
         if entry.file_type().unwrap().is_dir() {
             read(root, &entry.path(), files);
-        } else {
+        } else if let Some(now) = there(&entry) {
             let path = entry.path().strip_prefix(root).unwrap().to_string_lossy().into_owned();
-            let at = entry.metadata().unwrap().modified().unwrap();
-            files.insert(path, (at, std::fs::read(entry.path()).unwrap()));
+            files.insert(path, now);
         }
+    }
+}
+
+/// Its time and bytes; `None` where it was moved away since the folder was listed.
+fn there(entry: &DirEntry) -> Option<(SystemTime, Vec<u8>)> {
+    let read = || std::io::Result::Ok((entry.metadata()?.modified()?, std::fs::read(entry.path())?));
+    match read() {
+        Ok(now) => Some(now),
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(e) => panic!("{}: {e}", entry.path().display()),
     }
 }
