@@ -147,15 +147,18 @@ async fn a_poison_event_is_parked_after_three_tries_and_others_go_on() {
     let good = arrives(&world, "good", "", "the rent is paid");
     let _worker = world.worker().await;
     until_status(&world, &good, EventStatus::Extracted).await;
+    // An answer that is too large is none; it counts only while the clerk answers others.
     for n in 0..4 {
+        let other = arrives(&world, &format!("other-{n}"), "", &format!("the rent is paid {n}"));
         world.begin_as(&format!("extract-{n}"), "ExtractWorkflow", &Value::Null).await.result().await;
+        until_status(&world, &other, EventStatus::Extracted).await;
     }
     for (path, kind) in bad.iter().zip(kinds) {
         let event = until_status(&world, path, EventStatus::Parked).await;
         assert_eq!(event.tries, 3, "{kind}");
         assert!(!event.reason.unwrap().is_empty(), "{kind}");
     }
-    assert_eq!(signals(&world).len(), 1, "{:#?}", signals(&world));
+    assert_eq!(signals(&world).len(), 5, "of the good ones alone: {:#?}", signals(&world));
     let status = world.run(&["status"]).await.expect(0);
     assert!(status.out.contains("0 waiting; 5 parked"), "{status}");
     let asked = clerk.asked().len();
