@@ -61,6 +61,17 @@ struct Memory {
     candidates: Option<(u64, Arc<Candidates>)>,
     answered: Option<Instant>,
     unanswered: BTreeMap<RecordPath, Instant>,
+    /// Runs overlap when one is begun by hand: each event is read by one at a time.
+    being_read: BTreeSet<RecordPath>,
+}
+
+/// Held while an event is read.
+struct Claim<'a>(&'a Extractor, &'a RecordPath);
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.memory(|m| m.being_read.remove(self.1));
+    }
 }
 
 /// What the clerk made of an event.
@@ -111,7 +122,12 @@ impl Extractor {
         Ok(first)
     }
 
+    fn claim<'a>(&'a self, path: &'a RecordPath) -> Option<Claim<'a>> {
+        self.memory(|m| m.being_read.insert(path.clone())).then(|| Claim(self, path))
+    }
+
     async fn read(&self, path: &RecordPath, run: &str) -> Result<Extracted, ActivityError> {
+        let Some(_claim) = self.claim(path) else { return Ok(Extracted::NotNew) };
         let Some((event, question)) = self.question(path).await? else { return Ok(Extracted::NotNew) };
         if question.offers.is_empty() {
             self.mark(path, extracted("no open task or matter shares a word with it")).await?;

@@ -39,7 +39,8 @@ const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(10);
 const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(1);
 /// The wait where only a person can mend it, and where it has failed for [`PATIENCE`]: 6 h.
 const SLOW_PAUSE: TimeDelta = TimeDelta::hours(6);
-/// For so long a delivery is tried often: 7 days, as long as a change can be undone.
+/// For so long a delivery is tried often: 7 days, as long as a change can be undone. After that one to an
+/// issue that its project does not have is given up.
 const PATIENCE: TimeDelta = TimeDelta::days(7);
 
 /// One at a time for each issue; those that nobody waits for are let go.
@@ -60,6 +61,12 @@ pub struct Courier {
 struct Job {
     record: AuditRecord,
     progress: Progress,
+}
+
+impl Job {
+    fn fails_for_long(&self) -> bool {
+        self.progress.failing_since.is_some_and(|since| Utc::now() - since > PATIENCE)
+    }
 }
 
 impl Courier {

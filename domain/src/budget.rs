@@ -1,8 +1,9 @@
 //! What a source may change in a day without a human's word.
 //!
 //! A sender who convinces the clerk once convinces it a thousand times. So the live changes that rest on
-//! one source are counted over 24 hours, those of all sources that nobody knows together, because a name
-//! costs nothing; what is beyond the budget waits like any other pending change. So does the end of a whole
+//! one source are counted over 24 hours. All sources that nobody knows have one budget together, because a
+//! name costs nothing, and each of them a quarter of it, so that the loudest does not speak for the rest;
+//! what is beyond the budget waits like any other pending change. So does the end of a whole
 //! matter at a stranger's word: with it nothing would be heard of its tasks any more. The counts come from the
 //! audit records ([`crate::audit`]) and are taken when a plan lands, one plan after the other.
 
@@ -11,22 +12,34 @@ use crate::mutation::MutationClass;
 use crate::path::RecordKind;
 use crate::plan::{Landing, Plan};
 use chrono::TimeDelta;
+use std::fmt::Write;
 
 /// The window in which changes are counted: 24 h.
 pub const BUDGET_WINDOW: TimeDelta = TimeDelta::hours(24);
 /// Live changes of one source in the window (`STEWARD_LIVE_PER_SOURCE_DAY`): 20. Many more than one sender
 /// settles in a day, and few enough to be taken back by hand.
 pub const LIVE_PER_SOURCE_DAY: u32 = 20;
+/// One stranger has this part of the budget of all: a quarter, rounded up.
+const A_STRANGERS_PART: u32 = 4;
 
 /// How much one source has changed lately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spending {
-    /// Whose account it is, for people.
+    /// The source, as its instinct is named.
     pub source: String,
-    /// It was right before.
-    pub known: bool,
     /// Live changes within [`BUDGET_WINDOW`], this one not counted.
     pub changes: u32,
+    /// Those of all sources that were never right before; `None` if this one was.
+    pub strangers: Option<u32>,
+}
+
+impl Spending {
+    fn has_room(&self, budget: u32) -> bool {
+        match self.strangers {
+            None => self.changes < budget,
+            Some(all) => self.changes < budget.div_ceil(A_STRANGERS_PART) && all < budget,
+        }
+    }
 }
 
 impl Plan {
@@ -35,18 +48,26 @@ impl Plan {
     /// live stays as it is.
     #[must_use]
     pub fn within_budget(mut self, spendings: &[Spending], budget: u32) -> Self {
-        if spendings.is_empty() || self.landing() != Landing::Live {
+        if self.landing() != Landing::Live {
             return self;
         }
         let draft = &self.draft;
         let ends_a_matter =
             draft.target.kind() == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
-        let may = |s: &&Spending| s.changes < budget && (s.known || !ends_a_matter);
-        let shown = spendings.iter().find(may).or_else(|| spendings.iter().min_by_key(|s| s.changes));
-        let open = spendings.iter().any(|s| may(&s));
-        let found = shown.map(|s| format!("{} live changes in 24 h from {}", s.changes, s.source)).unwrap_or_default();
-        let known = if ends_a_matter { ", for a matter from a source that was right before" } else { "" };
-        self.draft.gates.push(Gate::new(GateName::SourceBudget, open, found, format!("fewer than {budget}{known}")));
+        let may = |s: &&Spending| s.has_room(budget) && (s.strangers.is_none() || !ends_a_matter);
+        let may_one = spendings.iter().find(may);
+        let Some(shown) = may_one.or_else(|| spendings.iter().min_by_key(|s| s.changes)) else { return self };
+        let (mut found, mut needed) =
+            (format!("{} live changes in 24 h from {}", shown.changes, shown.source), format!("fewer than {budget}"));
+        if let Some(all) = shown.strangers {
+            let _ = write!(found, ", {all} from all sources that nobody knows");
+            needed = format!("fewer than {} and {budget}", budget.div_ceil(A_STRANGERS_PART));
+        }
+        if ends_a_matter {
+            needed += ", for a matter from a source that was right before";
+        }
+        let open = may_one.is_some();
+        self.draft.gates.push(Gate::new(GateName::SourceBudget, open, found, needed));
         if !open {
             self.draft.landing = Landing::Pending;
             self.draft.pending_confirmation = true;
@@ -60,54 +81,66 @@ mod tests {
     use super::*;
     use crate::decide::tests::live_plan;
 
-    fn spent(changes: &[u32]) -> Vec<Spending> {
-        changes.iter().map(|changes| Spending { source: "mail-a".into(), known: false, changes: *changes }).collect()
+    fn known(changes: u32) -> Spending {
+        Spending { source: "bank".into(), changes, strangers: None }
+    }
+
+    fn stranger(changes: u32, all: u32) -> Spending {
+        Spending { source: "mail-a".into(), changes, strangers: Some(all) }
     }
 
     #[test]
     fn a_change_beyond_its_sources_budget_waits_and_says_why() {
-        for (changes, landing) in [
-            (&[0][..], Landing::Live),
-            (&[19], Landing::Live),
-            (&[20], Landing::Pending),
-            (&[20, 500], Landing::Pending),
-            (&[20, 3], Landing::Live),
-            (&[], Landing::Live),
+        for (spendings, landing, found) in [
+            (&[known(0)][..], Landing::Live, "0 live changes in 24 h from bank"),
+            (&[known(19)], Landing::Live, "19 live changes"),
+            (&[known(20)], Landing::Pending, "20 live changes"),
+            (&[known(20), known(500)], Landing::Pending, "20 live changes"),
+            (&[known(20), known(3)], Landing::Live, "3 live changes"),
+            (&[stranger(4, 19)], Landing::Live, "4 live changes in 24 h from mail-a, 19 from all sources"),
+            (&[stranger(5, 5)], Landing::Pending, "5 live changes in 24 h from mail-a, 5 from all"),
+            (&[stranger(0, 20)], Landing::Pending, "0 live changes in 24 h from mail-a, 20 from all"),
+            (&[stranger(0, 20), known(3)], Landing::Live, "3 live changes in 24 h from bank"),
         ] {
-            let plan = live_plan().within_budget(&spent(changes), 20);
-            assert_eq!(plan.landing(), landing, "{changes:?}");
+            let plan = live_plan().within_budget(spendings, 20);
+            assert_eq!(plan.landing(), landing, "{spendings:?}");
             assert_eq!(plan.draft().pending_confirmation, landing == Landing::Pending);
-            let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::SourceBudget);
-            let least = changes.iter().min();
-            assert_eq!(gate.map(|g| g.open), least.map(|least| *least < 20), "{changes:?}");
-            assert!(
-                gate.is_none_or(|g| g.found.starts_with(&least.unwrap().to_string()) && g.needed == "fewer than 20")
-            );
+            let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::SourceBudget).unwrap();
+            assert_eq!(gate.open, landing == Landing::Live, "{spendings:?}");
+            let needed = if gate.found.contains("nobody") { "fewer than 5 and 20" } else { "fewer than 20" };
+            assert!(gate.found.starts_with(found) && gate.needed == needed, "{gate:?}");
             assert_eq!(plan.changes_the_record(), landing == Landing::Live);
         }
+        assert_eq!(live_plan().within_budget(&[], 20), live_plan());
+    }
+
+    #[test]
+    fn a_small_budget_leaves_a_stranger_something_and_none_nothing() {
+        let landing = |changes, all, budget| live_plan().within_budget(&[stranger(changes, all)], budget).landing();
+        assert_eq!(
+            (landing(0, 0, 1), landing(1, 1, 1), landing(0, 0, 0)),
+            (Landing::Live, Landing::Pending, Landing::Pending)
+        );
     }
 
     #[test]
     fn a_matter_is_not_ended_by_a_strangers_word() {
         let mut plan = live_plan();
         plan.draft.target = crate::decide::tests::path("matter/house.md");
-        let with = |known| {
-            let spending = Spending { source: "bank".into(), known, changes: 0 };
-            plan.clone().within_budget(&[spending], 20)
-        };
-        assert_eq!((with(false).landing(), with(true).landing()), (Landing::Pending, Landing::Live));
-        let gate = with(false).draft().gates.last().cloned().unwrap();
-        assert_eq!(gate.needed, "fewer than 20, for a matter from a source that was right before");
+        let with = |spending| plan.clone().within_budget(&[spending], 20);
+        assert_eq!((with(stranger(0, 0)).landing(), with(known(0)).landing()), (Landing::Pending, Landing::Live));
+        let gate = with(stranger(0, 0)).draft().gates.last().cloned().unwrap();
+        assert_eq!(gate.needed, "fewer than 5 and 20, for a matter from a source that was right before");
         plan.draft.class = Some(MutationClass::Related);
-        assert_eq!(plan.within_budget(&spent(&[0]), 20).landing(), Landing::Live);
+        assert_eq!(plan.within_budget(&[stranger(0, 0)], 20).landing(), Landing::Live);
     }
 
     #[test]
     fn a_budget_opens_nothing() {
-        let braked = live_plan().braked().within_budget(&spent(&[0]), 20);
+        let braked = live_plan().braked().within_budget(&[known(0)], 20);
         assert_eq!(braked, live_plan().braked());
-        let held = live_plan().within_budget(&spent(&[1]), 0);
-        assert_eq!(held.clone().within_budget(&spent(&[0]), 20), held);
+        let held = live_plan().within_budget(&[known(1)], 0);
+        assert_eq!(held.clone().within_budget(&[known(0)], 20), held);
         assert_eq!(held.landing(), Landing::Pending);
         assert_eq!(held.braked().landing(), Landing::Shadow);
     }

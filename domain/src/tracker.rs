@@ -127,6 +127,12 @@ pub enum PlaneAction {
         issue: Issue,
         reason: String,
     },
+    /// The project has had no such issue for so long that it is tried no more.
+    GivenUp {
+        #[serde(flatten)]
+        issue: Issue,
+        reason: String,
+    },
     /// The comment and the transition are made; without `to_state` the issue was left where it was.
     Made {
         #[serde(flatten)]
@@ -163,7 +169,11 @@ impl PlaneAction {
     pub fn owed_to(&self) -> Option<&Issue> {
         match self {
             Self::Owed { issue, .. } | Self::RevertOwed { issue, .. } => Some(issue),
-            Self::Unusable { .. } | Self::Failed { .. } | Self::Made { .. } | Self::Reverted { .. } => None,
+            Self::Unusable { .. }
+            | Self::Failed { .. }
+            | Self::GivenUp { .. }
+            | Self::Made { .. }
+            | Self::Reverted { .. } => None,
         }
     }
 
@@ -172,7 +182,7 @@ impl PlaneAction {
     pub fn missing(&self) -> Option<&str> {
         match self {
             Self::Owed { .. } | Self::RevertOwed { .. } => None,
-            Self::Unusable { reason } | Self::Failed { reason, .. } => Some(reason),
+            Self::Unusable { reason } | Self::Failed { reason, .. } | Self::GivenUp { reason, .. } => Some(reason),
             Self::Made { left, .. } | Self::Reverted { left, .. } => left.as_deref(),
         }
     }
@@ -181,9 +191,11 @@ impl PlaneAction {
     fn kind(&self) -> ActionKind {
         match self {
             Self::Failed { .. } | Self::Unusable { .. } => ActionKind::TrackFailed,
-            Self::Owed { .. } | Self::RevertOwed { .. } | Self::Made { .. } | Self::Reverted { .. } => {
-                ActionKind::Tracked
-            }
+            Self::Owed { .. }
+            | Self::RevertOwed { .. }
+            | Self::GivenUp { .. }
+            | Self::Made { .. }
+            | Self::Reverted { .. } => ActionKind::Tracked,
         }
     }
 }
@@ -196,6 +208,7 @@ impl fmt::Display for PlaneAction {
             Self::RevertOwed { .. } => f.write_str("taking back what was made is owed")?,
             Self::Unusable { .. } => f.write_str("nothing can be sent")?,
             Self::Failed { .. } => f.write_str("tried in vain")?,
+            Self::GivenUp { .. } => f.write_str("given up")?,
             Self::Made { to_state: Some(_), .. } => f.write_str("comment made, state set")?,
             Self::Made { to_state: None, .. } => f.write_str("comment made, state as it was")?,
             Self::Reverted { comment_removed: false, state_restored: false, left: None, .. } => {

@@ -249,18 +249,19 @@ impl Mailbox {
         blocking(move || {
             let mut batch = Batch::default();
             for mail in &fetched {
-                match mail.body().map(|bytes| mail::read(bytes, trusted.as_deref())) {
-                    Some(Ok(found)) => batch.found.push(found),
-                    Some(Err(reason)) => {
+                let Some(bytes) = mail.body() else { continue };
+                match mail::read(bytes, trusted.as_deref())? {
+                    Ok(found) => batch.found.push(found),
+                    Err(reason) => {
                         tracing::warn!(uid = mail.uid, "not taken in: {}", reason.escape_debug());
                         batch.refused += 1;
                     }
-                    None => {}
                 }
             }
-            batch
+            Ok(batch)
         })
-        .await
+        .await?
+        .map_err(|source: std::io::Error| StreamError::Io { path: self.folder.clone(), source })
     }
 }
 

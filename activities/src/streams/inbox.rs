@@ -77,10 +77,12 @@ impl DropFolder {
         let inbox = Arc::new(inbox);
         let (ripe, all) = self.ripe(waiting);
         let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.ending() == "jsonl");
-        self.small(&inbox, small, intake).await?;
+        let mut taken = self.small(&inbox, small, intake).await;
         for dropped in lines {
-            self.lines(&inbox, dropped, intake).await?;
+            let read = self.lines(&inbox, dropped, intake).await;
+            taken = taken.and(read);
         }
+        taken?;
         Ok(if all { Next::Usual } else { Next::Within(STILL.to_std().unwrap_or_default()) })
     }
 
@@ -106,6 +108,7 @@ impl DropFolder {
     /// Takes in files that hold one thing each, many at once.
     async fn small(&self, inbox: &Arc<Inbox>, files: Vec<Dropped>, intake: &mut Intake) -> Result<(), StreamError> {
         let mut files = files.into_iter().peekable();
+        let mut failed = None;
         while files.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0_u64);
             while let Some(next) = files.next_if(|_| group.len() < BATCH && size < BATCH_BYTES as u64) {
@@ -114,18 +117,19 @@ impl DropFolder {
             }
             let (from, max_bytes) = (Arc::clone(inbox), self.max_bytes);
             let read = move || {
-                let one = |d: Dropped| one(&from, &d, max_bytes).map(|read| (d, read));
-                group.into_iter().map(one).collect::<Result<Vec<_>, _>>()
+                let one = |d: Dropped| (one(&from, &d, max_bytes), d);
+                group.into_iter().map(one).collect::<Vec<_>>()
             };
             let (mut batch, mut done, mut refused) = (Batch::default(), Vec::new(), Vec::new());
-            for (dropped, read) in blocking(read).await?? {
+            for (read, dropped) in blocking(read).await? {
                 match read {
-                    Read1::Found(found) => {
+                    Ok(Read1::Found(found)) => {
                         batch.found.push(found);
                         done.push(dropped);
                     }
-                    Read1::Refused(reason) => refused.push((dropped, reason)),
-                    Read1::Gone => {}
+                    Ok(Read1::Refused(reason)) => refused.push((dropped, reason)),
+                    Ok(Read1::Gone) => {}
+                    Err(e) => failed = failed.or(Some(e)),
                 }
             }
             batch.refused = refused.len() as u64;
@@ -134,7 +138,7 @@ impl DropFolder {
                 self.put_away(inbox, done, refused).await?;
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), |e| Err(e.into()))
     }
 
     async fn put_away(
@@ -221,15 +225,10 @@ fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxE
     if !dropped.is_file {
         return Ok(Read1::Refused("a link, a pipe or a device: put the file itself there".into()));
     }
-    let read: fn(&[u8], &Dropped) -> Result<Found, String> = match dropped.ending().as_str() {
-        "eml" => |bytes, _| mail::read(bytes, None),
-        "md" => |bytes, dropped| note::read(bytes, &dropped.name.to_string_lossy()),
-        _ => {
-            return Ok(Read1::Refused(
-                "its name ends in none of .jsonl, .eml and .md: rename it and put it back".into(),
-            ));
-        }
-    };
+    let is_mail = dropped.ending() == "eml";
+    if !is_mail && dropped.ending() != "md" {
+        return Ok(Read1::Refused("its name ends in none of .jsonl, .eml and .md: rename it and put it back".into()));
+    }
     if dropped.size > max_bytes {
         let reason =
             format!("{} bytes, more than the {max_bytes} that a message may have (max_message_bytes)", dropped.size);
@@ -241,12 +240,15 @@ fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxE
         Err(e) if is_locked(&e) => return Ok(Read1::Refused(LOCKED.to_owned())),
         Err(e) => return Err(e),
     };
-    let bytes = whole(file, max_bytes).map_err(|source| InboxError { path: dropped.shown(), source })?;
-    Ok(match bytes {
-        Some(bytes) => read(&bytes, dropped).map_or_else(Read1::Refused, Read1::Found),
-        // It grew since it was listed: the next round says how far.
-        None => Read1::Gone,
-    })
+    let failed = |source| InboxError { path: dropped.shown(), source };
+    // It grew since it was listed: the next round says how far.
+    let Some(bytes) = whole(file, max_bytes).map_err(failed)? else { return Ok(Read1::Gone) };
+    let read = if is_mail {
+        mail::read(&bytes, None).map_err(failed)?
+    } else {
+        note::read(&bytes, &dropped.name.to_string_lossy())
+    };
+    Ok(read.map_or_else(Read1::Refused, Read1::Found))
 }
 
 /// Of one file alone, whatever holds for the others.

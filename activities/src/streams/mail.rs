@@ -12,7 +12,7 @@ use super::{Found, hash_id, pattern};
 use chrono::DateTime;
 use mail_parser::decoders::html::html_to_text;
 use mail_parser::{Address, Header, Message, MessageParser};
-use std::thread;
+use std::{io, thread};
 
 /// Parts of a mail that are read as text; newsletters have two, an ill mail ten thousand.
 const MAX_PARTS: usize = 20;
@@ -26,17 +26,20 @@ const STACK: usize = 2 * 1024 * 1024;
 /// What stands behind the name of a sender for whom nobody vouches.
 const UNVERIFIED: &str = ":unverified";
 
-/// Reads a mail; an error says why it is none. `trusted` is the name of the mail server whose
+/// Reads a mail, or says why it is none. `trusted` is the name of the mail server whose
 /// `Authentication-Results` count; without one every sender is taken by the name they give.
-pub(super) fn read(bytes: &[u8], trusted: Option<&str>) -> Result<Found, String> {
+///
+/// # Errors
+/// When the machine has no thread left, which is no mail's fault.
+pub(super) fn read(bytes: &[u8], trusted: Option<&str>) -> io::Result<Result<Found, String>> {
     let parse = || MessageParser::default().parse(bytes).and_then(|message| found(&message, bytes, trusted));
     let stack = STACK + bytes.len().saturating_mul(STACK_PER_BYTE);
     let read = thread::scope(|scope| {
-        let parser = thread::Builder::new().name("mail".into()).stack_size(stack).spawn_scoped(scope, parse);
-        let parser = parser.map_err(|e| format!("no thread for the mail parser: {e}"))?;
-        parser.join().map_err(|_| "the mail parser fell over it".to_owned())
+        let parser = thread::Builder::new().name("mail".into()).stack_size(stack).spawn_scoped(scope, parse)?;
+        Ok::<_, io::Error>(parser.join().map_err(|_| "the mail parser fell over it".to_owned()))
     })?;
-    read.ok_or_else(|| "no mail: it has none of From, Subject, Date and Message-ID".to_owned())
+    let none = || "no mail: it has none of From, Subject, Date and Message-ID".to_owned();
+    Ok(read.and_then(|found| found.ok_or_else(none)))
 }
 
 fn found(message: &Message<'_>, bytes: &[u8], trusted: Option<&str>) -> Option<Found> {

@@ -61,9 +61,11 @@ impl Adapter for Maildir {
 impl Maildir {
     async fn look(&self, intake: &mut Intake) -> Result<Next, StreamError> {
         let settings = self.settings.clone();
-        let mut mails = blocking(move || list(&settings)).await?.map_err(|e| self.failed(e))?;
+        let path = self.settings.path.display().to_string();
+        let mut mails = blocking(move || list(&settings)).await?.map_err(|source| StreamError::Io { path, source })?;
         let unknown = intake.unknown(mails.keys().cloned().collect()).await?;
         let mut unknown = unknown.into_iter().filter_map(|key| mails.remove(&key)).peekable();
+        let mut failed = None;
         while unknown.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0);
             while let Some(next) = unknown.next_if(|_| group.len() < BATCH && size < BATCH_BYTES as u64) {
@@ -71,14 +73,11 @@ impl Maildir {
                 group.push(next);
             }
             let (settings, max_bytes) = (self.settings.clone(), self.max_bytes);
-            let batch = blocking(move || batch(&settings, &group, max_bytes)).await?.map_err(|e| self.failed(e))?;
+            let (batch, error) = blocking(move || batch(&settings, &group, max_bytes)).await?;
             intake.take(batch).await?;
+            failed = failed.or(error);
         }
-        Ok(Next::Usual)
-    }
-
-    fn failed(&self, source: io::Error) -> StreamError {
-        StreamError::Io { path: self.settings.path.display().to_string(), source }
+        failed.map_or(Ok(Next::Usual), Err)
     }
 }
 
@@ -107,36 +106,38 @@ fn list(settings: &Settings) -> io::Result<BTreeMap<String, Mail>> {
     Ok(mails)
 }
 
-/// Reads some mails; one that moved meanwhile is left for the next round.
-fn batch(settings: &Settings, mails: &[Mail], max_bytes: u64) -> io::Result<Batch> {
-    let mut batch = Batch::default();
+/// Reads some mails. One that moved meanwhile, or that the machine does not give us, is left for the next
+/// round; the first error of the machine comes with the rest.
+fn batch(settings: &Settings, mails: &[Mail], max_bytes: u64) -> (Batch, Option<StreamError>) {
+    let (mut batch, mut failed) = (Batch::default(), None);
     for mail in mails {
+        let path = settings.path.join(mail.folder).join(&mail.name);
         let read = if mail.size > max_bytes {
-            Err(format!("{} bytes, more than the {max_bytes} that a message may have", mail.size))
+            Ok(Err(format!("{} bytes, more than the {max_bytes} that a message may have", mail.size)))
         } else {
-            match bytes(&settings.path, mail, max_bytes) {
-                Ok(bytes) => mail::read(&bytes, settings.trusted_authserv.as_deref()),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                Err(e) => Err(e.to_string()),
-            }
+            bytes(&path, max_bytes).and_then(|bytes| mail::read(&bytes, settings.trusted_authserv.as_deref()))
         };
         match read {
-            Ok(found) => batch.found.push(found),
-            Err(reason) => {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(source) => {
+                failed.get_or_insert(StreamError::Io { path: path.display().to_string(), source });
+                continue;
+            }
+            Ok(Ok(found)) => batch.found.push(found),
+            Ok(Err(reason)) => {
                 tracing::warn!(mail = %mail.name.escape_debug(), "not taken in: {}", reason.escape_debug());
                 batch.refused += 1;
             }
         }
         batch.keys.push(mail.key.clone());
     }
-    Ok(batch)
+    (batch, failed)
 }
 
-fn bytes(maildir: &Path, mail: &Mail, max_bytes: u64) -> io::Result<Vec<u8>> {
+fn bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = OpenOptions::new();
-    let file =
-        options.read(true).custom_flags(flags.bits().cast_signed()).open(maildir.join(mail.folder).join(&mail.name))?;
+    let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     let mut bytes = Vec::new();
     file.take(max_bytes).read_to_end(&mut bytes)?;
     Ok(bytes)

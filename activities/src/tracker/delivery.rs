@@ -3,7 +3,8 @@
 //! The comment is named by the action, so a second one is found to be there. What the issue's state was
 //! and what it shall be is durable before it is moved; so the issue itself tells afterwards whether that
 //! happened. An issue that is in neither of the two states was moved by a person: it stays, and the
-//! record says so. The way back looks at what is there in the same way.
+//! record says so. The way back looks at what is there in the same way. That an issue is not there is
+//! believed where its project is: a wrong address or a proxy answers 404 to everything.
 
 use super::plane::Trouble;
 use super::{Courier, Job};
@@ -13,6 +14,8 @@ use steward_domain::tracker::{Issue, PlaneAction, StateGroup, TrackerId, comment
 use steward_vault::crash;
 use steward_vault::outbox::{self, Progress};
 use temporalio_common::ActivityError;
+
+const NO_SUCH_ISSUE: &str = "the issue is not there any more";
 
 /// What came of some steps, if the vault could be written.
 type Step<T> = Result<Result<T, Trouble>, ActivityError>;
@@ -60,7 +63,12 @@ impl Courier {
     async fn make(&self, job: &Job, issue: &Issue, group: StateGroup) -> Step<PlaneAction> {
         let (plane, id) = (&self.plane, &job.record.draft.id);
         let mut progress = job.progress.clone();
-        let now = went!(plane.state_of(issue).await);
+        let now = plane.state_of(issue).await;
+        if matches!(now, Err(Trouble::Missing)) && job.fails_for_long() {
+            went!(plane.states(&issue.project).await);
+            return Ok(Ok(PlaneAction::GivenUp { issue: issue.clone(), reason: NO_SUCH_ISSUE.into() }));
+        }
+        let now = went!(now);
         let states = went!(plane.states(&issue.project).await);
         let comment = match progress.comment.clone() {
             Some(comment) => comment,
@@ -130,7 +138,10 @@ impl Courier {
         };
         // Asked first, so that a refusal below is one of that step alone.
         let now = match plane.state_of(issue).await {
-            Err(Trouble::Missing) => return Ok(reverted(false, false, vec!["the issue is not there any more".into()])),
+            Err(Trouble::Missing) => {
+                plane.states(&issue.project).await?;
+                return Ok(reverted(false, false, vec![NO_SUCH_ISSUE.into()]));
+            }
             now => now?,
         };
         let mut left = Vec::new();

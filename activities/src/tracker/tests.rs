@@ -318,6 +318,36 @@ async fn what_cannot_be_taken_back_is_said() {
 }
 
 #[tokio::test]
+async fn an_issue_that_its_project_does_not_have_is_given_up_after_a_while() {
+    let (desk, action) = Desk::owing().await;
+    desk.server.loses(ISSUE);
+    assert!(failed(&desk.settle(&action).await).contains("404"));
+    let keeper = &desk.bench.host.keeper;
+    let mut progress = outbox::progress(keeper.root(), &action).unwrap().unwrap();
+    progress.failing_since = Some(Utc::now() - PATIENCE - TimeDelta::hours(1));
+    keeper.note_delivery(&action, &progress).unwrap();
+    desk.server.is_down(404);
+    failed(&desk.settle(&action).await);
+    desk.server.works();
+    assert_eq!(came(&desk.settle(&action).await), "given up: the issue is not there any more");
+    assert!(desk.last().partially_applied && desk.due().await.is_empty());
+    let undo = desk.undo(&action).await;
+    assert_eq!(came(&desk.settle(&undo).await), "nothing taken back: the issue is not there any more");
+    desk.holds();
+}
+
+#[tokio::test]
+async fn a_server_that_finds_nothing_at_all_is_not_believed_that_the_issue_is_gone() {
+    let (desk, action) = Desk::owing().await;
+    desk.settle(&action).await;
+    let undo = desk.undo(&action).await;
+    desk.server.is_down(404);
+    assert!(failed(&desk.settle(&undo).await).contains("404"));
+    desk.server.works();
+    assert_eq!(came(&desk.settle(&undo).await), "comment removed, state put back");
+}
+
+#[tokio::test]
 async fn an_undo_waits_for_a_delivery_that_is_under_way() {
     let (desk, action) = Desk::owing().await;
     let undo = desk.undo(&action).await;

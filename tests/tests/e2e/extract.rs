@@ -167,6 +167,26 @@ async fn a_poison_event_is_parked_after_three_tries_and_others_go_on() {
 }
 
 #[tokio::test]
+async fn of_two_runs_at_once_one_reads_an_event() {
+    let (open, is_open) = gate();
+    let clerk = Clerk::start(move |asked| match is_about_an_event(asked) {
+        true => Says::Once(is_open.clone(), Box::new(Says::Text(done(asked, "rent").to_string()))),
+        false => Says::Verdict("still_active", 0.9),
+    })
+    .await;
+    let world = house().await.asking(&clerk);
+    let _worker = world.worker().await;
+    let path = arrives(&world, "1", "", "the rent is paid");
+    wait::until("a call", async || (!clerk.asked().is_empty()).then_some(())).await;
+    let second = world.begin_as("second", "ExtractWorkflow", &Value::Null).await.result().await;
+    assert_eq!((clerk.asked().len(), second["extracted"].clone()), (1, json!(0)), "{second}");
+    open.send_replace(true);
+    until_status(&world, &path, EventStatus::Extracted).await;
+    let calls = clerk.asked().into_iter().filter(is_about_an_event).count();
+    assert_eq!((calls, signals(&world).len()), (1, 1));
+}
+
+#[tokio::test]
 async fn a_clerk_that_is_away_is_no_events_fault_and_an_event_that_it_alone_fails_at_is_parked() {
     let (away, is_away) = gate();
     let clerk = Clerk::start(move |asked| {

@@ -10,9 +10,6 @@ use chrono::{DateTime, Utc};
 use steward_domain::audit::AuditDraft;
 use steward_domain::budget::{BUDGET_WINDOW, Spending};
 
-/// Whose account is meant where a name is nobody's yet.
-const STRANGERS: &str = "sources that nobody knows";
-
 /// The sources that speak for a change, and whether each was right before.
 const SPEAKING: &str = "
     SELECT DISTINCT s.instinct,
@@ -41,21 +38,15 @@ impl Index {
             .fetch_all(&self.store.writer)
             .await
             .map_err(|e| self.sql(e))?;
-        let mut spendings: Vec<Spending> = Vec::new();
+        let spent = async |of: Option<&str>| -> Result<u32, IndexError> {
+            let query = sqlx::query_scalar(SPENT).bind(micros(now - BUDGET_WINDOW)).bind(draft.id.as_str()).bind(of);
+            query.fetch_one(&self.store.writer).await.map_err(|e| self.sql(e))
+        };
+        let strangers = if speaking.iter().all(|(_, known)| *known) { 0 } else { spent(None).await? };
+        let mut spendings = Vec::new();
         for (source, known) in speaking {
-            let account = known.then_some(source);
-            let name = account.clone().unwrap_or_else(|| STRANGERS.to_owned());
-            if spendings.iter().any(|s| s.source == name) {
-                continue;
-            }
-            let changes: u32 = sqlx::query_scalar(SPENT)
-                .bind(micros(now - BUDGET_WINDOW))
-                .bind(draft.id.as_str())
-                .bind(account)
-                .fetch_one(&self.store.writer)
-                .await
-                .map_err(|e| self.sql(e))?;
-            spendings.push(Spending { source: name, known, changes });
+            let changes = spent(Some(&source)).await?;
+            spendings.push(Spending { source, changes, strangers: (!known).then_some(strangers) });
         }
         Ok(spendings)
     }

@@ -22,7 +22,7 @@ pub(super) struct Candidate {
     pub(super) task: RecordPath,
     pub(super) name: String,
     pub(super) id: String,
-    /// Other tasks with the same `id`.
+    /// Other tasks with the same `id`, five at most.
     pub(super) twins: Option<String>,
     pub(super) clock: TaskClock,
     /// The later of what a human wrote and what we stored.
@@ -94,7 +94,8 @@ pub(super) const TASKS: &str = "
         t.hash, c.last_check_at, c.next_check_after AS next_by_us,
         COALESCE(c.streak, 0) AS streak, COALESCE(n.count, 0) AS fresh, COALESCE(n.newest, 0) AS newest, n.sources,
         CASE WHEN t.id IS NOT NULL THEN
-            (SELECT group_concat(d.path, ', ') FROM tasks d WHERE d.id = t.id AND d.path <> t.path) END AS twins
+            (SELECT group_concat(path, ', ') FROM (
+                SELECT d.path FROM tasks d WHERE d.id = t.id AND d.path <> t.path LIMIT 5)) END AS twins
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
     LEFT JOIN stamps w ON w.task = t.path
     WHERE t.parent = ?1 ORDER BY t.path";

@@ -20,6 +20,13 @@ use steward_domain::path::RecordPath;
 use steward_domain::record::State;
 use steward_domain::tick::{Cadence, Observation, SkipReason, is_due, needs_clerk};
 
+/// Most bytes of the looks of one tick, as JSON: 1 MB; the rest stays due. Temporal takes no payload of more
+/// than 2 MB, and answers that are remembered come on top.
+const MAX_LOOKS_BYTES: usize = 1_000_000;
+
+/// Most problems that one tick names: 20.
+const MAX_PROBLEMS: usize = 20;
+
 /// What a tick asks of the index.
 #[derive(Clone, Debug)]
 pub struct ObserveAsk {
@@ -122,14 +129,20 @@ impl Index {
         seen.streak = if sorted.signals > 0 { 0 } else { before.streak.saturating_add(1) };
         seen.interval_seconds = ask.cadence.matter_interval_seconds(seen.streak);
         seen.quiet = count(sorted.quiet.len());
-        seen.left_due = count(sorted.needy.len().saturating_sub(ask.max_looks));
         seen.signals = sorted.signals;
         seen.skipped = sorted.skipped;
         seen.problems = sorted.problems;
-        let known = self.known_sources(&mut tx).await?;
+        let (known, needy) = (self.known_sources(&mut tx).await?, sorted.needy.len());
+        let mut bytes = 0;
         for candidate in turns::choose(std::mem::take(&mut sorted.needy), ask.max_looks, &known) {
-            seen.looks.push(look::with_evidence(self, &mut tx, (ask, &matter), candidate).await?);
+            let look = look::with_evidence(self, &mut tx, (ask, &matter), candidate).await?;
+            bytes += json(&look).len();
+            if bytes > MAX_LOOKS_BYTES && !seen.looks.is_empty() {
+                break;
+            }
+            seen.looks.push(look);
         }
+        seen.left_due = count(needy.saturating_sub(seen.looks.len()));
         let looks: Vec<String> = seen.looks.iter().map(|l| l.question.subject.task.to_string()).collect();
         if !looks.is_empty() {
             lease::take(&mut tx, &ask.look_id, &looks, ask.now).await.map_err(|e| self.sql(e))?;
@@ -202,6 +215,11 @@ fn sort(ask: &ObserveAsk, taken: &BTreeSet<String>, candidates: Vec<Candidate>) 
         let streak = candidate.streak.saturating_add(1);
         let next = ask.cadence.next_check(&candidate.clock, streak, ask.now).map(micros);
         sorted.quiet.push(Stamp { task: candidate.task.to_string(), next, streak });
+    }
+    let more = sorted.problems.len().saturating_sub(MAX_PROBLEMS);
+    if more > 0 {
+        sorted.problems.truncate(MAX_PROBLEMS);
+        sorted.problems.push(format!("{}: {more} more like these", ask.matter));
     }
     sorted.needy.sort_by(|a, b| (a.last_check, &a.task).cmp(&(b.last_check, &b.task)));
     sorted

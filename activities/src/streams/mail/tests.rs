@@ -2,7 +2,7 @@ use super::*;
 use std::time::{Duration, Instant};
 
 fn mail(headers: &str, body: &str) -> Found {
-    read(format!("{headers}\r\n\r\n{body}").as_bytes(), None).unwrap()
+    read(format!("{headers}\r\n\r\n{body}").as_bytes(), None).unwrap().unwrap()
 }
 
 const FROM: &str = "From: \"Billing, Inc.\" <Billing@Vendor.example>\r\nSubject: =?utf-8?q?Zahlung_f=C3=BCr?= Mai\r\n\
@@ -46,7 +46,7 @@ fn charsets_from_1995_are_read() {
     ] {
         let head =
             format!("{FROM}\r\nContent-Type: text/plain; charset={charset}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n");
-        let found = read(&[head.as_bytes(), body].concat(), None).unwrap();
+        let found = read(&[head.as_bytes(), body].concat(), None).unwrap().unwrap();
         assert_eq!(found.text.trim(), expected, "{charset}");
     }
 }
@@ -62,7 +62,7 @@ fn a_mail_without_an_id_is_known_by_its_bytes() {
 #[test]
 fn what_is_no_mail_is_refused() {
     for bytes in [b"".as_slice(), b"just words\n\nand more", &[0xff; 500], b"\n\n\n"] {
-        assert!(read(bytes, None).is_err(), "{bytes:?}");
+        assert!(read(bytes, None).unwrap().is_err(), "{bytes:?}");
     }
 }
 
@@ -126,7 +126,7 @@ fn any_cut_of_a_mail_is_read_or_refused() {
 fn a_sender_for_whom_the_trusted_server_does_not_vouch_goes_by_another_name() {
     let named = |above: &str, headers: &str| {
         let mail = format!("{above}{headers}\r\n\r\nIt is paid.");
-        read(mail.as_bytes(), Some("mx.example.org")).unwrap().pattern
+        read(mail.as_bytes(), Some("mx.example.org")).unwrap().unwrap().pattern
     };
     let pass = "Authentication-Results: mx.example.org;\r\n dmarc=pass header.from=vendor.example\r\n";
     let fail = "authentication-results: mx.example.org; dmarc=fail header.from=vendor.example\r\n";
@@ -138,7 +138,7 @@ fn a_sender_for_whom_the_trusted_server_does_not_vouch_goes_by_another_name() {
     // The server's own header with a byte that is no text is still the topmost.
     let bytes =
         [b"Authentication-Results: mx.example.org; spf=fail (\xff); dmarc=fail\r\n", pass.as_bytes(), FROM.as_bytes()];
-    let found = read(&[&bytes.concat()[..], b"\r\n\r\nx"].concat(), Some("mx.example.org")).unwrap();
+    let found = read(&[&bytes.concat()[..], b"\r\n\r\nx"].concat(), Some("mx.example.org")).unwrap().unwrap();
     assert_eq!(found.pattern, other);
     // Whom it vouches for must be whom we name.
     let two = format!("{FROM}\r\nFrom: eve@vendor.example");
@@ -147,5 +147,9 @@ fn a_sender_for_whom_the_trusted_server_does_not_vouch_goes_by_another_name() {
     assert!(named(pass, &list).ends_with(":unverified"));
     assert_eq!(named(pass, "Subject: x"), "mail:unknown:unverified");
     assert!(named(pass, &FROM.replace("@Vendor.example>", "@evil.example>")).ends_with(":unverified"));
-    assert_eq!(read(FROM.as_bytes(), None).unwrap().pattern, known, "nothing is checked where no server is named");
+    assert_eq!(
+        read(FROM.as_bytes(), None).unwrap().unwrap().pattern,
+        known,
+        "nothing is checked where no server is named"
+    );
 }

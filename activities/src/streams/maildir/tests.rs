@@ -45,6 +45,19 @@ async fn what_is_old_large_or_no_file_is_not_taken_in() {
 }
 
 #[tokio::test]
+async fn a_mail_that_the_machine_does_not_give_us_is_left_and_named_and_the_others_are_read() {
+    let (bench, _) = bench().await;
+    put(&bench, "new/good", 1);
+    let path = bench.at("../mails");
+    let settings = Settings { path, since_days: 7, trusted_authserv: None };
+    // No system opens such a name; what it says then stands for a disk or a table of files that fails.
+    let mails = ["new\0name", "good"].map(|name| Mail { key: name.into(), folder: "new", name: name.into(), size: 1 });
+    let (batch, failed) = batch(&settings, &mails, 1_000);
+    assert_eq!((batch.keys, batch.found.len(), batch.refused), (vec!["good".to_owned()], 1, 0));
+    assert!(failed.unwrap().to_string().contains("mails/new/new"));
+}
+
+#[tokio::test]
 async fn a_maildir_that_is_not_there_is_named() {
     let bench = Bench::new().await;
     let config = config("post", json!({"kind": "maildir", "path": "/nowhere/mails"})).unwrap();

@@ -400,6 +400,52 @@ async fn what_one_tick_cannot_take_stays_due_and_the_oldest_look_goes_first() {
     assert_eq!((seen.looks[0].question.subject.task.slug(), seen.left_due), ("a", 0));
 }
 
+#[tokio::test]
+async fn a_tick_takes_no_more_to_the_clerk_than_temporal_carries_and_the_rest_stays_due() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    for task in 0..64 {
+        bench.task(&format!("t{task:02}"), "m", "");
+        for n in 0..50 {
+            let text = signal_text(&format!("task/t{task:02}.md"), "2026-11-20T10:00:00Z", "");
+            let quote = format!("raw_quote: \"{}\"", "💶".repeat(200));
+            let lines = text.lines().map(|l| if l.starts_with("raw_quote:") { quote.as_str() } else { l });
+            bench.put(&format!("signal/t{task:02}-{n}.md"), lines.collect::<Vec<_>>().join("\n") + "\n");
+        }
+    }
+    bench.sync("01:00:00").await;
+    let (mut taken, mut left) = (0, 64);
+    for tick in 0..20 {
+        let seen = bench.look("matter/m.md", &format!("l{tick}"), "08:00:00").await;
+        let bytes = serde_json::to_vec(&seen).unwrap().len();
+        assert!((500_000..1_200_000).contains(&bytes) || seen.left_due == 0, "{bytes}");
+        assert_eq!(seen.looks[0].question.evidence.len(), 50);
+        taken += seen.looks.len();
+        left -= seen.looks.len();
+        assert_eq!(seen.left_due as usize, left);
+        for look in &seen.looks {
+            bench.checked(look.question.subject.task.as_str(), &seen, &format!("l{tick}")).await;
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    assert_eq!(taken, 64);
+}
+
+#[tokio::test]
+async fn of_many_problems_a_tick_names_some_and_counts_the_rest() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    for task in 0..200 {
+        bench.task(&format!("t{task:03}"), "m", "id: same\n");
+    }
+    bench.sync("01:00:00").await;
+    let seen = bench.look("matter/m.md", "l", "02:00:00").await;
+    assert_eq!((seen.problems.len(), seen.problems[20].as_str()), (21, "matter/m.md: 180 more like these"));
+    assert!(seen.problems.iter().all(|p| p.len() < 500), "{:?}", seen.problems);
+}
+
 /// A signal of a source, created at a minute of an hour.
 fn says(bench: &Bench, slug: &str, target: &str, (source, minute): (&str, u32)) {
     let text = signal_text(target, &format!("2026-11-20T{:02}:{:02}:00Z", 10 + minute / 60, minute % 60), "");

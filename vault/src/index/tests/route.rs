@@ -251,15 +251,20 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
         }
         asked.id = id.unwrap_or(asked.id);
         let spendings = bench.index.spendings(&asked, noon(clock)).await.unwrap();
-        spendings.into_iter().map(|s| (s.source, s.changes)).collect::<Vec<_>>()
+        spendings.into_iter().map(|s| (s.source, s.changes, s.strangers)).collect::<Vec<_>>()
     };
-    let strangers = |changes| ("sources that nobody knows".to_owned(), changes);
-    assert_eq!(spent(&["forged0", "forged2"], None, "09:00:00").await, [strangers(3)], "their names cost nothing");
-    assert_eq!(spent(&["forged2"], Some(own), "09:00:00").await, [strangers(2)], "not the change itself");
-    assert_eq!(spent(&["bank", "forged0"], None, "09:00:00").await, [("bank".to_owned(), 0), strangers(3)]);
+    let forged = |n: u32, changes, all| (format!("mail-forged{n}"), changes, Some(all));
+    let all = [forged(0, 1, 3), forged(2, 1, 3)];
+    assert_eq!(spent(&["forged0", "forged2"], None, "09:00:00").await, all, "their names cost nothing");
+    assert_eq!(spent(&["forged2"], Some(own), "09:00:00").await, [forged(2, 0, 2)], "not the change itself");
+    assert_eq!(spent(&["bank", "forged0"], None, "09:00:00").await, [("bank".to_owned(), 0, None), forged(0, 1, 3)]);
     assert_eq!(spent(&["asks"], None, "09:00:00").await, []);
     let day_later = noon("03:30:00") + chrono::TimeDelta::days(1);
     let mut asked = draft("x");
     cites(&mut asked, "signal/forged0.md");
-    assert_eq!(bench.index.spendings(&asked, day_later).await.unwrap()[0].changes, 2, "the first has left the window");
+    assert_eq!(
+        bench.index.spendings(&asked, day_later).await.unwrap()[0].strangers,
+        Some(2),
+        "the first has left the window"
+    );
 }
