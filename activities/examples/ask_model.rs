@@ -156,7 +156,7 @@ fn found(reply: &ExtractReply, question: &ExtractQuestion) -> Result<(&'static s
         }
         ExtractOutcome::BadAnswer { complaint } => Ok(("bad answer", complaint.clone())),
         ExtractOutcome::RateLimited { .. } => anyhow::bail!("a server of our own limited the rate"),
-        ExtractOutcome::Failed { reason } => anyhow::bail!("the call failed: {reason}"),
+        ExtractOutcome::Failed { reason, slow: _ } => anyhow::bail!("the call failed: {reason}"),
     }
 }
 

@@ -70,45 +70,57 @@ impl Clerk {
         reply
     }
 
-    /// Names the question as it would be asked: SHA-256 of provider, model and exact prompt, in hex.
+    /// Names the question as it would be asked: SHA-256 of provider, model, server and exact prompt, in hex.
     ///
     /// Two questions of one name get the same answer, so the second need not be asked.
     #[must_use]
     pub fn extract_key(&self, question: &ExtractQuestion) -> String {
-        let (provider, model, prompt) = match self {
-            Self::Rules(rules) => (rules::PROVIDER, rules::PATTERNS, rules.extract_prompt(question)),
+        let (by, prompt) = match self {
+            Self::Rules(rules) => {
+                let prompt = rules.extract_prompt(question);
+                (rules::mark(rules::PATTERNS, &prompt), prompt)
+            }
             Self::Remote(remote) => {
-                let (provider, model) = remote.name();
-                (provider, model, remote.extract_prompt(question))
+                let prompt = remote.extract_prompt(question);
+                (remote.mark(&prompt), prompt)
             }
         };
-        key(&[provider.as_bytes(), model.as_bytes()], &prompt)
+        key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes()], &prompt)
     }
 
-    /// Names a task's evidence as this clerk would be asked about it: SHA-256 of provider, model, exact prompt
-    /// and everything that the question holds, in hex; only not of the moment, nor of an earlier answer's faults.
+    /// Names a task's evidence as this clerk would be asked about it: SHA-256 of provider, model, server, exact
+    /// prompt and everything that the question holds, in hex; only not of the moment, nor of an earlier answer's faults.
     #[must_use]
     pub fn evidence_key(&self, question: &Question) -> String {
         let first = Question { complaint: None, ..question.clone() };
-        let (provider, model, prompt) = self.judge_prompt(&first);
-        key(&[provider.as_bytes(), model.as_bytes(), &prompt], &first.evidence_bytes())
+        let (by, prompt) = self.judge_prompt(&first);
+        key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes(), &prompt], &first.evidence_bytes())
     }
 
     /// Whether an answer was given to exactly what this clerk would send about a task: another process of
     /// the fleet may have another clerk.
     #[must_use]
     pub fn would_ask_the_same(&self, question: &Question, answered: &ClerkMark) -> bool {
-        let (provider, model, prompt) = self.judge_prompt(question);
-        (provider, model, sha256_hex(&prompt).as_str())
-            == (answered.provider.as_str(), answered.model.as_str(), answered.prompt_sha256.as_str())
+        let (ours, _) = self.judge_prompt(question);
+        (ours.provider, ours.model, ours.server, ours.prompt_sha256)
+            == (
+                answered.provider.clone(),
+                answered.model.clone(),
+                answered.server.clone(),
+                answered.prompt_sha256.clone(),
+            )
     }
 
-    fn judge_prompt(&self, question: &Question) -> (&str, &str, Vec<u8>) {
+    /// What would be sent about a task, and the mark that its answer would bear.
+    fn judge_prompt(&self, question: &Question) -> (ClerkMark, Vec<u8>) {
         match self {
-            Self::Rules(rules) => (rules::PROVIDER, rules::MODEL, rules.prompt(question)),
+            Self::Rules(rules) => {
+                let prompt = rules.prompt(question);
+                (rules::mark(rules::MODEL, &prompt), prompt)
+            }
             Self::Remote(remote) => {
-                let (provider, model) = remote.name();
-                (provider, model, remote.prompt(question))
+                let prompt = remote.prompt(question);
+                (remote.mark(&prompt), prompt)
             }
         }
     }

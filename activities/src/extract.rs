@@ -11,18 +11,20 @@ use crate::failure::{lasting, passing};
 use crate::judge::keep_alive;
 use crate::vault::{Host, on_a_blocking_thread};
 use chrono::{TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::extract::candidates::Candidates;
-use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion};
+use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion, Offer};
 use steward_domain::frontmatter::{self, FieldEdit};
 use steward_domain::guard::{
     CallId, Cap, Refusal as GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement, Speaker,
 };
 use steward_domain::path::RecordPath;
 use steward_domain::plain;
+use steward_domain::plan::ContentHash;
 use steward_domain::signal::source_slug;
 use steward_domain::stream::{EventStatus, MAX_TRIES, StreamEvent};
 use steward_vault::crash;
@@ -77,15 +79,26 @@ impl Drop for Claim<'_> {
 /// What the clerk made of an event.
 enum Reading {
     Answer {
-        answer: Answer,
+        text: String,
         cached: bool,
     },
     /// The event is to blame.
     Bad(String),
-    Unanswered(String),
+    Unanswered {
+        reason: String,
+        /// It took too long, and others were asked at the same time.
+        crowded: bool,
+    },
     Held(String),
     /// Its sender's or its stream's share is used up.
     OverShare(String),
+}
+
+/// An answer whose signals are being written, and what it was given to choose from.
+#[derive(Serialize, Deserialize)]
+struct Begun {
+    offers: Vec<Offer>,
+    text: String,
 }
 
 /// What one call came to.
@@ -122,6 +135,10 @@ impl Extractor {
         Ok(first)
     }
 
+    fn is_alone(&self) -> bool {
+        self.memory(|m| m.being_read.len() <= 1)
+    }
+
     fn claim<'a>(&'a self, path: &'a RecordPath) -> Option<Claim<'a>> {
         self.memory(|m| m.being_read.insert(path.clone())).then(|| Claim(self, path))
     }
@@ -129,23 +146,28 @@ impl Extractor {
     async fn read(&self, path: &RecordPath, run: &str) -> Result<Extracted, ActivityError> {
         let Some(_claim) = self.claim(path) else { return Ok(Extracted::NotNew) };
         let Some((event, question)) = self.question(path).await? else { return Ok(Extracted::NotNew) };
+        let key = begun_key(path, &event);
+        if let Some(answer) = self.begun(&key, &question).await? {
+            return self.write_down((path, &event), &answer, (&key, true)).await;
+        }
         if question.offers.is_empty() {
             self.mark(path, extracted("no open task or matter shares a word with it")).await?;
             return Ok(Extracted::Done { signals: 0, cached: false });
         }
-        match self.ask(path, question, run).await? {
-            Reading::Answer { answer, cached } => {
-                let signals = self.write(path, &event, &answer).await?;
-                crash::point("after-writing-signals");
-                self.mark(path, extracted("")).await?;
-                tracing::info!(event = %path, signals, cached, "event read");
-                Ok(Extracted::Done { signals, cached })
+        let offers = question.offers.clone();
+        match self.ask(path, question.clone(), run).await? {
+            Reading::Answer { text, cached } => {
+                let answer = Answer::check(&text, &question).map_err(|e| lasting(e.to_string()))?;
+                let begun = json!(Begun { offers, text }).to_string();
+                self.host.index.keep_answer(&key, &begun, Utc::now()).await.map_err(passing)?;
+                crash::point("after-keeping-the-answer");
+                self.write_down((path, &event), &answer, (&key, cached)).await
             }
             Reading::Bad(reason) => self.failed(path, &event, &reason).await,
-            Reading::Unanswered(reason) => {
+            Reading::Unanswered { reason, crowded } => {
                 let before = self.memory(|m| m.unanswered.insert(path.clone(), Instant::now()));
                 let others_were_answered = |m: &mut Memory| before.is_some_and(|at| m.answered.is_some_and(|a| a > at));
-                if self.memory(others_were_answered) {
+                if !crowded && self.memory(others_were_answered) {
                     return self.failed(path, &event, &reason).await;
                 }
                 tracing::warn!(event = %path, reason, "no answer about an event; it waits");
@@ -199,17 +221,15 @@ impl Extractor {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
             let kept = self.host.index.answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
-            if let Some(answer) = kept.and_then(|text| Answer::check(&text, &question).ok()) {
-                return Ok(Reading::Answer { answer, cached: true });
+            if let Some(text) = kept.filter(|text| Answer::check(text, &question).is_ok()) {
+                return Ok(Reading::Answer { text, cached: true });
             }
             let call_id = CallId(format!("extract/{run}/{path}/{attempt}"));
             let request = self.request(path, (call_id, &question)).await?;
             match self.call(request, &question).await? {
                 Call::Text(text) => {
                     self.host.index.keep_answer(&key, &text, Utc::now()).await.map_err(passing)?;
-                    crash::point("after-keeping-the-answer");
-                    let answer = Answer::check(&text, &question).map_err(|e| lasting(e.to_string()))?;
-                    return Ok(Reading::Answer { answer, cached: false });
+                    return Ok(Reading::Answer { text, cached: false });
                 }
                 Call::Complaint(complaint) => question.complaint = Some(complaint),
                 Call::Ends(reading) => return Ok(reading),
@@ -225,6 +245,7 @@ impl Extractor {
             Err(held) => return Ok(Call::Ends(held)),
         };
         let call_id = request.call_id;
+        let alone = self.is_alone();
         let reply = self.clerk.extract(&reservation, question).await;
         let usage = reply.clerk.tokens;
         let (outcome, call) = match reply.outcome {
@@ -235,7 +256,10 @@ impl Extractor {
                 let held = Reading::Held("the provider asked to wait".to_owned());
                 (Settled::RateLimited { retry_after_seconds }, Call::Ends(held))
             }
-            ExtractOutcome::Failed { reason } => (Settled::Failed, Call::Ends(Reading::Unanswered(reason))),
+            ExtractOutcome::Failed { reason, slow } => {
+                let crowded = slow && !(alone && self.is_alone());
+                (Settled::Failed, Call::Ends(Reading::Unanswered { reason, crowded }))
+            }
         };
         if matches!(outcome, Settled::Answered { .. }) {
             self.memory(|m| m.answered = Some(Instant::now()));
@@ -270,6 +294,31 @@ impl Extractor {
             }
             ReserveOutcome::Refused(refusal) => Err(Reading::Held(refusal.reason)),
         }
+    }
+
+    /// The answer by which an earlier run began to write signals, to the question as it was then: by now its
+    /// own signals may have closed what they are about.
+    async fn begun(&self, key: &str, question: &ExtractQuestion) -> Result<Option<Answer>, ActivityError> {
+        let kept = self.host.index.answer(key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
+        let begun: Option<Begun> = kept.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(begun.and_then(|Begun { offers, text }| {
+            Answer::check(&text, &ExtractQuestion { offers, ..question.clone() }).ok()
+        }))
+    }
+
+    async fn write_down(
+        &self,
+        (path, event): (&RecordPath, &StreamEvent),
+        answer: &Answer,
+        (key, cached): (&str, bool),
+    ) -> Result<Extracted, ActivityError> {
+        let signals = self.write(path, event, answer).await?;
+        crash::point("after-writing-signals");
+        self.mark(path, extracted("")).await?;
+        // Who sets it to new again wants it read anew.
+        self.host.index.forget_answer(key).await.map_err(passing)?;
+        tracing::info!(event = %path, signals, cached, "event read");
+        Ok(Extracted::Done { signals, cached })
     }
 
     /// Writes the signals; how many there are, those written before included.
@@ -312,6 +361,11 @@ impl Extractor {
         self.host.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(passing)?;
         Ok(())
     }
+}
+
+/// Names an event by all that its signals are made of.
+fn begun_key(path: &RecordPath, event: &StreamEvent) -> String {
+    format!("event/{path}/{}", ContentHash::of(event.render().as_bytes()).as_str())
 }
 
 fn extracted(reason: &str) -> Vec<FieldEdit> {

@@ -33,8 +33,8 @@ use steward_workflows::activities::{
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Mutex, Notify};
 
 /// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
 pub const MAX_LOOKS: usize = 64;
@@ -70,8 +70,6 @@ pub struct Host {
     pub clerk: Arc<Clerk>,
     /// Where changes of a matter's cadence go.
     pub intervals: UnboundedSender<NewInterval>,
-    /// Rung when a record was filed that owes something to the tracker.
-    pub owing: Arc<Notify>,
     /// Changes land one after the other, each counted before the next.
     pub landing: Arc<Mutex<()>>,
 }
@@ -260,11 +258,7 @@ impl Host {
     /// the watcher.
     pub(crate) async fn note(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
         let paths: Vec<RecordPath> = paths.iter().map(|p| (*p).clone()).collect();
-        let report = self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map_err(passing)?;
-        if report.owing_arrived {
-            self.owing.notify_one();
-        }
-        Ok(())
+        self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map(drop).map_err(passing)
     }
 }
 

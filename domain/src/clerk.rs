@@ -253,6 +253,10 @@ pub struct Usage {
 pub struct ClerkMark {
     pub provider: String,
     pub model: String,
+    /// The first 16 digits of the SHA-256 of the address that was asked, in hex, since an address may name an
+    /// account; empty where no server was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server: String,
     /// SHA-256 of the prompt that was sent, in hex.
     pub prompt_sha256: String,
     pub tokens: Usage,

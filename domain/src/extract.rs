@@ -14,6 +14,7 @@ mod signals;
 mod words;
 
 pub use check::AnswerError;
+pub use quote::LEAST_LETTERS;
 pub use schema::answer_schema;
 pub use words::{folded, words};
 
@@ -121,7 +122,8 @@ pub enum ExtractOutcome {
     /// The provider said 429; seconds until it may be asked again, if it said.
     RateLimited { retry_after_seconds: Option<u64> },
     /// No answer: time-out, connection, status 5xx, over the size limit, refused key.
-    Failed { reason: String },
+    /// `slow` where it took too long, which other calls may have caused.
+    Failed { reason: String, slow: bool },
 }
 
 /// One call's outcome and its marks.

@@ -57,6 +57,9 @@ impl Claim {
     }
 }
 
+/// What was passed over beside other messages is shown to a human from this confidence on.
+const SHOWN_FROM: f64 = 0.5;
+
 /// What a matter's steward has to do with a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weighing {
@@ -204,10 +207,9 @@ pub fn route(case: &RouteCase<'_>) -> Route {
         Ok((mutation, target)) => {
             let planned = plan(case, mutation, target);
             let passed_over = planned.draft.gates.iter().any(|g| g.gate == GateName::Steward && !g.open);
-            // A proposal that would not even have stood alone is left at what the steward made of it.
-            let waits = [GateName::Steward, GateName::Ceiling];
-            let stands_alone = planned.draft.gates.iter().all(|g| g.open || waits.contains(&g.gate));
-            if passed_over && !stands_alone {
+            // One that is more likely wrong than right is left at what the steward made of it.
+            let shown = planned.landing() == Landing::Pending && planned.draft.confidence >= SHOWN_FROM;
+            if passed_over && !shown {
                 return Route::Skipped(RouteSkip::Weighed);
             }
             Route::Planned(Box::new(planned))

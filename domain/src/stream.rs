@@ -12,15 +12,19 @@ use crate::plan::ContentHash;
 use crate::record::{RecordError, check_type, instant, required, text, wrong};
 use crate::signal::MAX_SOURCE_CHARS;
 use crate::time;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::ops::RangeInclusive;
 
 /// Longest text of an event that is kept, in bytes; a longer one is cut and marked. A mail's words
 /// are some kilobytes; escaping at most doubles them, and a record may have 1 MiB.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;
 /// Longest header (author, subject, id) that is kept, in characters.
 const MAX_HEADER_CHARS: usize = 300;
+
+/// Years that are written with four digits; a time in another one is no time.
+const YEARS: RangeInclusive<i32> = 1..=9_999;
 
 /// How often an event is tried before it is parked (S3-28).
 pub const MAX_TRIES: u32 = 3;
@@ -58,7 +62,7 @@ pub struct StreamEvent {
     pub source_id: String,
     /// Whose word it is, for trust: `<kind>:<who>`, as in `mail:billing@vendor.example`.
     pub pattern: String,
-    /// When it happened, as the source says.
+    /// When it happened, as the source says; in the years 1 to 9999.
     pub origin_at: Option<DateTime<Utc>>,
     pub received_at: DateTime<Utc>,
     pub author: Option<String>,
@@ -98,7 +102,7 @@ impl StreamEvent {
             source: source.to_owned(),
             source_id: header(incoming.source_id),
             pattern,
-            origin_at: incoming.origin_at.map(time::whole_millis),
+            origin_at: incoming.origin_at.filter(|at| YEARS.contains(&at.year())).map(time::whole_millis),
             received_at: time::whole_millis(received_at),
             author: some(incoming.author),
             subject: some(incoming.subject),
@@ -220,6 +224,22 @@ mod tests {
     fn a_stream_that_is_no_folder_name_has_no_path() {
         assert!(StreamEvent { source: "../x".into(), ..event("a") }.path().is_err());
         assert!(StreamEvent { source: "a/b".into(), ..event("a") }.path().is_err());
+    }
+
+    #[test]
+    fn a_time_that_no_calendar_has_is_none_and_the_event_has_its_name() {
+        for (text, kept) in [
+            ("9999-12-31T23:59:59-05:00", false),
+            ("0000-01-01T00:00:00Z", false),
+            ("9999-12-31T23:59:59Z", true),
+            ("0001-01-01T00:00:00Z", true),
+        ] {
+            let incoming = Incoming { source_id: "1", text: "x", origin_at: time::parse(text), ..Incoming::default() };
+            assert!(incoming.origin_at.is_some(), "{text}");
+            let event = StreamEvent::new("mail", &incoming, at());
+            assert_eq!((event.origin_at.is_some(), event.path().is_ok()), (kept, true), "{text}");
+            assert_eq!(read_back(&StreamEvent { pattern: "x:y".into(), ..event.clone() }).origin_at, event.origin_at);
+        }
     }
 
     #[test]

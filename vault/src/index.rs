@@ -14,6 +14,7 @@ mod codec;
 mod extract;
 mod lease;
 mod look;
+mod news;
 mod observe;
 mod parse;
 mod read;
@@ -43,6 +44,7 @@ use tokio::sync::Mutex;
 
 pub use action::{ActionRow, Found};
 pub use check::{Difference, Differs};
+pub use news::News;
 pub use observe::ObserveAsk;
 pub use route::{FactsAsk, RouteFacts, RouteLeft};
 pub use schema::FILE;
@@ -68,6 +70,7 @@ pub struct Index {
     filled: Arc<AtomicBool>,
     /// Counts what was written of tasks and matters.
     edition: Arc<AtomicU64>,
+    news: Arc<news::Board>,
 }
 
 /// A record that cannot be used, with the mend.
@@ -110,8 +113,13 @@ impl Index {
     /// [`IndexError`] naming the file and the mend when it is damaged, foreign or of a newer version.
     pub async fn open(state_dir: &Path) -> Result<Self, IndexError> {
         let store = Store::open(state_dir).await?;
-        let index =
-            Self { store, scanning: Arc::default(), filled: Arc::new(AtomicBool::new(false)), edition: Arc::default() };
+        let index = Self {
+            store,
+            scanning: Arc::default(),
+            filled: Arc::default(),
+            edition: Arc::default(),
+            news: Arc::default(),
+        };
         let filled = index.meta("filled_at").await?.is_some();
         index.filled.store(filled, Ordering::Release);
         Ok(index)

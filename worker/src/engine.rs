@@ -25,7 +25,7 @@ use steward_activities::tracker::{Courier, Plane};
 use steward_activities::vault::{Host, NewInterval, Settings};
 use steward_domain::guard::Spent;
 use steward_domain::path::RecordPath;
-use steward_vault::index::{Index, IndexError, SyncReport};
+use steward_vault::index::{Index, IndexError, News, SyncReport};
 use steward_vault::keeper::Keeper;
 use steward_vault::watch::{Hint, watch};
 use steward_workflows::{EXTRACT_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE};
@@ -83,10 +83,8 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         },
         clerk: Arc::new(crate::clerks::seat(&config.clerk)?),
         intervals,
-        owing: Arc::default(),
         landing: Arc::default(),
     };
-    let owing = Arc::clone(&host.owing);
     let courier = courier(config, &host)?;
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
     let staff = Box::new(Staff { host, extractor, courier });
@@ -98,6 +96,8 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         registered = register(&registrar, &parts.index, config) => registered?,
         () = raised(&mut stop) => (SchedulePlan::default(), false),
     };
+    // The schedules have just been registered, and what waits in the vault is asked for below.
+    let _ = parts.index.take_news();
     let listener = Listener {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
@@ -105,7 +105,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         config: config.clone(),
         behind: Arc::new(AtomicBool::new(behind)),
         dropped: Arc::default(),
-        owing,
+        owing: Arc::default(),
     };
     let dropped = Arc::clone(&listener.dropped);
     let mut loops = vec![
@@ -217,6 +217,10 @@ impl Listener {
                     self.trigger(TRACKER_SCHEDULE).await;
                     continue;
                 }
+                news = self.index.next_news() => {
+                    self.follow(news).await;
+                    continue;
+                }
                 _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
                 _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
                 Some(hint) = hints.recv() => match hint {
@@ -229,25 +233,25 @@ impl Listener {
                 },
             };
             match synced {
-                Ok(report) => self.follow(report).await,
+                Ok(report) => tell(&report),
                 Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
             }
+            self.follow(self.index.take_news()).await;
         }
     }
 
-    /// Acts upon what a scan found, and on what an earlier one left to do.
-    async fn follow(&self, report: SyncReport) {
-        tell(&report);
-        if report.events_arrived {
+    /// Acts upon what scans found, and on what was left to do before.
+    async fn follow(&self, news: News) {
+        if news.events_arrived {
             self.trigger(EXTRACT_SCHEDULE).await;
         }
-        if report.owing_arrived {
+        if news.owing_arrived {
             self.owing.notify_one();
         }
-        if report.signals_arrived {
+        if news.signals_arrived {
             self.trigger(ROUTER_SCHEDULE).await;
         }
-        if self.behind.swap(false, Ordering::Relaxed) || report.matters_changed {
+        if self.behind.swap(false, Ordering::Relaxed) || news.matters_changed {
             let behind = self.register().await.unwrap_or_else(|e| {
                 tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
                 true
@@ -291,10 +295,11 @@ impl Listener {
         }
     }
 
-    /// Whether the server answered.
+    /// Whether nothing is left to do: the server answered, and the schedule is not one that is still to come.
     async fn wake(&self, matter: &RecordPath) -> bool {
         match self.registrar.wake(matter.slug()).await {
             Ok(Wake::Triggered) => tracing::info!(matter = %matter, "woken by a signal"),
+            Ok(Wake::Missing) if self.behind.load(Ordering::Relaxed) => return false,
             Ok(Wake::Paused | Wake::Missing) => {
                 tracing::debug!(matter = %matter, "not woken: paused or without a schedule")
             }

@@ -14,6 +14,7 @@ mod text;
 mod wire;
 
 pub use secret::Secret;
+use wire::To;
 pub use wire::{ANTHROPIC, OLLAMA, OPENAI, Wire};
 
 use super::pace::{MAX_WAIT_SECONDS, Pace};
@@ -34,6 +35,8 @@ pub const TIMEOUT_SECONDS: u64 = 60;
 pub const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 /// Calls that one process begins in a second.
 pub const CALLS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
+/// Digits of its address's hash that name a server.
+const SERVER_DIGITS: usize = 16;
 /// An error response larger than this, in bytes, is a page and not a message: it is left out.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
 /// The status by which a server says that it is overloaded; Anthropic's.
@@ -100,6 +103,19 @@ enum Said<T> {
     Wait(Option<u64>),
 }
 
+/// Why there is no answer.
+struct Failure {
+    reason: String,
+    /// It took too long, which other calls may have caused.
+    slow: bool,
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self { reason, slow: false }
+    }
+}
+
 /// A clerk behind a server.
 #[derive(Debug)]
 pub struct Remote {
@@ -148,7 +164,7 @@ impl Remote {
                     Said::Wait(retry_after_seconds) => CallOutcome::RateLimited { retry_after_seconds },
                 }
             }
-            Err(reason) => CallOutcome::Failed { reason },
+            Err(failure) => CallOutcome::Failed { reason: failure.reason },
         };
         Reply { outcome, clerk }
     }
@@ -166,7 +182,7 @@ impl Remote {
                     Said::Wait(retry_after_seconds) => ExtractOutcome::RateLimited { retry_after_seconds },
                 }
             }
-            Err(reason) => ExtractOutcome::Failed { reason },
+            Err(Failure { reason, slow }) => ExtractOutcome::Failed { reason, slow },
         };
         ExtractReply { outcome, clerk }
     }
@@ -183,23 +199,20 @@ impl Remote {
 
     fn body(&self, asking: &Asking) -> Vec<u8> {
         let max_tokens = self.config.max_tokens.saturating_mul(asking.verdicts);
-        (self.config.wire.body)(asking, &self.config.model, max_tokens).to_string().into_bytes()
+        let to = To { model: &self.config.model, host: self.endpoint.host_str().unwrap_or_default(), max_tokens };
+        (self.config.wire.body)(asking, &to).to_string().into_bytes()
     }
 
     fn key(&self) -> Option<&Secret> {
         self.config.api_key.as_ref()
     }
 
-    /// Its name among the providers, and its model.
-    pub(super) fn name(&self) -> (&'static str, &str) {
-        (self.config.wire.name, &self.config.model)
-    }
-
-    fn mark(&self, body: &[u8]) -> ClerkMark {
-        let (provider, model) = self.name();
+    /// The mark of an answer to these bytes.
+    pub(super) fn mark(&self, body: &[u8]) -> ClerkMark {
         ClerkMark {
-            provider: provider.to_owned(),
-            model: model.to_owned(),
+            provider: self.config.wire.name.to_owned(),
+            model: self.config.model.clone(),
+            server: sha256_hex(self.endpoint.as_str().as_bytes())[..SERVER_DIGITS].to_owned(),
             prompt_sha256: sha256_hex(body),
             ..ClerkMark::default()
         }
@@ -209,12 +222,13 @@ impl Remote {
         &self,
         body: Vec<u8>,
         judge: impl FnOnce(&str) -> answer::Read<T>,
-    ) -> Result<(Said<T>, Usage), String> {
+    ) -> Result<(Said<T>, Usage), Failure> {
         if !self.pace.turn().await {
-            return Err(format!("too many calls at once: none could begin within {MAX_WAIT_SECONDS} s"));
+            let reason = format!("too many calls at once: none could begin within {MAX_WAIT_SECONDS} s");
+            return Err(Failure { reason, slow: true });
         }
         let request = self.client.post(self.endpoint.clone()).body(body);
-        let response = request.send().await.map_err(|e| refusal::transport(&e, &self.config))?;
+        let response = request.send().await.map_err(|e| self.broken(&e))?;
         match response.status() {
             StatusCode::OK => {
                 let body = self.read_whole(response).await?;
@@ -229,17 +243,21 @@ impl Remote {
             }
             status => {
                 let said = read_error(response).await;
-                Err(refusal::status(status, &said, &self.config))
+                Err(refusal::status(status, &said, &self.config).into())
             }
         }
     }
 
-    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, String> {
+    fn broken(&self, error: &reqwest::Error) -> Failure {
+        Failure { reason: refusal::transport(error, &self.config), slow: error.is_timeout() }
+    }
+
+    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
         let limit = self.config.max_response_bytes;
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|e| refusal::transport(&e, &self.config))? {
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken(&e))? {
             if body.len() + chunk.len() > limit {
-                return Err(refusal::too_large(&self.config));
+                return Err(refusal::too_large(&self.config).into());
             }
             body.extend_from_slice(&chunk);
         }

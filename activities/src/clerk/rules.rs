@@ -60,7 +60,7 @@ impl Rules {
     }
 }
 
-fn mark(model: &str, prompt: &[u8]) -> ClerkMark {
+pub(super) fn mark(model: &str, prompt: &[u8]) -> ClerkMark {
     ClerkMark {
         provider: PROVIDER.to_owned(),
         model: model.to_owned(),

@@ -202,12 +202,16 @@ impl Host {
         Ok(End::Landed(receipt.landing))
     }
 
-    /// A plan that does not fit the record any more waits; trouble with the machine is a failure.
+    /// A plan that does not fit the record any more waits, and so does one that the machine refuses: it keeps
+    /// back no other.
     async fn unrouted(&self, round: &Round, reference: &RecordPath, e: ApplyError) -> Result<End, ActivityError> {
         let wait = match &e {
             ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => SOON,
-            ApplyError::Record { .. } | ApplyError::Root(_) => MEND,
-            ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => return Err(passing(e)),
+            ApplyError::Record { .. }
+            | ApplyError::Root(_)
+            | ApplyError::Form(_)
+            | ApplyError::Chain(_)
+            | ApplyError::Io { .. } => MEND,
         };
         self.leave(round, reference, (wait, false)).await?;
         Ok(End::Failed(e.to_string()))
@@ -235,7 +239,7 @@ impl Host {
         self.leave(round, reference, (LATER, false)).await
     }
 
-    /// Notes where a signal stands, if its event lies in the vault: then it is a record of ours. In what
+    /// Notes where a signal stands, if its name says that we wrote it, or its event lies in the vault. In what
     /// people and other tools wrote nothing is noted, and one that a human has just changed or broken is
     /// left as it is; `state.db` and the audit records know all the same.
     async fn stand(
@@ -259,8 +263,13 @@ impl Host {
         let root = self.keeper.root();
         let Ok(content) = root.read(reference) else { return false };
         let Ok(document) = frontmatter::read(&content.bytes) else { return false };
-        let event = Signal::read(document.fields()).ok().and_then(|signal| signal.source_event);
-        event.is_some_and(|event| event.kind() == RecordKind::Stream && root.exists(&event))
+        Signal::read(document.fields()).is_ok_and(|signal| {
+            let event = signal.source_event.filter(|event| event.kind() == RecordKind::Stream);
+            event.is_some_and(|event| {
+                let named = Signal::path(&event, &signal.raw_quote, signal.created);
+                named.is_ok_and(|named| named == *reference) || root.exists(&event)
+            })
+        })
     }
 
     async fn leave(

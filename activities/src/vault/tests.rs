@@ -49,8 +49,7 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
     };
     let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::Rules));
     let ledger = Arc::new(ledger);
-    let (owing, landing) = (Arc::default(), Arc::default());
-    let host = Host { keeper, index, ledger, settings, clerk, intervals: send, owing, landing };
+    let host = Host { keeper, index, ledger, settings, clerk, intervals: send, landing: Arc::default() };
     (host, intervals)
 }
 

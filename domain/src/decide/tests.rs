@@ -65,6 +65,7 @@ pub(crate) fn clerk() -> ClerkMark {
     ClerkMark {
         provider: "rules".into(),
         model: "rules-1".into(),
+        server: String::new(),
         prompt_sha256: "ab".repeat(32),
         tokens: Usage { prompt_tokens: 12, completion_tokens: 3 },
         fallback: false,

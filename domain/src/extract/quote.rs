@@ -6,7 +6,7 @@
 use crate::signal::MAX_QUOTE_CHARS;
 
 /// Fewer letters and digits than this quote nothing.
-const LEAST_LETTERS: usize = 2;
+pub const LEAST_LETTERS: usize = 2;
 
 /// The slice of `text` that a quote names, cut at [`MAX_QUOTE_CHARS`]; `None` when it does not stand there.
 pub(super) fn find<'a>(text: &'a str, quote: &str) -> Option<&'a str> {

@@ -4,12 +4,14 @@
 //! twice gives the same files. A target that another one comes too close to is none: such a signal is
 //! shown, with its candidates, and acted upon by nobody until a human names one.
 
-use super::{AMBIGUOUS_WITHIN, Answer, Finding};
+use super::{AMBIGUOUS_WITHIN, Answer, Finding, MAX_ASKED_CHARS};
 use crate::path::{PathError, RecordPath};
 use crate::record::Effect;
 use crate::signal::{Candidate, MAX_CANDIDATES, Signal, SignalStatus};
 use crate::stream::StreamEvent;
 
+/// Most confidence in a text that was not read to its end: it is shown, and does nothing by itself.
+const READ_IN_PART: f64 = 0.5;
 /// Two numbers that were meant to be equal.
 const SLACK: f64 = 1e-9;
 
@@ -30,6 +32,9 @@ impl Answer {
 fn signal(finding: &Finding, path: &RecordPath, event: &StreamEvent) -> Signal {
     let candidates = candidates(finding);
     let (target, doubt) = target(finding, &candidates);
+    // What was not read may say the opposite.
+    let in_part = event.cut || event.text.chars().count() > MAX_ASKED_CHARS;
+    let (most, note) = if in_part { (READ_IN_PART, "Only the beginning was read. ") } else { (1.0, "") };
     let (status, reason) = match (doubt, finding.effect) {
         (Some(doubt), _) => (SignalStatus::Skipped, Some(doubt)),
         (None, Effect::Mutation) => (SignalStatus::Unrouted, None),
@@ -47,8 +52,8 @@ fn signal(finding: &Finding, path: &RecordPath, event: &StreamEvent) -> Signal {
         candidates,
         effect: finding.effect,
         proposal: finding.mutation.clone(),
-        effect_confidence: finding.effect_confidence,
-        reasoning: finding.reasoning.clone(),
+        effect_confidence: finding.effect_confidence.min(most),
+        reasoning: format!("{note}{}", finding.reasoning),
         status,
         reason,
     }

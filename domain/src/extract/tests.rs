@@ -224,6 +224,20 @@ fn a_signal_reads_back_from_its_file_and_the_same_event_gives_the_same_files() {
 }
 
 #[test]
+fn a_text_that_was_not_read_to_its_end_does_nothing_by_itself() {
+    let answer = check(|_| ()).unwrap();
+    let of = |event: &StreamEvent| answer.signals(&path("stream/mail/1.md"), event).unwrap().remove(0).1;
+    let (whole, cut) = (event("Your rent", TEXT), StreamEvent { cut: true, ..event("Your rent", TEXT) });
+    let long = event("Your rent", &format!("{TEXT}{}", " and more".repeat(3_000)));
+    assert_eq!((of(&whole).effect_confidence, of(&whole).reasoning), (0.95, "it says so".into()));
+    for event in [cut, long] {
+        let signal = of(&event);
+        assert_eq!((signal.effect_confidence, signal.status), (0.5, SignalStatus::Unrouted));
+        assert_eq!(signal.reasoning, "Only the beginning was read. it says so");
+    }
+}
+
+#[test]
 fn every_class_has_its_place_in_the_schema() {
     let schema = answer_schema(&question());
     let text = schema.to_string();

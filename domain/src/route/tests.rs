@@ -141,8 +141,11 @@ fn what_the_steward_passed_over_while_others_spoke_waits_for_a_human() {
     }
     let confirm = passed_over().with(|w| w.ceiling = Ceiling::Confirm);
     assert_eq!(confirm.plan().landing(), Landing::Pending);
-    // What would not have stood alone, and what only speaks in shadow, stays with the steward.
-    assert_eq!(passed_over().with(|w| w.signal.effect_confidence = 0.9).skip(), RouteSkip::Weighed);
+    // Alone it would have waited for a human as well.
+    let unsure = passed_over().with(|w| w.signal.effect_confidence = 0.5).plan();
+    assert!(unsure.landing() == Landing::Pending && unsure.draft().gates.iter().filter(|g| !g.open).count() > 1);
+    // What is more likely wrong, and what only speaks in shadow, stays with the steward.
+    assert_eq!(passed_over().with(|w| w.signal.effect_confidence = 0.49).skip(), RouteSkip::Weighed);
     assert_eq!(passed_over().with(|w| w.policy.mode = Mode::Shadow).skip(), RouteSkip::Weighed);
     // Alone it was weighed, and a question to the principal is an answer.
     let alone = Wide::open().with(|w| (w.weighing, w.claim) = (Weighing::Done, still.clone()));

@@ -9,6 +9,7 @@ use rustix::process::Signal as Sent;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use steward_tests::clerk::{Clerk, Says};
 use steward_tests::steward::Running;
@@ -27,6 +28,8 @@ const RECOVERY: Duration = Duration::from_secs(120);
 const ROUTER_PAUSE: Duration = Duration::from_secs(2);
 /// Most often that one point is met on the way.
 const MOST: u32 = 6;
+/// What the clerk quotes, one after the other.
+const QUOTES: [&str; 4] = ["the rent was paid today", "rent was paid today", "rent was paid", "was paid today"];
 const MAIL: &str = "From: Landlord <landlord@b.example>\r\nTo: ann@a.example\r\nSubject: The rent\r\n\
     Message-ID: <1@b.example>\r\nDate: Fri, 20 Nov 2026 09:00:00 +0000\r\n\r\nHello,\r\nthe rent was paid today.\r\n";
 
@@ -66,14 +69,18 @@ async fn dies_on_the_way(world: &World, worker: &mut Running, router: &str) -> b
 
 /// One world whose first worker dies when it meets this point for the n-th time; whether it did.
 async fn cut_short_at(point: &str, times: u32) -> bool {
-    let clerk = Clerk::start(|asked| match is_about_an_event(asked) {
-        true => Says::Text(done(asked, "rent was paid today").to_string()),
+    // Asked once more, it would say something else, and of another task if this one is done by then.
+    let asked_before = AtomicUsize::new(0);
+    let clerk = Clerk::start(move |asked| match is_about_an_event(asked) {
+        true => Says::Text(done(asked, QUOTES[asked_before.fetch_add(1, Ordering::Relaxed)]).to_string()),
         false => Says::Verdict("likely_done", 0.97),
     })
     .await;
     let world = World::new().await.live().asking(&clerk);
     world.vault.matter("house");
     world.vault.task("rent", "house");
+    let other = String::from_utf8(world.vault.read("task/rent.md")).unwrap();
+    world.vault.write("task/cellar.md", other.replace("name: rent", "name: rent of the cellar"));
     let original = world.vault.read("task/rent.md");
     world.vault.write("inbox/rent.eml", MAIL);
 

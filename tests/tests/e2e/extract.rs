@@ -219,6 +219,38 @@ async fn a_clerk_that_is_away_is_no_events_fault_and_an_event_that_it_alone_fail
 }
 
 #[tokio::test]
+async fn what_takes_too_long_beside_others_is_no_events_fault() {
+    let (_never, opens) = gate();
+    let clerk = Clerk::start(move |asked| {
+        if !is_about_an_event(asked) {
+            return Says::Verdict("still_active", 0.9);
+        }
+        let good = Says::Text(done(asked, "rent").to_string());
+        let stuck = asked.question["event"]["text"].as_str().unwrap().contains("stuck");
+        if stuck { Says::Once(opens.clone(), Box::new(good)) } else { good }
+    })
+    .await;
+    let world = house().await.asking(&clerk).set("STEWARD_CAPS_PER_MINUTE", 1_000);
+    let world = world.set("STEWARD_CLERK_TIMEOUT_SECONDS", 1);
+    let _worker = world.worker().await;
+    let [one, two] = ["one", "two"].map(|id| arrives(&world, id, "", &format!("the rent is stuck {id}")));
+    let round = async |name: &str| {
+        let other = arrives(&world, name, "", &format!("the rent is paid {name}"));
+        until_status(&world, &other, EventStatus::Extracted).await;
+        world.begin_as(name, "ExtractWorkflow", &Value::Null).await.result().await;
+    };
+    for n in 0..4 {
+        round(&format!("both-{n}")).await;
+    }
+    assert_eq!((event(&world, &one).tries, event(&world, &two).tries), (0, 0), "the two hold each other up");
+    std::fs::remove_file(world.vault.path().join(two.as_str())).unwrap();
+    for n in 0..6 {
+        round(&format!("alone-{n}")).await;
+    }
+    assert_eq!(until_status(&world, &one, EventStatus::Parked).await.tries, 3);
+}
+
+#[tokio::test]
 async fn the_same_words_twice_cost_one_call() {
     let clerk = Clerk::start(|asked| match is_about_an_event(asked) {
         true => Says::Text(done(asked, "rent").to_string()),

@@ -109,6 +109,27 @@ async fn schedules_follow_the_matters_while_a_worker_runs() {
 }
 
 #[tokio::test]
+async fn the_schedule_of_a_matter_follows_what_its_steward_did_and_what_was_undone() {
+    // No scan comes to the rescue.
+    let world = World::new().await.live().set("STEWARD_SCAN_SECONDS", 3_600);
+    world.vault.matter("house");
+    world.vault.matter("shed");
+    world.vault.instinct("mail", 60);
+    world.vault.signal("aside", &Signal::done("none"));
+    let text = String::from_utf8(world.vault.read("signal/aside.md")).unwrap();
+    let about = text.replace("target_kind: task", "target_kind: matter").replace("task/none.md", "matter/shed.md");
+    let worker = world.worker().await;
+    until_listed(&world, &["house", "shed"]).await;
+    world.vault.write("signal/shed.md", about);
+    let paused = async || schedule(&world, "shed").await.filter(|s| s.state.as_ref().unwrap().paused).map(drop);
+    wait::until("the schedule of a matter that its steward ended to pause", paused).await;
+    world.answer("undo", &world.live_action()).await.result().await;
+    let running = async || schedule(&world, "shed").await.filter(|s| !s.state.as_ref().unwrap().paused).map(drop);
+    wait::until("the schedule of a matter that is open again to go on", running).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
 async fn a_pause_that_a_human_made_outlives_restarts() {
     let world = World::new().await;
     world.vault.matter("house");

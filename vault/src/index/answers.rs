@@ -27,6 +27,15 @@ impl Index {
             .map_err(|e| self.sql(e))
     }
 
+    /// Forgets what was answered to a question.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn forget_answer(&self, key: &str) -> Result<(), IndexError> {
+        let forgotten = sqlx::query("DELETE FROM answers WHERE key = ?1").bind(key).execute(&self.store.writer).await;
+        forgotten.map(drop).map_err(|e| self.sql(e))
+    }
+
     /// Keeps what was answered, and forgets what is older than 30 days or beyond the newest 10,000.
     ///
     /// # Errors

@@ -93,7 +93,7 @@ const FACTS: &str = "
             JOIN first_seen g ON g.signal = o.path JOIN task_checks c ON c.task = ?2
             WHERE s.path = ?1 AND g.at <= c.last_check_at AND g.at > COALESCE((
                 SELECT MAX(a.at) FROM actions a WHERE a.target = ?2 AND a.kind = 'steward-action' AND a.judged = 1
-                AND a.at < f.at), 0)) AS beside_others,
+                AND a.landing <> 'shadow' AND a.at < f.at), 0)) AS beside_others,
         EXISTS (SELECT 1 FROM signals s
             JOIN signals o ON o.target = ?2 AND o.path <> s.path AND o.effect <> 'none' AND o.source <> s.source
                 AND (o.source_event IS NULL OR o.source_event IS NOT s.source_event)

@@ -3,12 +3,12 @@
 //! A scan lists every folder once and opens only what has moved; a hint names single files; a content
 //! scan trusts no clock and reads everything; a rebuild understands everything anew. All of them work
 //! in batches and leave the tables whole at every moment. What follows from a change (a matter to
-//! wake, schedules to look at again) is said in the [`SyncReport`] and done by the caller.
+//! wake, schedules to look at again) is left as [`News`] and done by whoever listens.
 
 use super::parse::Typed;
 use super::read::{self, Depth, FileNow, Wanted};
 use super::store::Clock;
-use super::{Index, IndexError, Problem, codec};
+use super::{Index, IndexError, News, Problem, codec};
 use crate::root::{Root, RootError};
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -57,14 +57,9 @@ pub struct SyncReport {
     pub problems: Vec<Problem>,
     /// Matters with a new or changed signal that counts, to be ticked at once.
     pub woken: BTreeSet<RecordPath>,
-    /// A signal that nobody has acted upon came or says something new: the router has work.
-    pub signals_arrived: bool,
-    /// Stream events came that nobody has tried to read yet.
-    pub events_arrived: bool,
-    /// A record came that owes something to the tracker.
-    pub owing_arrived: bool,
-    /// A matter came, went or changed its state: the schedules need a look.
-    pub matters_changed: bool,
+    /// What somebody has to act upon; it is left for whoever listens ([`Index::next_news`]).
+    #[serde(skip)]
+    pub news: News,
     /// Every folder could be listed. If not, nothing was removed from those that could not.
     pub complete: bool,
     /// This was the first scan of all: everything in it is new, and `woken` names every matter with signals.
@@ -117,6 +112,24 @@ impl Index {
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
         let _turn = self.scanning.lock().await;
+        self.whole(self.read_named(root, paths, now).await)
+    }
+
+    /// One that was cut short may have found anything.
+    fn whole(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
+        match &scanned {
+            Ok(report) => self.leave_news(report),
+            Err(_) => self.leave_news(&SyncReport { news: News::ANYTHING, ..SyncReport::default() }),
+        }
+        scanned
+    }
+
+    async fn read_named(
+        &self,
+        root: &Root,
+        paths: &[RecordPath],
+        now: DateTime<Utc>,
+    ) -> Result<SyncReport, IndexError> {
         let clock = Clock { now, filling: false };
         let mut scan = Scan::new(self, root, Depth::Stat, clock);
         let touches_matters = paths.iter().any(|p| p.kind() == RecordKind::Matter);
@@ -133,6 +146,10 @@ impl Index {
 
     async fn scan(&self, root: &Root, now: DateTime<Utc>, depth: Depth) -> Result<SyncReport, IndexError> {
         let _turn = self.scanning.lock().await;
+        self.whole(self.read_all(root, now, depth).await)
+    }
+
+    async fn read_all(&self, root: &Root, now: DateTime<Utc>, depth: Depth) -> Result<SyncReport, IndexError> {
         let before = self.matter_states().await?;
         let first = !self.is_filled();
         let mut scan = Scan::new(self, root, depth, Clock { now, filling: first });
@@ -257,9 +274,9 @@ impl<'a> Scan<'a> {
 
     async fn finish(mut self, before: Option<BTreeMap<String, Option<String>>>) -> Result<SyncReport, IndexError> {
         if let Some(before) = before {
-            self.report.matters_changed = before != self.index.matter_states().await?;
+            self.report.news.matters_changed = before != self.index.matter_states().await?;
         }
-        self.report.signals_arrived = self.index.any_to_route(&self.signals).await?;
+        self.report.news.signals_arrived = self.index.any_to_route(&self.signals).await?;
         self.report.woken = self.index.matters_of(&self.signals).await?.into_iter().collect();
         Ok(self.report)
     }
@@ -268,8 +285,8 @@ impl<'a> Scan<'a> {
 fn note(report: &mut SyncReport, files: Vec<FileNow>) {
     for file in files {
         report.changed += u64::from(file.changed);
-        report.events_arrived |= file.changed && matches!(&file.typed, Some(Typed::Stream(e)) if e.is_untouched());
-        report.owing_arrived |= file.changed && matches!(&file.typed, Some(Typed::Action(a)) if a.owes());
+        report.news.events_arrived |= file.changed && matches!(&file.typed, Some(Typed::Stream(e)) if e.is_untouched());
+        report.news.owing_arrived |= file.changed && matches!(&file.typed, Some(Typed::Action(a)) if a.owes());
         if let Some(message) = file.now.problem {
             report.problems.push(Problem { path: file.path, message });
         }

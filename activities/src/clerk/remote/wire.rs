@@ -40,12 +40,19 @@ pub struct Wire {
     pub(super) headers: &'static [(&'static str, &'static str)],
     /// The header that carries a key, and what stands before the key there.
     pub(super) key: (&'static str, &'static str),
-    pub(super) body: fn(&Asking, model: &str, max_tokens: u32) -> Value,
+    pub(super) body: fn(&Asking, &To<'_>) -> Value,
     /// Finds the answer in a response; else the field without which it is no response of this vendor.
     pub(super) read: fn(&Value) -> Result<Completion, &'static str>,
     /// Writes an answer in the form that the question asks for, where the wire needs another.
     pub(super) as_asked: fn(&str) -> Cow<'_, str>,
     pub(super) words: Words,
+}
+
+/// Who is asked, and for how much.
+pub(super) struct To<'a> {
+    pub(super) model: &'a str,
+    pub(super) host: &'a str,
+    pub(super) max_tokens: u32,
 }
 
 /// What reasons say of a vendor's servers.

@@ -16,10 +16,11 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use steward_domain::extract::{ExtractQuestion, MAX_SIGNALS, Offer, folded, words};
+use steward_domain::extract::{ExtractQuestion, LEAST_LETTERS, MAX_SIGNALS, Offer, folded, words};
 use steward_domain::mutation::{Mutation, link};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::record::State;
+use steward_domain::signal::MAX_QUOTE_CHARS;
 
 const DONE: [&str; 9] =
     ["paid", "settled", "completed", "finished", "signed", "delivered", "shipped", "done", "resolved"];
@@ -101,8 +102,12 @@ struct Fact {
 pub(super) fn answer(question: &ExtractQuestion) -> String {
     let mut all: Vec<(String, Fact)> = Vec::new();
     for sentence in sentences(question) {
+        let start: String = sentence.chars().take(MAX_QUOTE_CHARS / 2).collect();
+        let said_before = |said: &String| said.starts_with(&start) || sentence.starts_with(said);
         if let Some(fact) = fact(&sentence, question)
-            && !all.iter().any(|(said, _)| said.starts_with(&sentence) || sentence.starts_with(said))
+            && fact.mutation.as_ref().is_none_or(|m| question.offers.iter().any(|o| m.fits(o.path.kind())))
+            && sentence.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST_LETTERS
+            && !all.iter().any(|(said, _)| said_before(said))
         {
             all.push((sentence, fact));
         }

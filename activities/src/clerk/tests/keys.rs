@@ -5,6 +5,7 @@ use crate::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Wire};
 use crate::clerk::{Clerk, rules::Rules};
 use chrono::{DateTime, TimeDelta};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use steward_domain::clerk::{ClerkMark, Evidence, Question, Subject};
 use steward_domain::mode::Ceiling;
@@ -12,13 +13,29 @@ use steward_domain::path::RecordPath;
 use steward_domain::record::{Effect, State, SurfaceClass};
 
 fn remote(wire: &'static Wire, model: &str) -> Clerk {
-    Clerk::Remote(Remote::new(Config::new(wire, "http://127.0.0.1:1", model)).unwrap())
+    at("http://127.0.0.1:1", wire, model)
 }
 
-fn clerks() -> [Clerk; 5] {
+fn at(base_url: &str, wire: &'static Wire, model: &str) -> Clerk {
+    Clerk::Remote(Remote::new(Config::new(wire, base_url, model)).unwrap())
+}
+
+fn clerks() -> [Clerk; 6] {
     let others = [remote(&OPENAI, "m"), remote(&OPENAI, "n"), remote(&ANTHROPIC, "m"), remote(&OLLAMA, "m")];
     let [a, b, c, d] = others;
-    [Clerk::Rules(Rules), a, b, c, d]
+    [Clerk::Rules(Rules), a, b, c, d, at("http://127.0.0.1:2", &OPENAI, "m")]
+}
+
+#[test]
+fn what_is_sent_to_openai_itself_has_the_words_that_its_models_take() {
+    let asked = question(vec![signal("a", 0, Some(State::Done))]);
+    let sent = |clerk: &Clerk| -> Value { serde_json::from_slice(&clerk.judge_prompt(&asked).1).unwrap() };
+    let its_own = sent(&at("https://api.openai.com/v1", &OPENAI, "gpt-5"));
+    assert!(its_own.get("max_tokens").is_none() && its_own.get("temperature").is_none(), "{its_own}");
+    assert_eq!(its_own["max_completion_tokens"], 4_096);
+    let other = sent(&remote(&OPENAI, "m"));
+    assert!(other.get("max_completion_tokens").is_none(), "{other}");
+    assert_eq!((&other["max_tokens"], &other["temperature"]), (&json!(1_024), &json!(0)));
 }
 
 fn path(text: &str) -> RecordPath {
@@ -141,18 +158,14 @@ fn only_an_answer_to_the_very_request_counts_as_ones_own() {
     let asked = question(vec![signal("a", 0, Some(State::Done))]);
     let stricter = Question { complaint: Some("bad form".into()), ..asked.clone() };
     for clerk in clerks() {
-        let (provider, model, prompt) = clerk.judge_prompt(&asked);
-        let mark = ClerkMark {
-            provider: provider.into(),
-            model: model.into(),
-            prompt_sha256: crate::clerk::sha256_hex(&prompt),
-            ..ClerkMark::default()
-        };
+        let (mark, prompt) = clerk.judge_prompt(&asked);
+        assert_eq!(mark.prompt_sha256, crate::clerk::sha256_hex(&prompt));
         assert!(clerk.would_ask_the_same(&asked, &mark));
         assert!(!clerk.would_ask_the_same(&stricter, &mark), "{mark:?}");
         for other in [
             ClerkMark { provider: "other".into(), ..mark.clone() },
             ClerkMark { model: "other".into(), ..mark.clone() },
+            ClerkMark { server: "other".into(), ..mark.clone() },
             ClerkMark { prompt_sha256: "0".repeat(64), ..mark.clone() },
         ] {
             assert!(!clerk.would_ask_the_same(&asked, &other), "{other:?}");

@@ -297,6 +297,40 @@ async fn after_a_stop_nothing_is_routed() {
 }
 
 #[tokio::test]
+async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
+    let (now, signal) = (Utc::now(), path("signal/context.md"));
+    let at = bench.host.index.begin_route(&signal, true, now).await.unwrap();
+    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let round = Round { policy: bench.host.settings.policy.clone(), acts: true, workflow: run(), now };
+    assert!(matches!(bench.host.route_one(&round, &signal).await.unwrap(), End::Landed(Landing::Shadow)));
+    brake::resume(bench.host.keeper.root()).unwrap();
+    // The power went out before the signal was left: its action is still named after that moment.
+    assert_eq!(bench.host.index.begin_route(&signal, true, at).await.unwrap(), at);
+    let failed = bench.host.route_one(&round, &signal).await.unwrap();
+    assert!(matches!(&failed, End::Failed(reason) if reason.contains("taken this name")));
+    assert_eq!(bench.route().await.landed.get(&Landing::Live), Some(&3), "the others are not kept back");
+    let later = Round { now: now + MEND + TimeDelta::seconds(1), ..round };
+    assert!(matches!(bench.host.route_one(&later, &signal).await.unwrap(), End::Landed(Landing::Live)));
+    assert!(bench.read("matter/m.md").contains("owner: bob"));
+}
+
+#[tokio::test]
+async fn a_signal_whose_event_was_purged_says_what_became_of_it() {
+    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    let text = signal("task/quiet.md", "{class: related, add: {related_to: Eve}}").replace("mail/1.md", "mail/gone.md");
+    let created = steward_domain::time::parse("2026-11-20").unwrap();
+    let ours = Signal::path(&path("stream/mail/gone.md"), "so it is", created).unwrap();
+    bench.put(ours.as_str(), &text);
+    bench.put("signal/somebodys.md", &text.replace("Eve", "Zoe"));
+    bench.sync().await;
+    assert_eq!(bench.route().await.landed.get(&Landing::Live), Some(&3));
+    assert_eq!(bench.standing(ours.as_str()).0, "applied");
+    assert_eq!(bench.standing("signal/somebodys.md").0, "unrouted", "what others wrote is theirs");
+}
+
+#[tokio::test]
 async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
     let bench = Bench::of_all_classes(Mode::Live).await;
     let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };

@@ -48,11 +48,11 @@ async fn unrouted_signals_wait_and_those_that_have_a_standing_do_not() {
     }
     bench.signal("told", "task/t.md", "status: skipped\nreason: 'ambiguous: two candidates'\n");
     let found = bench.sync("01:01:00").await;
-    assert!(found.signals_arrived);
+    assert!(found.news.signals_arrived);
     assert_eq!(waiting(&bench, "01:02:00", true).await, ["a", "told"]);
     bench.signal("a", "task/t.md", "status: applied\nreason: x\n");
     let found = bench.sync("01:03:00").await;
-    assert!(!found.signals_arrived, "a standing is nothing new");
+    assert!(!found.news.signals_arrived, "a standing is nothing new");
     assert_eq!(waiting(&bench, "01:04:00", true).await, ["told"]);
 }
 

@@ -59,7 +59,7 @@ async fn a_task_is_stamped_once_for_each_look_and_a_stamp_wakes_nobody() {
     assert_eq!(bench.text(), task_text("m", lines));
     assert_eq!(bench.due("02:00:06").await, []);
     let report = bench.hint(&["task/t.md"], "02:00:07").await;
-    assert!(report.woken.is_empty() && !report.matters_changed, "{report:?}");
+    assert!(report.woken.is_empty() && !report.news.matters_changed, "{report:?}");
     assert_eq!(bench.due("02:00:08").await, [], "a stamp is no reason for a stamp");
     assert!(!bench.is_due("05:59:59").await);
     assert!(bench.is_due("06:00:00").await, "nor for a later look");

@@ -5,7 +5,7 @@ use crate::index::check::{Difference, Differs};
 async fn an_empty_vault_is_no_error() {
     let bench = Bench::new().await;
     let report = bench.sync("01:00:00").await;
-    assert!(report.complete && report.first && report.problems.is_empty() && !report.matters_changed);
+    assert!(report.complete && report.first && report.problems.is_empty() && !report.news.matters_changed);
     assert!(bench.index.matters(&Cadence::default()).await.unwrap().is_empty());
     assert!(bench.index.problems().await.unwrap().is_empty());
     assert!(bench.index.check(&bench.root).await.unwrap().is_empty());
@@ -212,7 +212,7 @@ async fn a_new_signal_wakes_the_matter_of_its_target() {
     bench.signal("lost", "task/nowhere.md", "");
     let report = bench.sync("01:01:00").await;
     assert_eq!(report.woken, BTreeSet::from([path("matter/m.md"), path("matter/n.md")]));
-    assert!(!report.first && !report.matters_changed);
+    assert!(!report.first && !report.news.matters_changed);
     assert!(bench.sync("01:02:00").await.woken.is_empty());
     bench.signal("one", "task/t.md", "reasoning: corrected by hand\n");
     assert_eq!(bench.hint(&["signal/one.md"], "01:03:00").await.woken, BTreeSet::from([path("matter/m.md")]));
@@ -263,17 +263,31 @@ async fn the_standing_of_a_signal_is_nothing_new_and_taking_applied_back_is() {
 async fn schedules_need_a_look_only_when_matters_come_go_or_change_state() {
     let bench = Bench::scanned().await;
     bench.matter("m");
-    assert!(bench.sync("01:00:00").await.matters_changed);
+    assert!(bench.sync("01:00:00").await.news.matters_changed);
     bench.task("t", "m", "");
-    assert!(!bench.sync("01:01:00").await.matters_changed);
+    assert!(!bench.sync("01:01:00").await.news.matters_changed);
     bench.put("matter/m.md", "---\ntype: matter\nname: Other words\n---\n");
-    assert!(!bench.hint(&["matter/m.md"], "01:02:00").await.matters_changed);
+    assert!(!bench.hint(&["matter/m.md"], "01:02:00").await.news.matters_changed);
     bench.put("matter/m.md", "---\ntype: matter\nstate: archived\n---\n");
-    assert!(bench.hint(&["matter/m.md"], "01:03:00").await.matters_changed);
+    assert!(bench.hint(&["matter/m.md"], "01:03:00").await.news.matters_changed);
     bench.put("matter/m.md", "---\nbroken\n---\n");
-    assert!(bench.hint(&["matter/m.md"], "01:04:00").await.matters_changed);
+    assert!(bench.hint(&["matter/m.md"], "01:04:00").await.news.matters_changed);
     bench.remove("matter/m.md");
-    assert!(bench.hint(&["matter/m.md"], "01:05:00").await.matters_changed);
+    assert!(bench.hint(&["matter/m.md"], "01:05:00").await.news.matters_changed);
+}
+
+#[tokio::test]
+async fn news_are_kept_for_who_listens_whoever_scans() {
+    let bench = Bench::scanned().await;
+    let _ = bench.index.take_news();
+    bench.matter("m");
+    bench.hint(&["matter/m.md"], "01:00:00").await;
+    bench.put("stream/mail/e.md", "---\ntype: stream\nsource: mail\nsource_id: 1\npattern: mail:a\nreceived_at: 2026-11-20T09:00:00Z\nstatus: new\n---\nx\n");
+    bench.hint(&["stream/mail/e.md"], "01:01:00").await;
+    bench.sync("01:02:00").await;
+    let expected = News { matters_changed: true, events_arrived: true, ..News::default() };
+    assert_eq!(bench.index.next_news().await, expected);
+    assert_eq!(bench.index.take_news(), News::default());
 }
 
 #[tokio::test]

@@ -23,14 +23,14 @@ async fn a_change_owes_until_it_is_settled_or_undone_and_an_undo_owes_in_its_tur
     let two = bench.owing_action("two", |_| (), owed(2));
     bench.owing_action("three", |_| (), Some(PlaneAction::Unusable { reason: "no".into() }));
     bench.action("four", |_| ());
-    assert!(bench.sync("10:00:00").await.owing_arrived);
+    assert!(bench.sync("10:00:00").await.news.owing_arrived);
     assert_eq!(owing(&bench.index).await, [one.clone(), two.clone()]);
     assert_eq!(bench.index.owing().await.unwrap()[0].issue, issue(1).issue.as_str());
 
     let failed = PlaneAction::Failed { issue: issue(1), reason: "away".into() };
     bench.owing_action("one-failed", |d| answer(d, ActionKind::TrackFailed, &one), Some(failed));
     let report = bench.sync("10:01:00").await;
-    assert_eq!((report.owing_arrived, owing(&bench.index).await), (false, vec![one.clone(), two.clone()]));
+    assert_eq!((report.news.owing_arrived, owing(&bench.index).await), (false, vec![one.clone(), two.clone()]));
     let made =
         PlaneAction::Made { issue: issue(1), comment: issue(1).issue, from_state: None, to_state: None, left: None };
     bench.owing_action("one-tracked", |d| answer(d, ActionKind::Tracked, &one), Some(made));

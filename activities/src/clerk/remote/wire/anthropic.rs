@@ -6,7 +6,7 @@
 //! `_.-` there, and is written back as a field before anything reads it. No `temperature` is sent and no word
 //! of thinking, because newer models refuse the first and some older ones the second.
 
-use super::{CUT_OFF, Completion, Wire, Words, text, tokens};
+use super::{CUT_OFF, Completion, To, Wire, Words, text, tokens};
 use crate::clerk::remote::prompt::Asking;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -43,10 +43,10 @@ const PAIRS: &str = "
 The schema of your answer writes `source_contributions` and `scores` as lists of objects, one for each field that is \
 asked for: `name` is the field's name (a `source` or a `ref`), `value` its number.";
 
-fn body(asking: &Asking, model: &str, max_tokens: u32) -> Value {
+fn body(asking: &Asking, to: &To<'_>) -> Value {
     json!({
-        "model": model,
-        "max_tokens": max_tokens,
+        "model": to.model,
+        "max_tokens": to.max_tokens,
         "system": format!("{}{PAIRS}", asking.rules),
         "messages": [{"role": "user", "content": asking.data}],
         "output_config": {"format": {"type": "json_schema", "schema": taken(&asking.schema)}},

@@ -4,7 +4,7 @@
 //! there without a word unless one asks for more: so each request asks for a context that holds it, and for
 //! an error instead of a cut. Contexts come in steps, because another size loads the model anew.
 
-use super::{CUT_OFF, Completion, Wire, Words, as_it_is, text, tokens};
+use super::{CUT_OFF, Completion, To, Wire, Words, as_it_is, text, tokens};
 use crate::clerk::remote::prompt::Asking;
 use serde_json::{Value, json};
 use steward_domain::clerk::Usage;
@@ -34,16 +34,16 @@ const CONTEXT_STEP: usize = 8_192;
 /// Tokens that a chat's template may add.
 const TEMPLATE_TOKENS: usize = 256;
 
-fn body(asking: &Asking, model: &str, max_tokens: u32) -> Value {
+fn body(asking: &Asking, to: &To<'_>) -> Value {
     json!({
-        "model": model,
+        "model": to.model,
         "messages": asking.messages(),
         "stream": false,
         "think": false,
         "truncate": false,
         "shift": false,
         "format": asking.schema,
-        "options": {"temperature": 0, "num_predict": max_tokens, "num_ctx": context(asking, max_tokens)},
+        "options": {"temperature": 0, "num_predict": to.max_tokens, "num_ctx": context(asking, to.max_tokens)},
     })
 }
 

@@ -1,12 +1,19 @@
 //! Chat completions, as OpenAI publishes them and many servers speak them.
 //!
 //! `POST <base>/chat/completions` with a `response_format` of a strict JSON schema; the answer is
-//! `choices[0].message.content`.
+//! `choices[0].message.content`. OpenAI's own models of today refuse `max_tokens` and any `temperature` but
+//! their own, where others know nothing else; so to its own server goes `max_completion_tokens`, with room for
+//! the thinking that is counted there, too.
 
-use super::{CUT_OFF, Completion, Wire, Words, as_it_is, text, tokens};
+use super::{CUT_OFF, Completion, To, Wire, Words, as_it_is, text, tokens};
 use crate::clerk::remote::prompt::Asking;
 use serde_json::{Value, json};
 use steward_domain::clerk::Usage;
+
+/// OpenAI's own server.
+const ITS_OWN: &str = "api.openai.com";
+/// So many times the tokens of an answer may be spent where thinking is counted, too.
+const THINKING: u32 = 4;
 
 /// Any server that speaks the OpenAI chat completions API.
 pub const OPENAI: Wire = Wire {
@@ -28,18 +35,23 @@ pub const OPENAI: Wire = Wire {
     },
 };
 
-fn body(asking: &Asking, model: &str, max_tokens: u32) -> Value {
-    json!({
-        "model": model,
+fn body(asking: &Asking, to: &To<'_>) -> Value {
+    let mut body = json!({
+        "model": to.model,
         "messages": asking.messages(),
-        "temperature": 0,
-        "max_tokens": max_tokens,
         "stream": false,
         "response_format": {
             "type": "json_schema",
             "json_schema": {"name": asking.name, "strict": true, "schema": asking.schema},
         },
-    })
+    });
+    if to.host == ITS_OWN {
+        body["max_completion_tokens"] = json!(to.max_tokens.saturating_mul(THINKING));
+    } else {
+        body["max_tokens"] = json!(to.max_tokens);
+        body["temperature"] = json!(0);
+    }
+    body
 }
 
 fn read(response: &Value) -> Result<Completion, &'static str> {

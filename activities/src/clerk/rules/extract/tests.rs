@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 use steward_domain::extract::Answer;
 use steward_domain::extract::candidates::{Candidates, Known};
 use steward_domain::path::RecordPath;
@@ -110,4 +111,23 @@ fn a_mail_full_of_facts_gives_five_and_those_that_change_something_first() {
     let asks: String = (0..9).map(|n| format!("Could you pay the roofer invoice {n}? ")).collect();
     let found = read("", &format!("{asks} The roofer invoice was paid."));
     assert_eq!((found.len(), found[0].0), (5, Effect::Mutation));
+}
+
+#[test]
+fn what_asks_without_words_spoils_no_answer() {
+    let paid = (Effect::Mutation, "invoice".to_owned(), state("done"));
+    assert_eq!(read("Roofer invoice", "The roofer invoice was paid today.\n\n??")[0], paid);
+    assert_eq!(read("", "The roofer invoice was paid today.\n\n\u{1f914}?")[0], paid);
+    let long = format!("The roofer invoice was paid {}", "and paid ".repeat(30));
+    assert_eq!(read("", &format!("{long}today.\n\n{long}yesterday."))[0], paid);
+}
+
+proptest! {
+    #[test]
+    fn every_answer_is_of_the_closed_form(
+        subject in "(Roofer invoice|Re: Lease|\\PC{0,20})",
+        parts in prop::collection::vec("(paid|done|please|not yet|roofer invoice|lease|owner is now Bob|belongs to|House|together with X Ltd|[.?!]{1,3}|\n{1,2}|\\PC{0,12}| {1,3})", 0..40),
+    ) {
+        read(&subject, &parts.join(" "));
+    }
 }

@@ -1,0 +1,62 @@
+//! What scans found that somebody has to act upon, whoever had them made.
+//!
+//! A scan that an activity asks for finds what the listener's own would have found, and then finds nothing.
+//! So every scan leaves its news here, and one who listens takes them. What must outlive the process is
+//! marked in `state.db` instead (`wakes`), or looked up at every start.
+
+use super::{Index, SyncReport};
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::Notify;
+
+/// What there is to act upon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// A signal that nobody has acted upon came or says something new: the router has work.
+    pub signals_arrived: bool,
+    /// Stream events came that nobody has tried to read yet.
+    pub events_arrived: bool,
+    /// A record came that owes something to the tracker.
+    pub owing_arrived: bool,
+    /// A matter came, went or changed its state: the schedules need a look.
+    pub matters_changed: bool,
+}
+
+impl News {
+    pub(super) const ANYTHING: Self =
+        Self { signals_arrived: true, events_arrived: true, owing_arrived: true, matters_changed: true };
+}
+
+/// Where news are left.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    news: Mutex<News>,
+    left: Notify,
+}
+
+impl Index {
+    /// Takes what has been left since the last time.
+    #[must_use]
+    pub fn take_news(&self) -> News {
+        std::mem::take(&mut *self.news.news.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until something is left, then takes it.
+    pub async fn next_news(&self) -> News {
+        self.news.left.notified().await;
+        self.take_news()
+    }
+
+    pub(super) fn leave_news(&self, report: &SyncReport) {
+        let News { signals_arrived, events_arrived, owing_arrived, matters_changed } = report.news;
+        {
+            let mut news = self.news.news.lock().unwrap_or_else(PoisonError::into_inner);
+            news.signals_arrived |= signals_arrived;
+            news.events_arrived |= events_arrived;
+            news.owing_arrived |= owing_arrived;
+            news.matters_changed |= matters_changed;
+        }
+        if report.news != News::default() || !report.woken.is_empty() {
+            self.news.left.notify_one();
+        }
+    }
+}
