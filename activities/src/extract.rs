@@ -41,6 +41,8 @@ const ATTEMPTS: u32 = 2;
 /// For so long it is remembered that an event got no answer: 1 day. The next time, that is held against it if
 /// the clerk has answered another one in between; else the clerk is away, which is no event's fault.
 const REMEMBERED: Duration = Duration::from_secs(86_400);
+/// So many time-outs in a row beside others weigh as much as one alone.
+const CROWDED_TOO_OFTEN: u32 = 10;
 /// How long an event that got no answer lets others go first: 10 min.
 const REST: Duration = Duration::from_secs(600);
 /// How long an answer is given again: 30 days, far longer than an event waits.
@@ -62,9 +64,19 @@ struct Memory {
     /// The open records, as they stood at this edition of the index.
     candidates: Option<(u64, Arc<Candidates>)>,
     answered: Option<Instant>,
-    unanswered: BTreeMap<RecordPath, Instant>,
+    unanswered: BTreeMap<RecordPath, Unanswered>,
     /// Runs overlap when one is begun by hand: each event is read by one at a time.
     being_read: BTreeSet<RecordPath>,
+}
+
+/// How an event got no answer.
+#[derive(Clone, Copy)]
+struct Unanswered {
+    last: Instant,
+    /// The last time that says something of it; one beside others does not.
+    told: Instant,
+    /// How often in a row it was beside others.
+    crowded: u32,
 }
 
 /// Held while an event is read.
@@ -122,8 +134,9 @@ impl Extractor {
     /// Those that got no answer a moment ago come last.
     async fn waiting(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
         let resting = self.memory(|m| {
-            m.unanswered.retain(|_, at| at.elapsed() < REMEMBERED);
-            let rests = |(path, at): (&RecordPath, &Instant)| (at.elapsed() < REST).then(|| path.clone());
+            m.unanswered.retain(|_, missed| missed.last.elapsed() < REMEMBERED);
+            let rests =
+                |(path, missed): (&RecordPath, &Unanswered)| (missed.last.elapsed() < REST).then(|| path.clone());
             m.unanswered.iter().filter_map(rests).collect::<BTreeSet<_>>()
         });
         // A ledger that cannot be read refuses every call and says why.
@@ -133,6 +146,19 @@ impl Extractor {
         first.extend(last);
         first.truncate(limit);
         Ok(first)
+    }
+
+    /// Whether no answer is held against an event: others were answered since its last time, and it was not
+    /// they who held it up, or they did so too often.
+    fn is_to_blame(&self, path: &RecordPath, crowded: bool) -> bool {
+        self.memory(|m| {
+            let before = m.unanswered.get(path).copied();
+            let times = if crowded { before.map_or(0, |b| b.crowded) + 1 } else { 0 };
+            let (now, tells) = (Instant::now(), times == 0 || times >= CROWDED_TOO_OFTEN);
+            let told = before.filter(|_| !tells).map_or(now, |b| b.told);
+            m.unanswered.insert(path.clone(), Unanswered { last: now, told, crowded: if tells { 0 } else { times } });
+            tells && before.is_some_and(|b| m.answered.is_some_and(|at| at > b.told))
+        })
     }
 
     fn is_alone(&self) -> bool {
@@ -165,9 +191,7 @@ impl Extractor {
             }
             Reading::Bad(reason) => self.failed(path, &event, &reason).await,
             Reading::Unanswered { reason, crowded } => {
-                let before = self.memory(|m| m.unanswered.insert(path.clone(), Instant::now()));
-                let others_were_answered = |m: &mut Memory| before.is_some_and(|at| m.answered.is_some_and(|a| a > at));
-                if !crowded && self.memory(others_were_answered) {
+                if self.is_to_blame(path, crowded) {
                     return self.failed(path, &event, &reason).await;
                 }
                 tracing::warn!(event = %path, reason, "no answer about an event; it waits");

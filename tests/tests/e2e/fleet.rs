@@ -101,7 +101,7 @@ async fn a_worker_without_a_vault_and_without_a_server_says_what_is_missing() {
 async fn two_ticks_at_the_same_moment_judge_each_task_once() {
     let (open, opened) = gate();
     let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
-    let world = World::new().await.live().asking(&clerk);
+    let world = World::new().await.live().asking(&clerk).set("STEWARD_LIVE_PER_SOURCE_DAY", 100);
     world.vault.matter("house");
     for n in 0..3 {
         world.vault.task(&format!("t{n}"), "house");
@@ -137,7 +137,7 @@ async fn two_ticks_at_the_same_moment_judge_each_task_once() {
 #[tokio::test]
 async fn a_worker_that_was_suspended_goes_on_where_it_was() {
     const MATTERS: usize = 8;
-    let world = World::new().await.live();
+    let world = World::new().await.live().set("STEWARD_LIVE_PER_SOURCE_DAY", 100);
     for m in 0..MATTERS {
         world.vault.matter(&format!("m{m}"));
         world.vault.task(&format!("t{m}"), &format!("m{m}"));

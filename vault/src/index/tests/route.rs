@@ -196,21 +196,24 @@ async fn what_was_weighed_beside_other_messages_is_told_from_what_was_weighed_al
         bench.checked("task/t.md", &seen, "l1").await;
         assert_eq!(facts(&bench, true).await.beside_others, beside, "{event}");
     }
-    // Of an earlier look, of a later one, and of no effect.
-    let bench = bench().await;
-    bench.signal("early", "task/t.md", "");
-    bench.sync("01:01:00").await;
-    let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
-    bench.checked("task/t.md", &seen, "l1").await;
-    bench.action("one", |draft| (draft.timestamp, draft.landing) = (noon("02:00:00"), Landing::Recorded));
-    bench.signal("s", "task/t.md", "");
-    bench.signal("idle", "task/t.md", "effect: none\n");
-    bench.sync("03:00:00").await;
-    let seen = bench.look("matter/m.md", "l2", "04:00:00").await;
-    bench.checked("task/t.md", &seen, "l2").await;
-    bench.signal("late", "task/t.md", "");
-    bench.sync("05:00:00").await;
-    assert!(facts(&bench, true).await.weighed && !facts(&bench, true).await.beside_others);
+    // Of an earlier look, of a later one, and of no effect; but what only led to a shadow is looked at again.
+    for (landing, beside) in [(Landing::Recorded, false), (Landing::Shadow, true)] {
+        let bench = bench().await;
+        bench.signal("early", "task/t.md", "");
+        bench.sync("01:01:00").await;
+        let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+        bench.checked("task/t.md", &seen, "l1").await;
+        bench.action("one", |draft| (draft.timestamp, draft.landing) = (noon("02:00:00"), landing));
+        bench.signal("s", "task/t.md", "");
+        bench.signal("idle", "task/t.md", "effect: none\n");
+        bench.sync("03:00:00").await;
+        let seen = bench.look("matter/m.md", "l2", "04:00:00").await;
+        bench.checked("task/t.md", &seen, "l2").await;
+        bench.signal("late", "task/t.md", "");
+        bench.sync("05:00:00").await;
+        let facts = facts(&bench, true).await;
+        assert_eq!((facts.weighed, facts.beside_others), (true, beside), "{landing:?}");
+    }
 }
 
 #[tokio::test]
