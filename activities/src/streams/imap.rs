@@ -87,6 +87,7 @@ pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     if settings.password_env.is_some() == settings.password_file.is_some() {
         return Err("set `password_env` or `password_file`, one of the two".into());
     }
+    super::settings::check_since_days(settings.since_days)?;
     if settings.folder.chars().any(char::is_control) {
         return Err("`folder` holds a character that no name of a folder has".into());
     }
