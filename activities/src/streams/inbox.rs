@@ -171,8 +171,9 @@ impl DropFolder {
             }
             Err(e) => return Err(e.into()),
         };
-        let mut lines = Lines::new(BufReader::new(file), self.max_bytes);
-        let (mut good, mut complaints) = (0, lines::Complaints::default());
+        let file = Arc::new(file);
+        let mut lines = Lines::new(BufReader::new(Arc::clone(&file)), self.max_bytes);
+        let (mut good, mut refused, mut complaints) = (0, 0, lines::Complaints::default());
         loop {
             let (back, chunk) = blocking(move || {
                 let chunk = lines.chunk();
@@ -183,12 +184,19 @@ impl DropFolder {
             let chunk = chunk.map_err(|source| StreamError::Io { path: dropped.shown(), source })?;
             let last = chunk.last;
             good += chunk.found.len();
-            let refused = chunk.bad.len() as u64;
+            refused += chunk.bad.len() as u64;
             complaints.add(chunk.bad);
-            intake.take(Batch { found: chunk.found, refused, ..Batch::default() }).await?;
+            intake.take(Batch { found: chunk.found, ..Batch::default() }).await?;
             if last {
                 break;
             }
+        }
+        // The next round reads what was written meanwhile, and knows the lines that are taken in.
+        if !inbox.is_unchanged(&dropped, &file)? {
+            return Ok(());
+        }
+        if refused > 0 {
+            intake.take(Batch { refused, ..Batch::default() }).await?;
         }
         if intake.is_dry() {
             return Ok(());
@@ -241,8 +249,11 @@ fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxE
         Err(e) => return Err(e),
     };
     let failed = |source| InboxError { path: dropped.shown(), source };
-    // It grew since it was listed: the next round says how far.
-    let Some(bytes) = whole(file, max_bytes).map_err(failed)? else { return Ok(Read1::Gone) };
+    // It changed since it was listed: the next round says how far.
+    let Some(bytes) = whole(&file, max_bytes).map_err(failed)? else { return Ok(Read1::Gone) };
+    if !inbox.is_unchanged(dropped, &file)? {
+        return Ok(Read1::Gone);
+    }
     let read = if is_mail {
         mail::read(&bytes, None).map_err(failed)?
     } else {
@@ -256,7 +267,7 @@ fn is_locked(e: &InboxError) -> bool {
     e.source.kind() == std::io::ErrorKind::PermissionDenied
 }
 
-fn whole(file: File, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
+fn whole(file: &File, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))

@@ -102,3 +102,23 @@ async fn thousands_of_lines_are_taken_in_once_also_after_a_crash_in_the_middle()
     assert_eq!(round(&bench).await.0, Tally { stored: 1_700, known: 300, refused: 0 });
     assert_eq!(bench.names("stream/inbox").len(), 2_000);
 }
+
+#[tokio::test]
+async fn a_file_that_is_written_on_meanwhile_is_left_for_the_next_round() {
+    let bench = Bench::new().await;
+    let folder = DropFolder { root: bench.keeper.root().clone(), max_bytes: 1000, met: BTreeMap::new() };
+    bench.put("inbox/a.jsonl", "{\"text\":\"one\"}\n{\"te");
+    bench.put("inbox/b.eml", &MAIL[..60]);
+    let inbox = Arc::new(Inbox::open(&folder.root).unwrap());
+    let listed = inbox.waiting().unwrap();
+    bench.put("inbox/a.jsonl", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n");
+    bench.put("inbox/b.eml", MAIL);
+    let mut intake = bench.intake("inbox");
+    assert!(matches!(one(&inbox, &listed[1], 1000).unwrap(), Read1::Gone));
+    folder.lines(&inbox, listed[0].clone(), &mut intake).await.unwrap();
+    // As if both had been read before they were written on.
+    folder.put_away(&inbox, listed, Vec::new()).await.unwrap();
+    assert_eq!(bench.names("inbox"), ["a.jsonl", "b.eml", "done"]);
+    assert_eq!(round(&bench).await.0, Tally { stored: 3, known: 0, refused: 0 });
+    assert_eq!(bench.names("inbox"), ["done"]);
+}
