@@ -157,9 +157,7 @@ async fn idle(mut session: Session) -> Option<Session> {
     if session.has_news() {
         return Some(session);
     }
-    if can_idle {
-        session.idle().await.ok()?;
-    } else {
+    if !can_idle || !session.idle().await.ok()? {
         tokio::time::sleep(POLL).await;
     }
     Some(session)

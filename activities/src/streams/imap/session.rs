@@ -95,24 +95,25 @@ impl Session {
         self.has_news
     }
 
-    /// Waits until the server tells of mails, or for as long as it may be waited for.
-    pub(super) async fn idle(&mut self) -> Answer<()> {
+    /// Waits until the server tells of mails, or for as long as it may be waited for. `false` when it will not
+    /// tell, whatever it can.
+    pub(super) async fn idle(&mut self) -> Answer<bool> {
         let tag = self.send("IDLE").await?;
         let begun = async {
             loop {
                 let begun = self.next(|response| match response {
-                    Response::Continue(_) => Some(Ok(())),
-                    Response::Done { tag: of, status, outcome } if *of == tag => {
-                        Some(verdict(status, outcome).and(Err("it ended IDLE at once".to_owned())))
-                    }
+                    Response::Continue(_) => Some(true),
+                    Response::Done { tag: of, .. } if *of == tag => Some(false),
                     _ => None,
                 });
                 if let Some(begun) = begun.await? {
-                    return begun;
+                    return Ok::<bool, String>(begun);
                 }
             }
         };
-        timeout(ANSWER, begun).await.map_err(|_| "no answer in time")??;
+        if !timeout(ANSWER, begun).await.map_err(|_| "no answer in time")?? {
+            return Ok(false);
+        }
         let told = async {
             while !self.has_news {
                 self.next(|_| ()).await?;
@@ -125,7 +126,8 @@ impl Session {
             self.inner.run_command_untagged("DONE").await.map_err(|e| e.to_string())?;
             self.until_done(&tag, |_| ()).await
         };
-        timeout(ANSWER, done).await.map_err(|_| "no answer in time")?
+        timeout(ANSWER, done).await.map_err(|_| "no answer in time")??;
+        Ok(true)
     }
 
     pub(super) async fn logout(&mut self) -> Answer<()> {

@@ -29,7 +29,8 @@ pub(super) struct State {
     pub(super) gone: Option<u32>,
     /// The step in whose answer a further mail is told of, once.
     pub(super) arrives_at: Option<(&'static str, String)>,
-    pub(super) without_next: bool,
+    /// All mails are older than what is searched for, and no number is said to be next.
+    pub(super) is_old: bool,
 }
 
 pub(super) struct Fake {
@@ -97,11 +98,14 @@ impl State {
         }
         if command.starts_with("EXAMINE") {
             let next = self.mails.last_key_value().map_or(1, |(uid, _)| uid + 1);
-            let next = if self.without_next { String::new() } else { format!("* OK [UIDNEXT {next}] next\r\n") };
+            let next = if self.is_old { String::new() } else { format!("* OK [UIDNEXT {next}] next\r\n") };
             let exist = format!("* {} EXISTS\r\n", self.mails.len());
             return vec![exist, "* OK [UIDVALIDITY 7] valid\r\n".into(), next];
         }
         if let Some(query) = command.strip_prefix("UID SEARCH ") {
+            if self.is_old && query.starts_with("SINCE") {
+                return Vec::new();
+            }
             let found = self.asked(query.strip_prefix("UID ").unwrap_or("1:*"));
             let is_gone = |uid: &u32| self.gone == Some(*uid) && !query.contains(':') && query.starts_with("UID");
             return found.into_iter().filter(|uid| !is_gone(uid)).map(|uid| format!("* SEARCH {uid}\r\n")).collect();
