@@ -17,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// The folder, inside the vault.
 pub const FOLDER: &str = "inbox";
@@ -42,6 +43,14 @@ pub struct Dropped {
     /// A file, not a link, pipe or device.
     pub is_file: bool,
     inode: u64,
+}
+
+/// A file that was put away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    dropped: Dropped,
+    folder: PathBuf,
+    name: OsString,
 }
 
 /// The drop folder of a vault.
@@ -119,14 +128,20 @@ impl Inbox {
     ///
     /// # Errors
     /// [`InboxError`] when one cannot be moved; those before it are.
-    pub fn done(&self, files: &[Dropped], on: NaiveDate) -> Result<(), InboxError> {
+    pub fn done(&self, files: &[Dropped], on: NaiveDate) -> Result<Vec<Moved>, InboxError> {
         if files.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let to = make_real_folder(&self.dir, DONE).and_then(|done| make_real_folder(&done, &on.to_string()));
         let to = to.map_err(|e| failed(OsStr::new(DONE), e))?;
-        files.iter().try_for_each(|d| self.move_to(d, &to).map_err(|e| failed(&d.name, e)))?;
-        self.settle(&to).map_err(|e| failed(OsStr::new(DONE), e))
+        let folder = Path::new(DONE).join(on.to_string());
+        let mut all = Vec::with_capacity(files.len());
+        for dropped in files {
+            let moved = self.move_to(dropped, &to).map_err(|e| failed(&dropped.name, e))?;
+            all.extend(moved.map(|name| Moved { dropped: dropped.clone(), folder: folder.clone(), name }));
+        }
+        self.settle(&to).map_err(|e| failed(OsStr::new(DONE), e))?;
+        Ok(all)
     }
 
     /// Moves what cannot be taken in to `inbox/refused/`, with the reason beside it; what changed since it was
@@ -134,18 +149,49 @@ impl Inbox {
     ///
     /// # Errors
     /// [`InboxError`] when it cannot be moved.
-    pub fn refuse(&self, dropped: &Dropped, reason: &str) -> Result<(), InboxError> {
+    pub fn refuse(&self, dropped: &Dropped, reason: &str) -> Result<Option<Moved>, InboxError> {
         let work = || {
             if !is_it(&self.dir, &dropped.name, dropped)? {
-                return Ok(());
+                return Ok(None);
             }
             let to = make_real_folder(&self.dir, REFUSED)?;
             // The note first: a file there without one would be a riddle.
             note(&to, &dropped.name, reason)?;
-            self.move_to(dropped, &to)?;
-            self.settle(&to)
+            let moved = self.move_to(dropped, &to)?;
+            self.settle(&to)?;
+            Ok(moved.map(|name| Moved { dropped: dropped.clone(), folder: PathBuf::from(REFUSED), name }))
         };
         work().map_err(|e| failed(&dropped.name, e))
+    }
+
+    /// Gives a file back whose writer was not at its end when it was put away and has written on since.
+    /// Says whether there was anything to give back.
+    ///
+    /// # Errors
+    /// [`InboxError`] when it cannot be looked at or moved.
+    pub fn give_back(&self, moved: &Moved) -> Result<bool, InboxError> {
+        let work = || {
+            let parts = moved.folder.iter().filter_map(OsStr::to_str);
+            let mut folder = None;
+            for part in parts {
+                let Some(inner) = real_folder(folder.as_ref().unwrap_or(&self.dir), part)? else { return Ok(false) };
+                folder = Some(inner);
+            }
+            let Some(folder) = folder else { return Ok(false) };
+            let now = match folder.symlink_metadata(&moved.name) {
+                Ok(meta) => Dropped::new(moved.dropped.name.clone(), &meta),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(e) => return Err(e),
+            };
+            // Another file under that name is a human's, who tidied up.
+            if now == moved.dropped || now.inode != moved.dropped.inode {
+                return Ok(false);
+            }
+            rename(&folder, &moved.name, &self.dir, &moved.dropped.name)?;
+            self.settle(&folder)?;
+            Ok(true)
+        };
+        work().map_err(|e| failed(&moved.dropped.name, e))
     }
 
     /// Leaves a note in `inbox/refused/` about a part of a file that could not be taken in.
@@ -157,22 +203,23 @@ impl Inbox {
         to.and_then(|to| note(&to, &dropped.name, reason)).map_err(|e| failed(&dropped.name, e))
     }
 
-    /// Moves a file under its name, or one like it where that is taken. One that is gone was moved.
-    fn move_to(&self, dropped: &Dropped, to: &Dir) -> io::Result<()> {
+    /// Moves a file under its name, or one like it where that is taken; says which. One that is gone was moved.
+    fn move_to(&self, dropped: &Dropped, to: &Dir) -> io::Result<Option<OsString>> {
         if !is_it(&self.dir, &dropped.name, dropped)? {
-            return Ok(());
+            return Ok(None);
         }
         self.move_listed(dropped, to)
     }
 
     /// Moves what has the name now, and back again where that is not what was listed.
-    fn move_listed(&self, dropped: &Dropped, to: &Dir) -> io::Result<()> {
-        let Some(moved) = rename(&self.dir, &dropped.name, to, &dropped.name)? else { return Ok(()) };
-        if !is_it(to, &moved, dropped)? {
-            // Somebody was faster. If its name is taken again by now it gets one like it.
-            rename(to, &moved, &self.dir, &dropped.name)?;
+    fn move_listed(&self, dropped: &Dropped, to: &Dir) -> io::Result<Option<OsString>> {
+        let Some(moved) = rename(&self.dir, &dropped.name, to, &dropped.name)? else { return Ok(None) };
+        if is_it(to, &moved, dropped)? {
+            return Ok(Some(moved));
         }
-        Ok(())
+        // Somebody was faster. If its name is taken again by now it gets one like it.
+        rename(to, &moved, &self.dir, &dropped.name)?;
+        Ok(None)
     }
 
     fn settle(&self, to: &Dir) -> io::Result<()> {

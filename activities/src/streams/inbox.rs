@@ -1,6 +1,7 @@
 //! The drop folder: `.jsonl`, `.eml` and `.md` files that people and programs put into `inbox/`.
 //!
-//! A file that is still being written waits. One that was taken in moves to `inbox/done/`, one that
+//! A file that is still being written waits; one whose writer only paused comes back when they go on. One
+//! that was taken in moves to `inbox/done/`, one that
 //! cannot be read to `inbox/refused/` with the reason beside it, both only after the intake has stored
 //! what it says. Whatever else lies there is met by [`steward_vault::inbox`], which follows nothing.
 
@@ -21,13 +22,15 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steward_vault::crash;
-use steward_vault::inbox::{Dropped, Inbox, InboxError};
+use steward_vault::inbox::{Dropped, Inbox, InboxError, Moved};
 use steward_vault::root::Root;
 
 /// How long nobody must have written into a file: 1 s. Programs that copy write more often than that.
 const STILL: TimeDelta = TimeDelta::seconds(1);
 /// How long a file of an unknown kind may lie there, because it may yet get its right name: 1 min.
 const UNKNOWN: TimeDelta = TimeDelta::minutes(1);
+/// For how long it is seen that somebody writes on in a file that was put away: 1 min.
+const PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +44,8 @@ struct DropFolder {
     max_bytes: u64,
     /// When a file was first met with this size and time, for clocks that do not agree.
     met: BTreeMap<OsString, (Dropped, Instant)>,
+    /// What was put away lately.
+    away: Vec<(Moved, Instant)>,
 }
 
 /// What became of a small file.
@@ -55,7 +60,7 @@ pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     let max_bytes = keys.max_message_bytes;
     let Settings {} = keys.read()?;
     Ok(Box::new(move |root| {
-        Ok(Source::Polled(Box::new(DropFolder { root: root.clone(), max_bytes, met: BTreeMap::new() })))
+        Ok(Source::Polled(Box::new(DropFolder::new(root, max_bytes))))
     }))
 }
 
@@ -66,14 +71,27 @@ impl Adapter for DropFolder {
 }
 
 impl DropFolder {
+    fn new(root: &Root, max_bytes: u64) -> Self {
+        Self { root: root.clone(), max_bytes, met: BTreeMap::new(), away: Vec::new() }
+    }
+
     async fn look(&mut self, intake: &mut Intake) -> Result<Next, StreamError> {
         let (root, dry) = (self.root.clone(), intake.is_dry());
+        let away = std::mem::take(&mut self.away);
         let listed = move || {
             let inbox = if dry { Inbox::find(&root)? } else { Some(Inbox::open(&root)?) };
-            let waiting = inbox.as_ref().map_or(Ok(Vec::new()), Inbox::waiting)?;
-            Ok::<_, InboxError>((inbox, waiting))
+            let Some(inbox) = inbox else { return Ok(None) };
+            let mut left = Vec::new();
+            for (moved, at) in away {
+                if !inbox.give_back(&moved)? && at.elapsed() < PAUSE {
+                    left.push((moved, at));
+                }
+            }
+            let waiting = inbox.waiting()?;
+            Ok::<_, InboxError>(Some((inbox, waiting, left)))
         };
-        let (Some(inbox), waiting) = blocking(listed).await?? else { return Ok(Next::Usual) };
+        let Some((inbox, waiting, left)) = blocking(listed).await?? else { return Ok(Next::Usual) };
+        self.away = left;
         let inbox = Arc::new(inbox);
         let (ripe, all) = self.ripe(waiting);
         let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.ending() == "jsonl");
@@ -106,7 +124,7 @@ impl DropFolder {
     }
 
     /// Takes in files that hold one thing each, many at once.
-    async fn small(&self, inbox: &Arc<Inbox>, files: Vec<Dropped>, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn small(&mut self, inbox: &Arc<Inbox>, files: Vec<Dropped>, intake: &mut Intake) -> Result<(), StreamError> {
         let mut files = files.into_iter().peekable();
         let mut failed = None;
         while files.peek().is_some() {
@@ -142,26 +160,28 @@ impl DropFolder {
     }
 
     async fn put_away(
-        &self,
+        &mut self,
         inbox: &Arc<Inbox>,
         done: Vec<Dropped>,
         refused: Vec<(Dropped, String)>,
     ) -> Result<(), StreamError> {
         let inbox = Arc::clone(inbox);
         let work = move || {
+            let mut moved = inbox.done(&done, Utc::now().date_naive())?;
             for (dropped, reason) in &refused {
                 tracing::warn!(file = %dropped.shown(), "not taken in: {}", reason.escape_debug());
-                inbox.refuse(dropped, reason)?;
+                moved.extend(inbox.refuse(dropped, reason)?);
             }
-            inbox.done(&done, Utc::now().date_naive())
+            Ok::<_, InboxError>(moved)
         };
-        blocking(work).await??;
+        let moved = blocking(work).await??;
+        self.away.extend(moved.into_iter().map(|moved| (moved, Instant::now())));
         crash::point("after-putting-away");
         Ok(())
     }
 
     /// Takes in a file of one thing a line, some lines at a time.
-    async fn lines(&self, inbox: &Arc<Inbox>, dropped: Dropped, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn lines(&mut self, inbox: &Arc<Inbox>, dropped: Dropped, intake: &mut Intake) -> Result<(), StreamError> {
         let (from, listed) = (Arc::clone(inbox), dropped.clone());
         let file = match blocking(move || from.read(&listed)).await? {
             Ok(Some(file)) => file,

@@ -139,3 +139,33 @@ fn a_file_that_was_moved_too_early_comes_back_over_no_other() {
     assert_eq!(fs::read_to_string(dir.path().join("inbox/a.eml")).unwrap(), "two");
     assert_eq!(fs::read_to_string(dir.path().join("inbox/a-2.eml")).unwrap(), "one");
 }
+
+#[test]
+fn a_file_whose_writer_writes_on_after_it_was_put_away_comes_back() {
+    let (dir, inbox) = bench();
+    let path = dir.path().join("inbox/a.eml");
+    for refused in [false, true] {
+        let mut writer = fs::File::create(&path).unwrap();
+        std::io::Write::write_all(&mut writer, b"ha").unwrap();
+        let dropped = inbox.waiting().unwrap().remove(0);
+        let moved = if refused {
+            inbox.refuse(&dropped, "half").unwrap()
+        } else {
+            inbox.done(&[dropped], day()).unwrap().pop()
+        };
+        let moved = moved.unwrap();
+        assert!(!inbox.give_back(&moved).unwrap() && !path.exists());
+        std::io::Write::write_all(&mut writer, b"lf").unwrap();
+        assert!(inbox.give_back(&moved).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "half");
+        assert!(!inbox.give_back(&moved).unwrap());
+        // What a human puts there in its place is theirs.
+        let dropped = inbox.waiting().unwrap().remove(0);
+        let moved = inbox.done(&[dropped], day()).unwrap().pop().unwrap();
+        let done = dir.path().join("inbox/done/2026-11-21/a.eml");
+        fs::write(done.with_extension("new"), "edited").unwrap();
+        fs::rename(done.with_extension("new"), &done).unwrap();
+        assert!(!inbox.give_back(&moved).unwrap());
+        fs::remove_file(done).unwrap();
+    }
+}
