@@ -2,7 +2,8 @@
 //!
 //! Anything may lie there under any name, so nothing is followed: no link, no pipe, no folder. A file
 //! that was taken in moves to `inbox/done/<date>/`, one that cannot be read to `inbox/refused/` with a
-//! note beside it; nothing is ever deleted. What a file says is for the adapter of the drop folder to
+//! note beside it; nothing is ever deleted. Only the very file that was listed moves, as it was listed: one
+//! that was written or replaced meanwhile stays. What a file says is for the adapter of the drop folder to
 //! understand; nothing here reads a byte of it.
 
 use crate::durable;
@@ -16,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// The folder, inside the vault.
 pub const FOLDER: &str = "inbox";
@@ -41,6 +43,14 @@ pub struct Dropped {
     /// A file, not a link, pipe or device.
     pub is_file: bool,
     inode: u64,
+}
+
+/// A file that was put away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    dropped: Dropped,
+    folder: PathBuf,
+    name: OsString,
 }
 
 /// The drop folder of a vault.
@@ -91,7 +101,7 @@ impl Inbox {
         Ok(found)
     }
 
-    /// Opens a file to read it; `None` when it is not the file that was listed any more.
+    /// Opens a file to read it; `None` when it is not as it was listed any more.
     ///
     /// # Errors
     /// [`InboxError`] when it cannot be opened.
@@ -102,38 +112,86 @@ impl Inbox {
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
             Err(e) => return Err(failed(&dropped.name, e.into())),
         };
-        let meta = file.metadata().map_err(|e| failed(&dropped.name, e))?;
-        let is_it = meta.is_file() && std::os::unix::fs::MetadataExt::ino(&meta) == dropped.inode;
-        Ok(is_it.then_some(file))
+        Ok(self.is_unchanged(dropped, &file)?.then_some(file))
     }
 
-    /// Moves files that were taken in to `inbox/done/<date>/`.
+    /// Whether an open file is as it was listed, so that what was read of it is all of it.
+    ///
+    /// # Errors
+    /// [`InboxError`] when that cannot be told.
+    pub fn is_unchanged(&self, dropped: &Dropped, file: &File) -> Result<bool, InboxError> {
+        let meta = file.metadata().map_err(|e| failed(&dropped.name, e))?;
+        Ok(meta.is_file() && Dropped::new(dropped.name.clone(), &Metadata::from_just_metadata(meta)) == *dropped)
+    }
+
+    /// Moves files that were taken in to `inbox/done/<date>/`; one that changed since it was listed stays.
     ///
     /// # Errors
     /// [`InboxError`] when one cannot be moved; those before it are.
-    pub fn done(&self, files: &[Dropped], on: NaiveDate) -> Result<(), InboxError> {
+    pub fn done(&self, files: &[Dropped], on: NaiveDate) -> Result<Vec<Moved>, InboxError> {
         if files.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let to = make_real_folder(&self.dir, DONE).and_then(|done| make_real_folder(&done, &on.to_string()));
         let to = to.map_err(|e| failed(OsStr::new(DONE), e))?;
-        files.iter().try_for_each(|d| self.move_to(d, &to).map_err(|e| failed(&d.name, e)))?;
-        self.settle(&to).map_err(|e| failed(OsStr::new(DONE), e))
+        let folder = Path::new(DONE).join(on.to_string());
+        let mut all = Vec::with_capacity(files.len());
+        for dropped in files {
+            let moved = self.move_to(dropped, &to).map_err(|e| failed(&dropped.name, e))?;
+            all.extend(moved.map(|name| Moved { dropped: dropped.clone(), folder: folder.clone(), name }));
+        }
+        self.settle(&to).map_err(|e| failed(OsStr::new(DONE), e))?;
+        Ok(all)
     }
 
-    /// Moves what cannot be taken in to `inbox/refused/`, with the reason beside it.
+    /// Moves what cannot be taken in to `inbox/refused/`, with the reason beside it; what changed since it was
+    /// listed stays.
     ///
     /// # Errors
     /// [`InboxError`] when it cannot be moved.
-    pub fn refuse(&self, dropped: &Dropped, reason: &str) -> Result<(), InboxError> {
+    pub fn refuse(&self, dropped: &Dropped, reason: &str) -> Result<Option<Moved>, InboxError> {
         let work = || {
+            if !is_it(&self.dir, &dropped.name, dropped)? {
+                return Ok(None);
+            }
             let to = make_real_folder(&self.dir, REFUSED)?;
             // The note first: a file there without one would be a riddle.
             note(&to, &dropped.name, reason)?;
-            self.move_to(dropped, &to)?;
-            self.settle(&to)
+            let moved = self.move_to(dropped, &to)?;
+            self.settle(&to)?;
+            Ok(moved.map(|name| Moved { dropped: dropped.clone(), folder: PathBuf::from(REFUSED), name }))
         };
         work().map_err(|e| failed(&dropped.name, e))
+    }
+
+    /// Gives a file back whose writer was not at its end when it was put away and has written on since.
+    /// Says whether there was anything to give back.
+    ///
+    /// # Errors
+    /// [`InboxError`] when it cannot be looked at or moved.
+    pub fn give_back(&self, moved: &Moved) -> Result<bool, InboxError> {
+        let work = || {
+            let parts = moved.folder.iter().filter_map(OsStr::to_str);
+            let mut folder = None;
+            for part in parts {
+                let Some(inner) = real_folder(folder.as_ref().unwrap_or(&self.dir), part)? else { return Ok(false) };
+                folder = Some(inner);
+            }
+            let Some(folder) = folder else { return Ok(false) };
+            let now = match folder.symlink_metadata(&moved.name) {
+                Ok(meta) => Dropped::new(moved.dropped.name.clone(), &meta),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(e) => return Err(e),
+            };
+            // Another file under that name is a human's, who tidied up.
+            if now == moved.dropped || now.inode != moved.dropped.inode {
+                return Ok(false);
+            }
+            rename(&folder, &moved.name, &self.dir, &moved.dropped.name)?;
+            self.settle(&folder)?;
+            Ok(true)
+        };
+        work().map_err(|e| failed(&moved.dropped.name, e))
     }
 
     /// Leaves a note in `inbox/refused/` about a part of a file that could not be taken in.
@@ -145,17 +203,23 @@ impl Inbox {
         to.and_then(|to| note(&to, &dropped.name, reason)).map_err(|e| failed(&dropped.name, e))
     }
 
-    /// Moves a file under its name, or one like it where that is taken. One that is gone was moved.
-    fn move_to(&self, dropped: &Dropped, to: &Dir) -> io::Result<()> {
-        for number in 1_u32.. {
-            let name = if number == 1 { dropped.name.clone() } else { numbered(&dropped.name, number) };
-            match renameat_with(&self.dir, &dropped.name, to, &name, RenameFlags::NOREPLACE) {
-                Ok(()) | Err(Errno::NOENT) => break,
-                Err(Errno::EXIST) => {}
-                Err(e) => return Err(e.into()),
-            }
+    /// Moves a file under its name, or one like it where that is taken; says which. One that is gone was moved.
+    fn move_to(&self, dropped: &Dropped, to: &Dir) -> io::Result<Option<OsString>> {
+        if !is_it(&self.dir, &dropped.name, dropped)? {
+            return Ok(None);
         }
-        Ok(())
+        self.move_listed(dropped, to)
+    }
+
+    /// Moves what has the name now, and back again where that is not what was listed.
+    fn move_listed(&self, dropped: &Dropped, to: &Dir) -> io::Result<Option<OsString>> {
+        let Some(moved) = rename(&self.dir, &dropped.name, to, &dropped.name)? else { return Ok(None) };
+        if is_it(to, &moved, dropped)? {
+            return Ok(Some(moved));
+        }
+        // Somebody was faster. If its name is taken again by now it gets one like it.
+        rename(to, &moved, &self.dir, &dropped.name)?;
+        Ok(None)
     }
 
     fn settle(&self, to: &Dir) -> io::Result<()> {
@@ -188,6 +252,29 @@ impl Dropped {
         let name = self.name.to_string_lossy().to_lowercase();
         name.rsplit_once('.').map_or_else(String::new, |(_, ending)| ending.to_owned())
     }
+}
+
+/// Whether what has a name is what was listed, as it was listed.
+fn is_it(dir: &Dir, name: &OsStr, dropped: &Dropped) -> io::Result<bool> {
+    match dir.symlink_metadata(name) {
+        Ok(meta) => Ok(Dropped::new(dropped.name.clone(), &meta) == *dropped),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Moves a file over no other: to a name, or one like it. Says to which; `None` when the file is gone.
+fn rename(from: &Dir, old: &OsStr, to: &Dir, new: &OsStr) -> io::Result<Option<OsString>> {
+    for number in 1_u32.. {
+        let name = if number == 1 { new.to_owned() } else { numbered(new, number) };
+        match renameat_with(from, old, to, &name, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(Some(name)),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(None)
 }
 
 /// Writes `<name>.reason.txt` over an older one.

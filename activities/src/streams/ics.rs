@@ -1,18 +1,19 @@
 //! A calendar: an `.ics` file or address, one event for each entry and for each new wording of it.
 //!
-//! `DTSTAMP` says when the calendar was exported and is different every time with some servers, so an
-//! entry is known by its id, its sequence and its words. Entries that repeat stand as one and are never
-//! unrolled, so a rule without end costs nothing. Each entry is parsed by itself: an ill one is counted,
-//! and the others go on.
+//! `DTSTAMP`, `LAST-MODIFIED` and `CREATED` are different at every export with some servers, so an entry is
+//! known by its id, its sequence and its words. Entries that repeat stand as one and are never unrolled, so
+//! a rule without end costs nothing. Each entry is parsed by itself: an ill one is counted once, and the
+//! others go on. Who may read the calendar is often said by its address alone, so that is told to nobody.
 
 use super::{Adapter, BATCH, Batch, FIRST_DAYS, Found, Intake, Keys, Next, Opener, Source, StreamError};
-use super::{blocking, pattern};
+use super::{blocking, hash_id, pattern};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use icalendar::parser::{Component, read_calendar, unfold};
 use reqwest::{Client, Url};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,12 +26,16 @@ const MAX_CALENDAR_BYTES: u64 = 16 * 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Ways to other addresses that are followed; calendars move between hosts.
 const REDIRECTS: usize = 3;
+/// What changes without anything having changed.
+const STAMPS: [&str; 3] = ["DTSTAMP", "LAST-MODIFIED", "CREATED"];
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
     path: Option<PathBuf>,
     url: Option<String>,
+    url_env: Option<String>,
+    url_file: Option<PathBuf>,
     /// How long ago an entry may have begun that does not repeat.
     #[serde(default = "first_days")]
     past_days: u64,
@@ -54,18 +59,29 @@ fn first_days() -> u64 {
 
 pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     let (name, max_bytes) = (keys.name.clone(), keys.max_message_bytes);
-    let Settings { path, url, past_days } = keys.read()?;
-    let url = url.as_deref().map(address).transpose()?;
-    if path.is_some() == url.is_some() {
-        return Err("set `path` or `url`, one of the two".into());
+    let settings: Settings = keys.read()?;
+    let url = settings.url.as_deref().map(address).transpose()?;
+    let Settings { path, url_env, url_file, past_days, .. } = settings;
+    let places = [path.is_some(), url.is_some(), url_env.is_some(), url_file.is_some()];
+    if places.iter().filter(|is_set| **is_set).count() != 1 {
+        return Err("set `path`, `url`, `url_env` or `url_file`, one of the four".into());
     }
     Ok(Box::new(move |_| {
         let place = match (&path, &url) {
-            (_, Some(url)) => Place::Web(url.clone(), client().map_err(|e| server(url, &e))?),
-            (path, None) => Place::File(path.clone().unwrap_or_default()),
+            (Some(path), _) => Place::File(path.clone()),
+            (None, Some(url)) => web(url.clone())?,
+            (None, None) => {
+                let secret = super::settings::secret("url", url_env.as_deref(), url_file.as_ref())?;
+                web(address(secret.expose()).map_err(StreamError::Secret)?)?
+            }
         };
         Ok(Source::Polled(Box::new(Calendar { name: name.clone(), place, past_days, max_bytes })))
     }))
+}
+
+fn web(url: Url) -> Result<Place, StreamError> {
+    let client = client().map_err(|e| server(&url, &e))?;
+    Ok(Place::Web(url, client))
 }
 
 /// `webcal:` is what calendars call `https:`.
@@ -85,6 +101,8 @@ fn client() -> reqwest::Result<Client> {
         .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
         .timeout(TIMEOUT)
         .redirect(reqwest::redirect::Policy::limited(REDIRECTS))
+        // It would tell the address to the next host.
+        .referer(false)
         .no_proxy()
         .build()
 }
@@ -106,12 +124,13 @@ impl Calendar {
             Place::Web(url, client) => fetch(client, url).await?,
         };
         let (name, oldest, max) = (self.name.clone(), Utc::now() - days(self.past_days), self.max_bytes);
-        let (mut found, mut refused) = blocking(move || entries(&bytes, &name, oldest, max)).await?;
-        while !found.is_empty() {
+        let (mut found, ill) = blocking(move || entries(&bytes, &name, oldest, max)).await?;
+        let keys = intake.unknown(ill.into_iter().collect()).await?;
+        let mut batch = Batch { refused: keys.len() as u64, keys, ..Batch::default() };
+        while !found.is_empty() || batch.refused > 0 {
             let rest = found.split_off(found.len().min(BATCH));
-            let batch = Batch { found: std::mem::replace(&mut found, rest), refused, ..Batch::default() };
-            refused = 0;
-            intake.take(batch).await?;
+            batch.found = std::mem::replace(&mut found, rest);
+            intake.take(std::mem::take(&mut batch)).await?;
         }
         Ok(Next::Usual)
     }
@@ -169,22 +188,29 @@ fn server(url: &Url, e: &reqwest::Error) -> StreamError {
     StreamError::Server { server: host(url), message: kind.to_owned() }
 }
 
-/// The entries of a calendar, and how many could not be read.
-fn entries(bytes: &[u8], stream: &str, oldest: DateTime<Utc>, max_bytes: u64) -> (Vec<Found>, u64) {
+/// The entries of a calendar, and the keys of those that could not be read.
+fn entries(bytes: &[u8], stream: &str, oldest: DateTime<Utc>, max_bytes: u64) -> (Vec<Found>, BTreeSet<String>) {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
-    let (mut found, mut refused) = (Vec::new(), 0);
+    let (mut found, mut ill) = (Vec::new(), BTreeSet::new());
     for block in blocks(&unfold(&text)) {
-        if block.len() as u64 > max_bytes {
-            refused += 1;
-            continue;
-        }
-        match catch_unwind(AssertUnwindSafe(|| entry(&block, stream, oldest))) {
+        let read = || catch_unwind(AssertUnwindSafe(|| entry(&block, stream, oldest)));
+        match if block.len() as u64 > max_bytes { Ok(Err(())) } else { read() } {
             Ok(Ok(Some(one))) => found.push(one),
             Ok(Ok(None)) => {}
-            Ok(Err(())) | Err(_) => refused += 1,
+            Ok(Err(())) | Err(_) => drop(ill.insert(key(&block))),
         }
     }
-    (found, refused)
+    (found, ill)
+}
+
+/// By which an entry that cannot be read is known again.
+fn key(block: &str) -> String {
+    let is_stamp = |line: &&str| {
+        let name = line.split([':', ';']).next().unwrap_or_default();
+        STAMPS.iter().any(|stamp| stamp.eq_ignore_ascii_case(name))
+    };
+    let lines: Vec<&str> = block.lines().filter(|line| !is_stamp(line)).collect();
+    format!("ics:{}", hash_id(lines.join("\n").as_bytes()))
 }
 
 /// The lines of each `VEVENT`, without what is nested in it: alarms are no news, and a nest without end
@@ -250,7 +276,7 @@ fn entry(block: &str, stream: &str, oldest: DateTime<Utc>) -> Result<Option<Foun
     Ok(Some(Found {
         source_id: id,
         pattern: pattern("calendar", Some(organizer.as_deref().unwrap_or(stream))),
-        origin_at: ["LAST-MODIFIED", "CREATED"].iter().find_map(|name| instant(&value(entry, name)?)),
+        origin_at: None,
         author: organizer,
         subject: value(entry, "SUMMARY"),
         text,

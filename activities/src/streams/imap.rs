@@ -2,20 +2,21 @@
 //!
 //! The cursor is the folder's UIDVALIDITY and the last UID; when the server numbers anew, or at the first
 //! time, the mails of the last week are looked at, and those that were taken in are known by their names.
-//! A mail that is too large is not fetched. The connection is encrypted unless the server is this very
-//! machine. The mail itself is read by [`super::mail`].
+//! The cursor passes a mail only when the server gave it or says that it is gone. A mail that is too large
+//! is not fetched. The connection is encrypted unless the server is this very machine. The mail itself is
+//! read by [`super::mail`].
 
 mod connection;
+mod session;
 
 use super::{Adapter, BATCH, BATCH_BYTES, Batch, FIRST_DAYS, Intake, Keys, Next, Opener, Source, StreamError};
 use super::{blocking, mail};
-use async_imap::extensions::idle::IdleResponse;
 use chrono::{TimeDelta, Utc};
-use connection::{Server, Session};
+use connection::Server;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, TryStreamExt};
+use futures_util::FutureExt;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use session::Session;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -86,6 +87,10 @@ pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     if settings.password_env.is_some() == settings.password_file.is_some() {
         return Err("set `password_env` or `password_file`, one of the two".into());
     }
+    super::settings::check_since_days(settings.since_days)?;
+    if settings.folder.chars().any(char::is_control) {
+        return Err("`folder` holds a character that no name of a folder has".into());
+    }
     if !settings.tls && !connection::is_here(&settings.host) {
         return Err(format!(
             "`tls = false` would send the password in the clear to {}: remove it",
@@ -148,20 +153,14 @@ impl Adapter for Mailbox {
 
 /// Waits for news; `None` when the connection is lost.
 async fn idle(mut session: Session) -> Option<Session> {
-    let can_idle = timeout(ANSWER, session.capabilities()).await.ok()?.ok()?.has_str("IDLE");
-    if !can_idle {
-        tokio::time::sleep(POLL).await;
+    let can_idle = timeout(ANSWER, session.can_idle()).await.ok()?.ok()?;
+    if session.has_news() {
         return Some(session);
     }
-    let mut handle = session.idle();
-    timeout(ANSWER, handle.init()).await.ok()?.ok()?;
-    let (news, _stop) = handle.wait_with_timeout(IDLE);
-    match news.await.ok()? {
-        IdleResponse::NewData(_) | IdleResponse::Timeout => {}
-        // The server hung up.
-        IdleResponse::ManualInterrupt => return None,
+    if !can_idle || !session.idle().await.ok()? {
+        tokio::time::sleep(POLL).await;
     }
-    timeout(ANSWER, handle.done()).await.ok()?.ok()
+    Some(session)
 }
 
 impl Mailbox {
@@ -169,20 +168,23 @@ impl Mailbox {
         let mut cursor = intake.cursor().await?.as_deref().and_then(Cursor::read);
         if !known || cursor.is_none() {
             let folder = self.server.answer(session.examine(&self.folder)).await?;
-            let validity = folder.uid_validity.unwrap_or(0);
+            let validity = folder.validity;
             cursor = cursor.filter(|c| c.validity == validity);
             if cursor.is_none() {
+                let last = match folder.next {
+                    Some(next) => next.saturating_sub(1),
+                    None => self.server.answer(session.search("ALL")).await?.last().copied().unwrap_or(0),
+                };
                 let since = days(self.since_days).format("SINCE %-d-%b-%Y").to_string();
-                let last = folder.uid_next.map_or(0, |next| next.saturating_sub(1));
-                let uids = self.server.answer(session.uid_search(&since)).await?;
+                let uids = self.server.answer(session.search(&since)).await?;
                 return self.take(session, uids.into_iter().collect(), Cursor { validity, last }, intake).await;
             }
         }
         let Some(cursor) = cursor else { return Ok(()) };
         let query = format!("UID {}:*", cursor.last.saturating_add(1));
-        let uids = self.server.answer(session.uid_search(&query)).await?;
+        let uids = self.server.answer(session.search(&query)).await?;
         // `n:*` names the last mail even where that is older than n.
-        let uids = uids.into_iter().filter(|uid| *uid > cursor.last).collect();
+        let uids: Vec<u32> = uids.into_iter().filter(|uid| *uid > cursor.last).collect();
         self.take(session, uids, cursor, intake).await
     }
 
@@ -190,13 +192,12 @@ impl Mailbox {
     async fn take(
         &self,
         session: &mut Session,
-        mut uids: Vec<u32>,
+        uids: Vec<u32>,
         mut cursor: Cursor,
         intake: &mut Intake,
     ) -> Result<(), StreamError> {
-        uids.sort_unstable();
         for some in uids.chunks(BATCH) {
-            let sizes = self.sizes(session, some).await?;
+            let sizes = self.server.answer(session.sizes(some)).await?;
             let mut rest = some.iter().copied().peekable();
             while rest.peek().is_some() {
                 let (mut group, mut refused, mut bytes, mut last) = (Vec::new(), 0, 0, 0);
@@ -231,29 +232,20 @@ impl Mailbox {
         Ok(())
     }
 
-    async fn sizes(&self, session: &mut Session, uids: &[u32]) -> Result<BTreeMap<u32, u32>, StreamError> {
-        let fetched = async { session.uid_fetch(set(uids), "(UID RFC822.SIZE)").await?.try_collect::<Vec<_>>().await };
-        let fetched = self.server.answer(fetched).await?;
-        Ok(fetched.iter().filter_map(|f| Some((f.uid?, f.size?))).collect())
-    }
-
     async fn fetch(&self, session: &mut Session, uids: &[u32]) -> Result<Batch, StreamError> {
         if uids.is_empty() {
             return Ok(Batch::default());
         }
         // A server that lies about a size must not fill our memory.
-        let query = format!("(UID BODY.PEEK[]<0.{}>)", self.max_bytes);
-        let fetched = async { session.uid_fetch(set(uids), query).await?.try_collect::<Vec<_>>().await };
-        let fetched = self.server.answer(fetched).await?;
+        let fetched = self.server.answer(session.bodies(uids, self.max_bytes)).await?;
         let trusted = self.trusted_authserv.clone();
         blocking(move || {
             let mut batch = Batch::default();
-            for mail in &fetched {
-                let Some(bytes) = mail.body() else { continue };
+            for (uid, bytes) in &fetched {
                 match mail::read(bytes, trusted.as_deref())? {
                     Ok(found) => batch.found.push(found),
                     Err(reason) => {
-                        tracing::warn!(uid = mail.uid, "not taken in: {}", reason.escape_debug());
+                        tracing::warn!(uid, "not taken in: {}", reason.escape_debug());
                         batch.refused += 1;
                     }
                 }
@@ -274,10 +266,6 @@ impl Cursor {
     fn text(self) -> String {
         format!("{} {}", self.validity, self.last)
     }
-}
-
-fn set(uids: &[u32]) -> String {
-    uids.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn days(ago: u64) -> chrono::DateTime<Utc> {

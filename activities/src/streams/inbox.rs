@@ -1,6 +1,7 @@
 //! The drop folder: `.jsonl`, `.eml` and `.md` files that people and programs put into `inbox/`.
 //!
-//! A file that is still being written waits. One that was taken in moves to `inbox/done/`, one that
+//! A file that is still being written waits; one whose writer only paused comes back when they go on. One
+//! that was taken in moves to `inbox/done/`, one that
 //! cannot be read to `inbox/refused/` with the reason beside it, both only after the intake has stored
 //! what it says. Whatever else lies there is met by [`steward_vault::inbox`], which follows nothing.
 
@@ -21,13 +22,15 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steward_vault::crash;
-use steward_vault::inbox::{Dropped, Inbox, InboxError};
+use steward_vault::inbox::{Dropped, Inbox, InboxError, Moved};
 use steward_vault::root::Root;
 
 /// How long nobody must have written into a file: 1 s. Programs that copy write more often than that.
 const STILL: TimeDelta = TimeDelta::seconds(1);
 /// How long a file of an unknown kind may lie there, because it may yet get its right name: 1 min.
 const UNKNOWN: TimeDelta = TimeDelta::minutes(1);
+/// For how long it is seen that somebody writes on in a file that was put away: 1 min.
+const PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +44,8 @@ struct DropFolder {
     max_bytes: u64,
     /// When a file was first met with this size and time, for clocks that do not agree.
     met: BTreeMap<OsString, (Dropped, Instant)>,
+    /// What was put away lately.
+    away: Vec<(Moved, Instant)>,
 }
 
 /// What became of a small file.
@@ -55,7 +60,7 @@ pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     let max_bytes = keys.max_message_bytes;
     let Settings {} = keys.read()?;
     Ok(Box::new(move |root| {
-        Ok(Source::Polled(Box::new(DropFolder { root: root.clone(), max_bytes, met: BTreeMap::new() })))
+        Ok(Source::Polled(Box::new(DropFolder::new(root, max_bytes))))
     }))
 }
 
@@ -66,14 +71,27 @@ impl Adapter for DropFolder {
 }
 
 impl DropFolder {
+    fn new(root: &Root, max_bytes: u64) -> Self {
+        Self { root: root.clone(), max_bytes, met: BTreeMap::new(), away: Vec::new() }
+    }
+
     async fn look(&mut self, intake: &mut Intake) -> Result<Next, StreamError> {
         let (root, dry) = (self.root.clone(), intake.is_dry());
+        let away = std::mem::take(&mut self.away);
         let listed = move || {
             let inbox = if dry { Inbox::find(&root)? } else { Some(Inbox::open(&root)?) };
-            let waiting = inbox.as_ref().map_or(Ok(Vec::new()), Inbox::waiting)?;
-            Ok::<_, InboxError>((inbox, waiting))
+            let Some(inbox) = inbox else { return Ok(None) };
+            let mut left = Vec::new();
+            for (moved, at) in away {
+                if !inbox.give_back(&moved)? && at.elapsed() < PAUSE {
+                    left.push((moved, at));
+                }
+            }
+            let waiting = inbox.waiting()?;
+            Ok::<_, InboxError>(Some((inbox, waiting, left)))
         };
-        let (Some(inbox), waiting) = blocking(listed).await?? else { return Ok(Next::Usual) };
+        let Some((inbox, waiting, left)) = blocking(listed).await?? else { return Ok(Next::Usual) };
+        self.away = left;
         let inbox = Arc::new(inbox);
         let (ripe, all) = self.ripe(waiting);
         let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.ending() == "jsonl");
@@ -106,7 +124,7 @@ impl DropFolder {
     }
 
     /// Takes in files that hold one thing each, many at once.
-    async fn small(&self, inbox: &Arc<Inbox>, files: Vec<Dropped>, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn small(&mut self, inbox: &Arc<Inbox>, files: Vec<Dropped>, intake: &mut Intake) -> Result<(), StreamError> {
         let mut files = files.into_iter().peekable();
         let mut failed = None;
         while files.peek().is_some() {
@@ -142,26 +160,28 @@ impl DropFolder {
     }
 
     async fn put_away(
-        &self,
+        &mut self,
         inbox: &Arc<Inbox>,
         done: Vec<Dropped>,
         refused: Vec<(Dropped, String)>,
     ) -> Result<(), StreamError> {
         let inbox = Arc::clone(inbox);
         let work = move || {
+            let mut moved = inbox.done(&done, Utc::now().date_naive())?;
             for (dropped, reason) in &refused {
                 tracing::warn!(file = %dropped.shown(), "not taken in: {}", reason.escape_debug());
-                inbox.refuse(dropped, reason)?;
+                moved.extend(inbox.refuse(dropped, reason)?);
             }
-            inbox.done(&done, Utc::now().date_naive())
+            Ok::<_, InboxError>(moved)
         };
-        blocking(work).await??;
+        let moved = blocking(work).await??;
+        self.away.extend(moved.into_iter().map(|moved| (moved, Instant::now())));
         crash::point("after-putting-away");
         Ok(())
     }
 
     /// Takes in a file of one thing a line, some lines at a time.
-    async fn lines(&self, inbox: &Arc<Inbox>, dropped: Dropped, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn lines(&mut self, inbox: &Arc<Inbox>, dropped: Dropped, intake: &mut Intake) -> Result<(), StreamError> {
         let (from, listed) = (Arc::clone(inbox), dropped.clone());
         let file = match blocking(move || from.read(&listed)).await? {
             Ok(Some(file)) => file,
@@ -171,8 +191,9 @@ impl DropFolder {
             }
             Err(e) => return Err(e.into()),
         };
-        let mut lines = Lines::new(BufReader::new(file), self.max_bytes);
-        let (mut good, mut complaints) = (0, lines::Complaints::default());
+        let file = Arc::new(file);
+        let mut lines = Lines::new(BufReader::new(Arc::clone(&file)), self.max_bytes);
+        let (mut good, mut refused, mut complaints) = (0, 0, lines::Complaints::default());
         loop {
             let (back, chunk) = blocking(move || {
                 let chunk = lines.chunk();
@@ -183,12 +204,19 @@ impl DropFolder {
             let chunk = chunk.map_err(|source| StreamError::Io { path: dropped.shown(), source })?;
             let last = chunk.last;
             good += chunk.found.len();
-            let refused = chunk.bad.len() as u64;
+            refused += chunk.bad.len() as u64;
             complaints.add(chunk.bad);
-            intake.take(Batch { found: chunk.found, refused, ..Batch::default() }).await?;
+            intake.take(Batch { found: chunk.found, ..Batch::default() }).await?;
             if last {
                 break;
             }
+        }
+        // The next round reads what was written meanwhile, and knows the lines that are taken in.
+        if !inbox.is_unchanged(&dropped, &file)? {
+            return Ok(());
+        }
+        if refused > 0 {
+            intake.take(Batch { refused, ..Batch::default() }).await?;
         }
         if intake.is_dry() {
             return Ok(());
@@ -241,8 +269,11 @@ fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxE
         Err(e) => return Err(e),
     };
     let failed = |source| InboxError { path: dropped.shown(), source };
-    // It grew since it was listed: the next round says how far.
-    let Some(bytes) = whole(file, max_bytes).map_err(failed)? else { return Ok(Read1::Gone) };
+    // It changed since it was listed: the next round says how far.
+    let Some(bytes) = whole(&file, max_bytes).map_err(failed)? else { return Ok(Read1::Gone) };
+    if !inbox.is_unchanged(dropped, &file)? {
+        return Ok(Read1::Gone);
+    }
     let read = if is_mail {
         mail::read(&bytes, None).map_err(failed)?
     } else {
@@ -256,7 +287,7 @@ fn is_locked(e: &InboxError) -> bool {
     e.source.kind() == std::io::ErrorKind::PermissionDenied
 }
 
-fn whole(file: File, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
+fn whole(file: &File, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))

@@ -1,8 +1,9 @@
 //! A Maildir: `new/` and `cur/`, read and never touched.
 //!
 //! A mail's unique name is its key, so that one whose flags changed is not read again; of a folder that
-//! is read for the first time only the mails of the last week are taken in. Links are not followed. The
-//! mail itself is read by [`super::mail`].
+//! is read for the first time only the mails of the last week are taken in. The cursor remembers where that
+//! week began, and of which folder: what came since is read however long nobody looked. Links are not
+//! followed. The mail itself is read by [`super::mail`].
 
 use super::{Adapter, BATCH, BATCH_BYTES, Batch, FIRST_DAYS, Intake, Keys, Next, Opener, Source, StreamError};
 use super::{blocking, mail};
@@ -22,7 +23,7 @@ use std::time::{Duration, SystemTime};
 struct Settings {
     /// The folder that holds `new/` and `cur/`.
     path: PathBuf,
-    /// How old a mail may be that is taken in, by its file's time.
+    /// How old a mail may be, by its file's time, that is taken in when the folder is read for the first time.
     #[serde(default = "first_days")]
     since_days: u64,
     /// The mail server whose word on senders counts, as it names itself in `Authentication-Results`.
@@ -49,6 +50,7 @@ fn first_days() -> u64 {
 pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     let max_bytes = keys.max_message_bytes;
     let settings: Settings = keys.read()?;
+    super::settings::check_since_days(settings.since_days)?;
     Ok(Box::new(move |_| Ok(Source::Polled(Box::new(Maildir { settings: settings.clone(), max_bytes })))))
 }
 
@@ -60,9 +62,17 @@ impl Adapter for Maildir {
 
 impl Maildir {
     async fn look(&self, intake: &mut Intake) -> Result<Next, StreamError> {
-        let settings = self.settings.clone();
         let path = self.settings.path.display().to_string();
-        let mut mails = blocking(move || list(&settings)).await?.map_err(|source| StreamError::Io { path, source })?;
+        let (oldest, cursor) = match intake.cursor().await?.as_deref().and_then(|text| oldest(text, &path)) {
+            Some(oldest) => (oldest, None),
+            None => first_look(self.settings.since_days, &path),
+        };
+        let from = self.settings.path.clone();
+        let listed = blocking(move || list(&from, oldest)).await?;
+        let mut mails = listed.map_err(|source| StreamError::Io { path, source })?;
+        if cursor.is_some() {
+            intake.take(Batch { cursor, ..Batch::default() }).await?;
+        }
         let unknown = intake.unknown(mails.keys().cloned().collect()).await?;
         let mut unknown = unknown.into_iter().filter_map(|key| mails.remove(&key)).peekable();
         let mut failed = None;
@@ -81,13 +91,28 @@ impl Maildir {
     }
 }
 
+/// Where the first look begins, and the cursor that says so from then on.
+fn first_look(since_days: u64, path: &str) -> (SystemTime, Option<String>) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let seconds = now.saturating_sub(since_days.saturating_mul(86_400));
+    (since(seconds), Some(format!("{seconds} {path}")))
+}
+
+/// Where the first look at this folder began; `None` for the cursor of another.
+fn oldest(cursor: &str, path: &str) -> Option<SystemTime> {
+    let (seconds, of) = cursor.split_once(' ')?;
+    (of == path).then(|| seconds.parse().ok().map(since))?
+}
+
+fn since(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
 /// The mails that are young enough, by their keys.
-fn list(settings: &Settings) -> io::Result<BTreeMap<String, Mail>> {
-    let age = Duration::from_secs(settings.since_days.saturating_mul(86_400));
-    let oldest = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+fn list(path: &Path, oldest: SystemTime) -> io::Result<BTreeMap<String, Mail>> {
     let mut mails = BTreeMap::new();
     for folder in ["new", "cur"] {
-        for entry in std::fs::read_dir(settings.path.join(folder))? {
+        for entry in std::fs::read_dir(path.join(folder))? {
             let entry = entry?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let meta = match entry.metadata() {

@@ -20,6 +20,8 @@ use steward_vault::root::Root;
 
 /// The most that may be asked for as `max_message_bytes`: 32 MiB, what mail servers let through.
 const MOST_MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
+/// The most that may be asked for as `since_days`: as long as what was taken in is known.
+const MOST_SINCE_DAYS: u64 = 30;
 /// Largest file that is read as a secret, in bytes.
 const MAX_SECRET_BYTES: u64 = 16 * 1024;
 
@@ -103,6 +105,14 @@ impl Serialize for StreamConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (&self.name, self.kind).serialize(serializer)
     }
+}
+
+/// A mail that is met again must still be known, even if its event is long gone.
+pub(super) fn check_since_days(days: u64) -> Result<(), String> {
+    if days > MOST_SINCE_DAYS {
+        return Err(format!("`since_days` may be at most {MOST_SINCE_DAYS}: older mails would not be known again"));
+    }
+    Ok(())
 }
 
 fn number(table: &mut Map<String, Value>, key: &str, least: u64, most: u64) -> Result<Option<u64>, String> {

@@ -93,3 +93,79 @@ fn an_inbox_that_is_a_link_is_refused_with_the_mend() {
     let message = Inbox::open(&Root::open(dir.path()).unwrap()).unwrap_err().to_string();
     assert!(message.contains("link") && message.contains("remove it"), "{message}");
 }
+
+#[test]
+fn a_file_that_was_written_or_replaced_since_it_was_listed_is_not_put_away() {
+    type Change = fn(&std::path::Path);
+    let changes: [(&str, Change); 2] = [
+        ("appended to", |path| {
+            let mut file = fs::File::options().append(true).open(path).unwrap();
+            std::io::Write::write_all(&mut file, b"more").unwrap();
+        }),
+        ("replaced", |path| {
+            fs::write(path.with_extension("new"), "xx").unwrap();
+            fs::rename(path.with_extension("new"), path).unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        let (dir, inbox) = bench();
+        let path = dir.path().join("inbox/a.eml");
+        fs::write(&path, "x").unwrap();
+        let dropped = inbox.waiting().unwrap().remove(0);
+        let file = inbox.read(&dropped).unwrap().unwrap();
+        assert!(inbox.is_unchanged(&dropped, &file).unwrap());
+        change(&path);
+        assert_eq!(inbox.is_unchanged(&dropped, &file).unwrap(), what == "replaced");
+        inbox.done(std::slice::from_ref(&dropped), day()).unwrap();
+        inbox.refuse(&dropped, "unread").unwrap();
+        assert!(names(&dir, "inbox/done/2026-11-21").is_empty() && names(&dir, "inbox/refused").is_empty(), "{what}");
+        // As if it had happened a moment later.
+        let to = make_real_folder(&inbox.dir, "done").unwrap();
+        inbox.move_listed(&dropped, &to).unwrap();
+        assert_eq!(names(&dir, "inbox"), ["a.eml", "done"], "{what}");
+        assert_ne!(fs::read_to_string(&path).unwrap(), "x", "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_was_moved_too_early_comes_back_over_no_other() {
+    let (dir, inbox) = bench();
+    fs::write(dir.path().join("inbox/a.eml"), "one").unwrap();
+    let to = make_real_folder(&inbox.dir, "done").unwrap();
+    rename(&inbox.dir, OsStr::new("a.eml"), &to, OsStr::new("a.eml")).unwrap();
+    fs::write(dir.path().join("inbox/a.eml"), "two").unwrap();
+    let back = rename(&to, OsStr::new("a.eml"), &inbox.dir, OsStr::new("a.eml")).unwrap();
+    assert_eq!(back.unwrap(), "a-2.eml");
+    assert_eq!(fs::read_to_string(dir.path().join("inbox/a.eml")).unwrap(), "two");
+    assert_eq!(fs::read_to_string(dir.path().join("inbox/a-2.eml")).unwrap(), "one");
+}
+
+#[test]
+fn a_file_whose_writer_writes_on_after_it_was_put_away_comes_back() {
+    let (dir, inbox) = bench();
+    let path = dir.path().join("inbox/a.eml");
+    for refused in [false, true] {
+        let mut writer = fs::File::create(&path).unwrap();
+        std::io::Write::write_all(&mut writer, b"ha").unwrap();
+        let dropped = inbox.waiting().unwrap().remove(0);
+        let moved = if refused {
+            inbox.refuse(&dropped, "half").unwrap()
+        } else {
+            inbox.done(&[dropped], day()).unwrap().pop()
+        };
+        let moved = moved.unwrap();
+        assert!(!inbox.give_back(&moved).unwrap() && !path.exists());
+        std::io::Write::write_all(&mut writer, b"lf").unwrap();
+        assert!(inbox.give_back(&moved).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "half");
+        assert!(!inbox.give_back(&moved).unwrap());
+        // What a human puts there in its place is theirs.
+        let dropped = inbox.waiting().unwrap().remove(0);
+        let moved = inbox.done(&[dropped], day()).unwrap().pop().unwrap();
+        let done = dir.path().join("inbox/done/2026-11-21/a.eml");
+        fs::write(done.with_extension("new"), "edited").unwrap();
+        fs::rename(done.with_extension("new"), &done).unwrap();
+        assert!(!inbox.give_back(&moved).unwrap());
+        fs::remove_file(done).unwrap();
+    }
+}

@@ -17,8 +17,9 @@ use steward_domain::path::RecordPath;
 use steward_domain::signal::source_slug;
 use steward_domain::stream::MAX_TRIES;
 
-/// How long what was taken in is known after it was last met: 30 days, far longer than an event lives.
-const SEEN_DAYS: i64 = 30;
+/// How long what was taken in is known after it was last met: 30 days, far longer than an event lives, and
+/// one for [`REFRESH_DAYS`] and one for servers that know days and no hours.
+const SEEN_DAYS: i64 = 32;
 /// A key that was met again is written down again after so long: 1 day, so that a calendar which shows
 /// the same entries every few minutes writes nothing most of the time.
 const REFRESH_DAYS: i64 = 1;
@@ -236,30 +237,32 @@ impl Index {
             seen.execute(&mut *tx).await?;
             let refused = i64::try_from(taken.refused).unwrap_or(i64::MAX);
             sqlx::query(CURSOR).bind(taken.stream).bind(taken.cursor).bind(refused).execute(&mut *tx).await?;
-            let forgotten = micros(taken.now - TimeDelta::days(SEEN_DAYS));
-            sqlx::query("DELETE FROM stream_seen WHERE at < ?1").bind(forgotten).execute(&mut *tx).await?;
             tx.commit().await
         };
         work.await.map_err(|e| self.sql(e))
     }
 
-    /// Notes how a stream's round ended: well, or for this reason.
+    /// Notes how a stream's round ended: well, or for this reason. A round that ended well has met all that
+    /// is still there, so what it did not meet for a month is forgotten; that of other streams is not.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn stream_ran(&self, stream: &str, now: DateTime<Utc>, error: Option<&str>) -> Result<(), IndexError> {
-        sqlx::query(
+        const RAN: &str =
             "INSERT INTO stream_cursors (stream, ran_at, error, failures) VALUES (?1, ?2, ?3, ?3 IS NOT NULL)
              ON CONFLICT (stream) DO UPDATE SET ran_at = excluded.ran_at, error = excluded.error,
-                 failures = CASE WHEN excluded.error IS NULL THEN 0 ELSE failures + 1 END",
-        )
-        .bind(stream)
-        .bind(micros(now))
-        .bind(error)
-        .execute(&self.store.writer)
-        .await
-        .map_err(|e| self.sql(e))?;
-        Ok(())
+                 failures = CASE WHEN excluded.error IS NULL THEN 0 ELSE failures + 1 END";
+        const FORGET: &str = "DELETE FROM stream_seen WHERE stream = ?1 AND at < ?2";
+        let mut tx = self.begin().await?;
+        let work = async {
+            sqlx::query(RAN).bind(stream).bind(micros(now)).bind(error).execute(&mut *tx).await?;
+            if error.is_none() {
+                let forgotten = micros(now - TimeDelta::days(SEEN_DAYS));
+                sqlx::query(FORGET).bind(stream).bind(forgotten).execute(&mut *tx).await?;
+            }
+            tx.commit().await
+        };
+        work.await.map_err(|e| self.sql(e))
     }
 
     /// Pauses a stream, or lets it go on.

@@ -28,8 +28,8 @@ impl Bench {
         let index = Arc::new(Index::open(&dir.path().join("state")).await.unwrap());
         let streams = Streams { keeper, index, dropped: Arc::default() };
         let table = json!({"kind": "webhook", "secret_file": secret, "max_message_bytes": 2000});
-        let config = StreamConfig::read("shop", table.as_object().unwrap().clone()).unwrap();
-        let hooks = open(&streams, vec![config]).await;
+        let config = |name| StreamConfig::read(name, table.as_object().unwrap().clone()).unwrap();
+        let hooks = open(&streams, vec![config("shop"), config("repo")]).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(axum::serve(listener, router(streams.clone(), hooks)).into_future());
@@ -53,6 +53,19 @@ impl Bench {
         // A server that has heard enough hangs up while we are still talking.
         let _ = stream.read_to_string(&mut answer).await;
         (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+    }
+
+    /// A caller that begins to talk and does not end.
+    async fn drip(&self, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 22\r\n\r\n{{");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn refused(&self) -> u64 {
+        let counts = self.streams.index.stream_counts().await.unwrap();
+        counts.iter().find(|c| c.source == "shop").unwrap().refused
     }
 
     fn events(&self) -> usize {
@@ -124,4 +137,47 @@ async fn a_webhook_without_its_secret_says_so_and_hinders_no_other() {
     let counts = bench.streams.index.stream_counts().await.unwrap();
     let chat = counts.iter().find(|c| c.source == "chat").unwrap();
     assert!(chat.last_error.as_deref().unwrap().contains("NO_SUCH_SECRET"), "{chat:?}");
+}
+
+#[tokio::test]
+async fn many_calls_at_once_are_all_taken_in() {
+    let bench = Bench::new().await;
+    let calls = (0..300).map(|_| bench.call("/hooks/shop", SIGNATURE, BODY));
+    let answers = futures_util::future::join_all(calls).await;
+    let others: Vec<u16> = answers.into_iter().map(|(status, _)| status).filter(|status| *status != 200).collect();
+    assert!(others.is_empty(), "{others:?}");
+    assert_eq!(bench.events(), 1);
+}
+
+#[tokio::test]
+async fn whoever_is_slow_at_one_webhook_shuts_no_other() {
+    let bench = Bench::new().await;
+    let drips = futures_util::future::join_all((0..100).map(|_| bench.drip("/hooks/shop"))).await;
+    assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 503, "its own turn does not come");
+    assert_eq!(bench.call("/hooks/repo", SIGNATURE, BODY).await.0, 200);
+    drop(drips);
+    assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
+}
+
+#[tokio::test]
+async fn calls_that_are_refused_are_counted_some_at_a_time() {
+    let bench = Bench::new().await;
+    let forged = "0".repeat(64);
+    for _ in 0..50 {
+        assert_eq!(bench.call("/hooks/shop", &forged, BODY).await.0, 401);
+    }
+    assert_eq!(bench.call("/hooks/shop", SIGNATURE, &"x".repeat(3000)).await.0, 413);
+    let signature = "adbde1ce40c89c14215687d5d762a47df6dfaefcfad61e2e86718ffc8498571b";
+    assert_eq!(bench.call("/hooks/shop", signature, "{}").await.0, 400);
+    assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
+    let (mut steps, mut often) = (std::collections::BTreeSet::new(), tokio::time::interval(Duration::from_millis(20)));
+    let all = async {
+        while bench.refused().await < 52 {
+            often.tick().await;
+            steps.insert(bench.refused().await);
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), all).await.expect("they are not counted");
+    assert_eq!(bench.refused().await, 52);
+    assert!(steps.len() < 10, "each was written down for itself: {steps:?}");
 }

@@ -12,8 +12,10 @@ fn calendar(entries: &str) -> String {
     format!("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\n{entries}END:VCALENDAR\r\n")
 }
 
-fn read_all(text: &str) -> (Vec<Found>, u64) {
-    entries(text.as_bytes(), "family", steward_domain::time::parse("2026-11-20").unwrap(), 1_000_000)
+fn read_all(text: &str) -> (Vec<Found>, usize) {
+    let oldest = steward_domain::time::parse("2026-11-20").unwrap();
+    let (found, ill) = entries(text.as_bytes(), "family", oldest, 1_000_000);
+    (found, ill.len())
 }
 
 async fn bench() -> (Bench, StreamConfig) {
@@ -35,7 +37,6 @@ fn an_entry_is_read_as_people_would_tell_it() {
     let text = "Starts: 2099-12-01 09:30 (Europe/Berlin)\nEnds: 2099-12-01 10:00 (Europe/Berlin)\nWhere: Main St 1\n\n\
         Bring the\nold X-rays\n";
     assert_eq!(entry.text, text);
-    assert_eq!(entry.origin_at, steward_domain::time::parse("2026-11-19T08:00:00Z"));
 }
 
 #[test]
@@ -78,8 +79,59 @@ async fn an_export_with_another_stamp_is_no_news_and_another_wording_is() {
     assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
     bench.put("../family.ics", calendar(&DENTIST.replace("DTSTAMP:20261120", "DTSTAMP:20261121")));
     assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 1, refused: 0 });
+    bench.put("../family.ics", calendar(&DENTIST.replace("MODIFIED:20261119", "MODIFIED:20261121")));
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 1, refused: 0 });
+    bench.put("../family.ics", calendar(&DENTIST.replace("SEQUENCE", "CREATED:20261121T080000Z\r\nSEQUENCE")));
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 1, refused: 0 });
     bench.put("../family.ics", calendar(&DENTIST.replace("T093000", "T103000")));
     assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+}
+
+#[tokio::test]
+async fn an_ill_entry_is_refused_once_also_where_no_good_one_is_left() {
+    let (bench, config) = bench().await;
+    let ill = |stamp: &str| format!("BEGIN:VEVENT\r\nDTSTAMP:{stamp}\r\nSUMMARY:no id\r\nEND:VEVENT\r\n");
+    for (stamp, refused) in [("20261120T080000Z", 1), ("20261121T080000Z", 0)] {
+        bench.put("../family.ics", calendar(&ill(stamp)));
+        assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 0, refused });
+    }
+    bench.put("../family.ics", calendar(&format!("{}{DENTIST}", ill("20261122T080000Z"))));
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.index.stream_counts().await.unwrap()[0].refused, 1);
+}
+
+#[tokio::test]
+async fn an_address_that_is_a_secret_stands_in_a_file_and_is_told_by_nothing() {
+    let app = axum::Router::new()
+        .route("/secret-token/basic.ics", axum::routing::get(|| async { axum::response::Redirect::to("/moved") }))
+        .route(
+            "/moved",
+            axum::routing::get(|headers: axum::http::HeaderMap| async move {
+                assert!(headers.get("referer").is_none());
+                calendar(DENTIST)
+            }),
+        );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let bench = Bench::new().await;
+    let file = bench.at("../address");
+    let config = config("family", json!({"kind": "ics", "url_file": file})).unwrap();
+    let write = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    };
+    write(&format!("http://127.0.0.1:{port}/secret-token/basic.ics\n"));
+    assert_eq!(bench.round(&config).await.unwrap().0.stored, 1);
+    server.abort();
+    let _ = server.await;
+    for text in ["", "ftp://x/secret-token", "secret-token", &format!("http://127.0.0.1:{port}/secret-token")] {
+        if !text.is_empty() {
+            write(text);
+        }
+        let message = bench.round(&config).await.unwrap_err().to_string();
+        assert!(!message.contains("secret-token") && !format!("{config:?}").contains("secret-token"), "{message}");
+    }
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@
 
 use super::super::StreamError;
 use super::ANSWER;
+use super::session::Session;
 use crate::clerk::remote::Secret;
-use async_imap::error::Error;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -28,8 +28,6 @@ pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug> Wire for T {}
 
-pub(super) type Session = async_imap::Session<Box<dyn Wire>>;
-
 /// Where the mails are, and who may read them.
 pub(super) struct Server {
     pub(super) host: String,
@@ -50,11 +48,12 @@ impl Server {
         }
         let login = timeout(CONNECT, client.login(&self.user, self.password.expose())).await;
         let login = login.map_err(|_| self.said("no answer to the login in time"))?;
-        login.map_err(|(e, _)| self.said(format!("the login failed: {e}: check user and password")))
+        let login = login.map_err(|(e, _)| self.said(format!("the login failed: {e}: check user and password")))?;
+        Ok(Session::new(login))
     }
 
     /// Waits for an answer, but not forever.
-    pub(super) async fn answer<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, StreamError> {
+    pub(super) async fn answer<T>(&self, asked: impl Future<Output = Result<T, String>>) -> Result<T, StreamError> {
         timeout(ANSWER, asked).await.map_err(|_| self.said("no answer in time"))?.map_err(|e| self.said(e))
     }
 

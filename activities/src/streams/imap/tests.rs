@@ -2,10 +2,12 @@ use super::super::tests::{Bench, config};
 use super::super::{StreamConfig, Tally};
 use super::*;
 use dovecot::Dovecot;
+use fake::{Fake, Fault, State};
 use serde_json::json;
 use std::time::Instant;
 
 mod dovecot;
+mod fake;
 
 /// Longer than any machine needs to notice a mail.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -121,4 +123,86 @@ async fn a_server_that_is_not_there_is_named() {
     let table = json!({"kind": "imap", "host": "127.0.0.1", "port": port, "tls": false, "user": "ann", "password_file": secret});
     let message = bench.round(&config("mail", table).unwrap()).await.unwrap_err().to_string();
     assert!(message.contains(&format!("127.0.0.1:{port}")), "{message}");
+}
+
+const STEPS: [&str; 4] = ["EXAMINE", "UID SEARCH", "RFC822.SIZE", "BODY.PEEK"];
+
+fn mails(ids: std::ops::RangeInclusive<u32>) -> std::collections::BTreeMap<u32, String> {
+    ids.map(|id| (id, mail(id, "paid"))).collect()
+}
+
+fn of(bench: &Bench, server: &Fake) -> StreamConfig {
+    let secret = bench.at("../secret");
+    dovecot::write_secret(&secret, "correct-horse");
+    let table =
+        json!({"kind": "imap", "host": "127.0.0.1", "port": server.port, "tls": false, "user": "ann", "password_file": secret});
+    config("mail", table).unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_or_is_refused_loses_no_mail() {
+    for step in STEPS {
+        for fault in [Fault::No, Fault::Bad, Fault::HangUp, Fault::Midway, Fault::AtTheEnd] {
+            let server = Fake::start(State { mails: mails(1..=4), ..State::default() }).await;
+            let bench = Bench::new().await;
+            let config = of(&bench, &server);
+            for (stored, more) in [(4, 5..=7), (7, 8..=8)] {
+                server.change(|s| s.fault = Some((step, fault)));
+                let message = bench.round(&config).await.unwrap_err().to_string();
+                assert!(message.contains("127.0.0.1"), "{step} {fault:?}: {message}");
+                server.change(|s| s.fault = None);
+                bench.round(&config).await.unwrap();
+                assert_eq!(bench.events("mail").len(), stored, "{step} {fault:?}");
+                server.change(|s| s.mails.extend(mails(more)));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_mail_that_is_not_given_is_gone_only_if_the_server_says_so() {
+    for step in ["RFC822.SIZE", "BODY.PEEK"] {
+        let kept = State { mails: mails(1..=3), kept_back: Some((2, step)), ..State::default() };
+        let server = Fake::start(kept).await;
+        let bench = Bench::new().await;
+        let config = of(&bench, &server);
+        let message = bench.round(&config).await.unwrap_err().to_string();
+        assert!(message.contains("UID 2"), "{message}");
+        server.change(|s| s.kept_back = None);
+        assert_eq!(bench.round(&config).await.unwrap().0.stored, 3);
+        server.change(|s| {
+            s.mails.extend(mails(4..=6));
+            s.gone = Some(5);
+        });
+        assert_eq!(bench.round(&config).await.unwrap().0.stored, 2);
+        assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_say_which_number_is_next_brings_no_old_mails() {
+    let server = Fake::start(State { mails: mails(1..=2), is_old: true, ..State::default() }).await;
+    let bench = Bench::new().await;
+    let config = of(&bench, &server);
+    for _ in 0..2 {
+        assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+    }
+    server.change(|s| s.mails.extend(mails(3..=3)));
+    assert_eq!(bench.round(&config).await.unwrap().0.stored, 1);
+}
+
+#[tokio::test]
+async fn a_mail_that_is_told_of_while_others_are_read_ends_the_wait() {
+    for step in ["UID SEARCH", "BODY.PEEK", "CAPABILITY", "IDLE"] {
+        let arrives_at = Some((step, mail(9, "paid")));
+        let server = Fake::start(State { mails: mails(1..=1), arrives_at, ..State::default() }).await;
+        let bench = Bench::new().await;
+        let Source::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else { panic!() };
+        let mut intake = bench.intake("mail");
+        adapter.round(&mut intake).await.unwrap();
+        timeout(PATIENCE, adapter.wait()).await.unwrap_or_else(|_| panic!("{step}: it was not told"));
+        adapter.round(&mut intake).await.unwrap();
+        assert_eq!(intake.tally().stored, 2, "{step}");
+        assert!(timeout(Duration::from_millis(200), adapter.wait()).await.is_err(), "{step}: there is no news");
+    }
 }

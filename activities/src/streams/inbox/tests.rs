@@ -56,7 +56,7 @@ async fn a_file_from_the_future_is_taken_in_when_it_has_stood_still() {
     bench.put("inbox/a.eml", MAIL);
     let future = std::time::SystemTime::now() + Duration::from_secs(3600);
     fs::File::options().write(true).open(bench.at("inbox/a.eml")).unwrap().set_modified(future).unwrap();
-    let mut folder = DropFolder { root: bench.keeper.root().clone(), max_bytes: 1000, met: BTreeMap::new() };
+    let mut folder = DropFolder::new(bench.keeper.root(), 1000);
     let mut intake = bench.intake("inbox");
     assert_ne!(folder.look(&mut intake).await.unwrap(), Next::Usual);
     for (_, since) in folder.met.values_mut() {
@@ -101,4 +101,42 @@ async fn thousands_of_lines_are_taken_in_once_also_after_a_crash_in_the_middle()
     bench.put("inbox/b.jsonl", &text);
     assert_eq!(round(&bench).await.0, Tally { stored: 1_700, known: 300, refused: 0 });
     assert_eq!(bench.names("stream/inbox").len(), 2_000);
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_on_meanwhile_is_left_for_the_next_round() {
+    let bench = Bench::new().await;
+    let mut folder = DropFolder::new(bench.keeper.root(), 1000);
+    bench.put("inbox/a.jsonl", "{\"text\":\"one\"}\n{\"te");
+    bench.put("inbox/b.eml", &MAIL[..60]);
+    let inbox = Arc::new(Inbox::open(&folder.root).unwrap());
+    let listed = inbox.waiting().unwrap();
+    bench.put("inbox/a.jsonl", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n");
+    bench.put("inbox/b.eml", MAIL);
+    let mut intake = bench.intake("inbox");
+    assert!(matches!(one(&inbox, &listed[1], 1000).unwrap(), Read1::Gone));
+    folder.lines(&inbox, listed[0].clone(), &mut intake).await.unwrap();
+    // As if both had been read before they were written on.
+    folder.put_away(&inbox, listed, Vec::new()).await.unwrap();
+    assert_eq!(bench.names("inbox"), ["a.jsonl", "b.eml", "done"]);
+    assert_eq!(round(&bench).await.0, Tally { stored: 3, known: 0, refused: 0 });
+    assert_eq!(bench.names("inbox"), ["done"]);
+}
+
+#[tokio::test]
+async fn a_mail_whose_writer_only_paused_is_read_whole() {
+    let bench = Bench::new().await;
+    let mut folder = DropFolder::new(bench.keeper.root(), 1000);
+    let mut intake = bench.intake("inbox");
+    let half = MAIL.len() - 5;
+    bench.put("inbox/a.eml", &MAIL[..half]);
+    let mut writer = fs::File::options().append(true).open(bench.at("inbox/a.eml")).unwrap();
+    folder.look(&mut intake).await.unwrap();
+    assert_eq!(bench.names("inbox"), ["done"]);
+    std::io::Write::write_all(&mut writer, &MAIL.as_bytes()[half..]).unwrap();
+    writer.set_modified(std::time::SystemTime::now() - Duration::from_secs(2)).unwrap();
+    folder.look(&mut intake).await.unwrap();
+    assert!(bench.events("inbox").iter().any(|event| event.text == "It is paid."));
+    folder.look(&mut intake).await.unwrap();
+    assert_eq!((intake.tally().stored, bench.names("inbox")), (2, vec!["done".to_owned()]));
 }

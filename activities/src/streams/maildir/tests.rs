@@ -8,6 +8,12 @@ fn put(bench: &Bench, path: &str, id: u32) {
     bench.put(&format!("../mails/{path}"), mail);
 }
 
+fn age(bench: &Bench, path: &str, days: u64) {
+    let then = SystemTime::now() - Duration::from_secs(days * 86_400);
+    let file = std::fs::File::options().write(true).open(bench.at(&format!("../mails/{path}"))).unwrap();
+    file.set_modified(then).unwrap();
+}
+
 async fn bench() -> (Bench, StreamConfig) {
     let bench = Bench::new().await;
     for folder in ["new", "cur", "tmp"] {
@@ -35,8 +41,7 @@ async fn new_mails_are_taken_in_once_and_left_where_they_are() {
 async fn what_is_old_large_or_no_file_is_not_taken_in() {
     let (bench, config) = bench().await;
     put(&bench, "cur/old", 1);
-    let long_ago = SystemTime::now() - Duration::from_secs(8 * 86_400);
-    std::fs::File::options().write(true).open(bench.at("../mails/cur/old")).unwrap().set_modified(long_ago).unwrap();
+    age(&bench, "cur/old", 8);
     bench.put("../mails/new/large", vec![b'x'; 2_000_000]);
     bench.put("../mails/new/none", "no mail");
     std::os::unix::fs::symlink("/etc/hostname", bench.at("../mails/new/link")).unwrap();
@@ -77,4 +82,39 @@ async fn a_stream_that_trusts_a_server_takes_no_sender_by_their_own_word() {
     let mut patterns: Vec<String> = bench.events("post").into_iter().map(|e| e.pattern).collect();
     patterns.sort_unstable();
     assert_eq!(patterns, ["mail:ann@example.org:unverified", "mail:bob@example.org"]);
+}
+
+#[tokio::test]
+async fn what_came_while_nobody_looked_is_taken_in_and_what_was_too_old_at_first_stays_out() {
+    let (bench, config) = bench().await;
+    put(&bench, "cur/old", 1);
+    age(&bench, "cur/old", 50);
+    put(&bench, "cur/first", 2);
+    age(&bench, "cur/first", 41);
+    // The first look was 40 days ago, and the last one soon after it.
+    let path = bench.at("../mails").display().to_string();
+    let first = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() - 47 * 86_400;
+    let cursor = Some(format!("{first} {path}"));
+    let keys = vec!["maildir:first".to_owned()];
+    bench.intake("post").take(Batch { keys, cursor, ..Batch::default() }).await.unwrap();
+    put(&bench, "new/late", 3);
+    age(&bench, "new/late", 20);
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.events("post")[0].source_id, "<3@example.org>");
+    assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+}
+
+#[tokio::test]
+async fn where_the_first_look_began_is_remembered_with_its_folder() {
+    let (bench, config) = bench().await;
+    put(&bench, "cur/old", 1);
+    age(&bench, "cur/old", 8);
+    bench.round(&config).await.unwrap();
+    let cursor = bench.intake("post").cursor().await.unwrap().unwrap();
+    let path = bench.at("../mails").display().to_string();
+    let at = oldest(&cursor, &path).unwrap();
+    assert!(SystemTime::now().duration_since(at).unwrap() < Duration::from_secs(7 * 86_400 + 60));
+    assert_eq!(oldest(&cursor, "/var/mail/bob"), None, "another folder is looked at for the first time");
+    bench.round(&config).await.unwrap();
+    assert_eq!(bench.intake("post").cursor().await.unwrap(), Some(cursor), "it does not move on");
 }

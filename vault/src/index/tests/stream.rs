@@ -152,10 +152,17 @@ async fn what_was_taken_in_is_known_for_a_month_after_it_was_last_met() {
     take(&keys, Some("7"), 0).await;
     assert_eq!(bench.index.stream_seen("chat", &keys, day(0)).await.unwrap().len(), 0, "each stream has its own");
     assert_eq!(seen(29).await, 2);
-    take(&[], None, 45).await;
-    assert_eq!(seen(45).await, 2, "it was met on day 29");
-    take(&[], None, 76).await;
-    assert_eq!(seen(76).await, 0);
+    let ran = async |stream: &str, n: i64, error: Option<&str>| {
+        bench.index.stream_ran(stream, day(n), error).await.unwrap();
+    };
+    ran("mail", 59, None).await;
+    assert_eq!(seen(59).await, 2, "it was met on day 29");
+    take(&[], None, 120).await;
+    ran("chat", 120, None).await;
+    ran("mail", 120, Some("no answer")).await;
+    assert_eq!(seen(60).await, 2, "nobody has looked yet whether it is still there");
+    ran("mail", 120, None).await;
+    assert_eq!(seen(120).await, 0);
     assert_eq!(bench.index.stream_cursor("mail").await.unwrap().as_deref(), Some("7"));
 }
 

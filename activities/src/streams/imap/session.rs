@@ -1,0 +1,226 @@
+//! What is asked of an IMAP server, and what counts as its answer: only what ends with its OK.
+//!
+//! The client library takes NO, BAD and a connection that closes for the end of an answer like any other,
+//! so after the login its own commands are not used. That mails came while something else was asked is
+//! remembered until the next search. Nothing is stored here.
+
+use super::connection::Wire;
+use super::{ANSWER, IDLE};
+use async_imap::imap_proto::{
+    AttributeValue, Capability, MailboxDatum, Outcome, RequestId, Response, ResponseCode, Status,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::timeout;
+
+/// A session that was logged in.
+#[derive(Debug)]
+pub(super) struct Session {
+    inner: async_imap::Session<Box<dyn Wire>>,
+    /// How many mails the folder has, as far as the server told.
+    exist: u32,
+    /// The server told of mails since the last search.
+    has_news: bool,
+}
+
+/// A folder as it was opened.
+pub(super) struct Folder {
+    pub(super) validity: u32,
+    pub(super) next: Option<u32>,
+}
+
+/// An answer, or why it is none.
+type Answer<T> = Result<T, String>;
+
+impl Session {
+    pub(super) fn new(inner: async_imap::Session<Box<dyn Wire>>) -> Self {
+        Self { inner, exist: 0, has_news: false }
+    }
+
+    /// Opens a folder to read it.
+    pub(super) async fn examine(&mut self, folder: &str) -> Answer<Folder> {
+        let (mut validity, mut next) = (None, None);
+        let name = folder.replace('\\', "\\\\").replace('"', "\\\"");
+        self.ask(&format!("EXAMINE \"{name}\""), |response| {
+            let Response::Data { outcome: Outcome { code: Some(code), .. }, .. } = response else { return };
+            match code {
+                ResponseCode::UidValidity(number) => validity = Some(*number),
+                ResponseCode::UidNext(number) => next = Some(*number),
+                _ => {}
+            }
+        })
+        .await?;
+        let validity = validity.ok_or("it gave no UIDVALIDITY: its numbers of mails do not last")?;
+        Ok(Folder { validity, next })
+    }
+
+    /// The mails that a search finds. What is told from now on is news.
+    pub(super) async fn search(&mut self, query: &str) -> Answer<BTreeSet<u32>> {
+        self.has_news = false;
+        self.find(query).await
+    }
+
+    /// The sizes of mails; those that are gone have none.
+    pub(super) async fn sizes(&mut self, uids: &[u32]) -> Answer<BTreeMap<u32, u32>> {
+        let size = |value: &AttributeValue<'_>| match value {
+            AttributeValue::Rfc822Size(size) => Some(*size),
+            _ => None,
+        };
+        self.fetch(uids, "RFC822.SIZE", size).await
+    }
+
+    /// The first bytes of mails; those that are gone have none.
+    pub(super) async fn bodies(&mut self, uids: &[u32], most: u64) -> Answer<BTreeMap<u32, Vec<u8>>> {
+        let body = |value: &AttributeValue<'_>| match value {
+            AttributeValue::BodySection { section: None, data, .. } | AttributeValue::Rfc822(data) => {
+                Some(data.as_deref().unwrap_or_default().to_vec())
+            }
+            _ => None,
+        };
+        self.fetch(uids, &format!("BODY.PEEK[]<0.{most}>"), body).await
+    }
+
+    /// Whether the server can tell of mails by itself.
+    pub(super) async fn can_idle(&mut self) -> Answer<bool> {
+        let mut can = false;
+        self.ask("CAPABILITY", |response| {
+            let Response::Capabilities(all) = response else { return };
+            can |= all.iter().any(|one| matches!(one, Capability::Atom(name) if name.eq_ignore_ascii_case("IDLE")));
+        })
+        .await?;
+        Ok(can)
+    }
+
+    /// Whether the server told of mails since the last search.
+    pub(super) fn has_news(&self) -> bool {
+        self.has_news
+    }
+
+    /// Waits until the server tells of mails, or for as long as it may be waited for. `false` when it will not
+    /// tell, whatever it can.
+    pub(super) async fn idle(&mut self) -> Answer<bool> {
+        let tag = self.send("IDLE").await?;
+        let begun = async {
+            loop {
+                let begun = self.next(|response| match response {
+                    Response::Continue(_) => Some(true),
+                    Response::Done { tag: of, .. } if *of == tag => Some(false),
+                    _ => None,
+                });
+                if let Some(begun) = begun.await? {
+                    return Ok::<bool, String>(begun);
+                }
+            }
+        };
+        if !timeout(ANSWER, begun).await.map_err(|_| "no answer in time")?? {
+            return Ok(false);
+        }
+        let told = async {
+            while !self.has_news {
+                self.next(|_| ()).await?;
+            }
+            Ok::<(), String>(())
+        };
+        // No news in all that time is no failure.
+        timeout(IDLE, told).await.unwrap_or(Ok(()))?;
+        let done = async {
+            self.inner.run_command_untagged("DONE").await.map_err(|e| e.to_string())?;
+            self.until_done(&tag, |_| ()).await
+        };
+        timeout(ANSWER, done).await.map_err(|_| "no answer in time")??;
+        Ok(true)
+    }
+
+    pub(super) async fn logout(&mut self) -> Answer<()> {
+        self.ask("LOGOUT", |_| ()).await
+    }
+
+    async fn find(&mut self, query: &str) -> Answer<BTreeSet<u32>> {
+        let mut uids = BTreeSet::new();
+        self.ask(&format!("UID SEARCH {query}"), |response| {
+            if let Response::MailboxData(MailboxDatum::Search(some)) = response {
+                uids.extend(some);
+            }
+        })
+        .await?;
+        Ok(uids)
+    }
+
+    /// One thing of each of these mails. One that is not answered counts as gone only if a search says so too.
+    async fn fetch<T>(
+        &mut self,
+        uids: &[u32],
+        what: &str,
+        read: impl Fn(&AttributeValue<'_>) -> Option<T>,
+    ) -> Answer<BTreeMap<u32, T>> {
+        let asked: BTreeSet<u32> = uids.iter().copied().collect();
+        let mut answered = BTreeMap::new();
+        self.ask(&format!("UID FETCH {} (UID {what})", set(uids)), |response| {
+            let Response::Fetch(_, values) = response else { return };
+            let uid = values.iter().find_map(|value| match value {
+                AttributeValue::Uid(uid) => Some(*uid),
+                _ => None,
+            });
+            if let (Some(uid), Some(value)) = (uid.filter(|uid| asked.contains(uid)), values.iter().find_map(&read)) {
+                answered.insert(uid, value);
+            }
+        })
+        .await?;
+        let missing: Vec<u32> = asked.into_iter().filter(|uid| !answered.contains_key(uid)).collect();
+        if !missing.is_empty() {
+            let there = self.find(&format!("UID {}", set(&missing))).await?;
+            if let Some(uid) = missing.iter().find(|uid| there.contains(uid)) {
+                return Err(format!("it has the mail with UID {uid} and did not give its {what}"));
+            }
+        }
+        Ok(answered)
+    }
+
+    async fn ask(&mut self, command: &str, each: impl FnMut(&Response<'_>)) -> Answer<()> {
+        let tag = self.send(command).await?;
+        self.until_done(&tag, each).await
+    }
+
+    async fn send(&mut self, command: &str) -> Answer<RequestId> {
+        self.inner.run_command(command).await.map_err(|e| e.to_string())
+    }
+
+    async fn until_done(&mut self, tag: &RequestId, mut each: impl FnMut(&Response<'_>)) -> Answer<()> {
+        loop {
+            let done = self.next(|response| match response {
+                Response::Done { tag: of, status, outcome } if of == tag => Some(verdict(status, outcome)),
+                other => {
+                    each(other);
+                    None
+                }
+            });
+            if let Some(done) = done.await? {
+                return done;
+            }
+        }
+    }
+
+    async fn next<T>(&mut self, read: impl FnOnce(&Response<'_>) -> T) -> Answer<T> {
+        let response = self.inner.read_response().await.map_err(|e| e.to_string())?;
+        let response = response.ok_or("it hung up in the midst of an answer")?;
+        match response.parsed() {
+            Response::MailboxData(MailboxDatum::Exists(number)) => {
+                self.has_news |= *number != self.exist;
+                self.exist = *number;
+            }
+            Response::Expunge(_) => self.exist = self.exist.saturating_sub(1),
+            _ => {}
+        }
+        Ok(read(response.parsed()))
+    }
+}
+
+fn verdict(status: &Status, outcome: &Outcome<'_>) -> Answer<()> {
+    match status {
+        Status::Ok => Ok(()),
+        other => Err(format!("it said {other:?}: {}", outcome.information.as_deref().unwrap_or("no reason"))),
+    }
+}
+
+fn set(uids: &[u32]) -> String {
+    uids.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
