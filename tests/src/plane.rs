@@ -182,6 +182,18 @@ impl Plane {
         self.shared.open().issues.get_mut(issue).unwrap().state = Some(state(to));
     }
 
+    /// Adds an issue that is in progress.
+    pub fn opens(&self, issue: &str) {
+        let kept = Kept { state: Some(state("In Progress")), comments: Vec::new() };
+        self.shared.open().issues.insert(issue.to_owned(), kept);
+    }
+
+    /// Every issue that it has.
+    #[must_use]
+    pub fn issues(&self) -> Vec<String> {
+        self.shared.open().issues.keys().cloned().collect()
+    }
+
     /// Removes an issue, as a person does.
     pub fn loses(&self, issue: &str) {
         self.shared.open().issues.remove(issue);
