@@ -121,6 +121,16 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
 }
 
 #[tokio::test]
+async fn a_change_whose_signal_was_taken_away_meanwhile_waits() {
+    let bench = Bench::of_tasks(&[vec!["mail:a"]]).await;
+    let ask = bench.asks().await.remove(0);
+    std::fs::remove_file(bench.dir.path().join("signal/t00-mail-a.md")).unwrap();
+    bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    let applied = bench.host.carry_out(ask).await.unwrap();
+    assert_eq!((bench.landing(&applied), bench.states().0), (Landing::Pending, 0));
+}
+
+#[tokio::test]
 async fn a_message_that_is_shouted_down_waits_for_a_human() {
     for (others, landing) in [(&["bank", "mail:loud"][..], Some(Landing::Pending)), (&["bank"], None)] {
         let bench = Bench::of_tasks(&[others.to_vec()]).await;
@@ -169,18 +179,22 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let wrong = runtime.block_on(async {
             let bench = Bench::of_tasks(&said).await;
-            let (mut bank, mut strangers) = (0, 0);
+            let (mut bank, mut strangers, mut each) = (0, 0, BTreeMap::<&str, u32>::new());
             for ask in bench.asks().await {
                 let task: usize = ask.plan.target().slug()[1..].parse().unwrap();
                 let of_bank = said[task].contains(&"bank");
                 let of_strangers = said[task].iter().any(|s| *s != "bank");
-                let expected = (of_bank && bank < BUDGET) || (of_strangers && strangers < BUDGET);
+                // One stranger has a quarter of the budget of all.
+                let mut others = said[task].iter().filter(|s| **s != "bank");
+                let has_room = others.any(|s| each.get(s).is_none_or(|n| *n < BUDGET.div_ceil(4)));
+                let expected = (of_bank && bank < BUDGET) || (has_room && strangers < BUDGET);
                 let landing = bench.landing(&bench.host.carry_out(ask).await.unwrap());
                 if landing != if expected { Landing::Live } else { Landing::Pending } {
                     return Some(format!("{:?} landed {landing:?} with {bank} and {strangers}", said[task]));
                 }
                 bank += u32::from(expected && of_bank);
                 strangers += u32::from(expected && of_strangers);
+                said[task].iter().for_each(|s| *each.entry(s).or_default() += u32::from(expected));
             }
             None
         });
