@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::splice::Splice;
 use super::members::{self, Moved};
-use super::{Claim, Document, FieldUndo, FrontmatterError, Layout, parse, recorded_value, set_field, verify};
+use super::{Claim, Document, FieldUndo, FrontmatterError, Layout, parse, set_field, verify};
 
 /// One step in the life of a set; the changes are told apart by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,45 +26,60 @@ pub enum SetStep {
 #[must_use]
 pub fn unwind(bytes: &[u8], field: &str, steps: &[SetStep], without: u64) -> Option<Vec<u8>> {
     let doc = super::super::read(bytes).ok()?;
-    let lines_now = lines_of(&doc, field).filter(|lines| !lines.is_empty())?;
     let mut life: Option<Life<'_>> = None;
     for step in steps {
         life = match (step, life) {
             (SetStep::Made(number, change), life) => {
-                let goes_on = life.filter(|l| !l.standing.is_empty() && l.lines == change.lines_before);
-                goes_on.or_else(|| Life::begin(&doc, field, change)).and_then(|l| l.and(*number, change))
+                let goes_on = life.filter(|l| !l.standing.is_empty()).and_then(|l| l.and(*number, change));
+                goes_on.or_else(|| Life::begin(&doc, field, change)?.and(*number, change))
             }
             (SetStep::TakenBack(number), Some(life)) => life.without(*number),
             (SetStep::TakenBack(_), None) => None,
         };
     }
-    let life = life.filter(|l| l.lines == lines_now)?;
+    let life = life?;
+    let tree = parse::tree(doc.yaml()).ok()?;
+    let start = Layout::of(&doc, &tree, &[]).lines(field).ok()??.start;
+    let range = start..start + life.lines().len();
+    if !doc.yaml()[start..].starts_with(life.lines()) {
+        return None;
+    }
     let left = life.without(without)?;
-    with_lines(&doc, field, &left.lines).map(Document::into_bytes)
+    let splices = vec![Splice { range: range.clone(), text: left.lines().to_owned() }];
+    let value = left.now.fields().get(field);
+    verify(&doc, Claim { field, value, range, splices }).ok().map(Document::into_bytes)
 }
 
+/// The lines of the set alone, below a field that stands for those above.
 struct Life<'c> {
-    field: &'c str,
     /// As people wrote it.
     base: Document,
     now: Document,
+    /// Bytes of the line above.
+    above: usize,
     standing: Vec<(u64, &'c FieldUndo)>,
-    lines: String,
 }
 
 impl<'c> Life<'c> {
-    fn begin(doc: &Document, field: &'c str, first: &FieldUndo) -> Option<Self> {
-        let base = with_lines(doc, field, &first.lines_before)?;
-        let lines = lines_of(&base, field)?;
-        Some(Self { field, now: base.clone(), base, standing: Vec::new(), lines })
+    fn begin(doc: &Document, field: &str, first: &FieldUndo) -> Option<Self> {
+        let (tree, eol) = (parse::tree(doc.yaml()).ok()?, doc.line_ending());
+        let indent = " ".repeat(Layout::of(doc, &tree, &[]).indent());
+        let above = format!("{indent}not_{field}: 0{eol}");
+        let text = format!("---{eol}{above}{}---{eol}", first.lines_before);
+        let base = super::super::read(text.as_bytes()).ok()?;
+        Some(Self { now: base.clone(), base, above: above.len(), standing: Vec::new() })
     }
 
-    /// With one more change, if it leaves the lines that it is known to have left.
+    fn lines(&self) -> &str {
+        &self.now.yaml()[self.above..]
+    }
+
+    /// With one more change, if it meets and leaves the lines that it is known to have met and left.
     fn and(mut self, number: u64, change: &'c FieldUndo) -> Option<Self> {
-        self.now = made(&self.now, change).ok()?;
-        self.lines = lines_of(&self.now, self.field)?;
+        let (now, met) = made(&self.now, change).ok()?;
+        self.now = now;
         self.standing.push((number, change));
-        (self.lines == change.lines_after).then_some(self)
+        (met.lines_before == change.lines_before && met.lines_after == change.lines_after).then_some(self)
     }
 
     /// As if that change had not been made.
@@ -73,39 +88,19 @@ impl<'c> Life<'c> {
         self.standing.remove(at);
         self.now = self.base.clone();
         for (_, change) in &self.standing {
-            self.now = made(&self.now, change).ok()?;
+            self.now = made(&self.now, change).ok()?.0;
         }
-        self.lines = lines_of(&self.now, self.field)?;
         Some(self)
     }
 }
 
 /// The same change, made in other lines.
-fn made(doc: &Document, change: &FieldUndo) -> Result<Document, FrontmatterError> {
+fn made(doc: &Document, change: &FieldUndo) -> Result<(Document, FieldUndo), FrontmatterError> {
     let conflict = || FrontmatterError::Conflict { field: change.field.clone() };
     let mut items = members::members(doc.fields().get(&change.field)).ok_or_else(conflict)?.to_vec();
     match members::moved(change)? {
         Moved::In(member) => items.push(member),
         Moved::Out { member, .. } => items.retain(|item| !members::alike(item, &member)),
     }
-    set_field(doc, &change.field, Some(&Value::Array(items)), &[]).map(|(next, _)| next)
-}
-
-/// The lines of a field; empty where it is missing.
-fn lines_of(doc: &Document, field: &str) -> Option<String> {
-    let tree = parse::tree(doc.yaml()).ok()?;
-    let lines = Layout::of(doc, &tree, &[]).lines(field).ok()?;
-    Some(lines.map(|lines| doc.yaml()[lines].to_owned()).unwrap_or_default())
-}
-
-/// The same file with other lines of a field that it has.
-fn with_lines(doc: &Document, field: &str, lines: &str) -> Option<Document> {
-    let tree = parse::tree(doc.yaml()).ok()?;
-    let range = Layout::of(doc, &tree, &[]).lines(field).ok()??;
-    if &doc.yaml()[range.clone()] == lines {
-        return Some(doc.clone());
-    }
-    let value = recorded_value(field, lines).ok()?;
-    let splices = vec![Splice { range: range.clone(), text: lines.to_owned() }];
-    verify(doc, Claim { field, value: value.as_ref(), range, splices }).ok()
+    set_field(doc, &change.field, Some(&Value::Array(items)), &[])
 }
