@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::plan::ActionId;
-use steward_domain::tracker::PlaneAction;
+use steward_domain::tracker::{PlaneAction, TrackerId};
 use steward_vault::crash;
 use steward_vault::index::{Found, Owing};
 use steward_vault::keeper::{ApplyError, Keeper};
@@ -87,7 +87,7 @@ impl Courier {
             return Ok(Vec::new());
         }
         let (mut due, stopped) = (Vec::new(), self.host.stopped());
-        for owing in first_of_each(self.host.index.owing().await.map_err(passing)?) {
+        for (owing, _) in self.firsts().await? {
             // A note that cannot be read is told by its own delivery, and keeps back no other.
             let rests = self.tried(|tried| tried.contains(&owing.id))
                 && self.progress(&owing.id).await.is_ok_and(|p| p.next_try.is_some_and(|at| at > now));
@@ -117,11 +117,15 @@ impl Courier {
         }
         let progress = self.progress(owing).await?;
         let job = Job { record, progress };
-        let first = first_of_each(self.host.index.owing().await.map_err(passing)?);
-        let ahead = first.iter().any(|other| other.issue == issue.issue.as_str() && other.id != *owing);
+        let ahead = self.firsts().await?.iter().any(|(other, project)| {
+            let same = other.issue == issue.issue.as_str() && project.as_ref().is_none_or(|p| *p == issue.project);
+            same && other.id != *owing
+        });
         match self.work(&job, ahead).await? {
             Ok(action) => self.finish(&job, &action, workflow).await,
-            Err(Trouble::Wait(seconds)) => self.wait(job, seconds).await,
+            Err(trouble @ (Trouble::Wait(seconds) | Trouble::Unsure(seconds))) => {
+                self.wait(job, &trouble, seconds).await
+            }
             Err(trouble) => self.fail(job, &trouble, workflow).await,
         }
     }
@@ -142,13 +146,13 @@ impl Courier {
         Ok(Tracked::Settled { came: came.to_string() })
     }
 
-    async fn wait(&self, job: Job, seconds: u64) -> Result<Tracked, ActivityError> {
+    async fn wait(&self, job: Job, trouble: &Trouble, seconds: u64) -> Result<Tracked, ActivityError> {
         let wait = TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX).min(LONGEST_PAUSE.num_seconds()));
         let (id, mut progress) = (job.record.draft.id.clone(), self.progress(&job.record.draft.id).await?);
         progress.next_try = Some(Utc::now() + wait);
         self.tried(|tried| tried.insert(id.clone()));
         self.keep(move |keeper| keeper.note_delivery(&id, &progress)).await?;
-        Ok(Tracked::Later { reason: self.plane.told(&Trouble::Wait(seconds)), held: true })
+        Ok(Tracked::Later { reason: self.plane.told(trouble), held: matches!(trouble, Trouble::Wait(_)) })
     }
 
     /// Files the first failure and notes every one.
@@ -191,6 +195,27 @@ impl Courier {
         })
     }
 
+    /// Of everything that is owed, the first of each issue, with its project where several are owed to issues of
+    /// that id: a later delivery waits for the earlier one, however long that fails.
+    async fn firsts(&self) -> Result<Vec<(Owing, Option<TrackerId>)>, ActivityError> {
+        let owing = self.host.index.owing().await.map_err(passing)?;
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for one in &owing {
+            *times.entry(one.issue.clone()).or_default() += 1;
+        }
+        let (mut seen, mut firsts) = (BTreeSet::new(), Vec::new());
+        for one in owing {
+            let alone = times.get(&one.issue) == Some(&1);
+            let record = if alone { None } else { self.host.recorded(&one.record).await? };
+            let action = record.and_then(|record| record.plane_action);
+            let project = action.as_ref().and_then(PlaneAction::owed_to).map(|issue| issue.project.clone());
+            if seen.insert((one.issue.clone(), project.clone())) {
+                firsts.push((one, project));
+            }
+        }
+        Ok(firsts)
+    }
+
     async fn record(&self, id: &ActionId) -> Result<Option<AuditRecord>, ActivityError> {
         match self.host.index.find_action(id.as_str()).await.map_err(passing)? {
             Found::One(path) => self.host.recorded(&path).await,
@@ -228,12 +253,6 @@ impl Courier {
 
 fn settled(came: &str) -> Tracked {
     Tracked::Settled { came: came.to_owned() }
-}
-
-/// A later delivery to an issue waits for the earlier one, however long that fails.
-fn first_of_each(owing: Vec<Owing>) -> Vec<Owing> {
-    let mut seen = BTreeSet::new();
-    owing.into_iter().filter(|o| seen.insert(o.issue.clone())).collect()
 }
 
 fn pause_after(tries: u32) -> TimeDelta {

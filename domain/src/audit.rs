@@ -354,7 +354,7 @@ impl AuditRecord {
 
 /// A target's name as part of a file name. A matter may be named like one of its tasks and be judged
 /// in the same moment, so its name has a hash behind it.
-fn short_name(target: &RecordPath) -> String {
+pub(crate) fn short_name(target: &RecordPath) -> String {
     let (slug, is_matter) = (target.slug(), target.kind() == RecordKind::Matter);
     if slug.len() <= MAX_NAME_CHARS && !is_matter {
         return slug.trim_end_matches('.').to_owned();

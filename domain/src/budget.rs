@@ -44,8 +44,8 @@ impl Spending {
 
 impl Plan {
     /// The same plan, held back for a human if every source that speaks for the change has used up its
-    /// budget: a source that has not is not held back by the company it keeps. One that would not be
-    /// live stays as it is.
+    /// budget: a source that has not is not held back by the company it keeps. One whose signals are all gone
+    /// has nobody's budget left. One that would not be live stays as it is.
     #[must_use]
     pub fn within_budget(mut self, spendings: &[Spending], budget: u32) -> Self {
         if self.landing() != Landing::Live {
@@ -56,7 +56,13 @@ impl Plan {
             draft.target.kind() == RecordKind::Matter && draft.class == Some(MutationClass::StateChange);
         let may = |s: &&Spending| s.has_room(budget) && (s.strangers.is_none() || !ends_a_matter);
         let may_one = spendings.iter().find(may);
-        let Some(shown) = may_one.or_else(|| spendings.iter().min_by_key(|s| s.changes)) else { return self };
+        let Some(shown) = may_one.or_else(|| spendings.iter().min_by_key(|s| s.changes)) else {
+            if self.changes_the_record() && !self.draft.evidence.is_empty() {
+                let (found, needed) = ("the signals it rests on are gone", "one that speaks for it");
+                self.hold(Gate::new(GateName::SourceBudget, false, found, needed));
+            }
+            return self;
+        };
         let (mut found, mut needed) =
             (format!("{} live changes in 24 h from {}", shown.changes, shown.source), format!("fewer than {budget}"));
         if let Some(all) = shown.strangers {
@@ -66,13 +72,19 @@ impl Plan {
         if ends_a_matter {
             needed += ", for a matter from a source that was right before";
         }
-        let open = may_one.is_some();
-        self.draft.gates.push(Gate::new(GateName::SourceBudget, open, found, needed));
-        if !open {
-            self.draft.landing = Landing::Pending;
-            self.draft.pending_confirmation = true;
+        let gate = Gate::new(GateName::SourceBudget, may_one.is_some(), found, needed);
+        if gate.open {
+            self.draft.gates.push(gate);
+        } else {
+            self.hold(gate);
         }
         self
+    }
+
+    fn hold(&mut self, closed: Gate) {
+        self.draft.gates.push(closed);
+        self.draft.landing = Landing::Pending;
+        self.draft.pending_confirmation = true;
     }
 }
 
@@ -111,7 +123,21 @@ mod tests {
             assert!(gate.found.starts_with(found) && gate.needed == needed, "{gate:?}");
             assert_eq!(plan.changes_the_record(), landing == Landing::Live);
         }
-        assert_eq!(live_plan().within_budget(&[], 20), live_plan());
+    }
+
+    #[test]
+    fn a_change_whose_signals_are_gone_waits_and_one_without_any_does_not() {
+        let held = live_plan().within_budget(&[], 20);
+        assert_eq!((held.landing(), held.draft().pending_confirmation), (Landing::Pending, true));
+        let gate = held.draft().gates.last().unwrap();
+        assert_eq!((gate.gate, gate.open), (GateName::SourceBudget, false));
+        assert_eq!(gate.found, "the signals it rests on are gone");
+        let mut without = live_plan();
+        without.draft.evidence.clear();
+        assert_eq!(without.clone().within_budget(&[], 20), without);
+        let mut nothing = live_plan();
+        nothing.change = crate::plan::Change::Nothing;
+        assert_eq!(nothing.clone().within_budget(&[], 20), nothing);
     }
 
     #[test]

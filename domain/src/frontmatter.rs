@@ -21,8 +21,8 @@ mod splice;
 use std::ops::Range;
 
 pub use edit::{
-    Edited, FieldEdit, FieldUndo, edit, edit_member, edit_with_undo, has_member, member_name, members, undo,
-    undo_member,
+    Edited, FieldEdit, FieldUndo, SetStep, edit, edit_member, edit_with_undo, has_member, member_name, members, undo,
+    undo_member, unwind,
 };
 pub use error::FrontmatterError;
 

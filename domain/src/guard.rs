@@ -21,7 +21,7 @@ mod tests;
 mod window;
 
 pub use retry_after::{LONGEST_BACK_OFF, UNSAID_BACK_OFF, back_off_for, parse_retry_after};
-pub use share::{Key, Quota, SENDER, STREAM, Speaker, Spent};
+pub use share::{Key, Quota, SENDER, STRANGERS, STREAM, Speaker, Spent};
 pub use window::{ClockReading, Edges, Facts, Grant, admit, loss_clears_at, read_clock, shift_after_restart};
 
 /// One minute, the shortest window.

@@ -6,7 +6,7 @@
 //! only place that takes one, and [`Plan::prepare`] is how it learns the bytes to write.
 
 use crate::audit::{AuditDraft, FieldPatch};
-use crate::frontmatter::{self, Edited, FieldEdit, Fields, FrontmatterError};
+use crate::frontmatter::{self, Edited, FieldEdit, Fields, FrontmatterError, SetStep};
 use crate::mutation::{Mutation, RelatedField, link_like};
 use crate::path::RecordPath;
 use chrono::{DateTime, Utc};
@@ -141,8 +141,8 @@ pub(crate) enum Change {
     Set { field: String, expect: Option<Value>, value: Value },
     /// Lets one member into a set, or takes it out.
     Member { field: String, member: String, present: bool },
-    /// Puts back what an earlier change did, field by field.
-    Restore(Vec<FieldPatch>),
+    /// Puts back what an earlier change did, field by field; of a set, also all that is known of its life.
+    Restore { number: u64, patches: Vec<FieldPatch>, life: Vec<SetStep> },
 }
 
 impl Change {
@@ -269,7 +269,7 @@ impl Plan {
             Change::Member { field, member, present } => {
                 changed(document.fields(), frontmatter::edit_member(current, field, member, *present)?)?
             }
-            Change::Restore(patches) => restore(current, document.fields(), patches)?,
+            Change::Restore { number, patches, life } => restore(current, document.fields(), patches, (*number, life))?,
         };
         Ok(Prepared { before, after, patch })
     }
@@ -295,8 +295,14 @@ fn changed(before: &Fields, edited: Edited) -> Result<(Vec<u8>, Vec<FieldPatch>)
 }
 
 /// A three-way merge by field: what stands as we left it goes back, what is back already is left
-/// alone, what a human edited since is a conflict. Of a set only our own member goes back.
-fn restore(current: &[u8], now: &Fields, patches: &[FieldPatch]) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
+/// alone, what a human edited since is a conflict. Of a set only our own member goes back, in the lines
+/// that the changes which stay would have left.
+fn restore(
+    current: &[u8],
+    now: &Fields,
+    patches: &[FieldPatch],
+    (number, life): (u64, &[SetStep]),
+) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
     let conflicts: Vec<String> = patches.iter().filter(|p| is_edited(now, p)).map(|p| p.field.clone()).collect();
     if !conflicts.is_empty() {
         return Err(PrepareError::Conflict(conflicts));
@@ -305,7 +311,10 @@ fn restore(current: &[u8], now: &Fields, patches: &[FieldPatch]) -> Result<(Vec<
     for patch in patches.iter().rev() {
         let Some(undo) = &patch.undo else { continue };
         if is_set(&patch.field) {
-            after = frontmatter::undo_member(&after, undo)?;
+            after = match frontmatter::unwind(&after, &patch.field, life, number) {
+                Some(unwound) => unwound,
+                None => frontmatter::undo_member(&after, undo)?,
+            };
         } else if same(now.get(&patch.field), patch.value.as_ref()) {
             after = frontmatter::undo(&after, std::slice::from_ref(undo))?;
         }
@@ -329,7 +338,7 @@ fn is_edited(now: &Fields, patch: &FieldPatch) -> bool {
     !same(now, patch.value.as_ref()) && !same(now, patch.prior.as_ref())
 }
 
-fn is_set(field: &str) -> bool {
+pub(crate) fn is_set(field: &str) -> bool {
     RelatedField::ALL.iter().any(|f| f.word() == field)
 }
 

@@ -127,7 +127,7 @@ pub enum PlaneAction {
         issue: Issue,
         reason: String,
     },
-    /// The project has had no such issue for so long that it is tried no more.
+    /// The project has had no such issue for so long that it is tried no more, or the task names another.
     GivenUp {
         #[serde(flatten)]
         issue: Issue,
@@ -240,6 +240,15 @@ pub fn owed(
     let changed = patch.iter().find(|p| p.field == "state").filter(|_| target.kind() == RecordKind::Task)?;
     let state = changed.value.as_ref().and_then(Value::as_str).and_then(State::parse)?;
     let group = StateGroup::of(state)?;
+    Some(match issue_of(fields, default_project)? {
+        Ok(issue) => PlaneAction::Owed { issue, group },
+        Err(reason) => PlaneAction::Unusable { reason },
+    })
+}
+
+/// The issue that a task names, or why it is none that can be meant; `None` where it names none.
+#[must_use]
+pub fn issue_of(fields: &Fields, default_project: Option<&TrackerId>) -> Option<Result<Issue, String>> {
     let written = |field| record::text(fields, field).ok().flatten().filter(|t| !t.trim().is_empty());
     let issue = written("plane_issue_id")?;
     let read = |field: &str, text: &str| TrackerId::parse(text).map_err(|e| format!("`{field}` is {e}"));
@@ -251,8 +260,8 @@ pub fn owed(
         }
     };
     Some(match (read("plane_issue_id", &issue), project) {
-        (Ok(issue), Ok(project)) => PlaneAction::Owed { issue: Issue { project, issue }, group },
-        (Err(reason), _) | (_, Err(reason)) => PlaneAction::Unusable { reason },
+        (Ok(issue), Ok(project)) => Ok(Issue { project, issue }),
+        (Err(reason), _) | (_, Err(reason)) => Err(reason),
     })
 }
 

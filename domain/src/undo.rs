@@ -4,6 +4,8 @@
 //! apply, journal and audit as everything else. Undo inherits the mode of what it takes back; a
 //! confirmation is a live change and needs a live mode.
 
+mod past;
+
 use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, FieldPatch, WorkflowRef};
 use crate::frontmatter::{has_member, member_name, members};
 use crate::mode::{Ceiling, Mode, Policy};
@@ -13,6 +15,8 @@ use crate::record::State;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+pub use past::{Past, is_of};
 
 /// Longest name of a person that a record keeps, in characters.
 const MAX_BY_CHARS: usize = 200;
@@ -70,6 +74,8 @@ pub enum Refusal {
     AlreadyAnswered { id: String, how: String, by: String },
     #[error("edited by a human since: {}; nothing was changed", fields.join(", "))]
     Conflict { fields: Vec<String> },
+    #[error("{id} is not the newest change of {}: undo {newer} first", fields.join(", "))]
+    NotTheNewest { id: String, fields: Vec<String>, newer: String },
     #[error("the mode is shadow now, so nothing may change: set STEWARD_LIVE_MODE, or `steward resume` after a stop")]
     ShadowNow,
     #[error("{id} can no longer be undone: its window ended {ended}")]
@@ -93,7 +99,7 @@ impl Refusal {
             | Self::NothingToUndo { .. }
             | Self::NotPending { .. }
             | Self::HumanOnly { .. } => 400,
-            Self::AlreadyAnswered { .. } | Self::Conflict { .. } | Self::ShadowNow => 409,
+            Self::AlreadyAnswered { .. } | Self::Conflict { .. } | Self::NotTheNewest { .. } | Self::ShadowNow => 409,
             Self::Expired { .. } => 410,
             Self::Record { .. } => 422,
             Self::Tracker { .. } => 502,
@@ -106,6 +112,8 @@ impl Refusal {
 pub struct Request<'a> {
     pub kind: AnswerKind,
     pub record: &'a AuditRecord,
+    /// For an undo, every change of the same target; what is older than all of them may be missing.
+    pub past: &'a [Past],
     pub by: &'a str,
     pub reason: Option<&'a str>,
     pub policy: &'a Policy,
@@ -130,7 +138,8 @@ pub fn answer(request: &Request<'_>) -> Result<Plan, Refusal> {
     }
 }
 
-/// Puts every field back that still stands as we left it.
+/// Puts every field back that still stands as we left it. Two changes of one field, or of one member of a
+/// set, go back in their own order: otherwise the older one could not tell its work from the newer one's.
 fn undo(request: &Request<'_>) -> Result<Plan, Refusal> {
     let record = &request.record.draft;
     let Some(recipe) = &request.record.undo_recipe else {
@@ -141,7 +150,9 @@ fn undo(request: &Request<'_>) -> Result<Plan, Refusal> {
         return Err(Refusal::Expired { id: record.id.to_string(), ended });
     }
     check_recipe(request.record, &recipe.vault_patch)?;
-    let change = Change::Restore(recipe.vault_patch.clone());
+    past::check_order(request.record, request.past)?;
+    let (number, patches) = (request.record.seq, recipe.vault_patch.clone());
+    let change = Change::Restore { number, life: past::life(&patches, request.past), patches };
     Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, change })
 }
 

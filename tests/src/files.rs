@@ -19,6 +19,16 @@ impl Files {
         Self(files)
     }
 
+    /// Every file around a folder: of the folder that it is in, but for itself.
+    #[must_use]
+    pub fn around(folder: &Path) -> Self {
+        let (parent, mut files) = (folder.parent().unwrap(), BTreeMap::new());
+        read(parent, parent, &mut files);
+        let inside = format!("{}/", folder.file_name().unwrap().to_string_lossy());
+        files.retain(|path, _| !path.starts_with(&inside));
+        Self(files)
+    }
+
     /// What was added, removed, written over, or only touched since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Vec<String> {
@@ -45,6 +55,26 @@ impl Files {
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
+}
+
+/// The names of the steward's own files in a vault, folders with a slash behind.
+#[must_use]
+pub fn own_names(vault: &Path) -> Vec<String> {
+    let own = vault.join(".steward");
+    let (mut names, mut folders) = (Vec::new(), vec![own.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let name = entry.path().strip_prefix(&own).unwrap().to_string_lossy().into_owned();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+                names.push(format!("{name}/"));
+            } else {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    names
 }
 
 fn read(root: &Path, folder: &Path, files: &mut BTreeMap<String, (SystemTime, Vec<u8>)>) {

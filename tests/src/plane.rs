@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The key that it takes.
@@ -49,6 +50,10 @@ pub enum Fault {
     Says(u16, Vec<(&'static str, String)>, String),
     /// It is done, and then the answer is this status.
     DoneBut(u16),
+    /// The answer is 504, and it is done when [`Plane::catches_up`].
+    Late,
+    /// It is done, and before anything else a person moves the issue to the state of this name.
+    ThenMoved(&'static str),
     /// No answer ever; nothing is done.
     Silent,
     /// A body without end.
@@ -77,6 +82,7 @@ struct Shared(Arc<Mutex<Inside>>);
 struct Inside {
     issues: BTreeMap<String, Kept>,
     asked: Vec<Asked>,
+    late: Vec<Asked>,
     /// Comments ever made.
     made: u32,
     script: Arc<Script>,
@@ -97,6 +103,18 @@ pub struct Plane {
     serving: tokio::task::JoinHandle<()>,
 }
 
+/// Lets the notes of deliveries in a vault say that what was asked there was asked ten minutes earlier.
+pub fn minutes_later(vault: &Path) {
+    let Ok(notes) = std::fs::read_dir(vault.join(".steward/outbox")) else { return };
+    for note in notes.map(|entry| entry.unwrap().path()) {
+        let mut said: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
+        let Some(asked_at) = said["asked_at"].as_str().map(str::to_owned) else { continue };
+        let asked_at = chrono::DateTime::parse_from_rfc3339(&asked_at).unwrap() - chrono::TimeDelta::minutes(10);
+        said["asked_at"] = json!(asked_at.to_rfc3339());
+        std::fs::write(&note, said.to_string()).unwrap();
+    }
+}
+
 /// The id of a state.
 #[must_use]
 pub fn state(name: &str) -> String {
@@ -108,7 +126,14 @@ impl Plane {
     pub async fn start() -> Self {
         let issue = Kept { state: Some(state("In Progress")), comments: Vec::new() };
         let issues = [ISSUE, OTHER_ISSUE].map(|id| (id.to_owned(), issue.clone())).into();
-        let inside = Inside { issues, asked: Vec::new(), made: 0, script: Arc::new(|_| None), remaining: None };
+        let inside = Inside {
+            issues,
+            asked: Vec::new(),
+            late: Vec::new(),
+            made: 0,
+            script: Arc::new(|_| None),
+            remaining: None,
+        };
         let shared = Shared(Arc::new(Mutex::new(inside)));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -132,6 +157,14 @@ impl Plane {
         self.fails(|_| None);
     }
 
+    /// Does what it was late with.
+    pub fn catches_up(&self) {
+        let mut inside = self.shared.open();
+        for asked in std::mem::take(&mut inside.late) {
+            let _ = does(&mut inside, &asked);
+        }
+    }
+
     /// Says with every answer that so many requests are left in this minute.
     pub fn says_left(&self, requests: u32) {
         self.shared.open().remaining = Some(requests);
@@ -147,6 +180,18 @@ impl Plane {
     /// Moves an issue, as a person does.
     pub fn moves(&self, issue: &str, to: &str) {
         self.shared.open().issues.get_mut(issue).unwrap().state = Some(state(to));
+    }
+
+    /// Adds an issue that is in progress.
+    pub fn opens(&self, issue: &str) {
+        let kept = Kept { state: Some(state("In Progress")), comments: Vec::new() };
+        self.shared.open().issues.insert(issue.to_owned(), kept);
+    }
+
+    /// Every issue that it has.
+    #[must_use]
+    pub fn issues(&self) -> Vec<String> {
+        self.shared.open().issues.keys().cloned().collect()
     }
 
     /// Removes an issue, as a person does.
@@ -169,6 +214,12 @@ impl Plane {
             let comment = Comment { id, html: format!("<p>{n}</p>"), external_id: String::new() };
             inside.issues.get_mut(issue).unwrap().comments.push(comment);
         }
+    }
+
+    /// A comment that another vault made for an action of the same id.
+    pub fn has_comment(&self, issue: &str, external_id: &str) {
+        let body = json!({"external_source": "steward", "external_id": external_id, "comment_html": "<p>theirs</p>"});
+        let _ = comment(&mut self.shared.open(), issue, &body);
     }
 
     /// Comments that were ever made.
@@ -222,6 +273,17 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
             Ok::<_, std::convert::Infallible>(Bytes::from_static(&[b' '; 4096]))
         }))
         .into_response(),
+        Some(Fault::Late) => {
+            shared.open().late.push(asked);
+            (StatusCode::GATEWAY_TIMEOUT, "").into_response()
+        }
+        Some(Fault::ThenMoved(to)) => {
+            let mut inside = shared.open();
+            let response = does(&mut inside, &asked);
+            let issue = asked.path.split('/').nth(8).unwrap();
+            inside.issues.get_mut(issue).unwrap().state = Some(state(to));
+            response
+        }
         Some(Fault::DoneBut(status)) => {
             let _ = does(&mut shared.open(), &asked);
             (StatusCode::from_u16(status).unwrap(), "").into_response()

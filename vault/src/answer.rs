@@ -7,6 +7,7 @@
 use crate::brake;
 use crate::chain::{self, ChainError};
 use crate::keeper::{ApplyError, Keeper, Receipt};
+use crate::past;
 use crate::root::RootError;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::path::RecordPath;
 use steward_domain::time;
 use steward_domain::tracker;
-use steward_domain::undo::{AnswerKind, Refusal, Request, answer};
+use steward_domain::undo::{AnswerKind, Past, Refusal, Request, answer};
 
 /// How often a record that humans keep changing is read again before giving up.
 const TRIES: usize = 20;
@@ -77,9 +78,11 @@ impl Keeper {
         if asked.kind == AnswerKind::Confirm && brake::is_stopped(self.root()) {
             return Err(Refusal::ShadowNow.into());
         }
+        let past = self.past(asked, &record, turn.head.seq)?;
         let plan = answer(&Request {
             kind: asked.kind,
             record: &record,
+            past: &past,
             by: asked.by,
             reason: asked.reason,
             policy: asked.policy,
@@ -105,6 +108,18 @@ impl Keeper {
             Err(e @ ChainError::Record { .. }) => Err(Refusal::Record { reason: e.to_string() }.into()),
             Err(e) => Err(ApplyError::from(e).into()),
         }
+    }
+
+    /// What else was changed in the same record, where an undo has to know: after the newest record of all
+    /// there is nothing.
+    fn past(&self, asked: &Asked<'_>, record: &AuditRecord, newest: u64) -> Result<Vec<Past>, AnswerError> {
+        if asked.kind != AnswerKind::Undo || record.undo_recipe.is_none() || record.seq == newest {
+            return Ok(Vec::new());
+        }
+        past::of(self.root(), record).map_err(|e| match e {
+            ChainError::Record { .. } => Refusal::Record { reason: format!("{e}: run `steward audit verify`") }.into(),
+            e => ApplyError::from(e).into(),
+        })
     }
 
     /// The receipt of this very run, or a refusal when somebody else was faster.

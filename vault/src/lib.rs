@@ -23,6 +23,7 @@ mod journal;
 pub mod keeper;
 mod note;
 pub mod outbox;
+mod past;
 pub mod root;
 pub mod stamp;
 mod swap;

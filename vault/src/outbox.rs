@@ -33,6 +33,8 @@ pub struct Site {
 pub struct Progress {
     /// Something may have been sent; until then there is nothing to take back.
     pub begun: bool,
+    /// When the comment was last asked for without a clear answer: it may come to be a while after.
+    pub asked_at: Option<DateTime<Utc>>,
     /// The state before ours.
     pub from: Option<TrackerId>,
     /// The state that we set, or were about to.

@@ -190,6 +190,15 @@ impl Root {
         Ok(entries)
     }
 
+    /// The names in a folder, without a look at the files, in no order; a missing folder is empty.
+    pub(crate) fn names(&self, kind: RecordKind) -> Result<Vec<String>, RootError> {
+        let Some(dir) = self.folder(kind.folder())? else { return Ok(Vec::new()) };
+        let failed = |source| RootError::Io { path: format!("{}/", kind.folder()), source };
+        let name =
+            |entry: io::Result<cap_std::fs::DirEntry>| entry.map(|e| e.file_name().to_string_lossy().into_owned());
+        dir.entries().and_then(|mut entries| entries.by_ref().map(name).collect()).map_err(failed)
+    }
+
     /// What a listing would say of one record; `None` when it is not there.
     ///
     /// # Errors

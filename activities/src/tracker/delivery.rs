@@ -6,16 +6,23 @@
 //! record says so. The way back looks at what is there in the same way. That an issue is not there is
 //! believed where its project is: a wrong address or a proxy answers 404 to everything.
 
-use super::plane::Trouble;
+use super::plane::{Search, Trouble};
 use super::{Courier, Job};
+use chrono::{DateTime, TimeDelta, Utc};
 use steward_domain::audit::ActionKind;
+use steward_domain::frontmatter;
 use steward_domain::plan::ActionId;
-use steward_domain::tracker::{Issue, PlaneAction, StateGroup, TrackerId, comment_html};
+use steward_domain::tracker::{self, Issue, PlaneAction, StateGroup, TrackerId, comment_html};
 use steward_vault::crash;
 use steward_vault::outbox::{self, Progress};
 use temporalio_common::ActivityError;
 
 const NO_SUCH_ISSUE: &str = "the issue is not there any more";
+const TOO_MANY: &str = "our comment, if it was made, is not among the newest 1,000 of the issue, so it was not removed";
+const ANOTHER_ISSUE: &str = "the task names another issue now";
+/// How long a request may go on there after we have stopped waiting for its answer: 60 s, longer than web
+/// servers let one run.
+const LATE: TimeDelta = TimeDelta::seconds(60);
 
 /// What came of some steps, if the vault could be written.
 type Step<T> = Result<Result<T, Trouble>, ActivityError>;
@@ -23,6 +30,7 @@ type Step<T> = Result<Result<T, Trouble>, ActivityError>;
 /// What was made for an action, as far as it is known.
 struct Made {
     comment: Option<TrackerId>,
+    asked_at: Option<DateTime<Utc>>,
     from: Option<TrackerId>,
     to: Option<TrackerId>,
 }
@@ -62,26 +70,21 @@ impl Courier {
 
     async fn make(&self, job: &Job, issue: &Issue, group: StateGroup) -> Step<PlaneAction> {
         let (plane, id) = (&self.plane, &job.record.draft.id);
-        let mut progress = job.progress.clone();
-        let now = plane.state_of(issue).await;
-        if matches!(now, Err(Trouble::Missing)) && job.fails_for_long() {
-            went!(plane.states(&issue.project).await);
-            return Ok(Ok(PlaneAction::GivenUp { issue: issue.clone(), reason: NO_SUCH_ISSUE.into() }));
+        let given_up = |reason: &str| Ok(Ok(PlaneAction::GivenUp { issue: issue.clone(), reason: reason.into() }));
+        if !job.progress.begun && self.names_another(job, issue).await? {
+            return given_up(ANOTHER_ISSUE);
         }
-        let now = went!(now);
+        let mut progress = job.progress.clone();
+        let seen = plane.state_of(issue).await;
+        if matches!(seen, Err(Trouble::Missing)) && job.fails_for_long() {
+            went!(plane.states(&issue.project).await);
+            return given_up(NO_SUCH_ISSUE);
+        }
+        went!(seen);
         let states = went!(plane.states(&issue.project).await);
-        let comment = match progress.comment.clone() {
-            Some(comment) => comment,
-            None => {
-                progress.begun = true;
-                self.noted(id, &progress).await?;
-                let comment = went!(plane.comment(issue, id, &comment_html(&job.record)).await);
-                crash::point("after-comment");
-                progress.comment = Some(comment.clone());
-                self.noted(id, &progress).await?;
-                comment
-            }
-        };
+        let comment = went!(self.commented(job, issue, &mut progress).await?);
+        // Asked again: a person may have moved it since.
+        let now = went!(plane.state_of(issue).await);
         let made = |from_state, to_state, left: Option<&str>| {
             let left = left.map(str::to_owned);
             Ok(Ok(PlaneAction::Made { issue: issue.clone(), comment: comment.clone(), from_state, to_state, left }))
@@ -107,22 +110,75 @@ impl Courier {
         made(now, Some(to.clone()), None)
     }
 
+    /// Whether the task names another issue by now than its record does.
+    async fn names_another(&self, job: &Job, issue: &Issue) -> Result<bool, ActivityError> {
+        let (target, issue) = (job.record.draft.target.clone(), issue.clone());
+        self.keep(move |keeper| {
+            let Ok(task) = keeper.root().read(&target) else { return Ok(false) };
+            let default = keeper.tracker().and_then(|site| site.project.as_ref());
+            let named = frontmatter::read(&task.bytes).ok().and_then(|d| tracker::issue_of(d.fields(), default));
+            Ok(matches!(named, Some(Ok(named)) if named != issue))
+        })
+        .await
+    }
+
+    /// Our comment on the issue, made once. One that was asked for without a clear answer is looked for, and
+    /// asked for again only when it can come no more.
+    async fn commented(&self, job: &Job, issue: &Issue, progress: &mut Progress) -> Step<TrackerId> {
+        let (plane, id) = (&self.plane, &job.record.draft.id);
+        if let Some(comment) = progress.comment.clone() {
+            return Ok(Ok(comment));
+        }
+        let there = match progress.asked_at {
+            Some(_) => went!(plane.find_comment(issue, id).await),
+            None => Search::Nothing,
+        };
+        let comment = match (there, may_come(progress.asked_at)) {
+            (Search::Found(comment), _) => comment,
+            (Search::Nothing | Search::TooMany, Some(trouble)) => return Ok(Err(trouble)),
+            (Search::Nothing | Search::TooMany, None) => {
+                (progress.begun, progress.asked_at) = (true, Some(Utc::now()));
+                self.noted(id, progress).await?;
+                let asked = plane.comment(issue, id, &comment_html(&job.record)).await;
+                if !matches!(asked, Ok(_) | Err(Trouble::Passing(_))) {
+                    progress.asked_at = None;
+                    self.noted(id, progress).await?;
+                }
+                went!(asked)
+            }
+        };
+        crash::point("after-comment");
+        progress.comment = Some(comment.clone());
+        self.noted(id, progress).await?;
+        Ok(Ok(comment))
+    }
+
     /// What was made for an action, or may have been; `None` where nothing was ever sent.
     async fn made_for(&self, of: &ActionId) -> Result<Option<Made>, ActivityError> {
         let Some(undone) = self.record(of).await? else { return Ok(None) };
         let id = of.clone();
         self.keep(move |keeper| {
             let root = keeper.root();
-            let tracked = outbox::follower(root, &undone, ActionKind::Tracked)?.and_then(|(_, r)| r.plane_action);
-            if let Some(PlaneAction::Made { comment, from_state, to_state, .. }) = tracked {
-                return Ok(Some(Made { comment: Some(comment), from: from_state, to: to_state }));
+            match outbox::follower(root, &undone, ActionKind::Tracked)?.and_then(|(_, r)| r.plane_action) {
+                Some(PlaneAction::Made { comment, from_state: from, to_state: to, .. }) => {
+                    return Ok(Some(Made { comment: Some(comment), asked_at: None, from, to }));
+                }
+                Some(PlaneAction::GivenUp { reason, .. }) if reason == ANOTHER_ISSUE => return Ok(None),
+                _ => {}
             }
-            let tried = outbox::follower(root, &undone, ActionKind::TrackFailed)?.is_some();
+            let tried = outbox::follower(root, &undone, ActionKind::TrackFailed)?;
             Ok(match outbox::progress(root, &id)? {
-                Some(Progress { begun: true, from, to, comment, .. }) => Some(Made { comment, from, to }),
+                Some(Progress { begun: true, from, to, comment, asked_at, .. }) => {
+                    Some(Made { comment, asked_at, from, to })
+                }
                 Some(_) => None,
                 // The note of how far it came is lost, so the tracker is asked.
-                None => tried.then_some(Made { comment: None, from: None, to: None }),
+                None => tried.map(|(_, failed)| Made {
+                    comment: None,
+                    asked_at: Some(failed.draft.timestamp),
+                    from: None,
+                    to: None,
+                }),
             })
         })
         .await
@@ -147,7 +203,15 @@ impl Courier {
         let mut left = Vec::new();
         let comment = match made.comment {
             Some(comment) => Some(comment),
-            None => plane.find_comment(issue, of).await?,
+            None => match (plane.find_comment(issue, of).await?, may_come(made.asked_at)) {
+                (Search::Found(comment), _) => Some(comment),
+                (Search::Nothing | Search::TooMany, Some(trouble)) => return Err(trouble),
+                (Search::Nothing, None) => None,
+                (Search::TooMany, None) => {
+                    left.push(TOO_MANY.into());
+                    None
+                }
+            },
         };
         let mut removed = false;
         if let Some(comment) = comment {
@@ -179,4 +243,10 @@ impl Courier {
         let (of, progress) = (of.clone(), progress.clone());
         self.keep(move |keeper| keeper.note_delivery(&of, &progress)).await
     }
+}
+
+/// What to wait for while a comment may still come to be.
+fn may_come(asked_at: Option<DateTime<Utc>>) -> Option<Trouble> {
+    let left = (asked_at? + LATE - Utc::now()).min(LATE).num_milliseconds();
+    u64::try_from(left).ok().filter(|left| *left > 0).map(|left| Trouble::Unsure(left.div_ceil(1_000)))
 }

@@ -44,6 +44,8 @@ const MAX_SAID_CHARS: usize = 200;
 pub(super) enum Trouble {
     /// Nothing may be sent for so many seconds.
     Wait(u64),
+    /// An earlier request may still be under way there for so many seconds.
+    Unsure(u64),
     /// It may go away by itself.
     Passing(String),
     /// A person must do something.
@@ -88,6 +90,15 @@ struct Comment {
     id: TrackerId,
     external_source: Option<String>,
     external_id: Option<String>,
+}
+
+/// What a search for a comment of ours came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    Found(TrackerId),
+    Nothing,
+    /// There are more comments than are looked through.
+    TooMany,
 }
 
 /// The states of one project.
@@ -186,11 +197,23 @@ impl Plane {
         let response = self.send(Method::POST, &path, &[], Some(body)).await?;
         let taken = response.status() == StatusCode::CONFLICT;
         let response = if taken { response } else { self.accepted(response).await? };
-        Ok(self.json::<Named>(response).await?.id)
+        let named = self.json::<Named>(response).await?.id;
+        if !taken {
+            return Ok(named);
+        }
+        // Known in the whole project: another vault may have told it of another issue.
+        match self.find_comment(issue, of).await? {
+            Search::Found(comment) => Ok(comment),
+            Search::TooMany => Ok(named),
+            Search::Nothing => Err(Trouble::Lasting(format!(
+                "has the comment of action {of} on another issue of this project: another vault shares the project, \
+                 so comment on this issue by hand, or give each vault its own"
+            ))),
+        }
     }
 
     /// The comment of an action on its issue.
-    pub(super) async fn find_comment(&self, issue: &Issue, of: &ActionId) -> Result<Option<TrackerId>, Trouble> {
+    pub(super) async fn find_comment(&self, issue: &Issue, of: &ActionId) -> Result<Search, Trouble> {
         let path = self.issue_path(issue, &["comments"]);
         let mut cursor = String::from("100:0:0");
         for _ in 0..MAX_PAGES {
@@ -200,14 +223,14 @@ impl Plane {
                 c.external_source.as_deref() == Some(EXTERNAL_SOURCE) && c.external_id.as_deref() == Some(of.as_str())
             };
             if let Some(comment) = page.results.iter().find(ours) {
-                return Ok(Some(comment.id.clone()));
+                return Ok(Search::Found(comment.id.clone()));
             }
             match page.next_cursor.filter(|_| page.next_page_results) {
                 Some(next) => cursor = next,
-                None => return Ok(None),
+                None => return Ok(Search::Nothing),
             }
         }
-        Ok(None)
+        Ok(Search::TooMany)
     }
 
     /// Removes a comment; one that is gone is as good.
@@ -224,6 +247,9 @@ impl Plane {
         let at = &self.config.base_url;
         match trouble {
             Trouble::Wait(seconds) => format!("{at} asks to wait {seconds} s"),
+            Trouble::Unsure(seconds) => {
+                format!("{at} may still be at work on the comment: looked at again in {seconds} s")
+            }
             Trouble::Passing(why) | Trouble::Lasting(why) => format!("{at} {why}"),
             Trouble::Missing => {
                 format!("{at} has no such issue or project (404): check `plane_issue_id`, project and workspace")

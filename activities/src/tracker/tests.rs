@@ -1,6 +1,7 @@
 //! Deliveries to a Plane server that fails in every way it can, and the way back.
 
 mod crash;
+mod meanwhile;
 
 use super::*;
 use crate::vault::tests::{Bench, open};
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::slice::from_ref;
 use steward_domain::mode::Mode;
 use steward_domain::plan::Landing;
-use steward_tests::plane::{Fault, ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane as Server, WORKSPACE, state};
+use steward_tests::plane::{Fault, ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane as Server, WORKSPACE, minutes_later, state};
 use steward_vault::{brake, chain};
 use steward_workflows::activities::Answered;
 
@@ -433,19 +434,6 @@ async fn a_note_that_cannot_be_read_stops_its_own_delivery_alone() {
 fn pauses_grow_to_an_hour() {
     let pauses = [0, 1, 5, 9, 40, u32::MAX].map(|tries| pause_after(tries).num_seconds());
     assert_eq!(pauses, [10, 20, 320, 3_600, 3_600, 3_600]);
-}
-
-#[test]
-fn of_each_issue_only_the_first_is_due() {
-    let owing = |id: &str, issue: &str| Owing {
-        id: ActionId::derive(&[id]),
-        record: steward_domain::path::RecordPath::parse("event/steward-action-a.md").unwrap(),
-        kind: ActionKind::Action,
-        issue: issue.into(),
-    };
-    let all = vec![owing("1", ISSUE), owing("2", OTHER_ISSUE), owing("3", ISSUE)];
-    let first: Vec<ActionId> = first_of_each(all).into_iter().map(|o| o.id).collect();
-    assert_eq!(first, [ActionId::derive(&["1"]), ActionId::derive(&["2"])]);
 }
 
 #[tokio::test]

@@ -93,7 +93,7 @@ impl Bench {
         self.host.take_answer(ask, workflow).await.unwrap()
     }
 
-    pub(super) async fn see(&self, look_id: &str) -> Observation {
+    pub(crate) async fn see(&self, look_id: &str) -> Observation {
         let matter = RecordPath::parse("matter/m.md").unwrap();
         self.host.look(ObserveAsk { matter, look_id: look_id.into() }).await.unwrap()
     }
@@ -123,7 +123,7 @@ impl Bench {
     }
 }
 
-pub(super) fn apply_ask(seen: &Observation, look_id: &str) -> ApplyAsk {
+pub(crate) fn apply_ask(seen: &Observation, look_id: &str) -> ApplyAsk {
     let look = &seen.looks[0];
     let verdict = Verdict {
         decision: Judgement::LikelyDone,

@@ -7,6 +7,7 @@
 //! nothing is changed. The bytes go to whoever writes the file, the
 //! [`FieldUndo`]s into the recipe of the audit record.
 
+mod life;
 mod members;
 
 use std::ops::Range;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use super::splice::{Planner, Splice, carry_out};
 use super::{Document, FrontmatterError, emit, parse};
 
+pub use life::{SetStep, unwind};
 pub use members::{edit_member, has_member, member_name, members, undo_member};
 
 /// A wish: one top-level field and its new value.
@@ -51,7 +53,7 @@ impl FieldUndo {
     ///
     /// [`FrontmatterError::BadUndo`] for lines that are not lines of the field.
     pub fn values(&self) -> Result<(Option<Value>, Option<Value>), FrontmatterError> {
-        Ok((recorded_value(self, &self.lines_before)?, recorded_value(self, &self.lines_after)?))
+        Ok((recorded_value(&self.field, &self.lines_before)?, recorded_value(&self.field, &self.lines_after)?))
     }
 }
 
@@ -110,8 +112,8 @@ pub fn edit_with_undo(bytes: &[u8], edits: &[FieldEdit]) -> Result<Edited, Front
 pub fn undo(bytes: &[u8], changes: &[FieldUndo]) -> Result<Vec<u8>, FrontmatterError> {
     let mut doc = super::read(bytes)?;
     for change in changes.iter().rev() {
-        let before = recorded_value(change, &change.lines_before)?;
-        let after = recorded_value(change, &change.lines_after)?;
+        let before = recorded_value(&change.field, &change.lines_before)?;
+        let after = recorded_value(&change.field, &change.lines_after)?;
         let now = doc.fields().get(&change.field);
         if now == before.as_ref() {
             continue;
@@ -128,13 +130,13 @@ pub fn undo(bytes: &[u8], changes: &[FieldUndo]) -> Result<Vec<u8>, FrontmatterE
 }
 
 /// The value that recorded lines give to their field.
-fn recorded_value(change: &FieldUndo, lines: &str) -> Result<Option<Value>, FrontmatterError> {
+fn recorded_value(field: &str, lines: &str) -> Result<Option<Value>, FrontmatterError> {
     if lines.is_empty() {
         return Ok(None);
     }
-    let bad = || FrontmatterError::BadUndo { field: change.field.clone() };
+    let bad = || FrontmatterError::BadUndo { field: field.to_owned() };
     let mut fields = parse::fields(lines).map_err(|_| bad())?;
-    let value = fields.remove(&change.field).filter(|_| fields.is_empty() && lines.ends_with('\n'));
+    let value = fields.remove(field).filter(|_| fields.is_empty() && lines.ends_with('\n'));
     value.map(Some).ok_or_else(bad)
 }
 

@@ -4,13 +4,15 @@
 //! |---|---|---|
 //! | the reading of events | minute, hour, day | `extraction_percent` of the tenant's |
 //! | of one stream's events | hour, day | `stream_percent`; half of it for senders nobody knows |
+//! | of all events of senders nobody knows | hour, day | half of `extraction_percent` |
 //! | of one sender's events | hour, day | `sender_percent` |
 //! | judging on one source's account | day of a task or matter; hour, day | a half; a quarter |
 //! | judging on strangers' account together | day of a task or matter; hour, day | two thirds; two fifths |
 //!
 //! A judgement goes to the account of every source whose fresh signals it carries, and is refused only
 //! when each of them has had its share: so a source that floods a task holds back its own signals and
-//! nobody else's. A name costs nothing, so those that were never right before share one account besides.
+//! nobody else's. A name costs nothing, so those that were never right before share one account besides: of what
+//! may be read, half is kept for known senders, however many streams there are.
 
 use std::collections::BTreeSet;
 
@@ -45,6 +47,8 @@ impl Speaker {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     pub streams: BTreeSet<String>,
+    /// In all streams only senders that are known have calls left.
+    pub all_strangers: bool,
     /// Streams in which only senders that are known have calls left.
     pub to_strangers: BTreeSet<String>,
     /// By their [`source_slug`].
@@ -60,6 +64,8 @@ pub struct Key {
 
 /// The keys of streams and senders, by which the ledger finds those that have had their share.
 pub const STREAM: &str = "stream";
+/// See [`STREAM`]; senders nobody knows, of all streams together.
+pub const STRANGERS: &str = "strangers";
 /// See [`STREAM`].
 pub const SENDER: &str = "sender";
 
@@ -97,6 +103,12 @@ impl Caps {
     #[must_use]
     pub fn of_a_stream(&self, known: bool) -> [(TimeDelta, u32); 2] {
         self.long(self.stream_percent, if known { 100 } else { 200 })
+    }
+
+    /// Calls of an hour and of a day that the events of all senders may cost whom nobody knows.
+    #[must_use]
+    pub fn of_strangers(&self) -> [(TimeDelta, u32); 2] {
+        self.long(self.extraction_percent, 200)
     }
 
     /// Calls of an hour and of a day that the events of one sender may cost.
@@ -139,6 +151,10 @@ impl ReserveRequest {
         let known = self.speakers.iter().all(|speaker| speaker.known);
         let who = format!("the stream {stream}{}", if known { "" } else { ", for senders nobody knows," });
         quotas.extend(caps.of_a_stream(known).map(|w| Quota::new(Cap::Stream, (STREAM, stream), w, &who)));
+        if !known {
+            let who = "senders nobody knows, in all streams,";
+            quotas.extend(caps.of_strangers().map(|w| Quota::new(Cap::Stream, (STRANGERS, ""), w, who)));
+        }
         for speaker in &self.speakers {
             let slug = source_slug(&speaker.source);
             let who = format!("the sender {slug}");

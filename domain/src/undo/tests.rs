@@ -47,6 +47,7 @@ fn ask(kind: AnswerKind, record: &AuditRecord, policy: &Policy) -> Result<Plan, 
     answer(&Request {
         kind,
         record,
+        past: &[],
         by: "ann",
         reason: Some("not yet"),
         policy,
@@ -95,6 +96,7 @@ fn the_window_ends_to_the_millisecond() {
     let request = |now| Request {
         kind: AnswerKind::Undo,
         record: &record,
+        past: &[],
         by: "ann",
         reason: None,
         policy: &policy,
@@ -224,6 +226,7 @@ fn a_long_name_and_a_long_reason_are_cut() {
     let plan = answer(&Request {
         kind: AnswerKind::Undo,
         record: &record,
+        past: &[],
         by: &by,
         reason: Some(&reason),
         policy: &live(),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use steward_domain::audit::ActionKind;
 use steward_domain::tracker::PlaneAction;
-use steward_tests::plane::{ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane, WORKSPACE};
+use steward_tests::plane::{ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane, WORKSPACE, minutes_later};
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
@@ -240,6 +240,7 @@ async fn killed_on_the_way(point: &'static str, lose_databases: bool) {
         if lose_databases {
             world.vault.lose_databases();
         }
+        minutes_later(world.vault.path());
         worker = world.worker().await;
     }
     until_filed(&world, ActionKind::Tracked).await;

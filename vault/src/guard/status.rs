@@ -3,12 +3,14 @@
 //! It counts with the same facts and the same rule that admit a call, so that what a person is told is
 //! what the next reservation will hear. `steward status` shows it.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
 use steward_domain::clerk::Usage;
 use steward_domain::guard::{
     CallId, Caps, ClockReading, DAY, Facts, Fill, FullPath, GuardStatus, HOUR, LedgerStatus, MINUTE, ReserveRequest,
-    SENDER, STREAM, Spent, admit, read_clock,
+    SENDER, STRANGERS, STREAM, Spent, admit, read_clock,
 };
 
 use super::book::clock_refusal;
@@ -55,10 +57,11 @@ pub(super) async fn read(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> 
 pub(super) async fn spent(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> Sql<Spent> {
     let mut tx = store.begin_reading().await?;
     let at = State::load(&mut tx).await?.newest.map_or(now, |newest| newest.max(now));
-    let mut spent = Spent::default();
+    let (mut spent, mut strangers) = (Spent::default(), BTreeSet::new());
     for (kind, windows, names) in [
         (STREAM, caps.of_a_stream(true), &mut spent.streams),
         (STREAM, caps.of_a_stream(false), &mut spent.to_strangers),
+        (STRANGERS, caps.of_strangers(), &mut strangers),
         (SENDER, caps.of_a_sender(), &mut spent.senders),
     ] {
         for (width, limit) in windows {
@@ -67,6 +70,7 @@ pub(super) async fn spent(store: &mut Store, caps: &Caps, now: DateTime<Utc>) ->
         }
     }
     tx.rollback().await?;
+    spent.all_strangers = !strangers.is_empty();
     Ok(spent)
 }
 

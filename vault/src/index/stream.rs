@@ -123,7 +123,7 @@ impl Index {
             let slug = source_slug(&pattern);
             let strange = !known.contains(&slug);
             let over = spent.streams.contains(&stream)
-                || (strange && spent.to_strangers.contains(&stream))
+                || (strange && (spent.all_strangers || spent.to_strangers.contains(&stream)))
                 || spent.senders.contains(&slug);
             (!over).then_some(Sender { stream, pattern, strange })
         };

@@ -258,9 +258,9 @@ fn undo(keeper: &Keeper, log: &Mutex<Log>, record: RecordPath, run: &str) -> Opt
             assert!(log.done.insert(receipt.id, receipt.record).is_none());
             Some(Done::PutBack)
         }
-        // A human's state stands, or people never let go of the file.
+        // A human's state stands, or a newer change of ours, or people never let go of the file.
         Err(
-            AnswerError::Refused(Refusal::Conflict { .. } | Refusal::Record { .. })
+            AnswerError::Refused(Refusal::Conflict { .. } | Refusal::NotTheNewest { .. } | Refusal::Record { .. })
             | AnswerError::Apply(ApplyError::ChangedMeanwhile { .. }),
         ) => {
             log.refused += 1;

@@ -1,11 +1,10 @@
-//! Changes of all classes and their undos, in any legal order, give the bytes back; what humans edit
-//! in between stays.
+//! Changes of all classes and their undos, in any order that is allowed, give the bytes back; what humans edit
+//! in between stays. Refused is exactly what a newer change of the same field or member stands upon.
 
 use crate::desk::{Click, Desk, live, noon, settle};
 use chrono::TimeDelta;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use std::collections::BTreeMap;
 use steward_domain::audit::WorkflowRef;
 use steward_domain::frontmatter;
 use steward_domain::mode::Ceiling;
@@ -109,7 +108,7 @@ fn mutation(of_matter: bool) -> BoxedStrategy<Mutation> {
             .prop_map(|(field, to)| Mutation::ContextEdit { field, to: to.into() })
             .boxed()
     } else {
-        let to = select(vec!["matter/shed.md", "matter/farm.md"]);
+        let to = select(vec!["matter/house.md", "matter/shed.md", "matter/farm.md"]);
         to.prop_map(|to| Mutation::ParentMatter { to: RecordPath::parse(to).unwrap() }).boxed()
     };
     prop_oneof![3 => related, 1 => state, 2 => own].boxed()
@@ -129,8 +128,19 @@ struct Story {
     desk: Desk,
     keeper: Keeper,
     moment: i64,
-    /// By file and field, the changes that stand, the newest last.
-    standing: BTreeMap<(&'static str, &'static str), Vec<Receipt>>,
+    /// The changes that stand, the newest last.
+    standing: Vec<(Touched, Receipt)>,
+}
+
+/// The file, the field and, of a set, the member that a change is about.
+type Touched = (&'static str, &'static str, Option<String>);
+
+fn touched(name: &'static str, mutation: &Mutation) -> Touched {
+    let member = match mutation {
+        Mutation::Related { member, .. } => frontmatter::member_name(&member.as_str().into()).map(str::to_owned),
+        _ => None,
+    };
+    (name, mutation.field(), member)
 }
 
 impl Story {
@@ -139,7 +149,7 @@ impl Story {
         desk.write(TASK, task.as_bytes());
         desk.write(MATTER, matter.as_bytes());
         let keeper = desk.keeper();
-        Self { desk, keeper, moment: 0, standing: BTreeMap::new() }
+        Self { desk, keeper, moment: 0, standing: Vec::new() }
     }
 
     /// A plan from a signal; none where the router skips it.
@@ -185,19 +195,31 @@ impl Story {
         assert!(self.keeper.apply(plan).unwrap().repeated, "twice is once");
         assert_eq!(self.desk.read(name), after);
         if after != before {
-            self.standing.entry((name, mutation.field())).or_default().push(receipt);
+            self.standing.push((touched(name, mutation), receipt));
         }
     }
 
-    /// Takes the newest change of some field back.
+    /// Takes any change back, or is told which newer one of the same thing to take back first.
     fn undo(&mut self, which: Index) {
-        let keys: Vec<_> = self.standing.iter().filter(|(_, all)| !all.is_empty()).map(|(key, _)| *key).collect();
-        if keys.is_empty() {
+        if self.standing.is_empty() {
             return;
         }
-        let key = keys[which.index(keys.len())];
-        let receipt = self.standing.get_mut(&key).and_then(Vec::pop).unwrap();
-        self.click(&receipt).unwrap();
+        let at = which.index(self.standing.len());
+        let (touched, receipt) = self.standing[at].clone();
+        let newest = self.standing.iter().rposition(|(other, _)| *other == touched).unwrap();
+        let before = (self.desk.read(TASK), self.desk.read(MATTER), self.desk.records().len());
+        match self.click(&receipt) {
+            Ok(_) => assert_eq!(newest, at, "a newer change of {touched:?} stands"),
+            Err(AnswerError::Refused(refusal @ Refusal::NotTheNewest { .. })) => {
+                assert_ne!(newest, at, "{touched:?}: {refusal}");
+                assert!(refusal.to_string().contains(self.standing[newest].1.id.as_str()), "{refusal}");
+                assert_eq!((self.desk.read(TASK), self.desk.read(MATTER), self.desk.records().len()), before);
+                let named = self.standing[newest].1.clone();
+                self.click(&named).unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+        self.standing.remove(newest);
     }
 
     fn click(&mut self, receipt: &Receipt) -> Result<Receipt, AnswerError> {
@@ -225,7 +247,7 @@ impl Story {
 
     fn undo_all(&mut self, order: &[Index]) {
         for which in order.iter().cycle() {
-            if self.standing.values().all(Vec::is_empty) {
+            if self.standing.is_empty() {
                 return;
             }
             self.undo(*which);
@@ -261,19 +283,6 @@ fn order() -> BoxedStrategy<Vec<Index>> {
     proptest::collection::vec(any::<Index>(), 1..8).boxed()
 }
 
-/// The members of every set of a file, in no order.
-fn sets(text: &str) -> BTreeMap<&'static str, Vec<String>> {
-    let fields = frontmatter::read(text.as_bytes()).unwrap().fields().clone();
-    let of = |field: &RelatedField| {
-        let items = frontmatter::members(fields.get(field.word())).unwrap();
-        let mut names: Vec<String> =
-            items.iter().map(|item| frontmatter::member_name(item).unwrap().to_owned()).collect();
-        names.sort();
-        (field.word(), names)
-    };
-    RelatedField::ALL.iter().map(of).collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -306,39 +315,112 @@ proptest! {
     }
 
     #[test]
-    fn a_set_is_given_back_in_whatever_order_its_changes_are_taken_back(
-        task in task(), steps in steps(false), order in order(),
+    fn a_set_is_given_back_in_whatever_order_its_members_are_taken_back(
+        task in task(), members in proptest::collection::vec((members(), any::<bool>(), any::<Index>()), 1..14),
+        order in order(),
     ) {
         let mut story = Story::begin(&task, "---\ntype: matter\n---\n");
-        for step in &steps {
-            if let Step::Change { mutation: mutation @ Mutation::Related { .. }, .. } = step {
-                story.change(TASK, mutation);
+        for (mutation, undo, which) in members {
+            story.change(TASK, &mutation);
+            if undo {
+                story.undo(which);
             }
         }
-        let mut all: Vec<Receipt> = std::mem::take(&mut story.standing).into_values().flatten().collect();
-        // Two changes of one member cancel each other only in their own order.
-        let mut seen = Vec::new();
-        all.retain(|receipt| {
-            let record = &story.desk.records()[receipt.record.as_str()];
-            let Some(Mutation::Related { field, member, .. }) = record.draft.proposal.clone().map(|p| p.mutation) else {
-                return false;
-            };
-            let key = (field.word(), frontmatter::member_name(&member.into()).unwrap().to_owned());
-            let first = !seen.contains(&key);
-            seen.push(key);
-            first
-        });
-        prop_assume!(seen.len() == all.len());
-        for which in order.iter().cycle() {
-            if all.is_empty() {
-                break;
-            }
-            let receipt = all.remove(which.index(all.len()));
-            story.click(&receipt).unwrap();
-        }
-        prop_assert_eq!(sets(&story.desk.read(TASK)), sets(&task));
+        story.undo_all(&order);
+        prop_assert_eq!(story.desk.read(TASK), task);
         story.end();
     }
+}
+
+fn members() -> BoxedStrategy<Mutation> {
+    let member = select(vec!["Ann", "[[Bob]]", "[[Eve]]", "Zoe: Z", "Kim", "Lou"]);
+    let related = |(member, present): (&str, bool)| Mutation::Related {
+        field: RelatedField::RelatedTo,
+        member: member.into(),
+        present,
+    };
+    (member, any::<bool>()).prop_map(related).boxed()
+}
+
+/// Two changes of one thing, the second to what was there before the first.
+fn there_and_back(task: &str, changes: [Mutation; 2]) -> (Story, Receipt, Receipt) {
+    let mut story = Story::begin(task, "---\ntype: matter\n---\n");
+    for change in &changes {
+        story.change(TASK, change);
+    }
+    let [(_, first), (_, second)] = <[_; 2]>::try_from(story.standing.clone()).unwrap();
+    (story, first, second)
+}
+
+fn member(member: &str, present: bool) -> Mutation {
+    Mutation::Related { field: RelatedField::RelatedTo, member: member.into(), present }
+}
+
+#[test]
+fn the_older_of_two_changes_is_not_undone_before_the_newer() {
+    let to = |to: &str| Mutation::ParentMatter { to: RecordPath::parse(to).unwrap() };
+    for (line, changes) in [
+        ("parent_matter: matter/house", [to("matter/farm.md"), to("matter/house.md")]),
+        ("related_to: [Ann]", [member("Ann", false), member("[[Ann]]", true)]),
+    ] {
+        let task = format!("---\ntype: task\nname: N\n{line}\n---\n");
+        let (mut story, first, second) = there_and_back(&task, changes);
+        match story.click(&first) {
+            Err(AnswerError::Refused(refusal)) => {
+                assert_eq!(refusal.status(), 409);
+                let says = format!("{} is not the newest change of ", first.id);
+                let first_undo = format!("undo {} first", second.id);
+                assert!(refusal.to_string().starts_with(&says), "{refusal}");
+                assert!(refusal.to_string().ends_with(&first_undo), "{refusal}");
+            }
+            other => panic!("{other:?}"),
+        }
+        story.click(&second).unwrap();
+        story.click(&first).unwrap();
+        assert_eq!(story.desk.read(TASK), task);
+        story.end();
+    }
+}
+
+#[test]
+fn the_line_that_the_owner_wrote_outlives_the_last_member() {
+    let task = "---\ntype: task\nname: N\nrelated_to:\nparent_matter: house\n---\n";
+    let (mut story, eve, zoe) = there_and_back(task, [member("Eve", true), member("Zoe", true)]);
+    story.click(&eve).unwrap();
+    assert_eq!(story.desk.read(TASK), task.replace("related_to:\n", "related_to:\n  - Zoe\n"));
+    story.click(&zoe).unwrap();
+    assert_eq!(story.desk.read(TASK), task);
+    story.end();
+}
+
+#[test]
+fn a_humans_member_and_comment_among_ours_stay() {
+    let task = "---\ntype: task\nname: N\nrelated_to:\n  - Ann\nparent_matter: house\n---\n";
+    let (mut story, ann, zoe) = there_and_back(task, [member("Ann", false), member("Zoe", true)]);
+    let edited = story.desk.read(TASK).replace("[Zoe]", "[Zoe, Kim] # mine");
+    story.desk.write(TASK, edited.as_bytes());
+    story.click(&zoe).unwrap();
+    assert_eq!(story.desk.read(TASK), edited.replace("Zoe, ", ""));
+    story.click(&ann).unwrap();
+    let text = story.desk.read(TASK);
+    assert!(text.contains("Kim") && text.contains("Ann") && text.contains("] # mine\n"), "{text}");
+    story.end();
+}
+
+#[test]
+fn what_is_in_the_way_but_cannot_be_read_is_named() {
+    let (mut story, eve, zoe) = there_and_back("---\ntype: task\n---\n", [member("Eve", true), member("Zoe", true)]);
+    let record = story.desk.read(zoe.record.as_str());
+    story.desk.write(zoe.record.as_str(), b"---\ntype: note\n---\n");
+    match story.click(&eve) {
+        Err(AnswerError::Refused(refusal)) => {
+            assert_eq!(refusal.status(), 422);
+            assert!(refusal.to_string().contains(zoe.record.as_str()), "{refusal}");
+        }
+        other => panic!("{other:?}"),
+    }
+    story.desk.write(zoe.record.as_str(), record.as_bytes());
+    story.click(&eve).unwrap();
 }
 
 #[test]
@@ -346,7 +428,7 @@ fn a_humans_own_value_on_top_of_ours_is_a_conflict_and_stays() {
     let text = "---\ntype: matter\nowner: ann\n---\n";
     let mut story = Story::begin("---\ntype: task\nparent_matter: house\n---\n", text);
     story.change(MATTER, &Mutation::ContextEdit { field: ContextField::Owner, to: "bob".into() });
-    let receipt = story.standing[&(MATTER, "owner")][0].clone();
+    let receipt = story.standing[0].1.clone();
     let human = text.replace("ann", "zoe");
     story.desk.write(MATTER, human.as_bytes());
     match story.click(&receipt) {

@@ -98,6 +98,7 @@ async fn cut_short(point: (&'static str, u32), lose_the_state: bool) -> (bool, b
     if lose_the_state {
         desk.lose_the_state();
     }
+    minutes_later(desk.dir.path());
     child(&desk, None).await;
     desk.holds(&what, ("Done", 1, 1));
     let desk = desk.undo().await;
@@ -137,6 +138,7 @@ async fn an_undo_after_a_delivery_was_cut_short_takes_back_whatever_was_made() {
         let died = child(&desk, Some(&point)).await;
         let before = desk.server.comments(ISSUE).len();
         let desk = desk.undo().await;
+        minutes_later(desk.dir.path());
         child(&desk, None).await;
         let root = steward_vault::root::Root::open(desk.dir.path()).unwrap();
         assert_eq!(chain::verify(&root).unwrap().faults, Vec::<String>::new(), "{point:?}");

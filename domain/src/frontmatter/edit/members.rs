@@ -84,15 +84,15 @@ pub fn undo_member(bytes: &[u8], change: &FieldUndo) -> Result<Vec<u8>, Frontmat
 }
 
 /// What a recorded change did to its list.
-enum Moved {
+pub(super) enum Moved {
     In(Value),
     Out { member: Value, before: Vec<Value> },
 }
 
-fn moved(change: &FieldUndo) -> Result<Moved, FrontmatterError> {
+pub(super) fn moved(change: &FieldUndo) -> Result<Moved, FrontmatterError> {
     let bad = || FrontmatterError::BadUndo { field: change.field.clone() };
-    let before = recorded_value(change, &change.lines_before)?;
-    let after = recorded_value(change, &change.lines_after)?;
+    let before = recorded_value(&change.field, &change.lines_before)?;
+    let after = recorded_value(&change.field, &change.lines_after)?;
     let before = members(before.as_ref()).ok_or_else(bad)?;
     let after = members(after.as_ref()).ok_or_else(bad)?;
     let (more, fewer) = if before.len() > after.len() { (before, after) } else { (after, before) };
@@ -151,7 +151,7 @@ fn places(items: &[Value], member: &str) -> Vec<usize> {
     items.iter().enumerate().filter(|(_, item)| same(item)).map(|(at, _)| at).collect()
 }
 
-fn alike(a: &Value, b: &Value) -> bool {
+pub(super) fn alike(a: &Value, b: &Value) -> bool {
     member_name(a).is_some() && member_name(a) == member_name(b)
 }
 

@@ -6,7 +6,7 @@ use steward_domain::guard::{Speaker, Spent};
 use super::concurrent::{keep_log, read_log, slide};
 use super::*;
 
-/// Shares of them: reading 15, 30 and 60; a stream 24 and 48, a sender 6 and 12 of an hour and a day.
+/// Shares of them: reading 15, 30 and 60, half of an hour's and a day's for strangers; a stream 24 and 48, a sender 6 and 12 of an hour and a day.
 const CAPS: Caps = Caps {
     per_minute: 30,
     per_hour: 60,
@@ -58,11 +58,30 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
     assert_eq!(ledger.spent(at(300)).await.unwrap().streams, one("mail"));
     // Another stream has what is left of the half that reading may take.
     for n in 24..30 {
-        granted(ledger.reserve(&reads(format!("e{n}"), "chat", "other"), at(300 + n)).await);
+        granted(ledger.reserve(&reads(format!("e{n}"), "chat", "kith"), at(300 + n)).await);
     }
-    assert_eq!(cap_of(ledger.reserve(&reads("f", "post", "last"), at(400)).await).0, Cap::Extraction);
+    assert_eq!(cap_of(ledger.reserve(&reads("f", "post", "keen"), at(400)).await).0, Cap::Extraction);
     granted(ledger.reserve(&judges("g", "rent", &["k"]), at(400)).await);
     assert_eq!(ledger.spent(at(3 * DAY_S)).await.unwrap(), Spent::default());
+}
+
+#[tokio::test]
+async fn strangers_have_half_of_all_reading_however_many_streams_there_are() {
+    let home = Home::new();
+    let ledger = home.ledger(CAPS);
+    for n in 0..15 {
+        let call = reads(format!("a{n}"), &format!("stream{}", n % 3), &format!("forged{n}"));
+        granted(ledger.reserve(&call, at(n * 10)).await);
+    }
+    let refusal = refused(ledger.reserve(&reads("b", "stream3", "new"), at(200)).await);
+    assert_eq!((refusal.cap, refusal.clears_at), (Cap::Stream, Some(at(3600))));
+    assert!(refusal.reason.starts_with("senders nobody knows, in all streams, had 15 calls"), "{refusal:?}");
+    assert!(ledger.spent(at(200)).await.unwrap().all_strangers);
+    for n in 0..15 {
+        let call = reads(format!("c{n}"), &format!("stream{}", n % 3), &format!("k{n}"));
+        granted(ledger.reserve(&call, at(200 + n * 10)).await);
+    }
+    assert_eq!(cap_of(ledger.reserve(&reads("d", "stream0", "kin"), at(400)).await).0, Cap::Extraction);
 }
 
 #[tokio::test]
@@ -114,13 +133,13 @@ enum Step {
 }
 
 /// The first three are known.
-const NAMES: [&str; 8] = ["k0", "k1", "k2", "s0", "s1", "s2", "s3", "s4"];
+const NAMES: [&str; 13] = ["k0", "k1", "k2", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"];
 
 fn steps(names: std::ops::Range<u8>) -> impl Strategy<Value = Vec<Step>> {
     let clock = prop_oneof![4 => 0i64..20, 3 => 20i64..900, 2 => 900i64..40_000, 1 => Just(90_000i64)];
     let step = prop_oneof![
         2 => clock.prop_map(Step::Clock),
-        8 => (0u8..2, names.clone()).prop_map(|(stream, sender)| Step::Read { stream, sender }),
+        16 => (0u8..5, names.clone()).prop_map(|(stream, sender)| Step::Read { stream, sender }),
         8 => (0u8..3, prop::collection::vec(names, 0..4)).prop_map(|(task, sources)| Step::Judge { task, sources }),
     ];
     prop::collection::vec(step, 1..150)
@@ -157,7 +176,9 @@ impl Model {
         if let Some(stream) = &call.stream {
             let sender = &call.speakers[0];
             let (hour, day) = if sender.known { (24, 48) } else { (12, 24) };
+            let strange = |c: &ReserveRequest| c.stream.is_some() && !c.speakers[0].known;
             return less(MINUTE, 15, &|c| c.stream.is_some())
+                && (sender.known || (less(HOUR, 15, &strange) && less(DAY, 30, &strange)))
                 && less(HOUR, 30, &|c| c.stream.is_some())
                 && less(DAY, 60, &|c| c.stream.is_some())
                 && less(HOUR, hour, &|c| c.stream.as_ref() == Some(stream))
@@ -240,13 +261,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_share_is_ever_exceeded_and_no_refusal_is_made_up(steps in steps(0..8)) {
+    fn no_share_is_ever_exceeded_and_no_refusal_is_made_up(steps in steps(0..13)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(walk(steps)).map_err(TestCaseError::fail)?;
     }
 
     #[test]
-    fn whatever_strangers_send_what_a_known_source_says_is_read_and_judged(steps in steps(3..8)) {
+    fn whatever_strangers_send_what_a_known_source_says_is_read_and_judged(steps in steps(3..13)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(flooded(steps)).map_err(TestCaseError::fail)?;
     }

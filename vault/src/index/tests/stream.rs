@@ -53,6 +53,7 @@ async fn whoever_has_had_their_share_fills_no_run_and_who_is_known_goes_first() 
     assert_eq!(all.len(), 92);
     let quiet = left(Spent { senders: one("mail-loud-b-example"), ..Spent::default() }).await;
     assert!(quiet.len() == 62 && !quiet.iter().any(|p| p.contains("loud")) && quiet.contains(&"mail/shy".to_owned()));
+    assert_eq!(left(Spent { all_strangers: true, ..Spent::default() }).await, ["mail/kin"]);
     assert_eq!(left(Spent { streams: one("chat"), to_strangers: one("mail"), ..Spent::default() }).await, ["mail/kin"]);
 }
 

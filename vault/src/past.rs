@@ -1,0 +1,40 @@
+//! The changes that were made to one record, from the audit records themselves.
+//!
+//! The names in `event/` tell which records may be about it, so one listing is read and no other record is
+//! opened. What was taken back is told by the name that an undo's record has.
+
+use crate::chain::{self, ChainError};
+use crate::root::{Root, RootError};
+use steward_domain::audit::{ActionKind, AuditRecord};
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::undo::{Past, is_of};
+
+/// Every change of the record that this one changed, in no order.
+pub(crate) fn of(root: &Root, record: &AuditRecord) -> Result<Vec<Past>, ChainError> {
+    let target = &record.draft.target;
+    let names = root.names(RecordKind::Event)?;
+    let ours = names.iter().filter(|name| is_of(name, target));
+    let mut past = Vec::new();
+    for path in ours.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
+        let Some(found) = read(root, &path)? else { continue };
+        let draft = &found.draft;
+        if &draft.target != target || found.undo_recipe.is_none() || draft.file().as_ref() != Ok(&path) {
+            continue;
+        }
+        let undone = match draft.follower(ActionKind::Reversed) {
+            Ok(follower) => read(root, &follower)?.map(|undo| undo.seq),
+            Err(_) => None,
+        };
+        past.push(Past { record: found, undone });
+    }
+    Ok(past)
+}
+
+/// A record; `None` when it is not there.
+fn read(root: &Root, path: &RecordPath) -> Result<Option<AuditRecord>, ChainError> {
+    match chain::read(root, path) {
+        Ok((record, _)) => Ok(Some(record)),
+        Err(ChainError::Root(RootError::Missing { .. })) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
