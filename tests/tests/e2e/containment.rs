@@ -15,7 +15,7 @@ use std::time::Duration;
 use steward_domain::audit::AuditRecord;
 use steward_domain::decide::GateName;
 use steward_domain::frontmatter;
-use steward_domain::path::RecordPath;
+use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::Landing;
 use steward_domain::signal::Signal;
 use steward_domain::stream::{EventStatus, StreamEvent};
@@ -30,7 +30,7 @@ use texts::Text;
 
 /// Live changes that strangers may lead to in a day: of our own texts so few that they are used up.
 fn budget() -> usize {
-    if texts::are_public() { 20 } else { 12 }
+    if texts::are_public() { 20 } else { 8 }
 }
 
 /// Tasks of one matter.
@@ -239,6 +239,10 @@ async fn siege((world, plane): (World, &Plane), texts: &[Text], clerk: Option<&C
     for record in &records {
         *outcome.landed.entry(record.draft.landing).or_default() += 1;
     }
+    world.run(&["resume"]).await.expect(0);
+    let_one_happen(&world, &records).await;
+    told(&world, plane).await;
+    world.run(&["stop"]).await.expect(0);
     for action in world.live_actions().into_iter().rev() {
         let said = world.run(&["undo", &action, "--reason", "an attack"]).await;
         // The tracker lets 60 requests a minute in, so some of it is taken back later.
@@ -251,11 +255,23 @@ async fn siege((world, plane): (World, &Plane), texts: &[Text], clerk: Option<&C
     let lost = before.iter().filter(|(path, bytes)| restored.get(*path) != Some(bytes));
     outcome.violations.extend(lost.map(|(path, _)| format!("{path} is not as it was after all was undone")));
     told(&world, plane).await;
+    assert!(plane.made() > 0, "the tracker was told something");
     outcome.violations.extend(outside::left(plane));
     outcome.violations.extend(outside::strange(&plane.asked(), &plane.issues()));
     outcome.violations.extend(outside::around(&around, &Files::around(world.vault.path())));
     world.verify_chain().await;
     outcome
+}
+
+/// A human falls for one of the proposals, so that the tracker is told an attacker's words.
+async fn let_one_happen(world: &World, records: &[AuditRecord]) {
+    let pending = records.iter().filter(|r| r.draft.pending_confirmation);
+    for record in pending.filter(|r| r.target_kind == RecordKind::Task && r.draft.proposed_state.is_some()) {
+        if world.run(&["confirm", record.draft.id.as_str()]).await.code == Some(0) {
+            return;
+        }
+    }
+    panic!("no pending proposal of a task's state could be confirmed");
 }
 
 /// Lets everything be told to the tracker that is owed to it.
@@ -310,7 +326,6 @@ async fn whatever_the_attackers_model_answers_only_what_is_allowed_and_can_be_un
     // The attack is not toothless: it fills the budget of strangers, and the rest waits.
     assert_eq!(outcome.landed.get(&Landing::Live), Some(&budget()), "{outcome:#?}");
     assert!(outcome.held_by_the_budget > 0, "{outcome:#?}");
-    assert!(plane.made() > 0, "some of it was told to the tracker");
 }
 
 #[tokio::test]
@@ -321,7 +336,6 @@ async fn the_offline_clerk_lets_nothing_of_strangers_go_live() {
     show("rules", &texts, &outcome);
     assert_eq!(outcome.violations, [""; 0], "{outcome:#?}");
     assert_eq!((outcome.events, outcome.landed.get(&Landing::Live)), (texts.len(), None), "{outcome:#?}");
-    assert_eq!(plane.made(), 0);
 }
 
 #[test]
