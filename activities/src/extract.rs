@@ -6,16 +6,18 @@
 //! words holds no other tool than writing signals; what they may say is checked by
 //! [`steward_domain::extract`]. The workflow hears counts, the log hears no word of an event.
 
+mod memory;
+
 use crate::clerk::Clerk;
 use crate::failure::{lasting, passing};
 use crate::judge::keep_alive;
 use crate::vault::{Host, on_a_blocking_thread};
 use chrono::{TimeDelta, Utc};
+use memory::Memory;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 use steward_domain::extract::candidates::Candidates;
 use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion, Offer};
 use steward_domain::frontmatter::{self, FieldEdit};
@@ -38,13 +40,6 @@ use tracing::Instrument;
 
 /// Most attempts at one question: the second is stricter.
 const ATTEMPTS: u32 = 2;
-/// For so long it is remembered that an event got no answer: 1 day. The next time, that is held against it if
-/// the clerk has answered another one in between; else the clerk is away, which is no event's fault.
-const REMEMBERED: Duration = Duration::from_secs(86_400);
-/// So many time-outs in a row beside others weigh as much as one alone.
-const CROWDED_TOO_OFTEN: u32 = 10;
-/// How long an event that got no answer lets others go first: 10 min.
-const REST: Duration = Duration::from_secs(600);
 /// How long an answer is given again: 30 days, far longer than an event waits.
 const GIVEN_AGAIN: TimeDelta = TimeDelta::days(30);
 /// Longest reason that is written into an event's file, in characters.
@@ -55,37 +50,7 @@ const MAX_REASON_CHARS: usize = 300;
 pub struct Extractor {
     host: Host,
     clerk: Arc<Clerk>,
-    memory: Arc<Mutex<Memory>>,
-}
-
-/// What this process remembers; losing it costs a try.
-#[derive(Default)]
-struct Memory {
-    /// The open records, as they stood at this edition of the index.
-    candidates: Option<(u64, Arc<Candidates>)>,
-    answered: Option<Instant>,
-    unanswered: BTreeMap<RecordPath, Unanswered>,
-    /// Runs overlap when one is begun by hand: each event is read by one at a time.
-    being_read: BTreeSet<RecordPath>,
-}
-
-/// How an event got no answer.
-#[derive(Clone, Copy)]
-struct Unanswered {
-    last: Instant,
-    /// The last time that says something of it; one beside others does not.
-    told: Instant,
-    /// How often in a row it was beside others.
-    crowded: u32,
-}
-
-/// Held while an event is read.
-struct Claim<'a>(&'a Extractor, &'a RecordPath);
-
-impl Drop for Claim<'_> {
-    fn drop(&mut self) {
-        self.0.memory(|m| m.being_read.remove(self.1));
-    }
+    memory: Memory,
 }
 
 /// What the clerk made of an event.
@@ -124,21 +89,12 @@ impl Extractor {
     /// Seats a clerk beside the vault.
     #[must_use]
     pub fn new(host: Host, clerk: Clerk) -> Self {
-        Self { host, clerk: Arc::new(clerk), memory: Arc::default() }
-    }
-
-    fn memory<T>(&self, look: impl FnOnce(&mut Memory) -> T) -> T {
-        look(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+        Self { host, clerk: Arc::new(clerk), memory: Memory::default() }
     }
 
     /// Those that got no answer a moment ago come last.
     async fn waiting(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
-        let resting = self.memory(|m| {
-            m.unanswered.retain(|_, missed| missed.last.elapsed() < REMEMBERED);
-            let rests =
-                |(path, missed): (&RecordPath, &Unanswered)| (missed.last.elapsed() < REST).then(|| path.clone());
-            m.unanswered.iter().filter_map(rests).collect::<BTreeSet<_>>()
-        });
+        let resting = self.memory.resting();
         // A ledger that cannot be read refuses every call and says why.
         let spent = self.host.ledger.spent(Utc::now()).await.unwrap_or_default();
         let events = self.host.index.events_to_extract(limit + resting.len(), &spent).await.map_err(passing)?;
@@ -148,29 +104,8 @@ impl Extractor {
         Ok(first)
     }
 
-    /// Whether no answer is held against an event: others were answered since its last time, and it was not
-    /// they who held it up, or they did so too often.
-    fn is_to_blame(&self, path: &RecordPath, crowded: bool) -> bool {
-        self.memory(|m| {
-            let before = m.unanswered.get(path).copied();
-            let times = if crowded { before.map_or(0, |b| b.crowded) + 1 } else { 0 };
-            let (now, tells) = (Instant::now(), times == 0 || times >= CROWDED_TOO_OFTEN);
-            let told = before.filter(|_| !tells).map_or(now, |b| b.told);
-            m.unanswered.insert(path.clone(), Unanswered { last: now, told, crowded: if tells { 0 } else { times } });
-            tells && before.is_some_and(|b| m.answered.is_some_and(|at| at > b.told))
-        })
-    }
-
-    fn is_alone(&self) -> bool {
-        self.memory(|m| m.being_read.len() <= 1)
-    }
-
-    fn claim<'a>(&'a self, path: &'a RecordPath) -> Option<Claim<'a>> {
-        self.memory(|m| m.being_read.insert(path.clone())).then(|| Claim(self, path))
-    }
-
     async fn read(&self, path: &RecordPath, run: &str) -> Result<Extracted, ActivityError> {
-        let Some(_claim) = self.claim(path) else { return Ok(Extracted::NotNew) };
+        let Some(_claim) = self.memory.claim(path) else { return Ok(Extracted::NotNew) };
         let Some((event, question)) = self.question(path).await? else { return Ok(Extracted::NotNew) };
         let key = begun_key(path, &event);
         if let Some(answer) = self.begun(&key, &question).await? {
@@ -191,7 +126,7 @@ impl Extractor {
             }
             Reading::Bad(reason) => self.failed(path, &event, &reason).await,
             Reading::Unanswered { reason, crowded } => {
-                if self.is_to_blame(path, crowded) {
+                if self.memory.is_to_blame(path, crowded, Instant::now()) {
                     return self.failed(path, &event, &reason).await;
                 }
                 tracing::warn!(event = %path, reason, "no answer about an event; it waits");
@@ -231,13 +166,12 @@ impl Extractor {
     /// Comparing words needs all names, which are many and seldom change.
     async fn candidates(&self) -> Result<Arc<Candidates>, ActivityError> {
         let edition = self.host.index.edition();
-        let kept = self.memory(|m| m.candidates.clone()).filter(|(of, _)| *of == edition);
-        if let Some((_, candidates)) = kept {
+        if let Some(candidates) = self.memory.candidates(edition) {
             return Ok(candidates);
         }
         let known = self.host.index.open_records().await.map_err(passing)?;
         let candidates = Arc::new(on_a_blocking_thread(move || Candidates::new(known)).await?);
-        self.memory(|m| m.candidates = Some((edition, Arc::clone(&candidates))));
+        self.memory.keep_candidates(edition, &candidates);
         Ok(candidates)
     }
 
@@ -269,7 +203,7 @@ impl Extractor {
             Err(held) => return Ok(Call::Ends(held)),
         };
         let call_id = request.call_id;
-        let alone = self.is_alone();
+        let alone = self.memory.is_alone();
         let reply = self.clerk.extract(&reservation, question).await;
         let usage = reply.clerk.tokens;
         let (outcome, call) = match reply.outcome {
@@ -281,12 +215,12 @@ impl Extractor {
                 (Settled::RateLimited { retry_after_seconds }, Call::Ends(held))
             }
             ExtractOutcome::Failed { reason, slow } => {
-                let crowded = slow && !(alone && self.is_alone());
+                let crowded = slow && !(alone && self.memory.is_alone());
                 (Settled::Failed, Call::Ends(Reading::Unanswered { reason, crowded }))
             }
         };
         if matches!(outcome, Settled::Answered { .. }) {
-            self.memory(|m| m.answered = Some(Instant::now()));
+            self.memory.others_are_answered(Instant::now());
         }
         // A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
         if let Err(e) = self.host.ledger.settle(&Settlement { call_id, outcome }, Utc::now()).await {
