@@ -72,6 +72,8 @@ pub struct Host {
     pub intervals: UnboundedSender<NewInterval>,
     /// Changes land one after the other, each counted before the next.
     pub landing: Arc<Mutex<()>>,
+    /// One signal is routed at a time, also when two runs of the router meet.
+    pub routing: Arc<Mutex<()>>,
 }
 
 impl Host {

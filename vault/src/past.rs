@@ -1,13 +1,14 @@
 //! The changes that were made to one record, from the audit records themselves.
 //!
 //! The names in `event/` tell which records may be about it, so one listing is read and no other record is
-//! opened. What was taken back is told by the name that an undo's record has.
+//! opened. What was taken back is told by the name that an undo's record has. One that cannot be read bars the
+//! way of older ones only: when it was decided stands in its name.
 
 use crate::chain::{self, ChainError};
 use crate::root::{Root, RootError};
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::undo::{Past, is_of};
+use steward_domain::undo::{MOMENT_CHARS, Past, is_of};
 
 /// Every change of the record that this one changed, in no order.
 pub(crate) fn of(root: &Root, record: &AuditRecord) -> Result<Vec<Past>, ChainError> {
@@ -16,7 +17,11 @@ pub(crate) fn of(root: &Root, record: &AuditRecord) -> Result<Vec<Past>, ChainEr
     let ours = names.iter().filter(|name| is_of(name, target));
     let mut past = Vec::new();
     for path in ours.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
-        let Some(found) = read(root, &path)? else { continue };
+        let found = match read(root, &path) {
+            Err(ChainError::Record { .. }) if is_decided_before(&path, record) => None,
+            found => found?,
+        };
+        let Some(found) = found else { continue };
         let draft = &found.draft;
         if &draft.target != target || found.undo_recipe.is_none() || draft.file().as_ref() != Ok(&path) {
             continue;
@@ -28,6 +33,15 @@ pub(crate) fn of(root: &Root, record: &AuditRecord) -> Result<Vec<Past>, ChainEr
         past.push(Past { record: found, undone });
     }
     Ok(past)
+}
+
+/// Told by names alone; a confirmation is named after what it answers, and may be newer than that.
+fn is_decided_before(path: &RecordPath, record: &AuditRecord) -> bool {
+    let Ok(own) = record.draft.file() else { return false };
+    let decided = format!("{}-", ActionKind::Action.word());
+    let moment =
+        |path: &RecordPath| path.slug().strip_prefix(&decided).map(|rest| rest.get(..MOMENT_CHARS).map(str::to_owned));
+    matches!((moment(path), moment(&own)), (Some(a), Some(b)) if a < b)
 }
 
 /// A record; `None` when it is not there.

@@ -69,6 +69,8 @@ pub(crate) fn crew(
 /// # Errors
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
 pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow::Result<Engine> {
+    // What the first scan found is registered below, or asked for when the listener begins.
+    let _ = parts.index.take_news();
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let host = Host {
         keeper: Arc::clone(&parts.keeper),
@@ -84,6 +86,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         clerk: Arc::new(crate::clerks::seat(&config.clerk)?),
         intervals,
         landing: Arc::default(),
+        routing: Arc::default(),
     };
     let courier = courier(config, &host)?;
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
@@ -96,8 +99,6 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         registered = register(&registrar, &parts.index, config) => registered?,
         () = raised(&mut stop) => (SchedulePlan::default(), false),
     };
-    // The schedules have just been registered, and what waits in the vault is asked for below.
-    let _ = parts.index.take_news();
     let listener = Listener {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
@@ -218,7 +219,7 @@ impl Listener {
                     continue;
                 }
                 news = self.index.next_news() => {
-                    self.follow(news).await;
+                    self.follow(news, false).await;
                     continue;
                 }
                 _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
@@ -236,12 +237,12 @@ impl Listener {
                 Ok(report) => tell(&report),
                 Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
             }
-            self.follow(self.index.take_news()).await;
+            self.follow(self.index.take_news(), true).await;
         }
     }
 
-    /// Acts upon what scans found, and on what was left to do before.
-    async fn follow(&self, news: News) {
+    /// Acts upon what scans found; where something was left to do before, that as well.
+    async fn follow(&self, news: News, left_over: bool) {
         if news.events_arrived {
             self.trigger(EXTRACT_SCHEDULE).await;
         }
@@ -251,7 +252,9 @@ impl Listener {
         if news.signals_arrived {
             self.trigger(ROUTER_SCHEDULE).await;
         }
-        if self.behind.swap(false, Ordering::Relaxed) || news.matters_changed {
+        let behind = left_over && self.behind.load(Ordering::Relaxed);
+        if behind || news.matters_changed {
+            self.behind.store(false, Ordering::Relaxed);
             let behind = self.register().await.unwrap_or_else(|e| {
                 tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
                 true

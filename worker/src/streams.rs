@@ -18,6 +18,8 @@ use steward_vault::keeper::Keeper;
 use tokio::sync::{Notify, watch as flag};
 use tokio::task::JoinHandle;
 
+/// Longest error that is noted, in characters.
+const MAX_ERROR_CHARS: usize = 300;
 /// How long after its first failure a stream is tried again: 5 s, doubled with every further one.
 const FIRST_BACK_OFF: Duration = Duration::from_secs(5);
 /// At most: 15 min, so that a server that is back is found the same quarter of an hour.
@@ -44,6 +46,8 @@ struct Running {
     adapter: Option<Box<dyn Adapter>>,
     failures: u32,
     noted: Option<Instant>,
+    /// What the last good round left, and why.
+    left: Option<String>,
 }
 
 impl Streams {
@@ -53,7 +57,8 @@ impl Streams {
         let mut loops: Vec<_> = polled
             .into_iter()
             .map(|config| {
-                let running = Running { shared: self.clone(), config, adapter: None, failures: 0, noted: None };
+                let running =
+                    Running { shared: self.clone(), config, adapter: None, failures: 0, noted: None, left: None };
                 tokio::spawn(running.run(stop.clone()))
             })
             .collect();
@@ -101,8 +106,8 @@ impl Running {
             }
         };
         match ended {
-            Ok((tally, next)) => {
-                self.went_well(tally).await;
+            Ok((tally, next, left)) => {
+                self.went_well(tally, left).await;
                 let wait = match next {
                     Next::Usual => self.config.interval,
                     Next::Within(soon) => soon,
@@ -115,7 +120,7 @@ impl Running {
             Err(e) => {
                 self.adapter = None;
                 self.failures = self.failures.saturating_add(1);
-                let text: String = e.escape_debug().take(300).collect();
+                let text: String = e.escape_debug().take(MAX_ERROR_CHARS).collect();
                 tracing::warn!(stream = %name, failures = self.failures, "not read: {text}");
                 self.shared.note(&name, Some(&text)).await;
                 tokio::time::sleep(back_off(self.failures)).await;
@@ -123,19 +128,20 @@ impl Running {
         }
     }
 
-    async fn round(&mut self) -> Result<(Tally, Next), StreamError> {
+    /// What was taken in, when to come again, and what was left and why.
+    async fn round(&mut self) -> Result<(Tally, Next, Option<String>), StreamError> {
         let mut adapter = match self.adapter.take() {
             Some(adapter) => adapter,
             None => match self.config.open(self.shared.keeper.root())? {
                 Source::Polled(adapter) => adapter,
-                Source::Pushed(_) => return Ok((Tally::default(), Next::Usual)),
+                Source::Pushed(_) => return Ok((Tally::default(), Next::Usual, None)),
             },
         };
         let shared = &self.shared;
         let mut intake = Intake::new(&self.config.name, Arc::clone(&shared.keeper), Arc::clone(&shared.index));
         let next = adapter.round(&mut intake).await?;
         self.adapter = Some(adapter);
-        Ok((intake.tally(), next))
+        Ok((intake.tally(), next, intake.left().map(|why| why.escape_debug().take(MAX_ERROR_CHARS).collect())))
     }
 
     /// Until the time has come, the source has news, or something was dropped.
@@ -150,16 +156,20 @@ impl Running {
         }
     }
 
-    async fn went_well(&mut self, tally: Tally) {
+    async fn went_well(&mut self, tally: Tally, left: Option<String>) {
         let name = &self.config.name;
         if tally.stored + tally.refused > 0 {
             tracing::info!(stream = %name, stored = tally.stored, known = tally.known, refused = tally.refused, "events taken in");
         }
-        let is_news = tally.stored + tally.refused > 0 || self.failures > 0;
+        let is_news = tally.stored + tally.refused > 0 || self.failures > 0 || left != self.left;
         self.failures = 0;
         if is_news || self.noted.is_none_or(|at| at.elapsed() >= QUIET_NOTE) {
             self.noted = Some(Instant::now());
             self.shared.note(name, None).await;
+            if left.is_some() {
+                self.shared.note(name, left.as_deref()).await;
+            }
+            self.left = left;
         }
     }
 }

@@ -16,7 +16,8 @@ use connection::Server;
 use futures_util::future::BoxFuture;
 use futures_util::FutureExt;
 use serde::Deserialize;
-use session::Session;
+use session::{Given, Session};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -62,11 +63,18 @@ struct Mailbox {
     session: Option<Session>,
 }
 
+/// How often a mail is asked for that the server has and does not give.
+const MOST_TIMES: u32 = 50;
+/// More mails than this that it does not give, and it is the server that is ill.
+const MOST_WITHHELD: usize = 100;
+
 /// How far a folder was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Cursor {
     validity: u32,
     last: u32,
+    /// Mails up to `last` that the server has and did not give, and how often.
+    withheld: BTreeMap<u32, u32>,
 }
 
 fn inbox() -> String {
@@ -177,10 +185,12 @@ impl Mailbox {
                 };
                 let since = days(self.since_days).format("SINCE %-d-%b-%Y").to_string();
                 let uids = self.server.answer(session.search(&since)).await?;
-                return self.take(session, uids.into_iter().collect(), Cursor { validity, last }, intake).await;
+                let cursor = Cursor { validity, last, withheld: BTreeMap::new() };
+                return self.take(session, uids.into_iter().collect(), cursor, intake).await;
             }
         }
-        let Some(cursor) = cursor else { return Ok(()) };
+        let Some(mut cursor) = cursor else { return Ok(()) };
+        self.take_withheld(session, &mut cursor, intake).await?;
         let query = format!("UID {}:*", cursor.last.saturating_add(1));
         let uids = self.server.answer(session.search(&query)).await?;
         // `n:*` names the last mail even where that is older than n.
@@ -197,7 +207,8 @@ impl Mailbox {
         intake: &mut Intake,
     ) -> Result<(), StreamError> {
         for some in uids.chunks(BATCH) {
-            let sizes = self.server.answer(session.sizes(some)).await?;
+            let Given { given: sizes, withheld } = self.server.answer(session.sizes(some)).await?;
+            cursor.withhold(withheld)?;
             let mut rest = some.iter().copied().peekable();
             while rest.peek().is_some() {
                 let (mut group, mut refused, mut bytes, mut last) = (Vec::new(), 0, 0, 0);
@@ -209,17 +220,18 @@ impl Mailbox {
                             bytes += u64::from(*size);
                             group.push(uid);
                         }
-                        // Gone since it was listed.
+                        // Withheld, or gone since it was listed.
                         None => {}
                     }
                 }
                 if refused > 0 {
                     tracing::warn!(folder = %self.folder.escape_debug(), refused, "mails too large (max_message_bytes)");
                 }
-                let mut batch = self.fetch(session, &group).await?;
+                let (mut batch, withheld) = self.fetch(session, &group).await?;
+                cursor.withhold(withheld)?;
                 batch.refused += refused;
                 // Of a first look the cursor stands beyond all of them only when the last is in.
-                let read = Cursor { last, ..cursor };
+                let read = Cursor { last, ..cursor.clone() };
                 batch.cursor = (last >= cursor.last).then(|| read.text());
                 intake.take(batch).await?;
             }
@@ -232,14 +244,43 @@ impl Mailbox {
         Ok(())
     }
 
-    async fn fetch(&self, session: &mut Session, uids: &[u32]) -> Result<Batch, StreamError> {
+    /// Asks once more for what the server did not give.
+    async fn take_withheld(
+        &self,
+        session: &mut Session,
+        cursor: &mut Cursor,
+        intake: &mut Intake,
+    ) -> Result<(), StreamError> {
+        for (uid, times) in cursor.withheld.clone() {
+            let sizes = self.server.answer(session.sizes(&[uid])).await?;
+            let fits = sizes.given.get(&uid).is_some_and(|size| u64::from(*size) <= self.max_bytes);
+            let (mut batch, mut withheld) = (Batch::default(), sizes.withheld);
+            if fits {
+                (batch, withheld) = self.fetch(session, &[uid]).await?;
+            }
+            cursor.withheld.remove(&uid);
+            let given_up = withheld.contains(&uid) && times >= MOST_TIMES;
+            if given_up || (sizes.given.contains_key(&uid) && !fits) {
+                tracing::warn!(folder = %self.folder.escape_debug(), uid, times, "not taken in: too large, or never given");
+                batch.refused += 1;
+            } else if withheld.contains(&uid) {
+                cursor.withheld.insert(uid, times + 1);
+            }
+            batch.cursor = Some(cursor.text());
+            intake.take(batch).await?;
+        }
+        Ok(())
+    }
+
+    /// The mails, and which of them the server has and does not give.
+    async fn fetch(&self, session: &mut Session, uids: &[u32]) -> Result<(Batch, BTreeSet<u32>), StreamError> {
         if uids.is_empty() {
-            return Ok(Batch::default());
+            return Ok(Default::default());
         }
         // A server that lies about a size must not fill our memory.
-        let fetched = self.server.answer(session.bodies(uids, self.max_bytes)).await?;
+        let Given { given: fetched, withheld } = self.server.answer(session.bodies(uids, self.max_bytes)).await?;
         let trusted = self.trusted_authserv.clone();
-        blocking(move || {
+        let batch = blocking(move || {
             let mut batch = Batch::default();
             for (uid, bytes) in &fetched {
                 match mail::read(bytes, trusted.as_deref())? {
@@ -252,19 +293,39 @@ impl Mailbox {
             }
             Ok(batch)
         })
-        .await?
-        .map_err(|source: std::io::Error| StreamError::Io { path: self.folder.clone(), source })
+        .await?;
+        let failed = |source: std::io::Error| StreamError::Io { path: self.folder.clone(), source };
+        Ok((batch.map_err(failed)?, withheld))
     }
 }
 
 impl Cursor {
+    /// Reads `<validity> <last>[ <uid>*<times>]…`.
     fn read(text: &str) -> Option<Self> {
-        let (validity, last) = text.split_once(' ')?;
-        Some(Self { validity: validity.parse().ok()?, last: last.parse().ok()? })
+        let mut words = text.split(' ');
+        let (validity, last) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let one = |word: &str| {
+            let (uid, times) = word.split_once('*')?;
+            Some((uid.parse().ok()?, times.parse().ok()?))
+        };
+        Some(Self { validity, last, withheld: words.map(one).collect::<Option<_>>()? })
     }
 
-    fn text(self) -> String {
-        format!("{} {}", self.validity, self.last)
+    fn text(&self) -> String {
+        let withheld: String = self.withheld.iter().map(|(uid, times)| format!(" {uid}*{times}")).collect();
+        format!("{} {}{withheld}", self.validity, self.last)
+    }
+
+    fn withhold(&mut self, uids: BTreeSet<u32>) -> Result<(), StreamError> {
+        for uid in uids {
+            tracing::warn!(uid, "the mail server has a mail and does not give it; it is asked again");
+            self.withheld.entry(uid).or_insert(1);
+        }
+        if self.withheld.len() > MOST_WITHHELD {
+            let message = format!("it has {} mails that it does not give: look into its log", self.withheld.len());
+            return Err(StreamError::Server { server: "the mail server".into(), message });
+        }
+        Ok(())
     }
 }
 

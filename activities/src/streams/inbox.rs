@@ -95,12 +95,14 @@ impl DropFolder {
         let inbox = Arc::new(inbox);
         let (ripe, all) = self.ripe(waiting);
         let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.ending() == "jsonl");
-        let mut taken = self.small(&inbox, small, intake).await;
+        self.small(&inbox, small, intake).await?;
         for dropped in lines {
-            let read = self.lines(&inbox, dropped, intake).await;
-            taken = taken.and(read);
+            match self.lines(&inbox, dropped, intake).await {
+                // Of this file alone.
+                Err(e @ (StreamError::Io { .. } | StreamError::Inbox(_))) => intake.leave(&e),
+                read => read?,
+            }
         }
-        taken?;
         Ok(if all { Next::Usual } else { Next::Within(STILL.to_std().unwrap_or_default()) })
     }
 
@@ -126,7 +128,6 @@ impl DropFolder {
     /// Takes in files that hold one thing each, many at once.
     async fn small(&mut self, inbox: &Arc<Inbox>, files: Vec<Dropped>, intake: &mut Intake) -> Result<(), StreamError> {
         let mut files = files.into_iter().peekable();
-        let mut failed = None;
         while files.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0_u64);
             while let Some(next) = files.next_if(|_| group.len() < BATCH && size < BATCH_BYTES as u64) {
@@ -147,7 +148,7 @@ impl DropFolder {
                     }
                     Ok(Read1::Refused(reason)) => refused.push((dropped, reason)),
                     Ok(Read1::Gone) => {}
-                    Err(e) => failed = failed.or(Some(e)),
+                    Err(e) => intake.leave(&e.into()),
                 }
             }
             batch.refused = refused.len() as u64;
@@ -156,7 +157,7 @@ impl DropFolder {
                 self.put_away(inbox, done, refused).await?;
             }
         }
-        failed.map_or(Ok(()), |e| Err(e.into()))
+        Ok(())
     }
 
     async fn put_away(

@@ -48,20 +48,21 @@ pub struct Intake {
     index: Arc<Index>,
     store: Store,
     tally: Tally,
+    left: Option<String>,
 }
 
 impl Intake {
     /// The intake of a stream into a vault.
     #[must_use]
     pub fn new(stream: &str, keeper: Arc<Keeper>, index: Arc<Index>) -> Self {
-        Self { stream: stream.to_owned(), index, store: Store::Vault(keeper), tally: Tally::default() }
+        Self { stream: stream.to_owned(), index, store: Store::Vault(keeper), tally: Tally::default(), left: None }
     }
 
     /// An intake that stores nothing and moves nothing.
     #[must_use]
     pub fn dry(stream: &str, root: Root, index: Arc<Index>) -> Self {
         let store = Store::Nowhere { root, would: Vec::new() };
-        Self { stream: stream.to_owned(), index, store, tally: Tally::default() }
+        Self { stream: stream.to_owned(), index, store, tally: Tally::default(), left: None }
     }
 
     /// Whether the source must be left as it is.
@@ -74,6 +75,18 @@ impl Intake {
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// Notes that one thing of many could not be read and is left for the next round.
+    pub(super) fn leave(&mut self, why: &StreamError) {
+        tracing::warn!(stream = %self.stream, "left for the next round: {}", why.to_string().escape_debug());
+        self.left.get_or_insert_with(|| why.to_string());
+    }
+
+    /// The first thing that was left in an otherwise good round, and why.
+    #[must_use]
+    pub fn left(&self) -> Option<&str> {
+        self.left.as_deref()
     }
 
     /// What a rehearsal would have stored.

@@ -75,7 +75,6 @@ impl Maildir {
         }
         let unknown = intake.unknown(mails.keys().cloned().collect()).await?;
         let mut unknown = unknown.into_iter().filter_map(|key| mails.remove(&key)).peekable();
-        let mut failed = None;
         while unknown.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0);
             while let Some(next) = unknown.next_if(|_| group.len() < BATCH && size < BATCH_BYTES as u64) {
@@ -85,9 +84,11 @@ impl Maildir {
             let (settings, max_bytes) = (self.settings.clone(), self.max_bytes);
             let (batch, error) = blocking(move || batch(&settings, &group, max_bytes)).await?;
             intake.take(batch).await?;
-            failed = failed.or(error);
+            if let Some(error) = error {
+                intake.leave(&error);
+            }
         }
-        failed.map_or(Ok(Next::Usual), Err)
+        Ok(Next::Usual)
     }
 }
 

@@ -90,6 +90,8 @@ impl Host {
     }
 
     async fn route_one(&self, round: &Round, reference: &RecordPath) -> Result<End, ActivityError> {
+        // Half landed, a change would be taken for somebody else's.
+        let _turn = self.routing.lock().await;
         let read = match self.read(round, reference).await? {
             Ok(read) => read,
             Err(reason) => {
@@ -236,7 +238,8 @@ impl Host {
             let standing = settled(skip, read.facts.as_ref().and_then(|f| f.claim.as_ref()));
             self.stand(reference, Some(standing)).await?;
         }
-        self.leave(round, reference, (LATER, false)).await
+        // The moment of an action that was filed stays taken.
+        self.leave(round, reference, (LATER, matches!(skip, RouteSkip::Claimed(_)))).await
     }
 
     /// Notes where a signal stands, if its name says that we wrote it, or its event lies in the vault. In what

@@ -49,7 +49,16 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
     };
     let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::Rules));
     let ledger = Arc::new(ledger);
-    let host = Host { keeper, index, ledger, settings, clerk, intervals: send, landing: Arc::default() };
+    let host = Host {
+        keeper,
+        index,
+        ledger,
+        settings,
+        clerk,
+        intervals: send,
+        landing: Arc::default(),
+        routing: Arc::default(),
+    };
     (host, intervals)
 }
 

@@ -12,7 +12,7 @@ use crate::plan::is_set;
 use std::collections::BTreeMap;
 
 /// How many characters the moment in a record's name has.
-const MOMENT_CHARS: usize = 19;
+pub const MOMENT_CHARS: usize = 19;
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq)]

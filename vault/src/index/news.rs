@@ -4,7 +4,7 @@
 //! So every scan leaves its news here, and one who listens takes them. What must outlive the process is
 //! marked in `state.db` instead (`wakes`), or looked up at every start.
 
-use super::{Index, SyncReport};
+use super::Index;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
 
@@ -46,8 +46,9 @@ impl Index {
         self.take_news()
     }
 
-    pub(super) fn leave_news(&self, report: &SyncReport) {
-        let News { signals_arrived, events_arrived, owing_arrived, matters_changed } = report.news;
+    /// Without a ring, whoever listens finds it when they come round.
+    pub(super) fn leave_news(&self, left: News, rings: bool) {
+        let News { signals_arrived, events_arrived, owing_arrived, matters_changed } = left;
         {
             let mut news = self.news.news.lock().unwrap_or_else(PoisonError::into_inner);
             news.signals_arrived |= signals_arrived;
@@ -55,7 +56,7 @@ impl Index {
             news.owing_arrived |= owing_arrived;
             news.matters_changed |= matters_changed;
         }
-        if report.news != News::default() || !report.woken.is_empty() {
+        if rings {
             self.news.left.notify_one();
         }
     }

@@ -118,8 +118,9 @@ impl Index {
     /// One that was cut short may have found anything.
     fn whole(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
         match &scanned {
-            Ok(report) => self.leave_news(report),
-            Err(_) => self.leave_news(&SyncReport { news: News::ANYTHING, ..SyncReport::default() }),
+            Ok(report) => self.leave_news(report.news, report.news != News::default() || !report.woken.is_empty()),
+            // Not at once, or what fails would be tried without a pause.
+            Err(_) => self.leave_news(News::ANYTHING, false),
         }
         scanned
     }

@@ -420,6 +420,12 @@ fn what_is_in_the_way_but_cannot_be_read_is_named() {
         other => panic!("{other:?}"),
     }
     story.desk.write(zoe.record.as_str(), record.as_bytes());
+    story.change(MATTER, &Mutation::ContextEdit { field: ContextField::Owner, to: "bob".into() });
+    // What was decided before it bars it not, whatever stands there now.
+    let older = story.desk.read(eve.record.as_str());
+    story.desk.write(eve.record.as_str(), b"---\ntype: note\n---\n");
+    story.click(&zoe).unwrap();
+    story.desk.write(eve.record.as_str(), older.as_bytes());
     story.click(&eve).unwrap();
 }
 

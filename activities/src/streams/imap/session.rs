@@ -28,6 +28,13 @@ pub(super) struct Folder {
     pub(super) next: Option<u32>,
 }
 
+/// What was asked of some mails; those that are gone have nothing.
+pub(super) struct Given<T> {
+    pub(super) given: BTreeMap<u32, T>,
+    /// They are there, and the server does not give them.
+    pub(super) withheld: BTreeSet<u32>,
+}
+
 /// An answer, or why it is none.
 type Answer<T> = Result<T, String>;
 
@@ -59,8 +66,8 @@ impl Session {
         self.find(query).await
     }
 
-    /// The sizes of mails; those that are gone have none.
-    pub(super) async fn sizes(&mut self, uids: &[u32]) -> Answer<BTreeMap<u32, u32>> {
+    /// The sizes of mails.
+    pub(super) async fn sizes(&mut self, uids: &[u32]) -> Answer<Given<u32>> {
         let size = |value: &AttributeValue<'_>| match value {
             AttributeValue::Rfc822Size(size) => Some(*size),
             _ => None,
@@ -68,8 +75,8 @@ impl Session {
         self.fetch(uids, "RFC822.SIZE", size).await
     }
 
-    /// The first bytes of mails; those that are gone have none.
-    pub(super) async fn bodies(&mut self, uids: &[u32], most: u64) -> Answer<BTreeMap<u32, Vec<u8>>> {
+    /// The first bytes of mails.
+    pub(super) async fn bodies(&mut self, uids: &[u32], most: u64) -> Answer<Given<Vec<u8>>> {
         let body = |value: &AttributeValue<'_>| match value {
             AttributeValue::BodySection { section: None, data, .. } | AttributeValue::Rfc822(data) => {
                 Some(data.as_deref().unwrap_or_default().to_vec())
@@ -116,12 +123,17 @@ impl Session {
         }
         let told = async {
             while !self.has_news {
-                self.next(|_| ()).await?;
+                let is_over = self.next(|response| matches!(response, Response::Done { tag: of, .. } if *of == tag));
+                if is_over.await? {
+                    return Ok::<bool, String>(true);
+                }
             }
-            Ok::<(), String>(())
+            Ok(false)
         };
-        // No news in all that time is no failure.
-        timeout(IDLE, told).await.unwrap_or(Ok(()))?;
+        // No news in all that time is no failure, nor is a server that ends it by itself.
+        if timeout(IDLE, told).await.unwrap_or(Ok(false))? {
+            return Ok(true);
+        }
         let done = async {
             self.inner.run_command_untagged("DONE").await.map_err(|e| e.to_string())?;
             self.until_done(&tag, |_| ()).await
@@ -146,14 +158,53 @@ impl Session {
     }
 
     /// One thing of each of these mails. One that is not answered counts as gone only if a search says so too.
+    /// What fails for several is asked for one by one, so that one ill mail keeps back no other.
     async fn fetch<T>(
         &mut self,
         uids: &[u32],
         what: &str,
         read: impl Fn(&AttributeValue<'_>) -> Option<T>,
-    ) -> Answer<BTreeMap<u32, T>> {
+    ) -> Answer<Given<T>> {
+        let mut all = Given { given: BTreeMap::new(), withheld: BTreeSet::new() };
+        let failed = match self.fetch_at_once(uids, what, &read).await {
+            Ok(some) if some.withheld.is_empty() => return Ok(some),
+            Ok(some) => {
+                all = some;
+                None
+            }
+            Err(why) => Some(why),
+        };
+        let left: Vec<u32> = match failed {
+            Some(_) => uids.to_vec(),
+            None => std::mem::take(&mut all.withheld).into_iter().collect(),
+        };
+        for uid in left {
+            match self.fetch_at_once(&[uid], what, &read).await {
+                Ok(one) => {
+                    all.given.extend(one.given);
+                    all.withheld.extend(one.withheld);
+                }
+                Err(why) => {
+                    // Whether it is the mail's fault, or the connection is gone.
+                    self.ask("NOOP", |_| ()).await.map_err(|_| why)?;
+                    all.withheld.insert(uid);
+                }
+            }
+        }
+        match failed {
+            Some(why) if uids.len() > 1 && all.given.is_empty() => Err(why),
+            Some(_) | None => Ok(all),
+        }
+    }
+
+    async fn fetch_at_once<T>(
+        &mut self,
+        uids: &[u32],
+        what: &str,
+        read: impl Fn(&AttributeValue<'_>) -> Option<T>,
+    ) -> Answer<Given<T>> {
         let asked: BTreeSet<u32> = uids.iter().copied().collect();
-        let mut answered = BTreeMap::new();
+        let mut given = BTreeMap::new();
         self.ask(&format!("UID FETCH {} (UID {what})", set(uids)), |response| {
             let Response::Fetch(_, values) = response else { return };
             let uid = values.iter().find_map(|value| match value {
@@ -161,18 +212,14 @@ impl Session {
                 _ => None,
             });
             if let (Some(uid), Some(value)) = (uid.filter(|uid| asked.contains(uid)), values.iter().find_map(&read)) {
-                answered.insert(uid, value);
+                given.insert(uid, value);
             }
         })
         .await?;
-        let missing: Vec<u32> = asked.into_iter().filter(|uid| !answered.contains_key(uid)).collect();
-        if !missing.is_empty() {
-            let there = self.find(&format!("UID {}", set(&missing))).await?;
-            if let Some(uid) = missing.iter().find(|uid| there.contains(uid)) {
-                return Err(format!("it has the mail with UID {uid} and did not give its {what}"));
-            }
-        }
-        Ok(answered)
+        let missing: Vec<u32> = asked.into_iter().filter(|uid| !given.contains_key(uid)).collect();
+        let there = if missing.is_empty() { BTreeSet::new() } else { self.find(&format!("UID {}", set(&missing))).await? };
+        let withheld = missing.into_iter().filter(|uid| there.contains(uid)).collect();
+        Ok(Given { given, withheld })
     }
 
     async fn ask(&mut self, command: &str, each: impl FnMut(&Response<'_>)) -> Answer<()> {

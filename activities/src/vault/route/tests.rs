@@ -316,6 +316,22 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
     assert!(bench.read("matter/m.md").contains("owner: bob"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn two_runs_that_meet_act_upon_each_signal_once_and_agree_about_it() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    let runs = futures_util::future::join_all((0..4).map(|_| {
+        let host = bench.host.clone();
+        tokio::spawn(async move { host.route_round(50, run()).await.unwrap() })
+    }));
+    let routed: Vec<Routed> = runs.await.into_iter().map(Result::unwrap).collect();
+    let live: u32 = routed.iter().filter_map(|r| r.landed.get(&Landing::Live)).sum();
+    assert_eq!(live, 4, "{routed:?}");
+    assert!(routed.iter().all(|r| r.skipped.keys().all(|why| why == "claimed") && r.errors.is_empty()), "{routed:?}");
+    for name in ["signal/1.md", "signal/context.md", "signal/parent.md", "signal/related.md"] {
+        assert_eq!(bench.standing(name).0, "applied", "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_signal_whose_event_was_purged_says_what_became_of_it() {
     let bench = Bench::after_the_stewards_turn(Mode::Live).await;

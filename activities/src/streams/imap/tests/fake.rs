@@ -29,6 +29,8 @@ pub(super) struct State {
     pub(super) gone: Option<u32>,
     /// The step in whose answer a further mail is told of, once.
     pub(super) arrives_at: Option<(&'static str, String)>,
+    /// It ends a wait at once.
+    pub(super) ends_idle: bool,
     /// All mails are older than what is searched for, and no number is said to be next.
     pub(super) is_old: bool,
 }
@@ -81,7 +83,11 @@ impl State {
             lines.push(format!("* {} EXISTS\r\n", self.mails.len()));
         }
         let fault = self.fault.filter(|(step, _)| command.contains(step)).map(|(_, fault)| fault);
-        let end = if command == "IDLE" { "+ idling\r\n".to_owned() } else { format!("{tag} OK done\r\n") };
+        let end = match (command, self.ends_idle) {
+            ("IDLE", false) => "+ idling\r\n".to_owned(),
+            ("IDLE", true) => format!("+ idling\r\n{tag} OK enough\r\n"),
+            _ => format!("{tag} OK done\r\n"),
+        };
         match fault {
             None => (lines.concat() + &end, false),
             Some(Fault::No) => (format!("{tag} NO [UNAVAILABLE] later\r\n"), false),
