@@ -1,4 +1,7 @@
 //! What the reading process remembers of events; losing it costs a try.
+//!
+//! Who reads which event, which got no answer and whether that is to be held against them, and the names of what
+//! may be meant. Nothing here outlives the process or writes anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

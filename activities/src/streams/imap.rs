@@ -2,7 +2,7 @@
 //!
 //! The cursor is the folder's UIDVALIDITY and the last UID; when the server numbers anew, or at the first
 //! time, the mails of the last week are looked at, and those that were taken in are known by their names.
-//! The cursor passes a mail only when the server gave it or says that it is gone. A mail that is too large
+//! The cursor passes a mail only when the server gave it or says that it is gone, or remembers it as withheld. A mail that is too large
 //! is not fetched. The connection is encrypted unless the server is this very machine. The mail itself is
 //! read by [`super::mail`].
 
