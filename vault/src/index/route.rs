@@ -73,10 +73,9 @@ struct Row {
 const TO_ROUTE: &str = "
     SELECT path FROM (
         SELECT s.path, f.at, ROW_NUMBER() OVER (PARTITION BY s.source ORDER BY f.at, s.path) AS turn
-        FROM signals s JOIN first_seen f ON f.signal = s.path LEFT JOIN routes r ON r.signal = s.path
-        WHERE (s.status = 'unrouted'
-               OR (s.status = 'skipped' AND s.target IS NOT NULL AND s.reason LIKE 'ambiguous%'))
-        AND (r.signal IS NULL OR r.retry_at <= ?1 OR f.at > r.met_at OR (?2 AND NOT r.acts)))
+        FROM (SELECT signal FROM routes WHERE retry_at <= ?1
+              UNION SELECT signal FROM routes WHERE acts = 0 AND ?2) r
+        CROSS JOIN signals_to_route s ON s.path = r.signal CROSS JOIN first_seen f ON f.signal = s.path)
     ORDER BY turn, at, path LIMIT ?3";
 
 const FACTS: &str = "
@@ -102,6 +101,9 @@ const FACTS: &str = "
     FROM (SELECT ?2 AS path) a LEFT JOIN tasks t ON t.path = a.path
     LEFT JOIN matters m ON m.path = COALESCE(t.parent, a.path) LEFT JOIN matters p ON p.path = ?4";
 
+/// Off the router's list.
+const NEVER: i64 = i64::MAX;
+
 /// The newest record that cites the signal for its target, or is the signal's own action.
 const CLAIM: &str = "
     SELECT a.id, a.landing, a.decision FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
@@ -121,6 +123,11 @@ const LEFT: &str = "
     INSERT INTO routes (signal, acts, at, retry_at, met_at) VALUES (?1, ?2, NULL, ?3, ?4)
     ON CONFLICT (signal) DO UPDATE SET acts = excluded.acts, retry_at = excluded.retry_at, met_at = excluded.met_at,
         at = CASE WHEN ?5 THEN at END";
+
+/// What has been settled is off the list, until its file says something new.
+const SETTLED: &str = "
+    UPDATE routes SET acts = 1, retry_at = ?2
+    WHERE signal = ?1 AND NOT EXISTS (SELECT 1 FROM signals_to_route WHERE path = ?1)";
 
 impl Index {
     /// Signals that nobody has acted upon and whose turn has come, at most `limit`. `acts` says whether
@@ -149,14 +156,11 @@ impl Index {
         if signals.is_empty() {
             return Ok(false);
         }
-        sqlx::query_scalar(
-            "SELECT EXISTS (SELECT 1 FROM json_each(?1) j JOIN signals s ON s.path = j.value
-             WHERE s.status = 'unrouted' OR (s.status = 'skipped' AND s.target IS NOT NULL AND s.reason LIKE 'ambiguous%'))",
-        )
-        .bind(json(&signals))
-        .fetch_one(&self.store.writer)
-        .await
-        .map_err(|e| self.sql(e))
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM json_each(?1) j JOIN signals_to_route s ON s.path = j.value)")
+            .bind(json(&signals))
+            .fetch_one(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))
     }
 
     /// What the tables know of a signal; `None` when it is not in them.
@@ -239,8 +243,9 @@ impl Index {
             .bind(left.filed)
             .execute(&self.store.writer)
             .await
-            .map(drop)
-            .map_err(|e| self.sql(e))
+            .map_err(|e| self.sql(e))?;
+        let settled = sqlx::query(SETTLED).bind(signal.as_str()).bind(NEVER).execute(&self.store.writer).await;
+        settled.map(drop).map_err(|e| self.sql(e))
     }
 
     /// The lowest ceiling that a human has set by now for the sources of an action and the matters concerned.

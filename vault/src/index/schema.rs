@@ -16,13 +16,14 @@ use std::time::Duration;
 /// The file, inside the state folder.
 pub const FILE: &str = "state.db";
 /// The tables this build knows, one step for each version; a step is never changed once it was released.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("schema.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
     include_str!("schema_6.sql"),
+    include_str!("schema_7.sql"),
 ];
 /// How long one process waits for another one's write, 5 s: a batch of a scan takes a tenth of that.
 const BUSY: Duration = Duration::from_secs(5);

@@ -50,8 +50,13 @@ const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, 
 const EVIDENCE: Sql = "INSERT OR IGNORE INTO action_evidence (ref, action)
     SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
 /// What the router left to a steward it meets again once that has decided: the signal then says so.
-const DECIDED: Sql = "UPDATE routes SET retry_at = 0 WHERE at IS NULL
+const DECIDED: Sql = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807
     AND signal IN (SELECT e.value FROM json_each(?1) a, json_each(a.value->'evidence') e)";
+/// What is new is on the router's list, or off it where nothing is to be done.
+const ROUTES: Sql = "INSERT INTO routes (signal, acts, at, retry_at, met_at)
+    SELECT n.value, s.path IS NULL, NULL, CASE WHEN s.path IS NULL THEN 9223372036854775807 ELSE 0 END, 0
+    FROM json_each(?1) n LEFT JOIN signals_to_route s ON s.path = n.value WHERE true
+    ON CONFLICT (signal) DO UPDATE SET retry_at = excluded.retry_at, acts = MAX(acts, excluded.acts)";
 /// A signal whose content is known keeps the moment at which it was first seen.
 const FIRST_SEEN: Sql = "INSERT INTO first_seen (signal, hash, at)
     SELECT value->>'path', value->>'hash', CASE WHEN ?3 THEN MIN(value->>'created', ?2) ELSE ?2 END
@@ -228,6 +233,7 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
     let at = after_every_look(tx, clock.now).await?;
     let first_seen = sqlx::query_scalar(FIRST_SEEN).bind(json(&signals)).bind(at).bind(clock.filling);
     let new: Vec<String> = first_seen.fetch_all(&mut *tx).await?;
+    insert(tx, ROUTES, &new).await?;
     // On the very first scan everything is new: the schedules take it up in their own time.
     if !clock.filling {
         wake::mark(tx, &new, at).await?;

@@ -57,6 +57,32 @@ async fn unrouted_signals_wait_and_those_that_have_a_standing_do_not() {
 }
 
 #[tokio::test]
+async fn what_is_settled_or_waits_for_later_is_not_looked_at() {
+    let bench = bench().await;
+    for n in 0..50 {
+        bench.signal(&format!("settled{n:02}"), "task/t.md", "status: applied\nreason: x\n");
+        bench.signal(&format!("later{n:02}"), "task/t.md", "");
+    }
+    bench.sync("01:01:00").await;
+    for n in 0..50 {
+        let left = RouteLeft { acts: true, until: noon("07:00:00"), now: noon("01:02:00"), filed: true };
+        bench.index.leave_route(&path(&format!("signal/later{n:02}.md")), &left).await.unwrap();
+    }
+    bench.signal("new", "task/t.md", "");
+    bench.sync("01:03:00").await;
+    assert_eq!(waiting(&bench, "01:04:00", true).await, ["new"]);
+    let on_the_list = async |at: &str| -> i64 {
+        let list = sqlx::query_scalar("SELECT COUNT(*) FROM routes WHERE retry_at <= ?1 OR acts = 0");
+        list.bind(noon(at).timestamp_micros()).fetch_one(&bench.index.store.reader).await.unwrap()
+    };
+    assert_eq!((on_the_list("01:04:00").await, on_the_list("08:00:00").await), (1, 51));
+    // By the time they come back they may be settled: then they are off the list for good.
+    bench.signal("later00", "task/t.md", "status: applied\nreason: y\n");
+    bench.sync("08:00:00").await;
+    assert_eq!(on_the_list("08:00:00").await, 50);
+}
+
+#[tokio::test]
 async fn a_flood_of_one_source_delays_no_other() {
     let bench = bench().await;
     for n in 0..20 {

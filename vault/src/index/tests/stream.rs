@@ -172,7 +172,8 @@ async fn a_file_of_an_older_version_gets_the_tables_of_streams() {
     let bench = Bench::new().await;
     bench.event("mail/a", "x:y", "01:00:00", |_| ());
     bench.sync("01:00:00").await;
-    let older = "DROP TABLE answers; DROP TABLE stream_events; DROP TABLE stream_cursors; DROP TABLE stream_seen;
+    let older = "DROP VIEW signals_to_route; DROP INDEX routes_by_turn; DROP INDEX routes_of_shadow;
+        DROP TABLE answers; DROP TABLE stream_events; DROP TABLE stream_cursors; DROP TABLE stream_seen;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
         ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
         DELETE FROM files WHERE kind = 'stream'; PRAGMA user_version = 3";
