@@ -27,7 +27,7 @@ use steward_domain::guard::{
 use steward_domain::path::RecordPath;
 use steward_domain::plain;
 use steward_domain::plan::ContentHash;
-use steward_domain::signal::source_slug;
+use steward_domain::signal::source_key;
 use steward_domain::stream::{EventStatus, MAX_TRIES, StreamEvent};
 use steward_vault::crash;
 use steward_vault::create::CreateError;
@@ -235,7 +235,7 @@ impl Extractor {
         path: &RecordPath,
         (call_id, question): (CallId, &ExtractQuestion),
     ) -> Result<ReserveRequest, ActivityError> {
-        let known = self.host.index.is_known(&source_slug(&question.source)).await.map_err(passing)?;
+        let known = self.host.index.is_known(&source_key(&question.source)).await.map_err(passing)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
         let speakers = vec![Speaker { source: question.source.clone(), known }];
         Ok(ReserveRequest { call_id, stream, speakers, ..ReserveRequest::default() })

@@ -6,6 +6,7 @@
 //! a tracker what was done. Which trouble is worth another try is decided in one place, `failure`.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod calibrate;
 pub mod clerk;
 pub mod extract;
 mod failure;

@@ -7,6 +7,7 @@
 mod memory;
 mod route;
 
+use crate::calibrate;
 use crate::clerk::Clerk;
 use crate::failure::{lasting, passing};
 use crate::purge;
@@ -28,7 +29,8 @@ use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
 use steward_workflows::activities::{
-    AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed, SettleAsk,
+    AnswerAsk, Answered, Applied, ApplyAsk, CalibrateAsk, Calibrated, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed,
+    SettleAsk,
 };
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
@@ -307,6 +309,15 @@ impl Host {
     #[activity(definition = steward_workflows::activities::Purge)]
     pub async fn purge(self: Arc<Self>, _ctx: ActivityContext, ask: PurgeAsk) -> Result<Purged, ActivityError> {
         purge::purge(&self, &ask, Utc::now()).await
+    }
+
+    #[activity(definition = steward_workflows::activities::Calibrate)]
+    pub async fn calibrate(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        ask: CalibrateAsk,
+    ) -> Result<Calibrated, ActivityError> {
+        calibrate::calibrate(&self, &ask, Utc::now()).await
     }
 
     #[activity(definition = steward_workflows::activities::Answer)]

@@ -28,4 +28,5 @@ pub mod stream;
 pub mod tick;
 pub mod time;
 pub mod tracker;
+pub mod trust;
 pub mod undo;

@@ -43,8 +43,8 @@ impl RecordKind {
     #[must_use]
     pub fn is_ours(self) -> bool {
         match self {
-            Self::Signal | Self::Stream => true,
-            Self::Matter | Self::Task | Self::Event | Self::Instinct => false,
+            Self::Signal | Self::Stream | Self::Instinct => true,
+            Self::Matter | Self::Task | Self::Event => false,
         }
     }
 }

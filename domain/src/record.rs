@@ -120,6 +120,8 @@ pub enum Effect {
 /// What is known about a source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Instinct {
+    /// Whose it is; `None` where the file's name says so.
+    pub source: Option<String>,
     /// How often the source was right, confirmed by an outcome.
     pub observations: u32,
     /// Set by a human; `None` where none is written.
@@ -169,7 +171,8 @@ impl Instinct {
     #[must_use]
     pub fn read(fields: &Fields) -> Self {
         let seen = fields.get("observations").and_then(Value::as_u64).unwrap_or(0);
-        Self { observations: u32::try_from(seen).unwrap_or(u32::MAX), ceiling: ceiling(fields, "ceiling") }
+        let source = text(fields, "source").ok().flatten().filter(|source| !source.trim().is_empty());
+        Self { source, observations: u32::try_from(seen).unwrap_or(u32::MAX), ceiling: ceiling(fields, "ceiling") }
     }
 }
 

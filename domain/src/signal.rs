@@ -21,14 +21,24 @@ pub const MAX_QUOTE_CHARS: usize = 200;
 pub const MAX_NOTE_CHARS: usize = 50;
 /// Longest name of a source, in characters: it stands in every record that cites it.
 pub const MAX_SOURCE_CHARS: usize = 200;
+/// Longest part of a source's name that stands in the name of its instinct.
+const KEY_CHARS: usize = 80;
 /// Most candidates that a signal keeps (S3-30).
 pub const MAX_CANDIDATES: usize = 5;
 
-/// A source's name as the name of its instinct: `Gmail (work)` is `instinct/gmail--work-.md`. Trust and
-/// budgets go by it.
+/// A source's name as trust and budgets go by it, which is also the name of its instinct's file.
+///
+/// `Bank` is `bank`. Where letters, digits and hyphens do not tell the whole name, as in `mail:ann@b.example`,
+/// the first 16 digits of its SHA-256 stand behind what they tell, so that no two names share a file.
 #[must_use]
-pub fn source_slug(name: &str) -> String {
-    name.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+pub fn source_key(name: &str) -> String {
+    let name = name.trim().to_lowercase();
+    let told: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(KEY_CHARS).collect();
+    if told == name && !told.is_empty() && !told.starts_with('-') {
+        return told;
+    }
+    let (told, hash) = (told.trim_matches('-'), ContentHash::of(name.as_bytes()));
+    format!("{}-{}", if told.is_empty() { "source" } else { told }, &hash.as_str()[..16])
 }
 
 /// Where a signal stands on its way.

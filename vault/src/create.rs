@@ -1,4 +1,4 @@
-//! New files of ours, and the end of those that have served: stream events and signals.
+//! New files of ours, and the end of those that have served: stream events, signals and instincts.
 //!
 //! They are no human's words about a matter, so nothing is swapped or filed in the chain: a file
 //! appears under its name whole and durable, or not at all, and never over another. Asked twice, it is
@@ -27,7 +27,7 @@ const OUTGOING: &str = "outgoing.md";
 pub enum CreateError {
     #[error("{path}: there already with other words: move that file away if it is not wanted")]
     Taken { path: RecordPath },
-    #[error("{path}: only stream events and signals are written whole")]
+    #[error("{path}: only stream events, signals and instincts are written whole")]
     Kind { path: RecordPath },
     #[error(transparent)]
     Disk(#[from] ApplyError),
@@ -114,8 +114,8 @@ type One<'a> = (usize, &'a RecordPath, &'a [u8]);
 fn stage(root: &Root, folders: &mut Folders, staged: &Dir, one: One<'_>) -> Result<Option<File>, CreateError> {
     let (number, path, bytes) = one;
     match path.kind() {
-        RecordKind::Stream | RecordKind::Signal => {}
-        RecordKind::Matter | RecordKind::Task | RecordKind::Event | RecordKind::Instinct => {
+        RecordKind::Stream | RecordKind::Signal | RecordKind::Instinct => {}
+        RecordKind::Matter | RecordKind::Task | RecordKind::Event => {
             return Err(CreateError::Kind { path: path.clone() });
         }
     }

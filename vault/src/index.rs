@@ -26,6 +26,7 @@ mod store;
 mod stream;
 mod sync;
 mod tracker;
+mod trust;
 mod turns;
 mod view;
 mod wake;
@@ -53,6 +54,7 @@ pub use state::{CheckDone, LookCount};
 pub use stream::{StreamCount, Taken};
 pub use sync::SyncReport;
 pub use tracker::Owing;
+pub use trust::{Move, SourceTrust};
 pub use view::{ByState, Counts, MatterRow, TaskRow};
 pub use why::{SubjectRow, WeighedSignal};
 

@@ -11,7 +11,7 @@ use steward_domain::path::RecordPath;
 use steward_domain::plan::PrepareError;
 
 impl Keeper {
-    /// Changes fields of a stream event or a signal; whether anything had to be written.
+    /// Changes fields of a stream event, a signal or an instinct; whether anything had to be written.
     ///
     /// # Errors
     /// [`ApplyError`]: of other kinds of records nothing is changed this way; asking again is safe.

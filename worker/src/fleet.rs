@@ -17,7 +17,8 @@ use steward_activities::judge::Bench;
 use steward_activities::tracker::Courier;
 use steward_activities::vault::Host;
 use steward_workflows::{
-    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, RouterWorkflow, StewardWorkflow, TrackerWorkflow, clerk_queue,
+    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow, RouterWorkflow, StewardWorkflow,
+    TrackerWorkflow, clerk_queue,
 };
 use temporalio_client::Client;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
@@ -120,6 +121,7 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
                 .register_workflow::<AnswerWorkflow>()?
                 .register_workflow::<RouterWorkflow>()?
                 .register_workflow::<PurgeWorkflow>()?
+                .register_workflow::<ReversalCalibrationWorkflow>()?
                 .register_workflow::<ExtractWorkflow>()?
                 .register_activities(staff.host.clone())
                 .register_activities(staff.extractor.clone());

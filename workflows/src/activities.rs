@@ -173,6 +173,23 @@ pub struct Purged {
     pub more: bool,
 }
 
+/// Asks for some instincts to be brought up to date.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CalibrateAsk {
+    /// At most so many are written.
+    pub limit: u32,
+}
+
+/// What was brought up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calibrated {
+    pub written: u64,
+    /// Files that a human has to mend first.
+    pub failed: u64,
+    /// There are more that differ.
+    pub more: bool,
+}
+
 /// How the reading of one stream event ended. Its words and what was wrong with them stay in the vault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -287,6 +304,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Brings instincts in line with the audit records.
+    #[activity(name = "steward.calibrate")]
+    pub fn calibrate(ask: CalibrateAsk) -> Result<Calibrated, ActivityError> {
+        unimplemented!()
+    }
+
     /// Takes a human's answer.
     #[activity(name = "steward.answer")]
     pub fn answer(ask: AnswerAsk) -> Result<Answered, ActivityError> {
@@ -345,4 +368,4 @@ impl ClerkActivities {
 pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
-pub use vault_activities::{Answer, Apply, Observe, Purge, Release, Reserve, Route, Settle};
+pub use vault_activities::{Answer, Apply, Calibrate, Observe, Purge, Release, Reserve, Route, Settle};

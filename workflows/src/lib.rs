@@ -8,6 +8,7 @@
 
 pub mod activities;
 mod answer;
+mod calibrate;
 mod evaluate;
 mod extract;
 mod purge;
@@ -16,6 +17,7 @@ mod steward;
 mod tracker;
 
 pub use answer::AnswerWorkflow;
+pub use calibrate::ReversalCalibrationWorkflow;
 pub use extract::ExtractWorkflow;
 pub use purge::PurgeWorkflow;
 pub use router::RouterWorkflow;
@@ -36,6 +38,9 @@ pub const ROUTER_SCHEDULE: &str = "al-signal-router";
 
 /// What the ids of stewards' schedules begin with.
 pub const SCHEDULE_PREFIX: &str = "al-steward-";
+
+/// The id of the schedule on which trust is brought in line with what humans answered.
+pub const CALIBRATION_SCHEDULE: &str = "al-reversal-calibration";
 
 /// The schedule that drops old events, daily at 03:00 UTC.
 pub const PURGE_SCHEDULE: &str = "al-stream-event-purge";

@@ -22,12 +22,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cap, Caps, DAY, HOUR, MINUTE, ReserveRequest, calls};
 use crate::clerk::Evidence;
-use crate::signal::source_slug;
+use crate::signal::source_key;
 
 /// Somebody whose words a call carries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speaker {
-    /// The source, as in `mail:billing@vendor.example`; accounts go by its [`source_slug`], as trust does.
+    /// The source, as in `mail:billing@vendor.example`; accounts go by its [`source_key`], as trust does.
     pub source: String,
     /// It was right before, as its instinct says.
     pub known: bool,
@@ -38,7 +38,7 @@ impl Speaker {
     #[must_use]
     pub fn of(evidence: &[Evidence]) -> Vec<Self> {
         let mut met = BTreeSet::new();
-        let new = evidence.iter().filter(|e| met.insert(source_slug(&e.source)));
+        let new = evidence.iter().filter(|e| met.insert(source_key(&e.source)));
         new.map(|e| Self { source: e.source.clone(), known: e.observations > 0 }).collect()
     }
 }
@@ -51,7 +51,7 @@ pub struct Spent {
     pub all_strangers: bool,
     /// Streams in which only senders that are known have calls left.
     pub to_strangers: BTreeSet<String>,
-    /// By their [`source_slug`].
+    /// By their [`source_key`].
     pub senders: BTreeSet<String>,
 }
 
@@ -156,7 +156,7 @@ impl ReserveRequest {
             quotas.extend(caps.of_strangers().map(|w| Quota::new(Cap::Stream, (STRANGERS, ""), w, who)));
         }
         for speaker in &self.speakers {
-            let slug = source_slug(&speaker.source);
+            let slug = source_key(&speaker.source);
             let who = format!("the sender {slug}");
             quotas.extend(caps.of_a_sender().map(|w| Quota::new(Cap::Sender, (SENDER, &slug), w, &who)));
         }
@@ -164,7 +164,7 @@ impl ReserveRequest {
     }
 
     fn judging(&self, speaker: &Speaker, caps: &Caps) -> Vec<Quota> {
-        let slug = source_slug(&speaker.source);
+        let slug = source_key(&speaker.source);
         let mut quotas = self.account(&slug, ((1, 2), (1, 4)), caps, &format!("the source {slug}"));
         if !speaker.known {
             quotas.extend(self.account("", ((2, 3), (2, 5)), caps, "sources that nobody knows"));

@@ -132,7 +132,7 @@ async fn happens(world: &World, texts: &[Text]) {
 fn violations(before: &Bytes, after: &Bytes, records: &[AuditRecord]) -> Vec<String> {
     let mut found = Vec::new();
     for path in after.keys().filter(|path| !before.contains_key(*path)) {
-        if !["stream/", "signal/", "event/"].iter().any(|ours| path.starts_with(ours)) {
+        if !["stream/", "signal/", "event/", "instinct/"].iter().any(|ours| path.starts_with(ours)) {
             found.push(format!("{path} is new"));
         }
     }

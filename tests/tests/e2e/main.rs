@@ -18,5 +18,6 @@ mod router;
 mod schedules;
 mod stamps;
 mod tracker;
+mod trust;
 mod up;
 mod wake;

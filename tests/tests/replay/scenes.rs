@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 27] = [
+const SCENES: [(&str, Scene); 28] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -50,6 +50,7 @@ const SCENES: [(&str, Scene); 27] = [
     ("router-idle", |w| quiet(w, "RouterWorkflow").boxed_local()),
     ("router-stopped", |w| router_stopped(w).boxed_local()),
     ("purge", |w| purge(w).boxed_local()),
+    ("calibration", |w| calibration(w.live()).boxed_local()),
 ];
 
 /// The names of all scenes.
@@ -286,6 +287,15 @@ async fn purge(world: World) -> (World, String) {
         world.vault.write(event.path().unwrap().as_str(), event.render());
     }
     run_of(world, "PurgeWorkflow", &[]).await
+}
+
+/// One source, judged once.
+async fn calibration(world: World) -> (World, String) {
+    one_done(&world);
+    let worker = world.worker().await;
+    world.tick("house").await;
+    worker.stop().await;
+    run_of(world, "ReversalCalibrationWorkflow", &["al-reversal-calibration"]).await
 }
 
 /// One run of a workflow that has no argument, while these schedules, which could be faster, are paused.

@@ -45,7 +45,7 @@ fn a_file_with_other_words_is_never_overwritten() {
 #[test]
 fn no_record_that_decisions_change_can_be_written_whole() {
     let (_dir, keeper) = vault();
-    for bad in ["task/a.md", "matter/a.md", "event/steward-action-a.md", "instinct/a.md"] {
+    for bad in ["task/a.md", "matter/a.md", "event/steward-action-a.md"] {
         assert!(matches!(keeper.create(&path(bad), b"x"), Err(CreateError::Kind { .. })), "{bad}");
     }
 }

@@ -17,7 +17,7 @@ use steward_domain::mutation::MutationClass;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
-use steward_domain::signal::{Signal, SignalStatus, source_slug};
+use steward_domain::signal::{Signal, SignalStatus, source_key};
 use steward_domain::stream::{EventStatus, StreamEvent};
 
 /// What a record says, in the form of the tables.
@@ -117,6 +117,14 @@ pub(super) struct ActionData {
     tracks_of: Option<String>,
     seq: u64,
     evidence: Vec<String>,
+    sources: Vec<Contribution>,
+}
+
+#[derive(Debug, Serialize)]
+struct Contribution {
+    source: String,
+    name: String,
+    contribution: f64,
 }
 
 /// Understands one file; an error is the problem's message.
@@ -140,7 +148,7 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
 pub(super) fn unreadable_instinct(path: &str) -> Typed {
     let name = path.rsplit('/').next().unwrap_or_default();
     let stem = name.strip_suffix(".md").unwrap_or(name);
-    instinct(path, stem, Instinct { observations: 0, ceiling: Some(Ceiling::Ask) })
+    instinct(path, stem, Instinct { ceiling: Some(Ceiling::Ask), ..Instinct::default() })
 }
 
 fn matter(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, RecordError> {
@@ -182,7 +190,7 @@ fn signal(path: &RecordPath, signal: Signal) -> Typed {
         path: path.to_string(),
         target: signal.target.as_ref().map(RecordPath::to_string),
         created: micros(signal.created),
-        instinct: source_slug(&signal.source_type),
+        instinct: source_key(&signal.source_type),
         note: signal.note(),
         effect: word(signal.effect),
         class: signal.proposal.as_ref().map(|p| p.class().word()),
@@ -239,7 +247,8 @@ impl EventData {
 fn instinct(path: &str, name: &str, instinct: Instinct) -> Typed {
     Typed::Instinct(InstinctData {
         path: path.to_owned(),
-        source: source_slug(name),
+        // A name that is no source's own stands for itself, as it did when a human chose it.
+        source: instinct.source.map_or_else(|| name.trim().to_lowercase(), |source| source_key(&source)),
         observations: instinct.observations,
         ceiling: instinct.ceiling.map(|c| c as u8),
     })
@@ -272,7 +281,12 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         tracks_of,
         seq: record.seq,
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
+        sources: draft.source_contributions.into_iter().map(contribution).collect(),
     }))
+}
+
+fn contribution((name, contribution): (String, f64)) -> Contribution {
+    Contribution { source: source_key(&name), name, contribution }
 }
 
 /// People leave `name` out; the file's name then serves.

@@ -14,7 +14,7 @@ use steward_domain::mode::Ceiling;
 use steward_domain::path::RecordPath;
 use steward_domain::record::State;
 use steward_domain::route::{Claim, action_id};
-use steward_domain::signal::source_slug;
+use steward_domain::signal::source_key;
 
 /// What the router asks about a signal.
 #[derive(Clone, Debug)]
@@ -171,7 +171,7 @@ impl Index {
         let row: Row = sqlx::query_as(FACTS)
             .bind(ask.signal.as_str())
             .bind(ask.target.as_str())
-            .bind(source_slug(ask.source))
+            .bind(source_key(ask.source))
             .bind(ask.new_parent.map(RecordPath::as_str))
             .fetch_one(&self.store.writer)
             .await
@@ -273,7 +273,7 @@ impl Index {
         }
         for source in sources {
             let set: Option<i64> = sqlx::query_scalar("SELECT MIN(ceiling) FROM instincts WHERE source = ?1")
-                .bind(source_slug(source))
+                .bind(source_key(source))
                 .fetch_one(&self.store.writer)
                 .await
                 .map_err(|e| self.sql(e))?;

@@ -49,6 +49,9 @@ const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, 
            value->>'tries', value->>'reason', value->>'hash' FROM json_each(?1)";
 const EVIDENCE: Sql = "INSERT OR IGNORE INTO action_evidence (ref, action)
     SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
+const SOURCES: Sql = "INSERT OR REPLACE INTO action_sources (action, source, name, contribution)
+    SELECT a.value->>'path', s.value->>'source', s.value->>'name', s.value->>'contribution'
+    FROM json_each(?1) a, json_each(a.value->'sources') s";
 /// What the router left to a steward it meets again once that has decided: the signal then says so.
 const DECIDED: Sql = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807
     AND signal IN (SELECT e.value FROM json_each(?1) a, json_each(a.value->'evidence') e)";
@@ -66,8 +69,9 @@ const FIRST_SEEN: Sql = "INSERT INTO first_seen (signal, hash, at)
 
 const DROP_FILES: Sql = "DELETE FROM files WHERE path IN (SELECT value FROM json_each(?1))";
 const DROP_EVIDENCE: Sql = "DELETE FROM action_evidence WHERE action IN (SELECT value FROM json_each(?1))";
+const DROP_SOURCES: Sql = "DELETE FROM action_sources WHERE action IN (SELECT value FROM json_each(?1))";
 /// A record filed without its file: only a fault of ours leaves one, and a rebuild mends that.
-const STRAYS: [Sql; 7] = [
+const STRAYS: [Sql; 8] = [
     "DELETE FROM matters WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM tasks WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM signals WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
@@ -75,6 +79,7 @@ const STRAYS: [Sql; 7] = [
     "DELETE FROM stream_events WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM actions WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM action_evidence WHERE action NOT IN (SELECT path FROM actions)",
+    "DELETE FROM action_sources WHERE action NOT IN (SELECT path FROM actions)",
 ];
 
 /// When signals that are new count as first seen.
@@ -224,6 +229,7 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
     insert(tx, INSTINCTS, &instincts).await?;
     insert(tx, ACTIONS, &actions).await?;
     insert(tx, EVIDENCE, &actions).await?;
+    insert(tx, SOURCES, &actions).await?;
     insert(tx, DECIDED, &actions).await?;
     insert(tx, STREAM_EVENTS, &events).await?;
     insert(tx, SIGNALS, &signals).await?;
@@ -258,6 +264,7 @@ async fn drop_rows<T: Serialize>(tx: &mut SqliteConnection, kind: RecordKind, pa
         RecordKind::Stream => "DELETE FROM stream_events WHERE path IN (SELECT value FROM json_each(?1))",
         RecordKind::Event => {
             run(tx, DROP_EVIDENCE, &paths).await?;
+            run(tx, DROP_SOURCES, &paths).await?;
             "DELETE FROM actions WHERE path IN (SELECT value FROM json_each(?1))"
         }
     };

@@ -14,7 +14,7 @@ use sqlx::FromRow;
 use std::collections::BTreeSet;
 use steward_domain::guard::Spent;
 use steward_domain::path::RecordPath;
-use steward_domain::signal::source_slug;
+use steward_domain::signal::source_key;
 use steward_domain::stream::MAX_TRIES;
 
 /// How long what was taken in is known after it was last met: 30 days, far longer than an event lives, and
@@ -120,7 +120,7 @@ impl Index {
         let waiting: Vec<(String, String)> =
             sqlx::query_as(WAITING).fetch_all(&mut *db).await.map_err(|e| self.sql(e))?;
         let sender = |(stream, pattern): (String, String)| {
-            let slug = source_slug(&pattern);
+            let slug = source_key(&pattern);
             let strange = !known.contains(&slug);
             let over = spent.streams.contains(&stream)
                 || (strange && (spent.all_strangers || spent.to_strangers.contains(&stream)))

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use steward_domain::audit::{ActionKind, Answer, AuditDraft, AuditRecord, Cited, Link, WorkflowRef};
 use steward_domain::clerk::{ClerkMark, Judgement};
 use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordKind;
 use steward_domain::plan::{ActionId, ContentHash, Landing};
 use steward_domain::record::State;
@@ -26,6 +27,7 @@ mod state;
 mod stream;
 mod sync;
 mod tracker;
+mod trust;
 
 /// A vault, its index and a clock of file times that never stands still.
 struct Bench {
@@ -160,6 +162,7 @@ impl Bench {
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
                 FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
+            "SELECT 'c' || json_array(action, source, name, contribution) FROM action_sources ORDER BY 1",
         ] {
             let part: Vec<String> = sqlx::query_scalar(sql).fetch_all(&index.store.writer).await.unwrap();
             rows.extend(part);
@@ -292,7 +295,7 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     bench.look("matter/m.md", "l1", "02:00:00").await;
     bench.signal("s", "matter/m.md", "");
     bench.sync("02:00:00").await;
-    let older = "DROP VIEW signals_to_route; DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
+    let older = "DROP VIEW signals_to_route; DROP TABLE action_sources; DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
         DROP TABLE stream_cursors; DROP TABLE stream_seen;
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
@@ -357,8 +360,14 @@ impl Index {
 }
 
 #[test]
-fn a_source_is_found_under_the_name_of_its_instinct() {
-    for (source, slug) in [("gmail", "gmail"), (" WhatsApp ", "whatsapp"), ("My Bank/DE", "my-bank-de"), ("é", "-")] {
-        assert_eq!(steward_domain::signal::source_slug(source), slug);
+fn a_source_goes_by_its_whole_name() {
+    use steward_domain::signal::source_key;
+    assert_eq!((source_key(" WhatsApp ").as_str(), source_key("my-bank").as_str()), ("whatsapp", "my-bank"));
+    let names = ["mail:a@b-c.example", "mail:a.b@c.example", "mail-a-b-c-example", "é", "e", "", "my bank", "my-bank"];
+    let keys: std::collections::BTreeSet<String> = names.iter().map(|name| source_key(name)).collect();
+    assert_eq!(keys.len(), names.len(), "{keys:?}");
+    assert!(source_key("Mail:A@b-c.example").starts_with("mail-a-b-c-example-"));
+    for key in keys.iter().chain([&source_key(&"x:".repeat(500))]) {
+        assert!(RecordPath::new(RecordKind::Instinct, key).is_ok(), "{key}");
     }
 }

@@ -11,7 +11,7 @@ use super::server::RegistrarError;
 use super::{Registrar, Settings};
 use serde::Serialize;
 use std::time::Duration;
-use steward_workflows::{EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE};
+use steward_workflows::{CALIBRATION_SCHEDULE, EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE};
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
 /// One schedule of the vault as a whole.
@@ -28,7 +28,7 @@ pub(crate) struct Routine {
 }
 
 /// Every routine whose workflow this build has.
-pub(crate) const ROUTINES: [Routine; 4] = [
+pub(crate) const ROUTINES: [Routine; 5] = [
     Routine {
         id: EXTRACT_SCHEDULE,
         workflow: "ExtractWorkflow",
@@ -49,6 +49,13 @@ pub(crate) const ROUTINES: [Routine; 4] = [
         interval_seconds: 300,
         phase_seconds: None,
         purpose: "Tells the tracker what was done to its issues",
+    },
+    Routine {
+        id: CALIBRATION_SCHEDULE,
+        workflow: "ReversalCalibrationWorkflow",
+        interval_seconds: 600,
+        phase_seconds: None,
+        purpose: "Learns from what humans undid, confirmed and left alone",
     },
     Routine {
         id: PURGE_SCHEDULE,

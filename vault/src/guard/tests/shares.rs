@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use steward_domain::guard::{Speaker, Spent};
+use steward_domain::signal::source_key;
 
 use super::concurrent::{keep_log, read_log, slide};
 use super::*;
@@ -48,7 +49,8 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
     assert_eq!(cap_of(ledger.reserve(&reads("b12", "mail", "forged12"), at(12)).await), (Cap::Stream, Some(3600)));
     let spent = ledger.spent(at(12)).await.unwrap();
     let one = |name: &str| std::collections::BTreeSet::from([name.to_owned()]);
-    let expected = Spent { senders: one("mail-loud-b-example"), to_strangers: one("mail"), ..Spent::default() };
+    let expected =
+        Spent { senders: one(&source_key("mail:loud@b.example")), to_strangers: one("mail"), ..Spent::default() };
     assert_eq!(spent, expected);
     for n in 12..24 {
         let sender = if n % 2 == 0 { "known" } else { "kin" };

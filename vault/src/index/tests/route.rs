@@ -1,5 +1,6 @@
 use super::*;
 use steward_domain::route::action_id;
+use steward_domain::signal::source_key;
 
 /// A bench with a task under a matter, scanned at 01:00.
 async fn bench() -> Bench {
@@ -282,7 +283,7 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
         let spendings = bench.index.spendings(&asked, noon(clock)).await.unwrap();
         spendings.into_iter().map(|s| (s.source, s.changes, s.strangers)).collect::<Vec<_>>()
     };
-    let forged = |n: u32, changes, all| (format!("mail-forged{n}"), changes, Some(all));
+    let forged = |n: u32, changes, all| (source_key(&format!("mail:forged{n}")), changes, Some(all));
     let all = [forged(0, 1, 3), forged(2, 1, 3)];
     assert_eq!(spent(&["forged0", "forged2"], None, "09:00:00").await, all, "their names cost nothing");
     assert_eq!(spent(&["forged2"], Some(own), "09:00:00").await, [forged(2, 0, 2)], "not the change itself");

@@ -34,7 +34,10 @@ async fn streams_and_their_senders_take_turns() {
 #[tokio::test]
 async fn whoever_has_had_their_share_fills_no_run_and_who_is_known_goes_first() {
     let bench = Bench::scanned().await;
-    bench.put("instinct/mail-kin-b-example.md", "---\ntype: instinct\nobservations: 2\n---\n");
+    bench.put(
+        "instinct/mail-kin-b-example.md",
+        "---\ntype: instinct\nsource: mail:kin@b.example\nobservations: 2\n---\n",
+    );
     for n in 0..30 {
         bench.event(&format!("mail/loud{n:02}"), "mail:loud@b.example", "01:00:00", |_| ());
         bench.event(&format!("mail/new{n:02}"), &format!("mail:new{n:02}@b.example"), "01:00:00", |_| ());
@@ -51,7 +54,9 @@ async fn whoever_has_had_their_share_fills_no_run_and_who_is_known_goes_first() 
     };
     let all = left(Spent::default()).await;
     assert_eq!(all.len(), 92);
-    let quiet = left(Spent { senders: one("mail-loud-b-example"), ..Spent::default() }).await;
+    let quiet =
+        left(Spent { senders: one(&steward_domain::signal::source_key("mail:loud@b.example")), ..Spent::default() })
+            .await;
     assert!(quiet.len() == 62 && !quiet.iter().any(|p| p.contains("loud")) && quiet.contains(&"mail/shy".to_owned()));
     assert_eq!(left(Spent { all_strangers: true, ..Spent::default() }).await, ["mail/kin"]);
     assert_eq!(left(Spent { streams: one("chat"), to_strangers: one("mail"), ..Spent::default() }).await, ["mail/kin"]);
@@ -172,7 +177,8 @@ async fn a_file_of_an_older_version_gets_the_tables_of_streams() {
     let bench = Bench::new().await;
     bench.event("mail/a", "x:y", "01:00:00", |_| ());
     bench.sync("01:00:00").await;
-    let older = "DROP VIEW signals_to_route; DROP INDEX routes_by_turn; DROP INDEX routes_of_shadow;
+    let older =
+        "DROP TABLE action_sources; DROP VIEW signals_to_route; DROP INDEX routes_by_turn; DROP INDEX routes_of_shadow;
         DROP TABLE answers; DROP TABLE stream_events; DROP TABLE stream_cursors; DROP TABLE stream_seen;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
         ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;

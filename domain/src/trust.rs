@@ -1,0 +1,10 @@
+//! How far a source is trusted, told from the audit records alone.
+//!
+//! Everything here is a fold over the records in the order of the chain, so that it comes out the same
+//! however often, in whatever order and after whatever loss it is asked for: [`confidence`] moves with what
+//! sources contribute and with every undo, [`outcome`] says what became of an action, and which of that counts as
+//! an observation.
+
+pub mod confidence;
+pub mod interval;
+pub mod outcome;

@@ -1,0 +1,204 @@
+//! The confidence of one source: a moving average, its standing, and how an undo lowers it (S3-12, S3-53).
+//!
+//! A step is one judgement of a clerk to which the source contributed, or one undo of a change that rested on
+//! it. A judgement moves the confidence to `0.9 · before + 0.1 · contribution`; an undo lowers it by 0.1, never
+//! below 0. Three judgements long a source is on trial. Afterwards it is live if it ever contributed anything,
+//! and pruned if not. Below 0.2 for three judgements in a row it is pruned as well, until it is above 0.5 again.
+//! Above 0.9 it is pinned, and stays so until it falls to 0.5.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a source begins.
+pub const START: f64 = 0.5;
+/// What a judgement leaves of the confidence before it.
+const KEPT: f64 = 0.9;
+/// What an undo takes.
+pub const UNDO_COSTS: f64 = 0.1;
+/// Judgements on trial.
+const TRIAL: u32 = 3;
+/// Below this for [`LOW_FOR`] judgements in a row, a source is pruned.
+const LOW: f64 = 0.2;
+const LOW_FOR: u32 = 3;
+/// Above this a source is pinned.
+const HIGH: f64 = 0.9;
+/// Where a pinned source is let go, and a pruned one taken up again.
+const MIDDLE: f64 = 0.5;
+
+/// What moves a source's confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// A clerk weighed it; 0 to 1, and what is outside is taken for the nearer end.
+    Judged { contribution: f64 },
+    /// A human took a change back that rested on it.
+    Undone,
+}
+
+/// Where a source stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// On trial.
+    Pending,
+    Live,
+    /// It was above 0.9 and has not fallen to 0.5 since.
+    Pinned,
+    /// It speaks for nothing by itself.
+    Pruned,
+}
+
+impl Standing {
+    /// The word written into a record.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Live => "live",
+            Self::Pinned => "pinned",
+            Self::Pruned => "pruned",
+        }
+    }
+}
+
+/// What is known of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Confidence {
+    /// 0 to 1.
+    pub value: f64,
+    /// Judgements so far.
+    pub judged: u32,
+    pub undone: u32,
+    pub standing: Standing,
+    /// It contributed something at least once.
+    contributed: bool,
+    /// Judgements in a row that left it below [`LOW`].
+    low: u32,
+}
+
+impl Default for Confidence {
+    fn default() -> Self {
+        Self { value: START, judged: 0, undone: 0, standing: Standing::Pending, contributed: false, low: 0 }
+    }
+}
+
+impl Confidence {
+    /// The same after one step more.
+    #[must_use]
+    pub fn after(mut self, step: Step) -> Self {
+        match step {
+            Step::Judged { contribution } => {
+                let contribution = if contribution.is_nan() { 0.0 } else { contribution.clamp(0.0, 1.0) };
+                self.value = KEPT * self.value + (1.0 - KEPT) * contribution;
+                self.judged = self.judged.saturating_add(1);
+                self.contributed |= contribution > 0.0;
+                self.low = if self.value < LOW { self.low.saturating_add(1) } else { 0 };
+            }
+            Step::Undone => {
+                self.value = (self.value - UNDO_COSTS).max(0.0);
+                self.undone = self.undone.saturating_add(1);
+            }
+        }
+        self.standing = self.stands();
+        self
+    }
+
+    fn stands(&self) -> Standing {
+        if self.judged < TRIAL {
+            return Standing::Pending;
+        }
+        let tried = if self.standing == Standing::Pending {
+            if self.contributed { Standing::Live } else { Standing::Pruned }
+        } else {
+            self.standing
+        };
+        match tried {
+            Standing::Pruned if self.value > MIDDLE && self.contributed => Standing::Live,
+            Standing::Pruned => Standing::Pruned,
+            Standing::Live | Standing::Pinned if self.low >= LOW_FOR => Standing::Pruned,
+            Standing::Live if self.value > HIGH => Standing::Pinned,
+            Standing::Pinned if self.value <= MIDDLE => Standing::Live,
+            Standing::Live | Standing::Pinned | Standing::Pending => tried,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn judged(contribution: f64) -> Step {
+        Step::Judged { contribution }
+    }
+
+    fn after(steps: impl IntoIterator<Item = Step>) -> Confidence {
+        steps.into_iter().fold(Confidence::default(), Confidence::after)
+    }
+
+    #[test]
+    fn a_judgement_moves_it_by_a_tenth_and_an_undo_takes_a_tenth() {
+        assert!((after([judged(1.0)]).value - 0.55).abs() < 1e-12);
+        assert!((after([judged(0.0)]).value - 0.45).abs() < 1e-12);
+        assert!((after([Step::Undone]).value - 0.4).abs() < 1e-12);
+        assert_eq!(after([Step::Undone; 6]).value, 0.0, "never below 0");
+        assert!((after([judged(7.0)]).value - 0.55).abs() < 1e-12, "what is outside counts as the nearer end");
+        assert!((after([judged(f64::NAN)]).value - 0.45).abs() < 1e-12);
+    }
+
+    #[test]
+    fn three_judgements_long_it_is_on_trial() {
+        assert_eq!(after([judged(1.0); 2]).standing, Standing::Pending);
+        assert_eq!(after([judged(1.0), judged(0.0), judged(0.0)]).standing, Standing::Live);
+        assert_eq!(after([judged(0.0); 3]).standing, Standing::Pruned, "it never gave anything");
+        assert_eq!(after([Step::Undone; 5]).standing, Standing::Pending, "an undo is no judgement");
+    }
+
+    #[test]
+    fn below_a_fifth_three_times_in_a_row_it_is_pruned_and_above_a_half_it_is_back() {
+        let live = after([judged(0.4); 3]);
+        let fallen = [Step::Undone; 3].into_iter().fold(live, Confidence::after);
+        assert!(fallen.value < LOW && fallen.standing == Standing::Live, "{fallen:?}");
+        let twice = [judged(0.0); 2].into_iter().fold(fallen, Confidence::after);
+        assert_eq!(twice.standing, Standing::Live);
+        let rescued = twice.after(judged(1.0));
+        assert!(rescued.value > LOW && rescued.low == 0, "{rescued:?}");
+        let pruned = twice.after(judged(0.0));
+        assert_eq!(pruned.standing, Standing::Pruned);
+        let risen: Vec<Confidence> =
+            std::iter::successors(Some(pruned), |c| Some(c.after(judged(1.0)))).take(12).collect();
+        let back = risen.iter().position(|c| c.standing == Standing::Live).unwrap();
+        assert!(risen[back].value > MIDDLE && risen[back - 1].value <= MIDDLE, "{risen:?}");
+    }
+
+    #[test]
+    fn above_nine_tenths_it_is_pinned_until_it_falls_to_a_half() {
+        let pinned = after([judged(1.0); 20]);
+        assert_eq!(pinned.standing, Standing::Pinned);
+        let falls: Vec<Confidence> =
+            std::iter::successors(Some(pinned), |c| Some(c.after(Step::Undone))).take(8).collect();
+        let let_go = falls.iter().position(|c| c.standing == Standing::Live).unwrap();
+        assert!(falls[let_go].value <= MIDDLE && falls[let_go - 1].value > MIDDLE, "{falls:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn it_stays_between_0_and_1_and_hysteresis_holds(
+            steps in prop::collection::vec(prop_oneof![4 => (0.0..=1.0).prop_map(judged), 1 => Just(Step::Undone)], 0..200),
+        ) {
+            let mut now = Confidence::default();
+            for step in steps {
+                let before = now;
+                now = now.after(step);
+                prop_assert!((0.0..=1.0).contains(&now.value));
+                match (before.standing, now.standing) {
+                    (Standing::Pinned, Standing::Live) => prop_assert!(now.value <= MIDDLE),
+                    (Standing::Live, Standing::Pinned) => prop_assert!(now.value > HIGH),
+                    (Standing::Pruned, Standing::Live) => prop_assert!(now.value > MIDDLE),
+                    (Standing::Live | Standing::Pinned, Standing::Pruned) => prop_assert!(now.value < LOW && now.low >= LOW_FOR),
+                    (Standing::Pending, _) => prop_assert!(now.judged <= TRIAL),
+                    (_, Standing::Pending) | (Standing::Pruned, Standing::Pinned) => prop_assert!(false, "{before:?} {now:?}"),
+                    (_, _) => {}
+                }
+            }
+        }
+    }
+}

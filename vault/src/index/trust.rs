@@ -1,0 +1,153 @@
+//! What the audit records say of the sources, in the order of the chain.
+//!
+//! One pass over the tables, row by row, so that a million records need no more memory than a hundred. The
+//! rules are [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice.
+
+use super::codec::instant;
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use futures_util::TryStreamExt;
+use sqlx::FromRow;
+use std::collections::BTreeMap;
+use steward_domain::audit::ActionKind;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::Landing;
+use steward_domain::trust::confidence::{Confidence, Standing, Step};
+use steward_domain::trust::outcome::{Fate, observations};
+
+/// Most moves of its standing that a source keeps, the newest.
+const MAX_MOVES: usize = 20;
+
+/// What the records say of one source.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceTrust {
+    /// As the newest record names it.
+    pub name: String,
+    pub confidence: Confidence,
+    /// Lessons that agree, bursts once.
+    pub observations: u32,
+    pub moves: Vec<Move>,
+}
+
+/// One change of a source's standing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Move {
+    pub at: DateTime<Utc>,
+    pub to: Standing,
+    /// The confidence by then.
+    pub value: f64,
+    /// The id of the record that brought it about.
+    pub cause: String,
+}
+
+#[derive(FromRow)]
+struct StepRow {
+    id: String,
+    at: i64,
+    kind: String,
+    source: String,
+    name: String,
+    contribution: f64,
+}
+
+#[derive(FromRow)]
+struct FateRow {
+    source: String,
+    at: i64,
+    landing: String,
+    confirmed: Option<i64>,
+    dismissed: Option<i64>,
+    undone: Option<i64>,
+}
+
+const STEPS: &str = "
+    SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution
+    FROM actions a JOIN action_sources s ON s.action = a.path
+    WHERE (a.kind = 'steward-action' AND a.judged = 1) OR a.kind = 'steward-action-reversed'
+    ORDER BY a.seq, s.source";
+
+/// Every proposal by each source that spoke for it, with what humans said of it.
+const FATES: &str = "
+    SELECT s.source, a.at, a.landing,
+        (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-confirmed') AS confirmed,
+        (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-dismissed') AS dismissed,
+        (SELECT MAX(u.at) FROM actions u WHERE u.kind = 'steward-action-reversed' AND (u.answers_of = a.id OR u.answers_of =
+            (SELECT b.id FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-confirmed'))) AS undone
+    FROM actions a JOIN action_sources s ON s.action = a.path
+    WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.contribution > 0
+    ORDER BY s.source";
+
+impl Index {
+    /// What the records say of every source by now, by the name that trust goes by.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn trust(&self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
+        let mut sources: BTreeMap<String, SourceTrust> = BTreeMap::new();
+        let mut steps = sqlx::query_as::<_, StepRow>(STEPS).fetch(&self.store.reader);
+        while let Some(row) = steps.try_next().await.map_err(|e| self.sql(e))? {
+            let Some(step) = step(&row) else { continue };
+            let source = sources.entry(row.source).or_default();
+            let before = source.confidence.standing;
+            source.confidence = source.confidence.after(step);
+            source.name = row.name;
+            let Confidence { value, standing: to, .. } = source.confidence;
+            if to != before {
+                if source.moves.len() == MAX_MOVES {
+                    source.moves.remove(0);
+                }
+                source.moves.push(Move { at: instant(row.at).unwrap_or(now), to, value, cause: row.id });
+            }
+        }
+        drop(steps);
+        let mut fates = sqlx::query_as::<_, FateRow>(FATES).fetch(&self.store.reader);
+        let mut agreed: (String, Vec<DateTime<Utc>>) = Default::default();
+        let mut count = |(source, moments): (String, Vec<DateTime<Utc>>)| {
+            if let Some(known) = sources.get_mut(&source) {
+                known.observations = observations(moments);
+            }
+        };
+        while let Some(row) = fates.try_next().await.map_err(|e| self.sql(e))? {
+            if row.source != agreed.0 {
+                count(std::mem::replace(&mut agreed, (row.source.clone(), Vec::new())));
+            }
+            let (lesson, since) = self.fate(&row)?.lesson(now);
+            if lesson.agrees() == Some(true) {
+                agreed.1.push(since);
+            }
+        }
+        count(agreed);
+        Ok(sources)
+    }
+
+    /// Where the instinct of each source lies that has one, by the name that trust goes by.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn instinct_files(&self) -> Result<BTreeMap<String, RecordPath>, IndexError> {
+        let rows: Vec<(String, String)> = sqlx::query_as("SELECT source, path FROM instincts ORDER BY path DESC")
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        rows.into_iter().map(|(source, path)| Ok((source, self.path(&path)?))).collect()
+    }
+
+    fn fate(&self, row: &FateRow) -> Result<Fate, IndexError> {
+        let landing: Landing = self.word(&row.landing)?;
+        let at = instant(row.at).unwrap_or_default();
+        let moment = |at: Option<i64>| at.and_then(instant);
+        Ok(Fate {
+            confirmed: moment(row.confirmed),
+            dismissed: moment(row.dismissed),
+            undone: moment(row.undone),
+            ..Fate::landed(landing, at)
+        })
+    }
+}
+
+fn step(row: &StepRow) -> Option<Step> {
+    if row.kind == ActionKind::Reversed.word() {
+        return (row.contribution > 0.0).then_some(Step::Undone);
+    }
+    Some(Step::Judged { contribution: row.contribution })
+}
