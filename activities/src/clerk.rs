@@ -102,13 +102,9 @@ impl Clerk {
     #[must_use]
     pub fn would_ask_the_same(&self, question: &Question, answered: &ClerkMark) -> bool {
         let (ours, _) = self.judge_prompt(question);
-        (ours.provider, ours.model, ours.server, ours.prompt_sha256)
-            == (
-                answered.provider.clone(),
-                answered.model.clone(),
-                answered.server.clone(),
-                answered.prompt_sha256.clone(),
-            )
+        let same =
+            |mark: &ClerkMark| [&mark.provider, &mark.model, &mark.server, &mark.prompt_sha256].map(String::clone);
+        same(&ours) == same(answered)
     }
 
     /// What would be sent about a task, and the mark that its answer would bear.

@@ -6,5 +6,4 @@
 //! an observation.
 
 pub mod confidence;
-pub mod interval;
 pub mod outcome;

@@ -1,8 +1,7 @@
 //! What became of a proposal: the lesson that it holds, and when a lesson counts as an observation.
 //!
-//! An answer, a change that was left alone for its undo window, and what a human did by hand afterwards are told
-//! apart, because they teach different things. Where several hold, the latest word of a human counts: a
-//! proposal that was dismissed and then carried out by hand was right, one that was confirmed and then undone
+//! An answer and a change that was left alone for its undo window are told apart, because they teach different
+//! things. Where several hold, the latest word of a human counts: a proposal that was confirmed and then undone
 //! was wrong. An observation is a lesson that agrees; those of one source within an hour count once.
 
 use crate::audit::UNDO_WINDOW_DAYS;
@@ -10,20 +9,8 @@ use crate::plan::Landing;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-/// For so long it is watched whether a human does by hand what was proposed, or the opposite: 14 days.
-pub const WATCHED: TimeDelta = TimeDelta::days(14);
 /// Lessons of one source that lie no further apart count once: 1 h.
 pub const BURST: TimeDelta = TimeDelta::hours(1);
-
-/// What a human did with a target by hand, after something was proposed for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ByHand {
-    /// The very change.
-    Same,
-    /// Another value than the one that was proposed; of a change that was made, the one from before.
-    Opposite,
-}
 
 /// What is known of one proposal.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,7 +21,6 @@ pub struct Fate {
     pub confirmed: Option<DateTime<Utc>>,
     pub dismissed: Option<DateTime<Utc>>,
     pub undone: Option<DateTime<Utc>>,
-    pub by_hand: Option<(ByHand, DateTime<Utc>)>,
 }
 
 /// What became of a proposal.
@@ -49,39 +35,17 @@ pub enum Lesson {
     Dismissed,
     /// It was made without asking, and nobody took it back while that was possible.
     Survived,
-    /// It was not made, and a human made it by hand.
-    DoneAnyway,
-    /// A human did the opposite by hand.
-    Opposed,
     /// Nothing yet.
     Open,
 }
 
 impl Lesson {
-    /// Every lesson, in the order of tables.
-    pub const ALL: [Self; 7] =
-        [Self::Confirmed, Self::Survived, Self::DoneAnyway, Self::Undone, Self::Dismissed, Self::Opposed, Self::Open];
-
-    /// The word in records and reports.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Undone => "undone",
-            Self::Confirmed => "confirmed",
-            Self::Dismissed => "dismissed",
-            Self::Survived => "survived",
-            Self::DoneAnyway => "done_anyway",
-            Self::Opposed => "opposed",
-            Self::Open => "open",
-        }
-    }
-
     /// Whether the proposal was right; `None` while nobody can tell.
     #[must_use]
     pub fn agrees(self) -> Option<bool> {
         match self {
-            Self::Confirmed | Self::Survived | Self::DoneAnyway => Some(true),
-            Self::Undone | Self::Dismissed | Self::Opposed => Some(false),
+            Self::Confirmed | Self::Survived => Some(true),
+            Self::Undone | Self::Dismissed => Some(false),
             Self::Open => None,
         }
     }
@@ -97,14 +61,8 @@ impl Fate {
     /// What became of it by now, and since when that is known; the moment of an open one is its own.
     #[must_use]
     pub fn lesson(&self, now: DateTime<Utc>) -> (Lesson, DateTime<Utc>) {
-        let by_hand = self.by_hand.filter(|(_, at)| *at - self.at <= WATCHED);
-        let said = [
-            (Lesson::Confirmed, self.confirmed),
-            (Lesson::Dismissed, self.dismissed),
-            (Lesson::DoneAnyway, by_hand.filter(|(what, _)| *what == ByHand::Same).map(|(_, at)| at)),
-            (Lesson::Opposed, by_hand.filter(|(what, _)| *what == ByHand::Opposite).map(|(_, at)| at)),
-            (Lesson::Undone, self.undone),
-        ];
+        let said =
+            [(Lesson::Confirmed, self.confirmed), (Lesson::Dismissed, self.dismissed), (Lesson::Undone, self.undone)];
         let latest = said.into_iter().filter_map(|(lesson, at)| Some((lesson, at?))).max_by_key(|(_, at)| *at);
         let survives_at = self.at + TimeDelta::days(UNDO_WINDOW_DAYS);
         match latest {
@@ -149,17 +107,9 @@ mod tests {
             (live.clone(), at(7), Lesson::Survived),
             (shadow.clone(), at(400), Lesson::Open),
             (Fate { undone: Some(at(3)), ..live.clone() }, at(30), Lesson::Undone),
-            (Fate { by_hand: Some((ByHand::Opposite, at(3))), ..live.clone() }, at(30), Lesson::Opposed),
-            (Fate { by_hand: Some((ByHand::Same, at(3))), ..shadow.clone() }, at(4), Lesson::DoneAnyway),
-            (Fate { by_hand: Some((ByHand::Same, at(15))), ..shadow.clone() }, at(16), Lesson::Open),
             (Fate { confirmed: Some(at(1)), ..shadow.clone() }, at(2), Lesson::Confirmed),
             (Fate { confirmed: Some(at(1)), undone: Some(at(2)), ..shadow.clone() }, at(3), Lesson::Undone),
-            (Fate { dismissed: Some(at(1)), ..shadow.clone() }, at(3), Lesson::Dismissed),
-            (
-                Fate { dismissed: Some(at(1)), by_hand: Some((ByHand::Same, at(2))), ..shadow },
-                at(3),
-                Lesson::DoneAnyway,
-            ),
+            (Fate { dismissed: Some(at(1)), ..shadow }, at(3), Lesson::Dismissed),
         ];
         for (fate, now, lesson) in table {
             assert_eq!(fate.lesson(now).0, lesson, "{fate:?}");

@@ -82,7 +82,7 @@ async fn besieged(texts: &[Text], plane: &Plane) -> World {
     }
     world.vault.write("notes/diary.md", "---\nstate: open\n---\nNot a record.\n");
     world.vault.write("inbox/texts.jsonl", lines);
-    outside::tracked(world, plane)
+    crate::tracker::tracked(world, plane)
 }
 
 fn bytes(world: &World) -> Bytes {

@@ -17,7 +17,8 @@ async fn world(plane: &Plane) -> World {
     tracked(world, plane)
 }
 
-fn tracked(world: World, plane: &Plane) -> World {
+/// The world with the tracker beside it.
+pub(crate) fn tracked(world: World, plane: &Plane) -> World {
     let key = world.folder.join("plane.key");
     std::fs::write(&key, KEY).unwrap();
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();

@@ -242,8 +242,8 @@ impl Index {
         work.await.map_err(|e| self.sql(e))
     }
 
-    /// Notes how a stream's round ended: well, or for this reason. A round that ended well has met all that
-    /// is still there, so what it did not meet for a month is forgotten; that of other streams is not.
+    /// Notes how a stream's round ended: well, or for this reason. After a round that ended well, what
+    /// its stream has not met for a month is forgotten; that of other streams is not.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

@@ -3,9 +3,8 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
 use steward_tests::files::{Files, own_names};
-use steward_tests::plane::{Asked, KEY, PROJECT, Plane, STATES, WORKSPACE};
+use steward_tests::plane::{Asked, PROJECT, Plane, STATES, WORKSPACE};
 use steward_tests::world::World;
 
 /// The names of our own folder; what has a number or an id is checked by its form.
@@ -32,19 +31,6 @@ const TAGS: [&str; 10] = ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>
 /// An issue for a task.
 pub(super) fn issue(n: usize) -> String {
     format!("eeeeeeee-0000-4000-8000-{n:012}")
-}
-
-/// The world with the tracker beside it.
-pub(super) fn tracked(world: World, plane: &Plane) -> World {
-    let key = world.folder.join("plane.key");
-    std::fs::write(&key, KEY).unwrap();
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
-    world
-        .set("STEWARD_TRACKER_KIND", "plane")
-        .set("STEWARD_TRACKER_BASE_URL", &plane.url)
-        .set("STEWARD_TRACKER_WORKSPACE", WORKSPACE)
-        .set("STEWARD_TRACKER_PROJECT", PROJECT)
-        .set("STEWARD_TRACKER_KEY_FILE", key.display())
 }
 
 /// What is in our own folder and should not be.
