@@ -9,10 +9,16 @@ use crate::failure::passing;
 use crate::vault::{Host, on_a_blocking_thread};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use steward_domain::audit::WorkflowRef;
 use steward_domain::frontmatter::{self, FieldEdit, Fields};
 use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::Plan;
 use steward_domain::time;
+use steward_domain::trust::confidence::Standing;
+use steward_domain::trust::mark::{Subject, TrustMark};
+use steward_domain::trust::step_back::due;
 use steward_vault::create::CreateError;
 use steward_vault::index::SourceTrust;
 use steward_vault::keeper::{ApplyError, Keeper};
@@ -20,15 +26,119 @@ use steward_vault::root::RootError;
 use steward_workflows::activities::{CalibrateAsk, Calibrated};
 use temporalio_common::ActivityError;
 
-/// Writes at most so many instincts that differ.
+/// First what was done by hand, then what follows for the sources, then what was undone too often.
 pub(crate) async fn calibrate(
     host: &Host,
     ask: &CalibrateAsk,
-    now: DateTime<Utc>,
+    (workflow, now): (WorkflowRef, DateTime<Utc>),
 ) -> Result<Calibrated, ActivityError> {
-    let sources = host.index.trust(now).await.map_err(passing)?;
-    let mut files = host.index.instinct_files().await.map_err(passing)?;
     let mut report = Calibrated::default();
+    compare(host, ask, (&workflow, now), &mut report).await?;
+    let sources = host.index.trust(now).await.map_err(passing)?;
+    prune(host, ask, (&workflow, &sources), &mut report).await?;
+    step_back(host, (&workflow, now), &mut report).await?;
+    instincts(host, ask, sources, &mut report).await?;
+    if report != Calibrated::default() {
+        tracing::info!(
+            written = report.written,
+            failed = report.failed,
+            by_hand = report.by_hand,
+            pruned = report.pruned,
+            lowered = report.lowered,
+            "trust brought in line with the records"
+        );
+    }
+    Ok(report)
+}
+
+/// Files what humans did by hand about what was only proposed.
+async fn compare(
+    host: &Host,
+    ask: &CalibrateAsk,
+    (workflow, now): (&WorkflowRef, DateTime<Utc>),
+    report: &mut Calibrated,
+) -> Result<(), ActivityError> {
+    for proposal in host.index.to_compare(now).await.map_err(passing)? {
+        if report.by_hand >= u64::from(ask.limit) {
+            report.more = true;
+            break;
+        }
+        let (keeper, workflow) = (Arc::clone(&host.keeper), workflow.clone());
+        match on_a_blocking_thread(move || keeper.compare(&proposal, workflow, now)).await? {
+            Ok(Some(receipt)) => {
+                report.by_hand += 1;
+                host.note(&[&receipt.record]).await?;
+            }
+            Ok(None) => {}
+            Err(e @ (ApplyError::Root(_) | ApplyError::Form(_) | ApplyError::Chain(_))) => {
+                tracing::warn!(error = %e, "a proposal could not be compared with its target");
+            }
+            Err(e) => return Err(passing(e)),
+        }
+    }
+    Ok(())
+}
+
+/// Files that a source is taken for a stranger again, once for each time.
+async fn prune(
+    host: &Host,
+    ask: &CalibrateAsk,
+    (workflow, sources): (&WorkflowRef, &BTreeMap<String, SourceTrust>),
+    report: &mut Calibrated,
+) -> Result<(), ActivityError> {
+    let known = host.index.prunes().await.map_err(passing)?;
+    for (source, trust) in sources {
+        for fall in trust.moves.iter().filter(|m| m.to == Standing::Pruned) {
+            if report.pruned >= u64::from(ask.limit) {
+                report.more = true;
+                return Ok(());
+            }
+            let mark = TrustMark::Pruned { subject: Subject::Source(source.clone()), confidence: fall.value };
+            let plan = mark.plan((&fall.cause, fall.at), host.settings.policy.mode, workflow.clone());
+            let plan = plan.map_err(passing)?;
+            if !known.contains(plan.id().as_str()) {
+                file(host, plan).await?;
+                report.pruned += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lowers by a step what was undone too often.
+async fn step_back(
+    host: &Host,
+    (workflow, now): (&WorkflowRef, DateTime<Utc>),
+    report: &mut Calibrated,
+) -> Result<(), ActivityError> {
+    let (mode, budget) = (host.settings.policy.mode, host.settings.reversal_budget);
+    // No change lands meanwhile that would not know of it.
+    let _turn = host.landing.lock().await;
+    let made = host.index.made(now).await.map_err(passing)?;
+    let caps = host.index.caps().await.map_err(passing)?;
+    for step in due(&made, &caps, (mode, budget), now) {
+        tracing::warn!(subject = %step.mark.subject(), "one step back: {}", step.mark);
+        let plan = step.mark.plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(passing)?;
+        file(host, plan).await?;
+        report.lowered += 1;
+    }
+    Ok(())
+}
+
+async fn file(host: &Host, plan: Plan) -> Result<(), ActivityError> {
+    let keeper = Arc::clone(&host.keeper);
+    let receipt = on_a_blocking_thread(move || keeper.file(&plan)).await?.map_err(passing)?;
+    host.note(&[&receipt.record]).await
+}
+
+/// Writes at most so many instincts that differ.
+async fn instincts(
+    host: &Host,
+    ask: &CalibrateAsk,
+    sources: BTreeMap<String, SourceTrust>,
+    report: &mut Calibrated,
+) -> Result<(), ActivityError> {
+    let mut files = host.index.instinct_files().await.map_err(passing)?;
     for (source, trust) in sources {
         if report.written >= u64::from(ask.limit) {
             report.more = true;
@@ -53,10 +163,7 @@ pub(crate) async fn calibrate(
             Err(e) => return Err(passing(e)),
         }
     }
-    if report != Calibrated::default() {
-        tracing::info!(written = report.written, failed = report.failed, "instincts brought up to date");
-    }
-    Ok(report)
+    Ok(())
 }
 
 /// Whether anything had to be written.

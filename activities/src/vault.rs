@@ -52,6 +52,8 @@ pub struct Settings {
     pub keep_events_days: u32,
     /// Live changes that one source may lead to in 24 hours.
     pub live_per_source_day: u32,
+    /// The share of live changes that may be undone before a source or a class goes one step back, 0 to 1.
+    pub reversal_budget: f64,
 }
 
 /// A matter's schedule should have another interval from now on.
@@ -170,6 +172,9 @@ impl Host {
     async fn land(&self, plan: Plan) -> Result<Result<Receipt, ApplyError>, ActivityError> {
         let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
         let spendings = self.index.spendings(plan.draft(), Utc::now()).await.map_err(passing)?;
+        let caps = self.index.caps().await.map_err(passing)?;
+        let speaking: Vec<String> = spendings.iter().map(|s| s.source.clone()).collect();
+        let plan = plan.within_trust(&speaking, &caps, &self.settings.policy);
         let plan = plan.within_budget(&spendings, self.settings.live_per_source_day);
         let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
         let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
@@ -196,7 +201,7 @@ impl Host {
         let answered_to = self.recorded(&record).await?;
         let ceiling = match (&answered_to, kind) {
             (Some(to), AnswerKind::Confirm) => self.ceiling_now(to).await?,
-            (_, AnswerKind::Confirm | AnswerKind::Undo | AnswerKind::Dismiss) => Ceiling::Act,
+            (_, _) => Ceiling::Act,
         };
         let keeper = Arc::clone(&self.keeper);
         let answered = on_a_blocking_thread(move || {
@@ -314,10 +319,10 @@ impl Host {
     #[activity(definition = steward_workflows::activities::Calibrate)]
     pub async fn calibrate(
         self: Arc<Self>,
-        _ctx: ActivityContext,
+        ctx: ActivityContext,
         ask: CalibrateAsk,
     ) -> Result<Calibrated, ActivityError> {
-        calibrate::calibrate(&self, &ask, Utc::now()).await
+        calibrate::calibrate(&self, &ask, (workflow_of(&ctx), Utc::now())).await
     }
 
     #[activity(definition = steward_workflows::activities::Answer)]

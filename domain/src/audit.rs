@@ -14,11 +14,15 @@ use crate::plain;
 use crate::plan::{ActionId, ContentHash, Landing};
 use crate::record::State;
 use crate::time;
+use crate::trust::mark::TrustMark;
 use crate::tracker::{PlaneAction, PlaneRevert};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+
+mod kind;
+pub use kind::{ActionKind, is_record};
 
 /// How long an undo recipe is honoured, in days (S3-54).
 pub const UNDO_WINDOW_DAYS: i64 = 7;
@@ -26,50 +30,6 @@ pub const UNDO_WINDOW_DAYS: i64 = 7;
 const MAX_NAME_CHARS: usize = 80;
 /// Where a longer name is cut; what follows is a hash, so that two long names stay two.
 const CUT_NAME_CHARS: usize = 71;
-
-/// What a record remembers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ActionKind {
-    /// A clerk's decision, with or without a change.
-    #[serde(rename = "steward-action")]
-    Action,
-    /// A human took a change back.
-    #[serde(rename = "steward-action-reversed")]
-    Reversed,
-    /// A human let a pending proposal happen.
-    #[serde(rename = "steward-action-confirmed")]
-    Confirmed,
-    /// A human turned a pending proposal down.
-    #[serde(rename = "steward-action-dismissed")]
-    Dismissed,
-    /// What a change owed to the tracker is settled.
-    #[serde(rename = "steward-action-tracked")]
-    Tracked,
-    /// What a change owes to the tracker was tried in vain for the first time.
-    #[serde(rename = "steward-action-track-failed")]
-    TrackFailed,
-}
-
-impl ActionKind {
-    /// The `type` of the record and the start of its file name.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Action => "steward-action",
-            Self::Reversed => "steward-action-reversed",
-            Self::Confirmed => "steward-action-confirmed",
-            Self::Dismissed => "steward-action-dismissed",
-            Self::Tracked => "steward-action-tracked",
-            Self::TrackFailed => "steward-action-track-failed",
-        }
-    }
-
-    /// Whether it tells what came of an earlier one in the tracker, and no human's answer to it.
-    #[must_use]
-    pub fn is_of_the_tracker(self) -> bool {
-        matches!(self, Self::Tracked | Self::TrackFailed)
-    }
-}
 
 /// A signal that a decision rests on, as the record keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,6 +117,9 @@ pub struct AuditDraft {
     pub workflow: WorkflowRef,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub answers: Option<Answer>,
+    /// What changed in how far a source or a class is trusted; `None` in records of anything else.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trust: Option<TrustMark>,
 }
 
 /// One field as it was and as it became.
@@ -328,18 +291,16 @@ impl AuditRecord {
     /// Who answered and why, or the first signal the decision rests on.
     fn evidence_line(&self) -> String {
         if let Some(answer) = &self.draft.answers {
-            let did = match self.draft.kind {
-                ActionKind::Reversed => "Undone",
-                ActionKind::Confirmed => "Confirmed",
-                ActionKind::Dismissed => "Dismissed",
-                ActionKind::Action => "Answered",
-                ActionKind::Tracked | ActionKind::TrackFailed => {
-                    let said = self.plane_action.as_ref().map(ToString::to_string).unwrap_or_default();
-                    return format!("The tracker: {} (action {})", plain::text(&said), answer.of);
-                }
-            };
+            if self.draft.kind.is_of_the_tracker() {
+                let said = self.plane_action.as_ref().map(ToString::to_string).unwrap_or_default();
+                return format!("The tracker: {} (action {})", plain::text(&said), answer.of);
+            }
+            let did = self.draft.kind.did();
             let reason = answer.reason.as_deref().unwrap_or("no reason given");
             return format!("{did} by {}: {} (action {})", plain::text(&answer.by), plain::text(reason), answer.of);
+        }
+        if let Some(mark) = &self.draft.trust {
+            return plain::text(&mark.to_string());
         }
         match self.draft.evidence.as_slice() {
             [] => "No signal was named as evidence.".into(),

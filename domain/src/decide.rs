@@ -38,6 +38,8 @@ pub enum GateName {
     Steward,
     /// What the sources of a change have changed in a day.
     SourceBudget,
+    /// How far undos let the sources and the class of a change go.
+    Trust,
     Brake,
 }
 
@@ -54,6 +56,7 @@ impl GateName {
             Self::RateGuard => "rate_guard",
             Self::Steward => "steward",
             Self::SourceBudget => "source_budget",
+            Self::Trust => "trust",
             Self::Brake => "brake",
         }
     }
@@ -116,6 +119,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
         clerk: Some(case.clerk.clone()),
         workflow: case.workflow.clone(),
         answers: None,
+        trust: None,
     };
     Plan {
         draft,

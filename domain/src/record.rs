@@ -7,6 +7,7 @@
 use crate::mode::Ceiling;
 use crate::path::{PathError, RecordKind, RecordPath, parse_link};
 use crate::time;
+use crate::trust::confidence::Standing;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -122,7 +123,7 @@ pub enum Effect {
 pub struct Instinct {
     /// Whose it is; `None` where the file's name says so.
     pub source: Option<String>,
-    /// How often the source was right, confirmed by an outcome.
+    /// How often the source was right, confirmed by an outcome; none of that counts while it is pruned.
     pub observations: u32,
     /// Set by a human; `None` where none is written.
     pub ceiling: Option<Ceiling>,
@@ -170,7 +171,8 @@ impl Instinct {
     /// Understands an instinct's frontmatter; a count that cannot be read is 0.
     #[must_use]
     pub fn read(fields: &Fields) -> Self {
-        let seen = fields.get("observations").and_then(Value::as_u64).unwrap_or(0);
+        let pruned = text(fields, "status").ok().flatten().is_some_and(|status| status == Standing::Pruned.word());
+        let seen = if pruned { None } else { fields.get("observations").and_then(Value::as_u64) }.unwrap_or(0);
         let source = text(fields, "source").ok().flatten().filter(|source| !source.trim().is_empty());
         Self { source, observations: u32::try_from(seen).unwrap_or(u32::MAX), ceiling: ceiling(fields, "ceiling") }
     }
@@ -313,5 +315,7 @@ mod tests {
     fn a_ceiling_that_is_there_but_unreadable_means_ask() {
         assert_eq!(Instinct::read(&fields(json!({"ceiling": 3}))).ceiling, Some(Ceiling::Ask));
         assert_eq!(Instinct::read(&fields(json!({}))).ceiling, None);
+        let seen = |status| Instinct::read(&fields(json!({"observations": 60, "status": status}))).observations;
+        assert_eq!((seen("live"), seen("pruned")), (60, 0), "a pruned source is a stranger");
     }
 }

@@ -327,6 +327,7 @@ fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
         clerk: None,
         workflow: case.workflow.clone(),
         answers: None,
+        trust: None,
     };
     Plan { draft, basis: Basis::Content(target.hash.clone()), change: Change::of(mutation, now) }
 }

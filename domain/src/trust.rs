@@ -5,5 +5,8 @@
 //! sources contribute and with every undo, [`outcome`] says what became of an action, and which of that counts as
 //! an observation.
 
+pub mod by_hand;
 pub mod confidence;
+pub mod mark;
 pub mod outcome;
+pub mod step_back;

@@ -1,4 +1,4 @@
-//! A human's answer to an action: undo, confirm, dismiss.
+//! A human's answer to an action: undo, confirm, dismiss; and to a lowered mode: raise.
 //!
 //! Each makes a [`Plan`] from the record of the action, so that an answer goes through the same
 //! apply, journal and audit as everything else. Undo inherits the mode of what it takes back; a
@@ -12,6 +12,7 @@ use crate::mode::{Ceiling, Mode, Policy};
 use crate::mutation::{Mutation, MutationClass, RelatedField};
 use crate::plan::{ActionId, Basis, Change, Landing, Plan};
 use crate::record::State;
+use crate::trust::mark::TrustMark;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ pub enum AnswerKind {
     Undo,
     Confirm,
     Dismiss,
+    /// Let a source or a class go as far as the mode allows again.
+    Raise,
 }
 
 impl AnswerKind {
@@ -40,6 +43,7 @@ impl AnswerKind {
             Self::Undo => "undo",
             Self::Confirm => "confirm",
             Self::Dismiss => "dismiss",
+            Self::Raise => "raise",
         }
     }
 
@@ -50,6 +54,7 @@ impl AnswerKind {
             Self::Undo => ActionKind::Reversed,
             Self::Confirm => ActionKind::Confirmed,
             Self::Dismiss => ActionKind::Dismissed,
+            Self::Raise => ActionKind::Raised,
         }
     }
 }
@@ -68,6 +73,8 @@ pub enum Refusal {
     NothingToUndo { id: String, landing: String },
     #[error("{id} is not waiting for an answer ({landing})")]
     NotPending { id: String, landing: String },
+    #[error("{id} lowered nothing, so there is nothing to raise")]
+    NothingToRaise { id: String },
     #[error("{id} may only be carried out by hand: its ceiling is `ask`, or was when it was proposed")]
     HumanOnly { id: String },
     #[error("{id} was already {how} by {by}")]
@@ -98,6 +105,7 @@ impl Refusal {
             | Self::Malformed { .. }
             | Self::NothingToUndo { .. }
             | Self::NotPending { .. }
+            | Self::NothingToRaise { .. }
             | Self::HumanOnly { .. } => 400,
             Self::AlreadyAnswered { .. } | Self::Conflict { .. } | Self::NotTheNewest { .. } | Self::ShadowNow => 409,
             Self::Expired { .. } => 410,
@@ -135,7 +143,17 @@ pub fn answer(request: &Request<'_>) -> Result<Plan, Refusal> {
             pending(request)?;
             Ok(Plan { draft: draft(request, Landing::Recorded), basis: Basis::Fields, change: Change::Nothing })
         }
+        AnswerKind::Raise => raise(request),
     }
+}
+
+fn raise(request: &Request<'_>) -> Result<Plan, Refusal> {
+    let Some(TrustMark::Lowered { subject, .. }) = &request.record.draft.trust else {
+        return Err(Refusal::NothingToRaise { id: request.record.draft.id.to_string() });
+    };
+    let trust = Some(TrustMark::Raised { subject: subject.clone() });
+    let draft = AuditDraft { trust, ..draft(request, Landing::Recorded) };
+    Ok(Plan { draft, basis: Basis::Fields, change: Change::Nothing })
 }
 
 /// Puts every field back that still stands as we left it. Two changes of one field, or of one member of a
@@ -277,7 +295,7 @@ fn goes_to(request: &Request<'_>) -> Option<State> {
     match request.kind {
         AnswerKind::Undo if of_the_state => State::parse(answered.prior_state.as_deref().unwrap_or("open")),
         AnswerKind::Undo => None,
-        AnswerKind::Confirm | AnswerKind::Dismiss => answered.proposed_state,
+        AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => answered.proposed_state,
     }
 }
 

@@ -175,10 +175,20 @@ impl Vault {
 
     /// Removes the databases, as a person who tidies up too much.
     pub fn lose_databases(&self) {
+        self.lose("ledger.db");
+        self.lose_index();
+    }
+
+    /// Removes the index alone, so that the guard still knows what was asked.
+    pub fn lose_index(&self) {
+        self.lose("state.db");
+    }
+
+    fn lose(&self, database: &str) {
         for entry in std::fs::read_dir(self.path.join(".steward")).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if name.starts_with("state.db") || name.starts_with("ledger.db") {
+            if name.starts_with(database) {
                 std::fs::remove_file(path).unwrap();
             }
         }

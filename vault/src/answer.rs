@@ -124,7 +124,7 @@ impl Keeper {
 
     /// The receipt of this very run, or a refusal when somebody else was faster.
     fn answered_before(&self, asked: &Asked<'_>, record: &AuditRecord) -> Result<Option<Receipt>, AnswerError> {
-        for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed] {
+        for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Raised] {
             let path = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
             if !self.root().exists(&path) {
                 continue;
@@ -160,15 +160,10 @@ impl AnswerError {
 }
 
 fn already(record: &AuditRecord, kind: ActionKind, found: &AuditRecord) -> Refusal {
-    let how = match kind {
-        ActionKind::Reversed => "undone",
-        ActionKind::Confirmed => "confirmed",
-        ActionKind::Dismissed | ActionKind::Action | ActionKind::Tracked | ActionKind::TrackFailed => "dismissed",
-    };
     let by = found.draft.answers.as_ref().map_or("nobody", |a| a.by.as_str());
     Refusal::AlreadyAnswered {
         id: record.draft.id.to_string(),
-        how: how.into(),
+        how: kind.did().to_lowercase(),
         by: format!("{by} at {}", time::stamp(found.draft.timestamp)),
     }
 }

@@ -16,15 +16,13 @@ use crate::swap;
 use rustix::fs::{RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 use std::io;
-use steward_domain::audit::{AuditError, AuditRecord, Link};
+use steward_domain::audit::{AuditError, AuditRecord, Link, is_record};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 
 pub use verify::{Verification, verify};
 
 const HEAD: &str = "chain.json";
-/// Audit records are the files of `event/` whose names begin so.
-pub const RECORD_PREFIX: &str = "steward-action";
 
 /// Where the chain stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,6 +148,6 @@ fn last_record(root: &Root) -> Result<Head, ChainError> {
 /// Every file of `event/` that is named like a record, with its path where that can be one.
 fn names(root: &Root) -> Result<Vec<(String, Option<RecordPath>)>, RootError> {
     let entries = root.list(RecordKind::Event)?;
-    let ours = entries.into_iter().map(|e| e.name).filter(|name| name.starts_with(RECORD_PREFIX));
+    let ours = entries.into_iter().map(|e| e.name).filter(|name| is_record(name));
     Ok(ours.map(|name| (name.clone(), RecordPath::parse(&format!("event/{name}")).ok())).collect())
 }

@@ -22,6 +22,7 @@ mod route;
 mod schema;
 mod stamp;
 mod state;
+mod step_back;
 mod store;
 mod stream;
 mod sync;

@@ -22,6 +22,7 @@ pub mod index;
 mod journal;
 pub mod keeper;
 mod note;
+mod outcome;
 pub mod outbox;
 mod past;
 pub mod root;

@@ -5,7 +5,6 @@
 //! Only the folders of records are watched, so a large attachment folder or a git history costs
 //! nothing. The hints go to whoever owns the index.
 
-use crate::chain::RECORD_PREFIX;
 use crate::inbox;
 use crate::root::Root;
 use notify_debouncer_full::notify::{self, Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode};
@@ -15,6 +14,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
+use steward_domain::audit::is_record;
 use steward_domain::path::{RecordKind, RecordPath};
 use tokio::sync::mpsc;
 
@@ -213,7 +213,7 @@ impl Gathered {
             self.rescan = true;
             return;
         };
-        let other_event = folder == RecordKind::Event.folder() && !file.starts_with(RECORD_PREFIX);
+        let other_event = folder == RecordKind::Event.folder() && !is_record(file);
         if file.starts_with('.') || !file.ends_with(".md") || other_event {
             return;
         }

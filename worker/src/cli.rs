@@ -67,6 +67,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"\n\n\
         Exits with 3 when it is refused.")]
     Dismiss(Answer),
+    /// How far sources and classes are trusted
+    #[command(subcommand, after_help = "Example:\n  steward trust raise gmail --reason \"mended\"")]
+    Trust(Trust),
     /// Pull the brake: no clerk calls, no changes, for every worker of the vault, within a second
     #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
     Stop {
@@ -222,6 +225,23 @@ pub(crate) enum Audit {
     #[command(after_help = "Example:\n  steward audit verify || echo somebody changed the records\n\n\
         Exits with 4 when the chain is broken.")]
     Verify,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Trust {
+    /// Let a source or a class that was undone too often go as far as the mode allows again
+    #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n\n\
+        Exits with 3 when it is refused.")]
+    Raise {
+        /// A source as `steward status` names it, or state_change, context_edit, parent_matter or related
+        subject: String,
+        /// Why
+        #[arg(long)]
+        reason: Option<String>,
+        /// Who says so (STEWARD_OPERATOR, else USER)
+        #[arg(long)]
+        by: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

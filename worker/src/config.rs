@@ -20,6 +20,7 @@ use steward_domain::budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
 use steward_domain::tick::Cadence;
+use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use toml::Value;
 
 mod sources;
@@ -44,6 +45,7 @@ struct Raw {
     parent_matter_ceiling: Option<String>,
     related_ceiling: Option<String>,
     live_per_source_day: Option<u32>,
+    reversal_budget: Option<Value>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
@@ -99,6 +101,8 @@ pub(crate) struct Config {
     pub(crate) default_ceiling: Ceiling,
     /// Live changes that one source may lead to in 24 hours: 20; what is beyond waits for a human.
     pub(crate) live_per_source_day: u32,
+    /// The share of live changes that may be undone before a source or class goes one step back, 0 to 1: 0.05.
+    pub(crate) reversal_budget: f64,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     pub(crate) temporal_cli: Option<PathBuf>,
@@ -164,6 +168,8 @@ impl Config {
     fn check(raw: Raw) -> anyhow::Result<Self> {
         let mut warnings = Vec::new();
         let policy = policy(&raw, &mut warnings);
+        let budget = raw.reversal_budget.as_ref();
+        let reversal_budget = threshold("STEWARD_REVERSAL_BUDGET", budget, REVERSAL_BUDGET, &mut warnings);
         let default_ceiling = ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
         Ok(Self {
             policy,
@@ -172,6 +178,7 @@ impl Config {
             state_dir: raw.state_dir,
             default_ceiling,
             live_per_source_day: raw.live_per_source_day.unwrap_or(LIVE_PER_SOURCE_DAY),
+            reversal_budget,
             task_queue: raw.task_queue.unwrap_or_else(|| "steward".into()),
             temporal_cli: raw.temporal_cli,
             temporal_port: raw.temporal_port.unwrap_or(7233),

@@ -82,6 +82,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
             cadence: config.cadence,
             keep_events_days: config.keep_events_days,
             live_per_source_day: config.live_per_source_day,
+            reversal_budget: config.reversal_budget,
         },
         clerk: Arc::new(crate::clerks::seat(&config.clerk)?),
         intervals,

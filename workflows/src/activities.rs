@@ -176,7 +176,7 @@ pub struct Purged {
 /// Asks for some instincts to be brought up to date.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibrateAsk {
-    /// At most so many are written.
+    /// At most so many records are written of each kind.
     pub limit: u32,
 }
 
@@ -186,8 +186,17 @@ pub struct Calibrated {
     pub written: u64,
     /// Files that a human has to mend first.
     pub failed: u64,
-    /// There are more that differ.
+    /// There is more to do.
     pub more: bool,
+    /// Proposals that were found done, or decided otherwise, by hand.
+    #[serde(default)]
+    pub by_hand: u64,
+    /// Sources that are taken for strangers again.
+    #[serde(default)]
+    pub pruned: u64,
+    /// Sources and classes that went one step back.
+    #[serde(default)]
+    pub lowered: u64,
 }
 
 /// How the reading of one stream event ended. Its words and what was wrong with them stay in the vault.

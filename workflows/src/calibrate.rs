@@ -30,15 +30,24 @@ impl ReversalCalibrationWorkflow {
         for _ in 0..STEPS {
             let ask = CalibrateAsk { limit: STEP };
             let step = ctx.execute_local_activity(VaultActivities::calibrate, ask, local("calibrate")).await?;
-            all = Calibrated { written: all.written + step.written, ..step };
+            all = Calibrated {
+                written: all.written + step.written,
+                by_hand: all.by_hand + step.by_hand,
+                pruned: all.pruned + step.pruned,
+                lowered: all.lowered + step.lowered,
+                ..step
+            };
             if !step.more {
                 break;
             }
         }
         ctx.set_current_details(format!(
-            "{} instincts written, {} could not be{}",
+            "{} instincts written, {} could not be; {} proposals settled by hand, {} sources pruned, {} steps back{}",
             all.written,
             all.failed,
+            all.by_hand,
+            all.pruned,
+            all.lowered,
             if all.more { ", more are left" } else { "" }
         ));
         Ok(all)

@@ -297,6 +297,7 @@ impl Host {
             AnswerKind::Confirm => (SignalStatus::Applied, first.to_string()),
             AnswerKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
             AnswerKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
+            AnswerKind::Raise => return Ok(()),
         };
         self.stand(&cited.reference, Some(standing)).await
     }

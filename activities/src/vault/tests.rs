@@ -46,6 +46,7 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
         cadence: Cadence::default(),
         keep_events_days: purge::KEEP_EVENTS_DAYS,
         live_per_source_day: 20,
+        reversal_budget: 0.05,
     };
     let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::Rules));
     let ledger = Arc::new(ledger);

@@ -1,8 +1,9 @@
 //! What became of a proposal: the lesson that it holds, and when a lesson counts as an observation.
 //!
 //! An answer and a change that was left alone for its undo window are told apart, because they teach different
-//! things. Where several hold, the latest word of a human counts: a proposal that was confirmed and then undone
-//! was wrong. An observation is a lesson that agrees; those of one source within an hour count once.
+//! things, and so are a no, an undo and another change by hand. Where several hold, the latest word of a human
+//! counts: a proposal that was confirmed and then undone was wrong. An observation is a lesson that agrees; those
+//! of one source within an hour count once.
 
 use crate::audit::UNDO_WINDOW_DAYS;
 use crate::plan::Landing;
@@ -21,6 +22,10 @@ pub struct Fate {
     pub confirmed: Option<DateTime<Utc>>,
     pub dismissed: Option<DateTime<Utc>>,
     pub undone: Option<DateTime<Utc>>,
+    /// A human later did by hand what was only proposed.
+    pub done_anyway: Option<DateTime<Utc>>,
+    /// A human later did something else by hand.
+    pub opposed: Option<DateTime<Utc>>,
 }
 
 /// What became of a proposal.
@@ -33,6 +38,10 @@ pub enum Lesson {
     Confirmed,
     /// A human turned it down.
     Dismissed,
+    /// A human did by hand what was only proposed.
+    DoneAnyway,
+    /// A human did something else by hand.
+    Opposed,
     /// It was made without asking, and nobody took it back while that was possible.
     Survived,
     /// Nothing yet.
@@ -44,8 +53,8 @@ impl Lesson {
     #[must_use]
     pub fn agrees(self) -> Option<bool> {
         match self {
-            Self::Confirmed | Self::Survived => Some(true),
-            Self::Undone | Self::Dismissed => Some(false),
+            Self::Confirmed | Self::Survived | Self::DoneAnyway => Some(true),
+            Self::Undone | Self::Dismissed | Self::Opposed => Some(false),
             Self::Open => None,
         }
     }
@@ -61,8 +70,13 @@ impl Fate {
     /// What became of it by now, and since when that is known; the moment of an open one is its own.
     #[must_use]
     pub fn lesson(&self, now: DateTime<Utc>) -> (Lesson, DateTime<Utc>) {
-        let said =
-            [(Lesson::Confirmed, self.confirmed), (Lesson::Dismissed, self.dismissed), (Lesson::Undone, self.undone)];
+        let said = [
+            (Lesson::DoneAnyway, self.done_anyway),
+            (Lesson::Opposed, self.opposed),
+            (Lesson::Confirmed, self.confirmed),
+            (Lesson::Dismissed, self.dismissed),
+            (Lesson::Undone, self.undone),
+        ];
         let latest = said.into_iter().filter_map(|(lesson, at)| Some((lesson, at?))).max_by_key(|(_, at)| *at);
         let survives_at = self.at + TimeDelta::days(UNDO_WINDOW_DAYS);
         match latest {
@@ -109,7 +123,10 @@ mod tests {
             (Fate { undone: Some(at(3)), ..live.clone() }, at(30), Lesson::Undone),
             (Fate { confirmed: Some(at(1)), ..shadow.clone() }, at(2), Lesson::Confirmed),
             (Fate { confirmed: Some(at(1)), undone: Some(at(2)), ..shadow.clone() }, at(3), Lesson::Undone),
-            (Fate { dismissed: Some(at(1)), ..shadow }, at(3), Lesson::Dismissed),
+            (Fate { dismissed: Some(at(1)), ..shadow.clone() }, at(3), Lesson::Dismissed),
+            (Fate { done_anyway: Some(at(1)), ..shadow.clone() }, at(3), Lesson::DoneAnyway),
+            (Fate { opposed: Some(at(1)), ..shadow.clone() }, at(3), Lesson::Opposed),
+            (Fate { done_anyway: Some(at(1)), dismissed: Some(at(2)), ..shadow }, at(3), Lesson::Dismissed),
         ];
         for (fate, now, lesson) in table {
             assert_eq!(fate.lesson(now).0, lesson, "{fate:?}");

@@ -3,7 +3,11 @@
 use futures::future::join_all;
 use rustix::process::Signal as Sent;
 use serde_json::{Value, json};
+use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::frontmatter;
+use steward_domain::plan::Landing;
+use steward_tests::clerk::{Clerk, Says, verdict};
+use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
@@ -14,6 +18,145 @@ fn instinct(world: &World, name: &str) -> Value {
 
 async fn calibrate(world: &World, id: &str) -> Value {
     world.begin_as(id, "ReversalCalibrationWorkflow", &Value::Null).await.result().await
+}
+
+fn nothing() -> Value {
+    json!({"written": 0, "failed": 0, "more": false, "by_hand": 0, "pruned": 0, "lowered": 0})
+}
+
+fn of_kind(world: &World, kind: ActionKind) -> Vec<AuditRecord> {
+    world.vault.records().into_iter().filter(|r| r.draft.kind == kind).collect()
+}
+
+fn says(world: &World, task: &str, from: &str, to: &str) {
+    let text = String::from_utf8(world.vault.read(&format!("task/{task}.md"))).unwrap();
+    world.vault.write(&format!("task/{task}.md"), text.replace(from, to));
+}
+
+async fn judged(world: &World, task: &str) -> AuditRecord {
+    let path = format!("task/{task}.md");
+    wait::until("a decision", async || {
+        world.tick("house").await;
+        world.vault.records().into_iter().find(|r| r.draft.target.as_str() == path)
+    })
+    .await
+}
+
+/// Tasks that each have a signal which says that they are done.
+fn tasks(world: &World, names: &[&str]) {
+    world.vault.matter("house");
+    for name in names {
+        world.vault.task(name, "house");
+        world.vault.signal(&format!("about-{name}"), &Signal::done(name));
+    }
+}
+
+#[tokio::test]
+async fn what_a_human_did_by_hand_is_the_label_of_what_was_proposed() {
+    let world = World::new().await;
+    tasks(&world, &["done", "archived", "later", "left"]);
+    let worker = world.worker().await;
+    world.tick("house").await;
+    assert!(world.vault.records().iter().all(|r| r.draft.landing == Landing::Shadow));
+    assert_eq!(calibrate(&world, "before").await["by_hand"], 0, "nothing was done yet");
+    says(&world, "done", "state: open", "state: Done");
+    says(&world, "archived", "state: open", "state: archived");
+    says(&world, "later", "state: open", "state: open\nsnoozed_until: 2999-01-01");
+    says(&world, "left", "do it", "do half of it");
+    wait::until("the hand's work to be seen", async || {
+        calibrate(&world, "after").await;
+        let settled = of_kind(&world, ActionKind::DoneAnyway).len() + of_kind(&world, ActionKind::Opposed).len();
+        (settled == 3).then_some(())
+    })
+    .await;
+    let targets = |kind| of_kind(&world, kind).into_iter().map(|r| r.draft.target.to_string()).collect::<Vec<_>>();
+    assert_eq!(targets(ActionKind::DoneAnyway), ["task/done.md"]);
+    let mut opposed = targets(ActionKind::Opposed);
+    opposed.sort();
+    assert_eq!(opposed, ["task/archived.md", "task/later.md"]);
+    assert_eq!(calibrate(&world, "again").await["by_hand"], 0, "once");
+    assert_eq!((&instinct(&world, "mail")["observations"], &instinct(&world, "mail")["counted"]), (&json!(1), &json!(1)));
+    let learned = instinct(&world, "mail");
+    worker.stop().await;
+    world.vault.lose_databases();
+    let _worker = world.worker().await;
+    calibrate(&world, "anew").await;
+    assert_eq!((instinct(&world, "mail"), of_kind(&world, ActionKind::Opposed).len()), (learned, 2));
+    let listed = world.run(&["audit", "list"]).await.expect(0);
+    assert!(listed.out.contains("done-anyway") && listed.out.contains("opposed"), "{listed}");
+    world.verify_chain().await;
+}
+
+#[tokio::test]
+async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
+    let world = World::new().await.set("STEWARD_LIVE_MODE", "live_high_confidence_only");
+    tasks(&world, &["one", "two", "three"]);
+    world.vault.instinct("mail", 60);
+    let worker = world.worker().await;
+    world.tick("house").await;
+    let live = world.live_actions();
+    assert_eq!(live.len(), 3);
+    world.answer("undo", &live[0]).await.result().await;
+    assert_eq!(calibrate(&world, "one").await["lowered"], 0, "one click may be a mistake");
+    world.answer("undo", &live[1]).await.result().await;
+    assert_eq!(calibrate(&world, "two").await["lowered"], 1);
+    assert_eq!(calibrate(&world, "again").await, nothing(), "for the same undos once");
+    let lowered = of_kind(&world, ActionKind::Lowered);
+    assert_eq!(lowered[0].draft.target.as_str(), "instinct/mail.md");
+    let status = world.run(&["status"]).await.expect(0);
+    assert!(status.out.contains("mail to shadow at 20"), "{status}");
+
+    tasks(&world, &["four"]);
+    let shadow = judged(&world, "four").await;
+    assert_eq!((shadow.draft.landing, world.vault.state("four").as_str()), (Landing::Shadow, "open"));
+    assert_eq!(world.tick("house").await.evaluated.len(), 0, "it is not judged again at every look");
+    let why = world.run(&["why", "four"]).await.expect(0);
+    assert!(why.out.contains("steward trust raise mail"), "{why}");
+
+    // What was learned outlives the index, and only a human's word ends it.
+    worker.stop().await;
+    world.vault.lose_index();
+    let _worker = world.worker().await;
+    assert_eq!(calibrate(&world, "anew").await["lowered"], 0);
+    let refused = world.run(&["trust", "raise", "slack"]).await.expect(1);
+    assert!(refused.err.contains("slack is not lowered; these are: mail"), "{refused}");
+    let raised = world.run(&["trust", "raise", "mail", "--reason", "mended"]).await.expect(0);
+    assert!(raised.out.contains("raised: instinct/mail.md"), "{raised}");
+    world.run(&["trust", "raise", "mail"]).await.expect(1);
+    assert_eq!(calibrate(&world, "after").await["lowered"], 0, "what was undone before counts no more");
+    tasks(&world, &["five"]);
+    judged(&world, "five").await;
+    assert_eq!(world.vault.state("five"), "done");
+    let status = world.run(&["status"]).await.expect(0);
+    assert!(!status.out.contains("lowered"), "{status}");
+    world.verify_chain().await;
+}
+
+#[tokio::test]
+async fn a_source_that_gives_nothing_is_pruned_on_the_record_and_a_stranger_again() {
+    let clerk = Clerk::start(|asked| {
+        let mut says = verdict(asked, "still_active", 0.9);
+        says["source_contributions"] = json!({"mail": 0.0});
+        Says::Text(says.to_string())
+    })
+    .await;
+    let world = World::new().await.asking(&clerk);
+    world.vault.instinct("mail", 60);
+    tasks(&world, &["one", "two", "three"]);
+    let worker = world.worker().await;
+    world.tick("house").await;
+    assert_eq!(calibrate(&world, "first").await["pruned"], 1);
+    assert_eq!(calibrate(&world, "again").await["pruned"], 0, "once");
+    let pruned = of_kind(&world, ActionKind::Pruned);
+    assert_eq!((pruned.len(), pruned[0].draft.target.as_str()), (1, "instinct/mail.md"));
+    let file = instinct(&world, "mail");
+    assert_eq!((&file["status"], &file["observations"]), (&json!("pruned"), &json!(60)));
+    worker.stop().await;
+    world.vault.lose_databases();
+    let _worker = world.worker().await;
+    assert_eq!(calibrate(&world, "anew").await["pruned"], 0);
+    assert_eq!(of_kind(&world, ActionKind::Pruned).len(), 1);
+    world.verify_chain().await;
 }
 
 #[tokio::test]
@@ -30,14 +173,12 @@ async fn an_undo_lowers_its_source_once_however_often_and_by_whomever_it_is_coun
     assert!(runs.iter().all(|run| run["failed"] == 0), "{runs:?}");
     let lowered = instinct(&world, "mail");
     assert!((confidence - 0.1 - lowered["confidence"].as_f64().unwrap()).abs() < 1e-3, "{before} {lowered}");
-    assert_eq!(calibrate(&world, "again").await, json!({"written": 0, "failed": 0, "more": false}));
+    assert_eq!(calibrate(&world, "again").await, nothing());
 
     // The power goes, and every database with it.
     worker.send(Sent::KILL);
     worker.ends().await;
-    for name in ["state.db", "state.db-wal", "state.db-shm"] {
-        let _ = std::fs::remove_file(world.vault.path().join(".steward").join(name));
-    }
+    world.vault.lose_index();
     let bytes = world.vault.read("instinct/mail.md");
     let _worker = world.worker().await;
     assert_eq!(calibrate(&world, "anew").await["written"], 0);

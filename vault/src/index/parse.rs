@@ -19,6 +19,7 @@ use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
 use steward_domain::signal::{Signal, SignalStatus, source_key};
 use steward_domain::stream::{EventStatus, StreamEvent};
+use steward_domain::trust::mark::TrustMark;
 
 /// What a record says, in the form of the tables.
 #[derive(Debug)]
@@ -115,6 +116,8 @@ pub(super) struct ActionData {
     judged: bool,
     issue: Option<String>,
     tracks_of: Option<String>,
+    trust_subject: Option<String>,
+    trust_mode: Option<&'static str>,
     seq: u64,
     evidence: Vec<String>,
     sources: Vec<Contribution>,
@@ -261,6 +264,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
     })?;
     let draft = record.draft;
     let of = draft.answers.map(|a| a.of.to_string());
+    let (trust_subject, trust_mode) = draft.trust.as_ref().map(capped).unzip();
     let (answers_of, tracks_of) = if draft.kind.is_of_the_tracker() { (None, of) } else { (of, None) };
     Ok(Typed::Action(ActionData {
         path: path.to_string(),
@@ -279,10 +283,21 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
         issue: record.plane_action.as_ref().and_then(|a| a.owed_to()).map(|issue| issue.issue.to_string()),
         tracks_of,
+        trust_subject,
+        trust_mode: trust_mode.flatten(),
         seq: record.seq,
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
         sources: draft.source_contributions.into_iter().map(contribution).collect(),
     }))
+}
+
+/// Whom a mark is about, and the mode that it leaves.
+fn capped(mark: &TrustMark) -> (String, Option<&'static str>) {
+    let mode = match mark {
+        TrustMark::Lowered { to, .. } => Some(to.word()),
+        TrustMark::Pruned { .. } | TrustMark::Raised { .. } => None,
+    };
+    (json(mark.subject()), mode)
 }
 
 fn contribution((name, contribution): (String, f64)) -> Contribution {

@@ -4,8 +4,8 @@
 //! before the content, so a file that changes in between looks changed again to the next scan.
 
 use super::parse::{self, Typed};
-use crate::chain::RECORD_PREFIX;
 use crate::root::{Entry, Root, RootError};
+use steward_domain::audit::is_record;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 
@@ -63,7 +63,7 @@ impl Known {
 /// Whether a file of a folder is one of ours; of `event/` only the audit records are.
 pub(super) fn is_ours(kind: RecordKind, file_name: &str) -> bool {
     match kind {
-        RecordKind::Event => file_name.starts_with(RECORD_PREFIX),
+        RecordKind::Event => is_record(file_name),
         RecordKind::Matter | RecordKind::Task | RecordKind::Signal | RecordKind::Instinct | RecordKind::Stream => true,
     }
 }

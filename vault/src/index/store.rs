@@ -38,11 +38,11 @@ const SIGNALS: Sql = "INSERT OR REPLACE INTO signals (path, target, created, sou
 const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observations, ceiling)
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling' FROM json_each(?1)";
 const ACTIONS: Sql = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
-           pending, answers_of, proposed_state, class, judged, issue, tracks_of, seq)
+           pending, answers_of, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
-           value->>'seq' FROM json_each(?1)";
+           value->>'trust_subject', value->>'trust_mode', value->>'seq' FROM json_each(?1)";
 const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
            reason, hash)
     SELECT value->>'path', value->>'source', value->>'pattern', value->>'received_at', value->>'status',

@@ -225,6 +225,7 @@ fn draft(slug: &str) -> AuditDraft {
         clerk: Some(ClerkMark::default()),
         workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
         answers: None,
+        trust: None,
     }
 }
 

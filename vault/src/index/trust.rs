@@ -58,6 +58,8 @@ struct FateRow {
     confirmed: Option<i64>,
     dismissed: Option<i64>,
     undone: Option<i64>,
+    done_anyway: Option<i64>,
+    opposed: Option<i64>,
 }
 
 const STEPS: &str = "
@@ -72,7 +74,9 @@ const FATES: &str = "
         (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-confirmed') AS confirmed,
         (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-dismissed') AS dismissed,
         (SELECT MAX(u.at) FROM actions u WHERE u.kind = 'steward-action-reversed' AND (u.answers_of = a.id OR u.answers_of =
-            (SELECT b.id FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-confirmed'))) AS undone
+            (SELECT b.id FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-confirmed'))) AS undone,
+        (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-done-anyway') AS done_anyway,
+        (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-opposed') AS opposed
     FROM actions a JOIN action_sources s ON s.action = a.path
     WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.contribution > 0
     ORDER BY s.source";
@@ -140,6 +144,8 @@ impl Index {
             confirmed: moment(row.confirmed),
             dismissed: moment(row.dismissed),
             undone: moment(row.undone),
+            done_anyway: moment(row.done_anyway),
+            opposed: moment(row.opposed),
             ..Fate::landed(landing, at)
         })
     }

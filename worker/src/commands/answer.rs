@@ -7,8 +7,9 @@ use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};
 use crate::temporal;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::time::Duration;
+use steward_domain::trust::mark::Subject;
 use steward_domain::undo::AnswerKind;
 use steward_workflows::AnswerWorkflow;
 use steward_workflows::activities::{AnswerAsk, Answered};
@@ -27,6 +28,23 @@ pub(crate) async fn confirm(config: &Config, answer: cli::Answer, out: Out) -> a
 
 pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
     run(config, AnswerKind::Dismiss, answer, out).await
+}
+
+/// Raises what was last lowered of a source or a class.
+pub(crate) async fn raise(config: &Config, trust: cli::Trust, out: Out) -> anyhow::Result<Exit> {
+    let cli::Trust::Raise { subject, reason, by } = trust;
+    let subject = Subject::read(&subject);
+    let look = super::look(config).await?;
+    let caps = look.index.caps().await?;
+    let lowered: Vec<&Subject> = caps.iter().filter(|(_, cap)| cap.mode.is_some()).map(|(s, _)| s).collect();
+    let action = if lowered.contains(&&subject) { look.index.lowered(&subject).await? } else { None };
+    let Some(action) = action else {
+        let others: Vec<String> = lowered.iter().map(|s| shown(&s.to_string())).collect();
+        let others = if others.is_empty() { "nothing is".into() } else { format!("these are: {}", others.join(", ")) };
+        bail!("{} is not lowered; {others}", shown(&subject.to_string()));
+    };
+    drop(look);
+    run(config, AnswerKind::Raise, cli::Answer { action: action.to_string(), reason, by }, out).await
 }
 
 async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
@@ -67,6 +85,7 @@ fn done(kind: AnswerKind) -> &'static str {
         AnswerKind::Undo => "undone",
         AnswerKind::Confirm => "confirmed",
         AnswerKind::Dismiss => "dismissed",
+        AnswerKind::Raise => "raised",
     }
 }
 

@@ -104,14 +104,14 @@ fn list(rows: &[ActionRow]) -> String {
     shown_rows.to_string()
 }
 
-/// A record about the tracker lands nowhere: it says what came of another one there.
+/// What decides nothing lands nowhere: it says what came of something else.
 fn landed(row: &ActionRow) -> String {
-    if row.kind.is_of_the_tracker() { after_action(row.kind).to_owned() } else { row.landing.word().to_owned() }
+    if row.kind.lands_nowhere() { after_action(row.kind).to_owned() } else { row.landing.word().to_owned() }
 }
 
 /// What a kind of record says of another one.
 fn after_action(kind: ActionKind) -> &'static str {
-    kind.word().trim_start_matches("steward-action-")
+    kind.word().trim_start_matches("steward-").trim_start_matches("action-")
 }
 
 #[cfg(test)]

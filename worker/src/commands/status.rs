@@ -11,7 +11,9 @@ use crate::temporal::note::{Holder, UpNote};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::guard::{Cap, GuardStatus, Refusal};
-use steward_domain::mode::Policy;
+use steward_domain::mode::{Mode, Policy};
+use steward_domain::trust::mark::Subject;
+use steward_domain::trust::step_back;
 use steward_vault::brake::{self, Stop};
 use steward_vault::index::{Counts, Index, LookCount, Problem, StreamCount};
 use steward_vault::outbox;
@@ -35,8 +37,18 @@ struct Status {
     looks_today: Vec<LookCount>,
     guard: GuardStatus,
     tracker: Tracker,
+    /// Sources and classes that went back by themselves, and how far they may go.
+    lowered: Vec<Lowered>,
     problems: Vec<Problem>,
     warnings: Vec<String>,
+}
+
+/// What was undone too often and waits for a human to raise it.
+#[derive(Serialize)]
+struct Lowered {
+    subject: Subject,
+    mode: Mode,
+    since: DateTime<Utc>,
 }
 
 /// What is owed to the tracker.
@@ -75,6 +87,7 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         looks_today: index.looks(now.date_naive()).await?,
         guard: fill(config, root, now).await,
         tracker: tracker(config, root, index).await?,
+        lowered: lowered(index).await?,
         problems: index.problems().await?,
         warnings: config.warnings.clone(),
     };
@@ -119,6 +132,10 @@ fn describe(status: &Status) -> String {
         let error = owed.last_error.as_deref().map(|e| format!("; {}", shown(e))).unwrap_or_default();
         row("tracker", format!("{at}, {} owed, {} failed{error}", owed.owed, owed.failed));
     }
+    for one in &status.lowered {
+        let (whose, since) = (shown(&one.subject.to_string()), steward_domain::time::seconds(one.since));
+        row("lowered", format!("{whose} to {} at {since}: `steward trust raise {whose}`", one.mode.word()));
+    }
     row("running", running(status));
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
     lines.extend(status.warnings.iter().map(|w| shown(w)));
@@ -132,6 +149,12 @@ fn events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
     let oldest = streams.iter().filter_map(|s| s.waits_since).min();
     let waits = oldest.map(|at| format!(", the oldest for {}", span(now - at))).unwrap_or_default();
     format!("{new} waiting{waits}; {parked} parked")
+}
+
+async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
+    let caps = index.caps().await?;
+    let lowered = |(subject, cap): (Subject, step_back::Cap)| Some(Lowered { subject, mode: cap.mode?, since: cap.since });
+    Ok(caps.into_iter().filter_map(lowered).collect())
 }
 
 async fn tracker(config: &Config, root: &Root, index: &Index) -> anyhow::Result<Tracker> {

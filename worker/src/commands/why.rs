@@ -200,6 +200,7 @@ fn opens(gate: &Gate) -> String {
         GateName::RateGuard => "room under the caps of the rate guard".into(),
         GateName::Steward => "a human's word: it was passed over while other messages spoke".into(),
         GateName::SourceBudget => format!("room for its sources: {}, needed {}", gate.found, gate.needed),
+        GateName::Trust => format!("{}: {}", shown(&gate.found), shown(&gate.needed)),
         GateName::Brake => "`steward resume`: the fleet was stopped".into(),
     }
 }

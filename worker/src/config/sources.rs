@@ -46,7 +46,7 @@ const TEXT_KEYS: [&str; 21] = [
     "tracker_key_file",
 ];
 /// Keys for which an empty value is no value but a bad one, because what the file says may be bolder.
-const NEVER_UNSET: [&str; 10] = [
+const NEVER_UNSET: [&str; 11] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -56,11 +56,12 @@ const NEVER_UNSET: [&str; 10] = [
     "parent_matter_ceiling",
     "related_ceiling",
     "live_per_source_day",
+    "reversal_budget",
     "stamp_files",
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 18] = [
+const NOT_FROM_A_VAULT: [&str; 19] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -70,6 +71,7 @@ const NOT_FROM_A_VAULT: [&str; 18] = [
     "parent_matter_ceiling",
     "related_ceiling",
     "live_per_source_day",
+    "reversal_budget",
     "caps",
     "clerk",
     "clerk_base_url",
@@ -219,6 +221,7 @@ mod tests {
             "temporal_cli = \"./x\"",
             "caps = {}",
             "live_per_source_day = 9",
+            "reversal_budget = 0.9",
             "clerk_base_url = \"http://x\"",
             "tracker = {kind = \"plane\"}",
             "clerk_model = \"dear\"",

@@ -3,6 +3,8 @@
 use super::*;
 use chrono::TimeDelta;
 use steward_domain::trust::confidence::Standing;
+use steward_domain::trust::mark::{Subject, TrustMark};
+use steward_domain::trust::step_back::{Cap, Caps};
 
 /// A decision in that hour of the day to which these sources contributed.
 fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Landing), sources: &[(&str, f64)]) -> ActionId {
@@ -83,4 +85,68 @@ async fn only_lessons_that_agree_are_observations() {
     answered(&bench, "no-after-all", ActionKind::Reversed, &confirmed);
     bench.sync("15:00:00").await;
     assert_eq!(seen(week).await, 1);
+}
+
+#[tokio::test]
+async fn a_lowered_mode_holds_until_a_later_mark_and_after_a_rebuild() {
+    let bench = Bench::scanned().await;
+    let gmail = || Subject::Source("gmail".into());
+    let mark = |slug: &str, kind, trust| {
+        bench.action(slug, |draft| {
+            draft.kind = kind;
+            draft.trust = Some(trust);
+            draft.timestamp = noon("08:00:00");
+        })
+    };
+    let (from, to) = (Mode::Live, Mode::LiveHighConfidenceOnly);
+    let down = TrustMark::Lowered { subject: gmail(), from, to, undone: 2, of: 3, at_least: 0.25, budget: 0.05 };
+    let id = mark("one", ActionKind::Lowered, down);
+    mark("two", ActionKind::Pruned, TrustMark::Pruned { subject: gmail(), confidence: 0.19 });
+    bench.sync("13:00:00").await;
+    let lowered = Caps::from([(gmail(), Cap { mode: Some(to), since: noon("08:00:00") })]);
+    assert_eq!(bench.index.caps().await.unwrap(), lowered);
+    assert_eq!(bench.index.lowered(&gmail()).await.unwrap(), Some(id));
+    assert_eq!(bench.index.lowered(&Subject::Class(MutationClass::Related)).await.unwrap(), None);
+    assert_eq!(bench.index.prunes().await.unwrap().len(), 1);
+    bench.index.rebuild(&bench.root, noon("13:01:00")).await.unwrap();
+    assert_eq!(bench.index.caps().await.unwrap(), lowered);
+    mark("three", ActionKind::Raised, TrustMark::Raised { subject: gmail() });
+    bench.sync("14:00:00").await;
+    assert_eq!(bench.index.caps().await.unwrap()[&gmail()].mode, None);
+}
+
+#[tokio::test]
+async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
+    let bench = Bench::scanned().await;
+    let sources = [("mail:ann@b.example", 0.9), ("aside", 0.0)];
+    let one = judged(&bench, "one", (1, Landing::Live), &sources);
+    judged(&bench, "two", (2, Landing::Live), &sources);
+    judged(&bench, "shadow", (3, Landing::Shadow), &sources);
+    let undo = answered(&bench, "undo", ActionKind::Reversed, &one);
+    bench.sync("13:00:00").await;
+    let made = bench.index.made(noon("13:00:00")).await.unwrap();
+    let key = steward_domain::signal::source_key("mail:ann@b.example");
+    assert!(made.iter().all(|m| m.sources == [key.clone()] && m.class == MutationClass::StateChange), "{made:?}");
+    let undone: Vec<_> = made.iter().map(|m| m.undone.clone()).collect();
+    assert_eq!(undone, [Some((undo.to_string(), noon("12:00:00"))), None]);
+    assert!(bench.index.made(noon("13:00:00") + TimeDelta::days(8)).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
+    let bench = Bench::scanned().await;
+    bench.put("task/t.md", "---\ntype: task\nparent_matter: \"[[matter/m]]\"\n---\n");
+    let proposed = |slug: &str, landing| judged(&bench, slug, (1, landing), &[("mail", 0.9)]);
+    proposed("open", Landing::Shadow);
+    let said_no = proposed("answered", Landing::Pending);
+    proposed("live", Landing::Live);
+    answered(&bench, "no", ActionKind::Dismissed, &said_no);
+    bench.sync("13:00:00").await;
+    let to_compare = async |now| bench.index.to_compare(now).await.unwrap().len();
+    // The later live change of the same target was made by us, and nobody has written to it since.
+    assert_eq!(to_compare(noon("13:00:00")).await, 0);
+    proposed("newer", Landing::Shadow);
+    bench.sync("14:00:00").await;
+    assert_eq!(to_compare(noon("14:00:00")).await, 1);
+    assert_eq!(to_compare(noon("14:00:00") + TimeDelta::days(14)).await, 0, "watched for 14 days");
 }

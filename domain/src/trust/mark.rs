@@ -1,0 +1,193 @@
+//! What the audit records say of trust itself: a source pruned, a mode lowered by a step, a human's word to raise it.
+//!
+//! These records are all that is kept of it: what holds now is the newest mark of each subject in the order of
+//! the chain. A mark names its subject by key, so that a source's name from outside is never part of a file name.
+
+use crate::audit::{ActionKind, AuditDraft, WorkflowRef};
+use crate::clerk::Judgement;
+use crate::mode::Mode;
+use crate::mutation::MutationClass;
+use crate::path::{PathError, RecordKind, RecordPath};
+use crate::plan::{ActionId, Basis, Change, Landing, Plan};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Who or what is trusted so far.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// A source, by its key ([`crate::signal::source_key`]).
+    Source(String),
+    Class(MutationClass),
+}
+
+impl Subject {
+    /// Reads what a person typed: the word of a class, or else a source.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let class = MutationClass::ALL.into_iter().find(|class| class.word() == text.trim());
+        class.map_or_else(|| Self::Source(crate::signal::source_key(text)), Self::Class)
+    }
+
+    /// The instinct that it concerns. That of a class has no file: a dot is in no key of a source.
+    ///
+    /// # Errors
+    /// [`PathError`] where a record was changed by hand to name something else than a source's key.
+    pub fn path(&self) -> Result<RecordPath, PathError> {
+        match self {
+            Self::Source(key) => RecordPath::new(RecordKind::Instinct, key),
+            Self::Class(class) => RecordPath::new(RecordKind::Instinct, &format!("class.{}", class.word())),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(key) => write!(f, "{key}"),
+            Self::Class(class) => write!(f, "{}", class.word()),
+        }
+    }
+}
+
+/// What changed in how far something is trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum TrustMark {
+    Pruned {
+        subject: Subject,
+        /// 0 to 1.
+        confidence: f64,
+    },
+    Lowered {
+        subject: Subject,
+        from: Mode,
+        to: Mode,
+        /// Live changes of the window that were undone.
+        undone: u32,
+        /// Live changes of the window.
+        of: u32,
+        /// Lower end of the interval of the rate, 0 to 1.
+        at_least: f64,
+        /// The rate that it had to stay within, 0 to 1.
+        budget: f64,
+    },
+    Raised {
+        subject: Subject,
+    },
+}
+
+impl TrustMark {
+    /// Who or what it is about.
+    #[must_use]
+    pub fn subject(&self) -> &Subject {
+        match self {
+            Self::Pruned { subject, .. } | Self::Lowered { subject, .. } | Self::Raised { subject } => subject,
+        }
+    }
+
+    fn kind(&self) -> ActionKind {
+        match self {
+            Self::Pruned { .. } => ActionKind::Pruned,
+            Self::Lowered { .. } => ActionKind::Lowered,
+            Self::Raised { .. } => ActionKind::Raised,
+        }
+    }
+
+    /// Plans the record of it, named after the moment and the id of what brought it about: the same for every try.
+    ///
+    /// # Errors
+    /// As [`Subject::path`].
+    pub fn plan(self, cause: (&str, DateTime<Utc>), mode: Mode, workflow: WorkflowRef) -> Result<Plan, PathError> {
+        let (kind, target) = (self.kind(), self.subject().path()?);
+        let draft = AuditDraft {
+            kind,
+            id: ActionId::derive(&[kind.word(), target.as_str(), cause.0]),
+            timestamp: cause.1,
+            target,
+            class: None,
+            decision: Judgement::NeedsInput,
+            confidence: 1.0,
+            mode,
+            landing: Landing::Recorded,
+            gates: Vec::new(),
+            prior_state: None,
+            proposed_state: None,
+            proposal: None,
+            confirmable: false,
+            pending_confirmation: false,
+            evidence: Vec::new(),
+            source_contributions: BTreeMap::new(),
+            reasoning: String::new(),
+            clerk: None,
+            workflow,
+            answers: None,
+            trust: Some(self),
+        };
+        Ok(Plan { draft, basis: Basis::Fields, change: Change::Nothing })
+    }
+}
+
+impl fmt::Display for TrustMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pruned { subject, confidence } => {
+                write!(f, "{subject} is taken for a stranger: its confidence is {confidence:.2}")
+            }
+            Self::Lowered { subject, from, to, undone, of, at_least, budget } => write!(
+                f,
+                "{subject} went from {} to {}: {undone} of {of} live changes of the last 7 days were undone, \
+                 so at least {:.1} % where {:.1} % may be; `steward trust raise {subject}` takes it back up",
+                from.word(),
+                to.word(),
+                at_least * 100.0,
+                budget * 100.0
+            ),
+            Self::Raised { subject } => write!(f, "{subject} may go as far as the mode allows again"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{AuditRecord, Link};
+    use crate::plan::ContentHash;
+    use crate::time;
+
+    fn lowered(subject: Subject) -> TrustMark {
+        let (from, to) = (Mode::Live, Mode::LiveHighConfidenceOnly);
+        TrustMark::Lowered { subject, from, to, undone: 2, of: 3, at_least: 0.151, budget: 0.05 }
+    }
+
+    #[test]
+    fn a_mark_is_filed_once_for_each_cause_and_reads_back() {
+        let at = time::parse("2026-11-22T08:00:00.123Z").unwrap();
+        let plan = |cause: &str| {
+            let mark = lowered(Subject::Source("mail-0123".into()));
+            mark.plan((cause, at), Mode::Live, WorkflowRef { id: "w".into(), run_id: "r".into() }).unwrap()
+        };
+        assert_eq!((plan("a").id(), plan("a").id() == plan("b").id()), (plan("a").id(), false));
+        let path = plan("a").draft().file().unwrap();
+        assert_eq!(path.as_str(), "event/steward-trust-lowered-20261122T080000123Z-mail-0123.md");
+        let record =
+            AuditRecord::close(plan("a").draft().clone(), Vec::new(), Link { seq: 1, prev: ContentHash::genesis() });
+        let text = record.render().unwrap();
+        assert!(text.contains("2 of 3 live changes of the last 7 days were undone"), "{text}");
+        assert_eq!(AuditRecord::parse(text.as_bytes()).unwrap(), record);
+    }
+
+    #[test]
+    fn a_class_is_no_source() {
+        assert_eq!(Subject::read("related"), Subject::Class(MutationClass::Related));
+        assert_eq!(Subject::read("Gmail"), Subject::Source("gmail".into()));
+        assert_eq!(Subject::Class(MutationClass::Related).path().unwrap().as_str(), "instinct/class.related.md");
+        for name in ["class.related", "class.state_change", "CLASS.related"] {
+            let key = crate::signal::source_key(name);
+            assert!(!key.contains('.'), "{key}");
+        }
+        assert!(Subject::Source("../task/x".into()).path().is_err());
+    }
+}

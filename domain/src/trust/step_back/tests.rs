@@ -1,0 +1,160 @@
+//! When a step back is due, what it does to a plan, and how often it comes by chance.
+
+use super::*;
+use crate::decide::tests::{at, live, live_plan};
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+
+const NOW: &str = "2026-11-22T12:00:00Z";
+
+fn made(hours_ago: i64, source: &str, undone: bool) -> Made {
+    let moment = at(NOW) - TimeDelta::hours(hours_ago);
+    let undo = (format!("{hours_ago:016x}"), moment + TimeDelta::minutes(10));
+    Made { at: moment, class: MutationClass::StateChange, sources: vec![source.into()], undone: undone.then_some(undo) }
+}
+
+fn marks(made: &[Made], caps: &Caps, mode: Mode) -> Vec<(String, Mode, Mode)> {
+    let steps = due(made, caps, (mode, REVERSAL_BUDGET), at(NOW));
+    let told = steps.into_iter().map(|s| match s.mark {
+        TrustMark::Lowered { subject, from, to, .. } => (subject.to_string(), from, to),
+        other => panic!("{other:?}"),
+    });
+    told.collect()
+}
+
+fn lowered(source: &str, mode: Mode, hours_ago: i64) -> Caps {
+    let cap = Cap { mode: Some(mode), since: at(NOW) - TimeDelta::hours(hours_ago) };
+    Caps::from([(Subject::Source(source.into()), cap)])
+}
+
+fn some(n: i64, undone: i64) -> Vec<Made> {
+    (0..n).map(|hour| made(hour, "mail", hour < undone)).collect()
+}
+
+#[test]
+fn two_undos_of_a_few_changes_are_a_step_and_one_is_none() {
+    let none = Caps::new();
+    assert!(marks(&some(1, 1), &none, Mode::Live).is_empty(), "one click may be a mistake");
+    let step = ("mail".to_owned(), Mode::Live, Mode::LiveHighConfidenceOnly);
+    assert_eq!(marks(&some(2, 2), &none, Mode::Live), std::slice::from_ref(&step));
+    assert_eq!(marks(&some(8, 2), &none, Mode::Live), [step]);
+    assert!(marks(&some(9, 2), &none, Mode::Live).is_empty());
+    assert_eq!(marks(&some(4, 2), &none, Mode::LiveHighConfidenceOnly)[0].2, Mode::Shadow);
+    assert!(marks(&some(4, 2), &none, Mode::Shadow).is_empty(), "there is nothing below");
+    let old: Vec<Made> = (168..172).map(|hour| made(hour, "mail", true)).collect();
+    assert!(marks(&old, &none, Mode::Live).is_empty(), "of 7 days");
+}
+
+#[test]
+fn what_was_made_before_the_last_mark_counts_no_more_and_the_next_step_starts_from_it() {
+    let caps = lowered("mail", Mode::LiveHighConfidenceOnly, 3);
+    assert!(marks(&some(5, 2)[3..], &caps, Mode::Live).is_empty());
+    let again = [made(0, "mail", true), made(1, "mail", true), made(5, "mail", true)];
+    let step = ("mail".to_owned(), Mode::LiveHighConfidenceOnly, Mode::Shadow);
+    assert_eq!(marks(&again, &caps, Mode::Live), [step]);
+    let raised = Caps::from([(Subject::Source("mail".into()), Cap { mode: None, since: at(NOW) })]);
+    assert!(marks(&some(5, 5), &raised, Mode::Live).is_empty(), "nor for the class");
+}
+
+#[test]
+fn a_class_answers_for_what_no_source_has_answered_for() {
+    let none = Caps::new();
+    let of_one = some(4, 3);
+    let subjects = |made: &[Made], caps: &Caps| marks(made, caps, Mode::Live).into_iter().map(|m| m.0).collect::<Vec<_>>();
+    assert_eq!(subjects(&of_one, &none), ["mail"]);
+    assert!(subjects(&of_one, &lowered("mail", Mode::Shadow, -1)).is_empty());
+    let of_many: Vec<Made> = (0..6).map(|n| made(n, &format!("source-{n}"), n < 4)).collect();
+    assert_eq!(subjects(&of_many, &none), ["state_change"]);
+}
+
+#[test]
+fn a_step_names_the_newest_undo_that_counted_in_whatever_order_they_come() {
+    let mut all = some(6, 3);
+    let cause = |all: &[Made]| due(all, &Caps::new(), (Mode::Live, 0.05), at(NOW))[0].cause.clone();
+    let newest = cause(&all);
+    assert_eq!(newest, all[0].undone.clone().unwrap());
+    all.reverse();
+    assert_eq!(cause(&all), newest);
+}
+
+#[test]
+fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
+    let plan = live_plan();
+    let source = |name: &str, mode| (Subject::Source(name.into()), Cap { mode, since: at(NOW) });
+    let class = |class, mode| (Subject::Class(class), Cap { mode: Some(mode), since: at(NOW) });
+    let both = ["gmail".to_owned(), "slack".to_owned()];
+    let shadow = Some(Mode::Shadow);
+    for (caps, landing) in [
+        (vec![], Landing::Live),
+        (vec![source("gmail", shadow)], Landing::Live),
+        (vec![source("gmail", shadow), source("slack", shadow)], Landing::Shadow),
+        (vec![source("gmail", shadow), source("slack", None)], Landing::Live),
+        (vec![class(MutationClass::StateChange, Mode::Shadow)], Landing::Shadow),
+        (vec![class(MutationClass::Related, Mode::Shadow)], Landing::Live),
+        (vec![class(MutationClass::StateChange, Mode::LiveHighConfidenceOnly)], Landing::Live),
+    ] {
+        let caps: Caps = caps.into_iter().collect();
+        let landed = plan.clone().within_trust(&both, &caps, &live());
+        assert_eq!(landed.landing(), landing, "{caps:?}");
+        assert_eq!(landed.id(), plan.id());
+        let gate = landed.draft().gates.iter().find(|g| g.gate == GateName::Trust);
+        assert!(gate.is_none_or(|g| g.open == (landing == Landing::Live)), "{gate:?}");
+    }
+    let mut unsure = plan.clone();
+    unsure.draft.confidence = 0.8;
+    let caps = Caps::from([class(MutationClass::StateChange, Mode::LiveHighConfidenceOnly)]);
+    let held = unsure.within_trust(&both, &caps, &live());
+    assert_eq!((held.landing(), held.draft().pending_confirmation), (Landing::Pending, true));
+    let braked = live_plan().braked();
+    assert_eq!(braked.clone().within_trust(&both, &caps, &live()), braked, "it raises nothing");
+}
+
+/// Months of one source that makes ten changes a day, looked at every hour: after how many hours it is lowered.
+fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
+    let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut month = || {
+        let start = at("2026-10-01T00:00:00Z");
+        let all: Vec<Made> = (0..300_i64)
+            .map(|n| {
+                let moment = start + TimeDelta::minutes(n * 144);
+                let undo = (n.to_string(), moment + TimeDelta::hours(random.random_range(0..48)));
+                let undone = random.random_bool(rate).then_some(undo);
+                Made { at: moment, class: MutationClass::StateChange, sources: vec!["mail".into()], undone }
+            })
+            .collect();
+        (0..720_i64).find(|hour| {
+            let now = start + TimeDelta::hours(*hour);
+            let seen = all.iter().filter(|m| m.at <= now && m.at > now - WINDOW).cloned();
+            let known = seen.map(|m| Made { undone: m.undone.filter(|(_, at)| *at <= now), ..m });
+            !due(&known.collect::<Vec<_>>(), &Caps::new(), (Mode::Live, REVERSAL_BUDGET), now).is_empty()
+        })
+    };
+    (0..months).map(|_| month()).collect()
+}
+
+#[test]
+fn it_comes_when_it_should_and_hardly_ever_when_it_should_not() {
+    const MONTHS: u32 = 200;
+    let share = |rate: f64, within_hours: i64| {
+        let all = lowered_after(rate, MONTHS);
+        let hit = all.iter().flatten().filter(|hours| **hours <= within_hours).count();
+        let share = hit as f64 / f64::from(MONTHS);
+        println!("undone {rate}: lowered within {within_hours} h in {share} of months");
+        share
+    };
+    assert!(share(0.01, 720) <= 0.02);
+    assert!(share(0.02, 720) <= 0.08);
+    assert!(share(0.2, 168) >= 0.9);
+    assert!(share(0.4, 72) >= 0.9);
+}
+
+#[test]
+fn the_lower_end_is_that_of_the_score_interval() {
+    // It solves |p - l| = z * sqrt(l (1 - l) / n).
+    for (k, n) in [(1, 1), (2, 2), (2, 9), (5, 70), (70, 70)] {
+        let (low, p) = (lower_end(k, n), f64::from(k) / f64::from(n));
+        let distance = Z * (low * (1.0 - low) / f64::from(n)).sqrt();
+        assert!(((p - low) - distance).abs() < 1e-12, "{k} of {n}: {low}");
+    }
+    assert_eq!((lower_end(0, 10), lower_end(0, 0)), (0.0, 0.0));
+}

@@ -1,0 +1,72 @@
+//! Files what changes nothing: that a proposal was carried out by hand, that a source is trusted more or less.
+//!
+//! Such a record takes the one write path, its place in the chain, and its name from what it follows, so that it is
+//! filed once however often it is asked.
+
+use crate::chain;
+use crate::keeper::{ApplyError, Keeper, Receipt};
+use crate::root::RootError;
+use chrono::{DateTime, Utc};
+use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
+use steward_domain::frontmatter;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::Plan;
+use steward_domain::trust::by_hand;
+
+/// What settles a proposal.
+const SETTLED: [ActionKind; 5] = [
+    ActionKind::Reversed,
+    ActionKind::Confirmed,
+    ActionKind::Dismissed,
+    ActionKind::DoneAnyway,
+    ActionKind::Opposed,
+];
+
+impl Keeper {
+    /// Compares a proposal with what its target says by now, and files what was done by hand; `None` where
+    /// nothing was, or where the proposal is settled.
+    ///
+    /// # Errors
+    /// [`ApplyError`]; asking again is safe.
+    pub fn compare(
+        &self,
+        proposal: &RecordPath,
+        workflow: WorkflowRef,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Receipt>, ApplyError> {
+        let mut turn = self.turn()?;
+        let (record, _) = chain::read(self.root(), proposal)?;
+        for kind in SETTLED {
+            let follower = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
+            if self.root().exists(&follower) {
+                return Ok(None);
+            }
+        }
+        let Some(did) = self.done_by_hand(&record, now)? else { return Ok(None) };
+        self.carry_out(&mut turn, &by_hand::plan(&record, did, workflow, now), None).map(Some)
+    }
+
+    fn done_by_hand(&self, record: &AuditRecord, now: DateTime<Utc>) -> Result<Option<ActionKind>, ApplyError> {
+        let Some(proposal) = &record.draft.proposal else { return Ok(None) };
+        let current = match self.root().read(&record.draft.target) {
+            Ok(current) => current,
+            Err(RootError::Missing { .. }) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        // One that cannot be read just now is compared again.
+        let Ok(document) = frontmatter::read(&current.bytes) else { return Ok(None) };
+        Ok(by_hand::outcome(&proposal.mutation, proposal.replaces.as_ref(), (document.fields(), now)))
+    }
+
+    /// Files a record that changes nothing, once.
+    ///
+    /// # Errors
+    /// [`ApplyError`]; asking again is safe.
+    pub fn file(&self, plan: &Plan) -> Result<Receipt, ApplyError> {
+        if plan.changes_the_record() {
+            return Err(ApplyError::Form("a change is applied, not filed".into()));
+        }
+        let mut turn = self.turn()?;
+        self.carry_out(&mut turn, plan, None)
+    }
+}
