@@ -25,7 +25,7 @@ const STEPS: [&str; 9] = [
     include_str!("schema_6.sql"),
     include_str!("schema_7.sql"),
     include_str!("schema_8.sql"),
-    include_str!("schema_10.sql"),
+    include_str!("schema_9.sql"),
 ];
 /// How long one process waits for another one's write, 5 s: a batch of a scan takes a tenth of that.
 const BUSY: Duration = Duration::from_secs(5);
