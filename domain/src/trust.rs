@@ -10,3 +10,4 @@ pub mod confidence;
 pub mod mark;
 pub mod outcome;
 pub mod step_back;
+pub mod wilson;

@@ -14,13 +14,8 @@ use steward_domain::plan::Plan;
 use steward_domain::trust::by_hand;
 
 /// What settles a proposal.
-const SETTLED: [ActionKind; 5] = [
-    ActionKind::Reversed,
-    ActionKind::Confirmed,
-    ActionKind::Dismissed,
-    ActionKind::DoneAnyway,
-    ActionKind::Opposed,
-];
+const SETTLED: [ActionKind; 5] =
+    [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::DoneAnyway, ActionKind::Opposed];
 
 impl Keeper {
     /// Compares a proposal with what its target says by now, and files what was done by hand; `None` where

@@ -112,9 +112,9 @@ mod tests {
         use ActionKind::{
             Action, Confirmed, Dismissed, DoneAnyway, Lowered, Opposed, Pruned, Raised, Reversed, TrackFailed, Tracked,
         };
-        for kind in [
-            Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised,
-        ] {
+        for kind in
+            [Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised]
+        {
             assert!(is_record(&format!("{}-20261122T080000000Z-x.md", kind.word())), "{kind:?}");
         }
         assert!(!is_record("steward-meeting.md") && !is_record("signal-action-reversed-1.md"));

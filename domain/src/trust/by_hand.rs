@@ -48,9 +48,7 @@ pub fn outcome(mutation: &Mutation, replaces: Option<&Value>, now: (&Fields, Dat
             let (is, was) = (parent(text?)?, replaces.and_then(Value::as_str).and_then(parent));
             judge(is == *to, Some(is) == was)
         }
-        Mutation::Related { member, present, .. } => {
-            judge(has_member(members(field)?, member) == *present, true)
-        }
+        Mutation::Related { member, present, .. } => judge(has_member(members(field)?, member) == *present, true),
     }
 }
 

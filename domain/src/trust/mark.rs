@@ -159,7 +159,7 @@ mod tests {
 
     fn lowered(subject: Subject) -> TrustMark {
         let (from, to) = (Mode::Live, Mode::LiveHighConfidenceOnly);
-        TrustMark::Lowered { subject, from, to, undone: 2, of: 3, at_least: 0.151, budget: 0.05 }
+        TrustMark::Lowered { subject, from, to, undone: 2, of: 3, at_least: 0.144, budget: 0.05 }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::mode::{Mode, Policy};
 use crate::mutation::MutationClass;
 use crate::plan::{Landing, Plan};
 use crate::trust::mark::{Subject, TrustMark};
+use crate::trust::wilson;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +21,6 @@ pub const WINDOW: TimeDelta = TimeDelta::days(7);
 pub const REVERSAL_BUDGET: f64 = 0.05;
 /// Fewer undone changes lower nothing: one click may be a mistake.
 const MIN_UNDONE: u32 = 2;
-/// The quantile of the normal distribution for 99 %, two-sided.
-const Z: f64 = 2.575_829_303_548_901;
 
 /// One change that was made without asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +99,7 @@ fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) 
 }
 
 fn step((subject, tally): (&Subject, &Tally), caps: &Caps, mode: Mode, budget: f64) -> Option<StepBack> {
-    let at_least = lower_end(tally.undone, tally.of);
+    let (at_least, _) = wilson::interval(tally.undone.into(), tally.of.into(), wilson::Z_99);
     if tally.undone < MIN_UNDONE || at_least <= budget {
         return None;
     }
@@ -113,16 +112,6 @@ fn step((subject, tally): (&Subject, &Tally), caps: &Caps, mode: Mode, budget: f
     let (undone, of) = (tally.undone, tally.of);
     let mark = TrustMark::Lowered { subject: subject.clone(), from, to, undone, of, at_least, budget };
     Some(StepBack { mark, cause: tally.newest.clone()? })
-}
-
-/// The lower end of the Wilson score interval of `k` of `n`, at [`Z`].
-fn lower_end(k: u32, n: u32) -> f64 {
-    if n == 0 {
-        return 0.0;
-    }
-    let (n, p) = (f64::from(n), f64::from(k) / f64::from(n));
-    let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-    ((p + Z * Z / (2.0 * n) - half) / (1.0 + Z * Z / n)).max(0.0)
 }
 
 impl Plan {

@@ -75,7 +75,10 @@ async fn what_a_human_did_by_hand_is_the_label_of_what_was_proposed() {
     opposed.sort();
     assert_eq!(opposed, ["task/archived.md", "task/later.md"]);
     assert_eq!(calibrate(&world, "again").await["by_hand"], 0, "once");
-    assert_eq!((&instinct(&world, "mail")["observations"], &instinct(&world, "mail")["counted"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&instinct(&world, "mail")["observations"], &instinct(&world, "mail")["counted"]),
+        (&json!(1), &json!(1))
+    );
     let learned = instinct(&world, "mail");
     worker.stop().await;
     world.vault.lose_databases();

@@ -117,11 +117,12 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn prunes(&self) -> Result<HashSet<String>, IndexError> {
-        let ids: Vec<String> =
-            sqlx::query_scalar("SELECT id FROM actions WHERE trust_subject IS NOT NULL AND kind = 'steward-source-pruned'")
-                .fetch_all(&self.store.reader)
-                .await
-                .map_err(|e| self.sql(e))?;
+        let ids: Vec<String> = sqlx::query_scalar(
+            "SELECT id FROM actions WHERE trust_subject IS NOT NULL AND kind = 'steward-source-pruned'",
+        )
+        .fetch_all(&self.store.reader)
+        .await
+        .map_err(|e| self.sql(e))?;
         Ok(ids.into_iter().collect())
     }
 }

@@ -153,7 +153,8 @@ fn events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
 
 async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
     let caps = index.caps().await?;
-    let lowered = |(subject, cap): (Subject, step_back::Cap)| Some(Lowered { subject, mode: cap.mode?, since: cap.since });
+    let lowered =
+        |(subject, cap): (Subject, step_back::Cap)| Some(Lowered { subject, mode: cap.mode?, since: cap.since });
     Ok(caps.into_iter().filter_map(lowered).collect())
 }
 

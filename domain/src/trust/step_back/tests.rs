@@ -60,7 +60,8 @@ fn what_was_made_before_the_last_mark_counts_no_more_and_the_next_step_starts_fr
 fn a_class_answers_for_what_no_source_has_answered_for() {
     let none = Caps::new();
     let of_one = some(4, 3);
-    let subjects = |made: &[Made], caps: &Caps| marks(made, caps, Mode::Live).into_iter().map(|m| m.0).collect::<Vec<_>>();
+    let subjects =
+        |made: &[Made], caps: &Caps| marks(made, caps, Mode::Live).into_iter().map(|m| m.0).collect::<Vec<_>>();
     assert_eq!(subjects(&of_one, &none), ["mail"]);
     assert!(subjects(&of_one, &lowered("mail", Mode::Shadow, -1)).is_empty());
     let of_many: Vec<Made> = (0..6).map(|n| made(n, &format!("source-{n}"), n < 4)).collect();
@@ -146,15 +147,4 @@ fn it_comes_when_it_should_and_hardly_ever_when_it_should_not() {
     assert!(share(0.02, 720) <= 0.08);
     assert!(share(0.2, 168) >= 0.9);
     assert!(share(0.4, 72) >= 0.9);
-}
-
-#[test]
-fn the_lower_end_is_that_of_the_score_interval() {
-    // It solves |p - l| = z * sqrt(l (1 - l) / n).
-    for (k, n) in [(1, 1), (2, 2), (2, 9), (5, 70), (70, 70)] {
-        let (low, p) = (lower_end(k, n), f64::from(k) / f64::from(n));
-        let distance = Z * (low * (1.0 - low) / f64::from(n)).sqrt();
-        assert!(((p - low) - distance).abs() < 1e-12, "{k} of {n}: {low}");
-    }
-    assert_eq!((lower_end(0, 10), lower_end(0, 0)), (0.0, 0.0));
 }

@@ -1,0 +1,66 @@
+//! The interval in which a rate lies, told from what was counted.
+//!
+//! Wilson's score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+//! Journal of the American Statistical Association 22, 1927): unlike the textbook's, it stays within 0 and 1 and is
+//! honest for few cases and for rates near the ends.
+
+/// The quantile of the normal distribution for 95 %, two-sided.
+pub const Z_95: f64 = 1.959_963_984_540_054;
+/// The quantile of the normal distribution for 99 %, two-sided.
+pub const Z_99: f64 = 2.575_829_303_548_901;
+
+/// The interval for the rate behind `k` of `n`, both ends 0 to 1; of nothing the whole range.
+#[must_use]
+pub fn interval(k: u64, n: u64, z: f64) -> (f64, f64) {
+    if n == 0 {
+        return (0.0, 1.0);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
+    let (k, n) = (k.min(n) as f64, n as f64);
+    let (p, square) = (k / n, z * z);
+    let middle = p + square / (2.0 * n);
+    let half = z * (p * (1.0 - p) / n + square / (4.0 * n * n)).sqrt();
+    let end = |at: f64| (at / (1.0 + square / n)).clamp(0.0, 1.0);
+    (end(middle - half), end(middle + half))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn close((low, high): (f64, f64), to: (f64, f64)) -> bool {
+        (low - to.0).abs() < 5e-4 && (high - to.1).abs() < 5e-4
+    }
+
+    #[test]
+    fn the_interval_is_wilsons() {
+        assert!(close(interval(398, 407, Z_95), (0.9585, 0.9883)), "{:?}", interval(398, 407, Z_95));
+        assert!(close(interval(0, 10, Z_95), (0.0, 0.2775)), "{:?}", interval(0, 10, Z_95));
+        assert!(close(interval(2, 3, Z_99), (0.1442, 0.9596)), "{:?}", interval(2, 3, Z_99));
+        assert_eq!(interval(0, 0, Z_95), (0.0, 1.0), "nothing is known of nothing");
+    }
+
+    #[test]
+    fn each_end_solves_the_equation_of_the_score() {
+        // |p - l| = z * sqrt(l (1 - l) / n)
+        for (k, n) in [(1_u32, 1_u32), (2, 2), (2, 9), (5, 70), (70, 70)] {
+            let (low, _) = interval(k.into(), n.into(), Z_99);
+            let p = f64::from(k) / f64::from(n);
+            let distance = Z_99 * (low * (1.0 - low) / f64::from(n)).sqrt();
+            assert!(((p - low) - distance).abs() < 1e-12, "{k} of {n}: {low}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_rate_seen_lies_within_and_more_cases_say_more(k in 0_u64..500, more in 0_u64..500) {
+            let n = (k + more).max(1);
+            let seen = k as f64 / n as f64;
+            let (low, high) = interval(k, n, Z_95);
+            prop_assert!((0.0..=seen + 1e-12).contains(&low) && (seen - 1e-12..=1.0).contains(&high));
+            let (tighter_low, tighter_high) = interval(k * 10, n * 10, Z_95);
+            prop_assert!(tighter_high - tighter_low <= high - low);
+        }
+    }
+}
