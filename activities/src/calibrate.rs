@@ -14,7 +14,6 @@ use std::sync::Arc;
 use steward_domain::audit::WorkflowRef;
 use steward_domain::frontmatter::{self, FieldEdit, Fields};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::Plan;
 use steward_domain::time;
 use steward_domain::trust::confidence::Standing;
 use steward_domain::trust::mark::{Subject, TrustMark};
@@ -97,7 +96,7 @@ async fn prune(
             let plan = mark.plan((&fall.cause, fall.at), host.settings.policy.mode, workflow.clone());
             let plan = plan.map_err(passing)?;
             if !known.contains(plan.id().as_str()) {
-                file(host, plan).await?;
+                host.file(plan).await?;
                 report.pruned += 1;
             }
         }
@@ -119,16 +118,10 @@ async fn step_back(
     for step in due(&made, &caps, (mode, budget), now) {
         tracing::warn!(subject = %step.mark.subject(), "one step back: {}", step.mark);
         let plan = step.mark.plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(passing)?;
-        file(host, plan).await?;
+        host.file(plan).await?;
         report.lowered += 1;
     }
     Ok(())
-}
-
-async fn file(host: &Host, plan: Plan) -> Result<(), ActivityError> {
-    let keeper = Arc::clone(&host.keeper);
-    let receipt = on_a_blocking_thread(move || keeper.file(&plan)).await?.map_err(passing)?;
-    host.note(&[&receipt.record]).await
 }
 
 /// Writes at most so many instincts that differ.

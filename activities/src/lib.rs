@@ -8,6 +8,7 @@
 
 mod calibrate;
 pub mod clerk;
+mod drill;
 pub mod extract;
 mod failure;
 pub mod judge;

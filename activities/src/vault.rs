@@ -9,6 +9,7 @@ mod route;
 
 use crate::calibrate;
 use crate::clerk::Clerk;
+use crate::drill;
 use crate::failure::{lasting, passing};
 use crate::purge;
 use chrono::Utc;
@@ -28,6 +29,7 @@ use steward_vault::crash;
 use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
+use steward_workflows::DrillReport;
 use steward_workflows::activities::{
     AnswerAsk, Answered, Applied, ApplyAsk, CalibrateAsk, Calibrated, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed,
     SettleAsk,
@@ -186,6 +188,13 @@ impl Host {
         Ok(applied)
     }
 
+    /// Files a record that changes nothing, and tells the index.
+    pub(crate) async fn file(&self, plan: Plan) -> Result<(), ActivityError> {
+        let keeper = Arc::clone(&self.keeper);
+        let receipt = on_a_blocking_thread(move || keeper.file(&plan)).await?.map_err(passing)?;
+        self.note(&[&receipt.record]).await
+    }
+
     async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
         let record = match self.index.find_action(&ask.action).await {
             Ok(Found::One(record)) => record,
@@ -323,6 +332,11 @@ impl Host {
         ask: CalibrateAsk,
     ) -> Result<Calibrated, ActivityError> {
         calibrate::calibrate(&self, &ask, (workflow_of(&ctx), Utc::now())).await
+    }
+
+    #[activity(definition = steward_workflows::activities::Drill)]
+    pub async fn drill(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<DrillReport, ActivityError> {
+        drill::drill_all(&self, (workflow_of(&ctx), Utc::now())).await
     }
 
     #[activity(definition = steward_workflows::activities::Answer)]

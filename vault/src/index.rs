@@ -110,6 +110,12 @@ pub enum IndexError {
 }
 
 impl Index {
+    /// The folder of our own state, in which `state.db` lies.
+    #[must_use]
+    pub fn state_dir(&self) -> &Path {
+        self.store.file.parent().unwrap_or(&self.store.file)
+    }
+
     /// Opens `state.db` in a folder, creating both where they are missing.
     ///
     /// # Errors

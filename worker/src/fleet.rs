@@ -17,8 +17,8 @@ use steward_activities::judge::Bench;
 use steward_activities::tracker::Courier;
 use steward_activities::vault::Host;
 use steward_workflows::{
-    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow, RouterWorkflow, StewardWorkflow,
-    TrackerWorkflow, clerk_queue,
+    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow,
+    RouterWorkflow, StewardWorkflow, TrackerWorkflow, clerk_queue,
 };
 use temporalio_client::Client;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
@@ -122,6 +122,7 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
                 .register_workflow::<RouterWorkflow>()?
                 .register_workflow::<PurgeWorkflow>()?
                 .register_workflow::<ReversalCalibrationWorkflow>()?
+                .register_workflow::<ReversibilityDrillWorkflow>()?
                 .register_workflow::<ExtractWorkflow>()?
                 .register_activities(staff.host.clone())
                 .register_activities(staff.extractor.clone());

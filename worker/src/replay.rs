@@ -12,8 +12,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use steward_workflows::{
-    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow, RouterWorkflow, StewardWorkflow,
-    TrackerWorkflow,
+    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow,
+    RouterWorkflow, StewardWorkflow, TrackerWorkflow,
 };
 use temporalio_protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
 use temporalio_sdk::workflow_replayer::{
@@ -107,6 +107,7 @@ pub(crate) async fn replay(paths: &[PathBuf]) -> Vec<Replayed> {
         .and_then(|o| o.register_workflow::<RouterWorkflow>())
         .and_then(|o| o.register_workflow::<PurgeWorkflow>())
         .and_then(|o| o.register_workflow::<ReversalCalibrationWorkflow>())
+        .and_then(|o| o.register_workflow::<ReversibilityDrillWorkflow>())
         .and_then(|o| o.register_workflow::<ExtractWorkflow>())
         .and_then(|o| o.register_workflow::<TrackerWorkflow>())
         .map(|o| o.build())

@@ -6,6 +6,7 @@
 // The macro's declarations are bodies that are never called.
 #![allow(unreachable_pub, clippy::unimplemented)]
 
+use crate::drill::DrillReport;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -319,6 +320,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Makes every class of change on a canary, takes it back, and lowers what is not restored.
+    #[activity(name = "steward.drill")]
+    pub fn drill(_: ()) -> Result<DrillReport, ActivityError> {
+        unimplemented!()
+    }
+
     /// Takes a human's answer.
     #[activity(name = "steward.answer")]
     pub fn answer(ask: AnswerAsk) -> Result<Answered, ActivityError> {
@@ -377,4 +384,4 @@ impl ClerkActivities {
 pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
-pub use vault_activities::{Answer, Apply, Calibrate, Observe, Purge, Release, Reserve, Route, Settle};
+pub use vault_activities::{Answer, Apply, Calibrate, Drill, Observe, Purge, Release, Reserve, Route, Settle};

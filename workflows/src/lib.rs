@@ -9,6 +9,7 @@
 pub mod activities;
 mod answer;
 mod calibrate;
+mod drill;
 mod evaluate;
 mod extract;
 mod purge;
@@ -18,6 +19,7 @@ mod tracker;
 
 pub use answer::AnswerWorkflow;
 pub use calibrate::ReversalCalibrationWorkflow;
+pub use drill::{DrillReport, ReversibilityDrillWorkflow};
 pub use extract::ExtractWorkflow;
 pub use purge::PurgeWorkflow;
 pub use router::RouterWorkflow;
@@ -44,6 +46,9 @@ pub const CALIBRATION_SCHEDULE: &str = "al-reversal-calibration";
 
 /// The schedule that drops old events, daily at 03:00 UTC.
 pub const PURGE_SCHEDULE: &str = "al-stream-event-purge";
+
+/// The id of the schedule that drills whether changes can be taken back, daily at 02:00 UTC.
+pub const DRILL_SCHEDULE: &str = "al-reversibility-drill";
 
 /// The id of the schedule on which new stream events are read.
 pub const EXTRACT_SCHEDULE: &str = "al-signal-extract";

@@ -44,7 +44,7 @@ pub enum ActionKind {
     /// A source is taken for a stranger again.
     #[serde(rename = "steward-source-pruned")]
     Pruned,
-    /// A source or a class was undone too often: its mode is one step lower.
+    /// A source or a class was undone too often, or a class does not restore: its mode is lower.
     #[serde(rename = "steward-trust-lowered")]
     Lowered,
     /// A human let it go as far as the mode allows again.

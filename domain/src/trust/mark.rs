@@ -74,6 +74,12 @@ pub enum TrustMark {
         /// The rate that it had to stay within, 0 to 1.
         budget: f64,
     },
+    /// A drill found that its undo does not restore the bytes.
+    Unrestored {
+        subject: Subject,
+        /// What was wrong.
+        why: String,
+    },
     Raised {
         subject: Subject,
     },
@@ -84,14 +90,17 @@ impl TrustMark {
     #[must_use]
     pub fn subject(&self) -> &Subject {
         match self {
-            Self::Pruned { subject, .. } | Self::Lowered { subject, .. } | Self::Raised { subject } => subject,
+            Self::Pruned { subject, .. }
+            | Self::Lowered { subject, .. }
+            | Self::Unrestored { subject, .. }
+            | Self::Raised { subject } => subject,
         }
     }
 
     fn kind(&self) -> ActionKind {
         match self {
             Self::Pruned { .. } => ActionKind::Pruned,
-            Self::Lowered { .. } => ActionKind::Lowered,
+            Self::Lowered { .. } | Self::Unrestored { .. } => ActionKind::Lowered,
             Self::Raised { .. } => ActionKind::Raised,
         }
     }
@@ -144,6 +153,11 @@ impl fmt::Display for TrustMark {
                 to.word(),
                 at_least * 100.0,
                 budget * 100.0
+            ),
+            Self::Unrestored { subject, why } => write!(
+                f,
+                "{subject} went to shadow: its undo does not restore what was before: {why}; \
+                 `steward trust raise {subject}` takes it back up"
             ),
             Self::Raised { subject } => write!(f, "{subject} may go as far as the mode allows again"),
         }

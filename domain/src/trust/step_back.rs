@@ -131,7 +131,7 @@ impl Plan {
         let lowest = furthest.into_iter().chain(class).min_by_key(|(mode, _)| *mode);
         let Some((mode, whose)) = lowest.filter(|(mode, _)| *mode < policy.mode) else { return self };
         let (confidence, needed) = (self.draft.confidence, policy.high_confidence_threshold);
-        let found = format!("{} for {whose}, which was undone too often", mode.word());
+        let found = format!("{} for {whose}, which was lowered", mode.word());
         match mode {
             Mode::Shadow => {
                 let needed = format!("`steward trust raise {whose}`");

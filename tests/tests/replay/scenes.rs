@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 28] = [
+const SCENES: [(&str, Scene); 29] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -51,6 +51,7 @@ const SCENES: [(&str, Scene); 28] = [
     ("router-stopped", |w| router_stopped(w).boxed_local()),
     ("purge", |w| purge(w).boxed_local()),
     ("calibration", |w| calibration(w.live()).boxed_local()),
+    ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 
 /// The names of all scenes.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use steward_domain::audit::{ActionKind, AuditError, AuditRecord};
 use steward_domain::frontmatter::{self, Fields};
-use steward_domain::mode::Ceiling;
+use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
@@ -295,6 +295,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
 fn capped(mark: &TrustMark) -> (String, Option<&'static str>) {
     let mode = match mark {
         TrustMark::Lowered { to, .. } => Some(to.word()),
+        TrustMark::Unrestored { .. } => Some(Mode::Shadow.word()),
         TrustMark::Pruned { .. } | TrustMark::Raised { .. } => None,
     };
     (json(mark.subject()), mode)

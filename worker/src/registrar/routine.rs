@@ -11,7 +11,9 @@ use super::server::RegistrarError;
 use super::{Registrar, Settings};
 use serde::Serialize;
 use std::time::Duration;
-use steward_workflows::{CALIBRATION_SCHEDULE, EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE};
+use steward_workflows::{
+    CALIBRATION_SCHEDULE, DRILL_SCHEDULE, EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE,
+};
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
 /// One schedule of the vault as a whole.
@@ -28,7 +30,7 @@ pub(crate) struct Routine {
 }
 
 /// Every routine whose workflow this build has.
-pub(crate) const ROUTINES: [Routine; 5] = [
+pub(crate) const ROUTINES: [Routine; 6] = [
     Routine {
         id: EXTRACT_SCHEDULE,
         workflow: "ExtractWorkflow",
@@ -56,6 +58,13 @@ pub(crate) const ROUTINES: [Routine; 5] = [
         interval_seconds: 600,
         phase_seconds: None,
         purpose: "Learns from what humans undid, confirmed and left alone",
+    },
+    Routine {
+        id: DRILL_SCHEDULE,
+        workflow: "ReversibilityDrillWorkflow",
+        interval_seconds: 86_400,
+        phase_seconds: Some(2 * 3_600),
+        purpose: "Tries on canaries that every class of change can be taken back",
     },
     Routine {
         id: PURGE_SCHEDULE,

@@ -134,6 +134,7 @@ fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figures, for whoever asks with --nocapture")]
 fn it_comes_when_it_should_and_hardly_ever_when_it_should_not() {
     const MONTHS: u32 = 200;
     let share = |rate: f64, within_hours: i64| {

@@ -1,0 +1,101 @@
+//! Has every class of change drilled on canaries, and lowers what its undo does not restore.
+//!
+//! The drill itself is [`steward_vault::drill`]'s. A class that is at shadow already is not lowered again; one that a
+//! human has raised is, on the next night that finds it broken.
+
+use crate::failure::passing;
+use crate::vault::{Host, on_a_blocking_thread};
+use chrono::{DateTime, Utc};
+use std::sync::Arc;
+use steward_domain::audit::WorkflowRef;
+use steward_domain::mode::Mode;
+use steward_domain::trust::mark::{Subject, TrustMark};
+use steward_vault::drill::{Drilled, drill};
+use steward_workflows::DrillReport;
+use temporalio_common::ActivityError;
+
+pub(crate) async fn drill_all(
+    host: &Host,
+    (workflow, now): (WorkflowRef, DateTime<Utc>),
+) -> Result<DrillReport, ActivityError> {
+    let (index, moment) = (Arc::clone(&host.index), now);
+    let found = on_a_blocking_thread(move || drill(index.state_dir(), moment)).await?.map_err(passing)?;
+    draw_conclusions(host, found, (workflow, now)).await
+}
+
+async fn draw_conclusions(
+    host: &Host,
+    found: Vec<Drilled>,
+    (workflow, now): (WorkflowRef, DateTime<Utc>),
+) -> Result<DrillReport, ActivityError> {
+    let mut report = DrillReport::default();
+    // No change lands meanwhile that would not know of it.
+    let _turn = host.landing.lock().await;
+    let caps = host.index.caps().await.map_err(passing)?;
+    for Drilled { class, broken } in found {
+        let Some(why) = broken else {
+            report.restored.push(class);
+            continue;
+        };
+        let subject = Subject::Class(class);
+        if caps.get(&subject).and_then(|cap| cap.mode) != Some(Mode::Shadow) {
+            let mark = TrustMark::Unrestored { subject, why: why.clone() };
+            tracing::error!(class = class.word(), "{mark}");
+            let plan = mark.plan((&workflow.run_id, now), host.settings.policy.mode, workflow.clone());
+            host.file(plan.map_err(passing)?).await?;
+            report.lowered += 1;
+        }
+        report.broken.push((class, why));
+    }
+    tracing::info!(restored = report.restored.len(), broken = report.broken.len(), "reversibility drilled");
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::tests::Bench;
+    use steward_domain::mutation::MutationClass;
+    use steward_domain::time;
+
+    fn run(id: &str) -> (WorkflowRef, DateTime<Utc>) {
+        let at = time::parse(&format!("2026-11-22T02:00:0{id}Z")).unwrap();
+        (WorkflowRef { id: "drill".into(), run_id: id.into() }, at)
+    }
+
+    fn found(broken: Option<&str>) -> Vec<Drilled> {
+        let found =
+            |class| Drilled { class, broken: broken.filter(|_| class == MutationClass::Related).map(Into::into) };
+        MutationClass::ALL.map(found).to_vec()
+    }
+
+    #[tokio::test]
+    async fn a_class_that_is_not_restored_goes_to_shadow_once_until_a_human_raises_it() {
+        let bench = Bench::new(Mode::Live).await;
+        let whole = draw_conclusions(&bench.host, found(None), run("1")).await.unwrap();
+        assert_eq!((whole.restored.len(), whole.lowered), (4, 0));
+        assert!(bench.host.index.caps().await.unwrap().is_empty());
+        for (night, lowered) in [("2", 1), ("2", 0), ("3", 0)] {
+            let report = draw_conclusions(&bench.host, found(Some("other bytes")), run(night)).await.unwrap();
+            assert_eq!((report.restored.len(), report.lowered), (3, lowered), "{night}");
+            assert_eq!(report.broken, [(MutationClass::Related, "other bytes".to_owned())]);
+        }
+        let caps = bench.host.index.caps().await.unwrap();
+        let related = Subject::Class(MutationClass::Related);
+        assert_eq!(caps.iter().map(|(s, cap)| (s, cap.mode)).collect::<Vec<_>>(), [(&related, Some(Mode::Shadow))]);
+        let raised = TrustMark::Raised { subject: related.clone() };
+        let (workflow, at) = run("4");
+        bench.host.file(raised.plan(("a human", at), Mode::Live, workflow).unwrap()).await.unwrap();
+        let report = draw_conclusions(&bench.host, found(Some("other bytes")), run("5")).await.unwrap();
+        assert_eq!(report.lowered, 1, "it is still broken");
+    }
+
+    #[tokio::test]
+    async fn a_real_drill_restores_every_class_and_leaves_nothing_in_the_vault() {
+        let bench = Bench::new(Mode::Shadow).await;
+        let report = drill_all(&bench.host, run("1")).await.unwrap();
+        assert_eq!((report.restored, report.broken), (MutationClass::ALL.to_vec(), Vec::new()));
+        assert!(!bench.dir.path().join("matter/canary.md").exists());
+        assert!(bench.dir.path().join(".steward").join(steward_vault::drill::FOLDER).exists());
+    }
+}
