@@ -213,3 +213,18 @@ async fn what_a_human_wrote_into_an_instinct_stays() {
     assert!(text.contains("counted: 0\n") && text.contains("confidence: "), "{text}");
     assert!(!world.vault.path().join("instinct/mail.md").exists(), "one source has one instinct");
 }
+
+#[tokio::test]
+async fn the_drill_tries_every_class_and_leaves_the_vault_as_it_was() {
+    let world = World::new().await;
+    world.vault.matter("house");
+    let _worker = world.worker().await;
+    let listed = world.run(&["schedules", "list", "--json"]).await.expect(0);
+    assert!(listed.out.contains("al-reversibility-drill"), "{listed}");
+    let drilled = world.begin_as("drill", "ReversibilityDrillWorkflow", &Value::Null).await.result().await;
+    let all = json!(["state_change", "context_edit", "parent_matter", "related"]);
+    assert_eq!(drilled, json!({"restored": all, "lowered": 0}));
+    assert!(world.vault.records().is_empty() && !world.vault.path().join("matter/canary.md").exists());
+    let status = world.run(&["status", "--json"]).await.expect(0);
+    assert!(!status.out.contains("canary"), "no watcher takes the canaries for records: {status}");
+}

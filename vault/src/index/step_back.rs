@@ -1,5 +1,7 @@
-//! What the audit records say of changes that were taken back, of modes that were lowered for it, and which proposals
-//! are still to be compared with what their targets say by now.
+//! What the audit records say of changes that were taken back, and of modes that were lowered for it.
+//!
+//! It also tells which proposals are still to be compared with what their targets say by now, and which sources
+//! were pruned on the record before. The rules are [`steward_domain::trust`]'s; nothing is kept here.
 
 use super::codec::{instant, micros};
 use super::store::json;

@@ -10,7 +10,12 @@ const NOW: &str = "2026-11-22T12:00:00Z";
 fn made(hours_ago: i64, source: &str, undone: bool) -> Made {
     let moment = at(NOW) - TimeDelta::hours(hours_ago);
     let undo = (format!("{hours_ago:016x}"), moment + TimeDelta::minutes(10));
-    Made { at: moment, class: MutationClass::StateChange, sources: vec![source.into()], undone: undone.then_some(undo) }
+    Made {
+        at: moment,
+        class: MutationClass::StateChange,
+        sources: vec![String::from(source)],
+        undone: undone.then_some(undo),
+    }
 }
 
 fn marks(made: &[Made], caps: &Caps, mode: Mode) -> Vec<(String, Mode, Mode)> {
