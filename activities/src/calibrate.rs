@@ -35,7 +35,7 @@ pub(crate) async fn calibrate(
     compare(host, ask, (&workflow, now), &mut report).await?;
     let sources = host.index.trust(now).await.map_err(passing)?;
     prune(host, ask, (&workflow, &sources), &mut report).await?;
-    step_back(host, (&workflow, now), &mut report).await?;
+    report.lowered = step_back(host, (&workflow, now)).await?.len() as u64;
     instincts(host, ask, sources, &mut report).await?;
     if report != Calibrated::default() {
         tracing::info!(
@@ -104,24 +104,24 @@ async fn prune(
     Ok(())
 }
 
-/// Lowers by a step what was undone too often.
-async fn step_back(
+/// Lowers by a step what was undone too often; says which steps.
+pub(crate) async fn step_back(
     host: &Host,
     (workflow, now): (&WorkflowRef, DateTime<Utc>),
-    report: &mut Calibrated,
-) -> Result<(), ActivityError> {
+) -> Result<Vec<String>, ActivityError> {
     let (mode, budget) = (host.settings.policy.mode, host.settings.reversal_budget);
     // No change lands meanwhile that would not know of it.
     let _turn = host.landing.lock().await;
     let made = host.index.made(now).await.map_err(passing)?;
     let caps = host.index.caps().await.map_err(passing)?;
+    let mut steps = Vec::new();
     for step in due(&made, &caps, (mode, budget), now) {
         tracing::warn!(subject = %step.mark.subject(), "one step back: {}", step.mark);
+        steps.push(step.mark.to_string());
         let plan = step.mark.plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(passing)?;
         host.file(plan).await?;
-        report.lowered += 1;
     }
-    Ok(())
+    Ok(steps)
 }
 
 /// Writes at most so many instincts that differ.

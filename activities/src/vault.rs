@@ -212,7 +212,7 @@ impl Host {
             (Some(to), AnswerKind::Confirm) => self.ceiling_now(to).await?,
             (_, _) => Ceiling::Act,
         };
-        let keeper = Arc::clone(&self.keeper);
+        let (keeper, of) = (Arc::clone(&self.keeper), workflow.clone());
         let answered = on_a_blocking_thread(move || {
             keeper.answer(&Asked {
                 kind,
@@ -221,7 +221,7 @@ impl Host {
                 reason: ask.reason.as_deref(),
                 policy: &policy,
                 ceiling,
-                workflow,
+                workflow: of,
                 now: Utc::now(),
             })
         })
@@ -231,7 +231,7 @@ impl Host {
                 if let Some(to) = &answered_to {
                     self.stand_answered(to, kind).await?;
                 }
-                self.answered(&record, receipt).await
+                self.answered(&record, receipt, (kind, &workflow)).await
             }
             Err(AnswerError::Refused(refusal)) => Ok(Answered::refused(refusal)),
             Err(AnswerError::Apply(e)) => Err(passing(e)),
@@ -257,19 +257,29 @@ impl Host {
         self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
     }
 
-    async fn answered(&self, record: &RecordPath, receipt: Receipt) -> Result<Answered, ActivityError> {
+    async fn answered(
+        &self,
+        record: &RecordPath,
+        receipt: Receipt,
+        (kind, workflow): (AnswerKind, &WorkflowRef),
+    ) -> Result<Answered, ActivityError> {
         crash::point("before-indexing");
         let target = self.index.target_of(record).await.map_err(passing)?;
         let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
         self.note(&[&target, &receipt.record]).await?;
         tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
+        // Before the next change of what was just undone once too often.
+        let lowered = match kind {
+            AnswerKind::Undo => calibrate::step_back(self, (workflow, Utc::now())).await?,
+            AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => Vec::new(),
+        };
         let says = self.recorded(&receipt.record).await?.and_then(|record| record.plane_action);
         let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
         if owes.is_some() && self.keeper.tracker().is_none() {
             let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();
             return Ok(Answered::refused(Refusal::Tracker { record: receipt.record.to_string(), reason }));
         }
-        Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None })
+        Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None, lowered })
     }
 
     /// Tells the index what was just written, so that the next look sees it without waiting for

@@ -95,6 +95,9 @@ pub enum Answered {
         /// What was done in the tracker, in words of ours.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tracker: Option<String>,
+        /// What an undo took a step back by being one too many, in words of ours.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lowered: Vec<String>,
     },
     /// `status` is the HTTP status of the refusal.
     Refused { status: u16, refusal: Refusal, message: String },

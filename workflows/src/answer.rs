@@ -34,7 +34,7 @@ impl AnswerWorkflow {
         let what = format!("{} {}", ask.kind.word(), plain::text(&ask.action));
         let answered = ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?;
         let answered = match answered {
-            Answered::Done { owes: Some(owing), action_id, record, target, .. } => {
+            Answered::Done { owes: Some(owing), action_id, record, target, lowered, .. } => {
                 let came = take_back(ctx, owing).await;
                 came.map_or_else(
                     |reason| Answered::refused(Refusal::Tracker { record: record.to_string(), reason }),
@@ -44,15 +44,17 @@ impl AnswerWorkflow {
                         target,
                         owes: None,
                         tracker: Some(came),
+                        lowered,
                     },
                 )
             }
             Answered::Done { owes: None, .. } | Answered::Refused { .. } => answered,
         };
         ctx.set_current_details(match &answered {
-            Answered::Done { target, record, tracker, .. } => {
+            Answered::Done { target, record, tracker, lowered, .. } => {
                 let came = tracker.as_deref().map(|came| format!("; tracker: {came}")).unwrap_or_default();
-                format!("{what}: {target}, see {record}{came}")
+                let steps: String = lowered.iter().map(|step| format!("; one step back: {step}")).collect();
+                format!("{what}: {target}, see {record}{came}{steps}")
             }
             Answered::Refused { status, message, .. } => {
                 format!("{what}: refused ({status}): {}", plain::text(message))

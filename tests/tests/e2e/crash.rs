@@ -27,7 +27,7 @@ const MET_LATE: [&str; 3] = ["before-settling", "after-discarding", "after-settl
 const NEEDS_A_HUMAN: [&str; 2] = ["after-giving-back", "before-keeping-conflict"];
 
 /// Lets a run meet the crash point; whether it did.
-async fn meets_its_end(point: &str, worker: &mut Running, run: &Started) -> bool {
+pub(crate) async fn meets_its_end(point: &str, worker: &mut Running, run: &Started) -> bool {
     let died = tokio::select! {
         () = worker.dies() => true,
         _ = run.result() => false,
@@ -48,7 +48,7 @@ async fn meets_its_end(point: &str, worker: &mut Running, run: &Started) -> bool
 
 /// A worker that dies at this point once it serves. Where it dies at its start already, which is
 /// a crash during the recovery, the next one dies when it meets the point once more.
-async fn cut_worker(world: &World, point: &str) -> Running {
+pub(crate) async fn cut_worker(world: &World, point: &str) -> Running {
     for times in 1..5 {
         let mut worker = world.steward.with("STEWARD_CRASH_AT", format!("{point}:{times}")).start(&["worker"]);
         let serves = wait::until("a worker to serve or die", async || match worker.status() {
@@ -119,7 +119,7 @@ async fn cut_short_at_all(points: &[&'static str], lose_databases: bool) {
     assert_eq!(met, expected, "a crash point was not met, so nothing was tried there");
 }
 
-fn points(met_late: bool) -> Vec<&'static str> {
+pub(crate) fn points(met_late: bool) -> Vec<&'static str> {
     POINTS.into_iter().chain(AFTERWARDS).filter(|point| MET_LATE.contains(point) == met_late).collect()
 }
 

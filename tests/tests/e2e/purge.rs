@@ -7,7 +7,7 @@ use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
 use steward_tests::world::World;
 
 /// More than one step of the workflow drops.
-const OLD: usize = 520;
+const OLD: u64 = 520;
 
 fn stored(world: &World, id: &str, status: EventStatus, days: i64) -> RecordPath {
     let incoming = Incoming { source_id: id, pattern: "mail:a@b.example", text: "paid", ..Incoming::default() };
@@ -30,8 +30,9 @@ async fn what_was_extracted_and_is_old_goes_and_everything_else_stays() {
         stored(&world, "unreadable", EventStatus::Parked, 9),
     ];
     let worker = world.worker().await;
-    let purged = world.begin_as("purge", "PurgeWorkflow", &Value::Null).await;
-    assert_eq!(purged.result().await, json!({"gone": OLD, "more": false}));
+    let purged = world.begin_as("purge", "PurgeWorkflow", &Value::Null).await.result().await;
+    // A step whose answer was lost on the way is done again, and has nothing left to count.
+    assert!((1..=OLD).contains(&purged["gone"].as_u64().unwrap()) && purged["more"] == false, "{purged}");
     let left: Vec<String> = world.vault.files().paths().map(str::to_owned).collect();
     let mut expected: Vec<&str> = kept.iter().map(RecordPath::as_str).collect();
     expected.sort_unstable();

@@ -1,5 +1,7 @@
 //! Trust is learned from what humans answered: once for each answer, whatever happens on the way.
 
+use crate::crash::{cut_worker, meets_its_end, points};
+use futures::StreamExt;
 use futures::future::join_all;
 use rustix::process::Signal as Sent;
 use serde_json::{Value, json};
@@ -99,10 +101,14 @@ async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
     world.tick("house").await;
     let live = world.live_actions();
     assert_eq!(live.len(), 3);
-    world.answer("undo", &live[0]).await.result().await;
-    assert_eq!(calibrate(&world, "one").await["lowered"], 0, "one click may be a mistake");
-    world.answer("undo", &live[1]).await.result().await;
-    assert_eq!(calibrate(&world, "two").await["lowered"], 1);
+    let first = world.run(&["undo", live[0].as_str()]).await.expect(0);
+    assert!(!first.out.contains("step back"), "one click may be a mistake: {first}");
+    let second = world.run(&["undo", live[1].as_str()]).await.expect(0);
+    assert!(
+        second.out.contains("one step back: mail went from live_high_confidence_only to shadow: 2 of 3"),
+        "{second}"
+    );
+    calibrate(&world, "one").await;
     assert_eq!(calibrate(&world, "again").await, nothing(), "for the same undos once");
     let lowered = of_kind(&world, ActionKind::Lowered);
     assert_eq!(lowered[0].draft.target.as_str(), "instinct/mail.md");
@@ -227,4 +233,54 @@ async fn the_drill_tries_every_class_and_leaves_the_vault_as_it_was() {
     assert!(world.vault.records().is_empty() && !world.vault.path().join("matter/canary.md").exists());
     let status = world.run(&["status", "--json"]).await.expect(0);
     assert!(!status.out.contains("canary"), "no watcher takes the canaries for records: {status}");
+}
+
+/// A proposal that a human carried out, one that they decided otherwise, and the calibration that files both,
+/// cut short at this point: whether it was met, and what the instinct and the records say in the end.
+async fn calibrated_cut_at(point: Option<&'static str>) -> (bool, Value, Vec<ActionKind>) {
+    let world = World::new().await;
+    tasks(&world, &["done", "archived"]);
+    let worker = world.worker().await;
+    world.tick("house").await;
+    worker.stop().await;
+    says(&world, "done", "state: open", "state: done");
+    says(&world, "archived", "state: open", "state: archived");
+    let mut met = false;
+    if let Some(point) = point {
+        let mut worker = cut_worker(&world, point).await;
+        let run = world.begin_as("cut", "ReversalCalibrationWorkflow", &Value::Null).await;
+        met = meets_its_end(point, &mut worker, &run).await;
+        world.vault.lose_index();
+    }
+    let worker = world.worker().await;
+    wait::until("both to be settled", async || {
+        join_all((0..2).map(async |n| calibrate(&world, &format!("again-{n}")).await)).await;
+        let settled = of_kind(&world, ActionKind::DoneAnyway).len() + of_kind(&world, ActionKind::Opposed).len();
+        (settled >= 2).then_some(())
+    })
+    .await;
+    calibrate(&world, "last").await;
+    worker.stop().await;
+    world.verify_chain().await;
+    let mut learned = instinct(&world, "mail");
+    // It names moments and ids, which are another run's.
+    learned.as_object_mut().unwrap().remove("history");
+    let mut kinds: Vec<ActionKind> = world.vault.records().iter().map(|r| r.draft.kind).collect();
+    kinds.sort();
+    (met, learned, kinds)
+}
+
+#[tokio::test]
+async fn a_calibration_that_is_cut_short_anywhere_comes_to_the_numbers_of_a_clean_one() {
+    let (_, learned, kinds) = calibrated_cut_at(None).await;
+    assert_eq!(kinds, [ActionKind::Action, ActionKind::Action, ActionKind::DoneAnyway, ActionKind::Opposed]);
+    assert_eq!((&learned["observations"], &learned["status"]), (&json!(1), &json!("pending")), "{learned}");
+    let all = futures::stream::iter(points(false)).map(async |point| (point, calibrated_cut_at(Some(point)).await));
+    let ended: Vec<_> = all.buffer_unordered(6).collect().await;
+    let met = ended.iter().filter(|(_, (met, ..))| *met).count();
+    // Swaps are met by the instinct alone, which is created here, so that only filing is.
+    assert!(met >= 5, "{met} points were met: {ended:?}");
+    for (point, (_, numbers, filed)) in ended {
+        assert_eq!((&numbers, &filed), (&learned, &kinds), "{point}");
+    }
 }

@@ -63,9 +63,10 @@ async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -
             format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?")
         })??;
     out.value(&answered, || match &answered {
-        Answered::Done { target, record, tracker, .. } => {
+        Answered::Done { target, record, tracker, lowered, .. } => {
             let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
-            format!("{}: {target}; see {record}{came}", done(kind))
+            let steps: String = lowered.iter().map(|step| format!("\none step back: {}", shown(step))).collect();
+            format!("{}: {target}; see {record}{came}{steps}", done(kind))
         }
         Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),
     })?;
