@@ -68,7 +68,7 @@ pub(crate) enum Command {
         Exits with 3 when it is refused.")]
     Dismiss(Answer),
     /// How far sources and classes are trusted
-    #[command(subcommand, after_help = "Example:\n  steward trust raise gmail --reason \"mended\"")]
+    #[command(subcommand, after_help = "Example:\n  steward trust report")]
     Trust(Trust),
     /// Pull the brake: no clerk calls, no changes, for every worker of the vault, within a second
     #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
@@ -232,16 +232,27 @@ pub(crate) enum Trust {
     /// Let a source or a class that was undone too often go as far as the mode allows again
     #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n\n\
         Exits with 3 when it is refused.")]
-    Raise {
-        /// A source as `steward status` names it, or state_change, context_edit, parent_matter or related
-        subject: String,
-        /// Why
-        #[arg(long)]
-        reason: Option<String>,
-        /// Who says so (STEWARD_OPERATOR, else USER)
-        #[arg(long)]
-        by: Option<String>,
+    Raise(Raise),
+    /// Say how right the steward would have been, with how sure that is, and which switch that supports
+    #[command(after_help = "Examples:\n  steward trust report\n  steward trust report --html report.html\n  \
+        steward trust report --json | jq .choice")]
+    Report {
+        /// Write a page with plots into this file instead
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Raise {
+    /// A source as `steward status` names it, or state_change, context_edit, parent_matter or related
+    pub(crate) subject: String,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+    /// Who says so (STEWARD_OPERATOR, else USER)
+    #[arg(long)]
+    pub(crate) by: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

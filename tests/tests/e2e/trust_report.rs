@@ -1,0 +1,178 @@
+//! The trust report of a vault with a known past, as text, as JSON and as a page; no server and no worker.
+
+use chrono::{TimeDelta, Utc};
+use serde_json::{Value, json};
+use steward_domain::audit::{ActionKind, Answer, AuditDraft, AuditRecord, Cited, Link, WorkflowRef};
+use steward_domain::clerk::{ClerkMark, Judgement};
+use steward_domain::mode::Mode;
+use steward_domain::mutation::MutationClass;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::{ActionId, ContentHash, Landing};
+use steward_domain::record::State;
+use steward_tests::run;
+use steward_tests::steward::{Said, Steward};
+use steward_tests::vault::Vault;
+
+const HOSTILE: &str = "<script>alert(1)</script>\"'&`\u{1b}[2J";
+
+/// A vault with a past.
+struct Past {
+    vault: Vault,
+    steward: Steward,
+    next: u64,
+}
+
+impl Past {
+    fn new() -> Self {
+        let (folder, _) = run::new_folder();
+        let vault = Vault::new(folder.join("vault"));
+        let mut steward = Steward::new(&folder);
+        steward.set("STEWARD_VAULT", vault.path().display());
+        Self { vault, steward, next: 1 }
+    }
+
+    fn file(&mut self, draft: AuditDraft) {
+        let link = Link { seq: self.next, prev: ContentHash::genesis() };
+        self.next += 1;
+        let path = draft.file().unwrap();
+        self.vault.write(path.as_str(), AuditRecord::close(draft, Vec::new(), link).render().unwrap());
+    }
+
+    /// A proposal in shadow, and what a human said of it.
+    fn proposed(&mut self, source: &str, class: MutationClass, (confidence, said): (f64, Option<ActionKind>)) {
+        let number = self.next;
+        let timestamp = Utc::now() - TimeDelta::days(20) + TimeDelta::minutes(i64::try_from(number).unwrap());
+        let reference = RecordPath::parse(&format!("signal/s{number}.md")).unwrap();
+        let draft = AuditDraft {
+            kind: ActionKind::Action,
+            id: ActionId::derive(&["test", &number.to_string()]),
+            timestamp,
+            target: RecordPath::parse(&format!("task/t{number}.md")).unwrap(),
+            class: Some(class),
+            decision: Judgement::LikelyDone,
+            confidence,
+            mode: Mode::Shadow,
+            landing: Landing::Shadow,
+            gates: serde_json::from_value(
+                json!([{"gate": "mode", "open": false, "found": "shadow", "needed": "live"}]),
+            )
+            .unwrap(),
+            prior_state: None,
+            proposed_state: Some(State::Done),
+            proposal: None,
+            confirmable: true,
+            pending_confirmation: false,
+            evidence: vec![Cited {
+                reference,
+                source: source.into(),
+                note: "it is done".into(),
+                target_confidence: 0.97,
+                effect_confidence: 0.97,
+            }],
+            source_contributions: [(source.to_owned(), 0.9)].into(),
+            reasoning: String::new(),
+            clerk: Some(ClerkMark::default()),
+            workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
+            answers: None,
+            trust: None,
+        };
+        if let Some(kind) = said {
+            let answers = Some(Answer { of: draft.id.clone(), at: timestamp, by: "ann".into(), reason: None });
+            let id = ActionId::derive(&["answer", &number.to_string()]);
+            self.file(AuditDraft { kind, id, answers, landing: Landing::Recorded, ..draft.clone() });
+        }
+        self.file(draft);
+    }
+
+    /// 98 of 100 changes of state from gmail were right, 12 others were not often enough, and a stranger has a name.
+    fn of_a_month() -> Self {
+        let mut past = Self::new();
+        let (yes, no) = (Some(ActionKind::DoneAnyway), Some(ActionKind::Opposed));
+        for n in 0..200 {
+            past.proposed("gmail", MutationClass::StateChange, (0.95, if n < 2 { no } else { yes }));
+        }
+        for _ in 0..12 {
+            past.proposed("gmail", MutationClass::Related, (0.9, yes));
+        }
+        past.proposed(HOSTILE, MutationClass::ContextEdit, (0.4, None));
+        past
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Said {
+        self.steward.run(arguments).await
+    }
+}
+
+#[tokio::test]
+async fn a_person_reads_what_is_supported_what_is_not_and_what_to_set() {
+    let past = Past::of_a_month();
+    let files = past.vault.files();
+    let said = past.run(&["trust", "report"]).await.expect(0);
+    for part in [
+        "213 changes were proposed",
+        "live is supported for state_change from gmail: 198 of 200 agreed, precision 99.0 % [96.4, 99.7]",
+        "related from gmail is not supported: 12 decided cases, at least 73 are needed",
+        "STEWARD_LIVE_MODE=live_high_confidence_only",
+        "STEWARD_DEFAULT_CEILING=confirm",
+        "STEWARD_RELATED_CEILING=confirm",
+        "instinct/gmail.md",
+        "expected calibration error 0.0",
+        "1 open cases are in neither",
+    ] {
+        assert!(said.out.contains(part), "`{part}` is missing: {said}");
+    }
+    assert!(!said.out.contains('\u{1b}'), "{said}");
+    let longest = said.out.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(longest <= 100, "{longest} columns: {said}");
+    assert_eq!(past.vault.files(), files, "it changes nothing");
+}
+
+#[tokio::test]
+async fn a_script_reads_the_same_under_names_that_stay() {
+    let past = Past::of_a_month();
+    let told = past.run(&["trust", "report", "--json"]).await.expect(0).json();
+    assert_eq!(told["total"]["actions"], json!(213));
+    assert_eq!(told["records"]["last_seq"], json!(425));
+    let gmail = &told["class_sources"][0];
+    assert_eq!((&gmail["class"], &gmail["source"]), (&json!("state_change"), &json!("gmail")));
+    assert_eq!((&gmail["agreed"], &gmail["wrong"], &gmail["open"]), (&json!(198), &json!(2), &json!(0)));
+    assert_eq!(gmail["supported"], json!("live"));
+    let low = gmail["precision"]["low"].as_f64().unwrap();
+    assert!((low - 0.9643).abs() < 5e-4, "{low}");
+    assert_eq!(told["choice"]["classes"], json!(["state_change"]));
+    assert_eq!(told["settings"]["variables"][0]["name"], json!("STEWARD_LIVE_MODE"));
+    assert_eq!(told["settings"]["instincts"], json!(["instinct/gmail.md"]));
+    assert_eq!(told["lowered"], json!([]));
+    let mode = told["gates"].as_array().unwrap().iter().find(|gate| gate["gate"] == "mode").unwrap();
+    assert_eq!(mode["held_alone"]["agreed"], json!(210));
+}
+
+#[tokio::test]
+async fn the_page_stands_by_itself_and_a_hostile_name_stays_text() {
+    let past = Past::of_a_month();
+    let page = past.vault.path().parent().unwrap().join("report.html");
+    let file = page.to_str().unwrap();
+    let said = past.run(&["--json", "trust", "report", "--html", file]).await.expect(0).json();
+    assert_eq!(said["page"], Value::from(file));
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("<title>Steward: trust report of 20"), "{html}");
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;&#96;"), "{html}");
+    let lower = html.to_ascii_lowercase();
+    for forbidden in ["<script", "http://", "https://", "src=", "href=", "@import", "url(", "onload", "\u{1b}"] {
+        assert!(!lower.contains(forbidden), "`{forbidden}` is in the page: {html}");
+    }
+    assert!(lower.contains("prefers-color-scheme:dark") && lower.contains("<caption>"), "{html}");
+    let pictures = lower.matches("<svg ").count();
+    assert_eq!((pictures > 4, lower.matches("role=\"img\"").count()), (true, pictures));
+    assert_eq!(lower.matches("<svg ").count(), lower.matches("</svg>").count());
+    past.run(&["trust", "report", "--html", "/nowhere/at/all.html"]).await.expect(1);
+}
+
+#[tokio::test]
+async fn a_vault_without_a_past_says_so() {
+    let past = Past::new();
+    let said = past.run(&["trust", "report"]).await.expect(0);
+    assert!(said.out.contains("no change has been proposed yet"), "{said}");
+    let told = past.run(&["trust", "report", "--json"]).await.expect(0).json();
+    assert_eq!((&told["records"], &told["choice"]), (&Value::Null, &Value::Null));
+}
