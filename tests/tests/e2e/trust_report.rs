@@ -176,3 +176,69 @@ async fn a_vault_without_a_past_says_so() {
     let told = past.run(&["trust", "report", "--json"]).await.expect(0).json();
     assert_eq!((&told["records"], &told["choice"]), (&Value::Null, &Value::Null));
 }
+
+#[tokio::test]
+async fn other_settings_are_replayed_and_compared() {
+    let past = Past::of_a_month();
+    let told =
+        past.run(&["--json", "backtest", "--mode", "live", "--ceiling", "related=confirm"]).await.expect(0).json();
+    let live = &told["policy"]["live"];
+    assert_eq!((&live["agreed"], &live["wrong"], &live["open"]), (&json!(198), &json!(2), &json!(0)));
+    assert_eq!(told["policy"]["rules"]["mode"], json!("live"));
+    assert_eq!(told["policy"]["pending"]["actions"], json!(13), "12 behind the ceiling, one below the threshold");
+    assert_eq!(told["against"]["shadow"]["actions"], json!(213), "the present settings");
+    assert_eq!(told["newly_live"]["all"]["actions"], json!(200));
+    assert_eq!(told["risk_coverage"]["decided"], json!(200));
+    assert_eq!(told["written"], Value::Null);
+
+    let folder = past.vault.path().parent().unwrap().to_owned();
+    std::fs::write(folder.join("careful.toml"), "live_mode = \"live\"\nconfidence_threshold = 0.99\n").unwrap();
+    let careful = folder.join("careful.toml");
+    let file = careful.to_str().unwrap();
+    let said = past.run(&["trust", "backtest", "--mode", "live", "--against", file]).await.expect(0);
+    for part in [
+        "live 212, pending 1, shadow 0",
+        "live 0, pending 213, shadow 0",
+        "212: 210 agreed, 2 were wrong",
+        "area under",
+    ] {
+        assert!(said.out.contains(part), "`{part}` is missing: {said}");
+    }
+    assert!(said.out.lines().all(|line| line.chars().count() <= 100), "{said}");
+    for wrong in [["--mode", "full"], ["--ceiling", "moon=act"], ["--confidence", "7"], ["--policy", "nowhere.toml"]] {
+        past.run(&[&["backtest"][..], &wrong].concat()).await.expect(1);
+    }
+}
+
+#[tokio::test]
+async fn chosen_settings_are_written_with_what_they_rest_on_and_the_environment_still_wins() {
+    let mut past = Past::of_a_month();
+    let folder = past.vault.path().parent().unwrap().join("set");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("steward.toml"), "# mine\nscan_seconds = 5\n").unwrap();
+    past.steward = past.steward.inside(&folder).with("STEWARD_LIVE_MODE", "shadow");
+    let ask = ["backtest", "--mode", "live_high_confidence_only", "--ceiling", "default=confirm", "--write"];
+    let said = past.run(&ask).await.expect(0);
+    assert!(said.out.contains("STEWARD_LIVE_MODE is set to `shadow` in the environment"), "{said}");
+    let text = std::fs::read_to_string(folder.join("steward.toml")).unwrap();
+    for part in [
+        "# mine\nscan_seconds = 5\n",
+        "# backtest: records 2 to 425 of the chain",
+        "# backtest: would have made 0 of 213 proposals live",
+        "live_mode = \"live_high_confidence_only\"\n",
+        "default_ceiling = \"confirm\"\n",
+        "high_confidence_threshold = 0.85\n",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing: {text}");
+    }
+    assert_eq!(past.run(&["--json", "status"]).await.expect(0).json()["policy"]["mode"], json!("shadow"));
+    past.steward = past.steward.without("STEWARD_LIVE_MODE");
+    assert_eq!(
+        past.run(&["--json", "status"]).await.expect(0).json()["policy"]["mode"],
+        json!("live_high_confidence_only")
+    );
+    past.steward = past.steward.inside(past.vault.path());
+    let refused = past.run(&ask).await.expect(1);
+    assert!(refused.err.contains("lies in the vault"), "{refused}");
+    assert!(!past.vault.path().join("steward.toml").exists());
+}

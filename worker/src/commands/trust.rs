@@ -1,8 +1,9 @@
-//! `steward trust report|raise`: how right the steward is, how sure that is, and what may be set because of it.
+//! `steward trust report|backtest|raise`: how right the steward is, how sure that is, and what may be set because of it.
 //!
 //! The report reads the index alone, so it works with and without a worker, and changes nothing. What is counted and
 //! what it supports is [`steward_domain::trust`]'s; here are the words, the page and the names of the settings.
 
+mod backtest;
 mod page;
 mod plot;
 mod settings;
@@ -51,6 +52,7 @@ struct Lowered {
 pub(crate) async fn run(config: &Config, what: cli::Trust, out: Out) -> anyhow::Result<Exit> {
     match what {
         cli::Trust::Raise(raise) => super::answer::raise(config, raise, out).await,
+        cli::Trust::Backtest(ask) => backtest::run(config, &ask, out).await,
         cli::Trust::Report { html } => report(config, html.as_deref(), out).await,
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn describe(told: &Told) -> String {
     out
 }
 
-fn section(out: &mut String, title: &str, lines: &[String]) {
+pub(super) fn section(out: &mut String, title: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
@@ -160,11 +160,11 @@ fn cut(name: &str) -> String {
     name.chars().take(NAME - 1).chain(['…']).collect()
 }
 
-fn hundred(share: Option<f64>) -> String {
+pub(super) fn hundred(share: Option<f64>) -> String {
     share.map_or_else(|| "–".into(), |share| format!("{:.1}", share * 100.0))
 }
 
-fn interval(share: &Share) -> String {
+pub(super) fn interval(share: &Share) -> String {
     match share.share {
         None => "–".into(),
         Some(p) => format!("{:.1} [{:.1}, {:.1}]", p * 100.0, share.low * 100.0, share.high * 100.0),
@@ -237,7 +237,7 @@ pub(super) fn notes_of(report: &Report) -> Vec<String> {
 }
 
 /// Broken into lines that fit, the later ones set in.
-fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let room = WIDTH - 6;
