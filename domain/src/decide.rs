@@ -15,6 +15,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod closed;
+pub use closed::Closed;
+
 /// One gate, with the value that was found and the value that was needed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
@@ -44,6 +47,20 @@ pub enum GateName {
 }
 
 impl GateName {
+    /// Every gate, in the order in which they are listed.
+    pub const ALL: [Self; 10] = [
+        Self::Caller,
+        Self::Mode,
+        Self::Confidence,
+        Self::Discretion,
+        Self::Ceiling,
+        Self::RateGuard,
+        Self::Steward,
+        Self::SourceBudget,
+        Self::Trust,
+        Self::Brake,
+    ];
+
     /// The word used in records and reports.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -96,7 +113,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
     let cited = cited(case.look, case.verdict);
     let ceiling = lowest_ceiling(case, &cited);
     let gates = gates(case, &cited, (proposed, ceiling));
-    let landing = landing(proposed.is_some(), &gates);
+    let landing = Closed::of(&gates).landing(proposed.is_some());
     let draft = AuditDraft {
         kind: ActionKind::Action,
         id: ActionId::derive(&["act", &case.workflow.run_id, subject.task.as_str()]),
@@ -139,21 +156,6 @@ fn lowest_ceiling(case: &Case<'_>, cited: &[&Evidence]) -> Ceiling {
     sources.chain([case.look.matter_ceiling, class]).min().unwrap_or_default()
 }
 
-pub(crate) fn landing(changes_something: bool, gates: &[Gate]) -> Landing {
-    if !changes_something {
-        return Landing::Recorded;
-    }
-    let closed = |names: &[GateName]| gates.iter().any(|g| !g.open && names.contains(&g.gate));
-    if closed(&[GateName::Caller, GateName::Mode, GateName::Brake]) {
-        return Landing::Shadow;
-    }
-    let waits = [GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard];
-    if closed(&waits) || closed(&[GateName::Steward, GateName::SourceBudget]) {
-        return Landing::Pending;
-    }
-    Landing::Live
-}
-
 fn gates(case: &Case<'_>, cited: &[&Evidence], (proposed, ceiling): (Option<State>, Ceiling)) -> Vec<Gate> {
     let caller = if case.caller_says_shadow { "shadow" } else { "any" };
     let speaks = |e: &&&Evidence| e.effect == Effect::Mutation && e.proposed_state == proposed;
@@ -173,15 +175,25 @@ fn gates(case: &Case<'_>, cited: &[&Evidence], (proposed, ceiling): (Option<Stat
     ]
 }
 
+/// Whether the mode lets anything happen at all.
+pub(crate) fn acts(policy: &Policy) -> bool {
+    policy.mode > Mode::Shadow
+}
+
+/// Least confidence that the mode asks for, 0 to 1.
+pub(crate) fn needed_confidence(policy: &Policy) -> f64 {
+    match policy.mode {
+        Mode::LiveHighConfidenceOnly => policy.high_confidence_threshold,
+        Mode::Live | Mode::Shadow => policy.confidence_threshold,
+    }
+}
+
 pub(crate) fn mode(policy: &Policy) -> Gate {
-    Gate::new(GateName::Mode, policy.mode > Mode::Shadow, policy.mode.word(), "live")
+    Gate::new(GateName::Mode, acts(policy), policy.mode.word(), "live")
 }
 
 pub(crate) fn confidence(policy: &Policy, found: f64) -> Gate {
-    let needed = match policy.mode {
-        Mode::LiveHighConfidenceOnly => policy.high_confidence_threshold,
-        Mode::Live | Mode::Shadow => policy.confidence_threshold,
-    };
+    let needed = needed_confidence(policy);
     Gate::new(GateName::Confidence, found >= needed, shown(found), format!(">= {}", shown(needed)))
 }
 

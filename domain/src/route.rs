@@ -8,7 +8,7 @@
 
 use crate::audit::{ActionKind, AuditDraft, Cited, Proposal, WorkflowRef};
 use crate::clerk::{Judgement, MAX_REASONING_CHARS};
-use crate::decide::{Gate, GateName, Weight, ceiling_gate, confidence, discretion, landing, mode};
+use crate::decide::{Closed, Gate, GateName, Weight, ceiling_gate, confidence, discretion, mode};
 use crate::frontmatter::{Fields, has_member, members};
 use crate::mode::{Ceiling, Policy};
 use crate::mutation::{Mutation, MutationClass};
@@ -294,7 +294,7 @@ fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
     let combined = signal.target_confidence.min(signal.effect_confidence);
     let ceiling = case.ceiling.min(case.policy.ceiling_of(mutation.class()));
     let gates = gates(case, combined, ceiling);
-    let landing = landing(true, &gates);
+    let landing = Closed::of(&gates).landing(true);
     let replaces = match mutation.class() {
         MutationClass::Related => None,
         MutationClass::StateChange | MutationClass::ContextEdit | MutationClass::ParentMatter => now.cloned(),

@@ -3,11 +3,19 @@
 //! Everything here is a fold over the records in the order of the chain, so that it comes out the same
 //! however often, in whatever order and after whatever loss it is asked for: [`confidence`] moves with what
 //! sources contribute and with every undo, [`outcome`] says what became of an action, and which of that counts as
-//! an observation.
+//! an observation. [`report`] tells from that how right the steward is,
+//! [`advice`] what a person may set, and [`backtest`] what other settings would have done.
 
+pub mod advice;
+pub mod backtest;
 pub mod by_hand;
+pub mod case;
 pub mod confidence;
 pub mod mark;
 pub mod outcome;
+pub mod reliability;
+pub mod report;
+pub mod risk;
 pub mod step_back;
+pub mod tally;
 pub mod wilson;

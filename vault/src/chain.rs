@@ -66,7 +66,10 @@ impl Head {
 }
 
 /// Reads the head, making good for a crash between the filing of a record and the head.
-pub(crate) fn head(root: &Root) -> Result<Head, ChainError> {
+///
+/// # Errors
+/// [`ChainError`] when neither the head nor the records can be read.
+pub fn head(root: &Root) -> Result<Head, ChainError> {
     // The intents first: one that is gone by then has been counted in the head.
     let intents = journal::open_intents(root)?;
     let head = match written_head(root)? {

@@ -9,6 +9,7 @@
 mod action;
 mod answers;
 mod budget;
+mod cases;
 mod check;
 mod codec;
 mod extract;

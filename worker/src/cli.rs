@@ -8,6 +8,14 @@ use std::path::PathBuf;
 const EXIT_CODES: &str =
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.";
 
+const BACKTEST: &str = "What is not said stays as it is set now. Nothing is asked of a clerk: what it answered, and what \
+    the gates found, stand in the records. Ceilings that people set on sources and matters hold as they are now; what a \
+    source may change in a day is not replayed.\n\n\
+    Examples:\n  steward backtest --mode live_high_confidence_only\n  \
+    steward backtest --mode live --confidence 0.7 --ceiling related=confirm\n  \
+    steward backtest --policy bolder.toml --against careful.toml --json\n  \
+    steward backtest --mode live_high_confidence_only --ceiling default=confirm --write";
+
 /// Gives every matter of a vault its own steward.
 #[derive(Debug, Parser)]
 #[command(name = "steward", version, after_help = EXIT_CODES)]
@@ -68,8 +76,11 @@ pub(crate) enum Command {
         Exits with 3 when it is refused.")]
     Dismiss(Answer),
     /// How far sources and classes are trusted
-    #[command(subcommand, after_help = "Example:\n  steward trust raise gmail --reason \"mended\"")]
+    #[command(subcommand, after_help = "Example:\n  steward trust report")]
     Trust(Trust),
+    /// Replay the recorded decisions under other settings (the same as `steward trust backtest`)
+    #[command(after_help = BACKTEST)]
+    Backtest(Backtest),
     /// Pull the brake: no clerk calls, no changes, for every worker of the vault, within a second
     #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
     Stop {
@@ -232,16 +243,56 @@ pub(crate) enum Trust {
     /// Let a source or a class that was undone too often go as far as the mode allows again
     #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n\n\
         Exits with 3 when it is refused.")]
-    Raise {
-        /// A source as `steward status` names it, or state_change, context_edit, parent_matter or related
-        subject: String,
-        /// Why
-        #[arg(long)]
-        reason: Option<String>,
-        /// Who says so (STEWARD_OPERATOR, else USER)
-        #[arg(long)]
-        by: Option<String>,
+    Raise(Raise),
+    /// Say how right the steward would have been, with how sure that is, and which switch that supports
+    #[command(after_help = "Examples:\n  steward trust report\n  steward trust report --html report.html\n  \
+        steward trust report --json | jq .choice")]
+    Report {
+        /// Write a page with plots into this file instead
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
     },
+    /// Replay the recorded decisions under other settings, and compare
+    #[command(after_help = BACKTEST)]
+    Backtest(Backtest),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Backtest {
+    /// shadow, live_high_confidence_only or live
+    #[arg(long)]
+    pub(crate) mode: Option<String>,
+    /// Least confidence for live, 0 to 1
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) confidence: Option<f64>,
+    /// Least confidence for live_high_confidence_only, 0 to 1
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) high_confidence: Option<f64>,
+    /// The ceiling of a class (state_change, context_edit, parent_matter, related), or `default` for sources without
+    /// one of their own; ask, confirm or act
+    #[arg(long = "ceiling", value_name = "CLASS=WORD")]
+    pub(crate) ceilings: Vec<String>,
+    /// A file with settings as in steward.toml; options count more
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+    /// Compare with the settings of this file instead of the present ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+    /// Write the settings into steward.toml, with what they rest on
+    #[arg(long)]
+    pub(crate) write: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Raise {
+    /// A source as `steward status` names it, or state_change, context_edit, parent_matter or related
+    pub(crate) subject: String,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+    /// Who says so (STEWARD_OPERATOR, else USER)
+    #[arg(long)]
+    pub(crate) by: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -16,6 +16,7 @@ pub(crate) mod signals;
 pub(crate) mod status;
 pub(crate) mod streams;
 pub(crate) mod tick;
+pub(crate) mod trust;
 pub(crate) mod up;
 pub(crate) mod why;
 

@@ -23,10 +23,11 @@ use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use toml::Value;
 
+pub(crate) mod rules;
 mod sources;
 mod streams;
 
-pub(crate) use sources::file_path;
+pub(crate) use sources::{file_path, set_outside};
 
 /// Where webhooks are listened to: this machine alone; what faces the net is the operator's proxy.
 const WEBHOOK_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8320);

@@ -4,6 +4,8 @@
 //! Journal of the American Statistical Association 22, 1927): unlike the textbook's, it stays within 0 and 1 and is
 //! honest for few cases and for rates near the ends.
 
+use serde::Serialize;
+
 /// The quantile of the normal distribution for 95 %, two-sided.
 pub const Z_95: f64 = 1.959_963_984_540_054;
 /// The quantile of the normal distribution for 99 %, two-sided.
@@ -24,6 +26,40 @@ pub fn interval(k: u64, n: u64, z: f64) -> (f64, f64) {
     (end(middle - half), end(middle + half))
 }
 
+/// A share of what was counted, with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Share {
+    pub count: u64,
+    pub of: u64,
+    /// 0 to 1; `None` of nothing.
+    pub share: Option<f64>,
+    /// Lower end, 0 to 1.
+    pub low: f64,
+    /// Upper end, 0 to 1.
+    pub high: f64,
+}
+
+impl Share {
+    /// So many of so many.
+    #[must_use]
+    pub fn new(count: u64, of: u64) -> Self {
+        let (low, high) = interval(count, of, Z_95);
+        #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
+        let share = (of > 0).then(|| count.min(of) as f64 / of as f64);
+        Self { count, of, share, low, high }
+    }
+}
+
+/// The least number of cases of which the lower end of the 95 % interval can be this high, if all of them agree.
+///
+/// Of `n` out of `n` it is `n / (n + z²)`, so 73 for 0.95; `None` for 1 and above, which no number reaches.
+#[must_use]
+pub fn least_cases(low: f64) -> Option<u64> {
+    let least = (Z_95 * Z_95 * low.max(0.0) / (1.0 - low)).ceil();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is finite and not below 0")]
+    (low < 1.0 && least < 1e15).then_some(least as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +75,38 @@ mod tests {
         assert!(close(interval(0, 10, Z_95), (0.0, 0.2775)), "{:?}", interval(0, 10, Z_95));
         assert!(close(interval(2, 3, Z_99), (0.1442, 0.9596)), "{:?}", interval(2, 3, Z_99));
         assert_eq!(interval(0, 0, Z_95), (0.0, 1.0), "nothing is known of nothing");
+    }
+
+    #[test]
+    fn fewer_cases_than_the_least_cannot_reach_a_lower_end() {
+        let cases = least_cases(0.95).unwrap();
+        assert_eq!(cases, 73);
+        assert!(interval(cases, cases, Z_95).0 >= 0.95 && interval(cases - 1, cases - 1, Z_95).0 < 0.95);
+        assert_eq!((least_cases(1.0), least_cases(0.0), least_cases(f64::NAN)), (None, Some(0), None));
+    }
+
+    /// Numbers that look random and are the same in every run (the generator of Numerical Recipes).
+    fn rolls(mut seed: u64) -> impl FnMut() -> f64 {
+        move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 11) as f64 / (1_u64 << 53) as f64
+        }
+    }
+
+    #[test]
+    fn the_interval_holds_the_truth_about_as_often_as_it_says() {
+        let mut roll = rolls(7);
+        for (truth, n) in [(0.5, 40_u64), (0.9, 100), (0.97, 400), (0.02, 300)] {
+            let held = (0..4_000)
+                .filter(|_| {
+                    let k = (0..n).filter(|_| roll() < truth).count() as u64;
+                    let (low, high) = interval(k, n, Z_95);
+                    (low..=high).contains(&truth)
+                })
+                .count();
+            // Of counts no interval holds 95 % exactly; Wilson's stays near it.
+            assert!((0.925..=0.985).contains(&(held as f64 / 4_000.0)), "{truth} of {n}: {held}");
+        }
     }
 
     #[test]

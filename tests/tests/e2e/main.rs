@@ -19,5 +19,6 @@ mod schedules;
 mod stamps;
 mod tracker;
 mod trust;
+mod trust_report;
 mod up;
 mod wake;

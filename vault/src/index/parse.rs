@@ -10,10 +10,12 @@ use super::read::Content;
 use super::store::json;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use steward_domain::audit::{ActionKind, AuditError, AuditRecord};
+use steward_domain::decide::Closed;
 use steward_domain::frontmatter::{self, Fields};
 use steward_domain::mode::{Ceiling, Mode};
-use steward_domain::mutation::MutationClass;
+use steward_domain::mutation::{Mutation, MutationClass};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
@@ -118,6 +120,8 @@ pub(super) struct ActionData {
     tracks_of: Option<String>,
     trust_subject: Option<String>,
     trust_mode: Option<&'static str>,
+    closed: String,
+    moves_to: Option<String>,
     seq: u64,
     evidence: Vec<String>,
     sources: Vec<Contribution>,
@@ -128,6 +132,7 @@ struct Contribution {
     source: String,
     name: String,
     contribution: f64,
+    cited: bool,
 }
 
 /// Understands one file; an error is the problem's message.
@@ -264,6 +269,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
     })?;
     let draft = record.draft;
     let of = draft.answers.map(|a| a.of.to_string());
+    let cited: BTreeSet<String> = draft.evidence.iter().map(|e| source_key(&e.source)).collect();
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(capped).unzip();
     let (answers_of, tracks_of) = if draft.kind.is_of_the_tracker() { (None, of) } else { (of, None) };
     Ok(Typed::Action(ActionData {
@@ -285,9 +291,11 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         tracks_of,
         trust_subject,
         trust_mode: trust_mode.flatten(),
+        closed: Closed::of(&draft.gates).words(),
+        moves_to: draft.proposal.as_ref().and_then(|p| moves_to(&p.mutation)),
         seq: record.seq,
+        sources: draft.source_contributions.into_iter().map(|named| contribution(named, &cited)).collect(),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
-        sources: draft.source_contributions.into_iter().map(contribution).collect(),
     }))
 }
 
@@ -301,8 +309,17 @@ fn capped(mark: &TrustMark) -> (String, Option<&'static str>) {
     (json(mark.subject()), mode)
 }
 
-fn contribution((name, contribution): (String, f64)) -> Contribution {
-    Contribution { source: source_key(&name), name, contribution }
+fn contribution((name, contribution): (String, f64), cited: &BTreeSet<String>) -> Contribution {
+    let source = source_key(&name);
+    Contribution { cited: cited.contains(&source), source, name, contribution }
+}
+
+/// The matter that a task is to move to.
+fn moves_to(mutation: &Mutation) -> Option<String> {
+    match mutation {
+        Mutation::ParentMatter { to } => Some(to.to_string()),
+        Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
+    }
 }
 
 /// People leave `name` out; the file's name then serves.

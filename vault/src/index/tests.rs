@@ -158,7 +158,7 @@ impl Bench {
                 target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
             "SELECT 'i' || json_array(path, source, observations, ceiling) FROM instincts ORDER BY 1",
             "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
-                answers_of, proposed_state, class, judged, issue, tracks_of, seq) FROM actions ORDER BY 1",
+                answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, seq) FROM actions ORDER BY 1",
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
                 FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
@@ -300,6 +300,9 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
         DROP TABLE stream_cursors; DROP TABLE stream_seen;
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
+        DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
+        ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;
+        ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;
         ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
         ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; PRAGMA user_version = 1";
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();

@@ -3,6 +3,7 @@
 //! One pass over the tables, row by row, so that a million records need no more memory than a hundred. The
 //! rules are [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice.
 
+use super::cases::{answers, fate, landing};
 use super::codec::instant;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -11,9 +12,8 @@ use sqlx::FromRow;
 use std::collections::BTreeMap;
 use steward_domain::audit::ActionKind;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::Landing;
 use steward_domain::trust::confidence::{Confidence, Standing, Step};
-use steward_domain::trust::outcome::{Fate, observations};
+use steward_domain::trust::outcome::observations;
 
 /// Most moves of its standing that a source keeps, the newest.
 const MAX_MOVES: usize = 20;
@@ -55,11 +55,7 @@ struct FateRow {
     source: String,
     at: i64,
     landing: String,
-    confirmed: Option<i64>,
-    dismissed: Option<i64>,
-    undone: Option<i64>,
-    done_anyway: Option<i64>,
-    opposed: Option<i64>,
+    answers: Option<String>,
 }
 
 const STEPS: &str = "
@@ -69,17 +65,13 @@ const STEPS: &str = "
     ORDER BY a.seq, s.source";
 
 /// Every proposal by each source that spoke for it, with what humans said of it.
-const FATES: &str = "
-    SELECT s.source, a.at, a.landing,
-        (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-confirmed') AS confirmed,
-        (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-dismissed') AS dismissed,
-        (SELECT MAX(u.at) FROM actions u WHERE u.kind = 'steward-action-reversed' AND (u.answers_of = a.id OR u.answers_of =
-            (SELECT b.id FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-confirmed'))) AS undone,
-        (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-done-anyway') AS done_anyway,
-        (SELECT b.at FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-opposed') AS opposed
-    FROM actions a JOIN action_sources s ON s.action = a.path
+const FATES: &str = concat!(
+    "SELECT s.source, a.at, a.landing, ",
+    answers!(),
+    " FROM actions a JOIN action_sources s ON s.action = a.path
     WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.contribution > 0
-    ORDER BY s.source";
+    ORDER BY s.source"
+);
 
 impl Index {
     /// What the records say of every source by now, by the name that trust goes by.
@@ -115,7 +107,9 @@ impl Index {
             if row.source != agreed.0 {
                 count(std::mem::replace(&mut agreed, (row.source.clone(), Vec::new())));
             }
-            let (lesson, since) = self.fate(&row)?.lesson(now);
+            let landing = landing(&row.landing).ok_or_else(|| self.unknown(&row.landing))?;
+            let at = instant(row.at).unwrap_or_default();
+            let (lesson, since) = fate(row.answers.as_deref(), landing, at).lesson(now);
             if lesson.agrees() == Some(true) {
                 agreed.1.push(since);
             }
@@ -134,20 +128,6 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         rows.into_iter().map(|(source, path)| Ok((source, self.path(&path)?))).collect()
-    }
-
-    fn fate(&self, row: &FateRow) -> Result<Fate, IndexError> {
-        let landing: Landing = self.word(&row.landing)?;
-        let at = instant(row.at).unwrap_or_default();
-        let moment = |at: Option<i64>| at.and_then(instant);
-        Ok(Fate {
-            confirmed: moment(row.confirmed),
-            dismissed: moment(row.dismissed),
-            undone: moment(row.undone),
-            done_anyway: moment(row.done_anyway),
-            opposed: moment(row.opposed),
-            ..Fate::landed(landing, at)
-        })
     }
 }
 

@@ -31,8 +31,8 @@ pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> a
 }
 
 /// Raises what was last lowered of a source or a class.
-pub(crate) async fn raise(config: &Config, trust: cli::Trust, out: Out) -> anyhow::Result<Exit> {
-    let cli::Trust::Raise { subject, reason, by } = trust;
+pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyhow::Result<Exit> {
+    let cli::Raise { subject, reason, by } = raise;
     let subject = Subject::read(&subject);
     let look = super::look(config).await?;
     let caps = look.index.caps().await?;

@@ -115,12 +115,8 @@ pub(super) fn span(span: TimeDelta) -> String {
 
 fn add(name: &str, kind: &str, set: &[String], out: Out) -> anyhow::Result<Exit> {
     let (path, _) = config::file_path();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(e) => return Err(e).with_context(|| format!("failed to read {}", path.display())),
-    };
-    let text = with_stream(&text, name, kind, set).with_context(|| format!("failed to add to {}", path.display()))?;
+    let text =
+        with_stream(&read(&path)?, name, kind, set).with_context(|| format!("failed to add to {}", path.display()))?;
     write(&path, &text).with_context(|| format!("failed to write {}", path.display()))?;
     out.value(&json!({"stream": name, "file": path}), || {
         format!(
@@ -161,8 +157,17 @@ fn with_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::Re
     Ok(document.to_string())
 }
 
+/// The configuration's file, or nothing where there is none yet.
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(e) => Err(e).with_context(|| format!("failed to read {}", path.display())),
+    }
+}
+
 /// Whole or not at all, with the permissions that the file had.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut beside = real.clone().into_os_string();
     beside.push(".new");

@@ -99,6 +99,12 @@ pub(crate) fn file_path() -> (PathBuf, bool) {
     (named.clone().unwrap_or_else(|| "steward.toml".into()), named.is_some())
 }
 
+/// What the environment sets a key to; it counts more than a file.
+pub(crate) fn set_outside(key: &str) -> Option<String> {
+    let value = std::env::var_os(format!("{PREFIX}{}", key.to_ascii_uppercase()))?;
+    Some(value.to_string_lossy().into_owned()).filter(|value| !value.is_empty() || NEVER_UNSET.contains(&key))
+}
+
 impl File {
     /// `STEWARD_CONFIG`, else `steward.toml` in the current folder if there is one.
     pub(super) fn find() -> anyhow::Result<Self> {

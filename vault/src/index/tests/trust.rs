@@ -2,8 +2,12 @@
 
 use super::*;
 use chrono::TimeDelta;
+use steward_domain::decide::{Closed, Gate, GateName};
+use steward_domain::signal::source_key;
+use steward_domain::trust::case::{Case, Voice};
 use steward_domain::trust::confidence::Standing;
 use steward_domain::trust::mark::{Subject, TrustMark};
+use steward_domain::trust::outcome::Lesson;
 use steward_domain::trust::step_back::{Cap, Caps};
 
 /// A decision in that hour of the day to which these sources contributed.
@@ -149,4 +153,70 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     bench.sync("14:00:00").await;
     assert_eq!(to_compare(noon("14:00:00")).await, 1);
     assert_eq!(to_compare(noon("14:00:00") + TimeDelta::days(14)).await, 0, "watched for 14 days");
+}
+
+async fn cases(bench: &Bench, now: &str) -> Vec<Case> {
+    let mut all = Vec::new();
+    bench.index.cases(noon(now), |case| all.push(case.clone())).await.unwrap();
+    all
+}
+
+#[tokio::test]
+async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a_rebuild() {
+    let bench = Bench::scanned().await;
+    let closed = |gate| vec![Gate { gate, open: false, found: String::new(), needed: String::new() }];
+    let ann = [("mail:Ann@b.example", 0.9), ("aside", 0.0)];
+    let one = judged(&bench, "one", (1, Landing::Live), &ann);
+    bench.action("two", |draft| {
+        draft.timestamp = noon("02:00:00");
+        draft.landing = Landing::Shadow;
+        draft.class = Some(MutationClass::StateChange);
+        draft.gates = closed(GateName::Mode);
+    });
+    judged(&bench, "nothing", (3, Landing::Recorded), &ann);
+    bench.action("looked", |draft| draft.class = None);
+    let waits = judged(&bench, "waits", (4, Landing::Pending), &ann);
+    answered(&bench, "no", ActionKind::Reversed, &one);
+    let confirmed = answered(&bench, "yes", ActionKind::Confirmed, &waits);
+    bench.sync("13:00:00").await;
+    let seen = cases(&bench, "13:00:00").await;
+    let lessons: Vec<Lesson> = seen.iter().map(|case| case.lesson).collect();
+    assert_eq!(lessons, [Lesson::Open, Lesson::Undone, Lesson::Open, Lesson::Confirmed], "in the order of their names");
+    assert_eq!(
+        seen[1].voices,
+        [Voice { key: source_key(ann[0].0), name: ann[0].0.into() }],
+        "what gave nothing is silent"
+    );
+    assert_eq!(seen[2].closed, Closed::default().with(GateName::Mode));
+
+    answered(&bench, "no-after-all", ActionKind::Reversed, &confirmed);
+    bench.sync("14:00:00").await;
+    let later = cases(&bench, "14:00:00").await;
+    assert_eq!(later[3].lesson, Lesson::Undone, "what was confirmed can be taken back");
+    bench.index.rebuild(&bench.root, noon("14:01:00")).await.unwrap();
+    assert_eq!(cases(&bench, "14:00:00").await, later);
+}
+
+#[tokio::test]
+async fn a_case_is_held_by_the_ceilings_that_humans_have_set_by_now() {
+    let bench = Bench::scanned().await;
+    let ceilings = async |clock: &str| {
+        bench.sync(clock).await;
+        cases(&bench, clock).await.iter().map(|case| (case.ceiling, case.unset)).collect::<Vec<_>>()
+    };
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.action("one", |draft| {
+        cite(draft, "signal/s.md");
+        draft.class = Some(MutationClass::StateChange);
+        draft.source_contributions = BTreeMap::from([("gmail".to_owned(), 0.0), ("aside".to_owned(), 0.9)]);
+    });
+    bench.put("instinct/aside.md", "---\ntype: instinct\nsource: aside\nceiling: ask\n---\n");
+    assert_eq!(ceilings("01:00:00").await, [(Ceiling::Act, true)]);
+    bench.put("instinct/gmail.md", "---\ntype: instinct\nsource: gmail\nceiling: act\n---\n");
+    assert_eq!(ceilings("02:00:00").await, [(Ceiling::Act, false)]);
+    bench.put("instinct/gmail.md", "---\ntype: instinct\nsource: gmail\nceiling: confirm\n---\n");
+    assert_eq!(ceilings("03:00:00").await, [(Ceiling::Confirm, false)]);
+    bench.put("matter/m.md", "---\ntype: matter\nstate: open\nceiling: ask\n---\n");
+    assert_eq!(ceilings("04:00:00").await, [(Ceiling::Ask, false)]);
 }

@@ -1,0 +1,99 @@
+//! One recorded proposal with what became of it: what the report and the backtest are told from.
+//!
+//! A case holds what the gates found, as far as other settings can be held against it, and nothing of what was
+//! said: no quote, no reasons. [`Rules::replay`] lands it again by the very rule of [`crate::decide`]. What no
+//! setting moves stays as it was: a caller who asked for shadow, discretion with what was known of the source then,
+//! and what was held for a human by the steward or a source's budget. A brake and a step back were of that day, and
+//! are left out. Ceilings that humans set on sources and matters are taken as they are now.
+
+use crate::audit::AuditDraft;
+use crate::decide::{Closed, GateName, acts, needed_confidence};
+use crate::mode::{Ceiling, Policy};
+use crate::mutation::MutationClass;
+use crate::plan::Landing;
+use crate::trust::outcome::Lesson;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+/// A source that spoke for a proposal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Voice {
+    /// The name by which trust goes ([`crate::signal::source_key`]).
+    pub key: String,
+    /// As the record names it. Untrusted.
+    pub name: String,
+}
+
+/// One proposal to change a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Its place in the chain of records.
+    pub seq: u64,
+    pub at: DateTime<Utc>,
+    pub class: MutationClass,
+    /// 0 to 1.
+    pub confidence: f64,
+    pub landing: Landing,
+    /// The gates that stood closed.
+    pub closed: Closed,
+    /// The lowest ceiling that humans have set by now on the sources cited and the matters concerned.
+    pub ceiling: Ceiling,
+    /// A source is cited on which no human has set one.
+    pub unset: bool,
+    /// The sources that contributed to it, by key.
+    pub voices: Vec<Voice>,
+    pub lesson: Lesson,
+}
+
+impl Case {
+    /// The case of a decision that has just been taken, in no chain yet; `None` where it proposes no change.
+    #[must_use]
+    pub fn fresh(draft: &AuditDraft, ceiling: Ceiling) -> Option<Self> {
+        Some(Self {
+            seq: 0,
+            at: draft.timestamp,
+            class: draft.class?,
+            confidence: draft.confidence,
+            landing: draft.landing,
+            closed: Closed::of(&draft.gates),
+            ceiling,
+            unset: false,
+            voices: Vec::new(),
+            lesson: Lesson::Open,
+        })
+    }
+}
+
+/// Settings under which a case is landed again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rules {
+    #[serde(flatten)]
+    pub policy: Policy,
+    /// The ceiling of sources on which no human has set one.
+    pub default_ceiling: Ceiling,
+}
+
+impl Rules {
+    /// How the case would land under these settings.
+    #[must_use]
+    pub fn replay(&self, case: &Case) -> Landing {
+        self.closed(case).landing(true)
+    }
+
+    /// The gates that would stand closed.
+    #[must_use]
+    pub fn closed(&self, case: &Case) -> Closed {
+        let class = self.policy.ceiling_of(case.class);
+        let default = if case.unset { self.default_ceiling } else { Ceiling::Act };
+        let ceiling = case.ceiling.min(class).min(default);
+        case.closed
+            .set(GateName::Mode, !acts(&self.policy))
+            .set(GateName::Confidence, case.confidence < needed_confidence(&self.policy))
+            .set(GateName::Ceiling, ceiling < Ceiling::Act)
+            .set(GateName::Trust, false)
+            .set(GateName::Brake, false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use super::*;
+use crate::clerk::Judgement;
+use crate::decide::tests::{at, clerk, evidence, look, run, verdict};
+use crate::decide::{Case as Decided, decide};
+use crate::mode::Mode;
+use crate::trust::step_back::{Cap, Caps};
+use proptest::prelude::*;
+
+fn ceiling() -> impl Strategy<Value = Ceiling> {
+    prop_oneof![2 => Just(Ceiling::Act), 1 => Just(Ceiling::Confirm), 1 => Just(Ceiling::Ask)]
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let mode = prop_oneof![Just(Mode::Shadow), Just(Mode::LiveHighConfidenceOnly), Just(Mode::Live)];
+    (mode, 0.0..=1.0, 0.0..=1.0, ceiling()).prop_map(|(mode, confidence, high, state_change_ceiling)| Rules {
+        policy: Policy {
+            mode,
+            confidence_threshold: confidence,
+            high_confidence_threshold: high,
+            state_change_ceiling,
+            ..Policy::default()
+        },
+        default_ceiling: Ceiling::Act,
+    })
+}
+
+/// A decision with the lowest ceiling that humans had set for it.
+fn decided(policy: &Policy, of: (f64, f64, u32), ceilings: (Ceiling, Ceiling), shadow: bool) -> Case {
+    let ((confidence, effect, observations), (source, matter)) = (of, ceilings);
+    let mut cited = evidence("gmail", effect, observations);
+    cited.ceiling = source;
+    let mut look = look(b"bytes", Some("open"), vec![cited]);
+    look.matter_ceiling = matter;
+    let plan = decide(&Decided {
+        look: &look,
+        policy,
+        verdict: &verdict(Judgement::LikelyDone, confidence, &look),
+        clerk: &clerk(),
+        caller_says_shadow: shadow,
+        workflow: run("run-1"),
+        at: at("2026-11-21T09:30:15.123Z"),
+    });
+    Case::fresh(plan.draft(), source.min(matter)).unwrap()
+}
+
+prop_compose! {
+    fn settled()(
+        rules in rules(),
+        of in (0.0..=1.0_f64, 0.5..=1.0_f64, 0_u32..80),
+        ceilings in (ceiling(), ceiling()),
+        shadow in prop::bool::weighted(0.1),
+    ) -> (Rules, Case) {
+        let case = decided(&rules.policy, of, ceilings, shadow);
+        (rules, case)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_decision_replayed_under_its_own_settings_lands_as_it_did((rules, case) in settled()) {
+        prop_assert_eq!(rules.replay(&case), case.landing);
+        prop_assert_eq!(rules.closed(&case), case.closed);
+    }
+
+    #[test]
+    fn a_decision_replayed_under_other_settings_lands_as_if_taken_under_them(
+        of in (0.0..=1.0_f64, 0.5..=1.0_f64, 0_u32..80),
+        ceilings in (ceiling(), ceiling()),
+        (then, other) in (rules(), rules()),
+        shadow in prop::bool::weighted(0.1),
+    ) {
+        let recorded = decided(&then.policy, of, ceilings, shadow);
+        prop_assert_eq!(other.replay(&recorded), decided(&other.policy, of, ceilings, shadow).landing);
+    }
+
+    #[test]
+    fn more_careful_settings_never_act_more((rules, case) in settled(), narrower in ceiling(), lower in 0.0..=1.0_f64) {
+        let act = |policy: Policy| Rules { policy, ..rules.clone() }.replay(&case) == Landing::Live;
+        let policy = rules.policy.clone();
+        prop_assume!(!act(policy.clone()));
+        let shadow = Policy { mode: Mode::Shadow, ..policy.clone() };
+        let state_change_ceiling = narrower.min(policy.state_change_ceiling);
+        let held = Policy { state_change_ceiling, ..policy.clone() };
+        let raised = |threshold: f64| threshold + (1.0 - threshold) * lower;
+        let confidence_threshold = raised(policy.confidence_threshold);
+        let high_confidence_threshold = raised(policy.high_confidence_threshold);
+        let surer = Policy { confidence_threshold, high_confidence_threshold, ..policy };
+        prop_assert!(![shadow, held, surer].into_iter().any(act));
+    }
+}
+
+fn wide() -> (Rules, Case) {
+    let policy = Policy { mode: Mode::Live, ..Policy::default() };
+    let case = decided(&policy, (0.9, 0.97, 60), (Ceiling::Act, Ceiling::Act), false);
+    (Rules { policy, default_ceiling: Ceiling::Confirm }, case)
+}
+
+#[test]
+fn a_default_ceiling_holds_only_what_cites_a_source_without_one() {
+    let (rules, case) = wide();
+    assert_eq!(rules.replay(&case), Landing::Live);
+    assert_eq!(rules.replay(&Case { unset: true, ..case.clone() }), Landing::Pending);
+    let open = Rules { default_ceiling: Ceiling::Act, ..rules };
+    assert_eq!(open.replay(&Case { unset: true, ..case }), Landing::Live);
+}
+
+#[test]
+fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
+    let (rules, case) = wide();
+    let behind = |gate| rules.replay(&Case { closed: case.closed.with(gate), ..case.clone() });
+    for gate in [GateName::Brake, GateName::Trust, GateName::Mode, GateName::Confidence, GateName::Ceiling] {
+        assert_eq!(behind(gate), Landing::Live, "{gate:?}");
+    }
+    assert_eq!(behind(GateName::Caller), Landing::Shadow);
+    for gate in [GateName::Discretion, GateName::Steward, GateName::SourceBudget, GateName::RateGuard] {
+        assert_eq!(behind(gate), Landing::Pending, "{gate:?}");
+    }
+    let caps = Caps::from([(
+        crate::trust::mark::Subject::Source("gmail".into()),
+        Cap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z") },
+    )]);
+    let lowered = crate::decide::tests::live_plan().within_trust(&["gmail".into()], &caps, &rules.policy);
+    let recorded = Case::fresh(lowered.draft(), Ceiling::Act).unwrap();
+    assert_eq!((recorded.landing, rules.replay(&recorded)), (Landing::Shadow, Landing::Live));
+}

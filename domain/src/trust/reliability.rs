@@ -1,0 +1,156 @@
+//! Whether stated confidence means what it says.
+//!
+//! Cases of which it is known whether they were right go into ten bins of equal width by the confidence that was
+//! stated. The expected calibration error is the mean distance between stated confidence and the share that was
+//! right, weighed by the bins' cases (Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities using
+//! Bayesian binning", AAAI 2015). The Brier score is the mean squared distance between confidence and what came
+//! (Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78, 1950): 0 is
+//! best, and a coin's is 0.25. Open cases are in none of it.
+
+use crate::trust::outcome::Lesson;
+use crate::trust::wilson::Share;
+use serde::Serialize;
+
+/// Bins of equal width from 0 to 1.
+pub const BINS: usize = 10;
+
+/// What was counted so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bins {
+    bins: [Sum; BINS],
+    squares: f64,
+    open: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    n: u64,
+    right: u64,
+    confidence: f64,
+}
+
+/// How stated confidence and truth go together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reliability {
+    /// Cases of which it is known whether they were right.
+    pub decided: u64,
+    /// Cases that are in none of the figures.
+    pub open: u64,
+    /// 0 to 1; `None` of nothing.
+    pub expected_calibration_error: Option<f64>,
+    /// 0 to 1; `None` of nothing.
+    pub brier_score: Option<f64>,
+    pub bins: Vec<Bin>,
+}
+
+/// The cases whose stated confidence lies between two tenths.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bin {
+    /// Lower end; of the last bin the upper end, 1, is in it.
+    pub from: f64,
+    pub to: f64,
+    /// Mean of what was stated, 0 to 1; `None` of nothing.
+    pub mean_confidence: Option<f64>,
+    pub right: Share,
+}
+
+impl Bins {
+    /// Counts one case with its stated confidence, 0 to 1.
+    pub fn add(&mut self, confidence: f64, lesson: Lesson) {
+        let Some(right) = lesson.agrees() else {
+            self.open += 1;
+            return;
+        };
+        let confidence = if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and 10")]
+        let at = ((confidence * 10.0) as usize).min(BINS - 1);
+        let bin = &mut self.bins[at];
+        bin.n += 1;
+        bin.right += u64::from(right);
+        bin.confidence += confidence;
+        self.squares += (confidence - f64::from(u8::from(right))).powi(2);
+    }
+
+    /// What it comes to.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
+    pub fn reliability(&self) -> Reliability {
+        let decided: u64 = self.bins.iter().map(|b| b.n).sum();
+        let mean = |sum: f64, n: u64| (n > 0).then(|| sum / n as f64);
+        let distance = |b: &Sum| (b.right as f64 - b.confidence).abs();
+        let bin = |(at, b): (usize, &Sum)| Bin {
+            from: at as f64 / 10.0,
+            to: (at + 1) as f64 / 10.0,
+            mean_confidence: mean(b.confidence, b.n),
+            right: Share::new(b.right, b.n),
+        };
+        Reliability {
+            decided,
+            open: self.open,
+            expected_calibration_error: mean(self.bins.iter().map(distance).sum(), decided),
+            brier_score: mean(self.squares, decided),
+            bins: self.bins.iter().enumerate().map(bin).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(cases: &[(f64, Lesson)]) -> Reliability {
+        let mut bins = Bins::default();
+        cases.iter().for_each(|(confidence, lesson)| bins.add(*confidence, *lesson));
+        bins.reliability()
+    }
+
+    #[test]
+    fn the_figures_are_those_of_the_papers() {
+        use Lesson::{Confirmed, Dismissed, Open, Survived, Undone};
+        let told = of(&[
+            (0.95, Confirmed),
+            (0.95, Undone),
+            (0.95, Survived),
+            (0.65, Confirmed),
+            (0.25, Dismissed),
+            (0.9, Open),
+        ]);
+        assert_eq!((told.decided, told.open), (5, 1));
+        // (3 * |2/3 - 0.95| + |1 - 0.65| + |0 - 0.25|) / 5
+        assert!((told.expected_calibration_error.unwrap() - (0.85 + 0.35 + 0.25) / 5.0).abs() < 1e-12);
+        // (2 * 0.05² + 0.95² + 0.35² + 0.25²) / 5
+        assert!((told.brier_score.unwrap() - (0.005 + 0.9025 + 0.1225 + 0.0625) / 5.0).abs() < 1e-12);
+        let last = &told.bins[9];
+        assert_eq!((last.right.count, last.right.of), (2, 3));
+        assert!((last.mean_confidence.unwrap() - 0.95).abs() < 1e-12);
+    }
+
+    #[test]
+    fn ends_fall_into_the_outer_bins_and_nothing_comes_of_nothing() {
+        let told = of(&[(1.0, Lesson::Confirmed), (0.0, Lesson::Confirmed), (7.0, Lesson::Undone)]);
+        assert_eq!((told.bins[9].right.of, told.bins[0].right.of), (2, 1));
+        let none = of(&[(0.5, Lesson::Open)]);
+        assert_eq!((none.expected_calibration_error, none.brier_score, none.open), (None, None, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn errors_lie_between_0_and_1_and_no_case_is_lost(
+            cases in prop::collection::vec(((0.0..=1.0_f64), any::<bool>()), 1..200),
+        ) {
+            let all: Vec<_> = cases
+                .iter()
+                .map(|(c, right)| (*c, if *right { Lesson::Confirmed } else { Lesson::Undone }))
+                .collect();
+            let told = of(&all);
+            prop_assert!((0.0..=1.0).contains(&told.expected_calibration_error.unwrap()));
+            prop_assert!((0.0..=1.0).contains(&told.brier_score.unwrap()));
+            prop_assert_eq!(told.bins.iter().map(|b| b.right.of).sum::<u64>(), cases.len() as u64);
+            for bin in told.bins.iter().filter(|b| b.right.of > 0) {
+                let mean = bin.mean_confidence.unwrap();
+                prop_assert!(bin.from - 1e-9 <= mean && mean <= bin.to + 1e-9);
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use super::*;
+use crate::decide::Closed;
+use crate::mode::Ceiling;
+use crate::plan::Landing;
+use crate::trust::case::Voice;
+use crate::trust::outcome::Lesson;
+use crate::trust::tally::MAX_SOURCES;
+
+fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
+    Case {
+        seq,
+        at: crate::time::parse("2026-11-01T08:00:00Z").unwrap() + chrono::TimeDelta::hours(seq.try_into().unwrap()),
+        class: MutationClass::StateChange,
+        confidence: 0.9,
+        landing: Landing::Shadow,
+        closed: Closed::default().with(GateName::Mode),
+        ceiling: Ceiling::Act,
+        unset: true,
+        voices: vec![Voice { key: source.into(), name: source.to_uppercase() }],
+        lesson,
+    }
+}
+
+fn told(cases: impl IntoIterator<Item = Case>) -> Report {
+    let mut reporting = Reporting::new(&Policy::default());
+    cases.into_iter().for_each(|case| reporting.add(&case));
+    reporting.report(0.05)
+}
+
+#[test]
+fn cases_are_counted_by_class_source_band_and_day() {
+    let mut weak = case(3, "gmail", Lesson::Dismissed);
+    weak.confidence = 0.7;
+    let mut moved = case(40, "slack", Lesson::Open);
+    moved.class = MutationClass::ParentMatter;
+    moved.voices.push(Voice { key: "gmail".into(), name: "Gmail".into() });
+    let report = told([case(1, "gmail", Lesson::Confirmed), case(2, "gmail", Lesson::DoneAnyway), weak, moved]);
+
+    assert_eq!(report.total.tally, Tally { agreed: 2, wrong: 1, open: 1 });
+    let records = report.records.unwrap();
+    assert_eq!((records.first_seq, records.last_seq), (1, 40));
+    let classes: Vec<_> = report.classes.iter().map(|r| (r.class.unwrap().word(), r.tally.actions())).collect();
+    assert_eq!(classes, [("state_change", 3), ("parent_matter", 1)]);
+    let sources: Vec<_> = report.sources.iter().map(|r| (r.name.as_deref().unwrap(), r.tally.actions())).collect();
+    assert_eq!(sources, [("Gmail", 4), ("slack".to_uppercase().as_str(), 1)], "a case counts for each of its sources");
+    let bands: Vec<_> = report.confidence_bands.iter().map(|r| r.tally.actions()).collect();
+    assert_eq!(bands, [0, 1, 3, 0]);
+    let days: Vec<_> = report.days.iter().map(|d| (d.day.to_string(), d.tally.actions())).collect();
+    assert_eq!(days, [("2026-11-01".to_owned(), 3), ("2026-11-03".to_owned(), 1)]);
+    assert_eq!(
+        report.class_sources[0].says,
+        "state_change from Gmail is not supported: 2 decided cases, at least 73 are needed"
+    );
+    let high = report.classes[0].modes[0];
+    assert_eq!((high.mode, high.coverage.count, high.coverage.of), (Mode::LiveHighConfidenceOnly, 2, 3));
+    assert_eq!(report.classes[0].modes[1].acted, Tally { agreed: 2, wrong: 1, open: 0 });
+    assert_eq!((report.reliability.decided, report.reliability.open), (3, 1));
+}
+
+#[test]
+fn each_gate_says_what_it_held_back_and_what_it_let_through() {
+    let behind = |seq, lesson, gates: &[GateName]| {
+        let closed = gates.iter().fold(Closed::default(), |closed, gate| closed.with(*gate));
+        Case { closed, ..case(seq, "gmail", lesson) }
+    };
+    use GateName::{Ceiling, Confidence, Discretion, Mode};
+    let report = told([
+        behind(1, Lesson::Confirmed, &[Mode, Confidence]),
+        behind(2, Lesson::Confirmed, &[Mode, Confidence, Discretion]),
+        behind(3, Lesson::Dismissed, &[Confidence]),
+        behind(4, Lesson::Undone, &[]),
+        behind(5, Lesson::Opposed, &[Mode]),
+    ]);
+    let of = |gate| report.gates.iter().find(|row| row.gate == gate).copied();
+    let confidence = of(Confidence).unwrap();
+    assert_eq!(confidence.held, Tally { agreed: 2, wrong: 1, open: 0 });
+    assert_eq!(confidence.held_alone, Tally { agreed: 1, wrong: 1, open: 0 });
+    assert_eq!(confidence.let_through, Tally { agreed: 0, wrong: 2, open: 0 });
+    assert_eq!(of(Mode).unwrap().held_alone, Tally { agreed: 0, wrong: 1, open: 0 });
+    assert_eq!(of(Ceiling), None, "one that was never closed is not told");
+}
+
+#[test]
+fn a_supported_class_from_a_source_is_chosen() {
+    let right = (1..=100).map(|n| case(n, "gmail", Lesson::Confirmed));
+    let report = told(right.chain((101..=110).map(|n| case(n, "slack", Lesson::Confirmed))));
+    let choice = report.choice.unwrap();
+    assert_eq!((choice.mode, choice.sources), (Mode::LiveHighConfidenceOnly, vec!["gmail".to_owned()]));
+    assert_eq!(report.sources[0].supported, Some(Mode::Live));
+    assert_eq!(report.sources[1].supported, None);
+}
+
+#[test]
+fn made_up_sources_do_not_fill_the_memory_and_no_case_is_lost() {
+    let many = (0..5 * MAX_SOURCES as u64).map(|n| case(n, &format!("s{n}"), Lesson::Open));
+    let steady = (0..500).map(|n| case(n, "gmail", Lesson::Confirmed));
+    let report = told(steady.chain(many));
+    assert_eq!(report.sources.len(), MAX_SOURCES);
+    assert_eq!(report.sources[0].source.as_deref(), Some("gmail"));
+    let told: u64 = report.sources.iter().map(|r| r.tally.actions()).sum();
+    assert_eq!(told + report.other_sources.unwrap().tally.actions(), 5 * MAX_SOURCES as u64 + 500);
+}
+
+#[test]
+fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
+    let empty = told([]);
+    assert_eq!((empty.records, empty.choice.as_ref(), empty.sources.len()), (None, None, 0));
+    let value = serde_json::to_value(told([case(1, "gmail", Lesson::Confirmed)])).unwrap();
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        keys(&value),
+        [
+            "records",
+            "total",
+            "classes",
+            "sources",
+            "other_sources",
+            "confidence_bands",
+            "class_sources",
+            "reliability",
+            "gates",
+            "days",
+            "bar",
+            "choice"
+        ]
+    );
+    let row =
+        ["class", "source", "name", "actions", "agreed", "wrong", "open", "precision", "modes", "supported", "says"];
+    assert_eq!(keys(&value["class_sources"][0]), row);
+    assert_eq!(keys(&value["classes"][0]["precision"]), ["count", "of", "share", "low", "high"]);
+}

@@ -1,0 +1,142 @@
+//! What a threshold of confidence would cost: the more is acted upon, the more of it may be wrong.
+//!
+//! The curve of risk over coverage (El-Yaniv and Wiener, "On the foundations of noise-free selective classification",
+//! Journal of Machine Learning Research 11, 2010): for each threshold the share of decided cases at or above it, and the
+//! share of those that were wrong. The area under it is the mean risk when cases are taken one by one, the most
+//! confident first; of equally confident ones any may come first, and the mean over that is taken. Confidence is
+//! counted in thousandths, so that a million cases need no more room than ten.
+
+use crate::trust::outcome::Lesson;
+use crate::trust::wilson::Share;
+use serde::Serialize;
+
+/// Steps of confidence that are told apart.
+const STEPS: usize = 1_000;
+/// Thresholds of the curve that are told: every twentieth.
+const POINTS: usize = 20;
+
+/// What was counted so far.
+#[derive(Clone, Debug)]
+pub struct Risk {
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    decided: u64,
+    wrong: u64,
+}
+
+/// The curve and the area under it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    pub decided: u64,
+    /// 0 to 1, lower is better; `None` of nothing.
+    pub area: Option<f64>,
+    /// The highest threshold first.
+    pub points: Vec<Point>,
+}
+
+/// What would be acted upon from a threshold on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Least confidence, 0 to 1.
+    pub threshold: f64,
+    /// The share of decided cases at or above it.
+    pub coverage: Share,
+    /// The share of those that were wrong.
+    pub risk: Share,
+}
+
+impl Default for Risk {
+    fn default() -> Self {
+        Self { steps: vec![Step::default(); STEPS + 1] }
+    }
+}
+
+impl Risk {
+    /// Counts one case with its stated confidence, 0 to 1; an open one says nothing.
+    pub fn add(&mut self, confidence: f64, lesson: Lesson) {
+        let Some(right) = lesson.agrees() else { return };
+        let confidence = if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and 1,000")]
+        // 0.29 is a little less than 29 hundredths, and belongs to the threshold that is written so.
+        let at = (confidence * STEPS as f64 + 1e-9) as usize;
+        let step = &mut self.steps[at.min(STEPS)];
+        step.decided += 1;
+        step.wrong += u64::from(!right);
+    }
+
+    /// What it comes to.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
+    pub fn curve(&self) -> Curve {
+        let all: u64 = self.steps.iter().map(|s| s.decided).sum();
+        let (mut taken, mut wrong, mut risks, mut points) = (0, 0, 0.0, Vec::new());
+        for (at, step) in self.steps.iter().enumerate().rev() {
+            let each = if step.decided == 0 { 0.0 } else { step.wrong as f64 / step.decided as f64 };
+            for nth in 1..=step.decided {
+                risks += (wrong as f64 + each * nth as f64) / (taken + nth) as f64;
+            }
+            taken += step.decided;
+            wrong += step.wrong;
+            if at % (STEPS / POINTS) == 0 {
+                let threshold = at as f64 / STEPS as f64;
+                points.push(Point { threshold, coverage: Share::new(taken, all), risk: Share::new(wrong, taken) });
+            }
+        }
+        Curve { decided: all, area: (all > 0).then(|| risks / all as f64), points }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(cases: &[(f64, Lesson)]) -> Curve {
+        let mut risk = Risk::default();
+        cases.iter().for_each(|(confidence, lesson)| risk.add(*confidence, *lesson));
+        risk.curve()
+    }
+
+    #[test]
+    fn the_curve_is_that_of_the_paper() {
+        use Lesson::{Confirmed, Dismissed, Open, Undone};
+        let told = of(&[(0.95, Confirmed), (0.9, Undone), (0.7, Confirmed), (0.3, Dismissed), (0.99, Open)]);
+        // Risks when one, two, three and four are taken: 0, 1/2, 1/3, 1/2.
+        assert!((told.area.unwrap() - (0.5 + 1.0 / 3.0 + 0.5) / 4.0).abs() < 1e-12);
+        let at = |threshold: f64| told.points.iter().find(|p| (p.threshold - threshold).abs() < 1e-9).copied().unwrap();
+        assert_eq!((at(0.95).coverage.count, at(0.95).risk.count), (1, 0));
+        assert_eq!((at(0.9).coverage.count, at(0.9).coverage.of, at(0.9).risk.count), (2, 4, 1));
+        assert_eq!((at(0.0).coverage.count, at(0.0).risk.count), (4, 2));
+        assert_eq!((told.points[0].threshold, told.points.len()), (1.0, POINTS + 1));
+    }
+
+    #[test]
+    fn equally_confident_cases_may_come_in_any_order() {
+        let told = of(&[(0.8, Lesson::Undone), (0.8, Lesson::Confirmed)]);
+        assert!((told.area.unwrap() - 0.5).abs() < 1e-12);
+        assert_eq!(of(&[]).area, None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_lower_threshold_covers_more_and_a_right_one_first_is_no_worse(
+            cases in prop::collection::vec((0_u32..=1_000, any::<bool>()), 1..150),
+        ) {
+            let lesson = |right: bool| if right { Lesson::Confirmed } else { Lesson::Undone };
+            let all: Vec<_> = cases.iter().map(|(c, right)| (f64::from(*c) / 1_000.0, lesson(*right))).collect();
+            let told = of(&all);
+            for pair in told.points.windows(2) {
+                prop_assert!(pair[0].coverage.count <= pair[1].coverage.count);
+            }
+            for point in &told.points {
+                let above = all.iter().filter(|(c, _)| *c >= point.threshold - 1e-9).count() as u64;
+                prop_assert_eq!(point.coverage.count, above);
+            }
+            let knowing: Vec<_> = cases.iter().map(|(_, right)| (f64::from(u8::from(*right)), lesson(*right))).collect();
+            prop_assert!(of(&knowing).area.unwrap() <= told.area.unwrap() + 1e-12);
+        }
+    }
+}

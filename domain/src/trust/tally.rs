@@ -1,0 +1,192 @@
+//! What was counted of cases: how many agreed, were wrong, are open, and how many each mode would act upon.
+//!
+//! Counts only, so that they come out the same in whatever order cases come, and a million of them need no more
+//! room than ten. The number of sources is bounded too: whoever can make up names cannot fill the memory.
+
+use crate::mode::{Ceiling, Mode, Policy};
+use crate::mutation::MutationClass;
+use crate::trust::case::{Case, Rules};
+use crate::trust::outcome::Lesson;
+use crate::trust::wilson::Share;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// The modes that act, from the more careful to the bolder.
+pub const STEPS: [Mode; 2] = [Mode::LiveHighConfidenceOnly, Mode::Live];
+/// Sources that are told one by one; those with the fewest cases are told together.
+pub const MAX_SOURCES: usize = 2_000;
+
+/// How many cases ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub agreed: u64,
+    pub wrong: u64,
+    pub open: u64,
+}
+
+impl Tally {
+    /// Counts one case.
+    pub fn add(&mut self, lesson: Lesson) {
+        match lesson.agrees() {
+            Some(true) => self.agreed += 1,
+            Some(false) => self.wrong += 1,
+            None => self.open += 1,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { agreed: self.agreed + other.agreed, wrong: self.wrong + other.wrong, open: self.open + other.open }
+    }
+
+    /// Those of which it is known whether they were right.
+    #[must_use]
+    pub fn decided(self) -> u64 {
+        self.agreed + self.wrong
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn actions(self) -> u64 {
+        self.decided() + self.open
+    }
+
+    /// The share of the decided ones that agreed.
+    #[must_use]
+    pub fn precision(self) -> Share {
+        Share::new(self.agreed, self.decided())
+    }
+}
+
+impl Serialize for Tally {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown {
+            actions: u64,
+            agreed: u64,
+            wrong: u64,
+            open: u64,
+            precision: Share,
+        }
+        let Self { agreed, wrong, open } = *self;
+        Shown { actions: self.actions(), agreed, wrong, open, precision: self.precision() }.serialize(to)
+    }
+}
+
+/// The cases of one kind, and those of them that each of [`STEPS`] would act upon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    pub all: Tally,
+    pub through: [Tally; 2],
+}
+
+impl Cell {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let [a, b] = self.through;
+        Self { all: self.all.and(other.all), through: [a.and(other.through[0]), b.and(other.through[1])] }
+    }
+
+    /// The share of all cases that one of [`STEPS`] would act upon.
+    #[must_use]
+    pub fn coverage(self, step: usize) -> Share {
+        Share::new(self.through[step].actions(), self.all.actions())
+    }
+
+    /// Counts one case, and for each of [`STEPS`] whether it would act upon it.
+    pub fn add(&mut self, case: &Case, acts: [bool; 2]) {
+        self.all.add(case.lesson);
+        for (tally, _) in self.through.iter_mut().zip(acts).filter(|(_, acts)| *acts) {
+            tally.add(case.lesson);
+        }
+    }
+}
+
+/// The cases of one source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OfSource {
+    /// As the last case names it. Untrusted.
+    pub name: String,
+    /// By class, in the order of [`MutationClass::ALL`].
+    pub classes: [Cell; 4],
+}
+
+impl OfSource {
+    /// All classes together.
+    #[must_use]
+    pub fn all(&self) -> Cell {
+        self.classes.iter().fold(Cell::default(), |all, cell| all.and(*cell))
+    }
+}
+
+/// Cases by class and source, and what each mode would act upon with the thresholds that are set.
+#[derive(Clone, Debug)]
+pub struct Tallies {
+    steps: [Rules; 2],
+    pub classes: [Cell; 4],
+    /// By key.
+    pub sources: BTreeMap<String, OfSource>,
+    /// The sources beyond [`MAX_SOURCES`] together.
+    pub others: OfSource,
+}
+
+impl Tallies {
+    /// None yet. Of the settings only the thresholds count: ceilings of classes and sources without one of their own
+    /// are what is to be advised on.
+    #[must_use]
+    pub fn new(policy: &Policy) -> Self {
+        let steps = STEPS.map(|mode| {
+            let Policy { confidence_threshold, high_confidence_threshold, .. } = *policy;
+            let policy = Policy { mode, confidence_threshold, high_confidence_threshold, ..Policy::default() };
+            Rules { policy, default_ceiling: Ceiling::Act }
+        });
+        Self { steps, classes: Default::default(), sources: BTreeMap::new(), others: OfSource::default() }
+    }
+
+    /// Counts one case; says which of [`STEPS`] would act upon it.
+    pub fn add(&mut self, case: &Case) -> [bool; 2] {
+        let acts = [0, 1].map(|step: usize| self.steps[step].replay(case) == crate::plan::Landing::Live);
+        let class = case.class as usize;
+        self.classes[class].add(case, acts);
+        for voice in &case.voices {
+            if !self.sources.contains_key(&voice.key) {
+                self.sources.insert(voice.key.clone(), OfSource::default());
+            }
+            if let Some(source) = self.sources.get_mut(&voice.key) {
+                if source.name != voice.name {
+                    source.name.clone_from(&voice.name);
+                }
+                source.classes[class].add(case, acts);
+            }
+        }
+        if self.sources.len() > 2 * MAX_SOURCES {
+            self.bound();
+        }
+        acts
+    }
+
+    /// Leaves the sources with the most cases; of as many, the first by name.
+    pub fn bound(&mut self) {
+        let surplus = self.sources.len().saturating_sub(MAX_SOURCES);
+        if surplus == 0 {
+            return;
+        }
+        let count = |source: &OfSource| source.all().all.actions();
+        let mut by_count: Vec<(u64, String)> = self.sources.iter().map(|(key, s)| (count(s), key.clone())).collect();
+        by_count.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
+        for (_, key) in by_count.into_iter().take(surplus) {
+            let gone = self.sources.remove(&key).unwrap_or_default();
+            for (mine, theirs) in self.others.classes.iter_mut().zip(gone.classes) {
+                *mine = mine.and(theirs);
+            }
+        }
+    }
+}
+
+/// Counts the cases of one class of one source.
+#[must_use]
+pub fn cell_of(source: &OfSource, class: MutationClass) -> Cell {
+    source.classes[class as usize]
+}

@@ -1,0 +1,82 @@
+//! Fills an index with a million made-up actions and tells the trust report from them, with times and memory.
+//!
+//! `cargo run --release -p steward-vault --example million_actions -- <folder> [<actions>]`. The folder must not hold
+//! anything dear: its `state.db` becomes one of actions without files, to measure with and for nothing else.
+
+use chrono::Utc;
+use sqlx::{Connection, SqliteConnection};
+use std::path::Path;
+use std::time::Instant;
+use steward_domain::mode::Policy;
+use steward_domain::trust::report::Reporting;
+use steward_vault::index::{FILE, Index};
+
+/// Half of the actions are decided: a third undone, confirmed or dismissed, the rest live for long enough.
+const ACTIONS: &str = "
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged,
+        closed, seq)
+    SELECT printf('event/steward-action-%013d-t.md', i), printf('%016x', (i * 2654435761) % 18446744073),
+        'steward-action', printf('task/t%d.md', i % 5000), ?2 - (?1 - i) * 7000000, 'likely_done',
+        0.5 + (i * 7919 % 500) / 1000.0,
+        CASE i % 3 WHEN 0 THEN 'live' WHEN 1 THEN 'pending' ELSE 'shadow' END, 'live', i % 3 = 1,
+        CASE i % 7 WHEN 0 THEN 'related' WHEN 1 THEN 'context_edit' ELSE 'state_change' END, 1,
+        CASE i % 3 WHEN 0 THEN '' WHEN 1 THEN 'discretion' ELSE 'mode confidence' END, i
+    FROM n";
+const ANSWERS: &str = "
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, answers_of, judged, seq)
+    SELECT replace(path, 'action-', 'action-answer-'), printf('a%015x', seq),
+        CASE WHEN landing = 'live' THEN 'steward-action-reversed'
+            WHEN seq % 5 < 4 THEN 'steward-action-confirmed' ELSE 'steward-action-dismissed' END,
+        target, at + 1000000, decision, confidence, 'live', 'live', 0, id, 1, seq + ?1
+    FROM actions WHERE (landing = 'live' AND seq % 60 = 0) OR (landing = 'pending' AND seq % 2 = 0)";
+const SOURCES: &str = "
+    INSERT INTO action_sources (action, source, name, contribution, cited)
+    SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1 FROM actions
+    WHERE kind = 'steward-action' UNION ALL
+    SELECT path, 'also', 'Also', seq % 2 * 0.5, 1 FROM actions WHERE kind = 'steward-action' AND seq % 4 = 0";
+/// Sources that speak: more than are told one by one.
+const SPEAKERS: i64 = 20_000;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Outcome {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().ok_or("usage: million_actions <folder> [<actions>]")?;
+    let count: i64 = arguments.next().map_or(Ok(1_000_000), |count| count.parse())?;
+    let folder = Path::new(&folder);
+    let index = Index::open(folder).await?;
+    timed("filled", fill(&folder.join(FILE), count)).await?;
+    timed("told", tell(&index)).await
+}
+
+async fn timed(what: &str, work: impl Future<Output = Outcome>) -> Outcome {
+    let begin = Instant::now();
+    work.await?;
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    eprintln!("{what} in {:.1?}; most memory so far: {peak}", begin.elapsed());
+    Ok(())
+}
+
+async fn fill(file: &Path, count: i64) -> Outcome {
+    let mut db = SqliteConnection::connect(&format!("sqlite://{}", file.display())).await?;
+    let there: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM actions").fetch_one(&mut db).await?;
+    if there == 0 {
+        let now = Utc::now().timestamp_micros();
+        sqlx::query(ACTIONS).bind(count).bind(now).execute(&mut db).await?;
+        sqlx::query(ANSWERS).bind(count).execute(&mut db).await?;
+        sqlx::query(SOURCES).bind(SPEAKERS).execute(&mut db).await?;
+    }
+    Ok(db.close().await?)
+}
+
+async fn tell(index: &Index) -> Outcome {
+    let mut reporting = Reporting::new(&Policy::default());
+    index.cases(Utc::now(), |case| reporting.add(case)).await?;
+    let report = reporting.report(0.05);
+    let (tally, sources) = (report.total.tally, report.sources.len());
+    eprintln!("{} actions, {} decided, {sources} sources one by one", tally.actions(), tally.decided());
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Every recorded proposal with what became of it, one after the other.
+//!
+//! One pass over the actions in the order of their names, row by row, so that a million of them need no more memory
+//! than a hundred; only ceilings are held, and those by matter and source. What is made of a case is
+//! [`steward_domain::trust`]'s. The answers of humans are read in one place, here, for whoever learns from them.
+
+use super::codec::instant;
+use super::route::source_ceiling;
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use futures_util::TryStreamExt;
+use sqlx::FromRow;
+use std::collections::BTreeMap;
+use steward_domain::audit::ActionKind;
+use steward_domain::decide::Closed;
+use steward_domain::mode::Ceiling;
+use steward_domain::mutation::MutationClass;
+use steward_domain::plan::Landing;
+use steward_domain::trust::case::{Case, Voice};
+use steward_domain::trust::outcome::Fate;
+
+/// What humans said of the action `a` and of its confirmation: kinds and moments, all in one text.
+macro_rules! answers {
+    () => {
+        "(SELECT group_concat(b.kind || ' ' || b.at || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
+            (SELECT group_concat(' steward-action-reversed ' || u.at, '') FROM actions u
+                WHERE u.answers_of = b.id AND u.kind = 'steward-action-reversed'), '') ELSE '' END, ' ')
+            FROM actions b WHERE b.answers_of = a.id) AS answers"
+    };
+}
+pub(super) use answers;
+
+const CASES: &str = concat!(
+    "SELECT a.seq, a.at, a.class, a.confidence, a.landing, a.closed, a.target, a.moves_to, ",
+    answers!(),
+    ", (SELECT json_group_array(json_array(s.source, s.name, s.contribution > 0, s.cited)) FROM action_sources s
+        WHERE s.action = a.path) AS sources
+    FROM actions a WHERE a.kind = 'steward-action' AND a.class IS NOT NULL ORDER BY a.path"
+);
+const NARROW: &str = "SELECT m.path, m.ceiling FROM matters m WHERE m.ceiling <> 'act'
+    UNION ALL SELECT t.path, m.ceiling FROM tasks t JOIN matters m ON m.path = t.parent WHERE m.ceiling <> 'act'";
+
+#[derive(FromRow)]
+struct Row {
+    seq: i64,
+    at: i64,
+    class: String,
+    confidence: f64,
+    landing: String,
+    closed: String,
+    target: String,
+    moves_to: Option<String>,
+    answers: Option<String>,
+    sources: String,
+}
+
+/// The ceilings that humans have set by now.
+struct Ceilings {
+    /// By source; one that is not here has none.
+    sources: BTreeMap<String, Ceiling>,
+    /// By matter and task, those below `act`.
+    records: BTreeMap<String, Ceiling>,
+}
+
+impl Ceilings {
+    fn of_record(&self, path: &str) -> Ceiling {
+        self.records.get(path).copied().unwrap_or_default()
+    }
+}
+
+impl Index {
+    /// Hands over every recorded proposal of a change with what became of it by now, always in the same order.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn cases(&self, now: DateTime<Utc>, mut each: impl FnMut(&Case)) -> Result<(), IndexError> {
+        let ceilings = self.ceilings().await?;
+        let mut rows = sqlx::query_as::<_, Row>(CASES).fetch(&self.store.reader);
+        while let Some(row) = rows.try_next().await.map_err(|e| self.sql(e))? {
+            each(&self.case(row, &ceilings, now)?);
+        }
+        Ok(())
+    }
+
+    async fn ceilings(&self) -> Result<Ceilings, IndexError> {
+        let sources: Vec<(String, i64)> =
+            sqlx::query_as("SELECT source, MIN(ceiling) FROM instincts WHERE ceiling IS NOT NULL GROUP BY source")
+                .fetch_all(&self.store.reader)
+                .await
+                .map_err(|e| self.sql(e))?;
+        let records: Vec<(String, String)> =
+            sqlx::query_as(NARROW).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        let record = |(path, ceiling): (String, String)| Ok((path, self.word(&ceiling)?));
+        Ok(Ceilings {
+            sources: sources.into_iter().map(|(key, set)| (key, source_ceiling(Some(set), Ceiling::Act))).collect(),
+            records: records.into_iter().map(record).collect::<Result<_, IndexError>>()?,
+        })
+    }
+
+    fn case(&self, row: Row, ceilings: &Ceilings, now: DateTime<Utc>) -> Result<Case, IndexError> {
+        let at = instant(row.at).unwrap_or_default();
+        let landing = landing(&row.landing).ok_or_else(|| self.unknown(&row.landing))?;
+        let class = MutationClass::ALL.into_iter().find(|class| class.word() == row.class);
+        let sources: Vec<(String, String, u8, u8)> =
+            serde_json::from_str(&row.sources).map_err(|_| self.unknown(&row.sources))?;
+        let moves_to = row.moves_to.as_deref().map_or(Ceiling::Act, |matter| ceilings.of_record(matter));
+        let mut case = Case {
+            seq: row.seq.cast_unsigned(),
+            at,
+            class: class.ok_or_else(|| self.unknown(&row.class))?,
+            confidence: row.confidence,
+            landing,
+            closed: Closed::read(&row.closed).ok_or_else(|| self.unknown(&row.closed))?,
+            ceiling: ceilings.of_record(&row.target).min(moves_to),
+            unset: false,
+            voices: Vec::new(),
+            lesson: fate(row.answers.as_deref(), landing, at).lesson(now).0,
+        };
+        for (key, name, speaks, cited) in sources {
+            if cited != 0 {
+                match ceilings.sources.get(&key) {
+                    Some(set) => case.ceiling = case.ceiling.min(*set),
+                    None => case.unset = true,
+                }
+            }
+            if speaks != 0 {
+                case.voices.push(Voice { key, name });
+            }
+        }
+        Ok(case)
+    }
+}
+
+/// What became of an action that landed so at that moment, by the answers to it; of several of a kind the latest.
+pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -> Fate {
+    let mut fate = Fate::landed(landing, at);
+    let mut words = answers.unwrap_or_default().split(' ');
+    while let (Some(kind), Some(at)) = (words.next(), words.next()) {
+        let at = at.parse().ok().and_then(instant);
+        let said = [
+            (ActionKind::Confirmed, &mut fate.confirmed),
+            (ActionKind::Dismissed, &mut fate.dismissed),
+            (ActionKind::Reversed, &mut fate.undone),
+            (ActionKind::DoneAnyway, &mut fate.done_anyway),
+            (ActionKind::Opposed, &mut fate.opposed),
+        ];
+        if let Some((_, moment)) = said.into_iter().find(|(known, _)| known.word() == kind) {
+            *moment = (*moment).max(at);
+        }
+    }
+    fate
+}
+
+/// A landing by its word.
+pub(super) fn landing(word: &str) -> Option<Landing> {
+    [Landing::Recorded, Landing::Shadow, Landing::Pending, Landing::Live].into_iter().find(|l| l.word() == word)
+}

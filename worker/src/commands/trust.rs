@@ -1,0 +1,97 @@
+//! `steward trust report|backtest|raise`: how right the steward is, how sure that is, and what may be set because of it.
+//!
+//! The report reads the index alone, so it works with and without a worker, and changes nothing. What is counted and
+//! what it supports is [`steward_domain::trust`]'s; here are the words, the page and the names of the settings.
+
+mod backtest;
+mod page;
+mod plot;
+mod settings;
+mod text;
+
+use crate::cli;
+use crate::config::Config;
+use crate::out::{Exit, Out};
+use anyhow::Context;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::json;
+use settings::Settings;
+use std::path::Path;
+use steward_domain::mode::Mode;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::ActionId;
+use steward_domain::trust::mark::Subject;
+use steward_domain::trust::report::{Report, Reporting};
+use steward_vault::index::{Found, Index};
+
+/// The report, and what only the configuration and the vault can add to it.
+#[derive(Serialize)]
+struct Told {
+    told_at: DateTime<Utc>,
+    #[serde(flatten)]
+    report: Report,
+    /// What to set, if anything is supported.
+    settings: Option<Settings>,
+    lowered: Vec<Lowered>,
+}
+
+/// What was undone too often and waits for a human to raise it.
+#[derive(Serialize)]
+struct Lowered {
+    /// A source's key or a class.
+    subject: Subject,
+    mode: Mode,
+    since: DateTime<Utc>,
+    action: Option<ActionId>,
+    record: Option<RecordPath>,
+    /// What takes it back up.
+    command: String,
+}
+
+pub(crate) async fn run(config: &Config, what: cli::Trust, out: Out) -> anyhow::Result<Exit> {
+    match what {
+        cli::Trust::Raise(raise) => super::answer::raise(config, raise, out).await,
+        cli::Trust::Backtest(ask) => backtest::run(config, &ask, out).await,
+        cli::Trust::Report { html } => report(config, html.as_deref(), out).await,
+    }
+}
+
+async fn report(config: &Config, html: Option<&Path>, out: Out) -> anyhow::Result<Exit> {
+    let told = tell(config, Utc::now()).await?;
+    let Some(file) = html else {
+        out.value(&told, || text::describe(&told))?;
+        return Ok(Exit::Ok);
+    };
+    std::fs::write(file, page::render(&told)).with_context(|| format!("failed to write {}", file.display()))?;
+    out.value(&json!({"page": file}), || format!("{} holds the report", file.display()))?;
+    Ok(Exit::Ok)
+}
+
+async fn tell(config: &Config, now: DateTime<Utc>) -> anyhow::Result<Told> {
+    let look = super::look(config).await?;
+    let mut reporting = Reporting::new(&config.policy);
+    look.index.cases(now, |case| reporting.add(case)).await?;
+    let report = reporting.report(config.reversal_budget);
+    let files = look.index.instinct_files().await?;
+    let settings = report.choice.as_ref().map(|choice| Settings::of(choice, config, &files));
+    Ok(Told { told_at: now, report, settings, lowered: lowered(&look.index).await? })
+}
+
+async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
+    let mut lowered = Vec::new();
+    for (subject, cap) in index.caps().await? {
+        let Some(mode) = cap.mode else { continue };
+        let action = index.lowered(&subject).await?;
+        let record = match &action {
+            Some(id) => match index.find_action(id.as_str()).await? {
+                Found::One(path) => Some(path),
+                Found::None | Found::Many(_) => None,
+            },
+            None => None,
+        };
+        let command = format!("steward trust raise {subject}");
+        lowered.push(Lowered { subject, mode, since: cap.since, action, record, command });
+    }
+    Ok(lowered)
+}

@@ -1,0 +1,237 @@
+//! The report as one page that stands by itself: no script, nothing from elsewhere, light and dark.
+//!
+//! Every text goes through [`escaped`] on its way into the page, ours too: a source's name came from outside. The
+//! page forbids itself whatever it does not need, so that a name that got through all the same could load nothing.
+
+use super::text::notes_of;
+use super::{Told, plot};
+use std::fmt::Write;
+use steward_domain::time::seconds;
+use steward_domain::trust::advice::percent;
+use steward_domain::trust::report::{GateRow, Report, Row};
+
+/// Rows that one table holds; the JSON has them all.
+const SHOWN: usize = 60;
+const STYLE: &str = include_str!("page.css");
+
+/// Text as HTML shows it, in an element or in a quoted attribute.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '`' => out.push_str("&#96;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+pub(super) fn render(told: &Told) -> String {
+    let report = &told.report;
+    let mut body = format!("<h1>How right the steward is</h1>{}", summary(told));
+    if report.records.is_some() {
+        body.push_str(&supported(report));
+        body.push_str(&to_set(told));
+        body.push_str(&lowered(told));
+        let _ = write!(
+            body,
+            "<h2>Stated confidence and truth</h2><figure class=\"square\">{}<figcaption class=\"soft\">{}</figcaption></figure>",
+            plot::reliability(&report.reliability),
+            escaped(&errors(report))
+        );
+        body.push_str(&rates(report));
+        let _ = write!(
+            body,
+            "<h2>Day by day</h2><figure class=\"flat\">{}<figcaption class=\"soft\"><span class=\"key agreed\"></span>agreed\
+             <span class=\"key wrong\"></span>wrong<span class=\"key open\"></span>open</figcaption></figure>",
+            plot::days(&report.days)
+        );
+        body.push_str(&gates(&report.gates));
+        let notes: String = notes_of(report).iter().map(|note| format!("<li>{}</li>", escaped(note))).collect();
+        let _ = write!(body, "<h2>How to read it</h2><ul>{notes}</ul>");
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>Steward: trust report of {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>{body}</main>\n</body>\n</html>\n",
+        seconds(told.told_at)
+    )
+}
+
+fn summary(told: &Told) -> String {
+    let (report, tally) = (&told.report, told.report.total.tally);
+    let Some(records) = report.records else {
+        return "<p>No change has been proposed yet: there is nothing to report.</p>".into();
+    };
+    format!(
+        "<p class=\"soft\">As of {}: {} changes proposed from {} to {}, records {} to {}.</p>\
+         <p>{} are decided: {} agreed, {} were wrong, precision <strong>{}</strong>. {} are open.</p>",
+        seconds(told.told_at),
+        tally.actions(),
+        seconds(records.from),
+        seconds(records.to),
+        records.first_seq,
+        records.last_seq,
+        tally.decided(),
+        tally.agreed,
+        tally.wrong,
+        escaped(&percent(tally)),
+        tally.open
+    )
+}
+
+fn supported(report: &Report) -> String {
+    let says: String =
+        report.class_sources.iter().take(SHOWN).map(|row| format!("<li>{}</li>", escaped(&row.says))).collect();
+    format!("<h2>What the cases support</h2><ul>{says}</ul>{}", more(report.class_sources.len()))
+}
+
+fn more(rows: usize) -> String {
+    match rows.saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("<p class=\"soft\">{more} more: <code>steward trust report --json</code></p>"),
+    }
+}
+
+fn to_set(told: &Told) -> String {
+    let Some(settings) = &told.settings else {
+        return "<h2>What to set</h2><p>Nothing yet: <code>shadow</code> is right until a class from a source is supported. \
+                Answers (undo, confirm, dismiss) and changes by hand are what tells.</p>"
+            .into();
+    };
+    let mut lines: String =
+        settings.variables.iter().map(|v| format!("{}={}   # now {}\n", v.name, v.value, v.now)).collect();
+    for file in settings.instincts.iter().take(SHOWN) {
+        let _ = writeln!(lines, "ceiling: act   # in {file}");
+    }
+    format!(
+        "<h2>What to set</h2><p>In the environment, or in <code>steward.toml</code> in lower case and without \
+         <code>STEWARD_</code>; <code>ceiling</code> in the frontmatter of the instinct. A worker takes it up when it \
+         starts.</p><pre>{}</pre>{}",
+        escaped_lines(&lines),
+        more(settings.instincts.len())
+    )
+}
+
+fn escaped_lines(text: &str) -> String {
+    text.lines().map(escaped).collect::<Vec<_>>().join("\n")
+}
+
+fn lowered(told: &Told) -> String {
+    if told.lowered.is_empty() {
+        return String::new();
+    }
+    let item = |one: &super::Lowered| {
+        let record =
+            one.record.as_ref().map(|r| format!(", see <code>{}</code>", escaped(r.as_str()))).unwrap_or_default();
+        format!(
+            "<li><strong>{}</strong> went down to <code>{}</code> at {}{record}. Back up: <code>{}</code></li>",
+            escaped(&one.subject.to_string()),
+            one.mode.word(),
+            seconds(one.since),
+            escaped(&one.command)
+        )
+    };
+    let items: String = told.lowered.iter().map(item).collect();
+    format!("<h2>Lowered, because it was undone too often</h2><ul>{items}</ul>")
+}
+
+fn errors(report: &Report) -> String {
+    let told = &report.reliability;
+    match (told.expected_calibration_error, told.brier_score) {
+        (Some(error), Some(brier)) => format!(
+            "Expected calibration error {error:.3}, Brier score {brier:.3}, {} decided cases. On the dashed line confidence \
+             means what it says; below it, it claims too much.",
+            told.decided
+        ),
+        (None, _) | (_, None) => "Nothing is decided yet.".into(),
+    }
+}
+
+/// The precision of each class, source and band, drawn and in figures.
+fn rates(report: &Report) -> String {
+    let mut out = String::from("<h2>Precision</h2>");
+    let class = |row: &Row| row.class.map(|c| c.word().to_owned()).unwrap_or_default();
+    out.push_str(&table("By class", &report.classes, class, report));
+    let name = |row: &Row| row.name.clone().unwrap_or_else(|| "all other sources".into());
+    let sources: Vec<Row> = report.sources.iter().take(SHOWN).chain(&report.other_sources).cloned().collect();
+    out.push_str(&table("By source; a case counts for every source that spoke for it", &sources, name, report));
+    out.push_str(&more(report.sources.len()));
+    let band = |row: &Row| row.band.map(|b| format!("{:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
+    out.push_str(&table("By stated confidence", &report.confidence_bands, band, report));
+    out
+}
+
+fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Report) -> String {
+    let asked = report.bar.precision_at_least;
+    let mut body = String::new();
+    for row in rows {
+        let (name, tally, precision) = (name(row), row.tally, row.tally.precision());
+        let _ = write!(
+            body,
+            "<tr><th scope=\"row\">{}</th><td class=\"plot\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
+            escaped(&name),
+            plot::interval(&format!("Precision of {name}"), &precision, asked),
+            escaped(&percent(tally)),
+            tally.actions(),
+            tally.agreed,
+            tally.wrong,
+            tally.open
+        );
+        for mode in &row.modes {
+            let share = mode.coverage.share.map_or_else(|| "–".into(), |share| format!("{:.1} %", share * 100.0));
+            let _ = write!(body, "<td>{share}</td>");
+        }
+        let _ = write!(body, "<td>{}</td></tr>", row.supported.map_or("–", |mode| mode.word()));
+    }
+    format!(
+        "<div class=\"wide\"><table><caption>{}; the mark is at {:.1} %</caption><thead><tr><th scope=\"col\"></th>\
+         <th scope=\"col\">0 to 100 %</th><th scope=\"col\">precision</th><th scope=\"col\">cases</th><th scope=\"col\">agreed</th>\
+         <th scope=\"col\">wrong</th><th scope=\"col\">open</th><th scope=\"col\">high would act</th><th scope=\"col\">live would act</th>\
+         <th scope=\"col\">supported</th></tr></thead><tbody>{body}</tbody></table></div>",
+        escaped(caption),
+        asked * 100.0
+    )
+}
+
+fn gates(gates: &[GateRow]) -> String {
+    let row = |gate: &GateRow| {
+        format!(
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            gate.gate.word(),
+            gate.held.actions(),
+            gate.held.agreed,
+            gate.held_alone.agreed,
+            gate.held.wrong,
+            gate.let_through.wrong
+        )
+    };
+    let body: String = gates.iter().map(row).collect();
+    format!(
+        "<h2>What the gates did</h2><div class=\"wide\"><table><caption>Cases that a gate held back, and wrong ones that it let \
+         through</caption><thead><tr><th scope=\"col\"></th><th scope=\"col\">held back</th><th scope=\"col\">of them agreed</th>\
+         <th scope=\"col\">held by it alone</th><th scope=\"col\">of them wrong</th><th scope=\"col\">let through wrong</th></tr></thead>\
+         <tbody>{body}</tbody></table></div>"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_stays_text() {
+        let name = "<script>alert(1)</script>\" onload='x' `&amp;\u{1b}]0;";
+        let safe = escaped(name);
+        assert!(!safe.contains(['<', '>', '"', '\'', '`', '\u{1b}']), "{safe}");
+        assert_eq!(escaped("a & b"), "a &amp; b");
+    }
+}

@@ -1,0 +1,255 @@
+//! The report for a terminal: 100 columns, the advice first and the tables behind it.
+//!
+//! Names of sources came from outside; every line that may hold one goes through [`crate::out::shown`].
+
+use super::Told;
+use super::settings::Settings;
+use crate::out::shown;
+use std::fmt::Write;
+use steward_domain::time::seconds;
+use steward_domain::trust::advice::percent;
+use steward_domain::trust::reliability::Reliability;
+use steward_domain::trust::report::{GateRow, Report, Row};
+use steward_domain::trust::wilson::Share;
+
+/// Sources, and classes from sources, that a person is shown.
+const SHOWN: usize = 12;
+/// Columns for the name of a row.
+const NAME: usize = 26;
+/// Columns in all.
+const WIDTH: usize = 100;
+
+pub(super) fn describe(told: &Told) -> String {
+    let report = &told.report;
+    let mut out = head(told);
+    if report.records.is_none() {
+        return out;
+    }
+    section(&mut out, "What the cases support", &supported(report));
+    section(&mut out, "What to set", &to_set(report, told.settings.as_ref()));
+    let lowered = |one: &super::Lowered| {
+        let (subject, since) = (shown(&one.subject.to_string()), seconds(one.since));
+        let record = one.record.as_ref().map(|record| format!(" ({record})")).unwrap_or_default();
+        format!("{subject} went down to {} at {since}{record};\n  back up: {}", one.mode.word(), shown(&one.command))
+    };
+    section(
+        &mut out,
+        "Lowered, because it was undone too often",
+        &told.lowered.iter().map(lowered).collect::<Vec<_>>(),
+    );
+    section(&mut out, "By class, source and stated confidence", &tables(report));
+    section(&mut out, "What the gates did", &gates(&report.gates));
+    section(&mut out, "Stated confidence and truth", &reliability(&report.reliability));
+    section(&mut out, "How to read it", &notes(report));
+    out
+}
+
+pub(super) fn section(out: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = write!(out, "\n{title}\n");
+    for line in lines {
+        // Whatever was composed wrongly must not forge a line.
+        for part in line.split('\n') {
+            let _ = writeln!(out, "  {}", shown(part));
+        }
+    }
+}
+
+fn head(told: &Told) -> String {
+    let (report, tally) = (&told.report, told.report.total.tally);
+    let Some(records) = report.records else {
+        return "no change has been proposed yet: there is nothing to report\n".into();
+    };
+    format!(
+        "{} changes were proposed from {} to {} (records {} to {}).\n{} are decided: {} agreed, {} were wrong, \
+         precision {}. {} are open.\n",
+        tally.actions(),
+        seconds(records.from),
+        seconds(records.to),
+        records.first_seq,
+        records.last_seq,
+        tally.decided(),
+        tally.agreed,
+        tally.wrong,
+        percent(tally),
+        tally.open
+    )
+}
+
+fn supported(report: &Report) -> Vec<String> {
+    let said = |row: &Row| wrapped(&row.says);
+    let mut lines: Vec<String> = report.class_sources.iter().take(SHOWN).map(said).collect();
+    let more = report.class_sources.len().saturating_sub(SHOWN);
+    if more > 0 {
+        lines.push(format!("{more} more: `steward trust report --json`"));
+    }
+    lines
+}
+
+fn to_set(report: &Report, settings: Option<&Settings>) -> Vec<String> {
+    let Some(settings) = settings else {
+        let least = report.bar.cases_at_least.map_or_else(String::new, |n| format!(" with at least {n} decided cases"));
+        return vec![wrapped(&format!(
+            "nothing yet: no class from a source{least} keeps the lower end of its precision at {:.1} % or above. \
+             `shadow` is right until then; answers (undo, confirm, dismiss) and changes by hand are what tells",
+            report.bar.precision_at_least * 100.0
+        ))];
+    };
+    let mut lines = Vec::new();
+    for variable in &settings.variables {
+        let set = format!("{}={}", variable.name, variable.value);
+        let now = if variable.value == variable.now { "as it is".into() } else { format!("now {}", variable.now) };
+        lines.push(format!("{set:<56} {now}"));
+    }
+    for file in settings.instincts.iter().take(SHOWN) {
+        lines.push(format!("{:<56} {file}", "ceiling: act"));
+    }
+    let more = settings.instincts.len().saturating_sub(SHOWN);
+    if more > 0 {
+        lines.push(format!("ceiling: act, in {more} more: `steward trust report --json | jq .settings`"));
+    }
+    let keys: Vec<String> = settings.variables.iter().map(|v| format!("{} = \"{}\"", v.key, v.value)).collect();
+    lines.push(wrapped(&format!("or in steward.toml: {}; a worker takes it up when it starts", keys.join(", "))));
+    lines
+}
+
+fn tables(report: &Report) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {:<21} would act %",
+            "", "cases", "agreed", "wrong", "open", "precision %"
+        ),
+        format!("{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {:<21} {:>6} {:>6}", "", "", "", "", "", "", "high", "live"),
+    ];
+    let mut group = |rows: &mut dyn Iterator<Item = String>| {
+        lines.extend(rows);
+        lines.push(String::new());
+    };
+    group(&mut report.classes.iter().map(|row| line(row.class.map(|c| c.word()).unwrap_or_default(), row)));
+    let others = report.other_sources.iter().map(|row| line("all other sources", row));
+    let sources = report.sources.iter().take(SHOWN).map(|row| line(row.name.as_deref().unwrap_or_default(), row));
+    group(&mut sources.chain(others));
+    let band = |row: &Row| row.band.map(|b| format!("confidence {:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
+    group(&mut report.confidence_bands.iter().map(|row| line(&band(row), row)));
+    lines.pop();
+    lines
+}
+
+fn line(name: &str, row: &Row) -> String {
+    let tally = row.tally;
+    let covered = |at: usize| row.modes.get(at).map(|m| hundred(m.coverage.share)).unwrap_or_default();
+    format!(
+        "{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {:<21} {:>6} {:>6}",
+        cut(&shown(name)),
+        tally.actions(),
+        tally.agreed,
+        tally.wrong,
+        tally.open,
+        interval(&tally.precision()),
+        covered(0),
+        covered(1)
+    )
+}
+
+fn cut(name: &str) -> String {
+    if name.chars().count() <= NAME {
+        return name.to_owned();
+    }
+    name.chars().take(NAME - 1).chain(['…']).collect()
+}
+
+pub(super) fn hundred(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".into(), |share| format!("{:.1}", share * 100.0))
+}
+
+pub(super) fn interval(share: &Share) -> String {
+    match share.share {
+        None => "–".into(),
+        Some(p) => format!("{:.1} [{:.1}, {:.1}]", p * 100.0, share.low * 100.0, share.high * 100.0),
+    }
+}
+
+fn gates(gates: &[GateRow]) -> Vec<String> {
+    if gates.is_empty() {
+        return vec!["none was ever closed".into()];
+    }
+    let mut lines = vec![format!(
+        "{:<14} {:>10} {:>12} {:>10} {:>10} {:>16}",
+        "", "held back", "that agreed", "by it alone", "was wrong", "let through wrong"
+    )];
+    lines.extend(gates.iter().map(|gate| {
+        format!(
+            "{:<14} {:>10} {:>12} {:>11} {:>10} {:>17}",
+            gate.gate.word(),
+            gate.held.actions(),
+            gate.held.agreed,
+            gate.held_alone.agreed,
+            gate.held.wrong,
+            gate.let_through.wrong
+        )
+    }));
+    lines
+}
+
+fn reliability(told: &Reliability) -> Vec<String> {
+    let (Some(error), Some(brier)) = (told.expected_calibration_error, told.brier_score) else {
+        return vec!["nothing is decided yet".into()];
+    };
+    let mut lines = vec![format!("{:<12} {:>8} {:>8}  right %", "stated", "decided", "mean")];
+    for bin in told.bins.iter().filter(|bin| bin.right.of > 0) {
+        let mean = bin.mean_confidence.map(|mean| format!("{mean:.3}")).unwrap_or_default();
+        let stated = format!("{:.1} to {:.1}", bin.from, bin.to);
+        lines.push(format!("{stated:<12} {:>8} {mean:>8}  {}", bin.right.of, interval(&bin.right)));
+    }
+    lines.push(format!(
+        "expected calibration error {error:.3}, Brier score {brier:.3}; {} open cases are in neither",
+        told.open
+    ));
+    lines
+}
+
+fn notes(report: &Report) -> Vec<String> {
+    notes_of(report).iter().map(|note| wrapped(note)).collect()
+}
+
+/// What a reader must know, for the terminal and the page alike.
+pub(super) fn notes_of(report: &Report) -> Vec<String> {
+    let least = report.bar.cases_at_least.map_or_else(|| "no number of".into(), |n| format!("at least {n}"));
+    vec![
+        "Agreed: confirmed, left alone for the 7 days in which it could be undone, or later done by hand. Wrong: undone, \
+         dismissed, or something else was done by hand. Of an open case nobody knows."
+            .into(),
+        "Brackets are 95 % intervals (Wilson): about one row in twenty lies outside its own. Only decided cases are in \
+         them, and people do not decide at random."
+            .into(),
+        "Would act: the share of all cases that live_high_confidence_only (high) and live would act upon with the \
+         thresholds that are set, if nothing but ceilings on sources and matters held them back. What a source may \
+         change in a day is not in it."
+            .into(),
+        format!(
+            "Supported: of what the mode would act upon, {least} decided cases, and the lower end of their precision at \
+             {:.1} % or above (1 less STEWARD_REVERSAL_BUDGET).",
+            report.bar.precision_at_least * 100.0
+        ),
+    ]
+}
+
+/// Broken into lines that fit, the later ones set in.
+pub(super) fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let room = WIDTH - 6;
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > room {
+            lines.push(format!("  {word}"));
+        } else if let Some(line) = lines.last_mut() {
+            if last > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
