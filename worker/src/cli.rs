@@ -70,6 +70,9 @@ pub(crate) enum Command {
     /// How far sources and classes are trusted
     #[command(subcommand, after_help = "Example:\n  steward trust raise gmail --reason \"mended\"")]
     Trust(Trust),
+    /// What stewards may do at a matter
+    #[command(subcommand, after_help = "Example:\n  steward policy check eagle-farm")]
+    Policy(Policy),
     /// Pull the brake: no clerk calls, no changes, for every worker of the vault, within a second
     #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
     Stop {
@@ -241,6 +244,17 @@ pub(crate) enum Trust {
         /// Who says so (STEWARD_OPERATOR, else USER)
         #[arg(long)]
         by: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Say what holds at a matter, or at all whose notes have a `steward:` block, and which line says so
+    #[command(after_help = "Examples:\n  steward policy check eagle-farm\n  steward policy check --json\n\n\
+        Exits with 4 when something in a note cannot be understood.")]
+    Check {
+        /// `matter/<slug>.md` or the slug
+        matter: Option<String>,
     },
 }
 

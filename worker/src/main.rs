@@ -78,6 +78,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Confirm(answer) => commands::answer::confirm(&config, answer, out).await,
         Command::Dismiss(answer) => commands::answer::dismiss(&config, answer, out).await,
         Command::Trust(trust) => commands::answer::raise(&config, trust, out).await,
+        Command::Policy(what) => commands::policy::run(&config, &what, out).await,
         Command::Stop { reason } => commands::brake::stop(&config, reason, out),
         Command::Resume => commands::brake::resume(&config, out),
         Command::Streams(what) => commands::streams::run(&config, what, out).await,

@@ -20,6 +20,7 @@ fn plan_for(bytes: &[u8], policy: &Policy, confidence: f64) -> Plan {
     decide(&Case {
         look: &look,
         policy,
+        note: None,
         verdict: &verdict,
         clerk: &clerk(),
         caller_says_shadow: false,
