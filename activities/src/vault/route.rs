@@ -146,9 +146,13 @@ impl Host {
         !facts.weighed && facts.others_wait && facts.claim.is_none() && self.turn_ends(round, facts) <= round.now
     }
 
+    fn interval(&self) -> TimeDelta {
+        TimeDelta::seconds(i64::from(self.settings.cadence.matter_seconds))
+    }
+
     /// A steward has one interval of its matter to weigh what came; where it may act, its quiet hours do not count.
     fn turn_ends(&self, round: &Round, facts: &RouteFacts) -> DateTime<Utc> {
-        let interval = TimeDelta::seconds(i64::from(self.settings.cadence.matter_seconds));
+        let interval = self.interval();
         let notes = facts.notes.iter().filter(|_| round.acts);
         let turns = notes.map(|note| note.turn_ends(facts.first_seen, interval));
         turns.max().unwrap_or(facts.first_seen + interval)
@@ -234,7 +238,9 @@ impl Host {
             let until = if *skip == RouteSkip::Snoozed {
                 read.target.as_ref().and_then(|t| t.snoozed_until)
             } else if *skip == RouteSkip::QuietHours {
-                facts.and_then(|f| f.notes.iter().filter_map(|note| note.quiet_until(round.now)).max())
+                // A human may make them shorter meanwhile.
+                let ends = facts.and_then(|f| f.notes.iter().filter_map(|note| note.quiet_until(round.now)).max());
+                ends.map(|ends| ends.min(round.now + self.interval()))
             } else {
                 facts.map(|f| self.turn_ends(round, f))
             };

@@ -72,6 +72,7 @@ async fn a_class_that_the_note_does_not_name_is_left_to_the_human_and_an_undo_is
     joins(&world, "rent");
     let _worker = world.worker().await;
     let routed = wait::until("the router's change", async || {
+        world.begin_as("round", "RouterWorkflow", &Value::Null).await.result().await;
         world.vault.records().into_iter().find(|r| r.draft.class.is_some_and(|class| class.word() == "related"))
     })
     .await;

@@ -180,10 +180,6 @@ fn comes_to(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> L
     if settings.effective_mode() == Mode::Shadow {
         return line(what, "is only said", mode.from);
     }
-    let cap = settings.caps.get(&Subject::Class(class)).and_then(|cap| cap.mode);
-    if cap == Some(Mode::Shadow) {
-        return line(what, "is only said", format!("`steward trust raise {}`", class.word()));
-    }
     let no_class = note.policy.and_then(|p| p.classes.as_ref()).is_some_and(|allowed| !allowed.contains(&class));
     let fields = note.policy.and_then(|p| p.fields.as_ref());
     let no_field = fields.is_some_and(|allowed| !fields_of(class).iter().any(|f| allowed.iter().any(|a| a == f)));
@@ -197,7 +193,19 @@ fn comes_to(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> L
     match lowest {
         Some((Ceiling::Ask, from)) => line(what, "is left to you", from),
         Some((Ceiling::Confirm, from)) => line(what, "waits for your confirmation", from),
-        Some((Ceiling::Act, _)) | None => line(what, "may be made", mode.from),
+        Some((Ceiling::Act, _)) | None => goes_live(settings, (what, mode), class),
+    }
+}
+
+/// What undos have left of a class that nothing else holds back.
+fn goes_live(settings: &Settings<'_>, (what, mode): (String, Line), class: MutationClass) -> Line {
+    let raise = || format!("undone too often: `steward trust raise {}`", class.word());
+    match settings.caps.get(&Subject::Class(class)).and_then(|cap| cap.mode) {
+        Some(Mode::Shadow) => line(what, "is only said", raise()),
+        Some(cap @ Mode::LiveHighConfidenceOnly) if cap < settings.effective_mode() => {
+            line(what, "may be made where it is sure", raise())
+        }
+        Some(Mode::LiveHighConfidenceOnly | Mode::Live) | None => line(what, "may be made", mode.from),
     }
 }
 
