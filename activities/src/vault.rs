@@ -170,7 +170,7 @@ impl Host {
         Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
     }
 
-    /// Has the keeper carry a plan out, within the budget of its sources, and tells the index.
+    /// Has the keeper carry a plan out, within the budget of its sources and what its matter's note allows, and tells the index.
     async fn land(&self, plan: Plan) -> Result<Result<Receipt, ApplyError>, ActivityError> {
         let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
         let spendings = self.index.spendings(plan.draft(), Utc::now()).await.map_err(passing)?;
@@ -178,6 +178,8 @@ impl Host {
         let speaking: Vec<String> = spendings.iter().map(|s| s.source.clone()).collect();
         let plan = plan.within_trust(&speaking, &caps, &self.settings.policy);
         let plan = plan.within_budget(&spendings, self.settings.live_per_source_day);
+        let notes = self.index.notes_now(plan.draft(), Utc::now()).await.map_err(passing)?;
+        let plan = plan.within_notes(&notes, Utc::now());
         let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
         let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
         crash::point("before-indexing");

@@ -81,7 +81,7 @@ impl Plan {
         self
     }
 
-    fn hold(&mut self, closed: Gate) {
+    pub(crate) fn hold(&mut self, closed: Gate) {
         self.draft.gates.push(closed);
         self.draft.landing = Landing::Pending;
         self.draft.pending_confirmation = true;

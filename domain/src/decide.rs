@@ -8,6 +8,7 @@ use crate::audit::{ActionKind, AuditDraft, Cited, Proposal, WorkflowRef};
 use crate::clerk::{ClerkMark, Evidence, Verdict};
 use crate::mode::{Ceiling, Mode, Policy, discretion_threshold};
 use crate::mutation::{Mutation, MutationClass};
+use crate::note_policy::NotePolicy;
 use crate::plan::{ActionId, Basis, Change, Landing, Plan};
 use crate::record::{Effect, State};
 use crate::tick::Look;
@@ -43,12 +44,14 @@ pub enum GateName {
     SourceBudget,
     /// How far undos let the sources and the class of a change go.
     Trust,
+    /// What the matter's own note allows there.
+    Policy,
     Brake,
 }
 
 impl GateName {
     /// Every gate, in the order in which they are listed.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Caller,
         Self::Mode,
         Self::Confidence,
@@ -58,6 +61,7 @@ impl GateName {
         Self::Steward,
         Self::SourceBudget,
         Self::Trust,
+        Self::Policy,
         Self::Brake,
     ];
 
@@ -74,6 +78,7 @@ impl GateName {
             Self::Steward => "steward",
             Self::SourceBudget => "source_budget",
             Self::Trust => "trust",
+            Self::Policy => "policy",
             Self::Brake => "brake",
         }
     }
@@ -95,6 +100,8 @@ impl Gate {
 pub struct Case<'a> {
     pub look: &'a Look,
     pub policy: &'a Policy,
+    /// What the matter's own note allows, if it says anything.
+    pub note: Option<&'a NotePolicy>,
     pub verdict: &'a Verdict,
     pub clerk: &'a ClerkMark,
     /// The caller asked for shadow, whatever the mode.
@@ -112,7 +119,12 @@ pub fn decide(case: &Case<'_>) -> Plan {
     let written = case.look.state_as_written.clone().map(Value::from);
     let cited = cited(case.look, case.verdict);
     let ceiling = lowest_ceiling(case, &cited);
-    let gates = gates(case, &cited, (proposed, ceiling));
+    let mut gates = gates(case, &cited, (proposed, ceiling));
+    if let (Some(note), Some(mutation)) = (case.note, &mutation) {
+        let sources: Vec<&str> = cited.iter().map(|e| e.source.as_str()).collect();
+        gates.extend(note.gates(mutation, &sources, case.at));
+    }
+    let forbidden = mutation.as_ref().is_some_and(|m| case.note.is_some_and(|note| note.forbids(m)));
     let landing = Closed::of(&gates).landing(proposed.is_some());
     let draft = AuditDraft {
         kind: ActionKind::Action,
@@ -128,7 +140,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
         prior_state: case.look.state_as_written.clone(),
         proposed_state: proposed,
         proposal: mutation.clone().map(|mutation| Proposal { mutation, replaces: written.clone() }),
-        confirmable: ceiling > Ceiling::Ask,
+        confirmable: ceiling > Ceiling::Ask && !forbidden,
         pending_confirmation: landing == Landing::Pending,
         evidence: cited.iter().map(|e| Cited::from(*e)).collect(),
         source_contributions: case.verdict.source_contributions.clone(),
@@ -153,7 +165,8 @@ fn cited<'a>(look: &'a Look, verdict: &Verdict) -> Vec<&'a Evidence> {
 fn lowest_ceiling(case: &Case<'_>, cited: &[&Evidence]) -> Ceiling {
     let sources = cited.iter().map(|e| e.ceiling);
     let class = case.policy.ceiling_of(MutationClass::StateChange);
-    sources.chain([case.look.matter_ceiling, class]).min().unwrap_or_default()
+    let note = case.note.map(NotePolicy::ceiling).unwrap_or_default();
+    sources.chain([case.look.matter_ceiling, class, note]).min().unwrap_or_default()
 }
 
 fn gates(case: &Case<'_>, cited: &[&Evidence], (proposed, ceiling): (Option<State>, Ceiling)) -> Vec<Gate> {

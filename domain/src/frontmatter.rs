@@ -75,6 +75,12 @@ impl Document {
         self.text.as_bytes()
     }
 
+    /// The line of the file, from 1, on which the key at the end of a path of keys stands; for what is told about it.
+    #[must_use]
+    pub fn line_of(&self, path: &[&str]) -> Option<usize> {
+        parse::line_of_path(self.yaml(), path)
+    }
+
     fn into_bytes(self) -> Vec<u8> {
         self.text.into_bytes()
     }

@@ -3,8 +3,8 @@
 //! Nothing here touches a file, the network, a clock or randomness: time is always an argument.
 //! Reading order: [`path`], [`record`], [`stream`] and [`signal`] (what a vault holds), [`mutation`]
 //! (what may change), [`frontmatter`] (how it is read and edited), [`tick`] (what is due), [`clerk`] and
-//! [`extract`] (what is asked and answered, of signals and of raw events), [`mod@decide`] and
-//! [`mod@route`] (what follows), [`plan`] (the exact change), [`audit`] (what is remembered), [`undo`]
+//! [`extract`] (what is asked and answered, of signals and of raw events), [`note_policy`] (what a matter's own
+//! note allows), [`mod@decide`] and [`mod@route`] (what follows), [`plan`] (the exact change), [`audit`] (what is remembered), [`undo`]
 //! (the way back), [`tracker`] (a task's issue elsewhere), [`stamp`] (a look's marks in a task's file).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -17,6 +17,7 @@ pub mod frontmatter;
 pub mod guard;
 pub mod mode;
 pub mod mutation;
+pub mod note_policy;
 pub mod path;
 pub mod plain;
 pub mod plan;

@@ -138,6 +138,13 @@ impl Mutation {
         }
     }
 
+    /// Every field that any change may write, of tasks or matters.
+    #[must_use]
+    pub fn fields() -> Vec<&'static str> {
+        let context = ContextField::ALL.map(ContextField::word);
+        [["state", "parent_matter"].as_slice(), &context, &RelatedField::ALL.map(RelatedField::word)].concat()
+    }
+
     /// Whether a record of this kind has such a field.
     #[must_use]
     pub fn fits(&self, kind: RecordKind) -> bool {

@@ -256,7 +256,7 @@ pub(crate) fn wrong(field: &'static str, found: &str, expected: &'static str) ->
 }
 
 /// A value for a message: short, on one line, without control characters.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     text.chars().take(60).flat_map(char::escape_debug).collect()
 }
 

@@ -10,8 +10,9 @@ use crate::audit::{ActionKind, AuditDraft, Cited, Proposal, WorkflowRef};
 use crate::clerk::{Judgement, MAX_REASONING_CHARS};
 use crate::decide::{Closed, Gate, GateName, Weight, ceiling_gate, confidence, discretion, mode};
 use crate::frontmatter::{Fields, has_member, members};
-use crate::mode::{Ceiling, Policy};
+use crate::mode::{Ceiling, Mode, Policy};
 use crate::mutation::{Mutation, MutationClass};
+use crate::note_policy::NotePolicy;
 use crate::path::{RecordKind, RecordPath, parse_link};
 use crate::plan::{ActionId, Basis, Change, ContentHash, Landing, Plan};
 use crate::record::{Effect, State};
@@ -87,6 +88,8 @@ pub struct RouteCase<'a> {
     /// The lowest ceiling that a human set for the source and the matters concerned.
     pub ceiling: Ceiling,
     pub policy: &'a Policy,
+    /// What the notes of the matters concerned allow: the target's, and the one that it is to move to.
+    pub notes: &'a [NotePolicy],
     pub workflow: WorkflowRef,
     pub at: DateTime<Utc>,
     /// The moment that the record is named after: the same for every try.
@@ -120,6 +123,8 @@ pub enum RouteSkip {
     /// The field holds something else than text, or than a list.
     WrongForm,
     Snoozed,
+    /// Its matter's note wants nothing changed at this time of day.
+    QuietHours,
     /// The target says so already.
     AlreadySo,
     /// There is no such matter to move to.
@@ -148,6 +153,7 @@ impl RouteSkip {
             Self::WrongKind => "wrong_kind",
             Self::WrongForm => "wrong_form",
             Self::Snoozed => "snoozed",
+            Self::QuietHours => "quiet_hours",
             Self::AlreadySo => "already_so",
             Self::ParentMissing => "parent_missing",
             Self::ParentClosed => "parent_closed",
@@ -161,7 +167,7 @@ impl RouteSkip {
     #[must_use]
     pub fn passes(&self) -> bool {
         match self {
-            Self::Snoozed | Self::WithTheSteward => true,
+            Self::Snoozed | Self::QuietHours | Self::WithTheSteward => true,
             Self::NotAMutation
             | Self::AsksThePrincipal
             | Self::NoProposal
@@ -264,6 +270,10 @@ fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), Route
         },
         Mutation::ContextEdit { .. } | Mutation::Related { .. } => {}
     }
+    // Where nothing may change anyway there is nothing to be quiet about.
+    if case.policy.mode > Mode::Shadow && case.notes.iter().any(|note| note.quiet_until(case.at).is_some()) {
+        return Err(RouteSkip::QuietHours);
+    }
     Ok((mutation, target))
 }
 
@@ -292,8 +302,13 @@ fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
     let signal = case.signal;
     let now = target.fields.get(mutation.field()).filter(|v| !v.is_null());
     let combined = signal.target_confidence.min(signal.effect_confidence);
-    let ceiling = case.ceiling.min(case.policy.ceiling_of(mutation.class()));
-    let gates = gates(case, combined, ceiling);
+    let ceilings = case.notes.iter().map(NotePolicy::ceiling);
+    let ceiling = ceilings.fold(case.ceiling.min(case.policy.ceiling_of(mutation.class())), Ceiling::min);
+    let mut gates = gates(case, combined, ceiling);
+    for note in case.notes {
+        gates.extend(note.gates(mutation, &[&signal.source_type], case.at));
+    }
+    let forbidden = case.notes.iter().any(|note| note.forbids(mutation));
     let landing = Closed::of(&gates).landing(true);
     let replaces = match mutation.class() {
         MutationClass::Related => None,
@@ -313,7 +328,7 @@ fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
         prior_state: target.fields.get("state").and_then(Value::as_str).map(str::to_owned),
         proposed_state: signal.proposed_state(),
         proposal: Some(Proposal { mutation: mutation.clone(), replaces }),
-        confirmable: ceiling > Ceiling::Ask,
+        confirmable: ceiling > Ceiling::Ask && !forbidden,
         pending_confirmation: landing == Landing::Pending,
         evidence: vec![Cited {
             reference: case.reference.clone(),

@@ -5,6 +5,7 @@
 
 use crate::clerk::{Judged, Judgement, Question};
 use crate::mode::{Ceiling, Policy};
+use crate::note_policy::NotePolicy;
 use crate::path::RecordPath;
 use crate::plan::{ActionId, ContentHash, Landing};
 use crate::record::{State, SurfaceClass, Task};
@@ -102,6 +103,8 @@ pub enum SkipReason {
     Done,
     Archived,
     Snoozed,
+    /// Its matter's note wants nothing changed at this time of day; it stays due.
+    QuietHours,
     NotDue,
     /// Another tick of the matter is judging it.
     BeingJudged,
@@ -161,6 +164,9 @@ pub struct Observation {
     pub matter: RecordPath,
     pub observed_at: DateTime<Utc>,
     pub policy: Policy,
+    /// What the matter's own note allows, if it says anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<NotePolicy>,
     /// An operator pulled the brake: nobody is asked and nothing is stamped.
     pub stopped: bool,
     /// Tasks that need a clerk, oldest look first.

@@ -75,7 +75,9 @@ pub enum Refusal {
     NotPending { id: String, landing: String },
     #[error("{id} lowered nothing, so there is nothing to raise")]
     NothingToRaise { id: String },
-    #[error("{id} may only be carried out by hand: its ceiling is `ask`, or was when it was proposed")]
+    #[error(
+        "{id} may only be carried out by hand: its ceiling is `ask` or its matter's note does not allow it, or so it was when it was proposed"
+    )]
     HumanOnly { id: String },
     #[error("{id} was already {how} by {by}")]
     AlreadyAnswered { id: String, how: String, by: String },

@@ -236,6 +236,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             observations: u32::MAX,
             ceiling: Ceiling::Act,
             policy: &live(),
+            notes: &[],
             workflow: WorkflowRef { id: SOURCE.into(), run_id: run.to_owned() },
             at: self.now,
             decided_at: self.now,

@@ -81,6 +81,9 @@ pub(crate) enum Command {
     /// Replay the recorded decisions under other settings (the same as `steward trust backtest`)
     #[command(after_help = BACKTEST)]
     Backtest(Backtest),
+    /// What stewards may do at a matter
+    #[command(subcommand, after_help = "Example:\n  steward policy check eagle-farm")]
+    Policy(Policy),
     /// Pull the brake: no clerk calls, no changes, for every worker of the vault, within a second
     #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
     Stop {
@@ -293,6 +296,17 @@ pub(crate) struct Raise {
     /// Who says so (STEWARD_OPERATOR, else USER)
     #[arg(long)]
     pub(crate) by: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Say what holds at a matter, or at all whose notes have a `steward:` block, and which line says so
+    #[command(after_help = "Examples:\n  steward policy check eagle-farm\n  steward policy check --json\n\n\
+        Exits with 4 when something in a note cannot be understood.")]
+    Check {
+        /// `matter/<slug>.md` or the slug
+        matter: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,7 @@ pub(crate) mod brake;
 pub(crate) mod doctor;
 pub(crate) mod example;
 pub(crate) mod index;
+pub(crate) mod policy;
 pub(crate) mod replay;
 pub(crate) mod schedules;
 pub(crate) mod signals;

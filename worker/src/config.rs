@@ -23,10 +23,12 @@ use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use toml::Value;
 
+mod origins;
 pub(crate) mod rules;
 mod sources;
 mod streams;
 
+pub(crate) use origins::Origins;
 pub(crate) use sources::{file_path, set_outside};
 
 /// Where webhooks are listened to: this machine alone; what faces the net is the operator's proxy.
@@ -131,6 +133,8 @@ pub(crate) struct Config {
     pub(crate) webhook_listen: SocketAddr,
     pub(crate) cadence: Cadence,
     pub(crate) caps: Caps,
+    /// Where what decides was set.
+    pub(crate) origins: Origins,
     /// Values that were not usable and what holds instead.
     pub(crate) warnings: Vec<String>,
 }
@@ -161,9 +165,10 @@ impl Config {
         let known: Raw =
             file.table.clone().try_into().with_context(|| format!("failed to read {}", file.path.display()))?;
         drop(known);
+        let origins = Origins::of(file, &variables);
         let merged = sources::merge(file.table.clone(), variables)?;
         let raw: Raw = merged.try_into().context("failed to read the STEWARD_ environment variables")?;
-        Self::check(raw)
+        Ok(Self { origins, ..Self::check(raw)? })
     }
 
     fn check(raw: Raw) -> anyhow::Result<Self> {
@@ -196,6 +201,7 @@ impl Config {
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             cadence: raw.cadence,
             caps: raw.caps,
+            origins: Origins::default(),
             warnings,
         })
     }

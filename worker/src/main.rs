@@ -79,6 +79,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dismiss(answer) => commands::answer::dismiss(&config, answer, out).await,
         Command::Trust(trust) => commands::trust::run(&config, trust, out).await,
         Command::Backtest(backtest) => commands::trust::run(&config, cli::Trust::Backtest(backtest), out).await,
+        Command::Policy(what) => commands::policy::run(&config, &what, out).await,
         Command::Stop { reason } => commands::brake::stop(&config, reason, out),
         Command::Resume => commands::brake::resume(&config, out),
         Command::Streams(what) => commands::streams::run(&config, what, out).await,

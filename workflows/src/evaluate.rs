@@ -13,6 +13,7 @@ use steward_domain::clerk::{CallOutcome, ClerkMark, Judged, Question, Reply, Ver
 use steward_domain::decide::{Case, decide};
 use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement, Speaker};
 use steward_domain::mode::Policy;
+use steward_domain::note_policy::NotePolicy;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::tick::{Look, TaskClock, TaskEnd, TaskReport};
 use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
@@ -28,6 +29,7 @@ const CLERK_SILENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Round {
     pub(crate) look_id: String,
     pub(crate) policy: Policy,
+    pub(crate) note: Option<NotePolicy>,
     pub(crate) caller_says_shadow: bool,
     pub(crate) started: Option<SystemTime>,
     pub(crate) limit: Duration,
@@ -157,6 +159,7 @@ async fn apply(
     let plan = decide(&Case {
         look,
         policy: &round.policy,
+        note: round.note.as_ref(),
         verdict: &verdict,
         clerk: &clerk,
         caller_says_shadow: round.caller_says_shadow,

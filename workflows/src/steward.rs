@@ -46,7 +46,8 @@ impl StewardWorkflow {
             let mut seen = ctx.execute_local_activity(VaultActivities::observe, ask, local("look")).await?;
             let looks = std::mem::take(&mut seen.looks);
             note(&mut report, &seen);
-            let round = Round { look_id, policy: seen.policy, caller_says_shadow, started, limit: START_NO_LATER };
+            let (policy, note, limit) = (seen.policy, seen.note, START_NO_LATER);
+            let round = Round { look_id, policy, note, caller_says_shadow, started, limit };
             let ended = evaluate_all(ctx, &round, looks).await;
             let again = ended.iter().any(|t| t.ended == TaskEnd::ChangedMeanwhile);
             merge(&mut report, ended);

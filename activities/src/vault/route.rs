@@ -120,9 +120,9 @@ impl Host {
         let weighing = match facts {
             Some(facts) if facts.weighed && facts.beside_others => Weighing::DoneBesideOthers,
             // Its steward did not come to it in time, nor to what others say of the same record.
-            Some(facts) if self.is_left_beside_others(facts, round.now) => Weighing::DoneBesideOthers,
+            Some(facts) if self.is_left_beside_others(round, facts) => Weighing::DoneBesideOthers,
             Some(facts) if facts.weighed => Weighing::Done,
-            Some(facts) => Weighing::Until(self.turn_ends(facts)),
+            Some(facts) => Weighing::Until(self.turn_ends(round, facts)),
             None => Weighing::Until(round.now),
         };
         route::route(&RouteCase {
@@ -135,19 +135,27 @@ impl Host {
             observations: facts.map_or(0, |f| f.observations),
             ceiling: facts.map_or(self.settings.default_ceiling, |f| f.ceiling),
             policy: &round.policy,
+            notes: facts.map_or(&[], |f| &f.notes),
             workflow: round.workflow.clone(),
             at: round.now,
             decided_at,
         })
     }
 
-    fn is_left_beside_others(&self, facts: &RouteFacts, now: DateTime<Utc>) -> bool {
-        !facts.weighed && facts.others_wait && facts.claim.is_none() && self.turn_ends(facts) <= now
+    fn is_left_beside_others(&self, round: &Round, facts: &RouteFacts) -> bool {
+        !facts.weighed && facts.others_wait && facts.claim.is_none() && self.turn_ends(round, facts) <= round.now
     }
 
-    /// A steward has one interval of its matter to weigh what came.
-    fn turn_ends(&self, facts: &RouteFacts) -> DateTime<Utc> {
-        facts.first_seen + TimeDelta::seconds(i64::from(self.settings.cadence.matter_seconds))
+    fn interval(&self) -> TimeDelta {
+        TimeDelta::seconds(i64::from(self.settings.cadence.matter_seconds))
+    }
+
+    /// A steward has one interval of its matter to weigh what came; where it may act, its quiet hours do not count.
+    fn turn_ends(&self, round: &Round, facts: &RouteFacts) -> DateTime<Utc> {
+        let interval = self.interval();
+        let notes = facts.notes.iter().filter(|_| round.acts);
+        let turns = notes.map(|note| note.turn_ends(facts.first_seen, interval));
+        turns.max().unwrap_or(facts.first_seen + interval)
     }
 
     /// The signal and what it points at, from their files; or why one of them cannot be used.
@@ -226,10 +234,15 @@ impl Host {
         (read, skip): (&Read, &RouteSkip),
     ) -> Result<(), ActivityError> {
         if skip.passes() {
+            let facts = read.facts.as_ref();
             let until = if *skip == RouteSkip::Snoozed {
                 read.target.as_ref().and_then(|t| t.snoozed_until)
+            } else if *skip == RouteSkip::QuietHours {
+                // A human may make them shorter meanwhile.
+                let ends = facts.and_then(|f| f.notes.iter().filter_map(|note| note.quiet_until(round.now)).max());
+                ends.map(|ends| ends.min(round.now + self.interval()))
             } else {
-                read.facts.as_ref().map(|f| self.turn_ends(f))
+                facts.map(|f| self.turn_ends(round, f))
             };
             let wait = until.map_or(MEND, |until| until - round.now);
             return self.leave(round, reference, (wait, false)).await;

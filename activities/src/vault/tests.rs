@@ -145,6 +145,7 @@ pub(crate) fn apply_ask(seen: &Observation, look_id: &str) -> ApplyAsk {
     let plan: Plan = decide(&Case {
         look,
         policy: &seen.policy,
+        note: seen.note.as_ref(),
         verdict: &verdict,
         clerk: &steward_domain::clerk::ClerkMark::default(),
         caller_says_shadow: false,

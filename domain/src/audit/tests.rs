@@ -14,6 +14,7 @@ fn draft() -> AuditDraft {
     let case = Case {
         look: &look,
         policy: &policy,
+        note: None,
         verdict: &verdict,
         clerk: &clerk,
         caller_says_shadow: false,

@@ -67,7 +67,7 @@ impl Closed {
             return Landing::Shadow;
         }
         let waits = [GateName::Confidence, GateName::Discretion, GateName::Ceiling, GateName::RateGuard];
-        if any(&waits) || any(&[GateName::Steward, GateName::SourceBudget]) {
+        if any(&waits) || any(&[GateName::Steward, GateName::SourceBudget, GateName::Policy]) {
             return Landing::Pending;
         }
         Landing::Live

@@ -107,6 +107,7 @@ impl Wide {
         decide(&Case {
             look: &self.look,
             policy: &self.policy,
+            note: None,
             verdict: &self.verdict,
             clerk: &clerk(),
             caller_says_shadow: self.caller_says_shadow,

@@ -242,6 +242,18 @@ fn end_marker(yaml: &str) -> Option<usize> {
     yaml.lines().position(marker).map(|index| LINES_BEFORE + index + 1)
 }
 
+/// The line of the file on which the key at the end of a path of keys stands; `None` where there is no such key.
+pub(super) fn line_of_path(yaml: &str, path: &[&str]) -> Option<usize> {
+    let tree = tree(yaml).ok()?;
+    let (mut node, mut line) = (root(&tree)?, None);
+    for name in path {
+        let mut pairs = node.as_mapping()?.iter();
+        let (key_node, value) = pairs.find(|(key_node, _)| key(yaml, *key_node).is_ok_and(|key| key == *name))?;
+        (node, line) = (value, Some(line_of(yaml, key_node.span().start)));
+    }
+    line
+}
+
 fn line_of_field(yaml: &str, tree: &oneyaml::Document, field: &str) -> usize {
     top_level(tree)
         .find(|(key_node, _)| key(yaml, *key_node).is_ok_and(|key| key == field))

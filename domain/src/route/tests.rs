@@ -92,6 +92,7 @@ impl Wide {
             observations: self.observations,
             ceiling: self.ceiling,
             policy: &self.policy,
+            notes: &[],
             workflow: run("run-1"),
             at: at(NOW),
             decided_at: at(NOW),

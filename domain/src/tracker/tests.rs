@@ -34,6 +34,7 @@ fn record() -> AuditRecord {
     let case = Case {
         look: &look,
         policy: &policy,
+        note: None,
         verdict: &verdict,
         clerk: &clerk,
         caller_says_shadow: false,

@@ -20,6 +20,7 @@ fn plan_for(bytes: &[u8], policy: &Policy, confidence: f64) -> Plan {
     decide(&Case {
         look: &look,
         policy,
+        note: None,
         verdict: &verdict,
         clerk: &clerk(),
         caller_says_shadow: false,
@@ -217,6 +218,22 @@ fn a_recipe_that_no_steward_writes_is_not_followed() {
         let twice = first(r).clone();
         r.undo_recipe.as_mut().unwrap().vault_patch.push(twice);
     });
+}
+
+#[test]
+fn a_recipe_that_would_widen_what_a_note_allows_is_not_followed() {
+    for (field, followed) in [("owner", true), ("steward_ceiling", false), ("steward", false)] {
+        let text = format!("---\ntype: matter\n{field}: act\n---\n");
+        let edit = crate::frontmatter::FieldEdit { field: field.into(), value: Some("ask".into()) };
+        let undo = crate::frontmatter::edit_with_undo(text.as_bytes(), &[edit]).unwrap().undo.remove(0);
+        let (_, mut forged) = applied();
+        forged.draft.class = Some(MutationClass::ContextEdit);
+        forged.draft.target = crate::path::RecordPath::parse("matter/house.md").unwrap();
+        let patch =
+            FieldPatch { field: field.into(), prior: Some("act".into()), value: Some("ask".into()), undo: Some(undo) };
+        forged.undo_recipe.as_mut().unwrap().vault_patch = vec![patch];
+        assert_eq!(ask(AnswerKind::Undo, &forged, &live()).is_ok(), followed, "{field}");
+    }
 }
 
 #[test]

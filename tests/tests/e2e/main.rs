@@ -13,6 +13,7 @@ mod fleet;
 mod idle;
 mod machine;
 mod modes;
+mod policy;
 mod purge;
 mod router;
 mod schedules;

@@ -37,8 +37,12 @@ const CASES: &str = concat!(
         WHERE s.action = a.path) AS sources
     FROM actions a WHERE a.kind = 'steward-action' AND a.class IS NOT NULL ORDER BY a.path"
 );
-const NARROW: &str = "SELECT m.path, m.ceiling FROM matters m WHERE m.ceiling <> 'act'
-    UNION ALL SELECT t.path, m.ceiling FROM tasks t JOIN matters m ON m.path = t.parent WHERE m.ceiling <> 'act'";
+/// By the matter's own line and by its `steward:` block.
+const NARROW: &str = "
+    WITH narrow AS (SELECT path, ceiling FROM matters WHERE ceiling <> 'act'
+        UNION ALL SELECT path, policy->>'ceiling' FROM matters WHERE policy->>'ceiling' <> 'act')
+    SELECT path, ceiling FROM narrow
+    UNION ALL SELECT t.path, n.ceiling FROM tasks t JOIN narrow n ON n.path = t.parent";
 
 #[derive(FromRow)]
 struct Row {
@@ -90,10 +94,15 @@ impl Index {
                 .map_err(|e| self.sql(e))?;
         let records: Vec<(String, String)> =
             sqlx::query_as(NARROW).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        let record = |(path, ceiling): (String, String)| Ok((path, self.word(&ceiling)?));
+        let mut lowest: BTreeMap<String, Ceiling> = BTreeMap::new();
+        for (path, ceiling) in records {
+            let ceiling: Ceiling = self.word(&ceiling)?;
+            let known = lowest.entry(path).or_default();
+            *known = ceiling.min(*known);
+        }
         Ok(Ceilings {
             sources: sources.into_iter().map(|(key, set)| (key, source_ceiling(Some(set), Ceiling::Act))).collect(),
-            records: records.into_iter().map(record).collect::<Result<_, IndexError>>()?,
+            records: lowest,
         })
     }
 

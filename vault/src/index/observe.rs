@@ -13,9 +13,10 @@ use super::turns;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::SqliteConnection;
+use sqlx::{FromRow, SqliteConnection};
 use std::collections::{BTreeMap, BTreeSet};
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::note_policy::NotePolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::record::State;
 use steward_domain::tick::{Cadence, Observation, SkipReason, is_due, needs_clerk};
@@ -49,6 +50,8 @@ pub(super) struct MatterNow {
     pub(super) name: String,
     pub(super) state: State,
     pub(super) ceiling: Ceiling,
+    note: Option<NotePolicy>,
+    faults: Vec<String>,
 }
 
 /// How a matter stood before this tick.
@@ -57,6 +60,18 @@ struct Before {
     matter: Result<MatterNow, String>,
     streak: u32,
     /// The answer that this very look was given before.
+    repeated: Option<String>,
+}
+
+#[derive(FromRow)]
+struct MatterColumns {
+    name: Option<String>,
+    state: Option<String>,
+    ceiling: Option<String>,
+    policy: Option<String>,
+    policy_faults: Option<String>,
+    problem: Option<String>,
+    streak: Option<i64>,
     repeated: Option<String>,
 }
 
@@ -99,6 +114,7 @@ impl Index {
             matter: ask.matter.clone(),
             observed_at: instant(micros(ask.now)).unwrap_or(ask.now),
             policy: ask.policy.clone(),
+            note: None,
             stopped: ask.stopped,
             looks: Vec::new(),
             quiet: 0,
@@ -117,13 +133,15 @@ impl Index {
                 return Ok(seen);
             }
         };
+        let keeps_quiet = |note: &NotePolicy| ask.policy.mode > Mode::Shadow && note.quiet_until(ask.now).is_some();
+        let quiet = matter.note.as_ref().is_some_and(keeps_quiet);
         let candidates = look::candidates(self, &mut tx, ask).await?;
         let taken = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
             lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?
         } else {
             BTreeSet::new()
         };
-        let mut sorted = sort(ask, &taken, candidates);
+        let mut sorted = sort(ask, (&taken, quiet), candidates);
         // A look counts as later than all that it has seen, even if a scan's clock ran ahead.
         seen.observed_at = instant(micros(ask.now).max(sorted.newest)).unwrap_or(ask.now);
         seen.streak = if sorted.signals > 0 { 0 } else { before.streak.saturating_add(1) };
@@ -131,7 +149,9 @@ impl Index {
         seen.quiet = count(sorted.quiet.len());
         seen.signals = sorted.signals;
         seen.skipped = sorted.skipped;
-        seen.problems = sorted.problems;
+        seen.problems = matter.faults.iter().map(|fault| format!("{}: {fault}", ask.matter)).collect();
+        seen.problems.extend(sorted.problems);
+        seen.note.clone_from(&matter.note);
         let (known, needy) = (self.known_sources(&mut tx).await?, sorted.needy.len());
         let mut bytes = 0;
         for candidate in turns::choose(std::mem::take(&mut sorted.needy), ask.max_looks, &known) {
@@ -153,9 +173,9 @@ impl Index {
     }
 
     async fn before(&self, tx: &mut SqliteConnection, ask: &ObserveAsk) -> Result<Before, IndexError> {
-        type Row = (Option<String>, Option<String>, Option<String>, Option<String>, Option<i64>, Option<String>);
-        let (name, state, ceiling, problem, streak, repeated): Row = sqlx::query_as(
-            "SELECT m.name, m.state, m.ceiling, f.problem, k.streak, CASE WHEN k.look_id = ?2 THEN k.observation END
+        let row: MatterColumns = sqlx::query_as(
+            "SELECT m.name, m.state, m.ceiling, m.policy, m.policy_faults, f.problem, k.streak,
+                 CASE WHEN k.look_id = ?2 THEN k.observation END AS repeated
              FROM (SELECT ?1 AS path) a
              LEFT JOIN matters m ON m.path = a.path
              LEFT JOIN files f ON f.path = a.path
@@ -166,16 +186,20 @@ impl Index {
         .fetch_one(tx)
         .await
         .map_err(|e| self.sql(e))?;
-        let matter = match (name, state, ceiling) {
-            (Some(name), Some(state), Some(ceiling)) => self
-                .open_matter(&ask.matter, MatterNow { name, state: self.word(&state)?, ceiling: self.word(&ceiling)? }),
-            _ => Err(match problem {
+        let matter = match (row.name, row.state, row.ceiling) {
+            (Some(name), Some(state), Some(ceiling)) => {
+                let (state, ceiling) = (self.word(&state)?, self.word(&ceiling)?);
+                let note = row.policy.map(|policy| self.note_policy(&policy)).transpose()?;
+                let faults = row.policy_faults.and_then(|told| serde_json::from_str(&told).ok()).unwrap_or_default();
+                self.open_matter(&ask.matter, MatterNow { name, state, ceiling, note, faults })
+            }
+            _ => Err(match row.problem {
                 Some(problem) => format!("{}: {problem}", ask.matter),
                 None => format!("{}: not in the vault: restore it, or let its schedule go", ask.matter),
             }),
         };
-        let streak = streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX));
-        Ok(Before { matter, streak, repeated })
+        let streak = row.streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX));
+        Ok(Before { matter, streak, repeated: row.repeated })
     }
 
     fn open_matter(&self, path: &RecordPath, matter: MatterNow) -> Result<MatterNow, String> {
@@ -190,7 +214,7 @@ impl Index {
 }
 
 /// Applies the rules of skipping and of the gate to every task.
-fn sort(ask: &ObserveAsk, taken: &BTreeSet<String>, candidates: Vec<Candidate>) -> Sorted {
+fn sort(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool), candidates: Vec<Candidate>) -> Sorted {
     let mut sorted = Sorted::default();
     for candidate in candidates {
         if let Some(twins) = &candidate.twins {
@@ -205,6 +229,11 @@ fn sort(ask: &ObserveAsk, taken: &BTreeSet<String>, candidates: Vec<Candidate>) 
         sorted.signals = sorted.signals.saturating_add(candidate.fresh);
         sorted.newest = sorted.newest.max(candidate.newest);
         if needs_clerk(candidate.clock.surface_class, fresh) {
+            // It has no cursor of this look, so it is taken up as soon as the quiet hours are over.
+            if quiet {
+                *sorted.skipped.entry(SkipReason::QuietHours).or_default() += 1;
+                continue;
+            }
             if taken.contains(candidate.task.as_str()) {
                 *sorted.skipped.entry(SkipReason::BeingJudged).or_default() += 1;
                 continue;

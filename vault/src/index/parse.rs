@@ -11,12 +11,13 @@ use super::store::json;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use steward_domain::audit::{ActionKind, AuditError, AuditRecord};
+use steward_domain::audit::{ActionKind, AuditError, AuditRecord, Proposal};
 use steward_domain::decide::Closed;
-use steward_domain::frontmatter::{self, Fields};
+use steward_domain::frontmatter::{self, Document, Fields};
 use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::mutation::{Mutation, MutationClass};
-use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::note_policy::{self, NotePolicy};
+use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
 use steward_domain::signal::{Signal, SignalStatus, source_key};
@@ -40,7 +41,10 @@ pub(super) struct MatterData {
     name: String,
     state: String,
     state_as_written: Option<String>,
+    /// The lower one of both that the note may say.
     ceiling: String,
+    policy: Option<String>,
+    policy_faults: Option<String>,
     hash: String,
 }
 
@@ -122,6 +126,7 @@ pub(super) struct ActionData {
     trust_mode: Option<&'static str>,
     closed: String,
     moves_to: Option<String>,
+    moved_from: Option<String>,
     seq: u64,
     evidence: Vec<String>,
     sources: Vec<Contribution>,
@@ -143,7 +148,7 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
     let document = frontmatter::read(&content.bytes).map_err(|e| format!("failed to {e}"))?;
     let fields = document.fields();
     let understood = match kind {
-        RecordKind::Matter => matter(path, fields, content),
+        RecordKind::Matter => matter(path, &document, content),
         RecordKind::Task => task(path, fields, content),
         RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s)),
         RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event(path, e, content)),
@@ -159,14 +164,19 @@ pub(super) fn unreadable_instinct(path: &str) -> Typed {
     instinct(path, stem, Instinct { ceiling: Some(Ceiling::Ask), ..Instinct::default() })
 }
 
-fn matter(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, RecordError> {
+fn matter(path: &RecordPath, document: &Document, content: &Content) -> Result<Typed, RecordError> {
+    let fields = document.fields();
     let matter = Matter::read(fields)?;
+    let (policy, faults) = note_policy::read::read(document);
+    let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Ok(Typed::Matter(MatterData {
         path: path.to_string(),
         name: named(matter.name, path),
         state: word(matter.state),
         state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
-        ceiling: word(matter.ceiling),
+        ceiling: word(policy.as_ref().map(NotePolicy::ceiling).unwrap_or_default().min(matter.ceiling)),
+        policy: policy.map(|policy| json(&policy)),
+        policy_faults: (!told.is_empty()).then(|| json(&told)),
         hash: content.hash.as_str().to_owned(),
     }))
 }
@@ -270,6 +280,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
     let draft = record.draft;
     let of = draft.answers.map(|a| a.of.to_string());
     let cited: BTreeSet<String> = draft.evidence.iter().map(|e| source_key(&e.source)).collect();
+    let moved_from = draft.proposal.as_ref().and_then(left).map(|matter| matter.to_string());
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(capped).unzip();
     let (answers_of, tracks_of) = if draft.kind.is_of_the_tracker() { (None, of) } else { (of, None) };
     Ok(Typed::Action(ActionData {
@@ -293,10 +304,19 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         trust_mode: trust_mode.flatten(),
         closed: Closed::of(&draft.gates).words(),
         moves_to: draft.proposal.as_ref().and_then(|p| moves_to(&p.mutation)),
+        moved_from,
         seq: record.seq,
         sources: draft.source_contributions.into_iter().map(|named| contribution(named, &cited)).collect(),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
     }))
+}
+
+/// The matter that a task leaves by a change.
+fn left(proposal: &Proposal) -> Option<RecordPath> {
+    match proposal.mutation {
+        Mutation::ParentMatter { .. } => parse_link(RecordKind::Matter, proposal.replaces.as_ref()?.as_str()?).ok(),
+        Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
+    }
 }
 
 /// Whom a mark is about, and the mode that it leaves.

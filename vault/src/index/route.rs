@@ -11,6 +11,7 @@ use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 use steward_domain::mode::Ceiling;
+use steward_domain::note_policy::NotePolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::record::State;
 use steward_domain::route::{Claim, action_id};
@@ -45,6 +46,8 @@ pub struct RouteFacts {
     pub observations: u32,
     /// The lowest that a human set for the source and the matters concerned.
     pub ceiling: Ceiling,
+    /// What the notes of the matters concerned allow, of those that say anything.
+    pub notes: Vec<NotePolicy>,
     /// The state of the target's matter; `None` where that is missing or cannot be read.
     pub matter: Option<State>,
     /// The state of the matter to move to.
@@ -196,6 +199,7 @@ impl Index {
         for set in matters.into_iter().flatten() {
             ceiling = ceiling.min(self.word(set)?);
         }
+        let notes = self.notes_of(ask.target, ask.new_parent).await?;
         Ok(Some(RouteFacts {
             first_seen: instant(seen).unwrap_or_default(),
             weighed: row.last_check_at.is_some_and(|at| at >= seen),
@@ -207,6 +211,7 @@ impl Index {
             matter: row.matter.map(|s| self.word(&s)).transpose()?,
             new_parent: row.parent.map(|s| self.word(&s)).transpose()?,
             has_twin: row.twin,
+            notes: notes.into_iter().map(|(_, policy)| policy).collect(),
         }))
     }
 

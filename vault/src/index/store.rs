@@ -21,9 +21,10 @@ type Sql = &'static str;
 const FILES: Sql = "INSERT OR REPLACE INTO files (path, kind, hash, size, modified_ns, inode, problem)
     SELECT value->>'path', value->>'kind', value->>'hash', value->>'size', value->>'modified_ns', value->>'inode',
            value->>'problem' FROM json_each(?1)";
-const MATTERS: Sql = "INSERT OR REPLACE INTO matters (path, name, state, state_as_written, ceiling, hash)
+const MATTERS: Sql = "INSERT OR REPLACE INTO matters (path, name, state, state_as_written, ceiling, policy,
+           policy_faults, hash)
     SELECT value->>'path', value->>'name', value->>'state', value->>'state_as_written', value->>'ceiling',
-           value->>'hash' FROM json_each(?1)";
+           value->>'policy', value->>'policy_faults', value->>'hash' FROM json_each(?1)";
 const TASKS: Sql = "INSERT OR REPLACE INTO tasks (path, parent, id, name, state, state_as_written, surface_class, due,
            snoozed_until, next_check_after, hash)
     SELECT value->>'path', value->>'parent', value->>'id', value->>'name', value->>'state',
@@ -39,11 +40,12 @@ const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observat
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling' FROM json_each(?1)";
 const ACTIONS: Sql = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
            pending, answers_of, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
-           seq)
+           moved_from, seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
-           value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'seq'
+           value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
+           value->>'seq'
     FROM json_each(?1)";
 const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
            reason, hash)

@@ -18,6 +18,7 @@ mod action;
 mod answers;
 mod extract;
 mod lease;
+mod note_policy;
 mod observe;
 mod rebuild;
 mod route;
@@ -299,6 +300,10 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     let older = "DROP VIEW signals_to_route; DROP TABLE action_sources; DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
         DROP TABLE stream_cursors; DROP TABLE stream_seen;
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
+        DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
+        ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;
+        ALTER TABLE actions DROP COLUMN moved_from;
+        ALTER TABLE matters DROP COLUMN policy; ALTER TABLE matters DROP COLUMN policy_faults;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
         DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
         ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;

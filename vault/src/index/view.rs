@@ -174,6 +174,8 @@ impl Index {
         let rows: Vec<(String, String, String)> = sqlx::query_as(
             "SELECT path, 'file', problem FROM files WHERE problem IS NOT NULL
              UNION ALL
+             SELECT m.path, 'file', j.value FROM matters m, json_each(m.policy_faults) j WHERE m.policy_faults IS NOT NULL
+             UNION ALL
              SELECT t.path, CASE WHEN f.path IS NULL THEN 'orphan' ELSE 'closed' END, t.parent FROM tasks t
              LEFT JOIN matters m ON m.path = t.parent LEFT JOIN files f ON f.path = t.parent WHERE m.path IS NULL
              UNION ALL

@@ -217,6 +217,7 @@ impl Wish {
         decide(&Case {
             look: &look,
             policy: &self.policy,
+            note: None,
             verdict: &verdict,
             clerk: &ClerkMark { provider: "rules".into(), model: "rules-1".into(), ..ClerkMark::default() },
             caller_says_shadow: false,

@@ -177,6 +177,7 @@ impl Story {
             observations: 60,
             ceiling: Ceiling::Act,
             policy: &live(),
+            notes: &[],
             workflow: WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() },
             at: noon(),
             decided_at: noon() + TimeDelta::seconds(self.moment),

@@ -10,7 +10,7 @@ use anyhow::bail;
 use serde_json::json;
 use std::time::Duration;
 use steward_domain::path::RecordPath;
-use steward_domain::tick::{TaskEnd, TaskReport, TickReport};
+use steward_domain::tick::{SkipReason, TaskEnd, TaskReport, TickReport};
 use steward_vault::root::{Root, RootError};
 use steward_workflows::{CALLER_MEMO, StewardWorkflow, schedule_id};
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
@@ -106,6 +106,9 @@ fn describe(report: &TickReport) -> String {
         report.signals,
         report.interval_seconds / 60
     ));
+    if let Some(tasks) = report.skipped.get(&SkipReason::QuietHours) {
+        lines.push(format!("{tasks} wait for the end of its quiet hours (`steward policy check {}`)", report.matter));
+    }
     lines.extend(report.errors.iter().map(|e| shown(e)));
     lines.join("\n")
 }

@@ -51,8 +51,11 @@ pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result
     let tracker = decided.as_ref().map(|record| told_elsewhere(root, record)).transpose()?.flatten();
     let seen = index.signals_about(&path, SIGNALS).await?;
     let stopped = brake::is_stopped(root);
-    let would_change_it =
+    let notes = index.notes_of(&path, None).await?;
+    let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
+    let mut would_change_it =
         hints((&subject, &seen), decided.as_ref().filter(|_| answered.is_none()), stopped, Utc::now());
+    would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", stamp(until))));
     let why = Why { subject, seen, decided, answered, tracker, would_change_it };
     out.value(&why, || describe(&why))?;
     Ok(Exit::Ok)
@@ -88,7 +91,10 @@ fn describe(why: &Why) -> String {
             row("because", shown(&record.draft.reasoning));
             for gate in &record.draft.gates {
                 let open = if gate.open { "open  " } else { "closed" };
-                row("gate", format!("{open} {}: {}, needs {}", gate.gate.word(), shown(&gate.found), gate.needed));
+                row(
+                    "gate",
+                    format!("{open} {}: {}, needs {}", gate.gate.word(), shown(&gate.found), shown(&gate.needed)),
+                );
             }
         }
     }
@@ -173,7 +179,9 @@ fn hints(
     match record.draft.landing {
         Landing::Live => hints.push(format!("`steward undo {id}` takes it back for 7 days")),
         Landing::Pending if record.draft.confirmable => hints.push(format!("`steward confirm {id}` lets it happen")),
-        Landing::Pending => hints.push("make the change by hand: a ceiling of `ask` leaves it to you".into()),
+        Landing::Pending => {
+            hints.push("make the change by hand: a ceiling of `ask`, or the matter's note, leaves it to you".into())
+        }
         Landing::Recorded => hints.push("a new signal that proposes a change".into()),
         Landing::Shadow => {}
     }
@@ -201,6 +209,9 @@ fn opens(gate: &Gate) -> String {
         GateName::Steward => "a human's word: it was passed over while other messages spoke".into(),
         GateName::SourceBudget => format!("room for its sources: {}, needed {}", gate.found, gate.needed),
         GateName::Trust => format!("{}: {}", shown(&gate.found), shown(&gate.needed)),
+        GateName::Policy => {
+            format!("the `steward:` block of its matter: {}, needs {}", shown(&gate.found), shown(&gate.needed))
+        }
         GateName::Brake => "`steward resume`: the fleet was stopped".into(),
     }
 }

@@ -1,5 +1,7 @@
 //! Signals of every kind through whole rounds: what lands, what is skipped, and all of it once.
 
+mod note_policy;
+
 use super::*;
 use crate::vault::tests::{Bench, apply_ask};
 use steward_domain::decide::GateName;

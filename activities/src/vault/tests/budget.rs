@@ -61,6 +61,7 @@ impl Bench {
             ask.plan = decide(&Case {
                 look: &seen.looks[n],
                 policy: &seen.policy,
+                note: None,
                 verdict: &verdict,
                 clerk: &steward_domain::clerk::ClerkMark::default(),
                 caller_says_shadow: false,
@@ -140,6 +141,7 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
         ask.plan = decide(&Case {
             look: &seen.looks[0],
             policy: &seen.policy,
+            note: None,
             verdict: &verdict,
             clerk: &steward_domain::clerk::ClerkMark::default(),
             caller_says_shadow: false,

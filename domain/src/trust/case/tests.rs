@@ -34,6 +34,7 @@ fn decided(policy: &Policy, of: (f64, f64, u32), ceilings: (Ceiling, Ceiling), s
     let plan = decide(&Decided {
         look: &look,
         policy,
+        note: None,
         verdict: &verdict(Judgement::LikelyDone, confidence, &look),
         clerk: &clerk(),
         caller_says_shadow: shadow,

@@ -288,7 +288,7 @@ async fn what_was_only_shadowed_is_judged_again_once_changes_may_happen_and_then
     bench.checked("task/t.md", &seen, "l1").await;
     bench.action("a", |draft| {
         cite(draft, "signal/s.md");
-        draft.landing = Landing::Shadow;
+        (draft.landing, draft.mode) = (Landing::Shadow, Mode::Shadow);
     });
     bench.sync("02:01:00").await;
     let live = |look: &str, clock: &str| {

@@ -180,6 +180,10 @@ async fn a_file_of_an_older_version_gets_the_tables_of_streams() {
     let older =
         "DROP TABLE action_sources; DROP VIEW signals_to_route; DROP INDEX routes_by_turn; DROP INDEX routes_of_shadow;
         DROP TABLE answers; DROP TABLE stream_events; DROP TABLE stream_cursors; DROP TABLE stream_seen;
+        DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
+        ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;
+        ALTER TABLE actions DROP COLUMN moved_from;
+        ALTER TABLE matters DROP COLUMN policy; ALTER TABLE matters DROP COLUMN policy_faults;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
         DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
         ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;

@@ -34,6 +34,7 @@ impl Vault {
             matter: ask.matter,
             observed_at: DateTime::UNIX_EPOCH,
             policy: Policy::default(),
+            note: None,
             stopped: false,
             looks: vec![look(ASKED), look(REFUSED)],
             quiet: 0,

@@ -1,0 +1,88 @@
+//! What a note allows when a change lands, by itself or by the router, whatever it said before.
+
+use super::*;
+
+fn note(bench: &Bench, block: &str) {
+    bench.put("matter/m.md", &format!("---\ntype: matter\nname: M\nstate: open\nsteward:\n{block}---\n"));
+}
+
+/// Hours of UTC's day that begin and end so many hours from now.
+fn hours(from: i64, to: i64) -> String {
+    let at = |hours| (Utc::now() + TimeDelta::hours(hours)).format("%H:%M").to_string();
+    format!("  quiet_hours: \"{}-{}\"\n", at(from), at(to))
+}
+
+/// The landing of what was judged before the note said this, and the gates that are closed.
+async fn landed(block: &str) -> (Landing, Vec<(GateName, String)>) {
+    let bench = Bench::new(Mode::Live).await;
+    let seen = bench.see("run/1").await;
+    note(&bench, block);
+    bench.sync().await;
+    assert!(matches!(bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap(), Applied::Filed { .. }));
+    let draft = bench.records().remove(0).draft;
+    assert_eq!(bench.task().contains("state: done"), draft.landing == Landing::Live);
+    let closed = draft.gates.into_iter().filter(|gate| !gate.open);
+    (draft.landing, closed.map(|gate| (gate.gate, gate.found)).collect())
+}
+
+#[tokio::test]
+async fn a_note_that_was_narrowed_since_the_look_holds_at_landing() {
+    let policy = |found: &str| vec![(GateName::Policy, found.to_owned())];
+    assert_eq!(landed("  daily_budget: 1\n").await, (Landing::Live, vec![]));
+    assert_eq!(landed("  classes: [related]\n").await, (Landing::Pending, policy("class state_change")));
+    assert_eq!(landed("  trusted_sources: [mail]\n").await, (Landing::Pending, policy("source bank")));
+    assert_eq!(landed("  ceiling: confirm\n").await, (Landing::Pending, vec![(GateName::Ceiling, "confirm".into())]));
+    let spent = policy("0 live changes in 24 h under matter/m.md");
+    assert_eq!(landed("  daily_budget: 0\n").await, (Landing::Pending, spent));
+    let (landing, closed) = landed(&hours(-2, 2)).await;
+    assert_eq!((landing, closed[0].0), (Landing::Pending, GateName::Policy), "quiet hours that have just begun");
+    assert_eq!(landed("  [\n").await.0, Landing::Pending, "nobody knows what it would say");
+}
+
+#[tokio::test]
+async fn the_router_is_held_by_the_notes_of_all_matters_concerned() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    bench.put("matter/farm.md", "---\ntype: matter\nname: F\nsteward: {classes: [related]}\n---\n");
+    note(&bench, "  fields: [owner, parent_matter, state]\n  daily_budget: 2\n");
+    bench.sync().await;
+    let report = bench.route().await;
+    assert_eq!(
+        (report.landed.get(&Landing::Live), report.landed.get(&Landing::Pending)),
+        (Some(&2), Some(&2)),
+        "{report:?}"
+    );
+    let held = bench.records().into_iter().map(|r| r.draft).filter(|d| d.landing == Landing::Pending);
+    let mut held: Vec<_> = held.map(|d| (d.class.unwrap().word(), d.confirmable)).collect();
+    held.sort_unstable();
+    assert_eq!(held, [("parent_matter", false), ("related", false)]);
+}
+
+#[tokio::test]
+async fn under_a_matter_that_cannot_be_read_the_router_only_asks() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    bench.put("matter/m.md", "---\ntype: matter\nsteward: [\n---\n");
+    bench.sync().await;
+    let report = bench.route().await;
+    assert_eq!(report.landed.get(&Landing::Live), None, "{report:?}");
+    assert!(bench.records().iter().all(|r| r.draft.landing == Landing::Pending && !r.draft.confirmable));
+    assert_eq!(bench.records().len(), 3, "{report:?}");
+}
+
+#[tokio::test]
+async fn the_router_comes_back_when_it_is_quiet_no_more_and_leaves_the_steward_its_turn() {
+    let mut bench = Bench::of_all_classes(Mode::Live).await;
+    bench.host.settings.cadence.matter_seconds = 1_800;
+    note(&bench, &hours(-2, 2));
+    bench.sync().await;
+    let report = bench.route().await;
+    let skipped = |name: &str| report.skipped.get(name).copied();
+    assert_eq!((skipped("quiet_hours"), skipped("with_the_steward"), bench.records().len()), (Some(3), Some(1), 0));
+    assert_eq!(bench.standing("signal/context.md"), ("unrouted".into(), None));
+    let now = Utc::now();
+    let waiting = async |minutes: i64| {
+        let at = now + TimeDelta::minutes(minutes);
+        bench.host.index.signals_to_route(9, at, true).await.unwrap().len()
+    };
+    assert_eq!((waiting(29).await, waiting(31).await), (0, 3), "half an hour later it looks whether they are shorter");
+    assert_eq!((waiting(140).await, waiting(151).await), (3, 4), "the steward has its interval after them");
+}

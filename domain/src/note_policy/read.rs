@@ -1,0 +1,197 @@
+//! From the frontmatter of a matter to what its note allows, and what of it cannot be understood.
+//!
+//! A typing error must never free a steward. So a line that is there and cannot be read means the strictest that it
+//! could: a list allows nothing, a budget is 0, a ceiling is `ask`. Where the whole could mean anything, as with a
+//! key that nobody knows, hours that are none or a block that is empty, the ceiling is `ask` too. Each is a
+//! [`Fault`], which says what to write instead; whoever has the file adds its name and the line.
+
+use super::{NotePolicy, QuietHours};
+use crate::frontmatter::{Document, Fields};
+use crate::mode::Ceiling;
+use crate::mutation::{Mutation, MutationClass};
+use crate::record::shown;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The key of the block in a matter's frontmatter.
+pub const BLOCK: &str = "steward";
+/// The key of a matter's ceiling outside of the block.
+pub const CEILING: &str = "steward_ceiling";
+
+const CEILINGS: &str = "`ask`, `confirm` or `act`";
+
+/// Something that cannot be understood in what a note allows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// The keys that lead there.
+    pub path: Vec<String>,
+    /// The line of the file on which it stands, from 1; where its key has none, that of the block.
+    pub line: usize,
+    /// What is wrong, on one line.
+    pub wrong: String,
+    /// What to write, and what holds until then.
+    pub mend: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: `{}` {}: {}", self.line, shown(&self.path.join(".")), self.wrong, self.mend)
+    }
+}
+
+/// Reads what a matter's note allows; `None` where it has no block. The faults have the order of the file.
+#[must_use]
+pub fn read(document: &Document) -> (Option<NotePolicy>, Vec<Fault>) {
+    let mut reader = Reader { faults: Vec::new() };
+    reader.other_ceiling(document.fields());
+    let policy = document.fields().get(BLOCK).map(|block| reader.block(block));
+    let mut faults = reader.faults;
+    for fault in &mut faults {
+        let path: Vec<&str> = fault.path.iter().map(String::as_str).collect();
+        fault.line = document.line_of(&path).or_else(|| document.line_of(&path[..1])).unwrap_or(1);
+    }
+    faults.sort_by_key(|fault| fault.line);
+    (policy, faults)
+}
+
+struct Reader {
+    faults: Vec<Fault>,
+}
+
+impl Reader {
+    fn fault(&mut self, path: &[&str], wrong: String, mend: String) {
+        let path = path.iter().map(|&key| key.to_owned()).collect();
+        self.faults.push(Fault { path, line: 0, wrong, mend });
+    }
+
+    /// Says of a key of the block that its value is none, what would be one, and what holds meanwhile.
+    fn unreadable(&mut self, key: &str, value: &Value, (expected, holds): (&str, &str)) {
+        self.fault(&[BLOCK, key], found(value), format!("expected {expected}; until then {holds}"));
+    }
+
+    fn other_ceiling(&mut self, fields: &Fields) {
+        if let Some(value) = fields.get(CEILING)
+            && ceiling(value).is_none()
+        {
+            self.fault(&[CEILING], found(value), format!("expected {CEILINGS}; until then `ask` holds"));
+        }
+    }
+
+    fn block(&mut self, block: &Value) -> NotePolicy {
+        let Some(keys) = block.as_object() else {
+            let mend = "indent its keys below it, or remove the line; until then the ceiling `ask` holds".to_owned();
+            self.fault(&[BLOCK], found(block), mend);
+            return NotePolicy::strictest();
+        };
+        let mut policy = NotePolicy {
+            classes: self.classes(keys),
+            fields: self.fields(keys),
+            ceiling: self.ceiling(keys),
+            quiet_hours: None,
+            trusted_sources: self.trusted_sources(keys),
+            daily_budget: self.daily_budget(keys),
+        };
+        if let Some(value) = keys.get("quiet_hours") {
+            policy.quiet_hours = value.as_str().and_then(QuietHours::parse);
+            if policy.quiet_hours.is_none() {
+                let expected = "hours such as `\"22:00-07:00 +01:00\"` (without an offset they are UTC's)";
+                self.unreadable("quiet_hours", value, (expected, "the ceiling `ask` holds"));
+                policy.ceiling = Some(Ceiling::Ask);
+            }
+        }
+        for key in keys.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+            let mend =
+                format!("it is none of {}; until it is mended or removed the ceiling `ask` holds", KEYS.join(", "));
+            self.fault(&[BLOCK, key], "is unknown".to_owned(), mend);
+            policy.ceiling = Some(Ceiling::Ask);
+        }
+        policy
+    }
+
+    fn ceiling(&mut self, keys: &Map<String, Value>) -> Option<Ceiling> {
+        let value = keys.get("ceiling")?;
+        Some(ceiling(value).unwrap_or_else(|| {
+            self.unreadable("ceiling", value, (CEILINGS, "`ask` holds"));
+            Ceiling::Ask
+        }))
+    }
+
+    fn classes(&mut self, keys: &Map<String, Value>) -> Option<Vec<MutationClass>> {
+        let known = MutationClass::ALL.map(MutationClass::word);
+        let words = self.words(keys, "classes", &known)?;
+        Some(MutationClass::ALL.into_iter().filter(|class| words.iter().any(|word| word == class.word())).collect())
+    }
+
+    fn fields(&mut self, keys: &Map<String, Value>) -> Option<Vec<String>> {
+        self.words(keys, "fields", &Mutation::fields())
+    }
+
+    /// A list of some of these words; what is none of them allows nothing.
+    fn words(&mut self, keys: &Map<String, Value>, key: &str, known: &[&str]) -> Option<Vec<String>> {
+        let value = keys.get(key)?;
+        let expected = format!("a list of some of {}", known.join(", "));
+        let Some(items) = value.as_array() else {
+            self.unreadable(key, value, (&expected, "none is allowed"));
+            return Some(Vec::new());
+        };
+        let mut words = Vec::new();
+        for item in items {
+            match item.as_str().map(str::trim).filter(|word| known.contains(word)) {
+                Some(word) => words.push(word.to_owned()),
+                None => {
+                    let wrong = format!("holds {}", quoted(item));
+                    self.fault(&[BLOCK, key], wrong, format!("expected {expected}; the others hold"));
+                }
+            }
+        }
+        Some(words)
+    }
+
+    fn trusted_sources(&mut self, keys: &Map<String, Value>) -> Option<Vec<String>> {
+        let value = keys.get("trusted_sources")?;
+        let expected = "a list of sources as signals name them (`source_type`)";
+        let Some(items) = value.as_array() else {
+            self.unreadable("trusted_sources", value, (expected, "no source is trusted"));
+            return Some(Vec::new());
+        };
+        let mut names = Vec::new();
+        for item in items {
+            match item.as_str().map(str::trim).filter(|name| !name.is_empty()) {
+                Some(name) => names.push(name.to_owned()),
+                None => {
+                    let wrong = format!("holds {}", quoted(item));
+                    self.fault(&[BLOCK, "trusted_sources"], wrong, format!("expected {expected}; the others hold"));
+                }
+            }
+        }
+        Some(names)
+    }
+
+    fn daily_budget(&mut self, keys: &Map<String, Value>) -> Option<u32> {
+        let value = keys.get("daily_budget")?;
+        let budget = value.as_u64().and_then(|budget| u32::try_from(budget).ok());
+        Some(budget.unwrap_or_else(|| {
+            self.unreadable("daily_budget", value, ("a whole number from 0", "it is 0"));
+            0
+        }))
+    }
+}
+
+/// Every key of the block.
+const KEYS: [&str; 6] = ["classes", "fields", "ceiling", "quiet_hours", "trusted_sources", "daily_budget"];
+
+/// A ceiling's own word, in any case.
+fn ceiling(value: &Value) -> Option<Ceiling> {
+    let text = value.as_str()?;
+    Some(Ceiling::read(text)).filter(|read| text.trim().eq_ignore_ascii_case(read.word()))
+}
+
+fn found(value: &Value) -> String {
+    if value.is_null() { "is empty".to_owned() } else { format!("is {}", quoted(value)) }
+}
+
+fn quoted(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    format!("`{}`", shown(&text))
+}

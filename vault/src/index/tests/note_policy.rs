@@ -1,0 +1,144 @@
+//! Notes as the tables hold them: who is under which, what is quiet, what a day has cost.
+
+use super::*;
+use steward_domain::audit::Proposal;
+use steward_domain::mutation::Mutation;
+use steward_domain::note_policy::NotePolicy;
+use steward_domain::tick::SkipReason;
+
+fn matter(bench: &Bench, slug: &str, more: &str) {
+    bench.put(&format!("matter/{slug}.md"), format!("---\ntype: matter\nname: M\nstate: open\n{more}---\n"));
+}
+
+/// A matter with a note, a task under it with a signal about it, scanned at 01:00.
+async fn noted(more: &str) -> Bench {
+    let bench = Bench::scanned().await;
+    matter(&bench, "m", more);
+    bench.task("t", "m", "");
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:00:00").await;
+    bench
+}
+
+async fn look(bench: &Bench, mode: Mode, look_id: &str, clock: &str) -> Observation {
+    let policy = Policy { mode, ..Policy::default() };
+    bench.index.observe(&ObserveAsk { policy, ..ask("matter/m.md", look_id, clock) }).await.unwrap()
+}
+
+async fn notes(bench: &Bench, target: &str, new_parent: Option<&str>) -> Vec<(String, NotePolicy)> {
+    let new_parent = new_parent.map(path);
+    let found = bench.index.notes_of(&path(target), new_parent.as_ref()).await.unwrap();
+    found.into_iter().map(|(matter, policy)| (matter.slug().to_owned(), policy)).collect()
+}
+
+#[tokio::test]
+async fn a_note_travels_with_what_was_seen_and_its_ceiling_is_the_lower_one() {
+    let bench = noted("steward_ceiling: confirm\nsteward:\n  ceiling: ask\n  daily_budget: 3\n").await;
+    let seen = look(&bench, Mode::Live, "l1", "02:00:00").await;
+    let note = NotePolicy { ceiling: Some(Ceiling::Ask), daily_budget: Some(3), ..NotePolicy::default() };
+    assert_eq!((seen.note.as_ref(), seen.looks[0].matter_ceiling), (Some(&note), Ceiling::Ask));
+    assert_eq!((seen.problems.len(), notes(&bench, "task/t.md", None).await), (0, vec![("m".into(), note)]));
+    let again: Observation = serde_json::from_str(&serde_json::to_string(&seen).unwrap()).unwrap();
+    assert_eq!(again, seen);
+    matter(&bench, "m", "steward_ceiling: confirm\nsteward:\n  ceiling: act\n");
+    bench.sync("02:01:00").await;
+    let ceiling = bench.index.ceiling_of(&path("task/t.md"), None, &[], Ceiling::Act).await.unwrap();
+    assert_eq!(ceiling, Ceiling::Confirm, "a block raises nothing");
+    matter(&bench, "m", "");
+    bench.sync("02:02:00").await;
+    assert!(notes(&bench, "task/t.md", None).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_cannot_be_understood_is_a_problem_with_its_line_and_the_task_is_looked_at_all_the_same() {
+    let bench = noted("steward:\n  celing: ask\n  daily_budget: x\n").await;
+    let seen = look(&bench, Mode::Live, "l1", "02:00:00").await;
+    assert_eq!((seen.looks.len(), seen.looks[0].matter_ceiling), (1, Ceiling::Ask));
+    assert!(seen.problems[0].starts_with("matter/m.md: line 6: `steward.celing` is unknown"), "{:?}", seen.problems);
+    assert!(seen.problems[1].starts_with("matter/m.md: line 7: `steward.daily_budget` is `x`"), "{:?}", seen.problems);
+    let told = bench.index.problems().await.unwrap();
+    assert_eq!(told.len(), 2);
+    assert!(told[0].path == "matter/m.md" && told[0].message.starts_with("line 6: "), "{told:?}");
+    assert_eq!(bench.index.matters_with_notes().await.unwrap(), [path("matter/m.md")]);
+}
+
+#[tokio::test]
+async fn a_matter_that_cannot_be_read_allows_the_strictest() {
+    let bench = noted("steward:\n  ceiling: confirm\n").await;
+    bench.put("matter/m.md", "---\ntype: matter\nsteward: [\n---\n");
+    bench.sync("02:00:00").await;
+    assert_eq!(notes(&bench, "task/t.md", None).await, [("m".into(), NotePolicy::strictest())]);
+    assert_eq!(bench.index.matters_with_notes().await.unwrap(), [path("matter/m.md")]);
+}
+
+#[tokio::test]
+async fn quiet_hours_leave_due_what_needs_a_clerk_and_the_matter_awake() {
+    let bench = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
+    let quiet = look(&bench, Mode::Live, "l1", "02:00:00").await;
+    assert_eq!((quiet.looks.len(), quiet.signals, quiet.streak), (0, 1, 0));
+    assert_eq!(quiet.skipped, BTreeMap::from([(SkipReason::QuietHours, 1)]));
+    assert_eq!(look(&bench, Mode::Live, "l2", "06:59:59").await.looks.len(), 0);
+    assert_eq!(look(&bench, Mode::Live, "l3", "07:00:00").await.looks.len(), 1, "it was due all the time");
+    let said = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
+    assert_eq!(look(&said, Mode::Shadow, "l1", "02:00:00").await.looks.len(), 1, "what is only said disturbs nobody");
+}
+
+#[tokio::test]
+async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_moved_away() {
+    let bench = noted("steward:\n  daily_budget: 3\n").await;
+    matter(&bench, "other", "");
+    bench.task("moved", "other", "");
+    bench.task("foreign", "other", "");
+    let spent = async || bench.index.spent_under(&path("matter/m.md"), None, noon("12:00:00")).await.unwrap();
+    let live = |slug: &str, target: &str, at: &str| {
+        bench.action(slug, |draft| {
+            (draft.landing, draft.target, draft.timestamp) = (Landing::Live, path(target), super::at(at));
+            draft.class = Some(MutationClass::StateChange);
+        })
+    };
+    let first = live("a", "task/t.md", "2026-11-21T10:00:00Z");
+    live("b", "matter/m.md", "2026-11-20T12:00:01Z");
+    live("old", "task/t.md", "2026-11-20T12:00:00Z");
+    live("foreign", "task/foreign.md", "2026-11-21T10:00:00Z");
+    bench.action("c", |draft| {
+        (draft.landing, draft.target, draft.timestamp) = (Landing::Live, path("task/moved.md"), noon("11:00:00"));
+        draft.class = Some(MutationClass::ParentMatter);
+        let mutation = Mutation::ParentMatter { to: path("matter/other.md") };
+        draft.proposal = Some(Proposal { mutation, replaces: Some("[[matter/m]]".into()) });
+    });
+    bench.action("pending", |draft| {
+        (draft.landing, draft.target, draft.timestamp) = (Landing::Pending, path("task/t.md"), noon("10:00:00"));
+    });
+    bench.action("by-hand", |draft| {
+        (draft.landing, draft.kind, draft.timestamp) = (Landing::Live, ActionKind::Confirmed, noon("10:00:00"));
+        draft.target = path("task/t.md");
+        draft.answers = Some(Answer { of: first.clone(), at: noon("09:00:00"), by: "ann".into(), reason: None });
+    });
+    bench.sync("12:00:00").await;
+    assert_eq!(spent().await, 3);
+    let but = bench.index.spent_under(&path("matter/m.md"), Some(&first), noon("12:00:00")).await.unwrap();
+    assert_eq!(but, 2, "the change that lands is not counted against itself");
+    bench.index.rebuild(&bench.root, noon("12:00:01")).await.unwrap();
+    assert_eq!(spent().await, 3);
+}
+
+#[tokio::test]
+async fn a_task_that_moves_meets_the_notes_of_both_matters() {
+    let bench = noted("steward:\n  daily_budget: 3\n").await;
+    matter(&bench, "other", "steward:\n  classes: [related]\n");
+    bench.sync("02:00:00").await;
+    let names = notes(&bench, "task/t.md", Some("matter/other.md")).await.into_iter().map(|(name, _)| name);
+    assert_eq!(names.collect::<Vec<_>>(), ["m", "other"]);
+    let (signal, target, to) = (path("signal/s.md"), path("task/t.md"), path("matter/other.md"));
+    let asked = FactsAsk {
+        signal: &signal,
+        source: "gmail",
+        target: &target,
+        new_parent: Some(&to),
+        acts: true,
+        default_ceiling: Ceiling::Act,
+    };
+    let facts = bench.index.route_facts(&asked).await.unwrap().unwrap();
+    assert_eq!(facts.notes.len(), 2);
+    assert_eq!(notes(&bench, "matter/m.md", None).await.len(), 1);
+}

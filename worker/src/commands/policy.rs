@@ -1,0 +1,155 @@
+//! `steward policy check [<matter>]`: what a steward may do at a matter, and which line says so.
+//!
+//! Reads the configuration, the brake, the index and the note itself, asks nobody and changes nothing. What in a note
+//! cannot be understood is told with its line and the mend, and is an exit code of its own; what each line comes to
+//! is in [`lines`].
+
+mod lines;
+
+use crate::cli;
+use crate::config::Config;
+use crate::out::{Exit, Out, shown};
+use crate::temporal::note::Holder;
+use anyhow::bail;
+use chrono::{DateTime, Utc};
+use lines::{Line, Note, Settings};
+use serde::Serialize;
+use steward_domain::frontmatter::{self, Document};
+use steward_domain::note_policy::read::{self, Fault};
+use steward_domain::path::RecordPath;
+use steward_domain::record::Matter;
+use steward_vault::brake;
+use steward_vault::index::SourceCeiling;
+use steward_vault::root::Root;
+
+/// Most sources whose ceilings are told.
+const SOURCES: u32 = 50;
+
+#[derive(Serialize)]
+struct Checked {
+    matters: Vec<Explained>,
+    /// Settings that were not usable and what holds instead.
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Explained {
+    matter: RecordPath,
+    /// Empty where the note cannot be read at all: then nothing is done there.
+    lines: Vec<Line>,
+    faults: Vec<Wrong>,
+}
+
+/// Something in a note that cannot be understood.
+#[derive(Serialize)]
+struct Wrong {
+    file: RecordPath,
+    /// From 1; `None` where the file as a whole cannot be read.
+    line: Option<usize>,
+    key: Option<String>,
+    message: String,
+}
+
+pub(crate) async fn run(
+    config: &Config,
+    cli::Policy::Check { matter }: &cli::Policy,
+    out: Out,
+) -> anyhow::Result<Exit> {
+    let look = super::look(config).await?;
+    let (root, index) = (&look.root, &look.index);
+    let named = matter.as_deref().map(super::matter).transpose()?;
+    if let Some(path) = named.as_ref().filter(|path| !root.exists(path)) {
+        bail!("{path}: not in the vault");
+    }
+    let matters = match named {
+        Some(matter) => vec![matter],
+        None => index.matters_with_notes().await?,
+    };
+    let settings = Settings {
+        config,
+        running: match Holder::of(root, &config.state_dir()?) {
+            Holder::Runs(note) => Some(note),
+            Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
+        },
+        stop: brake::read(root),
+        caps: index.caps().await?,
+        sources: index.source_ceilings(SOURCES).await?.into_iter().map(|one| whence(root, one)).collect(),
+        now: Utc::now(),
+    };
+    let mut checked = Checked { matters: Vec::new(), warnings: config.warnings.clone() };
+    for matter in matters {
+        let spent = index.spent_under(&matter, None, settings.now).await?;
+        checked.matters.push(explain(&settings, root, (matter, spent)));
+    }
+    let faults = checked.matters.iter().any(|one| !one.faults.is_empty());
+    out.value(&checked, || describe(&checked))?;
+    Ok(if faults { Exit::Faults } else { Exit::Ok })
+}
+
+fn explain(settings: &Settings<'_>, root: &Root, (matter, spent): (RecordPath, u32)) -> Explained {
+    let read = document(root, matter.as_str()).and_then(|document| {
+        let understood = Matter::read(document.fields()).map_err(|e| e.to_string())?;
+        Ok((document, understood))
+    });
+    let (document, understood) = match read {
+        Ok(read) => read,
+        Err(message) => {
+            let mend = format!("{message}; until it is mended nothing is done here without a human");
+            let wrong = Wrong { file: matter.clone(), line: None, key: None, message: mend };
+            return Explained { matter, lines: Vec::new(), faults: vec![wrong] };
+        }
+    };
+    let (policy, faults) = read::read(&document);
+    let note = Note { matter: &matter, document: &document, top: understood.ceiling, policy: policy.as_ref(), spent };
+    let lines = lines::of(settings, &note);
+    let faults = faults.into_iter().map(|fault| wrong(&matter, &fault)).collect();
+    Explained { matter, lines, faults }
+}
+
+fn wrong(matter: &RecordPath, fault: &Fault) -> Wrong {
+    Wrong {
+        file: matter.clone(),
+        line: Some(fault.line),
+        key: Some(fault.path.join(".")),
+        message: format!("{}: {}", fault.wrong, fault.mend),
+    }
+}
+
+fn document(root: &Root, path: &str) -> Result<Document, String> {
+    let path = RecordPath::parse(path).map_err(|e| e.to_string())?;
+    let content = root.read(&path).map_err(|e| e.to_string())?;
+    frontmatter::read(&content.bytes).map_err(|e| format!("failed to {e}"))
+}
+
+/// A source's ceiling, and the line that says so.
+fn whence(root: &Root, one: SourceCeiling) -> (SourceCeiling, String) {
+    let line = document(root, &one.path).ok().and_then(|document| document.line_of(&["ceiling"]));
+    let from =
+        line.map_or_else(|| format!("{}, which cannot be read", one.path), |line| format!("{}:{line}", one.path));
+    (one, from)
+}
+
+fn describe(checked: &Checked) -> String {
+    let mut lines = Vec::new();
+    if checked.matters.is_empty() {
+        lines.push("no matter has a `steward:` block: the settings of `steward status` hold everywhere".to_owned());
+    }
+    for one in &checked.matters {
+        lines.push(one.matter.to_string());
+        for Line { what, value, from } in &one.lines {
+            lines.push(format!("  {:<30} {:<38} {}", shown(what), shown(value), shown(from)));
+        }
+        for wrong in &one.faults {
+            let line = wrong.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let key = wrong.key.as_deref().map(|key| format!(" `{}`", shown(key))).unwrap_or_default();
+            lines.push(format!("  WRONG {}{line}:{key} {}", wrong.file, shown(&wrong.message)));
+        }
+    }
+    lines.extend(checked.warnings.iter().map(|warning| shown(warning)));
+    lines.join("\n")
+}
+
+/// A moment as it is told.
+fn told(at: DateTime<Utc>) -> String {
+    steward_domain::time::seconds(at)
+}
