@@ -11,7 +11,7 @@ use crate::calibrate;
 use crate::clerk::Clerk;
 use crate::failure::{lasting, passing};
 use crate::purge;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use steward_domain::audit::{AuditRecord, WorkflowRef};
 use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, ReserveRequest};
@@ -147,7 +147,7 @@ impl Host {
         let target = ask.plan.target().clone();
         let decision = ask.plan.draft().decision;
         let observed_at = ask.observed_at;
-        let receipt = match self.land(ask.plan).await? {
+        let receipt = match self.land(ask.plan, Utc::now()).await? {
             Ok(receipt) => receipt,
             Err(e) => return unapplied(e),
         };
@@ -168,10 +168,13 @@ impl Host {
         Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
     }
 
-    /// Has the keeper carry a plan out, within the budget of its sources, and tells the index.
-    async fn land(&self, plan: Plan) -> Result<Result<Receipt, ApplyError>, ActivityError> {
+    /// Has the keeper carry a plan out, within the trust and the budget of its sources by now, and tells the index.
+    ///
+    /// # Errors
+    /// When the index cannot be read or written; that the keeper refuses is an answer.
+    pub async fn land(&self, plan: Plan, now: DateTime<Utc>) -> Result<Result<Receipt, ApplyError>, ActivityError> {
         let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
-        let spendings = self.index.spendings(plan.draft(), Utc::now()).await.map_err(passing)?;
+        let spendings = self.index.spendings(plan.draft(), now).await.map_err(passing)?;
         let caps = self.index.caps().await.map_err(passing)?;
         let speaking: Vec<String> = spendings.iter().map(|s| s.source.clone()).collect();
         let plan = plan.within_trust(&speaking, &caps, &self.settings.policy);
@@ -184,6 +187,18 @@ impl Host {
             Err(_) => self.note(&[&target]).await?,
         }
         Ok(applied)
+    }
+
+    /// Brings trust in line with the records as of this moment, as `ReversalCalibrationWorkflow` does.
+    ///
+    /// # Errors
+    /// When the vault or its index cannot be read or written; doing it again is safe.
+    pub async fn calibrate_at(
+        &self,
+        ask: &CalibrateAsk,
+        (workflow, now): (WorkflowRef, DateTime<Utc>),
+    ) -> Result<Calibrated, ActivityError> {
+        calibrate::calibrate(self, ask, (workflow, now)).await
     }
 
     async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
@@ -322,7 +337,7 @@ impl Host {
         ctx: ActivityContext,
         ask: CalibrateAsk,
     ) -> Result<Calibrated, ActivityError> {
-        calibrate::calibrate(&self, &ask, (workflow_of(&ctx), Utc::now())).await
+        self.calibrate_at(&ask, (workflow_of(&ctx), Utc::now())).await
     }
 
     #[activity(definition = steward_workflows::activities::Answer)]

@@ -125,9 +125,18 @@ fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
             .collect();
         (0..720_i64).find(|hour| {
             let now = start + TimeDelta::hours(*hour);
-            let seen = all.iter().filter(|m| m.at <= now && m.at > now - WINDOW).cloned();
-            let known = seen.map(|m| Made { undone: m.undone.filter(|(_, at)| *at <= now), ..m });
-            !due(&known.collect::<Vec<_>>(), &Caps::new(), (Mode::Live, REVERSAL_BUDGET), now).is_empty()
+            let within = |at: DateTime<Utc>| at <= now && at > now - TimeDelta::hours(1);
+            // The rate goes up only when something is undone or leaves the window; and of fewer than two
+            // undone changes nothing follows, which is held above.
+            let known = |m: &&Made| m.at <= now && m.at > now - WINDOW;
+            let is_undone = |m: &Made| m.undone.as_ref().is_some_and(|(_, at)| *at <= now);
+            let moved = |m: &Made| within(m.at + WINDOW) || m.undone.as_ref().is_some_and(|(_, at)| within(*at));
+            if !all.iter().any(moved) || all.iter().filter(known).filter(|m| is_undone(m)).count() < 2 {
+                return false;
+            }
+            let seen = all.iter().filter(known).cloned();
+            let told = seen.map(|m| Made { undone: m.undone.filter(|(_, at)| *at <= now), ..m });
+            !due(&told.collect::<Vec<_>>(), &Caps::new(), (Mode::Live, REVERSAL_BUDGET), now).is_empty()
         })
     };
     (0..months).map(|_| month()).collect()
