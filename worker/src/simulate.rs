@@ -88,7 +88,7 @@ pub(crate) async fn write(dir: &Path, ask: &Ask) -> anyhow::Result<Summary> {
         sources: household::SOURCES.len(),
         proposals: truth.actions.len(),
         right: truth.actions.values().filter(|action| action.right).count(),
-        fresh: household::FRESH,
+        fresh: truth.undecided.len(),
     })
 }
 

@@ -196,6 +196,7 @@ mod tests {
     /// With `v' = 0.9 v + 0.1 c - 0.1 u` the mean comes to `E c - P(u)` and the variance to `0.01 (Var c + P(u) (1 -
     /// P(u))) / (1 - 0.81)`, as long as it does not reach 0; what is left of the start after `n` judgements is `0.9^n`.
     #[test]
+    #[allow(clippy::print_stdout, reason = "the figures are for whoever asks for them")]
     fn it_converges_to_what_a_source_contributes_less_what_is_undone() {
         const SOURCES: u32 = 2_000;
         for (range, undone) in [((0.9, 0.99), 0.01), ((0.86, 0.98), 0.03), ((0.72, 0.96), 0.2), ((0.3, 0.7), 0.0)] {

@@ -71,6 +71,7 @@ mod tests {
     /// DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16, 2001, tell why), and hardly
     /// between 10 and 90 %.
     #[test]
+    #[allow(clippy::print_stdout, reason = "the figures are for whoever asks for them")]
     fn the_interval_holds_the_truth_as_often_as_it_says() {
         for (z, says, dips, inner_dips) in [(Z_95, 0.95, 0.85, 0.92), (Z_99, 0.99, 0.90, 0.97)] {
             for n in [10_u32, 20, 50, 100, 400, 1_000] {

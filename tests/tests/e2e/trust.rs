@@ -229,10 +229,10 @@ async fn five_days() -> World {
     world
 }
 
-fn folder(world: &World, name: &str) -> BTreeMap<String, Vec<u8>> {
+fn folder(world: &World, name: &str) -> BTreeMap<String, String> {
     let entries = std::fs::read_dir(world.vault.path().join(name)).unwrap();
     let paths = entries.map(|e| format!("{name}/{}", e.unwrap().file_name().to_str().unwrap()));
-    paths.map(|path| (path.clone(), world.vault.read(&path))).collect()
+    paths.map(|path| (path.clone(), String::from_utf8(world.vault.read(&path)).unwrap())).collect()
 }
 
 #[tokio::test]

@@ -307,6 +307,7 @@ impl Month {
             let task = self.new_task(&case, &matter)?;
             let said = Said::new(&case, (task, matter.clone()), Mutation::StateChange { to: State::Done })?;
             self.house.write(&said.reference, said.signal.render().as_bytes(), case.at)?;
+            self.truth.undecided.push(said.reference);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::principal::{PRINCIPAL, Principal, Reaction};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::mutation::MutationClass;
+use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Landing};
 use steward_domain::time;
 
@@ -25,6 +26,8 @@ pub(super) struct Truth {
     principal: Principal,
     /// Every proposal, by the id of its action.
     pub(super) actions: BTreeMap<ActionId, TrueAction>,
+    /// Signals that nobody has decided upon; what they say is so.
+    pub(super) undecided: Vec<RecordPath>,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,6 +66,7 @@ impl Truth {
             sources: known.collect(),
             principal: PRINCIPAL,
             actions: BTreeMap::new(),
+            undecided: Vec::new(),
         }
     }
 

@@ -149,6 +149,7 @@ fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "the figures are for whoever asks for them")]
 fn it_comes_when_it_should_and_hardly_ever_when_it_should_not() {
     const MONTHS: u32 = 200;
     let share = |rate: f64, within_hours: i64| {
