@@ -204,7 +204,10 @@ fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
         ("status", json!(trust.confidence.standing.word())),
         ("history", json!(history)),
     ];
-    let differs = |(field, value): &(&str, Value)| fields.get(*field) != Some(value);
+    // A list that is written before it has anything would keep its place on one line, and read otherwise than one
+    // that is written whole.
+    let nothing = |(field, value): &(&str, Value)| *value == json!([]) && !fields.contains_key(*field);
+    let differs = |one: &(&str, Value)| fields.get(one.0) != Some(&one.1) && !nothing(one);
     let edit = |(field, value): (&str, Value)| FieldEdit { field: field.to_owned(), value: Some(value) };
     wanted.into_iter().filter(differs).map(edit).collect()
 }

@@ -4,6 +4,7 @@
 //! it into a value. The policy (mode, thresholds, ceilings) and the brake enter here, so that
 //! workflow code sees no environment.
 
+mod answer;
 mod memory;
 mod route;
 
@@ -12,22 +13,18 @@ use crate::clerk::Clerk;
 use crate::drill;
 use crate::failure::{lasting, passing};
 use crate::purge;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use std::sync::Arc;
-use steward_domain::audit::{AuditRecord, WorkflowRef};
+use steward_domain::audit::WorkflowRef;
 use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, ReserveRequest};
 use steward_domain::mode::{Ceiling, Mode, Policy};
-use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{Landing, Plan};
 use steward_domain::tick::{Cadence, Observation};
-use steward_domain::tracker::PlaneAction;
-use steward_domain::undo::{AnswerKind, Refusal};
-use steward_vault::answer::{AnswerError, Asked};
 use steward_vault::brake;
 use steward_vault::crash;
 use steward_vault::guard::{Ledger, LedgerError};
-use steward_vault::index::{CheckDone, Found, Index, IndexError, ObserveAsk as Look};
+use steward_vault::index::{CheckDone, Index, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
 use steward_workflows::DrillReport;
 use steward_workflows::activities::{
@@ -149,7 +146,7 @@ impl Host {
         let target = ask.plan.target().clone();
         let decision = ask.plan.draft().decision;
         let observed_at = ask.observed_at;
-        let receipt = match self.land(ask.plan).await? {
+        let receipt = match self.land(ask.plan, Utc::now()).await? {
             Ok(receipt) => receipt,
             Err(e) => return unapplied(e),
         };
@@ -170,16 +167,20 @@ impl Host {
         Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
     }
 
-    /// Has the keeper carry a plan out, within the budget of its sources and what its matter's note allows, and tells the index.
-    async fn land(&self, plan: Plan) -> Result<Result<Receipt, ApplyError>, ActivityError> {
+    /// Has the keeper carry a plan out, within what trust, its sources' budget and its matter's note allow by now, and
+    /// tells the index.
+    ///
+    /// # Errors
+    /// When the index cannot be read or written; that the keeper refuses is an answer.
+    pub async fn land(&self, plan: Plan, now: DateTime<Utc>) -> Result<Result<Receipt, ApplyError>, ActivityError> {
         let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
-        let spendings = self.index.spendings(plan.draft(), Utc::now()).await.map_err(passing)?;
+        let spendings = self.index.spendings(plan.draft(), now).await.map_err(passing)?;
         let caps = self.index.caps().await.map_err(passing)?;
         let speaking: Vec<String> = spendings.iter().map(|s| s.source.clone()).collect();
         let plan = plan.within_trust(&speaking, &caps, &self.settings.policy);
         let plan = plan.within_budget(&spendings, self.settings.live_per_source_day);
-        let notes = self.index.notes_now(plan.draft(), Utc::now()).await.map_err(passing)?;
-        let plan = plan.within_notes(&notes, Utc::now());
+        let notes = self.index.notes_now(plan.draft(), now).await.map_err(passing)?;
+        let plan = plan.within_notes(&notes, now);
         let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
         let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
         crash::point("before-indexing");
@@ -197,91 +198,16 @@ impl Host {
         self.note(&[&receipt.record]).await
     }
 
-    async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
-        let record = match self.index.find_action(&ask.action).await {
-            Ok(Found::One(record)) => record,
-            Ok(Found::None) => return Ok(Answered::refused(Refusal::Unknown { id: ask.action })),
-            Ok(Found::Many(some)) => {
-                return Ok(Answered::refused(Refusal::Ambiguous { id: ask.action, count: some.len() }));
-            }
-            Err(IndexError::Prefix(id)) => return Ok(Answered::refused(Refusal::Malformed { id })),
-            Err(e) => return Err(passing(e)),
-        };
-        let policy = self.policy(self.stopped());
-        let (kind, filed) = (ask.kind, record.clone());
-        let answered_to = self.recorded(&record).await?;
-        let ceiling = match (&answered_to, kind) {
-            (Some(to), AnswerKind::Confirm) => self.ceiling_now(to).await?,
-            (_, _) => Ceiling::Act,
-        };
-        let (keeper, of) = (Arc::clone(&self.keeper), workflow.clone());
-        let answered = on_a_blocking_thread(move || {
-            keeper.answer(&Asked {
-                kind,
-                record: &filed,
-                by: &ask.by,
-                reason: ask.reason.as_deref(),
-                policy: &policy,
-                ceiling,
-                workflow: of,
-                now: Utc::now(),
-            })
-        })
-        .await?;
-        match answered {
-            Ok(receipt) => {
-                if let Some(to) = &answered_to {
-                    self.stand_answered(to, kind).await?;
-                }
-                self.answered(&record, receipt, (kind, &workflow)).await
-            }
-            Err(AnswerError::Refused(refusal)) => Ok(Answered::refused(refusal)),
-            Err(AnswerError::Apply(e)) => Err(passing(e)),
-        }
-    }
-
-    /// The record that is answered; `None` where it cannot be read, which the keeper says better.
-    pub(crate) async fn recorded(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
-        let (root, path) = (self.keeper.root().clone(), path.clone());
-        on_a_blocking_thread(move || root.read(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
-    }
-
-    /// The lowest ceiling that humans have set by now, whatever held when the change was proposed.
-    async fn ceiling_now(&self, record: &AuditRecord) -> Result<Ceiling, ActivityError> {
-        self.index.sync_all(self.keeper.root(), Utc::now()).await.map_err(passing)?;
-        let draft = &record.draft;
-        let sources: Vec<&str> = draft.evidence.iter().map(|e| e.source.as_str()).collect();
-        let new_parent = match draft.proposal.as_ref().map(|p| &p.mutation) {
-            Some(Mutation::ParentMatter { to }) => Some(to),
-            Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. }) | None => None,
-        };
-        let default = self.settings.default_ceiling;
-        self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
-    }
-
-    async fn answered(
+    /// Brings trust in line with the records as of this moment, as `ReversalCalibrationWorkflow` does.
+    ///
+    /// # Errors
+    /// When the vault or its index cannot be read or written; doing it again is safe.
+    pub async fn calibrate_at(
         &self,
-        record: &RecordPath,
-        receipt: Receipt,
-        (kind, workflow): (AnswerKind, &WorkflowRef),
-    ) -> Result<Answered, ActivityError> {
-        crash::point("before-indexing");
-        let target = self.index.target_of(record).await.map_err(passing)?;
-        let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
-        self.note(&[&target, &receipt.record]).await?;
-        tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
-        // Before the next change of what was just undone once too often.
-        let lowered = match kind {
-            AnswerKind::Undo => calibrate::step_back(self, (workflow, Utc::now())).await?,
-            AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => Vec::new(),
-        };
-        let says = self.recorded(&receipt.record).await?.and_then(|record| record.plane_action);
-        let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
-        if owes.is_some() && self.keeper.tracker().is_none() {
-            let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();
-            return Ok(Answered::refused(Refusal::Tracker { record: receipt.record.to_string(), reason }));
-        }
-        Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None, lowered })
+        ask: &CalibrateAsk,
+        (workflow, now): (WorkflowRef, DateTime<Utc>),
+    ) -> Result<Calibrated, ActivityError> {
+        calibrate::calibrate(self, ask, (workflow, now)).await
     }
 
     /// Tells the index what was just written, so that the next look sees it without waiting for
@@ -343,7 +269,7 @@ impl Host {
         ctx: ActivityContext,
         ask: CalibrateAsk,
     ) -> Result<Calibrated, ActivityError> {
-        calibrate::calibrate(&self, &ask, (workflow_of(&ctx), Utc::now())).await
+        self.calibrate_at(&ask, (workflow_of(&ctx), Utc::now())).await
     }
 
     #[activity(definition = steward_workflows::activities::Drill)]

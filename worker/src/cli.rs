@@ -111,6 +111,10 @@ pub(crate) enum Command {
         /// A folder that is empty or not there yet
         folder: PathBuf,
     },
+    /// Write a vault with a simulated month into an empty folder, and the truth about it beside that
+    #[command(after_help = "Examples:\n  steward simulate ./month\n  steward simulate --days 30 --seed 7 ./month\n\n\
+        The same seed at the same moment writes the same vault. The truth is kept in <folder>.truth.json.")]
+    Simulate(Simulate),
     /// The index, derived from the files
     #[command(subcommand, after_help = "Example:\n  steward index check")]
     Index(Index),
@@ -149,6 +153,18 @@ pub(crate) struct Tick {
     /// Change nothing, whatever the mode
     #[arg(long)]
     pub(crate) shadow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    /// How many days; they end now
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=366))]
+    pub(crate) days: u32,
+    /// What is drawn follows from it
+    #[arg(long, default_value_t = 7)]
+    pub(crate) seed: u64,
+    /// A folder that is empty or not there yet
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, Args)]

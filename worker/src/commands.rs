@@ -14,6 +14,7 @@ pub(crate) mod policy;
 pub(crate) mod replay;
 pub(crate) mod schedules;
 pub(crate) mod signals;
+pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod streams;
 pub(crate) mod tick;

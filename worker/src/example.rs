@@ -105,20 +105,24 @@ pub(crate) fn write(dir: &Path, now: DateTime<Utc>) -> Result<Summary, ExampleEr
 }
 
 fn refuse_unless_empty(dir: &Path) -> Result<(), ExampleError> {
-    let failed = |source| ExampleError::Io { path: dir.to_path_buf(), source };
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(error)),
-    };
-    let names = entries
-        .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(failed)?;
-    match names.into_iter().min() {
+    match first_entry(dir).map_err(|source| ExampleError::Io { path: dir.to_path_buf(), source })? {
         None => Ok(()),
         Some(found) => Err(ExampleError::NotEmpty { dir: dir.to_path_buf(), found }),
     }
+}
+
+/// The first thing in a folder, by name; `None` where it is empty or not there.
+///
+/// # Errors
+/// Whatever the disk says to listing it.
+pub(crate) fn first_entry(dir: &Path) -> io::Result<Option<String>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    Ok(names.collect::<Result<Vec<_>, _>>()?.into_iter().min())
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), ExampleError> {

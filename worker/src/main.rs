@@ -17,6 +17,7 @@ mod out;
 mod registrar;
 mod replay;
 mod schedules;
+mod simulate;
 mod stamper;
 mod streams;
 mod telemetry;
@@ -63,6 +64,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Example { folder } => return commands::example::run(&folder, out),
         Command::Replay { histories } => return commands::replay::run(&histories, out).await,
+        Command::Simulate(simulate) => return commands::simulate::run(&simulate, out).await,
         _ => {}
     }
     let config = config::Config::load(cli.vault.as_deref())?;
@@ -86,7 +88,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Status => commands::status::run(&config, out).await,
         Command::Doctor { accept_ledger_loss } => commands::doctor::run(&config, accept_ledger_loss, out).await,
         Command::Index(what) => commands::index::run(&config, &what, out).await,
-        Command::Example { .. } | Command::Replay { .. } => Ok(Exit::Ok),
+        Command::Example { .. } | Command::Replay { .. } | Command::Simulate(_) => Ok(Exit::Ok),
     }
 }
 

@@ -195,7 +195,7 @@ impl Host {
 
     async fn carry_out_routed(&self, round: &Round, reference: &RecordPath, plan: Plan) -> Result<End, ActivityError> {
         let target = plan.target().clone();
-        let receipt = match self.land(plan).await? {
+        let receipt = match self.land(plan, Utc::now()).await? {
             Ok(receipt) => receipt,
             Err(e) => return self.unrouted(round, reference, e).await,
         };

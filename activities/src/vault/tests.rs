@@ -10,6 +10,7 @@ use steward_domain::decide::{Case, decide};
 use steward_domain::guard::{CallId, Settled, Settlement};
 use steward_domain::plan::{ActionId, Landing, Plan};
 use steward_domain::tick::TaskClock;
+use steward_domain::undo::AnswerKind;
 use steward_vault::keeper::LockError;
 use steward_vault::outbox::Site;
 use steward_vault::root::Root;

@@ -125,6 +125,7 @@ impl Confidence {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::{RngAlgorithm, TestRng};
 
     fn judged(contribution: f64) -> Step {
         Step::Judged { contribution }
@@ -177,6 +178,44 @@ mod tests {
             std::iter::successors(Some(pinned), |c| Some(c.after(Step::Undone))).take(8).collect();
         let let_go = falls.iter().position(|c| c.standing == Standing::Live).unwrap();
         assert!(falls[let_go].value <= MIDDLE && falls[let_go - 1].value > MIDDLE, "{falls:?}");
+    }
+
+    /// Where a source comes to that contributes between `low` and `high` and is undone after a judgement with this
+    /// probability: the values of so many sources after so many judgements each.
+    fn settled((low, high): (f64, f64), undone: f64, (sources, judgements): (u32, u32)) -> Vec<f64> {
+        let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let mut source = || {
+            (0..judgements).fold(Confidence::default(), |now, _| {
+                let now = now.after(judged(random.random_range(low..high)));
+                if random.random_bool(undone) { now.after(Step::Undone) } else { now }
+            })
+        };
+        (0..sources).map(|_| source().value).collect()
+    }
+
+    /// With `v' = 0.9 v + 0.1 c - 0.1 u` the mean comes to `E c - P(u)` and the variance to `0.01 (Var c + P(u) (1 -
+    /// P(u))) / (1 - 0.81)`, as long as it does not reach 0; what is left of the start after `n` judgements is `0.9^n`.
+    #[test]
+    #[allow(clippy::print_stdout, reason = "the figures are for whoever asks for them")]
+    fn it_converges_to_what_a_source_contributes_less_what_is_undone() {
+        const SOURCES: u32 = 2_000;
+        for (range, undone) in [((0.9, 0.99), 0.01), ((0.86, 0.98), 0.03), ((0.72, 0.96), 0.2), ((0.3, 0.7), 0.0)] {
+            let (mean_of, width): (f64, f64) = ((range.0 + range.1) / 2.0, range.1 - range.0);
+            let expected = mean_of - undone;
+            let variance = (width * width / 12.0 + undone * (1.0 - undone)) / 19.0;
+            for judgements in [5, 20, 200] {
+                let all = settled(range, undone, (SOURCES, judgements));
+                let left = KEPT.powi(judgements.cast_signed());
+                let (mean_now, variance_now) = (expected + left * (START - expected), variance * (1.0 - left * left));
+                let mean = all.iter().sum::<f64>() / f64::from(SOURCES);
+                let spread = all.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / f64::from(SOURCES - 1);
+                let error = (variance_now / f64::from(SOURCES)).sqrt();
+                println!("{range:?} undone {undone}, {judgements} judgements: {mean:.4} ({mean_now:.4}), {spread:.6}");
+                // Four standard errors: by chance once in 16,000 means, and these are the same at every run.
+                assert!((mean - mean_now).abs() < 4.0 * error, "{mean} is not {mean_now} to {error}");
+                assert!((spread / variance_now - 1.0).abs() < 0.25, "{spread} is not {variance_now}");
+            }
+        }
     }
 
     proptest! {

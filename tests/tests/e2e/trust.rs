@@ -1,17 +1,22 @@
 //! Trust is learned from what humans answered: once for each answer, whatever happens on the way.
 
 use crate::crash::{cut_worker, meets_its_end, points};
+use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
 use futures::future::join_all;
 use rustix::process::Signal as Sent;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::frontmatter;
+use steward_domain::path::RecordPath;
 use steward_domain::plan::Landing;
 use steward_tests::clerk::{Clerk, Says, verdict};
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
+use steward_vault::index::Index;
+use steward_vault::root::Root;
 
 fn instinct(world: &World, name: &str) -> Value {
     let bytes = world.vault.read(&format!("instinct/{name}.md"));
@@ -283,4 +288,72 @@ async fn a_calibration_that_is_cut_short_anywhere_comes_to_the_numbers_of_a_clea
     for (point, (_, numbers, filed)) in ended {
         assert_eq!((&numbers, &filed), (&learned, &kinds), "{point}");
     }
+}
+
+/// A vault with five simulated days, whose fresh signals nobody decides upon while the brake is pulled.
+async fn five_days() -> World {
+    let world = World::new().await;
+    let folder = world.vault.path().display().to_string();
+    let written = world.json(&["simulate", "--days", "5", &folder]).await;
+    assert!(written["proposals"].as_u64() > Some(100), "{written}");
+    world.run(&["stop", "--reason", "nothing is to come between"]).await.expect(0);
+    world
+}
+
+fn folder(world: &World, name: &str) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(world.vault.path().join(name)).unwrap();
+    let paths = entries.map(|e| format!("{name}/{}", e.unwrap().file_name().to_str().unwrap()));
+    paths.map(|path| (path.clone(), String::from_utf8(world.vault.read(&path)).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn simulated_days_come_to_the_same_numbers_in_whatever_order_and_how_often_they_are_read() {
+    let world = five_days().await;
+    let (root, now) = (Root::open(world.vault.path()).unwrap(), Utc::now());
+    let index = async |name: &str| Index::open(&world.folder.join(name)).await.unwrap();
+    let clean = index("clean").await;
+    clean.sync_all(&root, now).await.unwrap();
+    let told = clean.trust(now).await.unwrap();
+    assert!(told.len() == 8 && told.values().any(|source| source.observations > 10), "{told:#?}");
+    clean.rebuild(&root, now).await.unwrap();
+    assert_eq!(clean.trust(now).await.unwrap(), told, "after a rebuild");
+
+    let mut records: Vec<RecordPath> =
+        folder(&world, "event").keys().map(|path| RecordPath::parse(path).unwrap()).collect();
+    let backwards = index("backwards").await;
+    for _ in 0..2 {
+        records.reverse();
+        for some in records.chunks(7) {
+            backwards.sync_paths(&root, some, now).await.unwrap();
+        }
+        assert_eq!(backwards.trust(now).await.unwrap(), told, "backwards, and all of it a second time");
+    }
+
+    let jumped = index("jumped").await;
+    jumped.sync_all(&root, now - TimeDelta::days(40)).await.unwrap();
+    assert_eq!(jumped.trust(now).await.unwrap(), told, "read by a clock that stood before all of it");
+    for days in [1, 3, 40] {
+        let before = jumped.trust(now - TimeDelta::days(days)).await.unwrap();
+        let steps = before.iter().map(|(source, trust)| (source, &trust.confidence, &trust.moves));
+        assert!(steps.eq(told.iter().map(|(source, trust)| (source, &trust.confidence, &trust.moves))), "{days} days");
+    }
+}
+
+#[tokio::test]
+async fn instincts_that_were_learned_in_simulated_days_are_written_anew_to_the_byte() {
+    let world = five_days().await;
+    let learned = folder(&world, "instinct");
+    assert_eq!(learned.len(), 8);
+    let worker = world.worker().await;
+    assert_eq!(calibrate(&world, "first").await, nothing(), "the simulated days are complete");
+    worker.stop().await;
+    for path in learned.keys() {
+        std::fs::remove_file(world.vault.path().join(path)).unwrap();
+    }
+    world.vault.lose_databases();
+    let _worker = world.worker().await;
+    assert_eq!(calibrate(&world, "anew").await["written"], 8);
+    assert_eq!(folder(&world, "instinct"), learned);
+    assert_eq!(calibrate(&world, "again").await, nothing());
+    world.verify_chain().await;
 }

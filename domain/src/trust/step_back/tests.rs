@@ -117,22 +117,37 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
 
 /// Months of one source that makes ten changes a day, looked at every hour: after how many hours it is lowered.
 fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
+    const MINUTES: i64 = 60;
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let start = at("2026-10-01T00:00:00Z");
     let mut month = || {
-        let start = at("2026-10-01T00:00:00Z");
-        let all: Vec<Made> = (0..300_i64)
-            .map(|n| {
-                let moment = start + TimeDelta::minutes(n * 144);
-                let undo = (n.to_string(), moment + TimeDelta::hours(random.random_range(0..48)));
-                let undone = random.random_bool(rate).then_some(undo);
-                Made { at: moment, class: MutationClass::StateChange, sources: vec!["mail".into()], undone }
+        // The minutes at which each change was made and undone.
+        let all: Vec<(i64, Option<i64>)> = (0..300)
+            .map(|n| n * 144)
+            .map(|made| {
+                let undo = made + random.random_range(0..48) * MINUTES;
+                (made, random.random_bool(rate).then_some(undo))
             })
             .collect();
-        (0..720_i64).find(|hour| {
-            let now = start + TimeDelta::hours(*hour);
-            let seen = all.iter().filter(|m| m.at <= now && m.at > now - WINDOW).cloned();
-            let known = seen.map(|m| Made { undone: m.undone.filter(|(_, at)| *at <= now), ..m });
-            !due(&known.collect::<Vec<_>>(), &Caps::new(), (Mode::Live, REVERSAL_BUDGET), now).is_empty()
+        let leaves = |made: i64| made + WINDOW.num_minutes();
+        // The rate goes up only when something is undone or leaves the window: other hours find nothing new.
+        let moves = all.iter().flat_map(|(made, undone)| [Some(leaves(*made)), *undone]).flatten();
+        let hours: BTreeSet<i64> = moves.map(|m| (m + MINUTES - 1).div_euclid(MINUTES)).filter(|h| *h < 720).collect();
+        hours.into_iter().find(|hour| {
+            let now = hour * MINUTES;
+            let known = all.iter().filter(|(made, _)| *made <= now && leaves(*made) > now);
+            let told = known.map(|(made, undone)| (made, undone.filter(|at| *at <= now)));
+            // Of fewer than two nothing follows, which is held above.
+            told.clone().filter(|(_, undone)| undone.is_some()).count() >= 2 && {
+                let moment = |minute: i64| start + TimeDelta::minutes(minute);
+                let told = told.map(|(made, undone)| Made {
+                    at: moment(*made),
+                    class: MutationClass::StateChange,
+                    sources: vec!["mail".into()],
+                    undone: undone.map(|at| (made.to_string(), moment(at))),
+                });
+                !due(&told.collect::<Vec<_>>(), &Caps::new(), (Mode::Live, REVERSAL_BUDGET), moment(now)).is_empty()
+            }
         })
     };
     (0..months).map(|_| month()).collect()

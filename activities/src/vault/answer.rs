@@ -1,0 +1,111 @@
+//! A human's answer, taken in the process that holds the vault.
+//!
+//! The keeper says whether it may be; the index is told at once, and an undo that was one too many takes its step
+//! back before anything else lands. What is owed to the tracker goes back to the workflow. Refusals are answers.
+
+use super::{Host, on_a_blocking_thread};
+use crate::calibrate;
+use crate::failure::{lasting, passing};
+use chrono::Utc;
+use std::sync::Arc;
+use steward_domain::audit::{AuditRecord, WorkflowRef};
+use steward_domain::mode::Ceiling;
+use steward_domain::mutation::Mutation;
+use steward_domain::path::RecordPath;
+use steward_domain::tracker::PlaneAction;
+use steward_domain::undo::{AnswerKind, Refusal};
+use steward_vault::answer::{AnswerError, Asked};
+use steward_vault::crash;
+use steward_vault::index::{Found, IndexError};
+use steward_vault::keeper::Receipt;
+use steward_workflows::activities::{AnswerAsk, Answered};
+use temporalio_common::ActivityError;
+
+impl Host {
+    pub(super) async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
+        let record = match self.index.find_action(&ask.action).await {
+            Ok(Found::One(record)) => record,
+            Ok(Found::None) => return Ok(Answered::refused(Refusal::Unknown { id: ask.action })),
+            Ok(Found::Many(some)) => {
+                return Ok(Answered::refused(Refusal::Ambiguous { id: ask.action, count: some.len() }));
+            }
+            Err(IndexError::Prefix(id)) => return Ok(Answered::refused(Refusal::Malformed { id })),
+            Err(e) => return Err(passing(e)),
+        };
+        let policy = self.policy(self.stopped());
+        let (kind, filed) = (ask.kind, record.clone());
+        let answered_to = self.recorded(&record).await?;
+        let ceiling = match (&answered_to, kind) {
+            (Some(to), AnswerKind::Confirm) => self.ceiling_now(to).await?,
+            (_, _) => Ceiling::Act,
+        };
+        let (keeper, of) = (Arc::clone(&self.keeper), workflow.clone());
+        let answered = on_a_blocking_thread(move || {
+            keeper.answer(&Asked {
+                kind,
+                record: &filed,
+                by: &ask.by,
+                reason: ask.reason.as_deref(),
+                policy: &policy,
+                ceiling,
+                workflow: of,
+                now: Utc::now(),
+            })
+        })
+        .await?;
+        match answered {
+            Ok(receipt) => {
+                if let Some(to) = &answered_to {
+                    self.stand_answered(to, kind).await?;
+                }
+                self.answered(&record, receipt, (kind, &workflow)).await
+            }
+            Err(AnswerError::Refused(refusal)) => Ok(Answered::refused(refusal)),
+            Err(AnswerError::Apply(e)) => Err(passing(e)),
+        }
+    }
+
+    /// The record that is answered; `None` where it cannot be read, which the keeper says better.
+    pub(crate) async fn recorded(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
+        let (root, path) = (self.keeper.root().clone(), path.clone());
+        on_a_blocking_thread(move || root.read(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
+    }
+
+    /// The lowest ceiling that humans have set by now, whatever held when the change was proposed.
+    async fn ceiling_now(&self, record: &AuditRecord) -> Result<Ceiling, ActivityError> {
+        self.index.sync_all(self.keeper.root(), Utc::now()).await.map_err(passing)?;
+        let draft = &record.draft;
+        let sources: Vec<&str> = draft.evidence.iter().map(|e| e.source.as_str()).collect();
+        let new_parent = match draft.proposal.as_ref().map(|p| &p.mutation) {
+            Some(Mutation::ParentMatter { to }) => Some(to),
+            Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. }) | None => None,
+        };
+        let default = self.settings.default_ceiling;
+        self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
+    }
+
+    async fn answered(
+        &self,
+        record: &RecordPath,
+        receipt: Receipt,
+        (kind, workflow): (AnswerKind, &WorkflowRef),
+    ) -> Result<Answered, ActivityError> {
+        crash::point("before-indexing");
+        let target = self.index.target_of(record).await.map_err(passing)?;
+        let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
+        self.note(&[&target, &receipt.record]).await?;
+        tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
+        // Before the next change of what was just undone once too often.
+        let lowered = match kind {
+            AnswerKind::Undo => calibrate::step_back(self, (workflow, Utc::now())).await?,
+            AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => Vec::new(),
+        };
+        let says = self.recorded(&receipt.record).await?.and_then(|record| record.plane_action);
+        let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
+        if owes.is_some() && self.keeper.tracker().is_none() {
+            let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();
+            return Ok(Answered::refused(Refusal::Tracker { record: receipt.record.to_string(), reason }));
+        }
+        Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None, lowered })
+    }
+}

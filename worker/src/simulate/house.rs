@@ -1,0 +1,204 @@
+//! The simulated vault: what its people write, and what its keeper carries out.
+//!
+//! People's edits are plain writes, dated when they happened. All else goes through the real parts: plans land by
+//! [`Host::land`], answers by the keeper's, and trust is learned by the very calibration. There is one task and nothing
+//! else to keep waiting, so the keeper is called where it stands.
+
+use super::household::SOURCES;
+use super::principal::Reaction;
+use anyhow::{Context, anyhow, bail};
+use chrono::{DateTime, TimeDelta, Utc};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use steward_activities::clerk::Clerk;
+use steward_activities::clerk::rules::Rules;
+use steward_activities::purge::KEEP_EVENTS_DAYS;
+use steward_activities::vault::{Host, Settings};
+use steward_domain::audit::WorkflowRef;
+use steward_domain::budget::LIVE_PER_SOURCE_DAY;
+use steward_domain::frontmatter::{self, FieldEdit};
+use steward_domain::guard::Caps;
+use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::{ActionId, Plan};
+use steward_domain::record::Instinct;
+use steward_domain::signal::source_key;
+use steward_domain::tick::Cadence;
+use steward_domain::trust::step_back::REVERSAL_BUDGET;
+use steward_domain::undo::AnswerKind;
+use steward_vault::answer::Asked;
+use steward_vault::guard::Ledger;
+use steward_vault::index::Index;
+use steward_vault::keeper::{Keeper, Receipt};
+use steward_vault::root::Root;
+use steward_workflows::activities::CalibrateAsk;
+use temporalio_common::ActivityError;
+use tokio::sync::mpsc::unbounded_channel;
+
+/// What is done by hand is found by the next calibration; it runs every 10 minutes.
+const FOUND_AFTER: TimeDelta = TimeDelta::minutes(10);
+/// Who answers.
+const PRINCIPAL: &str = "Nora";
+
+/// A vault under simulation.
+pub(super) struct House {
+    dir: PathBuf,
+    host: Host,
+    observations: BTreeMap<&'static str, u32>,
+}
+
+impl House {
+    /// Takes a vault whose matters are written; `state` is where the index and the rate guard's ledger lie meanwhile.
+    pub(super) async fn open(dir: &Path, state: &Path, at: DateTime<Utc>) -> anyhow::Result<Self> {
+        let keeper = Keeper::lock(Root::open(dir)?)?;
+        let index = Index::open(state).await?;
+        index.sync_all(keeper.root(), at).await?;
+        let ledger = Ledger::open(&state.join("ledger.db"), Caps::default(), &state.join("ledger.json"))?;
+        let settings = Settings {
+            policy: Policy::default(),
+            default_ceiling: Ceiling::Act,
+            cadence: Cadence::default(),
+            keep_events_days: KEEP_EVENTS_DAYS,
+            live_per_source_day: LIVE_PER_SOURCE_DAY,
+            reversal_budget: REVERSAL_BUDGET,
+        };
+        let host = Host {
+            keeper: Arc::new(keeper),
+            index: Arc::new(index),
+            ledger: Arc::new(ledger),
+            settings,
+            clerk: Arc::new(Clerk::Rules(Rules)),
+            intervals: unbounded_channel().0,
+            landing: Arc::default(),
+            routing: Arc::default(),
+        };
+        Ok(Self { dir: dir.to_owned(), host, observations: BTreeMap::new() })
+    }
+
+    /// From now on the operator lets the stewards go so far.
+    pub(super) fn turn_switch(&mut self, mode: Mode) {
+        self.host.settings.policy.mode = mode;
+    }
+
+    pub(super) fn policy(&self) -> &Policy {
+        &self.host.settings.policy
+    }
+
+    /// How often a source was right before, as its instinct says since the last calibration.
+    pub(super) fn observations(&self, source: &str) -> u32 {
+        self.observations.get(source).copied().unwrap_or(0)
+    }
+
+    /// The bytes of a record.
+    pub(super) fn read(&self, path: &RecordPath) -> anyhow::Result<Vec<u8>> {
+        Ok(self.host.keeper.root().read(path)?.bytes)
+    }
+
+    /// A person writes a file, or a stream a signal.
+    pub(super) fn write(&self, path: &RecordPath, bytes: &[u8], at: DateTime<Utc>) -> anyhow::Result<()> {
+        write(&self.dir, path, bytes, at)
+    }
+
+    /// A person changes fields of a record.
+    pub(super) fn edit(&self, path: &RecordPath, edits: &[FieldEdit], at: DateTime<Utc>) -> anyhow::Result<()> {
+        let edited = frontmatter::edit(&self.read(path)?, edits)?;
+        self.write(path, &edited, at)
+    }
+
+    /// A person throws a note away.
+    pub(super) fn throw_away(&self, path: &RecordPath) -> anyhow::Result<()> {
+        fs::remove_file(self.dir.join(path.as_str())).with_context(|| format!("failed to remove {path}"))
+    }
+
+    /// Has a plan carried out, once the index knows the signal it rests on.
+    pub(super) async fn land(&self, plan: Plan, signal: &RecordPath) -> anyhow::Result<Receipt> {
+        let at = plan.at();
+        if self.policy().mode > Mode::Shadow {
+            // Budgets are counted by signals, for live changes alone.
+            self.host.index.sync_paths(self.host.keeper.root(), std::slice::from_ref(signal), at).await?;
+        }
+        Ok(self.host.land(plan, at).await.map_err(failed)??)
+    }
+
+    /// The principal answers an action; what is done by hand is found by the code that a calibration runs.
+    pub(super) async fn settle(
+        &self,
+        reaction: Reaction,
+        (record, target): (&RecordPath, &RecordPath),
+        at: DateTime<Utc>,
+    ) -> anyhow::Result<()> {
+        let kind = match reaction {
+            Reaction::Confirmed => AnswerKind::Confirm,
+            Reaction::Dismissed => AnswerKind::Dismiss,
+            Reaction::Undid => AnswerKind::Undo,
+            Reaction::LeftInPlace | Reaction::Nothing => return Ok(()),
+            Reaction::DidItByHand | Reaction::DidOtherwise => {
+                let compared = self.host.keeper.compare(record, workflow("calibrate", record), at + FOUND_AFTER)?;
+                if compared.is_none() {
+                    bail!("what was done by hand about {record} was not found");
+                }
+                return Ok(());
+            }
+        };
+        let receipt = self.host.keeper.answer(&Asked {
+            kind,
+            record,
+            by: PRINCIPAL,
+            reason: None,
+            policy: self.policy(),
+            ceiling: Ceiling::Act,
+            workflow: workflow(kind.word(), record),
+            now: at,
+        })?;
+        self.host.index.sync_paths(self.host.keeper.root(), &[target.clone(), receipt.record], at).await?;
+        Ok(())
+    }
+
+    /// Ends a day: the vault is read, trust is brought in line with the records, and nothing is left half way.
+    pub(super) async fn end_day(&mut self, at: DateTime<Utc>) -> anyhow::Result<()> {
+        let root = self.host.keeper.root();
+        self.host.index.sync_all(root, at).await?;
+        let workflow = WorkflowRef { id: "simulated-calibrate".into(), run_id: format!("day-{}", at.timestamp()) };
+        let ask = CalibrateAsk { limit: 200 };
+        while self.host.calibrate_at(&ask, (workflow.clone(), at)).await.map_err(failed)?.more {}
+        self.host.keeper.settle_older_than(Duration::ZERO)?;
+        for source in &SOURCES {
+            let path = RecordPath::new(RecordKind::Instinct, &source_key(source.name))?;
+            if root.exists(&path) {
+                let known = Instinct::read(frontmatter::read(&root.read(&path)?.bytes)?.fields());
+                self.observations.insert(source.name, known.observations);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the index, which the vault's first real start makes anew.
+    pub(super) async fn close(self) {
+        self.host.index.close().await;
+    }
+}
+
+/// Writes a file of a vault, dated.
+pub(super) fn write(dir: &Path, path: &RecordPath, bytes: &[u8], at: DateTime<Utc>) -> anyhow::Result<()> {
+    let full = dir.join(path.as_str());
+    let write = || {
+        if let Some(folder) = full.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&full, bytes)?;
+        File::options().write(true).open(&full)?.set_modified(SystemTime::from(at))
+    };
+    write().with_context(|| format!("failed to write {}", full.display()))
+}
+
+fn failed(e: ActivityError) -> anyhow::Error {
+    anyhow!("{e:?}")
+}
+
+fn workflow(what: &str, record: &RecordPath) -> WorkflowRef {
+    let run_id = ActionId::derive(&["simulated", what, record.as_str()]).to_string();
+    WorkflowRef { id: format!("simulated-{what}"), run_id }
+}

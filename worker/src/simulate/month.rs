@@ -1,0 +1,332 @@
+//! The month as it happens: messages come, stewards decide, the principal reacts, every day ends.
+//!
+//! One thing after the other, in the order of simulated time. For most of it the stewards only say what they would do;
+//! for a stretch the operator lets them act where they are sure. What comes of a proposal is written into the truth,
+//! and nowhere else.
+
+use super::Ask;
+use super::calendar::{self, Case};
+use super::house::{self, House};
+use super::household::{FRESH, MATTERS, PEOPLE, SOURCES};
+use super::principal::{PRINCIPAL, Reaction};
+use super::proposal::{Known, Said};
+use super::truth::Truth;
+use anyhow::Context;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use steward_domain::frontmatter::{self, FieldEdit};
+use steward_domain::mode::Mode;
+use steward_domain::mutation::{ContextField, Mutation, MutationClass, RelatedField, link};
+use steward_domain::path::{PathError, RecordKind, RecordPath};
+use steward_domain::plan::{ActionId, Landing};
+use steward_domain::record::State;
+use steward_domain::trust::by_hand::WATCHED;
+
+/// One proposal in so many is to archive a task, not to close it.
+const ARCHIVED_ONE_IN: u32 = 12;
+/// Days for which the stewards may act, in a month.
+const LIVE_DAYS: u32 = 7;
+/// A task is written so long before the message about it.
+const TASK_BEFORE: TimeDelta = TimeDelta::hours(30);
+
+/// What happens.
+enum Event {
+    /// A message, by its place among the cases.
+    Comes(usize),
+    /// The principal comes to a proposal.
+    Reacts(Box<Made>),
+    /// The operator turns the switch.
+    Turns(Mode),
+    DayEnds,
+}
+
+/// A proposal, as far as the principal's reaction needs it.
+struct Made {
+    case: usize,
+    id: ActionId,
+    landing: Landing,
+    record: RecordPath,
+    target: RecordPath,
+    mutation: Mutation,
+}
+
+struct Month {
+    house: House,
+    cases: Vec<Case>,
+    events: BTreeMap<(DateTime<Utc>, usize), Event>,
+    /// Until when a field of a matter belongs to a proposal, so that the principal's edit answers one alone.
+    taken: BTreeMap<(RecordPath, &'static str), DateTime<Utc>>,
+    truth: Truth,
+}
+
+/// Lives through the simulated time; the vault is complete then.
+pub(super) async fn live(dir: &Path, state: &Path, ask: &Ask) -> anyhow::Result<Truth> {
+    let start = ask.now - TimeDelta::days(i64::from(ask.days));
+    settle_in(dir, start)?;
+    let house = House::open(dir, state, start).await?;
+    let cases = calendar::draw(ask);
+    let mut month = Month { house, cases, events: BTreeMap::new(), taken: BTreeMap::new(), truth: Truth::new(ask) };
+    let comes: Vec<DateTime<Utc>> = month.cases.iter().map(|case| case.at).collect();
+    comes.into_iter().enumerate().for_each(|(place, at)| month.plan(at, Event::Comes(place)));
+    for (day, mode) in switches(ask.days) {
+        month.plan(start + TimeDelta::days(i64::from(day)), Event::Turns(mode));
+    }
+    for day in 1..=ask.days {
+        month.plan(start + TimeDelta::days(i64::from(day)), Event::DayEnds);
+    }
+    while let Some(((at, _), event)) = month.events.pop_first() {
+        month.happens(event, at).await?;
+    }
+    month.leave_fresh(ask.now)?;
+    month.house.close().await;
+    Ok(month.truth)
+}
+
+/// When the stewards may act. In a month that ends more than a week before the end, so that undo windows have closed
+/// by then and the last week has no live change but those that are still to come.
+fn switches(days: u32) -> [(u32, Mode); 2] {
+    let from = days / 4;
+    let until = from + LIVE_DAYS.min(days.div_ceil(4));
+    [(from, Mode::LiveHighConfidenceOnly), (until, Mode::Shadow)]
+}
+
+/// The matters, and in each a task that nobody writes about.
+fn settle_in(dir: &Path, start: DateTime<Utc>) -> anyhow::Result<()> {
+    for (slug, name) in MATTERS {
+        let matter = format!(
+            "---\ntype: matter\nname: {name}\nstate: open\nowner: {}\nsummary: As it was.\ndescription: What belongs to it.\nrelated_orgs: []\n---\n",
+            PEOPLE[0]
+        );
+        house::write(dir, &RecordPath::new(RecordKind::Matter, slug)?, matter.as_bytes(), start)?;
+        let task = task(&format!("Look after: {name}"), &RecordPath::new(RecordKind::Matter, slug)?);
+        house::write(dir, &RecordPath::new(RecordKind::Task, &format!("{slug}-upkeep"))?, task.as_bytes(), start)?;
+    }
+    Ok(())
+}
+
+fn task(name: &str, matter: &RecordPath) -> String {
+    format!(
+        "---\ntype: task\nname: {}\nstate: open\nparent_matter: \"{}\"\n---\n- [ ] Do it\n",
+        Value::from(name),
+        link(matter)
+    )
+}
+
+impl Month {
+    fn plan(&mut self, at: DateTime<Utc>, event: Event) {
+        let place = self.events.range((at, 0)..=(at, usize::MAX)).count();
+        self.events.insert((at, place), event);
+    }
+
+    async fn happens(&mut self, event: Event, at: DateTime<Utc>) -> anyhow::Result<()> {
+        match event {
+            Event::Turns(mode) => self.house.turn_switch(mode),
+            Event::DayEnds => self.house.end_day(at).await?,
+            Event::Reacts(made) => self.reacts(*made, at).await?,
+            Event::Comes(place) => {
+                let case = self.cases[place].clone();
+                if let Some(made) =
+                    self.comes(place, &case).await.with_context(|| format!("message {}", case.number))?
+                {
+                    self.truth.proposed(&case, (&made.id, made.landing));
+                    self.plan(case.reacts_at, Event::Reacts(Box::new(made)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A message comes and is decided upon; `None` where there is no field left that it could be about.
+    async fn comes(&mut self, place: usize, case: &Case) -> anyhow::Result<Option<Made>> {
+        let Some((target, matter, mutation)) = self.subject(case)? else { return Ok(None) };
+        let said = Said::new(case, (target, matter), mutation)?;
+        self.house.write(&said.reference, said.signal.render().as_bytes(), case.at)?;
+        let bytes = self.house.read(&said.target)?;
+        let known = Known {
+            bytes: &bytes,
+            observations: self.house.observations(case.source.name),
+            policy: self.house.policy(),
+        };
+        let mut plan = said.judge(&known);
+        if case.class != MutationClass::StateChange {
+            let routed = said.route(&known)?;
+            self.house.land(plan, &said.reference).await?;
+            plan = routed;
+        }
+        let receipt = self.house.land(plan, &said.reference).await?;
+        let (id, landing, record) = (receipt.id, receipt.landing, receipt.record);
+        Ok(Some(Made { case: place, id, landing, record, target: said.target, mutation: said.mutation }))
+    }
+
+    /// The record a message is about, its matter, and the change.
+    fn subject(&mut self, case: &Case) -> anyhow::Result<Option<(RecordPath, RecordPath, Mutation)>> {
+        let home = RecordPath::new(RecordKind::Matter, case.source.matter)?;
+        let number = case.number;
+        match case.class {
+            MutationClass::StateChange => {
+                let to = if number.is_multiple_of(ARCHIVED_ONE_IN) { State::Archived } else { State::Done };
+                Ok(Some((self.new_task(case, &home)?, home, Mutation::StateChange { to })))
+            }
+            MutationClass::ParentMatter => {
+                let to = other_matter(&home, number)?;
+                Ok(Some((self.new_task(case, &home)?, home, Mutation::ParentMatter { to })))
+            }
+            MutationClass::ContextEdit => {
+                let Some((matter, field)) = self.free_field(case)? else { return Ok(None) };
+                let to = self.other_text(&matter, field, number)?;
+                Ok(Some((matter.clone(), matter, Mutation::ContextEdit { field, to })))
+            }
+            MutationClass::Related => {
+                let member = format!("Company {number}");
+                let mutation = Mutation::Related { field: RelatedField::RelatedOrgs, member, present: true };
+                Ok(Some((home.clone(), home, mutation)))
+            }
+        }
+    }
+
+    fn new_task(&self, case: &Case, matter: &RecordPath) -> anyhow::Result<RecordPath> {
+        let path = RecordPath::new(RecordKind::Task, &format!("{}-{:04}", case.source.slug, case.number))?;
+        let text = task(&format!("{} {}", case.source.job, case.number), matter);
+        self.house.write(&path, text.as_bytes(), case.at - TASK_BEFORE)?;
+        Ok(path)
+    }
+
+    /// A field of a matter that no other proposal is about.
+    fn free_field(&mut self, case: &Case) -> anyhow::Result<Option<(RecordPath, ContextField)>> {
+        let first = case.number as usize;
+        for place in (0..MATTERS.len() * ContextField::ALL.len()).map(|n| n + first) {
+            let matter = RecordPath::new(RecordKind::Matter, MATTERS[place % MATTERS.len()].0)?;
+            let field = ContextField::ALL[place / MATTERS.len() % ContextField::ALL.len()];
+            let until = self.taken.entry((matter.clone(), field.word())).or_default();
+            if *until <= case.at {
+                *until = case.at + WATCHED;
+                return Ok(Some((matter, field)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A text that the field does not say yet.
+    fn other_text(&self, matter: &RecordPath, field: ContextField, number: u32) -> anyhow::Result<String> {
+        let document = frontmatter::read(&self.house.read(matter)?)?;
+        let now = document.fields().get(field.word()).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let owners = PEOPLE.into_iter().cycle().skip(number as usize % PEOPLE.len());
+        Ok(match field {
+            ContextField::Owner => owners.take(PEOPLE.len()).find(|name| *name != now).unwrap_or_default().to_owned(),
+            ContextField::Summary | ContextField::Description => format!("As agreed in letter {number}."),
+        })
+    }
+
+    async fn reacts(&mut self, made: Made, at: DateTime<Utc>) -> anyhow::Result<()> {
+        let case = self.cases[made.case].clone();
+        let mut reaction = PRINCIPAL.reacts(made.landing, case.right, (case.errs, case.acts));
+        if reaction == Reaction::Confirmed && self.house.policy().mode == Mode::Shadow {
+            // Nothing may be confirmed any more.
+            reaction = Reaction::DidItByHand;
+        }
+        if reaction == Reaction::DidOtherwise && case.class == MutationClass::Related {
+            // Whoever wants no such member does nothing.
+            reaction = Reaction::Nothing;
+        }
+        let edits = match reaction {
+            Reaction::DidItByHand => Some(self.as_proposed(&made)?),
+            Reaction::DidOtherwise => Some(self.otherwise(&made, at)?),
+            Reaction::Confirmed | Reaction::Dismissed | Reaction::Undid | Reaction::LeftInPlace | Reaction::Nothing => {
+                None
+            }
+        };
+        if let Some(edits) = edits {
+            self.house.edit(&made.target, &edits, at)?;
+        }
+        let settled = self.house.settle(reaction, (&made.record, &made.target), at).await;
+        settled.with_context(|| format!("{} of message {}", made.id, case.number))?;
+        self.truth.reacted(&made.id, reaction);
+        match (case.class, reaction) {
+            (MutationClass::StateChange | MutationClass::ParentMatter, Reaction::Nothing) => {
+                self.house.throw_away(&made.target)
+            }
+            (MutationClass::ParentMatter, _) => self.house.edit(&made.target, &[set("state", "done")], at),
+            (MutationClass::ContextEdit, reaction) => {
+                if reaction != Reaction::Nothing {
+                    self.taken.insert((made.target, made.mutation.field()), at);
+                }
+                Ok(())
+            }
+            (MutationClass::StateChange | MutationClass::Related, _) => Ok(()),
+        }
+    }
+
+    fn as_proposed(&self, made: &Made) -> anyhow::Result<Vec<FieldEdit>> {
+        Ok(vec![match &made.mutation {
+            Mutation::StateChange { to } => set("state", to.word()),
+            Mutation::ContextEdit { field, to } => set(field.word(), to),
+            Mutation::ParentMatter { to } => set("parent_matter", &link(to)),
+            Mutation::Related { field, member, .. } => {
+                let document = frontmatter::read(&self.house.read(&made.target)?)?;
+                let now = document.fields().get(field.word()).and_then(Value::as_array).cloned().unwrap_or_default();
+                let all = now.into_iter().chain([Value::from(member.as_str())]).collect();
+                FieldEdit { field: field.word().into(), value: Some(Value::Array(all)) }
+            }
+        }])
+    }
+
+    /// Something else by hand: a task is put off or archived, a field says a third thing.
+    fn otherwise(&self, made: &Made, at: DateTime<Utc>) -> anyhow::Result<Vec<FieldEdit>> {
+        let number = self.cases[made.case].number;
+        let put_off = || set("snoozed_until", &(at + TimeDelta::days(90)).format("%Y-%m-%d").to_string());
+        Ok(vec![match &made.mutation {
+            Mutation::StateChange { to: State::Done } if number.is_multiple_of(2) => set("state", "archived"),
+            Mutation::StateChange { .. } => put_off(),
+            Mutation::ContextEdit { field: ContextField::Owner, .. } => set("owner", &format!("Guest {number}")),
+            Mutation::ContextEdit { field, .. } => set(field.word(), &format!("Not as letter {number} says.")),
+            Mutation::ParentMatter { to } => set("parent_matter", &link(&third_matter(made, to)?)),
+            Mutation::Related { .. } => return Ok(Vec::new()),
+        }])
+    }
+
+    /// The clear signals of the last hours, about open tasks, which nobody has decided upon.
+    fn leave_fresh(&mut self, now: DateTime<Utc>) -> anyhow::Result<()> {
+        let (source, first) = (&SOURCES[0], self.cases.len() + 1);
+        let matter = RecordPath::new(RecordKind::Matter, source.matter)?;
+        for place in 0..FRESH {
+            let minutes = 10 * i64::try_from(FRESH - place).unwrap_or(1);
+            let case = Case {
+                number: u32::try_from(first + place).unwrap_or(u32::MAX),
+                at: now - TimeDelta::minutes(minutes),
+                source,
+                class: MutationClass::StateChange,
+                right: true,
+                target_confidence: 0.98,
+                effect_confidence: 0.97,
+                errs: 1.0,
+                acts: 1.0,
+                reacts_at: now,
+            };
+            let task = self.new_task(&case, &matter)?;
+            let said = Said::new(&case, (task, matter.clone()), Mutation::StateChange { to: State::Done })?;
+            self.house.write(&said.reference, said.signal.render().as_bytes(), case.at)?;
+            self.truth.undecided.push(said.reference);
+        }
+        Ok(())
+    }
+}
+
+fn set(field: &str, value: &str) -> FieldEdit {
+    FieldEdit { field: field.into(), value: Some(Value::from(value)) }
+}
+
+/// Another matter than this one.
+fn other_matter(than: &RecordPath, number: u32) -> Result<RecordPath, PathError> {
+    let others: Vec<&str> = MATTERS.iter().map(|(slug, _)| *slug).filter(|slug| *slug != than.slug()).collect();
+    RecordPath::new(RecordKind::Matter, others[number as usize % others.len()])
+}
+
+/// A matter that is neither the proposed one nor that of before.
+fn third_matter(made: &Made, proposed: &RecordPath) -> Result<RecordPath, PathError> {
+    let home = SOURCES.iter().find(|source| made.target.slug().starts_with(source.slug)).map(|source| source.matter);
+    let mut others =
+        MATTERS.iter().map(|(slug, _)| *slug).filter(|slug| *slug != proposed.slug() && Some(*slug) != home);
+    RecordPath::new(RecordKind::Matter, others.next().unwrap_or(MATTERS[0].0))
+}

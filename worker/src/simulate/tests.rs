@@ -1,0 +1,154 @@
+//! A simulated month is the same for the same seed, keeps its truth to itself, and labels only what is so.
+
+use super::household::{RELATED_BY, SOURCES};
+use super::{Ask, Summary, calendar, write};
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use steward_domain::audit::{ActionKind, AuditRecord};
+use steward_domain::mutation::MutationClass;
+use steward_domain::plan::Landing;
+use steward_domain::time;
+use steward_domain::trust::outcome::Fate;
+use steward_vault::chain;
+use steward_vault::root::Root;
+
+fn ask(days: u32, seed: u64) -> Ask {
+    Ask { days, seed, now: time::parse("2026-11-22T18:00:00.987Z").unwrap() }
+}
+
+async fn simulated(ask: &Ask) -> (tempfile::TempDir, Summary) {
+    let dir = tempfile::tempdir().unwrap();
+    let written = write(&dir.path().join("vault"), ask).await.unwrap();
+    (dir, written)
+}
+
+/// Every file below a folder; what a lock says of its process is left out.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !path.ends_with(".steward/lock") {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn records(vault: &Path) -> Vec<AuditRecord> {
+    let all = fs::read_dir(vault.join("event")).unwrap();
+    all.map(|entry| AuditRecord::parse(&fs::read(entry.unwrap().path()).unwrap()).unwrap()).collect()
+}
+
+/// What became of a proposal, by the records alone.
+fn fate(proposal: &AuditRecord, all: &[AuditRecord]) -> Fate {
+    let answer = |kind: ActionKind| {
+        let of = |r: &&AuditRecord| {
+            r.draft.kind == kind && r.draft.answers.as_ref().is_some_and(|a| a.of == proposal.draft.id)
+        };
+        all.iter().find(of).map(|r| r.draft.timestamp)
+    };
+    Fate {
+        confirmed: answer(ActionKind::Confirmed),
+        dismissed: answer(ActionKind::Dismissed),
+        undone: answer(ActionKind::Reversed),
+        done_anyway: answer(ActionKind::DoneAnyway),
+        opposed: answer(ActionKind::Opposed),
+        ..Fate::landed(proposal.draft.landing, proposal.draft.timestamp)
+    }
+}
+
+#[tokio::test]
+async fn the_same_seed_writes_the_same_bytes_and_another_one_others() {
+    let (one, written) = simulated(&ask(2, 7)).await;
+    let (again, _) = simulated(&ask(2, 7)).await;
+    let (other, _) = simulated(&ask(2, 8)).await;
+    assert!(written.proposals > 40, "{written:?}");
+    let (one, again, other) = (files(one.path()), files(again.path()), files(other.path()));
+    assert_eq!(one.keys().collect::<Vec<_>>(), again.keys().collect::<Vec<_>>());
+    let differing: Vec<&String> = one.keys().filter(|name| one[*name] != again[*name]).collect();
+    assert!(differing.is_empty(), "{differing:?}");
+    assert_ne!(one, other);
+}
+
+#[tokio::test]
+async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
+    let asked = ask(10, 7);
+    let (dir, written) = simulated(&asked).await;
+    let vault = dir.path().join("vault");
+    assert_eq!(written.truth, dir.path().join("vault.truth.json"));
+    let verified = chain::verify(&Root::open(&vault).unwrap()).unwrap();
+    assert!(verified.faults.is_empty(), "{:?}", verified.faults);
+    for (name, bytes) in files(&vault) {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains("reliability") && !text.contains("\"right\""), "{name} tells the truth");
+    }
+    let truth: Value = serde_json::from_slice(&fs::read(&written.truth).unwrap()).unwrap();
+    let truth = truth["actions"].as_object().unwrap();
+    let all = records(&vault);
+    let proposals: Vec<&AuditRecord> =
+        all.iter().filter(|r| r.draft.kind == ActionKind::Action && r.draft.class.is_some()).collect();
+    let ids: BTreeSet<&str> = proposals.iter().map(|r| r.draft.id.as_str()).collect();
+    assert_eq!(ids, truth.keys().map(String::as_str).collect());
+    let (mut agreed, mut wrong, mut open, mut erred) = (0, 0, 0, 0);
+    let now: DateTime<Utc> = time::whole_seconds(asked.now);
+    for proposal in &proposals {
+        let known = &truth[proposal.draft.id.as_str()];
+        match fate(proposal, &all).lesson(now).0.agrees() {
+            None => open += 1,
+            Some(says) if Some(says) == known["right"].as_bool() => {
+                assert_eq!(known["erred"], false, "{known}");
+                if says { agreed += 1 } else { wrong += 1 }
+            }
+            Some(_) => {
+                assert_eq!(known["erred"], true, "{known}");
+                erred += 1;
+            }
+        }
+    }
+    assert_eq!(agreed + wrong + open + erred, written.proposals);
+    assert!(agreed > 200 && wrong > 10 && erred < 15, "{agreed} agreed, {wrong} wrong, {open} open, {erred} erred");
+    let landed = |landing| proposals.iter().filter(|r| r.draft.landing == landing).count();
+    assert!(landed(Landing::Live) > 5 && landed(Landing::Pending) > 5 && landed(Landing::Shadow) > 100);
+    for kind in [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::DoneAnyway, ActionKind::Opposed] {
+        assert!(all.iter().any(|r| r.draft.kind == kind), "no {}", kind.word());
+    }
+}
+
+#[tokio::test]
+async fn it_writes_into_no_folder_that_holds_anything_and_over_no_truth() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.md"), "mine").unwrap();
+    let refused = write(dir.path(), &ask(1, 7)).await.unwrap_err();
+    assert!(refused.to_string().contains("already holds \"a.md\""), "{refused}");
+    let vault = dir.path().join("vault");
+    fs::write(dir.path().join("vault.truth.json"), "mine").unwrap();
+    let refused = write(&vault, &ask(1, 7)).await.unwrap_err();
+    assert!(refused.to_string().contains("vault.truth.json is there already"), "{refused}");
+    assert!(!vault.exists());
+}
+
+#[test]
+fn a_month_has_a_source_to_trust_one_to_doubt_and_a_class_of_too_few() {
+    for seed in 0..20 {
+        let cases = calendar::draw(&ask(30, seed));
+        assert!((900..=1_200).contains(&cases.len()), "{}", cases.len());
+        let of = |class: MutationClass| cases.iter().filter(|c| c.class == class).collect::<Vec<_>>();
+        assert_eq!(of(MutationClass::Related).len(), 12);
+        assert!(of(MutationClass::Related).iter().all(|c| c.source.name == SOURCES[RELATED_BY].name));
+        let states = of(MutationClass::StateChange);
+        let (best, worst) = (SOURCES[0].name, "gmail:newsletter@garden-post.example");
+        let by = |name: &str| states.iter().filter(|c| c.source.name == name).collect::<Vec<_>>();
+        let right = |name: &str| by(name).iter().filter(|c| c.right).count() as f64 / by(name).len() as f64;
+        assert!(by(best).len() >= 450, "some of them stay open, and 400 have to be left");
+        assert!(right(best) > 0.96 && right(worst) < 0.75, "seed {seed}: {} {}", right(best), right(worst));
+        assert!(cases.windows(2).all(|pair| pair[0].at < pair[1].at), "no two at one moment");
+    }
+}

@@ -1,0 +1,91 @@
+//! The truth of a simulated month: what the stewards must find out, and are never told.
+//!
+//! One JSON file beside the vault: the sources with their reliability, the habits of the principal, and of every
+//! proposal, by its action's id, whether it was right and what the principal made of it. Checks read it; the simulation
+//! only writes it, and no part of it goes into the vault.
+
+use super::Ask;
+use super::calendar::Case;
+use super::household::SOURCES;
+use super::principal::{PRINCIPAL, Principal, Reaction};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use steward_domain::mutation::MutationClass;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::{ActionId, Landing};
+use steward_domain::time;
+
+/// All that is known of a simulated month.
+#[derive(Debug, Serialize)]
+pub(super) struct Truth {
+    days: u32,
+    seed: u64,
+    /// When it ends.
+    now: String,
+    sources: Vec<TrueSource>,
+    principal: Principal,
+    /// Every proposal, by the id of its action.
+    pub(super) actions: BTreeMap<ActionId, TrueAction>,
+    /// Signals that nobody has decided upon; what they say is so.
+    pub(super) undecided: Vec<RecordPath>,
+}
+
+#[derive(Debug, Serialize)]
+struct TrueSource {
+    name: &'static str,
+    /// The share of its messages that say what is so, 0 to 1.
+    reliability: f64,
+    /// On average.
+    messages_per_day: f64,
+}
+
+/// What is true of one proposal.
+#[derive(Debug, Serialize)]
+pub(super) struct TrueAction {
+    source: &'static str,
+    class: MutationClass,
+    landed: Landing,
+    pub(super) right: bool,
+    /// `None` where the month ended first.
+    principal: Option<Reaction>,
+    /// What the principal did says the opposite of what is so.
+    erred: bool,
+}
+
+impl Truth {
+    pub(super) fn new(ask: &Ask) -> Self {
+        let known = SOURCES.iter().map(|source| TrueSource {
+            name: source.name,
+            reliability: source.reliability,
+            messages_per_day: source.per_day,
+        });
+        Self {
+            days: ask.days,
+            seed: ask.seed,
+            now: time::stamp(ask.now),
+            sources: known.collect(),
+            principal: PRINCIPAL,
+            actions: BTreeMap::new(),
+            undecided: Vec::new(),
+        }
+    }
+
+    pub(super) fn proposed(&mut self, case: &Case, (id, landed): (&ActionId, Landing)) {
+        let action = TrueAction {
+            source: case.source.name,
+            class: case.class,
+            landed,
+            right: case.right,
+            principal: None,
+            erred: false,
+        };
+        self.actions.insert(id.clone(), action);
+    }
+
+    pub(super) fn reacted(&mut self, id: &ActionId, reaction: Reaction) {
+        if let Some(action) = self.actions.get_mut(id) {
+            action.principal = Some(reaction);
+            action.erred = reaction.says().is_some_and(|says| says != action.right);
+        }
+    }
+}
