@@ -86,7 +86,7 @@ async fn a_class_that_the_note_does_not_name_is_left_to_the_human_and_an_undo_is
     let gates = [(GateName::Policy, "class state_change".to_owned()), (GateName::Policy, "field state".to_owned())];
     assert_eq!(closed(&held), gates);
     let refused = world.run(&["confirm", held.draft.id.as_str()]).await.expect(3);
-    assert!(refused.err.contains("by hand"), "{refused}");
+    assert!(refused.all().contains("by hand"), "{refused}");
     let why = world.run(&["why", "rent"]).await.expect(0);
     assert!(why.out.contains("closed policy: class state_change, needs classes: related"), "{why}");
     assert!(why.out.contains("the `steward:` block of its matter"), "{why}");
