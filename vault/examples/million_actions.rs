@@ -1,4 +1,4 @@
-//! Fills an index with a million made-up actions and tells the trust report from them, with times and memory.
+//! Fills an index with a million made-up actions and tells the report and the backtest from them, with times and memory.
 //!
 //! `cargo run --release -p steward-vault --example million_actions -- <folder> [<actions>]`. The folder must not hold
 //! anything dear: its `state.db` becomes one of actions without files, to measure with and for nothing else.
@@ -7,7 +7,9 @@ use chrono::Utc;
 use sqlx::{Connection, SqliteConnection};
 use std::path::Path;
 use std::time::Instant;
-use steward_domain::mode::Policy;
+use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::trust::backtest::Backtesting;
+use steward_domain::trust::case::Rules;
 use steward_domain::trust::report::Reporting;
 use steward_vault::index::{FILE, Index};
 
@@ -48,7 +50,8 @@ async fn main() -> Outcome {
     let folder = Path::new(&folder);
     let index = Index::open(folder).await?;
     timed("filled", fill(&folder.join(FILE), count)).await?;
-    timed("told", tell(&index)).await
+    timed("told", tell(&index)).await?;
+    timed("replayed", replay(&index)).await
 }
 
 async fn timed(what: &str, work: impl Future<Output = Outcome>) -> Outcome {
@@ -78,5 +81,14 @@ async fn tell(index: &Index) -> Outcome {
     let report = reporting.report(0.05);
     let (tally, sources) = (report.total.tally, report.sources.len());
     eprintln!("{} actions, {} decided, {sources} sources one by one", tally.actions(), tally.decided());
+    Ok(())
+}
+
+async fn replay(index: &Index) -> Outcome {
+    let rules = |mode| Rules { policy: Policy { mode, ..Policy::default() }, default_ceiling: Ceiling::Act };
+    let mut backtesting = Backtesting::new(rules(Mode::Live), rules(Mode::LiveHighConfidenceOnly));
+    index.cases(Utc::now(), |case| backtesting.add(case)).await?;
+    let told = backtesting.backtest();
+    eprintln!("{} live, {} of them newly", told.policy.live.actions(), told.newly_live.all.actions());
     Ok(())
 }

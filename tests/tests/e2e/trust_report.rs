@@ -117,7 +117,7 @@ async fn a_person_reads_what_is_supported_what_is_not_and_what_to_set() {
         "STEWARD_RELATED_CEILING=confirm",
         "instinct/gmail.md",
         "expected calibration error 0.0",
-        "1 open cases are in neither",
+        "open cases (1) are in neither",
     ] {
         assert!(said.out.contains(part), "`{part}` is missing: {said}");
     }
@@ -199,7 +199,7 @@ async fn other_settings_are_replayed_and_compared() {
     for part in [
         "live 212, pending 1, shadow 0",
         "live 0, pending 213, shadow 0",
-        "212: 210 agreed, 2 were wrong",
+        "212 in all: 210 agreed, 2 wrong",
         "area under",
     ] {
         assert!(said.out.contains(part), "`{part}` is missing: {said}");

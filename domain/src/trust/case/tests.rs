@@ -57,7 +57,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn a_decision_replayed_under_its_own_settings_lands_as_it_did((rules, case) in settled()) {

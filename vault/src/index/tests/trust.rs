@@ -217,7 +217,7 @@ async fn a_case_is_held_by_the_ceilings_that_humans_have_set_by_now() {
     assert_eq!(ceilings("02:00:00").await, [(Ceiling::Act, false)]);
     bench.put("instinct/gmail.md", "---\ntype: instinct\nsource: gmail\nceiling: confirm\n---\n");
     assert_eq!(ceilings("03:00:00").await, [(Ceiling::Confirm, false)]);
-    bench.put("matter/m.md", "---\ntype: matter\nstate: open\nceiling: ask\n---\n");
+    bench.put("matter/m.md", "---\ntype: matter\nstate: open\nsteward_ceiling: ask\n---\n");
     assert_eq!(ceilings("04:00:00").await, [(Ceiling::Ask, false)]);
     bench.put("instinct/gmail.md", "---\ntype: instinct\nsource: gmail\nceiling: act\n---\n");
     bench.put("matter/m.md", "---\ntype: matter\nstate: open\nsteward:\n  ceiling: confirm\n---\n");

@@ -107,7 +107,7 @@ fn evidence(told: &Backtest, head: &Head, at: DateTime<Utc>) -> Vec<String> {
     lines.push(format!("the chain's head was record {}, {}", head.seq, head.sha256.as_str()));
     lines.push(format!("would have made {} of {} proposals live", live.actions(), told.policy.coverage.of));
     lines.push(format!(
-        "{} of {} decided ones agreed, precision {}; {} are open",
+        "{} of {} decided ones agreed, precision {}; {} open",
         live.agreed,
         live.decided(),
         percent(live),
@@ -130,10 +130,10 @@ fn overruled(rules: &Rules) -> Vec<Overruled> {
 fn describe(told: &Told) -> String {
     let backtest = &told.backtest;
     let Some(records) = backtest.records else {
-        return "no change has been proposed yet: there is nothing to replay\n".into();
+        return "no change has been proposed yet: there is nothing to replay".into();
     };
     let mut out = format!(
-        "{} recorded proposals from {} to {} (records {} to {}), replayed; no clerk was asked.\n",
+        "{} recorded proposals from {} to {} (records {} to {}),\nreplayed; no clerk was asked.\n",
         backtest.policy.coverage.of,
         seconds(records.from),
         seconds(records.to),
@@ -154,6 +154,7 @@ fn describe(told: &Told) -> String {
     }
     section(&mut out, "Risk and coverage by least confidence", &curve(&backtest.risk_coverage));
     section(&mut out, "Written", &written(told));
+    out.truncate(out.trim_end().len());
     out
 }
 
@@ -165,7 +166,7 @@ fn outcome(outcome: &Outcome) -> Vec<String> {
         wrapped(&set),
         format!("live {}, pending {}, shadow {}", live.actions(), outcome.pending.actions(), outcome.shadow.actions()),
         format!(
-            "of the live ones {} agreed, {} were wrong, {} are open: precision {}",
+            "of the live ones {} agreed, {} were wrong, {} open: precision {}",
             live.agreed,
             live.wrong,
             live.open,
@@ -178,7 +179,7 @@ fn outcome(outcome: &Outcome) -> Vec<String> {
 fn difference(difference: &Difference) -> Vec<String> {
     let all = difference.all;
     let mut lines =
-        vec![format!("{}: {} agreed, {} were wrong, {} are open", all.actions(), all.agreed, all.wrong, all.open)];
+        vec![format!("{} in all: {} agreed, {} wrong, {} open", all.actions(), all.agreed, all.wrong, all.open)];
     lines.extend(difference.classes.iter().map(|of| {
         let (class, tally) = (of.class.word(), of.tally);
         format!("  {class}: {} agreed, {} wrong, {} open", tally.agreed, tally.wrong, tally.open)

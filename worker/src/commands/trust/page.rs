@@ -73,7 +73,7 @@ fn summary(told: &Told) -> String {
     };
     format!(
         "<p class=\"soft\">As of {}: {} changes proposed from {} to {}, records {} to {}.</p>\
-         <p>{} are decided: {} agreed, {} were wrong, precision <strong>{}</strong>. {} are open.</p>",
+         <p>Decided: {}, of which {} agreed and {} were wrong; precision <strong>{}</strong>. Open: {}.</p>",
         seconds(told.told_at),
         tally.actions(),
         seconds(records.from),
@@ -209,8 +209,8 @@ fn gates(gates: &[GateRow]) -> String {
             gate.gate.word(),
             gate.held.actions(),
             gate.held.agreed,
-            gate.held_alone.agreed,
             gate.held.wrong,
+            gate.held_alone.agreed,
             gate.let_through.wrong
         )
     };
@@ -218,7 +218,8 @@ fn gates(gates: &[GateRow]) -> String {
     format!(
         "<h2>What the gates did</h2><div class=\"wide\"><table><caption>Cases that a gate held back, and wrong ones that it let \
          through</caption><thead><tr><th scope=\"col\"></th><th scope=\"col\">held back</th><th scope=\"col\">of them agreed</th>\
-         <th scope=\"col\">held by it alone</th><th scope=\"col\">of them wrong</th><th scope=\"col\">let through wrong</th></tr></thead>\
+         <th scope=\"col\">of them wrong</th><th scope=\"col\">agreed, held by it alone</th>\
+         <th scope=\"col\">wrong, let through</th></tr></thead>\
          <tbody>{body}</tbody></table></div>"
     )
 }

@@ -16,8 +16,8 @@ use steward_domain::trust::wilson::Share;
 const SHOWN: usize = 12;
 /// Columns for the name of a row.
 const NAME: usize = 26;
-/// Columns in all.
-const WIDTH: usize = 100;
+/// Columns for a line below a title: 100 less what it is set in.
+const ROOM: usize = 98;
 
 pub(super) fn describe(told: &Told) -> String {
     let report = &told.report;
@@ -41,6 +41,7 @@ pub(super) fn describe(told: &Told) -> String {
     section(&mut out, "What the gates did", &gates(&report.gates));
     section(&mut out, "Stated confidence and truth", &reliability(&report.reliability));
     section(&mut out, "How to read it", &notes(report));
+    out.truncate(out.trim_end().len());
     out
 }
 
@@ -52,7 +53,7 @@ pub(super) fn section(out: &mut String, title: &str, lines: &[String]) {
     for line in lines {
         // Whatever was composed wrongly must not forge a line.
         for part in line.split('\n') {
-            let _ = writeln!(out, "  {}", shown(part));
+            let _ = writeln!(out, "{}", format!("  {}", shown(part)).trim_end());
         }
     }
 }
@@ -60,11 +61,11 @@ pub(super) fn section(out: &mut String, title: &str, lines: &[String]) {
 fn head(told: &Told) -> String {
     let (report, tally) = (&told.report, told.report.total.tally);
     let Some(records) = report.records else {
-        return "no change has been proposed yet: there is nothing to report\n".into();
+        return "no change has been proposed yet: there is nothing to report".into();
     };
     format!(
-        "{} changes were proposed from {} to {} (records {} to {}).\n{} are decided: {} agreed, {} were wrong, \
-         precision {}. {} are open.\n",
+        "{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} were wrong; \
+         precision {}. Open: {}.\n",
         tally.actions(),
         seconds(records.from),
         seconds(records.to),
@@ -176,17 +177,17 @@ fn gates(gates: &[GateRow]) -> Vec<String> {
         return vec!["none was ever closed".into()];
     }
     let mut lines = vec![format!(
-        "{:<14} {:>10} {:>12} {:>10} {:>10} {:>16}",
-        "", "held back", "that agreed", "by it alone", "was wrong", "let through wrong"
+        "{:<14} {:>10} {:>8} {:>8} {:>20} {:>19}",
+        "", "held back", "agreed", "wrong", "agreed, it alone", "wrong, let through"
     )];
     lines.extend(gates.iter().map(|gate| {
         format!(
-            "{:<14} {:>10} {:>12} {:>11} {:>10} {:>17}",
+            "{:<14} {:>10} {:>8} {:>8} {:>20} {:>19}",
             gate.gate.word(),
             gate.held.actions(),
             gate.held.agreed,
-            gate.held_alone.agreed,
             gate.held.wrong,
+            gate.held_alone.agreed,
             gate.let_through.wrong
         )
     }));
@@ -204,7 +205,7 @@ fn reliability(told: &Reliability) -> Vec<String> {
         lines.push(format!("{stated:<12} {:>8} {mean:>8}  {}", bin.right.of, interval(&bin.right)));
     }
     lines.push(format!(
-        "expected calibration error {error:.3}, Brier score {brier:.3}; {} open cases are in neither",
+        "expected calibration error {error:.3}, Brier score {brier:.3}; open cases ({}) are in neither",
         told.open
     ));
     lines
@@ -236,19 +237,28 @@ pub(super) fn notes_of(report: &Report) -> Vec<String> {
     ]
 }
 
-/// Broken into lines that fit, the later ones set in.
+/// Broken into lines that fit, the later ones set in. An interval stays whole.
 pub(super) fn wrapped(text: &str) -> String {
-    let mut lines = vec![String::new()];
+    let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
-        let room = WIDTH - 6;
+        match words.last_mut() {
+            Some(open) if open.starts_with('[') && !open.contains(']') => {
+                open.push(' ');
+                open.push_str(word);
+            }
+            Some(_) | None => words.push(word.to_owned()),
+        }
+    }
+    let mut lines = vec![String::new()];
+    for word in words {
         let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > room {
+        if last > 0 && last + 1 + word.chars().count() > ROOM {
             lines.push(format!("  {word}"));
         } else if let Some(line) = lines.last_mut() {
             if last > 0 {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
     }
     lines.join("\n")
