@@ -357,3 +357,31 @@ async fn instincts_that_were_learned_in_simulated_days_are_written_anew_to_the_b
     assert_eq!(calibrate(&world, "again").await, nothing());
     world.verify_chain().await;
 }
+
+#[tokio::test]
+async fn the_report_of_simulated_days_counts_what_their_truth_says() {
+    let world = five_days().await;
+    let beside = world.vault.path().with_extension("truth.json");
+    let truth: Value = serde_json::from_slice(&std::fs::read(beside).unwrap()).unwrap();
+    // By class and source: agreed, wrong, open. No change of five days was left alone for seven.
+    let mut expected: BTreeMap<(String, String), [u64; 3]> = BTreeMap::new();
+    for action in truth["actions"].as_object().unwrap().values() {
+        let place = match action["principal"].as_str().unwrap() {
+            "did_it_by_hand" | "confirmed" => 0,
+            "did_otherwise" | "dismissed" | "undid" => 1,
+            _ => 2,
+        };
+        if place < 2 && action["erred"] == false {
+            assert_eq!(action["right"], place == 0, "{action}");
+        }
+        let text = |field: &str| action[field].as_str().unwrap().to_owned();
+        expected.entry((text("class"), text("source"))).or_default()[place] += 1;
+    }
+    let report = world.json(&["trust", "report"]).await;
+    let row = |row: &Value| {
+        let text = |field: &str| row[field].as_str().unwrap().to_owned();
+        ((text("class"), text("name")), ["agreed", "wrong", "open"].map(|field| row[field].as_u64().unwrap()))
+    };
+    let told: BTreeMap<_, _> = report["class_sources"].as_array().unwrap().iter().map(row).collect();
+    assert_eq!(told, expected);
+}
