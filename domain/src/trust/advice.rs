@@ -117,7 +117,7 @@ pub struct Choice {
 #[must_use]
 pub fn choose(tallies: &Tallies, bar: &Bar) -> Option<Choice> {
     let mut best: Option<(u64, Choice)> = None;
-    for step in 0..STEPS.len() {
+    for (step, mode) in STEPS.into_iter().enumerate() {
         let mut masks: Vec<u8> = (1..1 << MutationClass::ALL.len()).collect();
         masks.sort_by_key(|mask| mask.count_ones());
         for mask in masks {
@@ -129,7 +129,7 @@ pub fn choose(tallies: &Tallies, bar: &Bar) -> Option<Choice> {
             let behind: u64 = fit.iter().map(|(_, cases)| cases).sum();
             if behind > best.as_ref().map_or(0, |(most, _)| *most) {
                 let sources = fit.into_iter().map(|(key, _)| key.clone()).collect();
-                best = Some((behind, Choice { mode: STEPS[step], classes, sources }));
+                best = Some((behind, Choice { mode, classes, sources }));
             }
         }
     }
