@@ -59,7 +59,7 @@ impl Bar {
         let acted = cell.through[step];
         let (decided, open) = (acted.decided(), acted.open);
         let agreed = format!("{} of {decided} agreed, precision {}", acted.agreed, percent(acted));
-        let open = if open == 0 { String::new() } else { format!("; {open} more are open") };
+        let open = if open == 0 { String::new() } else { format!("; {open} open") };
         match (supported, self.cases_at_least) {
             (Some(mode), _) => format!("{} is supported for {what}: {agreed}{open}", mode.word()),
             (None, _) if acted.actions() == 0 => {

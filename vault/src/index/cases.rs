@@ -10,6 +10,7 @@ use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use sqlx::FromRow;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use steward_domain::audit::ActionKind;
 use steward_domain::decide::Closed;
@@ -25,15 +26,15 @@ macro_rules! answers {
         "(SELECT group_concat(b.kind || ' ' || b.at || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
             (SELECT group_concat(' steward-action-reversed ' || u.at, '') FROM actions u
                 WHERE u.answers_of = b.id AND u.kind = 'steward-action-reversed'), '') ELSE '' END, ' ')
-            FROM actions b WHERE b.answers_of = a.id) AS answers"
+            FROM actions b WHERE b.answers_of = a.id)"
     };
 }
 pub(super) use answers;
 
 const CASES: &str = concat!(
-    "SELECT a.seq, a.at, a.class, a.confidence, a.landing, a.closed, a.target, a.moves_to, ",
+    "SELECT a.confidence, json_array(a.seq, a.at, a.class, a.landing, a.closed, a.target, a.moves_to, ",
     answers!(),
-    ", (SELECT json_group_array(json_array(s.source, s.name, s.contribution > 0, s.cited)) FROM action_sources s
+    ") AS said, (SELECT json_group_array(json_array(s.source, s.name, s.contribution > 0, s.cited)) FROM action_sources s
         WHERE s.action = a.path) AS sources
     FROM actions a WHERE a.kind = 'steward-action' AND a.class IS NOT NULL ORDER BY a.path"
 );
@@ -44,19 +45,16 @@ const NARROW: &str = "
     SELECT path, ceiling FROM narrow
     UNION ALL SELECT t.path, n.ceiling FROM tasks t JOIN narrow n ON n.path = t.parent";
 
+/// Few columns, because each costs more than its content: a confidence, which JSON would round, and two texts.
 #[derive(FromRow)]
 struct Row {
-    seq: i64,
-    at: i64,
-    class: String,
     confidence: f64,
-    landing: String,
-    closed: String,
-    target: String,
-    moves_to: Option<String>,
-    answers: Option<String>,
+    said: String,
     sources: String,
 }
+
+/// Place in the chain, moment, class, landing, closed gates, target, the matter to move to, answers.
+type Said<'a> = (u64, i64, &'a str, &'a str, &'a str, Cow<'a, str>, Option<Cow<'a, str>>, Option<&'a str>);
 
 /// The ceilings that humans have set by now.
 struct Ceilings {
@@ -81,7 +79,7 @@ impl Index {
         let ceilings = self.ceilings().await?;
         let mut rows = sqlx::query_as::<_, Row>(CASES).fetch(&self.store.reader);
         while let Some(row) = rows.try_next().await.map_err(|e| self.sql(e))? {
-            each(&self.case(row, &ceilings, now)?);
+            each(&self.case(&row, &ceilings, now)?);
         }
         Ok(())
     }
@@ -106,24 +104,26 @@ impl Index {
         })
     }
 
-    fn case(&self, row: Row, ceilings: &Ceilings, now: DateTime<Utc>) -> Result<Case, IndexError> {
-        let at = instant(row.at).unwrap_or_default();
-        let landing = landing(&row.landing).ok_or_else(|| self.unknown(&row.landing))?;
-        let class = MutationClass::ALL.into_iter().find(|class| class.word() == row.class);
+    fn case(&self, row: &Row, ceilings: &Ceilings, now: DateTime<Utc>) -> Result<Case, IndexError> {
+        let said: Said<'_> = serde_json::from_str(&row.said).map_err(|_| self.unknown(&row.said))?;
+        let (seq, at, class, word, closed, target, moves_to, answers) = said;
+        let at = instant(at).unwrap_or_default();
+        let landing = landing(word).ok_or_else(|| self.unknown(word))?;
+        let known = MutationClass::ALL.into_iter().find(|known| known.word() == class);
         let sources: Vec<(String, String, u8, u8)> =
             serde_json::from_str(&row.sources).map_err(|_| self.unknown(&row.sources))?;
-        let moves_to = row.moves_to.as_deref().map_or(Ceiling::Act, |matter| ceilings.of_record(matter));
+        let moves_to = moves_to.map_or(Ceiling::Act, |matter| ceilings.of_record(&matter));
         let mut case = Case {
-            seq: row.seq.cast_unsigned(),
+            seq,
             at,
-            class: class.ok_or_else(|| self.unknown(&row.class))?,
+            class: known.ok_or_else(|| self.unknown(class))?,
             confidence: row.confidence,
             landing,
-            closed: Closed::read(&row.closed).ok_or_else(|| self.unknown(&row.closed))?,
-            ceiling: ceilings.of_record(&row.target).min(moves_to),
+            closed: Closed::read(closed).ok_or_else(|| self.unknown(closed))?,
+            ceiling: ceilings.of_record(&target).min(moves_to),
             unset: false,
             voices: Vec::new(),
-            lesson: fate(row.answers.as_deref(), landing, at).lesson(now).0,
+            lesson: fate(answers, landing, at).lesson(now).0,
         };
         for (key, name, speaks, cited) in sources {
             if cited != 0 {

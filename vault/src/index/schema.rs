@@ -31,6 +31,9 @@ const STEPS: [&str; 11] = [
 ];
 /// How long one process waits for another one's write, 5 s: a batch of a scan takes a tenth of that.
 const BUSY: Duration = Duration::from_secs(5);
+/// Rows that a reader may be ahead of whoever takes them: enough that a pass over a million does not change
+/// threads for each.
+const AHEAD: usize = 1_024;
 /// Connections that read: enough for a handful of screens, and each costs a thread.
 const READERS: u32 = 3;
 
@@ -56,7 +59,7 @@ impl Store {
             .disable_statement_logging();
         let writer = pool(1).connect_with(options.clone()).await.map_err(|e| IndexError::sql(&file, e))?;
         prepare(&file, &writer).await?;
-        let reader = pool(READERS).connect_lazy_with(options.read_only(true));
+        let reader = pool(READERS).connect_lazy_with(options.read_only(true).row_buffer_size(AHEAD));
         Ok(Self { file, writer, reader })
     }
 }

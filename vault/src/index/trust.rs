@@ -68,7 +68,7 @@ const STEPS: &str = "
 const FATES: &str = concat!(
     "SELECT s.source, a.at, a.landing, ",
     answers!(),
-    " FROM actions a JOIN action_sources s ON s.action = a.path
+    " AS answers FROM actions a JOIN action_sources s ON s.action = a.path
     WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.contribution > 0
     ORDER BY s.source"
 );

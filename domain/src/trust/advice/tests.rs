@@ -44,7 +44,7 @@ fn the_highest_mode_that_holds_is_named_in_words() {
     assert_eq!(
         says(Cell { all: tally(450, 60, 3), through: [tally(398, 9, 2), tally(440, 50, 3)] }),
         "live_high_confidence_only is supported for state_change from gmail: 398 of 407 agreed, precision 97.8 % \
-         [95.9, 98.8]; 2 more are open"
+         [95.9, 98.8]; 2 open"
     );
     assert_eq!(bar().supports(&high(tally(398, 9, 0))), Some(Mode::Live));
     assert_eq!(

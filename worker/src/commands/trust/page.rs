@@ -3,7 +3,7 @@
 //! Every text goes through [`escaped`] on its way into the page, ours too: a source's name came from outside. The
 //! page forbids itself whatever it does not need, so that a name that got through all the same could load nothing.
 
-use super::text::notes_of;
+use super::text::{notes_of, supported_first};
 use super::{Told, plot};
 use std::fmt::Write;
 use steward_domain::time::seconds;
@@ -11,7 +11,7 @@ use steward_domain::trust::advice::percent;
 use steward_domain::trust::report::{GateRow, Report, Row};
 
 /// Rows that one table holds; the JSON has them all.
-const SHOWN: usize = 60;
+const SHOWN: usize = 40;
 const STYLE: &str = include_str!("page.css");
 
 /// Text as HTML shows it, in an element or in a quoted attribute.
@@ -89,9 +89,9 @@ fn summary(told: &Told) -> String {
 }
 
 fn supported(report: &Report) -> String {
-    let says: String =
-        report.class_sources.iter().take(SHOWN).map(|row| format!("<li>{}</li>", escaped(&row.says))).collect();
-    format!("<h2>What the cases support</h2><ul>{says}</ul>{}", more(report.class_sources.len()))
+    let rows = supported_first(report);
+    let says: String = rows.iter().take(SHOWN).map(|row| format!("<li>{}</li>", escaped(&row.says))).collect();
+    format!("<h2>What the cases support</h2><ul>{says}</ul>{}", more(rows.len()))
 }
 
 fn more(rows: usize) -> String {
@@ -193,9 +193,9 @@ fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Re
         let _ = write!(body, "<td>{}</td></tr>", row.supported.map_or("–", |mode| mode.word()));
     }
     format!(
-        "<div class=\"wide\"><table><caption>{}; the mark is at {:.1} %</caption><thead><tr><th scope=\"col\"></th>\
-         <th scope=\"col\">0 to 100 %</th><th scope=\"col\">precision</th><th scope=\"col\">cases</th><th scope=\"col\">agreed</th>\
-         <th scope=\"col\">wrong</th><th scope=\"col\">open</th><th scope=\"col\">high would act</th><th scope=\"col\">live would act</th>\
+        "<div class=\"wide\"><table><caption><span>{}; the mark is at {:.1} %</span></caption><thead><tr><th scope=\"col\"></th>\
+         <th scope=\"col\">50 to 100 %</th><th scope=\"col\">precision</th><th scope=\"col\">cases</th><th scope=\"col\">agreed</th>\
+         <th scope=\"col\">wrong</th><th scope=\"col\">open</th><th scope=\"col\">high acts</th><th scope=\"col\">live acts</th>\
          <th scope=\"col\">supported</th></tr></thead><tbody>{body}</tbody></table></div>",
         escaped(caption),
         asked * 100.0
@@ -216,8 +216,8 @@ fn gates(gates: &[GateRow]) -> String {
     };
     let body: String = gates.iter().map(row).collect();
     format!(
-        "<h2>What the gates did</h2><div class=\"wide\"><table><caption>Cases that a gate held back, and wrong ones that it let \
-         through</caption><thead><tr><th scope=\"col\"></th><th scope=\"col\">held back</th><th scope=\"col\">of them agreed</th>\
+        "<h2>What the gates did</h2><div class=\"wide\"><table><caption><span>Cases that a gate held back, and wrong ones that it let \
+         through</span></caption><thead><tr><th scope=\"col\"></th><th scope=\"col\">held back</th><th scope=\"col\">of them agreed</th>\
          <th scope=\"col\">of them wrong</th><th scope=\"col\">agreed, held by it alone</th>\
          <th scope=\"col\">wrong, let through</th></tr></thead>\
          <tbody>{body}</tbody></table></div>"

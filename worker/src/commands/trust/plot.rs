@@ -79,9 +79,10 @@ pub(super) fn reliability(told: &Reliability) -> String {
     picture((360.0, 356.0), ("Stated confidence and truth", &words.join("; ")), &body)
 }
 
-/// One rate with its interval, on a line from 0 to 1 with a mark at what is asked for.
+/// One rate with its interval, on a line from a half to 1 with a mark at what is asked for; what is less than a half
+/// stands at its left end.
 pub(super) fn interval(what: &str, share: &Share, asked: f64) -> String {
-    let x = |v: f64| 4.0 + v * 192.0;
+    let x = |v: f64| 4.0 + (v.max(0.5) - 0.5) * 2.0 * 192.0;
     let mut body = format!("<path class=\"grid\" d=\"M4 10H196\"/><path class=\"asked\" d=\"M{:.1} 2V18\"/>", x(asked));
     let Some(rate) = share.share else {
         return picture((200.0, 20.0), (what, "nothing is decided"), &body);

@@ -79,9 +79,15 @@ fn head(told: &Told) -> String {
     )
 }
 
+/// The classes from sources, the supported ones first.
+pub(super) fn supported_first(report: &Report) -> Vec<&Row> {
+    let (yes, no): (Vec<&Row>, Vec<&Row>) = report.class_sources.iter().partition(|row| row.supported.is_some());
+    [yes, no].concat()
+}
+
 fn supported(report: &Report) -> Vec<String> {
     let said = |row: &Row| wrapped(&row.says);
-    let mut lines: Vec<String> = report.class_sources.iter().take(SHOWN).map(said).collect();
+    let mut lines: Vec<String> = supported_first(report).into_iter().take(SHOWN).map(said).collect();
     let more = report.class_sources.len().saturating_sub(SHOWN);
     if more > 0 {
         lines.push(format!("{more} more: `steward trust report --json`"));
