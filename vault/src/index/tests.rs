@@ -305,8 +305,6 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
         ALTER TABLE actions DROP COLUMN moved_from;
         ALTER TABLE matters DROP COLUMN policy; ALTER TABLE matters DROP COLUMN policy_faults;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
-        DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
-        ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;
         ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;
         ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
         ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; PRAGMA user_version = 1";
