@@ -57,6 +57,8 @@ mod tests {
     use crate::vault::tests::Bench;
     use steward_domain::mutation::MutationClass;
     use steward_domain::time;
+    use steward_domain::undo::AnswerKind;
+    use steward_workflows::activities::{AnswerAsk, Answered};
 
     fn run(id: &str) -> (WorkflowRef, DateTime<Utc>) {
         let at = time::parse(&format!("2026-11-22T02:00:0{id}Z")).unwrap();
@@ -83,9 +85,11 @@ mod tests {
         let caps = bench.host.index.caps().await.unwrap();
         let related = Subject::Class(MutationClass::Related);
         assert_eq!(caps.iter().map(|(s, cap)| (s, cap.mode)).collect::<Vec<_>>(), [(&related, Some(Mode::Shadow))]);
-        let raised = TrustMark::Raised { subject: related.clone() };
-        let (workflow, at) = run("4");
-        bench.host.file(raised.plan(("a human", at), Mode::Live, workflow).unwrap()).await.unwrap();
+        let action = bench.host.index.lowered(&related).await.unwrap().unwrap().to_string();
+        let ask = AnswerAsk { kind: AnswerKind::Raise, action, by: "ann".into(), reason: None };
+        let raised = bench.host.take_answer(ask, run("4").0).await.unwrap();
+        assert!(matches!(raised, Answered::Done { .. }), "{raised:?}");
+        assert_eq!(bench.host.index.caps().await.unwrap()[&related].mode, None);
         let report = draw_conclusions(&bench.host, found(Some("other bytes")), run("5")).await.unwrap();
         assert_eq!(report.lowered, 1, "it is still broken");
     }

@@ -150,7 +150,8 @@ pub fn answer(request: &Request<'_>) -> Result<Plan, Refusal> {
 }
 
 fn raise(request: &Request<'_>) -> Result<Plan, Refusal> {
-    let Some(TrustMark::Lowered { subject, .. }) = &request.record.draft.trust else {
+    let Some(TrustMark::Lowered { subject, .. } | TrustMark::Unrestored { subject, .. }) = &request.record.draft.trust
+    else {
         return Err(Refusal::NothingToRaise { id: request.record.draft.id.to_string() });
     };
     let trust = Some(TrustMark::Raised { subject: subject.clone() });

@@ -13,9 +13,9 @@ use steward_domain::path::RecordPath;
 use steward_domain::plan::Plan;
 use steward_domain::trust::by_hand;
 
-/// What settles a proposal.
-const SETTLED: [ActionKind; 5] =
-    [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::DoneAnyway, ActionKind::Opposed];
+/// What settles a proposal. Whoever decided otherwise, as by putting it off, may still carry it out.
+const SETTLED: [ActionKind; 4] =
+    [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::DoneAnyway];
 
 impl Keeper {
     /// Compares a proposal with what its target says by now, and files what was done by hand; `None` where
@@ -38,6 +38,10 @@ impl Keeper {
             }
         }
         let Some(did) = self.done_by_hand(&record, now)? else { return Ok(None) };
+        let follower = record.draft.follower(did).map_err(|e| ApplyError::Form(e.to_string()))?;
+        if self.root().exists(&follower) {
+            return Ok(None);
+        }
         self.carry_out(&mut turn, &by_hand::plan(&record, did, workflow, now), None).map(Some)
     }
 

@@ -22,7 +22,7 @@ use steward_workflows::activities::{AnswerAsk, Answered};
 use temporalio_common::ActivityError;
 
 impl Host {
-    pub(super) async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
+    pub(crate) async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
         let record = match self.index.find_action(&ask.action).await {
             Ok(Found::One(record)) => record,
             Ok(Found::None) => return Ok(Answered::refused(Refusal::Unknown { id: ask.action })),

@@ -4,7 +4,8 @@
 //! even the lower end of the 99 % Wilson interval of the rate (Wilson 1927) is above the budget, the mode goes
 //! one step down: live, high confidence only, shadow. The interval is wider than the report's because it is looked
 //! at every 10 minutes. A class answers for what its sources have not answered for: changes of a source that is
-//! lowered, or was when they were made, count for no class. What was made before a subject's last mark counts no more.
+//! lowered, or was when they were made, count for no class. After a step down two more undos take the next one; what
+//! was made before a human raised a subject counts no more. Before and after go by the chain, not by clocks.
 
 use crate::decide::{Gate, GateName};
 use crate::mode::{Mode, Policy};
@@ -25,12 +26,22 @@ const MIN_UNDONE: u32 = 2;
 /// One change that was made without asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
+    /// Its place in the chain of records.
+    pub seq: u64,
     pub at: DateTime<Utc>,
     pub class: MutationClass,
     /// The keys of the sources that contributed to it.
     pub sources: Vec<String>,
-    /// The id and the moment of its undo.
-    pub undone: Option<(String, DateTime<Utc>)>,
+    pub undone: Option<Undo>,
+}
+
+/// The record of an undo.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Undo {
+    /// Its place in the chain of records.
+    pub seq: u64,
+    pub at: DateTime<Utc>,
+    pub id: String,
 }
 
 /// How far a subject may go.
@@ -38,8 +49,10 @@ pub struct Made {
 pub struct Cap {
     /// `None` where a human raised it.
     pub mode: Option<Mode>,
-    /// Since when; what was made before counts no more.
+    /// Since when.
     pub since: DateTime<Utc>,
+    /// The place of its mark in the chain of records.
+    pub seq: u64,
 }
 
 /// The newest mark of each subject.
@@ -57,7 +70,9 @@ pub struct StepBack {
 struct Tally {
     of: u32,
     undone: u32,
-    newest: Option<(String, DateTime<Utc>)>,
+    /// Undone since the subject's last mark.
+    fresh: u32,
+    newest: Option<Undo>,
 }
 
 /// Which subjects are to go one step down, in the order of their names, sources first.
@@ -67,13 +82,13 @@ pub fn due(made: &[Made], caps: &Caps, (mode, budget): (Mode, f64), now: DateTim
     let of_sources = tally(&recent, caps, |m| m.sources.iter().cloned().map(Subject::Source).collect());
     let mut steps: Vec<StepBack> = of_sources.iter().filter_map(|t| step(t, caps, mode, budget)).collect();
     let answers_now: BTreeSet<Subject> = steps.iter().map(|s| s.mark.subject().clone()).collect();
-    let has_answered = |source: &String, at: DateTime<Utc>| {
+    let has_answered = |source: &String, seq: u64| {
         let subject = Subject::Source(source.clone());
-        let before = |cap: &Cap| cap.mode.is_some() || at <= cap.since;
+        let before = |cap: &Cap| cap.mode.is_some() || seq <= cap.seq;
         answers_now.contains(&subject) || caps.get(&subject).is_some_and(before)
     };
     let rest: Vec<&Made> =
-        recent.into_iter().filter(|m| !m.sources.iter().any(|source| has_answered(source, m.at))).collect();
+        recent.into_iter().filter(|m| !m.sources.iter().any(|source| has_answered(source, m.seq))).collect();
     let of_classes = tally(&rest, caps, |m| vec![Subject::Class(m.class)]);
     steps.extend(of_classes.iter().filter_map(|t| step(t, caps, mode, budget)));
     steps
@@ -83,15 +98,17 @@ fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) 
     let mut all: BTreeMap<Subject, Tally> = BTreeMap::new();
     for one in made {
         for subject in subjects(one) {
-            if caps.get(&subject).is_some_and(|cap| one.at <= cap.since) {
+            let cap = caps.get(&subject);
+            if cap.is_some_and(|cap| cap.mode.is_none() && one.seq <= cap.seq) {
                 continue;
             }
+            let last = cap.map_or(0, |cap| cap.seq);
             let tally = all.entry(subject).or_default();
             tally.of = tally.of.saturating_add(1);
             if let Some(undo) = &one.undone {
                 tally.undone = tally.undone.saturating_add(1);
-                let newer = tally.newest.as_ref().is_none_or(|(id, at)| (*at, id) < (undo.1, &undo.0));
-                tally.newest = if newer { Some(undo.clone()) } else { tally.newest.take() };
+                tally.fresh = tally.fresh.saturating_add(u32::from(undo.seq > last));
+                tally.newest = tally.newest.take().max(Some(undo.clone()));
             }
         }
     }
@@ -100,7 +117,7 @@ fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) 
 
 fn step((subject, tally): (&Subject, &Tally), caps: &Caps, mode: Mode, budget: f64) -> Option<StepBack> {
     let (at_least, _) = wilson::interval(tally.undone.into(), tally.of.into(), wilson::Z_99);
-    if tally.undone < MIN_UNDONE || at_least <= budget {
+    if tally.fresh < MIN_UNDONE || at_least <= budget {
         return None;
     }
     let from = caps.get(subject).and_then(|cap| cap.mode).map_or(mode, |cap| cap.min(mode));
@@ -111,7 +128,8 @@ fn step((subject, tally): (&Subject, &Tally), caps: &Caps, mode: Mode, budget: f
     };
     let (undone, of) = (tally.undone, tally.of);
     let mark = TrustMark::Lowered { subject: subject.clone(), from, to, undone, of, at_least, budget };
-    Some(StepBack { mark, cause: tally.newest.clone()? })
+    let newest = tally.newest.as_ref()?;
+    Some(StepBack { mark, cause: (newest.id.clone(), newest.at) })
 }
 
 impl Plan {

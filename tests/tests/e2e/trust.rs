@@ -82,6 +82,14 @@ async fn what_a_human_did_by_hand_is_the_label_of_what_was_proposed() {
     opposed.sort();
     assert_eq!(opposed, ["task/archived.md", "task/later.md"]);
     assert_eq!(calibrate(&world, "again").await["by_hand"], 0, "once");
+    // What was put off may be done after all; the latest counts.
+    says(&world, "later", "state: open", "state: done");
+    wait::until("the late work to be seen", async || {
+        calibrate(&world, "late").await;
+        (of_kind(&world, ActionKind::DoneAnyway).len() == 2).then_some(())
+    })
+    .await;
+    assert_eq!(calibrate(&world, "late-again").await["by_hand"], 0, "once");
     assert_eq!(
         (&instinct(&world, "mail")["observations"], &instinct(&world, "mail")["counted"]),
         (&json!(1), &json!(1))

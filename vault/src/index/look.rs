@@ -5,7 +5,7 @@
 //! first seen after the last check. When it was created does not matter: a late mail is new to us.
 //! Where changes may happen, a signal is fresh again if all it led to so far was a change that the mode
 //! of then let land as shadow: what was judged before the mode was raised, under a brake or for a
-//! caller who only asked is not lost. What a lowered source said is not judged again at every look.
+//! caller who only asked is not lost, unless a human answered it since. What a lowered source said is not judged again at every look.
 
 use super::codec::instant;
 use super::observe::{MatterNow, ObserveAsk};
@@ -83,7 +83,9 @@ pub(super) const TASKS: &str = "
         CROSS JOIN signals s ON s.target = t.path AND s.applied = 0 AND s.effect <> 'none'
         CROSS JOIN first_seen f ON f.signal = s.path
         WHERE t.parent = ?1 AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
-            SELECT CASE WHEN a.mode = 'shadow' THEN a.landing END FROM action_evidence e JOIN actions a ON a.path = e.action
+            SELECT CASE WHEN a.mode = 'shadow'
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+            FROM action_evidence e JOIN actions a ON a.path = e.action
             WHERE e.ref = s.path AND a.target = t.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
         AND NOT EXISTS (
             SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
@@ -111,7 +113,9 @@ pub(super) const ITSELF: &str = "
     CROSS JOIN signals s ON s.target = m.path AND s.applied = 0 AND s.effect <> 'none'
     CROSS JOIN first_seen f ON f.signal = s.path
     WHERE m.path = ?1 AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
-        SELECT CASE WHEN a.mode = 'shadow' THEN a.landing END FROM action_evidence e JOIN actions a ON a.path = e.action
+        SELECT CASE WHEN a.mode = 'shadow'
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+            FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = m.path AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
     AND NOT EXISTS (
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action
@@ -130,7 +134,9 @@ pub(super) const EVIDENCE: &str = "
         (SELECT MIN(i.ceiling) FROM instincts i WHERE i.source = s.instinct) AS ceiling
     FROM signals s JOIN first_seen f ON f.signal = s.path
     WHERE s.target = ?1 AND s.applied = 0 AND s.effect <> 'none' AND (?2 IS NULL OR f.at > ?2 OR (?4 AND 'shadow' = (
-        SELECT CASE WHEN a.mode = 'shadow' THEN a.landing END FROM action_evidence e JOIN actions a ON a.path = e.action
+        SELECT CASE WHEN a.mode = 'shadow'
+                AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
+            FROM action_evidence e JOIN actions a ON a.path = e.action
         WHERE e.ref = s.path AND a.target = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1)))
     AND NOT EXISTS (
         SELECT 1 FROM action_evidence e JOIN actions a ON a.path = e.action

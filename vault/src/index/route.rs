@@ -107,11 +107,12 @@ const FACTS: &str = "
 /// Off the router's list.
 const NEVER: i64 = i64::MAX;
 
-/// The newest record that cites the signal for its target, or is the signal's own action.
+/// The newest record that cites the signal for its target, or is the signal's own action. What was only said in
+/// shadow claims nothing once changes may happen, unless a human has answered it by what they did.
 const CLAIM: &str = "
     SELECT a.id, a.landing, a.decision FROM actions a WHERE a.kind = 'steward-action' AND (a.id = ?3 OR (a.target = ?2
         AND EXISTS (SELECT 1 FROM action_evidence e WHERE e.action = a.path AND e.ref = ?1)))
-    AND NOT (?4 AND a.landing = 'shadow' AND a.id <> ?3)
+    AND NOT (?4 AND a.landing = 'shadow' AND a.id <> ?3 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id))
     ORDER BY a.seq DESC LIMIT 1";
 
 /// Two actions on one record are never named after the same moment.

@@ -13,27 +13,29 @@ use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
 use steward_domain::trust::by_hand::WATCHED;
 use steward_domain::trust::mark::Subject;
-use steward_domain::trust::step_back::{Cap, Caps, Made, WINDOW};
+use steward_domain::trust::step_back::{Cap, Caps, Made, Undo, WINDOW};
 
 /// Most proposals that are compared at once, the newest: a second or two of reading.
 const MAX_COMPARED: i64 = 5_000;
 
 #[derive(FromRow)]
 struct MadeRow {
+    seq: i64,
     at: i64,
     class: String,
     sources: String,
     undo: Option<String>,
     undone_at: Option<i64>,
+    undone_seq: Option<i64>,
 }
 
 const MADE: &str = "
-    SELECT a.at, a.class, u.id AS undo, u.at AS undone_at,
+    SELECT a.seq, a.at, a.class, u.id AS undo, u.at AS undone_at, u.seq AS undone_seq,
         (SELECT json_group_array(s.source) FROM action_sources s WHERE s.action = a.path AND s.contribution > 0) AS sources
     FROM actions a LEFT JOIN actions u ON u.answers_of = a.id AND u.kind = 'steward-action-reversed'
     WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.landing = 'live' AND a.class IS NOT NULL ORDER BY a.seq";
 
-const CAPS: &str = "SELECT trust_subject, trust_mode, at FROM actions
+const CAPS: &str = "SELECT trust_subject, trust_mode, at, seq FROM actions
     WHERE trust_subject IS NOT NULL AND kind IN ('steward-trust-lowered', 'steward-trust-raised') ORDER BY seq";
 
 const LOWERED: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND trust_mode IS NOT NULL
@@ -44,7 +46,7 @@ const TO_COMPARE: &str = "
     SELECT a.path FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
     WHERE a.kind = 'steward-action' AND a.landing IN ('shadow', 'pending') AND a.at > ?1 AND a.class IS NOT NULL
     AND f.modified_ns / 1000 > a.at
-    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)
+    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id AND b.kind <> 'steward-action-opposed')
     AND NOT EXISTS (SELECT 1 FROM actions c WHERE c.target = a.target AND c.seq > a.seq AND c.class = a.class
         AND (c.kind IN ('steward-action-confirmed', 'steward-action-reversed')
             OR (c.kind = 'steward-action' AND c.landing = 'live')))
@@ -62,11 +64,14 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         let made = |row: MadeRow| {
+            let undo =
+                |((id, at), seq): ((String, i64), i64)| Some(Undo { seq: seq.cast_unsigned(), at: instant(at)?, id });
             Ok(Made {
+                seq: row.seq.cast_unsigned(),
                 at: instant(row.at).unwrap_or_default(),
                 class: self.word(&row.class)?,
                 sources: serde_json::from_str(&row.sources).unwrap_or_default(),
-                undone: row.undo.zip(row.undone_at.and_then(instant)),
+                undone: row.undo.zip(row.undone_at).zip(row.undone_seq).and_then(undo),
             })
         };
         rows.into_iter().map(made).collect()
@@ -77,12 +82,12 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn caps(&self) -> Result<Caps, IndexError> {
-        let rows: Vec<(String, Option<String>, i64)> =
+        let rows: Vec<(String, Option<String>, i64, i64)> =
             sqlx::query_as(CAPS).fetch_all(&self.store.writer).await.map_err(|e| self.sql(e))?;
-        let cap = |(subject, mode, at): (String, Option<String>, i64)| {
+        let cap = |(subject, mode, at, seq): (String, Option<String>, i64, i64)| {
             let subject = serde_json::from_str(&subject).ok()?;
             let mode = mode.map(|mode| self.word(&mode)).transpose().ok()?;
-            Some((subject, Cap { mode, since: instant(at).unwrap_or_default() }))
+            Some((subject, Cap { mode, since: instant(at).unwrap_or_default(), seq: seq.cast_unsigned() }))
         };
         Ok(rows.into_iter().filter_map(cap).collect())
     }

@@ -294,14 +294,8 @@ fn note(report: &mut SyncReport, files: Vec<FileNow>) {
     }
 }
 
-fn batches(mut wanted: Vec<Wanted>) -> Vec<Vec<Wanted>> {
-    let mut batches = Vec::with_capacity(wanted.len() / BATCH + 1);
-    while wanted.len() > BATCH {
-        let rest = wanted.split_off(BATCH);
-        batches.push(std::mem::replace(&mut wanted, rest));
-    }
-    if !wanted.is_empty() {
-        batches.push(wanted);
-    }
-    batches
+fn batches(wanted: Vec<Wanted>) -> Vec<Vec<Wanted>> {
+    let count = wanted.len().div_ceil(BATCH);
+    let mut wanted = wanted.into_iter();
+    (0..count).map(|_| wanted.by_ref().take(BATCH).collect()).collect()
 }

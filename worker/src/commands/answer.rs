@@ -33,10 +33,10 @@ pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> a
 /// Raises what was last lowered of a source or a class.
 pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyhow::Result<Exit> {
     let cli::Raise { subject, reason, by } = raise;
-    let subject = Subject::read(&subject);
     let look = super::look(config).await?;
     let caps = look.index.caps().await?;
     let lowered: Vec<&Subject> = caps.iter().filter(|(_, cap)| cap.mode.is_some()).map(|(s, _)| s).collect();
+    let subject = named(&lowered, &subject);
     let action = if lowered.contains(&&subject) { look.index.lowered(&subject).await? } else { None };
     let Some(action) = action else {
         let others: Vec<String> = lowered.iter().map(|s| shown(&s.to_string())).collect();
@@ -45,6 +45,12 @@ pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyho
     };
     drop(look);
     run(config, AnswerKind::Raise, cli::Answer { action: action.to_string(), reason, by }, out).await
+}
+
+/// Whom a person means: of what is lowered what goes by that very word, classes first, as it was told to them.
+fn named(lowered: &[&Subject], text: &str) -> Subject {
+    let told = lowered.iter().rev().find(|subject| subject.to_string() == text.trim());
+    told.map_or_else(|| Subject::read(text), |subject| (*subject).clone())
 }
 
 async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
@@ -93,6 +99,18 @@ fn done(kind: AnswerKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steward_domain::mutation::MutationClass;
+
+    #[test]
+    fn what_status_tells_to_raise_is_raised_however_it_is_named() {
+        let long = format!("{}-0123456789abcdef", "a".repeat(80));
+        let (key, named_so) = (Subject::Source(long.clone()), Subject::Source("related".into()));
+        let class = Subject::Class(MutationClass::Related);
+        assert_eq!(named(&[&key], &long), key, "a key is not hashed again");
+        assert_eq!(named(&[&named_so], "related"), named_so, "the class is not lowered");
+        assert_eq!(named(&[&named_so, &class], "related"), class, "the class first, the source by the next word");
+        assert_eq!(named(&[&class], "Gmail"), Subject::Source("gmail".into()));
+    }
 
     #[test]
     fn a_summary_holds_nothing_but_the_digits_of_an_id() {

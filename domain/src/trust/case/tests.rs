@@ -120,7 +120,7 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
     }
     let caps = Caps::from([(
         crate::trust::mark::Subject::Source("gmail".into()),
-        Cap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z") },
+        Cap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z"), seq: 1 },
     )]);
     let lowered = crate::decide::tests::live_plan().within_trust(&["gmail".into()], &caps, &rules.policy);
     let recorded = Case::fresh(lowered.draft(), Ceiling::Act).unwrap();

@@ -7,10 +7,21 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 const NOW: &str = "2026-11-22T12:00:00Z";
 
+/// A place in a chain to which a record is added every minute.
+fn place(moment: DateTime<Utc>) -> u64 {
+    moment.timestamp().cast_unsigned() / 60
+}
+
+fn cap(mode: Option<Mode>, since: DateTime<Utc>) -> Cap {
+    Cap { mode, since, seq: place(since) }
+}
+
 fn made(hours_ago: i64, source: &str, undone: bool) -> Made {
     let moment = at(NOW) - TimeDelta::hours(hours_ago);
-    let undo = (format!("{hours_ago:016x}"), moment + TimeDelta::minutes(10));
+    let undone_at = moment + TimeDelta::minutes(10);
+    let undo = Undo { seq: place(undone_at), at: undone_at, id: format!("{hours_ago:016x}") };
     Made {
+        seq: place(moment),
         at: moment,
         class: MutationClass::StateChange,
         sources: vec![String::from(source)],
@@ -28,7 +39,7 @@ fn marks(made: &[Made], caps: &Caps, mode: Mode) -> Vec<(String, Mode, Mode)> {
 }
 
 fn lowered(source: &str, mode: Mode, hours_ago: i64) -> Caps {
-    let cap = Cap { mode: Some(mode), since: at(NOW) - TimeDelta::hours(hours_ago) };
+    let cap = cap(Some(mode), at(NOW) - TimeDelta::hours(hours_ago));
     Caps::from([(Subject::Source(source.into()), cap)])
 }
 
@@ -57,8 +68,33 @@ fn what_was_made_before_the_last_mark_counts_no_more_and_the_next_step_starts_fr
     let again = [made(0, "mail", true), made(1, "mail", true), made(5, "mail", true)];
     let step = ("mail".to_owned(), Mode::LiveHighConfidenceOnly, Mode::Shadow);
     assert_eq!(marks(&again, &caps, Mode::Live), [step]);
-    let raised = Caps::from([(Subject::Source("mail".into()), Cap { mode: None, since: at(NOW) })]);
+    let raised = Caps::from([(Subject::Source("mail".into()), cap(None, at(NOW)))]);
     assert!(marks(&some(5, 5), &raised, Mode::Live).is_empty(), "nor for the class");
+}
+
+#[test]
+fn undos_go_on_to_count_after_a_step_however_old_the_changes_are() {
+    let mut all = some(10, 0);
+    let mut caps = Caps::new();
+    let mut told = Vec::new();
+    for undone in 0..10_u64 {
+        let moment = at(NOW) + TimeDelta::minutes(undone.cast_signed());
+        all[undone as usize].undone = Some(Undo { seq: place(moment), at: moment, id: undone.to_string() });
+        for step in due(&all, &caps, (Mode::Live, REVERSAL_BUDGET), moment) {
+            let TrustMark::Lowered { subject, to, .. } = step.mark else { panic!() };
+            told.push((undone + 1, to));
+            caps.insert(subject, cap(Some(to), moment));
+        }
+    }
+    assert_eq!(told, [(3, Mode::LiveHighConfidenceOnly), (5, Mode::Shadow)]);
+}
+
+#[test]
+fn a_clock_that_once_ran_ahead_holds_no_step_back() {
+    // The human's word was filed a month ahead of all that came after it.
+    let raised = Cap { mode: None, since: at(NOW) + TimeDelta::days(30), seq: place(at(NOW)) - 600 };
+    let caps = Caps::from([(Subject::Source("mail".into()), raised)]);
+    assert_eq!(marks(&some(4, 2), &caps, Mode::Live).len(), 1);
 }
 
 #[test]
@@ -78,7 +114,8 @@ fn a_step_names_the_newest_undo_that_counted_in_whatever_order_they_come() {
     let mut all = some(6, 3);
     let cause = |all: &[Made]| due(all, &Caps::new(), (Mode::Live, 0.05), at(NOW))[0].cause.clone();
     let newest = cause(&all);
-    assert_eq!(newest, all[0].undone.clone().unwrap());
+    let undo = all[0].undone.clone().unwrap();
+    assert_eq!(newest, (undo.id, undo.at));
     all.reverse();
     assert_eq!(cause(&all), newest);
 }
@@ -86,8 +123,8 @@ fn a_step_names_the_newest_undo_that_counted_in_whatever_order_they_come() {
 #[test]
 fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
     let plan = live_plan();
-    let source = |name: &str, mode| (Subject::Source(name.into()), Cap { mode, since: at(NOW) });
-    let class = |class, mode| (Subject::Class(class), Cap { mode: Some(mode), since: at(NOW) });
+    let source = |name: &str, mode| (Subject::Source(name.into()), cap(mode, at(NOW)));
+    let class = |class, mode| (Subject::Class(class), cap(Some(mode), at(NOW)));
     let both = ["gmail".to_owned(), "slack".to_owned()];
     let shadow = Some(Mode::Shadow);
     for (caps, landing) in [
@@ -141,10 +178,11 @@ fn lowered_after(rate: f64, months: u32) -> Vec<Option<i64>> {
             told.clone().filter(|(_, undone)| undone.is_some()).count() >= 2 && {
                 let moment = |minute: i64| start + TimeDelta::minutes(minute);
                 let told = told.map(|(made, undone)| Made {
+                    seq: place(moment(*made)),
                     at: moment(*made),
                     class: MutationClass::StateChange,
                     sources: vec!["mail".into()],
-                    undone: undone.map(|at| (made.to_string(), moment(at))),
+                    undone: undone.map(moment).map(|at| Undo { seq: place(at), at, id: made.to_string() }),
                 });
                 !due(&told.collect::<Vec<_>>(), &Caps::new(), (Mode::Live, REVERSAL_BUDGET), moment(now)).is_empty()
             }

@@ -310,6 +310,26 @@ async fn what_was_only_shadowed_is_judged_again_once_changes_may_happen_and_then
 }
 
 #[tokio::test]
+async fn what_a_human_answered_in_shadow_is_not_judged_again_once_changes_may_happen() {
+    for kind in [ActionKind::DoneAnyway, ActionKind::Opposed] {
+        let bench = one_task("").await;
+        bench.signal("s", "task/t.md", "");
+        bench.sync("01:01:00").await;
+        let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
+        bench.checked("task/t.md", &seen, "l1").await;
+        let id = bench.action("a", |draft| {
+            cite(draft, "signal/s.md");
+            (draft.landing, draft.mode) = (Landing::Shadow, Mode::Shadow);
+        });
+        bench.action("b", |draft| answer(draft, kind, &id));
+        bench.sync("02:01:00").await;
+        let policy = Policy { mode: Mode::Live, ..Policy::default() };
+        let live = ObserveAsk { policy, ..ask("matter/m.md", "l2", "02:02:00") };
+        assert!(refs(&bench.index.observe(&live).await.unwrap()).is_empty(), "{kind:?}");
+    }
+}
+
+#[tokio::test]
 async fn when_the_state_is_lost_evidence_that_no_record_cites_is_new_and_the_rest_is_not() {
     let bench = one_task("").await;
     bench.signal("judged", "task/t.md", "");

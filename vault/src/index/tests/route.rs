@@ -145,8 +145,11 @@ async fn a_record_claims_what_it_cites_and_a_mere_shadow_does_not_once_changes_m
         });
         bench.sync("01:01:00").await;
         let claim = facts(&bench, false).await.claim;
-        assert_eq!(claim.map(|c| (c.id, c.landing)), claimed.then_some((id, landing)));
+        assert_eq!(claim.map(|c| (c.id, c.landing)), claimed.then_some((id.clone(), landing)));
         assert_eq!(facts(&bench, true).await.claim.is_some(), claimed_when_live, "{landing:?}");
+        bench.action("b", |draft| answer(draft, ActionKind::Opposed, &id));
+        bench.sync("01:02:00").await;
+        assert!(facts(&bench, true).await.claim.is_some(), "{landing:?}: a human has done something else since");
     }
     let bench = bench().await;
     bench.signal("s", "task/t.md", "");

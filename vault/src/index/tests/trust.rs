@@ -8,7 +8,7 @@ use steward_domain::trust::case::{Case, Voice};
 use steward_domain::trust::confidence::Standing;
 use steward_domain::trust::mark::{Subject, TrustMark};
 use steward_domain::trust::outcome::Lesson;
-use steward_domain::trust::step_back::{Cap, Caps};
+use steward_domain::trust::step_back::{Cap, Caps, Undo};
 
 /// A decision in that hour of the day to which these sources contributed.
 fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Landing), sources: &[(&str, f64)]) -> ActionId {
@@ -107,7 +107,7 @@ async fn a_lowered_mode_holds_until_a_later_mark_and_after_a_rebuild() {
     let id = mark("one", ActionKind::Lowered, down);
     mark("two", ActionKind::Pruned, TrustMark::Pruned { subject: gmail(), confidence: 0.19 });
     bench.sync("13:00:00").await;
-    let lowered = Caps::from([(gmail(), Cap { mode: Some(to), since: noon("08:00:00") })]);
+    let lowered = Caps::from([(gmail(), Cap { mode: Some(to), since: noon("08:00:00"), seq: 1 })]);
     assert_eq!(bench.index.caps().await.unwrap(), lowered);
     assert_eq!(bench.index.lowered(&gmail()).await.unwrap(), Some(id));
     assert_eq!(bench.index.lowered(&Subject::Class(MutationClass::Related)).await.unwrap(), None);
@@ -132,7 +132,7 @@ async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
     let key = steward_domain::signal::source_key("mail:ann@b.example");
     assert!(made.iter().all(|m| m.sources == [key.clone()] && m.class == MutationClass::StateChange), "{made:?}");
     let undone: Vec<_> = made.iter().map(|m| m.undone.clone()).collect();
-    assert_eq!(undone, [Some((undo.to_string(), noon("12:00:00"))), None]);
+    assert_eq!(undone, [Some(Undo { seq: 4, at: noon("12:00:00"), id: undo.to_string() }), None]);
     assert!(bench.index.made(noon("13:00:00") + TimeDelta::days(8)).await.unwrap().is_empty());
 }
 
