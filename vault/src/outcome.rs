@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::Plan;
+use steward_domain::plan::{Landing, Plan};
 use steward_domain::trust::by_hand;
 
 /// What settles a proposal. Whoever decided otherwise, as by putting it off, may still carry it out.
@@ -54,7 +54,12 @@ impl Keeper {
         };
         // One that cannot be read just now is compared again.
         let Ok(document) = frontmatter::read(&current.bytes) else { return Ok(None) };
-        Ok(by_hand::outcome(&proposal.mutation, proposal.replaces.as_ref(), (document.fields(), now)))
+        let (mutation, replaces) = (&proposal.mutation, proposal.replaces.as_ref());
+        if record.draft.landing == Landing::Live {
+            let taken_back = by_hand::is_taken_back(mutation, replaces, document.fields());
+            return Ok(taken_back.then_some(ActionKind::Opposed));
+        }
+        Ok(by_hand::outcome(mutation, replaces, (document.fields(), now)))
     }
 
     /// Files a record that changes nothing, once.

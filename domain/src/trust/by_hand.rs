@@ -3,7 +3,8 @@
 //! The record is compared with the proposal: it says by now what was proposed (done anyway), something else than
 //! before (opposed), or still what it said. Whoever puts a task off that was said to be over opposes as well,
 //! because what is put off is not judged. A member of a set that is still missing says nothing. The outcome is
-//! a record of its own, so that it is found once and kept.
+//! a record of its own, so that it is found once and kept. A change that was made is opposed by whoever writes back
+//! what was there before; whatever else is written later is life going on.
 
 use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, WorkflowRef};
 use crate::frontmatter::{Fields, has_member, members};
@@ -52,6 +53,31 @@ pub fn outcome(mutation: &Mutation, replaces: Option<&Value>, now: (&Fields, Dat
     }
 }
 
+/// Whether a change that was made is taken back: the record says again what it said before.
+#[must_use]
+pub fn is_taken_back(mutation: &Mutation, replaces: Option<&Value>, fields: &Fields) -> bool {
+    let field = fields.get(mutation.field()).filter(|v| !v.is_null());
+    let text = field.and_then(Value::as_str).map(str::trim);
+    let before = replaces.and_then(Value::as_str).map(str::trim);
+    match mutation {
+        Mutation::StateChange { to } => {
+            let before = State::parse(before.unwrap_or("open"));
+            before != Some(*to) && State::parse(text.unwrap_or("open")) == before
+        }
+        Mutation::ContextEdit { to, .. } => {
+            before != Some(to.trim()) && text.unwrap_or_default() == before.unwrap_or_default()
+        }
+        Mutation::ParentMatter { to } => {
+            let parent = |text: &str| parse_link(RecordKind::Matter, text).ok();
+            let (is, was) = (text.and_then(parent), before.and_then(parent));
+            is.is_some() && is == was && is.as_ref() != Some(to)
+        }
+        Mutation::Related { member, present, .. } => {
+            members(field).is_some_and(|all| has_member(all, member) != *present)
+        }
+    }
+}
+
 /// Plans the record of what was done by hand. It changes nothing but the chain, and is the same for every try.
 #[must_use]
 pub fn plan(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now: DateTime<Utc>) -> Plan {
@@ -87,6 +113,36 @@ mod tests {
 
     fn now(fields: &Value) -> (Fields, DateTime<Utc>) {
         (fields.as_object().unwrap().clone(), time::parse("2026-11-22T08:00:00Z").unwrap())
+    }
+
+    #[test]
+    fn a_change_is_taken_back_by_what_was_there_before_and_by_nothing_else() {
+        let done = Mutation::StateChange { to: State::Done };
+        let owner = Mutation::ContextEdit { field: ContextField::Owner, to: "Ann".into() };
+        let moved = Mutation::ParentMatter { to: RecordPath::parse("matter/barn.md").unwrap() };
+        let member =
+            |present| Mutation::Related { field: RelatedField::RelatedOrgs, member: "[[ato]]".into(), present };
+        let house = json!("[[matter/house]]");
+        for (mutation, replaces, fields, expected) in [
+            (&done, Some(&json!("open")), json!({"state": "Open"}), true),
+            (&done, None, json!({}), true),
+            (&done, Some(&json!("open")), json!({"state": "done"}), false),
+            (&done, Some(&json!("open")), json!({"state": "archived"}), false),
+            (&owner, Some(&json!("Bob")), json!({"owner": "Bob"}), true),
+            (&owner, None, json!({}), true),
+            (&owner, Some(&json!("Bob")), json!({"owner": "Ann"}), false),
+            (&owner, Some(&json!("Bob")), json!({"owner": "Cy"}), false),
+            (&moved, Some(&house), json!({"parent_matter": "house"}), true),
+            (&moved, Some(&house), json!({"parent_matter": "barn"}), false),
+            (&moved, Some(&house), json!({}), false),
+            (&member(true), None, json!({"related_orgs": []}), true),
+            (&member(true), None, json!({"related_orgs": ["[[ato]]"]}), false),
+            (&member(false), None, json!({"related_orgs": ["[[ato]]"]}), true),
+            (&member(false), None, json!({}), false),
+        ] {
+            let (fields, _) = now(&fields);
+            assert_eq!(is_taken_back(mutation, replaces, &fields), expected, "{mutation:?} {fields:?}");
+        }
     }
 
     #[test]

@@ -155,6 +155,29 @@ async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
 }
 
 #[tokio::test]
+async fn a_change_that_a_human_writes_back_is_a_lesson_like_an_undo() {
+    let world = World::new().await.live();
+    tasks(&world, &["one", "two", "kept"]);
+    world.vault.instinct("mail", 60);
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    assert_eq!(world.live_actions().len(), 3);
+    assert_eq!(calibrate(&world, "before").await["by_hand"], 0, "all stand as they were left");
+    for task in ["one", "two"] {
+        says(&world, task, "state: done", "state: open");
+    }
+    says(&world, "kept", "do it", "did it");
+    let lowered = wait::until("both to be seen", async || {
+        let run = calibrate(&world, "after").await;
+        (of_kind(&world, ActionKind::Opposed).len() == 2).then_some(run)
+    })
+    .await;
+    assert_eq!(lowered["lowered"], 1, "{lowered}");
+    assert_eq!(calibrate(&world, "again").await, nothing());
+    world.verify_chain().await;
+}
+
+#[tokio::test]
 async fn a_source_that_gives_nothing_is_pruned_on_the_record_and_a_stranger_again() {
     let clerk = Clerk::start(|asked| {
         let mut says = verdict(asked, "still_active", 0.9);

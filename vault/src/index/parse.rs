@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use steward_domain::audit::{ActionKind, AuditError, AuditRecord, Proposal};
 use steward_domain::decide::Closed;
-use steward_domain::frontmatter::{self, Document, Fields};
+use steward_domain::frontmatter::{self, Document, Fields, member_name};
 use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::mutation::{Mutation, MutationClass};
 use steward_domain::note_policy::{self, NotePolicy};
@@ -126,6 +126,7 @@ pub(super) struct ActionData {
     trust_mode: Option<&'static str>,
     closed: String,
     moves_to: Option<String>,
+    changes: Option<String>,
     moved_from: Option<String>,
     seq: u64,
     evidence: Vec<String>,
@@ -304,6 +305,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         trust_mode: trust_mode.flatten(),
         closed: Closed::of(&draft.gates).words(),
         moves_to: draft.proposal.as_ref().and_then(|p| moves_to(&p.mutation)),
+        changes: draft.proposal.as_ref().map(|p| changes(&p.mutation)),
         moved_from,
         seq: record.seq,
         sources: draft.source_contributions.into_iter().map(|named| contribution(named, &cited)).collect(),
@@ -316,6 +318,19 @@ fn left(proposal: &Proposal) -> Option<RecordPath> {
     match proposal.mutation {
         Mutation::ParentMatter { .. } => parse_link(RecordKind::Matter, proposal.replaces.as_ref()?.as_str()?).ok(),
         Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
+    }
+}
+
+/// What a mutation changes: its field, and of a set the member.
+fn changes(mutation: &Mutation) -> String {
+    match mutation {
+        Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } => {
+            mutation.field().to_owned()
+        }
+        Mutation::Related { member, .. } => {
+            let name = Value::from(member.as_str());
+            format!("{} {}", mutation.field(), member_name(&name).unwrap_or(member))
+        }
     }
 }
 

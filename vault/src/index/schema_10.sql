@@ -3,6 +3,8 @@
 -- anew for it.
 ALTER TABLE actions ADD COLUMN closed TEXT NOT NULL DEFAULT '';
 ALTER TABLE actions ADD COLUMN moves_to TEXT;
+-- What is changed: a field, and of a set the member.
+ALTER TABLE actions ADD COLUMN changes TEXT;
 ALTER TABLE action_sources ADD COLUMN cited INTEGER NOT NULL DEFAULT 0;
 -- What became of a proposal is then told from this index alone.
 DROP INDEX actions_by_answer;

@@ -6,9 +6,10 @@
 use super::codec::{instant, micros};
 use super::store::json;
 use super::{Index, IndexError};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
 use std::collections::HashSet;
+use steward_domain::audit::UNDO_WINDOW_DAYS;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
 use steward_domain::trust::by_hand::WATCHED;
@@ -32,7 +33,8 @@ struct MadeRow {
 const MADE: &str = "
     SELECT a.seq, a.at, a.class, u.id AS undo, u.at AS undone_at, u.seq AS undone_seq,
         (SELECT json_group_array(s.source) FROM action_sources s WHERE s.action = a.path AND s.contribution > 0) AS sources
-    FROM actions a LEFT JOIN actions u ON u.answers_of = a.id AND u.kind = 'steward-action-reversed'
+    FROM actions a LEFT JOIN actions u ON u.path = (SELECT b.path FROM actions b WHERE b.answers_of = a.id
+        AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') ORDER BY b.seq LIMIT 1)
     WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.landing = 'live' AND a.class IS NOT NULL ORDER BY a.seq";
 
 const CAPS: &str = "SELECT trust_subject, trust_mode, at, seq FROM actions
@@ -41,13 +43,16 @@ const CAPS: &str = "SELECT trust_subject, trust_mode, at, seq FROM actions
 const LOWERED: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND trust_mode IS NOT NULL
     AND kind = 'steward-trust-lowered' ORDER BY seq DESC LIMIT 1";
 
-/// Proposals without an answer whose targets were written to since, and not by a later change of ours.
+/// Proposals without an answer, and changes that can still be undone, whose targets were written to since, and what
+/// they change not by a later change of ours.
 const TO_COMPARE: &str = "
     SELECT a.path FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
-    WHERE a.kind = 'steward-action' AND a.landing IN ('shadow', 'pending') AND a.at > ?1 AND a.class IS NOT NULL
+    WHERE a.kind = 'steward-action' AND a.landing IN ('shadow', 'pending', 'live') AND a.at > ?1
+    AND (a.landing <> 'live' OR a.at > ?3) AND a.class IS NOT NULL
     AND f.modified_ns / 1000 > a.at
     AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id AND b.kind <> 'steward-action-opposed')
-    AND NOT EXISTS (SELECT 1 FROM actions c WHERE c.target = a.target AND c.seq > a.seq AND c.class = a.class
+    AND NOT EXISTS (SELECT 1 FROM actions c WHERE c.target = a.target AND c.seq > a.seq
+        AND COALESCE(c.changes, (SELECT o.changes FROM actions o WHERE o.id = c.answers_of)) IS a.changes
         AND (c.kind IN ('steward-action-confirmed', 'steward-action-reversed')
             OR (c.kind = 'steward-action' AND c.landing = 'live')))
     ORDER BY a.at DESC LIMIT ?2";
@@ -105,7 +110,7 @@ impl Index {
         id.map(|id| self.word(&id)).transpose()
     }
 
-    /// Records of proposals that humans may have carried out by hand, newest first.
+    /// Records of proposals that humans may have carried out, or taken back, by hand, newest first.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -113,6 +118,7 @@ impl Index {
         let rows: Vec<String> = sqlx::query_scalar(TO_COMPARE)
             .bind(micros(now - WATCHED))
             .bind(MAX_COMPARED)
+            .bind(micros(now - TimeDelta::days(UNDO_WINDOW_DAYS)))
             .fetch_all(&self.store.reader)
             .await
             .map_err(|e| self.sql(e))?;

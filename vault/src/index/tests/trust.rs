@@ -2,7 +2,9 @@
 
 use super::*;
 use chrono::TimeDelta;
+use steward_domain::audit::Proposal;
 use steward_domain::decide::{Closed, Gate, GateName};
+use steward_domain::mutation::{Mutation, RelatedField};
 use steward_domain::signal::source_key;
 use steward_domain::trust::case::{Case, Voice};
 use steward_domain::trust::confidence::Standing;
@@ -147,12 +149,36 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     answered(&bench, "no", ActionKind::Dismissed, &said_no);
     bench.sync("13:00:00").await;
     let to_compare = async |now| bench.index.to_compare(now).await.unwrap().len();
-    // The later live change of the same target was made by us, and nobody has written to it since.
-    assert_eq!(to_compare(noon("13:00:00")).await, 0);
+    // The later live change was made by us, and stands for what was proposed before; itself it may be taken back.
+    assert_eq!(to_compare(noon("13:00:00")).await, 1);
     proposed("newer", Landing::Shadow);
     bench.sync("14:00:00").await;
-    assert_eq!(to_compare(noon("14:00:00")).await, 1);
+    assert_eq!(to_compare(noon("14:00:00")).await, 2);
+    assert_eq!(to_compare(noon("14:00:00") + TimeDelta::days(7)).await, 1, "as long as it can be undone");
     assert_eq!(to_compare(noon("14:00:00") + TimeDelta::days(14)).await, 0, "watched for 14 days");
+}
+
+#[tokio::test]
+async fn a_change_of_another_member_hides_no_proposal() {
+    let bench = Bench::scanned().await;
+    bench.put("task/t.md", "---\ntype: task\nparent_matter: \"[[matter/m]]\"\n---\n");
+    let related = |slug: &str, (hour, landing): (u32, Landing), member: &str| {
+        bench.action(slug, |draft| {
+            draft.timestamp = noon(&format!("{hour:02}:00:00"));
+            (draft.landing, draft.class) = (landing, Some(MutationClass::Related));
+            let (field, member) = (RelatedField::RelatedTo, member.to_owned());
+            let mutation = Mutation::Related { field, member, present: true };
+            draft.proposal = Some(Proposal { mutation, replaces: None });
+        })
+    };
+    related("ann", (1, Landing::Shadow), "Ann");
+    related("bob", (2, Landing::Live), "[[Bob]]");
+    bench.sync("13:00:00").await;
+    let to_compare = async || bench.index.to_compare(noon("13:00:00")).await.unwrap().len();
+    assert_eq!(to_compare().await, 2);
+    related("ann-ours", (3, Landing::Live), "[[Ann]]");
+    bench.sync("14:00:00").await;
+    assert_eq!(to_compare().await, 2, "ours, not hers: the first proposal is settled by it");
 }
 
 async fn cases(bench: &Bench, now: &str) -> Vec<Case> {
