@@ -9,7 +9,7 @@ use steward_domain::trust::step_back::{Cap, Caps};
 use steward_vault::index::SourceCeiling;
 
 /// 3 live changes of the day are spent, and it is noon.
-fn said((variables, sources): (&[(&str, &str)], &[(&str, Ceiling)]), block: &str, caps: Caps) -> (String, String) {
+fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, caps: Caps) -> (String, String) {
     let variables = [&[("STEWARD_LIVE_MODE", "live")], variables].concat();
     let config = Config::of_variables(&variables);
     let named = |(source, ceiling): &(&str, Ceiling)| {
@@ -76,7 +76,7 @@ fn the_note_and_its_day_are_in_what_is_concluded() {
         ),
         ("steward:\n  quiet_hours: \"13:00-13:30\"\n", MAY, LIVE),
     ] {
-        let found = said((&[], &[]), block, Caps::new());
+        let found = said(&[], &[], block, Caps::new());
         assert_eq!((found.0.as_str(), found.1.as_str()), (value, from), "{block}");
     }
 }
@@ -114,7 +114,7 @@ fn the_sources_and_their_settings_are_in_what_is_concluded() {
         ([("STEWARD_LIVE_PER_SOURCE_DAY", "0")], &[], "", WAITS.to_owned(), "STEWARD_LIVE_PER_SOURCE_DAY"),
         ([("STEWARD_LIVE_PER_SOURCE_DAY", "1")], &[], "", MAY.to_owned(), LIVE),
     ] {
-        let found = said((&variables, sources), block, Caps::new());
+        let found = said(&variables, sources, block, Caps::new());
         assert_eq!((found.0.as_str(), found.1.as_str()), (value.as_str(), from), "{variables:?} {sources:?} {block}");
     }
 }
@@ -133,6 +133,6 @@ fn a_class_that_undos_lowered_is_told_before_the_counts_of_the_day() {
         (Mode::LiveHighConfidenceOnly, "", "may be made where it is sure"),
         (Mode::Live, "", MAY),
     ] {
-        assert_eq!(said((&[], &[]), block, cap(mode)).0, value, "{mode:?} {block}");
+        assert_eq!(said(&[], &[], block, cap(mode)).0, value, "{mode:?} {block}");
     }
 }
