@@ -211,7 +211,7 @@ async fn vault(
         Ok(index) => {
             self::index(&index, &root, findings).await?;
             let drill = Drilled::of(&index, holder, Utc::now()).await?;
-            findings.say("drill", !drill.late, drill.told());
+            self::drill(&drill, findings);
         }
     }
     match steward_vault::chain::verify(&root) {
@@ -220,6 +220,10 @@ async fn vault(
         Err(e) => findings.wrong("audit", e.to_string()),
     }
     Ok(())
+}
+
+fn drill(drill: &Drilled, findings: &mut Findings) {
+    findings.say("drill", !drill.late, drill.told());
 }
 
 async fn index(index: &Index, root: &Root, findings: &mut Findings) -> anyhow::Result<()> {
@@ -269,5 +273,20 @@ fn clock(root: &Root, findings: &mut Findings) {
             findings.wrong("clock", format!("event/ was written {} s in the future: check the clock", a.as_secs()))
         }
         None => findings.ok("clock", "not behind the vault's files"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drill_that_is_late_is_wrong_and_one_that_is_not_is_fine() {
+        for late in [false, true] {
+            let mut findings = Findings::default();
+            drill(&Drilled { last: None, late }, &mut findings);
+            let found = &findings.0[0];
+            assert_eq!((found.check, found.ok, found.found.contains("each night")), ("drill", !late, late));
+        }
     }
 }
