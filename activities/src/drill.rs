@@ -20,7 +20,10 @@ pub(crate) async fn drill_all(
 ) -> Result<DrillReport, ActivityError> {
     let (index, moment) = (Arc::clone(&host.index), now);
     let found = on_a_blocking_thread(move || drill(index.state_dir(), moment)).await?.map_err(passing)?;
-    draw_conclusions(host, found, (workflow, now)).await
+    let report = draw_conclusions(host, found, (workflow, now)).await?;
+    // Last, so that a drill whose conclusions were not drawn counts as none.
+    host.index.note_drill(now).await.map_err(passing)?;
+    Ok(report)
 }
 
 async fn draw_conclusions(
@@ -101,5 +104,14 @@ mod tests {
         assert_eq!((report.restored, report.broken), (MutationClass::ALL.to_vec(), Vec::new()));
         assert!(!bench.dir.path().join("matter/canary.md").exists());
         assert!(bench.dir.path().join(".steward").join(steward_vault::drill::FOLDER).exists());
+        assert_eq!(bench.host.index.drills().await.unwrap().last, Some(run("1").1));
+    }
+
+    #[tokio::test]
+    async fn a_drill_that_cannot_run_is_not_noted() {
+        let bench = Bench::new(Mode::Shadow).await;
+        std::fs::write(bench.dir.path().join(".steward").join(steward_vault::drill::FOLDER), "no folder").unwrap();
+        assert!(drill_all(&bench.host, run("1")).await.is_err());
+        assert_eq!(bench.host.index.drills().await.unwrap().last, None);
     }
 }

@@ -12,6 +12,7 @@ mod budget;
 mod cases;
 mod check;
 mod codec;
+mod drills;
 mod extract;
 mod lease;
 mod look;
@@ -48,6 +49,7 @@ use tokio::sync::Mutex;
 
 pub use action::{ActionRow, Found};
 pub use check::{Difference, Differs};
+pub use drills::Drills;
 pub use news::News;
 pub use note_policy::SourceCeiling;
 pub use observe::ObserveAsk;

@@ -161,6 +161,14 @@ impl Config {
         Ok(config)
     }
 
+    /// What these variables alone make of it.
+    #[cfg(test)]
+    pub(crate) fn of_variables(variables: &[(&str, &str)]) -> Self {
+        let file = File { path: "steward.toml".into(), table: toml::Table::new() };
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Self::from_parts(&file, variables.collect()).unwrap()
+    }
+
     fn from_parts(file: &File, variables: Variables) -> anyhow::Result<Self> {
         let known: Raw =
             file.table.clone().try_into().with_context(|| format!("failed to read {}", file.path.display()))?;

@@ -131,6 +131,7 @@ async fn quiet_hours_are_waited_out_by_the_steward_and_the_router() {
     assert!(why.out.contains("the end of its matter's quiet hours"), "{why}");
     let check = world.run(&["policy", "check", "house"]).await.expect(0);
     assert!(check.out.contains(", now, until "), "{check}");
+    assert!(check.out.contains("then may be made"), "{check}");
     note(&world, &hours(now + Duration::hours(4), now + Duration::hours(6)));
     let late = judged(&world, "rent").await;
     assert_eq!((late.draft.landing, world.vault.state("rent").as_str()), (Landing::Live, "done"), "{late:#?}");
@@ -208,6 +209,18 @@ async fn the_check_says_what_holds_from_which_line_and_what_cannot_be_understood
     has("so: state_change", "may be made", "STEWARD_LIVE_MODE");
     has("so: related", "waits for your confirmation", "STEWARD_RELATED_CEILING");
     has("so: parent_matter", "is left to you", "matter/house.md:6 (steward.classes)");
+    note(&world, "  daily_budget: 0\n  trusted_sources: []\n");
+    let spent = world.run(&["policy", "check", "house"]).await.expect(0);
+    line(
+        &spent.out,
+        &["so: state_change", "waits for your confirmation", "matter/house.md:7 (steward.trusted_sources)"],
+    );
+    note(&world, "  daily_budget: 0\n");
+    let closed = world.vault.read("matter/house.md");
+    world.vault.write("matter/house.md", String::from_utf8(closed).unwrap().replace("state: open", "state: done"));
+    let closed = world.run(&["policy", "check", "house"]).await.expect(0);
+    line(&closed.out, &["so: related", "is not looked at", "matter/house.md:4 (state)"]);
+    note(&world, "  classes: [state_change, related]\n");
     world.run(&["stop"]).await.expect(0);
     let stopped = world.run(&["policy", "check", "house"]).await.expect(0);
     line(&stopped.out, &["so: state_change", "is only said", "steward resume"]);

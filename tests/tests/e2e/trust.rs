@@ -269,6 +269,13 @@ async fn the_drill_tries_every_class_and_leaves_the_vault_as_it_was() {
     assert!(world.vault.records().is_empty() && !world.vault.path().join("matter/canary.md").exists());
     let status = world.run(&["status", "--json"]).await.expect(0);
     assert!(!status.out.contains("canary"), "no watcher takes the canaries for records: {status}");
+    let status = status.json();
+    assert!(status["drill"]["last"].is_string() && status["drill"]["late"] == false, "{status}");
+    for command in ["status", "doctor"] {
+        let told = world.run(&[command]).await.expect(0);
+        let line = told.out.lines().find(|line| line.trim_start_matches("ok").trim().starts_with("drill"));
+        assert!(line.is_some_and(|line| line.contains("last at 20")), "{told}");
+    }
 }
 
 /// A proposal that a human carried out, one that they decided otherwise, and the calibration that files both,

@@ -16,6 +16,7 @@ use steward_domain::tracker::PlaneAction;
 
 mod action;
 mod answers;
+mod drills;
 mod extract;
 mod lease;
 mod note_policy;

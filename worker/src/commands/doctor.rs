@@ -4,6 +4,7 @@
 //! the lock for a moment, which finishes what a crash left half done; besides that it changes nothing but
 //! the loss of the ledger, which an operator may accept.
 
+use super::drilled::Drilled;
 use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
@@ -38,11 +39,15 @@ struct Findings(Vec<Finding>);
 
 impl Findings {
     fn ok(&mut self, check: &'static str, found: impl Into<String>) {
-        self.0.push(Finding { check, ok: true, found: found.into() });
+        self.say(check, true, found);
     }
 
     fn wrong(&mut self, check: &'static str, found: impl Into<String>) {
-        self.0.push(Finding { check, ok: false, found: found.into() });
+        self.say(check, false, found);
+    }
+
+    fn say(&mut self, check: &'static str, ok: bool, found: impl Into<String>) {
+        self.0.push(Finding { check, ok, found: found.into() });
     }
 }
 
@@ -203,7 +208,11 @@ async fn vault(
     ledger(config, &root, &state, accept_loss, findings).await;
     match Index::open(&state).await {
         Err(e) => findings.wrong("index", e.to_string()),
-        Ok(index) => self::index(&index, &root, findings).await?,
+        Ok(index) => {
+            self::index(&index, &root, findings).await?;
+            let drill = Drilled::of(&index, holder, Utc::now()).await?;
+            self::drill(&drill, findings);
+        }
     }
     match steward_vault::chain::verify(&root) {
         Ok(v) if v.faults.is_empty() => findings.ok("audit", super::audit::whole(&v)),
@@ -211,6 +220,10 @@ async fn vault(
         Err(e) => findings.wrong("audit", e.to_string()),
     }
     Ok(())
+}
+
+fn drill(drill: &Drilled, findings: &mut Findings) {
+    findings.say("drill", !drill.late, drill.told());
 }
 
 async fn index(index: &Index, root: &Root, findings: &mut Findings) -> anyhow::Result<()> {
@@ -260,5 +273,20 @@ fn clock(root: &Root, findings: &mut Findings) {
             findings.wrong("clock", format!("event/ was written {} s in the future: check the clock", a.as_secs()))
         }
         None => findings.ok("clock", "not behind the vault's files"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drill_that_is_late_is_wrong_and_one_that_is_not_is_fine() {
+        for late in [false, true] {
+            let mut findings = Findings::default();
+            drill(&Drilled { last: None, late }, &mut findings);
+            let found = &findings.0[0];
+            assert_eq!((found.check, found.ok, found.found.contains("each night")), ("drill", !late, late));
+        }
     }
 }

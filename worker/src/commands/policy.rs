@@ -23,7 +23,7 @@ use steward_vault::index::SourceCeiling;
 use steward_vault::root::Root;
 
 /// Most sources whose ceilings are told.
-const SOURCES: u32 = 50;
+const SOURCES: usize = 50;
 
 #[derive(Serialize)]
 struct Checked {
@@ -73,7 +73,7 @@ pub(crate) async fn run(
         },
         stop: brake::read(root),
         caps: index.caps().await?,
-        sources: index.source_ceilings(SOURCES).await?.into_iter().map(|one| whence(root, one)).collect(),
+        sources: index.source_ceilings(u32::MAX).await?.into_iter().map(|one| whence(root, one)).collect(),
         now: Utc::now(),
     };
     let mut checked = Checked { matters: Vec::new(), warnings: config.warnings.clone() };
@@ -100,7 +100,14 @@ fn explain(settings: &Settings<'_>, root: &Root, (matter, spent): (RecordPath, u
         }
     };
     let (policy, faults) = read::read(&document);
-    let note = Note { matter: &matter, document: &document, top: understood.ceiling, policy: policy.as_ref(), spent };
+    let note = Note {
+        matter: &matter,
+        document: &document,
+        state: understood.state,
+        top: understood.ceiling,
+        policy: policy.as_ref(),
+        spent,
+    };
     let lines = lines::of(settings, &note);
     let faults = faults.into_iter().map(|fault| wrong(&matter, &fault)).collect();
     Explained { matter, lines, faults }

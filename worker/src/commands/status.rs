@@ -3,6 +3,7 @@
 //! It reads the configuration, the brake, the ledger and the index, asks no server and changes no
 //! record, so that it can be run at any time beside a worker.
 
+use super::drilled::Drilled;
 use super::streams::span;
 use crate::config::Config;
 use crate::engine;
@@ -36,6 +37,7 @@ struct Status {
     streams: Vec<StreamCount>,
     looks_today: Vec<LookCount>,
     guard: GuardStatus,
+    drill: Drilled,
     tracker: Tracker,
     /// Sources and classes that went back by themselves, and how far they may go.
     lowered: Vec<Lowered>,
@@ -68,7 +70,9 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let (root, index) = (&look.root, &look.index);
     let state = config.state_dir()?;
     let now = Utc::now();
-    let (running, died, silent) = match Holder::of(root, &state) {
+    let holder = Holder::of(root, &state);
+    let drill = Drilled::of(index, &holder, now).await?;
+    let (running, died, silent) = match holder {
         Holder::Runs(note) => (Some(note), None, None),
         Holder::Died(note) => (None, Some(note), None),
         Holder::Silent(holder) => (None, None, Some(holder)),
@@ -86,6 +90,7 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         streams: index.stream_counts().await?,
         looks_today: index.looks(now.date_naive()).await?,
         guard: fill(config, root, now).await,
+        drill,
         tracker: tracker(config, root, index).await?,
         lowered: lowered(index).await?,
         problems: index.problems().await?,
@@ -126,6 +131,7 @@ fn describe(status: &Status) -> String {
         }
     }
     row("guard", guard(&status.guard));
+    row("drill", status.drill.told());
     let owed = &status.tracker;
     if owed.base_url.is_some() || owed.owed > 0 {
         let at = owed.base_url.as_deref().map_or_else(|| "none is set".into(), shown);

@@ -38,6 +38,7 @@ impl Parts {
         let keeper = Arc::new(keeper);
         let state = config.state_dir()?;
         let index = Arc::new(Index::open(&state).await?);
+        index.begin_service(Utc::now()).await?;
         let report = index.sync_all(keeper.root(), Utc::now()).await?;
         tell(&report);
         let ledger = Arc::new(open_ledger(config, keeper.root(), &state)?);

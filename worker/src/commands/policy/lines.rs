@@ -1,20 +1,22 @@
-//! The lines of a matter's policy: what, which value, from where; and what they come to for each class.
+//! The lines of a matter's policy: what, which value, from where.
 //!
 //! Told in the order in which they narrow: what holds everywhere, what holds for sources, what the note says, what undos
-//! have lowered. The last lines follow from the others by the rules of the gates, and name the one that decides.
+//! have lowered. The last lines follow from the others, and are [`mod@comes_to`]'s.
 
-use super::told;
+mod comes_to;
+
+use super::{SOURCES, told};
 use crate::config::Config;
 use crate::temporal::note::UpNote;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::frontmatter::Document;
 use steward_domain::mode::{Ceiling, Mode, Policy};
-use steward_domain::mutation::{ContextField, MutationClass, RelatedField};
+use steward_domain::mutation::MutationClass;
 use steward_domain::note_policy::NotePolicy;
 use steward_domain::note_policy::read::{BLOCK, CEILING};
 use steward_domain::path::RecordPath;
-use steward_domain::trust::mark::Subject;
+use steward_domain::record::State;
 use steward_domain::trust::step_back::Caps;
 use steward_vault::brake::Stop;
 use steward_vault::index::SourceCeiling;
@@ -34,6 +36,7 @@ pub(super) struct Settings<'a> {
     pub(super) running: Option<UpNote>,
     pub(super) stop: Option<Stop>,
     pub(super) caps: Caps,
+    /// Every source that has a ceiling of its own, and the line that says so.
     pub(super) sources: Vec<(SourceCeiling, String)>,
     pub(super) now: DateTime<Utc>,
 }
@@ -42,6 +45,7 @@ pub(super) struct Settings<'a> {
 pub(super) struct Note<'a> {
     pub(super) matter: &'a RecordPath,
     pub(super) document: &'a Document,
+    pub(super) state: State,
     /// Its ceiling outside of the block.
     pub(super) top: Ceiling,
     pub(super) policy: Option<&'a NotePolicy>,
@@ -122,7 +126,7 @@ pub(super) fn of(settings: &Settings<'_>, note: &Note<'_>) -> Vec<Line> {
             lines.push(line(format!("{subject} at most"), mode.word(), from));
         }
     }
-    lines.extend(MutationClass::ALL.map(|class| comes_to(settings, note, class)));
+    lines.extend(MutationClass::ALL.map(|class| comes_to::of(settings, note, class)));
     lines
 }
 
@@ -145,7 +149,7 @@ fn everywhere(settings: &Settings<'_>, lines: &mut Vec<Line>) {
     }
     let ours = settings.config;
     lines.push(line("ceiling of other sources", ours.default_ceiling.word(), settings.from("default_ceiling", true)));
-    for (one, from) in &settings.sources {
+    for (one, from) in settings.sources.iter().take(SOURCES) {
         lines.push(line(format!("ceiling of {}", one.source), one.ceiling.word(), from.clone()));
     }
     let budget = format!("fewer than {} live in 24 h", ours.live_per_source_day);
@@ -170,52 +174,6 @@ fn block(settings: &Settings<'_>, note: &Note<'_>, (policy, lines): (&NotePolicy
     }
     if let Some(budget) = policy.daily_budget {
         say("daily_budget", format!("{budget} live in 24 h, {} spent", note.spent));
-    }
-}
-
-/// How far a class may go by all of it, and which line decides.
-fn comes_to(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Line {
-    let what = format!("so: {}", class.word());
-    let mode = settings.mode();
-    if settings.effective_mode() == Mode::Shadow {
-        return line(what, "is only said", mode.from);
-    }
-    let no_class = note.policy.and_then(|p| p.classes.as_ref()).is_some_and(|allowed| !allowed.contains(&class));
-    let fields = note.policy.and_then(|p| p.fields.as_ref());
-    let no_field = fields.is_some_and(|allowed| !fields_of(class).iter().any(|f| allowed.iter().any(|a| a == f)));
-    for (closed, key) in [(no_class, "classes"), (no_field, "fields")] {
-        if closed {
-            return line(what, "is left to you", note.at(&[BLOCK, key]));
-        }
-    }
-    let all = [Some(settings.class_ceiling(class)), note.top_ceiling(), note.block_ceiling()];
-    let lowest = all.into_iter().flatten().min_by_key(|(ceiling, _)| *ceiling);
-    match lowest {
-        Some((Ceiling::Ask, from)) => line(what, "is left to you", from),
-        Some((Ceiling::Confirm, from)) => line(what, "waits for your confirmation", from),
-        Some((Ceiling::Act, _)) | None => goes_live(settings, (what, mode), class),
-    }
-}
-
-/// What undos have left of a class that nothing else holds back.
-fn goes_live(settings: &Settings<'_>, (what, mode): (String, Line), class: MutationClass) -> Line {
-    let raise = || format!("undone too often: `steward trust raise {}`", class.word());
-    match settings.caps.get(&Subject::Class(class)).and_then(|cap| cap.mode) {
-        Some(Mode::Shadow) => line(what, "is only said", raise()),
-        Some(cap @ Mode::LiveHighConfidenceOnly) if cap < settings.effective_mode() => {
-            line(what, "may be made where it is sure", raise())
-        }
-        Some(Mode::LiveHighConfidenceOnly | Mode::Live) | None => line(what, "may be made", mode.from),
-    }
-}
-
-/// The fields that changes of a class write.
-fn fields_of(class: MutationClass) -> Vec<&'static str> {
-    match class {
-        MutationClass::StateChange => vec!["state"],
-        MutationClass::ContextEdit => ContextField::ALL.map(ContextField::word).to_vec(),
-        MutationClass::ParentMatter => vec!["parent_matter"],
-        MutationClass::Related => RelatedField::ALL.map(RelatedField::word).to_vec(),
     }
 }
 

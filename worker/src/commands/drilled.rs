@@ -1,0 +1,74 @@
+//! Whether the reversibility drill still runs, for `steward status` and `steward doctor`.
+//!
+//! What a drill finds is in the audit chain; one that cannot run finds nothing, and only here that is told. It is
+//! judged while a process serves the vault: nobody drills one that is not served.
+
+use crate::temporal::note::Holder;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use steward_domain::time;
+use steward_vault::index::Index;
+use steward_workflows::DRILL_SCHEDULE;
+
+/// How it stands with the drill.
+#[derive(Serialize)]
+pub(crate) struct Drilled {
+    /// The last one that tried every class.
+    pub(crate) last: Option<DateTime<Utc>>,
+    /// There was none for 48 h, and the vault was served for as long.
+    pub(crate) late: bool,
+}
+
+impl Drilled {
+    /// # Errors
+    /// When the index cannot be read.
+    pub(crate) async fn of(index: &Index, holder: &Holder, now: DateTime<Utc>) -> anyhow::Result<Self> {
+        let drills = index.drills().await?;
+        let is_served = match holder {
+            Holder::Runs(_) => true,
+            Holder::Nobody | Holder::Died(_) | Holder::Silent(_) => false,
+        };
+        Ok(Self { last: drills.last, late: is_served && drills.is_late(now) })
+    }
+
+    /// As it is told to a person; with the mend where it is late.
+    pub(crate) fn told(&self) -> String {
+        let last = self.last.map_or_else(|| "none yet".to_owned(), |at| format!("last at {}", time::seconds(at)));
+        if !self.late {
+            return last;
+        }
+        format!(
+            "{last}, and it is due each night: whether changes can be taken back is not known; see `{DRILL_SCHEDULE}` at \
+             the server and the worker's log, and check that the state folder can be written"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::temporal::note::UpNote;
+    use chrono::TimeDelta;
+
+    #[tokio::test]
+    async fn a_drill_that_does_not_run_is_told_while_the_vault_is_served() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = Index::open(dir.path()).await.unwrap();
+        let start = time::parse("2026-11-20T12:00:00Z").unwrap();
+        let runs = Holder::Runs(UpNote::of_this_process(&Config::of_variables(&[]), "up", "here"));
+        let after = async |hours, holder| {
+            let drilled = Drilled::of(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
+            (drilled.late, drilled.told())
+        };
+        index.begin_service(start).await.unwrap();
+        assert_eq!(after(47, &runs).await, (false, "none yet".to_owned()));
+        let (late, told) = after(49, &runs).await;
+        assert!(late && told.starts_with("none yet, and it is due each night"), "{told}");
+        assert!(told.contains("al-reversibility-drill"), "{told}");
+        assert_eq!(after(49, &Holder::Nobody).await, (false, "none yet".to_owned()));
+        index.note_drill(start + TimeDelta::hours(14)).await.unwrap();
+        assert_eq!(after(49, &runs).await, (false, "last at 2026-11-21T02:00:00Z".to_owned()));
+        assert!(after(63, &runs).await.0);
+    }
+}

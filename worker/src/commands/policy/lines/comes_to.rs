@@ -1,0 +1,141 @@
+//! How far a class of change may go at a matter by all lines together, and which of them decides.
+//!
+//! It follows the gates in their order: whether the matter is looked at and the mode, what was decided with (classes,
+//! fields, ceilings, sources), what undos have lowered, what is counted when a change lands, and when that may be. It
+//! tells the farthest that any change of the class may come, so a change may still stop earlier, at its confidence say.
+
+use super::super::told;
+use super::{Line, Note, Settings, line};
+use steward_domain::mode::{Ceiling, Mode};
+use steward_domain::mutation::{ContextField, MutationClass, RelatedField};
+use steward_domain::note_policy::read::BLOCK;
+use steward_domain::record::State;
+use steward_domain::signal::source_key;
+use steward_domain::trust::mark::Subject;
+
+/// What is said, and the line or setting that says so.
+type Said = (String, String);
+
+/// What the lines come to for a class.
+pub(super) fn of(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Line {
+    let (value, from) = concluded(settings, note, class);
+    line(format!("so: {}", class.word()), value, from)
+}
+
+fn concluded(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Said {
+    match note.state {
+        State::Open => {}
+        State::Done | State::Archived => return ("is not looked at".to_owned(), note.at(&["state"])),
+    }
+    if settings.effective_mode() == Mode::Shadow {
+        return ("is only said".to_owned(), settings.mode().from);
+    }
+    let (held, source) = (decided(settings, note, class), furthest_source(settings, note));
+    let (lowest, from) = if source.0 < held.0 { source } else { held };
+    let (reach, (mut value, mut from)) = match lowest {
+        Ceiling::Ask => return ("is left to you".to_owned(), from),
+        Ceiling::Confirm => (lowest, ("waits for your confirmation".to_owned(), from)),
+        Ceiling::Act => goes_live(settings, note, class),
+    };
+    let (others, because) = other_sources(settings, note);
+    if others < reach {
+        let whose = if trusted(note).is_some() { "trusted sources" } else { "sources with a ceiling of their own" };
+        value += &format!(", from {whose} only");
+        from = format!("{because}; {from}");
+    }
+    match note.policy.and_then(|policy| policy.quiet_until(settings.now)) {
+        Some(until) => (
+            format!("waits until {}, then {value}", told(until)),
+            format!("{}; {from}", note.at(&[BLOCK, "quiet_hours"])),
+        ),
+        None => (value, from),
+    }
+}
+
+/// The lowest that the class and the note allow whoever speaks for a change.
+fn decided(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> (Ceiling, String) {
+    let no_class = note.policy.and_then(|p| p.classes.as_ref()).is_some_and(|allowed| !allowed.contains(&class));
+    let fields = note.policy.and_then(|p| p.fields.as_ref());
+    let no_field = fields.is_some_and(|allowed| !fields_of(class).iter().any(|f| allowed.iter().any(|a| a == f)));
+    let closed = |is_closed: bool, key: &str| is_closed.then(|| (Ceiling::Ask, note.at(&[BLOCK, key])));
+    let here = [closed(no_class, "classes"), closed(no_field, "fields"), note.top_ceiling(), note.block_ceiling()];
+    // Of several that are as low the first is told.
+    let everywhere = settings.class_ceiling(class);
+    here.into_iter().flatten().fold(everywhere, |lowest, one| if one.0 < lowest.0 { one } else { lowest })
+}
+
+/// How far the source may go that may go farthest, and which line says so.
+fn furthest_source(settings: &Settings<'_>, note: &Note<'_>) -> (Ceiling, String) {
+    let default = || (settings.config.default_ceiling, settings.from("default_ceiling", true));
+    let own = |key: &str| {
+        let all = settings.sources.iter().filter(|(one, _)| one.source == key);
+        all.min_by_key(|(one, _)| one.ceiling).map(|(one, from)| (one.ceiling, from.clone()))
+    };
+    let mut furthest = other_sources(settings, note);
+    let named = settings.sources.iter().map(|(one, _)| one.source.clone());
+    let listed = trusted(note).into_iter().flatten().map(|name| source_key(name));
+    for key in named.chain(listed) {
+        let one = within_trust(note, &key, own(&key).unwrap_or_else(default));
+        if one.0 > furthest.0 {
+            furthest = one;
+        }
+    }
+    furthest
+}
+
+/// How far a source may go that neither an instinct nor the note names.
+fn other_sources(settings: &Settings<'_>, note: &Note<'_>) -> (Ceiling, String) {
+    within_trust(note, "", (settings.config.default_ceiling, settings.from("default_ceiling", true)))
+}
+
+/// The same, lowered where the note does not trust the source.
+fn within_trust(note: &Note<'_>, key: &str, (ceiling, from): (Ceiling, String)) -> (Ceiling, String) {
+    let is_stranger = trusted(note).is_some_and(|names| !names.iter().any(|name| source_key(name) == key));
+    if is_stranger && ceiling > Ceiling::Confirm {
+        return (Ceiling::Confirm, note.at(&[BLOCK, "trusted_sources"]));
+    }
+    (ceiling, from)
+}
+
+fn trusted<'a>(note: &Note<'a>) -> Option<&'a [String]> {
+    note.policy?.trusted_sources.as_deref()
+}
+
+/// What undos and the counts of the day have left of a class that nothing else holds back, and how far that is.
+fn goes_live(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> (Ceiling, Said) {
+    let raise = || format!("undone too often: `steward trust raise {}`", class.word());
+    let cap = settings.caps.get(&Subject::Class(class)).and_then(|cap| cap.mode);
+    if cap == Some(Mode::Shadow) {
+        return (Ceiling::Ask, ("is only said".to_owned(), raise()));
+    }
+    if let Some(from) = landing_holds(settings, note) {
+        return (Ceiling::Confirm, ("waits for your confirmation".to_owned(), from));
+    }
+    let said = match cap {
+        Some(cap) if cap < settings.effective_mode() => ("may be made where it is sure", raise()),
+        Some(_) | None => ("may be made", settings.mode().from),
+    };
+    (Ceiling::Act, (said.0.to_owned(), said.1))
+}
+
+/// Why every change waits when it lands: no source has a budget, or the matter's is spent.
+fn landing_holds(settings: &Settings<'_>, note: &Note<'_>) -> Option<String> {
+    if settings.config.live_per_source_day == 0 {
+        return Some(settings.from("live_per_source_day", true));
+    }
+    let budget = note.policy.and_then(|policy| policy.daily_budget)?;
+    (note.spent >= budget).then(|| note.at(&[BLOCK, "daily_budget"]))
+}
+
+/// The fields that changes of a class write.
+fn fields_of(class: MutationClass) -> Vec<&'static str> {
+    match class {
+        MutationClass::StateChange => vec!["state"],
+        MutationClass::ContextEdit => ContextField::ALL.map(ContextField::word).to_vec(),
+        MutationClass::ParentMatter => vec!["parent_matter"],
+        MutationClass::Related => RelatedField::ALL.map(RelatedField::word).to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+use super::*;
+use crate::config::Config;
+use steward_domain::frontmatter;
+use steward_domain::note_policy::read;
+use steward_domain::path::RecordPath;
+use steward_domain::record::Matter;
+use steward_domain::time;
+use steward_domain::trust::step_back::{Cap, Caps};
+use steward_vault::index::SourceCeiling;
+
+/// 3 live changes of the day are spent, and it is noon.
+fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, caps: Caps) -> (String, String) {
+    let variables = [&[("STEWARD_LIVE_MODE", "live")], variables].concat();
+    let config = Config::of_variables(&variables);
+    let named = |(source, ceiling): &(&str, Ceiling)| {
+        let (path, source) = (format!("instinct/{source}.md"), (*source).to_owned());
+        (SourceCeiling { path, source: source.clone(), ceiling: *ceiling }, format!("instinct/{source}.md:3"))
+    };
+    let settings = Settings {
+        config: &config,
+        running: None,
+        stop: None,
+        caps,
+        sources: sources.iter().map(named).collect(),
+        now: time::parse("2026-11-22T12:00:00Z").unwrap(),
+    };
+    let document = frontmatter::read(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
+    let understood = Matter::read(document.fields()).unwrap();
+    let (policy, _) = read::read(&document);
+    let note = Note {
+        matter: &RecordPath::parse("matter/m.md").unwrap(),
+        document: &document,
+        state: understood.state,
+        top: understood.ceiling,
+        policy: policy.as_ref(),
+        spent: 3,
+    };
+    let line = of(&settings, &note, MutationClass::StateChange);
+    assert_eq!(line.what, "so: state_change");
+    (line.value, line.from)
+}
+
+const MAY: &str = "may be made";
+const WAITS: &str = "waits for your confirmation";
+const LEFT: &str = "is left to you";
+const LIVE: &str = "STEWARD_LIVE_MODE";
+
+#[test]
+fn the_note_and_its_day_are_in_what_is_concluded() {
+    for (block, value, from) in [
+        ("", MAY, LIVE),
+        ("state: open\n", MAY, LIVE),
+        ("state: done\n", "is not looked at", "matter/m.md:3 (state)"),
+        ("state: archived\nsteward_ceiling: ask\n", "is not looked at", "matter/m.md:3 (state)"),
+        ("steward:\n  daily_budget: 0\n", WAITS, "matter/m.md:4 (steward.daily_budget)"),
+        ("steward:\n  daily_budget: 3\n", WAITS, "matter/m.md:4 (steward.daily_budget)"),
+        ("steward:\n  daily_budget: 4\n", MAY, LIVE),
+        ("steward:\n  daily_budget: 0\n  ceiling: ask\n", LEFT, "matter/m.md:5 (steward.ceiling)"),
+        ("steward:\n  trusted_sources: []\n", WAITS, "matter/m.md:4 (steward.trusted_sources)"),
+        ("steward:\n  trusted_sources: []\n  classes: [related]\n", LEFT, "matter/m.md:5 (steward.classes)"),
+        (
+            "steward:\n  trusted_sources: [Mail]\n",
+            "may be made, from trusted sources only",
+            "matter/m.md:4 (steward.trusted_sources); STEWARD_LIVE_MODE",
+        ),
+        ("steward:\n  trusted_sources: [mail]\n  daily_budget: 0\n", WAITS, "matter/m.md:5 (steward.daily_budget)"),
+        (
+            "steward:\n  quiet_hours: \"11:00-13:30\"\n",
+            "waits until 2026-11-22T13:30:00Z, then may be made",
+            "matter/m.md:4 (steward.quiet_hours); STEWARD_LIVE_MODE",
+        ),
+        (
+            "steward:\n  quiet_hours: \"11:00-13:30\"\n  ceiling: confirm\n",
+            "waits until 2026-11-22T13:30:00Z, then waits for your confirmation",
+            "matter/m.md:4 (steward.quiet_hours); matter/m.md:5 (steward.ceiling)",
+        ),
+        ("steward:\n  quiet_hours: \"13:00-13:30\"\n", MAY, LIVE),
+    ] {
+        let found = said(&[], &[], block, Caps::new());
+        assert_eq!((found.0.as_str(), found.1.as_str()), (value, from), "{block}");
+    }
+}
+
+#[test]
+fn the_sources_and_their_settings_are_in_what_is_concluded() {
+    let default = |ceiling| [("STEWARD_DEFAULT_CEILING", ceiling)];
+    let named = "from sources with a ceiling of their own only";
+    let (key, both) = ("STEWARD_DEFAULT_CEILING", "STEWARD_DEFAULT_CEILING; STEWARD_LIVE_MODE");
+    let trusts = "steward:\n  trusted_sources: [mail]\n";
+    let mail = |ceiling| [("mail", ceiling)];
+    for (variables, sources, block, value, from) in [
+        (default("ask"), &[][..], "", LEFT.to_owned(), key),
+        (default("confirm"), &[], "", WAITS.to_owned(), key),
+        (default("act"), &mail(Ceiling::Ask), "", MAY.to_owned(), LIVE),
+        (default("ask"), &mail(Ceiling::Act), "", format!("{MAY}, {named}"), both),
+        (default("confirm"), &mail(Ceiling::Act), "", format!("{MAY}, {named}"), both),
+        (
+            default("ask"),
+            &mail(Ceiling::Confirm),
+            "",
+            format!("{WAITS}, {named}"),
+            "STEWARD_DEFAULT_CEILING; instinct/mail.md:3",
+        ),
+        (default("ask"), &[("mail", Ceiling::Act), ("mail", Ceiling::Ask)], "", LEFT.to_owned(), key),
+        (
+            default("confirm"),
+            &mail(Ceiling::Act),
+            "steward_ceiling: confirm\n",
+            WAITS.to_owned(),
+            "matter/m.md:3 (steward_ceiling)",
+        ),
+        (default("act"), &mail(Ceiling::Ask), trusts, WAITS.to_owned(), "matter/m.md:4 (steward.trusted_sources)"),
+        (default("ask"), &[], trusts, LEFT.to_owned(), key),
+        ([("STEWARD_LIVE_PER_SOURCE_DAY", "0")], &[], "", WAITS.to_owned(), "STEWARD_LIVE_PER_SOURCE_DAY"),
+        ([("STEWARD_LIVE_PER_SOURCE_DAY", "1")], &[], "", MAY.to_owned(), LIVE),
+    ] {
+        let found = said(&variables, sources, block, Caps::new());
+        assert_eq!((found.0.as_str(), found.1.as_str()), (value.as_str(), from), "{variables:?} {sources:?} {block}");
+    }
+}
+
+#[test]
+fn a_class_that_undos_lowered_is_told_before_the_counts_of_the_day() {
+    let cap = |mode| {
+        let since = time::parse("2026-11-21T12:00:00Z").unwrap();
+        Caps::from([(Subject::Class(MutationClass::StateChange), Cap { mode: Some(mode), since, seq: 1 })])
+    };
+    let none = "steward:\n  daily_budget: 0\n";
+    for (mode, block, value) in [
+        (Mode::Shadow, none, "is only said"),
+        (Mode::Shadow, "steward:\n  trusted_sources: [mail]\n", "is only said"),
+        (Mode::LiveHighConfidenceOnly, none, WAITS),
+        (Mode::LiveHighConfidenceOnly, "", "may be made where it is sure"),
+        (Mode::Live, "", MAY),
+    ] {
+        assert_eq!(said(&[], &[], block, cap(mode)).0, value, "{mode:?} {block}");
+    }
+}
