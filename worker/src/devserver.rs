@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, Url};
 
+/// Servers that are started for one that serves.
+const TRIES: usize = 5;
+
 /// A running dev server.
 pub(crate) struct DevServer {
     child: Child,
@@ -18,8 +21,13 @@ pub(crate) struct DevServer {
 }
 
 impl DevServer {
-    /// Starts a server and waits until it says that it serves.
+    /// Starts a server and waits until it says that it serves. Somebody else may take its port, or one that it takes
+    /// for itself, before it does: then another is tried.
     pub(crate) fn start() -> Self {
+        (0..TRIES).find_map(|_| Self::try_start()).expect("no dev server served")
+    }
+
+    fn try_start() -> Option<Self> {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap().to_string();
         drop(free);
@@ -34,8 +42,7 @@ impl DevServer {
         let said = BufReader::new(child.stdout.take().unwrap());
         let mut server = Self { child, said, address };
         let ready = server.said.by_ref().lines().map_while(Result::ok).any(|line| line.starts_with("Temporal Server:"));
-        assert!(ready, "the dev server ended before it served");
-        server
+        ready.then_some(server)
     }
 
     /// Connects.
