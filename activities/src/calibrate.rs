@@ -50,7 +50,7 @@ pub(crate) async fn calibrate(
     Ok(report)
 }
 
-/// Files what humans did by hand about what was only proposed.
+/// Files what humans did by hand about what was proposed, and which changes they wrote back.
 async fn compare(
     host: &Host,
     ask: &CalibrateAsk,

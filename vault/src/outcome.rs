@@ -1,4 +1,5 @@
-//! Files what changes nothing: that a proposal was carried out by hand, that a source is trusted more or less.
+//! Files what changes nothing: that a proposal was carried out or a change written back by hand, that a source is
+//! trusted more or less.
 //!
 //! Such a record takes the one write path, its place in the chain, and its name from what it follows, so that it is
 //! filed once however often it is asked.

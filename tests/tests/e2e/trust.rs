@@ -321,7 +321,7 @@ async fn a_calibration_that_is_cut_short_anywhere_comes_to_the_numbers_of_a_clea
     let all = futures::stream::iter(points(false)).map(async |point| (point, calibrated_cut_at(Some(point)).await));
     let ended: Vec<_> = all.buffer_unordered(6).collect().await;
     let met = ended.iter().filter(|(_, (met, ..))| *met).count();
-    // Swaps are met by the instinct alone, which is created here, so that only filing is.
+    // Both records are filed by the calibration, so those points at least are met.
     assert!(met >= 5, "{met} points were met: {ended:?}");
     for (point, (_, numbers, filed)) in ended {
         assert_eq!((&numbers, &filed), (&learned, &kinds), "{point}");
