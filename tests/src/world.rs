@@ -97,10 +97,15 @@ impl World {
     pub async fn worker_with(&self, steward: &Steward) -> Running {
         let mut running = steward.start(&["worker"]);
         running.says("serving the vault").await;
-        // Its runs come by the clock, and would write instincts into whatever test they meet.
+        self.hold_calibration().await;
+        running
+    }
+
+    /// Pauses what comes by the clock, and would write instincts into whatever test it meets. A worker that serves
+    /// has made its schedule.
+    pub async fn hold_calibration(&self) {
         let calibration = self.client.get_schedule_handle("al-reversal-calibration");
         let _ = calibration.pause(Some("begun by hand in tests"), Default::default()).await;
-        running
     }
 
     /// Runs a command to its end.

@@ -59,6 +59,7 @@ pub(crate) async fn cut_worker(world: &World, point: &str) -> Running {
             None => worker.out().contains("serving the vault").then_some(true),
         });
         if serves.await {
+            world.hold_calibration().await;
             return worker;
         }
     }

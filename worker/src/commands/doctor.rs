@@ -13,10 +13,10 @@ use crate::temporal::{self, pollers, server};
 use chrono::{TimeDelta, Utc};
 use serde::Serialize;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::Plane;
 use steward_vault::brake;
-use steward_vault::index::Index;
+use steward_vault::index::{Difference, Index};
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::root::Root;
 use steward_workflows::clerk_queue;
@@ -25,6 +25,9 @@ use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
 /// How far our clock may be from the vault's files and from the server's clock: 5 s.
 const SKEW: TimeDelta = TimeDelta::seconds(5);
+/// How long a worker may take to read a file that was just written: 3 s.
+const READING: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Serialize)]
 struct Finding {
@@ -209,7 +212,8 @@ async fn vault(
     match Index::open(&state).await {
         Err(e) => findings.wrong("index", e.to_string()),
         Ok(index) => {
-            self::index(&index, &root, findings).await?;
+            let served = matches!(holder, Holder::Runs(_));
+            self::index(&index, &root, served, findings).await?;
             let drill = Drilled::of(&index, holder, Utc::now()).await?;
             self::drill(&drill, findings);
         }
@@ -226,12 +230,12 @@ fn drill(drill: &Drilled, findings: &mut Findings) {
     findings.say("drill", !drill.late, drill.told());
 }
 
-async fn index(index: &Index, root: &Root, findings: &mut Findings) -> anyhow::Result<()> {
+async fn index(index: &Index, root: &Root, served: bool, findings: &mut Findings) -> anyhow::Result<()> {
     if !index.is_filled() {
         findings.ok("index", "not made yet: `steward up` makes it");
         return Ok(());
     }
-    let differences = index.check(root).await?;
+    let differences = lasting_differences(index, root, served).await?;
     if differences.is_empty() {
         findings.ok("index", "agrees with every file");
     } else {
@@ -246,6 +250,18 @@ async fn index(index: &Index, root: &Root, findings: &mut Findings) -> anyhow::R
         findings.wrong("record", format!("{}: {}", problem.path, problem.message));
     }
     Ok(())
+}
+
+/// Where the index is wrong. Where a worker serves, a file that is written this very moment gets the time to be read.
+async fn lasting_differences(index: &Index, root: &Root, served: bool) -> anyhow::Result<Vec<Difference>> {
+    let begun = Instant::now();
+    loop {
+        let found = index.check(root).await?;
+        if found.is_empty() || !served || begun.elapsed() > READING {
+            return Ok(found);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 async fn ledger(config: &Config, root: &Root, state: &Path, accept: bool, findings: &mut Findings) {
@@ -279,6 +295,28 @@ fn clock(root: &Root, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_is_being_read_is_no_difference_where_a_worker_serves() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let index = Index::open(&dir.path().join(".steward")).await.unwrap();
+        index.sync_contents(&root, Utc::now()).await.unwrap();
+        let write = |name: &str| {
+            std::fs::create_dir_all(dir.path().join("matter")).unwrap();
+            std::fs::write(dir.path().join(format!("matter/{name}.md")), "---\ntype: matter\n---\n").unwrap();
+        };
+        write("house");
+        assert_eq!(lasting_differences(&index, &root, false).await.unwrap().len(), 1, "nobody will read it");
+        let reads = async {
+            tokio::time::sleep(2 * PAUSE).await;
+            index.sync_contents(&root, Utc::now()).await.unwrap();
+        };
+        let (found, ()) = tokio::join!(lasting_differences(&index, &root, true), reads);
+        assert!(found.unwrap().is_empty());
+        write("boat");
+        assert_eq!(lasting_differences(&index, &root, true).await.unwrap().len(), 1, "one that stays is told");
+    }
 
     #[test]
     fn a_drill_that_is_late_is_wrong_and_one_that_is_not_is_fine() {
