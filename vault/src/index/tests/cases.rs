@@ -1,6 +1,7 @@
 //! One act is one case, for those who spoke for it, and each has its turn to be compared.
 
 use super::*;
+use crate::index::codec;
 use chrono::TimeDelta;
 use std::collections::HashSet;
 use steward_domain::trust::case::Case;
@@ -298,4 +299,34 @@ async fn more_of_one_moment_than_fit_hold_up_nobody() {
         seen.extend(bench.index.to_compare_by(later(), (1, 5)).await.unwrap());
     }
     assert!(seen.contains(&path("event/steward-action-n00.md")), "{seen:?}");
+}
+
+/// Open proposals of the last 10 days, each about a task of its own that was written to since.
+const MANY: &str = "
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged, changes,
+        proposal, seq)
+    SELECT printf('event/steward-action-%d.md', i), printf('%016x', i), 'steward-action', printf('task/t%d.md', i),
+        ?2 - (?1 - i) * 8640000, 'likely_done', 0.9, 'pending', 'live', 1, 'state_change', 1, 'state', printf('%064x', i), i
+    FROM n";
+const THEIR_TASKS: &str = "INSERT INTO files (path, kind, hash, size, modified_ns, inode)
+    SELECT target, 'task', 'x', 1, (?1 + 1) * 1000, seq FROM actions";
+
+#[tokio::test]
+async fn of_a_hundred_thousand_open_proposals_each_is_compared_within_a_day() {
+    const ROUNDS_OF_A_DAY: usize = 24 * 6;
+    let bench = Bench::new().await;
+    let now = codec::micros(later());
+    sqlx::query(MANY).bind(100_000).bind(now).execute(&bench.index.store.writer).await.unwrap();
+    sqlx::query(THEIR_TASKS).bind(now).execute(&bench.index.store.writer).await.unwrap();
+    let (mut seen, mut rounds, begin) = (HashSet::new(), 0, std::time::Instant::now());
+    while seen.len() < 100_000 {
+        seen.extend(bench.index.to_compare(later()).await.unwrap());
+        rounds += 1;
+        assert!(rounds <= ROUNDS_OF_A_DAY, "{} of 100,000", seen.len());
+    }
+    #[allow(clippy::print_stdout, reason = "a measurement for whoever asks for it")]
+    {
+        println!("100,000 open proposals in {rounds} rounds, {:?} each", begin.elapsed() / rounds as u32);
+    }
 }
