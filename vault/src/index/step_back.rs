@@ -8,6 +8,7 @@ use super::store::json;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use steward_domain::audit::{AuditDraft, UNDO_WINDOW_DAYS};
 use steward_domain::path::RecordPath;
@@ -201,7 +202,7 @@ impl Index {
         }
         let mut seen = HashSet::new();
         rows.retain(|(path, _)| seen.insert(path.clone()));
-        rows.sort_by(|a, b| b.1.cmp(&a.1));
+        rows.sort_by_key(|(_, at)| Reverse(*at));
         rows.iter().map(|(path, _)| self.path(path)).collect()
     }
 

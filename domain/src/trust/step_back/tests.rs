@@ -327,10 +327,11 @@ fn throw_away_addresses_lower_strangers_and_known_sources_go_on() {
     const RUNS: usize = 100;
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let runs: Vec<_> = (0..RUNS).map(|_| throw_away(0.4, 0.01, true, &mut random)).collect();
-    let share = |holds: &dyn Fn(&Vec<(String, i64)>) -> bool| runs.iter().filter(|r| holds(r)).count() as f64 / 100.0;
-    let strangers = share(&|run| run.iter().any(|(who, hour)| who == "strangers" && *hour < 48));
-    let class = share(&|run| run.iter().any(|(who, _)| who == "state_change"));
-    let bank = share(&|run| run.iter().any(|(who, _)| who == "bank"));
+    let share = |who: &str, within: i64| {
+        let hit = |run: &&Vec<(String, i64)>| run.iter().any(|(one, hour)| one == who && *hour < within);
+        runs.iter().filter(hit).count() as f64 / RUNS as f64
+    };
+    let (strangers, class, bank) = (share("strangers", 48), share("state_change", 240), share("bank", 240));
     println!("within 48 h strangers are lowered in {strangers}, ever the class in {class}, the known source in {bank}");
     assert!(strangers >= 0.99 && class <= 0.02 && bank <= 0.05, "{strangers} {class} {bank}");
     let known = throw_away(0.4, 0.01, false, &mut random);
