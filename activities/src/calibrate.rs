@@ -16,7 +16,7 @@ use steward_domain::frontmatter::{self, FieldEdit, Fields};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::time;
 use steward_domain::trust::confidence::Standing;
-use steward_domain::trust::mark::{Subject, TrustMark};
+use steward_domain::trust::mark::{Subject, TrustMark, shown_name};
 use steward_domain::trust::step_back::due;
 use steward_vault::create::CreateError;
 use steward_vault::index::SourceTrust;
@@ -92,7 +92,8 @@ async fn prune(
                 report.more = true;
                 return Ok(());
             }
-            let mark = TrustMark::Pruned { subject: Subject::Source(source.clone()), confidence: fall.value };
+            let name = shown_name(source, &trust.name);
+            let mark = TrustMark::Pruned { subject: Subject::Source(source.clone()), name, confidence: fall.value };
             let plan = mark.plan((&fall.cause, fall.at), host.settings.policy.mode, workflow.clone());
             let plan = plan.map_err(passing)?;
             if !known.contains(plan.id().as_str()) {

@@ -176,7 +176,7 @@ impl Host {
         let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
         let spendings = self.index.spendings(plan.draft(), now).await.map_err(passing)?;
         let caps = self.index.caps().await.map_err(passing)?;
-        let speaking: Vec<String> = spendings.iter().map(|s| s.source.clone()).collect();
+        let speaking = self.index.speakers(plan.draft()).await.map_err(passing)?;
         let plan = plan.within_trust(&speaking, &caps, &self.settings.policy);
         let plan = plan.within_budget(&spendings, self.settings.live_per_source_day);
         let notes = self.index.notes_now(plan.draft(), now).await.map_err(passing)?;

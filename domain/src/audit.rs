@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 mod kind;
+mod said;
 pub use kind::{ActionKind, is_record};
 
 /// How long an undo recipe is honoured, in days (S3-54).
@@ -41,6 +42,13 @@ pub struct Cited {
     pub note: String,
     pub target_confidence: f64,
     pub effect_confidence: f64,
+    /// It says what was decided. Records of before do not tell, and are taken for it.
+    #[serde(default = "says_so", skip_serializing_if = "Clone::clone")]
+    pub speaks: bool,
+}
+
+fn says_so() -> bool {
+    true
 }
 
 impl From<&Evidence> for Cited {
@@ -51,6 +59,7 @@ impl From<&Evidence> for Cited {
             note: e.note.clone(),
             target_confidence: e.target_confidence,
             effect_confidence: e.effect_confidence,
+            speaks: true,
         }
     }
 }

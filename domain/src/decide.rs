@@ -142,7 +142,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
         proposal: mutation.clone().map(|mutation| Proposal { mutation, replaces: written.clone() }),
         confirmable: ceiling > Ceiling::Ask && !forbidden,
         pending_confirmation: landing == Landing::Pending,
-        evidence: cited.iter().map(|e| Cited::from(*e)).collect(),
+        evidence: cited.iter().map(|e| Cited { speaks: speaks(e, proposed), ..Cited::from(*e) }).collect(),
         source_contributions: case.verdict.source_contributions.clone(),
         reasoning: case.verdict.reasoning.clone(),
         clerk: Some(case.clerk.clone()),
@@ -162,6 +162,11 @@ fn cited<'a>(look: &'a Look, verdict: &Verdict) -> Vec<&'a Evidence> {
     look.question.evidence.iter().filter(named).collect()
 }
 
+/// Whether a signal says what was decided; of a decision that changes nothing there is nothing to say.
+fn speaks(evidence: &Evidence, proposed: Option<State>) -> bool {
+    proposed.is_none() || (evidence.effect == Effect::Mutation && evidence.proposed_state == proposed)
+}
+
 fn lowest_ceiling(case: &Case<'_>, cited: &[&Evidence]) -> Ceiling {
     let sources = cited.iter().map(|e| e.ceiling);
     let class = case.policy.ceiling_of(MutationClass::StateChange);
@@ -171,8 +176,7 @@ fn lowest_ceiling(case: &Case<'_>, cited: &[&Evidence]) -> Ceiling {
 
 fn gates(case: &Case<'_>, cited: &[&Evidence], (proposed, ceiling): (Option<State>, Ceiling)) -> Vec<Gate> {
     let caller = if case.caller_says_shadow { "shadow" } else { "any" };
-    let speaks = |e: &&&Evidence| e.effect == Effect::Mutation && e.proposed_state == proposed;
-    let weights: Vec<Weight<'_>> = cited.iter().filter(speaks).map(|e| Weight::from(*e)).collect();
+    let weights: Vec<Weight<'_>> = cited.iter().filter(|e| speaks(e, proposed)).map(|e| Weight::from(*e)).collect();
     let discretion = match proposed {
         Some(_) => discretion(&weights),
         None => Gate::new(GateName::Discretion, true, "no change", "evidence of a change"),

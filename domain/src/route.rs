@@ -336,6 +336,7 @@ fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
             note: signal.note(),
             target_confidence: signal.target_confidence,
             effect_confidence: signal.effect_confidence,
+            speaks: true,
         }],
         source_contributions: BTreeMap::from([(signal.source_type.clone(), combined)]),
         reasoning: reasoning(signal),

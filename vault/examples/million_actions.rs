@@ -13,17 +13,19 @@ use steward_domain::trust::case::Rules;
 use steward_domain::trust::report::Reporting;
 use steward_vault::index::{FILE, Index};
 
-/// Half of the actions are decided: a third undone, confirmed or dismissed, the rest live for long enough.
+/// Half of the actions are decided: a third undone, confirmed or dismissed, the rest live for long enough. Two of five
+/// are proposed a second time.
 const ACTIONS: &str = "
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
     INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged,
-        closed, seq)
+        closed, proposal, seq)
     SELECT printf('event/steward-action-%013d-t.md', i), printf('%016x', (i * 2654435761) % 18446744073),
         'steward-action', printf('task/t%d.md', i % 5000), ?2 - (?1 - i) * 7000000, 'likely_done',
         0.5 + (i * 7919 % 500) / 1000.0,
         CASE i % 3 WHEN 0 THEN 'live' WHEN 1 THEN 'pending' ELSE 'shadow' END, 'live', i % 3 = 1,
         CASE i % 7 WHEN 0 THEN 'related' WHEN 1 THEN 'context_edit' ELSE 'state_change' END, 1,
-        CASE i % 3 WHEN 0 THEN '' WHEN 1 THEN 'discretion' ELSE 'mode confidence' END, i
+        CASE i % 3 WHEN 0 THEN '' WHEN 1 THEN 'discretion' ELSE 'mode confidence' END,
+        printf('%064x', CASE WHEN i % 5 < 2 THEN (i + 9) / 10 * 10 + i % 5 ELSE i END), i
     FROM n";
 const ANSWERS: &str = "
     INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, answers_of, judged, seq)
@@ -33,10 +35,10 @@ const ANSWERS: &str = "
         target, at + 1000000, decision, confidence, 'live', 'live', 0, id, 1, seq + ?1
     FROM actions WHERE (landing = 'live' AND seq % 60 = 0) OR (landing = 'pending' AND seq % 2 = 0)";
 const SOURCES: &str = "
-    INSERT INTO action_sources (action, source, name, contribution, cited)
-    SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1 FROM actions
+    INSERT INTO action_sources (action, source, name, contribution, cited, speaks, proposal, seq)
+    SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1, 1, proposal, seq FROM actions
     WHERE kind = 'steward-action' UNION ALL
-    SELECT path, 'also', 'Also', seq % 2 * 0.5, 1 FROM actions WHERE kind = 'steward-action' AND seq % 4 = 0";
+    SELECT path, 'also', 'Also', seq % 2 * 0.5, 1, seq % 2, proposal, seq FROM actions WHERE kind = 'steward-action' AND seq % 4 = 0";
 /// Sources that speak: more than are told one by one.
 const SPEAKERS: i64 = 20_000;
 

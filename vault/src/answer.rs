@@ -137,6 +137,12 @@ impl Keeper {
             }
             return Err(already(record, kind, &found).into());
         }
+        // The very change was made by hand, and stands as such: a click that crossed it says nothing new.
+        let by_hand = record.draft.follower(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
+        if asked.kind == AnswerKind::Confirm && self.root().exists(&by_hand) {
+            let (found, _) = chain::read(self.root(), &by_hand).map_err(ApplyError::from)?;
+            return Err(already(record, ActionKind::DoneAnyway, &found).into());
+        }
         Ok(None)
     }
 }

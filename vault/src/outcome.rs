@@ -56,6 +56,7 @@ impl Keeper {
         // One that cannot be read just now is compared again.
         let Ok(document) = frontmatter::read(&current.bytes) else { return Ok(None) };
         let (mutation, replaces) = (&proposal.mutation, proposal.replaces.as_ref());
+        // What a human confirmed was made as well, and can be written back.
         if record.draft.landing == Landing::Live {
             let taken_back = by_hand::is_taken_back(mutation, replaces, document.fields());
             return Ok(taken_back.then_some(ActionKind::Opposed));

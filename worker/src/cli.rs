@@ -259,8 +259,9 @@ pub(crate) enum Audit {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Trust {
-    /// Let a source or a class that was undone too often go as far as the mode allows again
-    #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n\n\
+    /// Let a source, a class or all strangers that were undone too often go as far as the mode allows again
+    #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n  \
+        steward trust raise strangers\n\n\
         Exits with 3 when it is refused.")]
     Raise(Raise),
     /// Say how right the steward would have been, with how sure that is, and which switch that supports
@@ -304,7 +305,7 @@ pub(crate) struct Backtest {
 
 #[derive(Debug, Args)]
 pub(crate) struct Raise {
-    /// A source as `steward status` names it, or state_change, context_edit, parent_matter or related
+    /// A source as `steward status` names it, a class (state_change, context_edit, parent_matter, related), or strangers
     pub(crate) subject: String,
     /// Why
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! Every activity of the vault, run twice: the state afterwards is that of one run.
 
 mod budget;
+mod strangers;
 
 use super::*;
 use std::collections::BTreeMap;

@@ -215,13 +215,14 @@ fn unit() -> BoxedStrategy<f64> {
 }
 
 fn cited() -> BoxedStrategy<Cited> {
-    (hostile(), hostile(), unit(), unit())
-        .prop_map(|(source, note, target_confidence, effect_confidence)| Cited {
+    (hostile(), hostile(), unit(), unit(), any::<bool>())
+        .prop_map(|(source, note, target_confidence, effect_confidence, speaks)| Cited {
             reference: path("signal/2026-x.md"),
             source,
             note,
             target_confidence,
             effect_confidence,
+            speaks,
         })
         .boxed()
 }
@@ -266,4 +267,59 @@ proptest! {
         let line = plain::one_line(&text);
         prop_assert_eq!(plain::unescape(&plain::escape(&line)), line);
     }
+}
+
+#[test]
+fn the_same_proposal_on_one_record_has_one_hash_and_another_one_has_another() {
+    use crate::mutation::{ContextField, Mutation, RelatedField};
+    let plan = crate::decide::tests::live_plan();
+    let of = |target: &str, mutation: Mutation| {
+        let mut draft = plan.draft().clone();
+        draft.target = path(target);
+        draft.class = Some(mutation.class());
+        draft.proposal = Some(Proposal { mutation, replaces: Some("whatever".into()) });
+        draft.proposes().unwrap()
+    };
+    let done = || Mutation::StateChange { to: State::Done };
+    let member =
+        |member: &str, present| Mutation::Related { field: RelatedField::RelatedTo, member: member.into(), present };
+    let owner = |to: &str| Mutation::ContextEdit { field: ContextField::Owner, to: to.into() };
+    let task = "task/pay-invoice.md";
+    assert_eq!(Some(of(task, done())), plan.draft().proposes());
+    let mut old = plan.draft().clone();
+    old.proposal = None;
+    assert_eq!(old.proposes(), plan.draft().proposes(), "a record of before there were other classes");
+    assert_eq!(of(task, member("Ann", true)), of(task, member("[[Ann|her]]", true)));
+    let all = [
+        of(task, done()),
+        of("task/other.md", done()),
+        of(task, Mutation::StateChange { to: State::Archived }),
+        of(task, member("Ann", true)),
+        of(task, member("Ann", false)),
+        of(task, owner("Ann")),
+        of(task, owner("Bob")),
+        of(task, Mutation::ContextEdit { field: ContextField::Summary, to: "Ann".into() }),
+        of(task, Mutation::ParentMatter { to: path("matter/house.md") }),
+    ];
+    let different: std::collections::BTreeSet<String> = all.iter().map(|hash| hash.as_str().to_owned()).collect();
+    assert_eq!(different.len(), all.len());
+    let mut answer = plan.draft().clone();
+    answer.kind = ActionKind::Confirmed;
+    let mut nothing = plan.draft().clone();
+    nothing.class = None;
+    assert_eq!((answer.proposes(), nothing.proposes()), (None, None));
+}
+
+#[test]
+fn a_record_of_before_reads_as_if_all_it_cites_spoke_for_it() {
+    let plan = crate::decide::tests::live_plan();
+    let link = || Link { seq: 1, prev: ContentHash::genesis() };
+    let mut draft = plan.draft().clone();
+    let text = AuditRecord::close(draft.clone(), Vec::new(), link()).render().unwrap();
+    assert!(!text.contains("speaks"), "what is usual is not written: {text}");
+    assert!(AuditRecord::parse(text.as_bytes()).unwrap().draft.evidence.iter().all(|e| e.speaks));
+    draft.evidence[0].speaks = false;
+    let text = AuditRecord::close(draft, Vec::new(), link()).render().unwrap();
+    assert!(text.contains("speaks: false"), "{text}");
+    assert!(AuditRecord::parse(text.as_bytes()).unwrap().draft.speaking().is_empty());
 }

@@ -409,3 +409,26 @@ fn a_brake_between_decision_and_landing_leaves_a_shadow_record_that_says_so() {
     let recorded = Wide::with(|w| w.verdict.decision = Judgement::StillActive).decide();
     assert_eq!(recorded.clone().braked(), recorded, "what changes nothing needs no brake");
 }
+
+#[test]
+fn a_cited_signal_speaks_only_for_what_it_says() {
+    let wide = Wide::with(|w| {
+        let says = |name: &str, effect, proposed_state| Evidence { effect, proposed_state, ..evidence(name, 0.97, 60) };
+        let all = vec![
+            evidence("gmail", 0.97, 60),
+            says("other", Effect::Mutation, Some(State::Archived)),
+            says("asks", Effect::Action, None),
+            // A change of another class names no state.
+            says("edits", Effect::Mutation, None),
+        ];
+        w.look = look(b"bytes", Some("open"), all);
+        w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
+    });
+    let plan = wide.decide();
+    let speaks: Vec<_> = plan.draft().evidence.iter().map(|e| (e.source.as_str(), e.speaks)).collect();
+    assert_eq!(speaks, [("gmail", true), ("other", false), ("asks", false), ("edits", false)]);
+    assert_eq!(plan.draft().speaking().into_keys().collect::<Vec<_>>(), ["gmail"]);
+    let mut nothing = wide.clone();
+    nothing.verdict.decision = Judgement::StillActive;
+    assert!(nothing.decide().draft().evidence.iter().all(|e| e.speaks), "there is nothing to speak for");
+}

@@ -91,6 +91,9 @@ impl Backtesting {
 
     /// Counts one case.
     pub fn add(&mut self, case: &Case) {
+        if case.again {
+            return;
+        }
         let closed = self.rules[0].closed(case);
         let landings = [closed.landing(true), self.rules[1].replay(case)];
         for (landed, landing) in self.landed.iter_mut().zip(landings) {

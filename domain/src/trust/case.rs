@@ -40,8 +40,11 @@ pub struct Case {
     pub ceiling: Ceiling,
     /// A source is cited on which no human has set one.
     pub unset: bool,
-    /// The sources that contributed to it, by key.
+    /// The sources that spoke for it, by key; of one that was made again those that did not speak again.
     pub voices: Vec<Voice>,
+    /// Others proposed the very same again before anything came of it: it is a case of its own sources, and of
+    /// nothing else, since one act is one case.
+    pub again: bool,
     pub lesson: Lesson,
 }
 
@@ -59,6 +62,7 @@ impl Case {
             ceiling,
             unset: false,
             voices: Vec::new(),
+            again: false,
             lesson: Lesson::Open,
         })
     }

@@ -1,18 +1,26 @@
 //! What the audit records say of trust itself: a source pruned, a mode lowered by a step, a human's word to raise it.
 //!
 //! These records are all that is kept of it: what holds now is the newest mark of each subject in the order of
-//! the chain. A mark names its subject by key, so that a source's name from outside is never part of a file name.
+//! the chain. A mark names its subject by key, so that a source's name from outside is never part of a file name;
+//! people are told the name beside it, which is untrusted. All sources that were never right before are one subject,
+//! because a name costs its sender nothing.
 
 use crate::audit::{ActionKind, AuditDraft, WorkflowRef};
 use crate::clerk::Judgement;
 use crate::mode::Mode;
 use crate::mutation::MutationClass;
 use crate::path::{PathError, RecordKind, RecordPath};
+use crate::plain;
 use crate::plan::{ActionId, Basis, Change, Landing, Plan};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// Longest name of a source that is told beside its key, in characters.
+const MAX_NAME_CHARS: usize = 60;
+/// What a person types for all strangers together.
+const STRANGERS: &str = "strangers";
 
 /// Who or what is trusted so far.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,17 +29,35 @@ pub enum Subject {
     /// A source, by its key ([`crate::signal::source_key`]).
     Source(String),
     Class(MutationClass),
+    /// All sources together that were never right before.
+    Strangers,
 }
 
 impl Subject {
-    /// Reads what a person typed: the word of a class, or else a source.
+    /// Reads what a person typed: the word of a class, `strangers`, or else a source.
     #[must_use]
     pub fn read(text: &str) -> Self {
+        if text.trim() == STRANGERS {
+            return Self::Strangers;
+        }
         let class = MutationClass::ALL.into_iter().find(|class| class.word() == text.trim());
         class.map_or_else(|| Self::Source(crate::signal::source_key(text)), Self::Class)
     }
 
-    /// The instinct that it concerns. That of a class has no file: a dot is in no key of a source.
+    /// Whom it is about, for people: a source by the name that a record has, if that says more, with its key.
+    #[must_use]
+    pub fn told(&self, name: Option<&str>) -> String {
+        match self {
+            Self::Source(key) => match name.and_then(|name| shown_name(key, name)) {
+                Some(name) => format!("{name} ({key})"),
+                None => key.clone(),
+            },
+            Self::Class(class) => class.word().to_owned(),
+            Self::Strangers => format!("{STRANGERS} (all sources that were never right before)"),
+        }
+    }
+
+    /// The instinct that it concerns. That of a class or of strangers has no file: a dot is in no key of a source.
     ///
     /// # Errors
     /// [`PathError`] where a record was changed by hand to name something else than a source's key.
@@ -39,6 +65,7 @@ impl Subject {
         match self {
             Self::Source(key) => RecordPath::new(RecordKind::Instinct, key),
             Self::Class(class) => RecordPath::new(RecordKind::Instinct, &format!("class.{}", class.word())),
+            Self::Strangers => RecordPath::new(RecordKind::Instinct, &format!("all.{STRANGERS}")),
         }
     }
 }
@@ -48,8 +75,24 @@ impl fmt::Display for Subject {
         match self {
             Self::Source(key) => write!(f, "{key}"),
             Self::Class(class) => write!(f, "{}", class.word()),
+            Self::Strangers => write!(f, "{STRANGERS}"),
         }
     }
+}
+
+/// A source's name on one line, and not too long; `None` where it says no more than the key.
+#[must_use]
+pub fn shown_name(key: &str, name: &str) -> Option<String> {
+    let name = plain::one_line(name);
+    let name = name.trim();
+    if name.is_empty() || name.to_lowercase() == key {
+        return None;
+    }
+    let mut short: String = name.chars().take(MAX_NAME_CHARS).collect();
+    if short.len() < name.len() {
+        short.push('…');
+    }
+    Some(short)
 }
 
 /// What changed in how far something is trusted.
@@ -58,11 +101,17 @@ impl fmt::Display for Subject {
 pub enum TrustMark {
     Pruned {
         subject: Subject,
+        /// As the newest record names the source. Untrusted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
         /// 0 to 1.
         confidence: f64,
     },
     Lowered {
         subject: Subject,
+        /// As the newest change that counted names the source. Untrusted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
         from: Mode,
         to: Mode,
         /// Live changes of the window that were undone.
@@ -142,13 +191,15 @@ impl TrustMark {
 impl fmt::Display for TrustMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pruned { subject, confidence } => {
+            Self::Pruned { subject, name, confidence } => {
+                let subject = subject.told(name.as_deref());
                 write!(f, "{subject} is taken for a stranger: its confidence is {confidence:.2}")
             }
-            Self::Lowered { subject, from, to, undone, of, at_least, budget } => write!(
+            Self::Lowered { subject, name, from, to, undone, of, at_least, budget } => write!(
                 f,
-                "{subject} went from {} to {}: {undone} of {of} live changes of the last 7 days were undone, \
+                "{} went from {} to {}: {undone} of {of} live changes of the last 7 days were undone, \
                  so at least {:.1} % where {:.1} % may be; `steward trust raise {subject}` takes it back up",
+                subject.told(name.as_deref()),
                 from.word(),
                 to.word(),
                 at_least * 100.0,
@@ -173,7 +224,7 @@ mod tests {
 
     fn lowered(subject: Subject) -> TrustMark {
         let (from, to) = (Mode::Live, Mode::LiveHighConfidenceOnly);
-        TrustMark::Lowered { subject, from, to, undone: 2, of: 3, at_least: 0.144, budget: 0.05 }
+        TrustMark::Lowered { subject, name: None, from, to, undone: 2, of: 3, at_least: 0.144, budget: 0.05 }
     }
 
     #[test]
@@ -203,5 +254,40 @@ mod tests {
             assert!(!key.contains('.'), "{key}");
         }
         assert!(Subject::Source("../task/x".into()).path().is_err());
+    }
+
+    #[test]
+    fn strangers_are_one_subject_and_no_source_of_that_name() {
+        let source = Subject::Source(crate::signal::source_key("strangers"));
+        assert_eq!((Subject::read(" strangers "), Subject::read("Strangers")), (Subject::Strangers, source.clone()));
+        assert_eq!(Subject::Strangers.to_string(), source.to_string(), "a person types the same word");
+        assert_ne!(Subject::Strangers.path().unwrap(), source.path().unwrap());
+        let at = time::parse("2026-11-22T08:00:00Z").unwrap();
+        let workflow = WorkflowRef { id: "w".into(), run_id: "r".into() };
+        for subject in [Subject::Strangers, source] {
+            let plan = lowered(subject).plan(("a", at), Mode::Live, workflow.clone()).unwrap();
+            let link = Link { seq: 1, prev: ContentHash::genesis() };
+            let record = AuditRecord::close(plan.draft().clone(), Vec::new(), link);
+            assert_eq!(AuditRecord::parse(record.render().unwrap().as_bytes()).unwrap(), record);
+        }
+    }
+
+    #[test]
+    fn a_source_is_told_by_its_name_with_the_key_that_raises_it() {
+        let key = crate::signal::source_key("mail:Ann@b.example");
+        let told = |name: &str| Subject::Source(key.clone()).told(Some(name));
+        assert_eq!(told("mail:Ann@b.example"), format!("mail:Ann@b.example ({key})"));
+        assert_eq!(told("a\n\u{1b}[2Jb"), format!("{} ({key})", plain::one_line("a\n\u{1b}[2Jb")));
+        assert_eq!((told(" "), told(&key)), (key.clone(), key.clone()), "nothing is said twice");
+        assert_eq!(told(&"x".repeat(200)).chars().count(), 61 + key.len() + 3);
+        let TrustMark::Lowered { subject, from, to, undone, of, at_least, budget, .. } = lowered(Subject::Source(key))
+        else {
+            panic!()
+        };
+        let name = Some("mail:Ann@b.example".to_owned());
+        let mark = TrustMark::Lowered { subject: subject.clone(), name, from, to, undone, of, at_least, budget };
+        let text = mark.to_string();
+        assert!(text.starts_with("mail:Ann@b.example (mail-ann-b-example-"), "{text}");
+        assert!(text.contains(&format!("`steward trust raise {subject}`")), "{text}");
     }
 }

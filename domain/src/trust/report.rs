@@ -166,6 +166,9 @@ impl Reporting {
     /// Counts one case.
     pub fn add(&mut self, case: &Case) {
         let acts = self.tallies.add(case);
+        if case.again {
+            return;
+        }
         self.total.add(case, acts);
         let band = BANDS.iter().rposition(|from| case.confidence >= *from).unwrap_or(0);
         self.bands[band].add(case, acts);

@@ -3,15 +3,17 @@
 //! Live changes of the last 7 days are counted for each source and each class. Where at least two were undone and
 //! even the lower end of the 99 % Wilson interval of the rate (Wilson 1927) is above the budget, the mode goes
 //! one step down: live, high confidence only, shadow. The interval is wider than the report's because it is looked
-//! at every 10 minutes. A class answers for what its sources have not answered for: changes of a source that is
-//! lowered, or was when they were made, count for no class. After a step down two more undos take the next one; what
-//! was made before a human raised a subject counts no more. Before and after go by the chain, not by clocks.
+//! at every 10 minutes. Sources that were never right before answer together, too, for what they carried: a name costs
+//! its sender nothing, so one undone change each would lower nobody. A class answers for what neither its sources nor
+//! strangers have answered for: changes of a source that is lowered, or was when they were made, count for no class.
+//! After a step down two more undos take the next one; what was made before a human raised a subject counts no more.
+//! Before and after go by the chain, not by clocks.
 
 use crate::decide::{Gate, GateName};
 use crate::mode::{Mode, Policy};
 use crate::mutation::MutationClass;
 use crate::plan::{Landing, Plan};
-use crate::trust::mark::{Subject, TrustMark};
+use crate::trust::mark::{Subject, TrustMark, shown_name};
 use crate::trust::wilson;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,9 +32,20 @@ pub struct Made {
     pub seq: u64,
     pub at: DateTime<Utc>,
     pub class: MutationClass,
-    /// The keys of the sources that contributed to it.
-    pub sources: Vec<String>,
+    /// The sources that spoke for it.
+    pub sources: Vec<Speaker>,
     pub undone: Option<Undo>,
+}
+
+/// A source that speaks for a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Speaker {
+    /// The name by which trust goes.
+    pub key: String,
+    /// As the record names it. Untrusted.
+    pub name: String,
+    /// It was never right before, as far as is known by now.
+    pub is_stranger: bool,
 }
 
 /// The record of an undo.
@@ -75,23 +88,49 @@ struct Tally {
     newest: Option<Undo>,
 }
 
-/// Which subjects are to go one step down, in the order of their names, sources first.
+/// Which subjects are to go one step down, in the order of their names: sources, strangers, classes.
 #[must_use]
 pub fn due(made: &[Made], caps: &Caps, (mode, budget): (Mode, f64), now: DateTime<Utc>) -> Vec<StepBack> {
     let recent: Vec<&Made> = made.iter().filter(|m| m.at > now - WINDOW).collect();
-    let of_sources = tally(&recent, caps, |m| m.sources.iter().cloned().map(Subject::Source).collect());
-    let mut steps: Vec<StepBack> = of_sources.iter().filter_map(|t| step(t, caps, mode, budget)).collect();
-    let answers_now: BTreeSet<Subject> = steps.iter().map(|s| s.mark.subject().clone()).collect();
-    let has_answered = |source: &String, seq: u64| {
-        let subject = Subject::Source(source.clone());
-        let before = |cap: &Cap| cap.mode.is_some() || seq <= cap.seq;
-        answers_now.contains(&subject) || caps.get(&subject).is_some_and(before)
+    let steps_of = |tallies: BTreeMap<Subject, Tally>| -> Vec<StepBack> {
+        tallies.iter().filter_map(|tally| step(tally, caps, (mode, budget), &recent)).collect()
     };
+    let own = |m: &Made| m.sources.iter().map(|source| Subject::Source(source.key.clone())).collect();
+    let mut steps = steps_of(tally(&recent, caps, own));
+    let mut answered = Answered { caps, now: steps.iter().map(|s| s.mark.subject().clone()).collect() };
+    let (carried, others): (Vec<&Made>, Vec<&Made>) = recent.iter().partition(|m| answered.carried_by_strangers(m));
+    let of_strangers = steps_of(tally(&carried, caps, |_| vec![Subject::Strangers]));
+    answered.now.extend(of_strangers.iter().map(|s| s.mark.subject().clone()));
+    steps.extend(of_strangers);
+    let unanswered = carried.into_iter().filter(|m| !answered.by(&Subject::Strangers, m.seq)).chain(others);
     let rest: Vec<&Made> =
-        recent.into_iter().filter(|m| !m.sources.iter().any(|source| has_answered(source, m.seq))).collect();
-    let of_classes = tally(&rest, caps, |m| vec![Subject::Class(m.class)]);
-    steps.extend(of_classes.iter().filter_map(|t| step(t, caps, mode, budget)));
+        unanswered.filter(|m| !m.sources.iter().any(|source| answered.by_source(&source.key, m.seq))).collect();
+    steps.extend(steps_of(tally(&rest, caps, |m| vec![Subject::Class(m.class)])));
     steps
+}
+
+/// Who has answered for what was undone.
+struct Answered<'a> {
+    caps: &'a Caps,
+    /// Those that go a step down this very moment.
+    now: BTreeSet<Subject>,
+}
+
+impl Answered<'_> {
+    fn by(&self, subject: &Subject, seq: u64) -> bool {
+        let before = |cap: &Cap| cap.mode.is_some() || seq <= cap.seq;
+        self.now.contains(subject) || self.caps.get(subject).is_some_and(before)
+    }
+
+    fn by_source(&self, key: &str, seq: u64) -> bool {
+        self.by(&Subject::Source(key.to_owned()), seq)
+    }
+
+    /// Strangers speak for it, and nobody else who has not answered for it.
+    fn carried_by_strangers(&self, made: &Made) -> bool {
+        let mut left = made.sources.iter().filter(|source| !self.by_source(&source.key, made.seq)).peekable();
+        left.peek().is_some() && left.all(|source| source.is_stranger)
+    }
 }
 
 fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) -> BTreeMap<Subject, Tally> {
@@ -115,7 +154,12 @@ fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) 
     all
 }
 
-fn step((subject, tally): (&Subject, &Tally), caps: &Caps, mode: Mode, budget: f64) -> Option<StepBack> {
+fn step(
+    (subject, tally): (&Subject, &Tally),
+    caps: &Caps,
+    (mode, budget): (Mode, f64),
+    made: &[&Made],
+) -> Option<StepBack> {
     let (at_least, _) = wilson::interval(tally.undone.into(), tally.of.into(), wilson::Z_99);
     if tally.fresh < MIN_UNDONE || at_least <= budget {
         return None;
@@ -126,10 +170,28 @@ fn step((subject, tally): (&Subject, &Tally), caps: &Caps, mode: Mode, budget: f
         Mode::LiveHighConfidenceOnly => Mode::Shadow,
         Mode::Shadow => return None,
     };
-    let (undone, of) = (tally.undone, tally.of);
-    let mark = TrustMark::Lowered { subject: subject.clone(), from, to, undone, of, at_least, budget };
+    let (undone, of, name) = (tally.undone, tally.of, newest_name(subject, made));
+    let mark = TrustMark::Lowered { subject: subject.clone(), name, from, to, undone, of, at_least, budget };
     let newest = tally.newest.as_ref()?;
     Some(StepBack { mark, cause: (newest.id.clone(), newest.at) })
+}
+
+/// As the newest change names a source, where that says more than its key.
+fn newest_name(subject: &Subject, made: &[&Made]) -> Option<String> {
+    let Subject::Source(key) = subject else { return None };
+    let named = made.iter().flat_map(|m| m.sources.iter().map(|source| (m.seq, source)));
+    let (_, newest) = named.filter(|(_, source)| source.key == *key).max_by_key(|(seq, _)| *seq)?;
+    shown_name(key, &newest.name)
+}
+
+impl Speaker {
+    /// How far it may go by the marks, whose mark says so, and its name.
+    fn reach(&self, caps: &Caps) -> (Mode, Subject, Option<&str>) {
+        let cap = |subject: Subject| (caps.get(&subject).and_then(|cap| cap.mode).unwrap_or(Mode::Live), subject);
+        let (own, source) = cap(Subject::Source(self.key.clone()));
+        let (all, strangers) = cap(Subject::Strangers);
+        if self.is_stranger && all < own { (all, strangers, None) } else { (own, source, Some(&self.name)) }
+    }
 }
 
 impl Plan {
@@ -138,18 +200,16 @@ impl Plan {
     /// Of several sources the one that may go furthest counts: one that was undone too often does not hold back
     /// what others say as well. A plan that would not be live stays as it is.
     #[must_use]
-    pub fn within_trust(mut self, speaking: &[String], caps: &Caps, policy: &Policy) -> Self {
+    pub fn within_trust(mut self, speaking: &[Speaker], caps: &Caps, policy: &Policy) -> Self {
         if self.landing() != Landing::Live || !self.changes_the_record() {
             return self;
         }
-        let cap = |subject: &Subject| caps.get(subject).and_then(|cap| cap.mode);
-        let of = |source: &String| cap(&Subject::Source(source.clone())).unwrap_or(Mode::Live);
-        let furthest = speaking.iter().map(|source| (of(source), source.as_str())).max_by_key(|(mode, _)| *mode);
-        let class = self.draft.class.and_then(|class| Some((cap(&Subject::Class(class))?, class.word())));
-        let lowest = furthest.into_iter().chain(class).min_by_key(|(mode, _)| *mode);
-        let Some((mode, whose)) = lowest.filter(|(mode, _)| *mode < policy.mode) else { return self };
+        let furthest = speaking.iter().map(|source| source.reach(caps)).max_by_key(|(mode, ..)| *mode);
+        let class = self.draft.class.map(Subject::Class).and_then(|class| Some((caps.get(&class)?.mode?, class, None)));
+        let lowest = furthest.into_iter().chain(class).min_by_key(|(mode, ..)| *mode);
+        let Some((mode, whose, name)) = lowest.filter(|(mode, ..)| *mode < policy.mode) else { return self };
         let (confidence, needed) = (self.draft.confidence, policy.high_confidence_threshold);
-        let found = format!("{} for {whose}, which was lowered", mode.word());
+        let found = format!("{} for {}, which was lowered", mode.word(), whose.told(name));
         match mode {
             Mode::Shadow => {
                 let needed = format!("`steward trust raise {whose}`");

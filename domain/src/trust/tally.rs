@@ -149,7 +149,9 @@ impl Tallies {
     pub fn add(&mut self, case: &Case) -> [bool; 2] {
         let acts = [0, 1].map(|step: usize| self.steps[step].replay(case) == crate::plan::Landing::Live);
         let class = case.class as usize;
-        self.classes[class].add(case, acts);
+        if !case.again {
+            self.classes[class].add(case, acts);
+        }
         for voice in &case.voices {
             if !self.sources.contains_key(&voice.key) {
                 self.sources.insert(voice.key.clone(), OfSource::default());

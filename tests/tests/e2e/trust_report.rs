@@ -68,6 +68,7 @@ impl Past {
                 note: "it is done".into(),
                 target_confidence: 0.97,
                 effect_confidence: 0.97,
+                speaks: true,
             }],
             source_contributions: [(source.to_owned(), 0.9)].into(),
             reasoning: String::new(),

@@ -1,8 +1,10 @@
 //! Every recorded proposal with what became of it, one after the other.
 //!
 //! One pass over the actions in the order of their names, row by row, so that a million of them need no more memory
-//! than a hundred; only ceilings are held, and those by matter and source. What is made of a case is
-//! [`steward_domain::trust`]'s. The answers of humans are read in one place, here, for whoever learns from them.
+//! than a hundred; only ceilings are held, and those by matter and source. One act is one case: of what was proposed
+//! again and again, with nothing coming of it in between, each source has one case, its last, and the class has the last
+//! of all. What is made of a case is [`steward_domain::trust`]'s. The answers of humans, and what counts as the same
+//! again, are read in one place, here, for whoever learns from them.
 
 use super::codec::instant;
 use super::route::source_ceiling;
@@ -20,22 +22,63 @@ use steward_domain::plan::Landing;
 use steward_domain::trust::case::{Case, Voice};
 use steward_domain::trust::outcome::Fate;
 
-/// What humans said of the action `a` and of its confirmation: kinds and moments, all in one text.
+/// What humans said and did of the action `a` and of its confirmation: kinds and moments, all in one text.
 macro_rules! answers {
     () => {
         "(SELECT group_concat(b.kind || ' ' || b.at || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
-            (SELECT group_concat(' steward-action-reversed ' || u.at, '') FROM actions u
-                WHERE u.answers_of = b.id AND u.kind = 'steward-action-reversed'), '') ELSE '' END, ' ')
+            (SELECT group_concat(' ' || u.kind || ' ' || u.at, '') FROM actions u WHERE u.answers_of = b.id
+                AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
             FROM actions b WHERE b.answers_of = a.id)"
     };
 }
 pub(super) use answers;
 
+/// The first thing that humans did by hand about the action `a`, by its place in the chain. What is said again from
+/// there on is another act.
+macro_rules! settled {
+    () => {
+        "COALESCE((SELECT MIN(b.seq) FROM actions b WHERE b.answers_of = a.id), 9223372036854775807)"
+    };
+}
+pub(super) use settled;
+
+/// Whether the action `a` was only proposed, nobody answered it, and the very same was proposed again before a human did
+/// anything about it.
+macro_rules! made_again {
+    () => {
+        concat!(
+            "(a.landing <> 'live' AND a.proposal IS NOT NULL AND EXISTS (SELECT 1 FROM actions c
+                WHERE c.proposal = a.proposal AND c.seq > a.seq AND c.seq < ",
+            $crate::index::cases::settled!(),
+            ") AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id
+                AND b.kind IN ('steward-action-confirmed', 'steward-action-dismissed', 'steward-action-reversed')))"
+        )
+    };
+}
+pub(super) use made_again;
+
+/// Whether the source `s` of such an action spoke for the same again.
+macro_rules! said_again {
+    () => {
+        concat!(
+            "EXISTS (SELECT 1 FROM action_sources c WHERE c.speaks = 1 AND c.source = s.source
+                AND c.proposal = a.proposal AND c.seq > a.seq AND c.seq < ",
+            $crate::index::cases::settled!(),
+            ")"
+        )
+    };
+}
+pub(super) use said_again;
+
 const CASES: &str = concat!(
     "SELECT a.confidence, json_array(a.seq, a.at, a.class, a.landing, a.closed, a.target, a.moves_to, ",
     answers!(),
-    ") AS said, (SELECT json_group_array(json_array(s.source, s.name, s.contribution > 0, s.cited)) FROM action_sources s
-        WHERE s.action = a.path) AS sources
+    ") AS said, ",
+    made_again!(),
+    " AS again, (SELECT json_group_array(json_array(s.source, s.name, s.speaks, s.cited,
+            a.landing <> 'live' AND s.speaks AND ",
+    said_again!(),
+    ")) FROM action_sources s WHERE s.action = a.path) AS sources
     FROM actions a WHERE a.kind = 'steward-action' AND a.class IS NOT NULL ORDER BY a.path"
 );
 /// By the matter's own line and by its `steward:` block.
@@ -50,6 +93,7 @@ const NARROW: &str = "
 struct Row {
     confidence: f64,
     said: String,
+    again: bool,
     sources: String,
 }
 
@@ -71,7 +115,8 @@ impl Ceilings {
 }
 
 impl Index {
-    /// Hands over every recorded proposal of a change with what became of it by now, always in the same order.
+    /// Hands over every recorded proposal of a change with what became of it by now, always in the same order; what
+    /// those who spoke for it all said again is none.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -79,7 +124,10 @@ impl Index {
         let ceilings = self.ceilings().await?;
         let mut rows = sqlx::query_as::<_, Row>(CASES).fetch(&self.store.reader);
         while let Some(row) = rows.try_next().await.map_err(|e| self.sql(e))? {
-            each(&self.case(&row, &ceilings, now)?);
+            let case = self.case(&row, &ceilings, now)?;
+            if !case.again || !case.voices.is_empty() {
+                each(&case);
+            }
         }
         Ok(())
     }
@@ -110,7 +158,7 @@ impl Index {
         let at = instant(at).unwrap_or_default();
         let landing = landing(word).ok_or_else(|| self.unknown(word))?;
         let known = MutationClass::ALL.into_iter().find(|known| known.word() == class);
-        let sources: Vec<(String, String, u8, u8)> =
+        let sources: Vec<(String, String, u8, u8, u8)> =
             serde_json::from_str(&row.sources).map_err(|_| self.unknown(&row.sources))?;
         let moves_to = moves_to.map_or(Ceiling::Act, |matter| ceilings.of_record(&matter));
         let mut case = Case {
@@ -123,16 +171,17 @@ impl Index {
             ceiling: ceilings.of_record(&target).min(moves_to),
             unset: false,
             voices: Vec::new(),
+            again: row.again,
             lesson: fate(answers, landing, at).lesson(now).0,
         };
-        for (key, name, speaks, cited) in sources {
+        for (key, name, speaks, cited, again) in sources {
             if cited != 0 {
                 match ceilings.sources.get(&key) {
                     Some(set) => case.ceiling = case.ceiling.min(*set),
                     None => case.unset = true,
                 }
             }
-            if speaks != 0 {
+            if speaks != 0 && !(row.again && again != 0) {
                 case.voices.push(Voice { key, name });
             }
         }

@@ -11,7 +11,7 @@ use super::store::json;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use steward_domain::audit::{ActionKind, AuditError, AuditRecord, Proposal};
+use steward_domain::audit::{ActionKind, AuditDraft, AuditError, AuditRecord, Proposal};
 use steward_domain::decide::Closed;
 use steward_domain::frontmatter::{self, Document, Fields, member_name};
 use steward_domain::mode::{Ceiling, Mode};
@@ -128,6 +128,7 @@ pub(super) struct ActionData {
     moves_to: Option<String>,
     changes: Option<String>,
     moved_from: Option<String>,
+    proposal: Option<String>,
     seq: u64,
     evidence: Vec<String>,
     sources: Vec<Contribution>,
@@ -137,8 +138,10 @@ pub(super) struct ActionData {
 struct Contribution {
     source: String,
     name: String,
-    contribution: f64,
+    /// `None` of one that only spoke.
+    contribution: Option<f64>,
     cited: bool,
+    speaks: bool,
 }
 
 /// Understands one file; an error is the problem's message.
@@ -279,8 +282,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         AuditError::Form(_) => format!("{e}: `steward audit verify` says whether it was changed since it was written"),
     })?;
     let draft = record.draft;
-    let of = draft.answers.map(|a| a.of.to_string());
-    let cited: BTreeSet<String> = draft.evidence.iter().map(|e| source_key(&e.source)).collect();
+    let of = draft.answers.as_ref().map(|a| a.of.to_string());
     let moved_from = draft.proposal.as_ref().and_then(left).map(|matter| matter.to_string());
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(capped).unzip();
     let (answers_of, tracks_of) = if draft.kind.is_of_the_tracker() { (None, of) } else { (of, None) };
@@ -307,8 +309,9 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         moves_to: draft.proposal.as_ref().and_then(|p| moves_to(&p.mutation)),
         changes: draft.proposal.as_ref().map(|p| changes(&p.mutation)),
         moved_from,
+        proposal: draft.proposes().map(|hash| hash.as_str().to_owned()),
         seq: record.seq,
-        sources: draft.source_contributions.into_iter().map(|named| contribution(named, &cited)).collect(),
+        sources: sources(&draft),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
     }))
 }
@@ -344,9 +347,31 @@ fn capped(mark: &TrustMark) -> (String, Option<&'static str>) {
     (json(mark.subject()), mode)
 }
 
-fn contribution((name, contribution): (String, f64), cited: &BTreeSet<String>) -> Contribution {
-    let source = source_key(&name);
-    Contribution { cited: cited.contains(&source), source, name, contribution }
+/// The sources that were weighed, and those that spoke. Of several names of one source the last counts.
+fn sources(draft: &AuditDraft) -> Vec<Contribution> {
+    let cited: BTreeSet<String> = draft.evidence.iter().map(|e| source_key(&e.source)).collect();
+    let mut speaking = draft.speaking();
+    let weighed = draft.source_contributions.iter();
+    let mut sources: Vec<Contribution> = weighed
+        .map(|(name, part)| {
+            let source = source_key(name);
+            let speaks = speaking.contains_key(&source);
+            Contribution {
+                cited: cited.contains(&source),
+                speaks,
+                source,
+                name: name.clone(),
+                contribution: Some(*part),
+            }
+        })
+        .collect();
+    speaking.retain(|key, _| sources.iter().all(|known| known.source != *key));
+    let silent = speaking.into_iter().map(|(source, name)| {
+        let cited = cited.contains(&source);
+        Contribution { source, name, contribution: None, cited, speaks: true }
+    });
+    sources.extend(silent);
+    sources
 }
 
 /// The matter that a task is to move to.

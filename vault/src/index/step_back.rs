@@ -8,16 +8,22 @@ use super::store::json;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
-use std::collections::HashSet;
-use steward_domain::audit::UNDO_WINDOW_DAYS;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use steward_domain::audit::{AuditDraft, UNDO_WINDOW_DAYS};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
 use steward_domain::trust::by_hand::WATCHED;
-use steward_domain::trust::mark::Subject;
-use steward_domain::trust::step_back::{Cap, Caps, Made, Undo, WINDOW};
+use steward_domain::trust::mark::{Subject, shown_name};
+use steward_domain::trust::step_back::{Cap, Caps, Made, Speaker, Undo, WINDOW};
 
-/// Most proposals that are compared at once, the newest: a second or two of reading.
-const MAX_COMPARED: i64 = 5_000;
+/// Most proposals that are compared at once for being the newest.
+const NEWEST: i64 = 1_000;
+/// Most of the others, each in its turn: with the newest a second or two of reading. At a round every 10 minutes it is
+/// the turn of 576,000 in a day.
+const IN_TURN: i64 = 4_000;
+/// Where the turn has come to, in `meta`: those decided at that moment or before are next. Absent at the newest.
+const TURN: &str = "compared_to";
 
 #[derive(FromRow)]
 struct MadeRow {
@@ -32,10 +38,20 @@ struct MadeRow {
 
 const MADE: &str = "
     SELECT a.seq, a.at, a.class, u.id AS undo, u.at AS undone_at, u.seq AS undone_seq,
-        (SELECT json_group_array(s.source) FROM action_sources s WHERE s.action = a.path AND s.contribution > 0) AS sources
+        (SELECT json_group_array(json_array(s.source, s.name, COALESCE(
+            (SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.source), 0) = 0))
+            FROM action_sources s WHERE s.action = a.path AND s.speaks = 1) AS sources
     FROM actions a LEFT JOIN actions u ON u.path = (SELECT b.path FROM actions b WHERE b.answers_of = a.id
         AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') ORDER BY b.seq LIMIT 1)
     WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.landing = 'live' AND a.class IS NOT NULL ORDER BY a.seq";
+
+/// How often each of these sources was right before.
+const SEEN: &str =
+    "SELECT j.value, COALESCE((SELECT MIN(i.observations) FROM instincts i WHERE i.source = j.value), 0) = 0
+    FROM json_each(?1) j";
+
+/// The newest name of a source that spoke.
+const NAMED: &str = "SELECT name FROM action_sources WHERE source = ?1 AND speaks = 1 ORDER BY seq DESC LIMIT 1";
 
 const CAPS: &str = "SELECT trust_subject, trust_mode, at, seq FROM actions
     WHERE trust_subject IS NOT NULL AND kind IN ('steward-trust-lowered', 'steward-trust-raised') ORDER BY seq";
@@ -44,18 +60,24 @@ const LOWERED: &str = "SELECT id FROM actions WHERE trust_subject = ?1 AND trust
     AND kind = 'steward-trust-lowered' ORDER BY seq DESC LIMIT 1";
 
 /// Proposals without an answer, and changes that can still be undone, whose targets were written to since, and what
-/// they change not by a later change of ours.
+/// they change not by a later change of ours. Of what was proposed again and again the last is compared for each source.
+/// `?2` is the newest moment to look at.
 const TO_COMPARE: &str = "
-    SELECT a.path FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
-    WHERE a.kind = 'steward-action' AND a.landing IN ('shadow', 'pending', 'live') AND a.at > ?1
-    AND (a.landing <> 'live' OR a.at > ?3) AND a.class IS NOT NULL
+    SELECT a.path, a.at FROM actions a JOIN files f ON f.path = a.target AND f.problem IS NULL
+    WHERE a.kind IN ('steward-action', 'steward-action-confirmed') AND a.landing IN ('shadow', 'pending', 'live')
+    AND a.at > ?1 AND a.at <= ?2 AND (a.landing <> 'live' OR a.at > ?3) AND a.class IS NOT NULL
     AND f.modified_ns / 1000 > a.at
-    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id AND b.kind <> 'steward-action-opposed')
+    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id
+        AND (b.kind <> 'steward-action-opposed' OR a.landing = 'live'))
     AND NOT EXISTS (SELECT 1 FROM actions c WHERE c.target = a.target AND c.seq > a.seq
         AND COALESCE(c.changes, (SELECT o.changes FROM actions o WHERE o.id = c.answers_of)) IS a.changes
         AND (c.kind IN ('steward-action-confirmed', 'steward-action-reversed')
             OR (c.kind = 'steward-action' AND c.landing = 'live')))
-    ORDER BY a.at DESC LIMIT ?2";
+    AND (a.landing = 'live' OR NOT EXISTS (SELECT 1 FROM actions c WHERE c.proposal = a.proposal AND c.seq > a.seq)
+        OR EXISTS (SELECT 1 FROM action_sources s WHERE s.action = a.path AND s.speaks = 1
+            AND NOT EXISTS (SELECT 1 FROM action_sources c WHERE c.speaks = 1 AND c.source = s.source
+                AND c.proposal = a.proposal AND c.seq > a.seq)))
+    ORDER BY a.at DESC LIMIT ?4";
 
 impl Index {
     /// The changes of the last days that were made without asking, with their undos.
@@ -75,7 +97,7 @@ impl Index {
                 seq: row.seq.cast_unsigned(),
                 at: instant(row.at).unwrap_or_default(),
                 class: self.word(&row.class)?,
-                sources: serde_json::from_str(&row.sources).unwrap_or_default(),
+                sources: self.speakers_of(&row.sources)?,
                 undone: row.undo.zip(row.undone_at).zip(row.undone_seq).and_then(undo),
             })
         };
@@ -110,19 +132,93 @@ impl Index {
         id.map(|id| self.word(&id)).transpose()
     }
 
-    /// Records of proposals that humans may have carried out, or taken back, by hand, newest first.
+    /// The sources that speak for a change, and which of them were never right before.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn speakers(&self, draft: &AuditDraft) -> Result<Vec<Speaker>, IndexError> {
+        let speaking = draft.speaking();
+        let keys: Vec<&String> = speaking.keys().collect();
+        let strangers: BTreeMap<String, bool> = sqlx::query_as(SEEN)
+            .bind(json(&keys))
+            .fetch_all(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?
+            .into_iter()
+            .collect();
+        let speaker = |(key, name): (String, String)| {
+            let is_stranger = strangers.get(&key).copied().unwrap_or(true);
+            Speaker { key, name, is_stranger }
+        };
+        Ok(speaking.into_iter().map(speaker).collect())
+    }
+
+    /// A source as the newest record names it in which it spoke, on one line; `None` where that says no more than its
+    /// key, and of what is no source. Untrusted.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn name_of(&self, subject: &Subject) -> Result<Option<String>, IndexError> {
+        let Subject::Source(key) = subject else { return Ok(None) };
+        let name: Option<String> =
+            sqlx::query_scalar(NAMED).bind(key).fetch_optional(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        Ok(name.and_then(|name| shown_name(key, &name)))
+    }
+
+    fn speakers_of(&self, sources: &str) -> Result<Vec<Speaker>, IndexError> {
+        let rows: Vec<(String, String, u8)> = serde_json::from_str(sources).map_err(|_| self.unknown(sources))?;
+        let speaker = |(key, name, is_stranger)| Speaker { key, name, is_stranger: is_stranger != 0 };
+        Ok(rows.into_iter().map(speaker).collect())
+    }
+
+    /// Records of proposals that humans may have carried out, or taken back, by hand: the newest, and of all others
+    /// those whose turn it is, newest first. It takes the turn on, so that none is left behind by newer ones.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn to_compare(&self, now: DateTime<Utc>) -> Result<Vec<RecordPath>, IndexError> {
-        let rows: Vec<String> = sqlx::query_scalar(TO_COMPARE)
-            .bind(micros(now - WATCHED))
-            .bind(MAX_COMPARED)
-            .bind(micros(now - TimeDelta::days(UNDO_WINDOW_DAYS)))
-            .fetch_all(&self.store.reader)
-            .await
-            .map_err(|e| self.sql(e))?;
-        rows.iter().map(|path| self.path(path)).collect()
+        self.to_compare_by(now, (NEWEST, IN_TURN)).await
+    }
+
+    pub(super) async fn to_compare_by(
+        &self,
+        now: DateTime<Utc>,
+        (newest, in_turn): (i64, i64),
+    ) -> Result<Vec<RecordPath>, IndexError> {
+        let turn = self.meta(TURN).await?;
+        let mut rows = self.comparable(now, (turn.unwrap_or(i64::MAX), in_turn)).await?;
+        let next = match (rows.first(), rows.last()) {
+            // More that were decided at one moment than fit are passed over together: the turn must go on.
+            (Some((_, first)), Some((_, last))) if rows.len() as i64 == in_turn => {
+                Some(if first == last { last - 1 } else { *last })
+            }
+            (_, _) => None,
+        };
+        if turn.is_some() {
+            rows.extend(self.comparable(now, (i64::MAX, newest)).await?);
+        }
+        if next != turn {
+            self.take_turn_on(next).await?;
+        }
+        let mut seen = HashSet::new();
+        rows.retain(|(path, _)| seen.insert(path.clone()));
+        rows.sort_by_key(|(_, at)| Reverse(*at));
+        rows.iter().map(|(path, _)| self.path(path)).collect()
+    }
+
+    /// Those decided at that moment or before, newest first, at most so many.
+    async fn comparable(&self, now: DateTime<Utc>, (to, limit): (i64, i64)) -> Result<Vec<(String, i64)>, IndexError> {
+        let query = sqlx::query_as(TO_COMPARE).bind(micros(now - WATCHED)).bind(to);
+        let query = query.bind(micros(now - TimeDelta::days(UNDO_WINDOW_DAYS))).bind(limit);
+        query.fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))
+    }
+
+    async fn take_turn_on(&self, next: Option<i64>) -> Result<(), IndexError> {
+        let query = match next {
+            Some(at) => sqlx::query("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)").bind(TURN).bind(at),
+            None => sqlx::query("DELETE FROM meta WHERE key = ?1").bind(TURN),
+        };
+        query.execute(&self.store.writer).await.map(drop).map_err(|e| self.sql(e))
     }
 
     /// The ids of the records that say that a source was pruned.

@@ -40,12 +40,12 @@ const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observat
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling' FROM json_each(?1)";
 const ACTIONS: Sql = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
            pending, answers_of, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
-           moved_from, changes, seq)
+           moved_from, changes, proposal, seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
            value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
-           value->>'changes', value->>'seq'
+           value->>'changes', value->>'proposal', value->>'seq'
     FROM json_each(?1)";
 const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
            reason, hash)
@@ -53,8 +53,10 @@ const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, 
            value->>'tries', value->>'reason', value->>'hash' FROM json_each(?1)";
 const EVIDENCE: Sql = "INSERT OR IGNORE INTO action_evidence (ref, action)
     SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
-const SOURCES: Sql = "INSERT OR REPLACE INTO action_sources (action, source, name, contribution, cited)
-    SELECT a.value->>'path', s.value->>'source', s.value->>'name', s.value->>'contribution', s.value->>'cited'
+const SOURCES: Sql = "INSERT OR REPLACE INTO action_sources (action, source, name, contribution, cited, speaks,
+           proposal, seq)
+    SELECT a.value->>'path', s.value->>'source', s.value->>'name', s.value->>'contribution', s.value->>'cited',
+           s.value->>'speaks', a.value->>'proposal', a.value->>'seq'
     FROM json_each(?1) a, json_each(a.value->'sources') s";
 /// What the router left to a steward it meets again once that has decided: the signal then says so.
 const DECIDED: Sql = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807

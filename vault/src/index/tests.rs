@@ -16,6 +16,7 @@ use steward_domain::tracker::PlaneAction;
 
 mod action;
 mod answers;
+mod cases;
 mod drills;
 mod extract;
 mod lease;
@@ -160,11 +161,11 @@ impl Bench {
                 target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
             "SELECT 'i' || json_array(path, source, observations, ceiling) FROM instincts ORDER BY 1",
             "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
-                answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, seq) FROM actions ORDER BY 1",
+                answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, proposal, seq) FROM actions ORDER BY 1",
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
                 FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
-            "SELECT 'c' || json_array(action, source, name, contribution) FROM action_sources ORDER BY 1",
+            "SELECT 'c' || json_array(action, source, name, contribution, cited, speaks, proposal, seq) FROM action_sources ORDER BY 1",
         ] {
             let part: Vec<String> = sqlx::query_scalar(sql).fetch_all(&index.store.writer).await.unwrap();
             rows.extend(part);
@@ -238,6 +239,7 @@ fn cite(draft: &mut AuditDraft, signal: &str) {
         note: "it is paid".into(),
         target_confidence: 0.9,
         effect_confidence: 0.9,
+        speaks: true,
     });
 }
 
@@ -303,7 +305,7 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
         DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
         ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;
-        ALTER TABLE actions DROP COLUMN moved_from;
+        ALTER TABLE actions DROP COLUMN moved_from; DROP INDEX actions_by_proposal; ALTER TABLE actions DROP COLUMN proposal;
         ALTER TABLE matters DROP COLUMN policy; ALTER TABLE matters DROP COLUMN policy_faults;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
         ALTER TABLE actions DROP COLUMN changes; ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;

@@ -3,7 +3,7 @@
 //! One pass over the tables, row by row, so that a million records need no more memory than a hundred. The
 //! rules are [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice.
 
-use super::cases::{answers, fate, landing};
+use super::cases::{answers, fate, landing, made_again, said_again};
 use super::codec::instant;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -47,7 +47,8 @@ struct StepRow {
     kind: String,
     source: String,
     name: String,
-    contribution: f64,
+    contribution: Option<f64>,
+    speaks: bool,
 }
 
 #[derive(FromRow)]
@@ -59,18 +60,21 @@ struct FateRow {
 }
 
 const STEPS: &str = "
-    SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution
+    SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution, s.speaks
     FROM actions a JOIN action_sources s ON s.action = a.path
     WHERE (a.kind = 'steward-action' AND a.judged = 1) OR a.kind = 'steward-action-reversed'
     ORDER BY a.seq, s.source";
 
-/// Every proposal by each source that spoke for it, with what humans said of it.
+/// Every proposal by each source that spoke for it and did not say the same again, with what humans said of it.
 const FATES: &str = concat!(
     "SELECT s.source, a.at, a.landing, ",
     answers!(),
     " AS answers FROM actions a JOIN action_sources s ON s.action = a.path
-    WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.contribution > 0
-    ORDER BY s.source"
+    WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.speaks = 1 AND NOT (",
+    made_again!(),
+    " AND ",
+    said_again!(),
+    ") ORDER BY s.source"
 );
 
 impl Index {
@@ -133,7 +137,7 @@ impl Index {
 
 fn step(row: &StepRow) -> Option<Step> {
     if row.kind == ActionKind::Reversed.word() {
-        return (row.contribution > 0.0).then_some(Step::Undone);
+        return row.speaks.then_some(Step::Undone);
     }
-    Some(Step::Judged { contribution: row.contribution })
+    row.contribution.map(|contribution| Step::Judged { contribution })
 }

@@ -39,7 +39,10 @@ pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyho
     let subject = named(&lowered, &subject);
     let action = if lowered.contains(&&subject) { look.index.lowered(&subject).await? } else { None };
     let Some(action) = action else {
-        let others: Vec<String> = lowered.iter().map(|s| shown(&s.to_string())).collect();
+        let mut others = Vec::new();
+        for other in &lowered {
+            others.push(shown(&other.told(look.index.name_of(other).await?.as_deref())));
+        }
         let others = if others.is_empty() { "nothing is".into() } else { format!("these are: {}", others.join(", ")) };
         bail!("{} is not lowered; {others}", shown(&subject.to_string()));
     };
@@ -103,6 +106,10 @@ mod tests {
 
     #[test]
     fn what_status_tells_to_raise_is_raised_however_it_is_named() {
+        let (all, of_that_name) = (Subject::Strangers, Subject::Source("strangers".into()));
+        assert_eq!(named(&[&of_that_name, &all], "strangers"), all, "all of them first");
+        assert_eq!(named(&[&of_that_name], "strangers"), of_that_name, "the source of that name by the next word");
+        assert_eq!(named(&[], "strangers"), all);
         let long = format!("{}-0123456789abcdef", "a".repeat(80));
         let (key, named_so) = (Subject::Source(long.clone()), Subject::Source("related".into()));
         let class = Subject::Class(MutationClass::Related);

@@ -14,7 +14,6 @@ use serde::Serialize;
 use steward_domain::guard::{Cap, GuardStatus, Refusal};
 use steward_domain::mode::{Mode, Policy};
 use steward_domain::trust::mark::Subject;
-use steward_domain::trust::step_back;
 use steward_vault::brake::{self, Stop};
 use steward_vault::index::{Counts, Index, LookCount, Problem, StreamCount};
 use steward_vault::outbox;
@@ -49,6 +48,8 @@ struct Status {
 #[derive(Serialize)]
 struct Lowered {
     subject: Subject,
+    /// As the newest record names a source, where that says more than its key. Untrusted.
+    name: Option<String>,
     mode: Mode,
     since: DateTime<Utc>,
 }
@@ -139,8 +140,9 @@ fn describe(status: &Status) -> String {
         row("tracker", format!("{at}, {} owed, {} failed{error}", owed.owed, owed.failed));
     }
     for one in &status.lowered {
-        let (whose, since) = (shown(&one.subject.to_string()), steward_domain::time::seconds(one.since));
-        row("lowered", format!("{whose} to {} at {since}: `steward trust raise {whose}`", one.mode.word()));
+        let (told, since) = (shown(&one.subject.told(one.name.as_deref())), steward_domain::time::seconds(one.since));
+        let whose = shown(&one.subject.to_string());
+        row("lowered", format!("{told} to {} at {since}: `steward trust raise {whose}`", one.mode.word()));
     }
     row("running", running(status));
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
@@ -158,10 +160,13 @@ fn events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
 }
 
 async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
-    let caps = index.caps().await?;
-    let lowered =
-        |(subject, cap): (Subject, step_back::Cap)| Some(Lowered { subject, mode: cap.mode?, since: cap.since });
-    Ok(caps.into_iter().filter_map(lowered).collect())
+    let mut lowered = Vec::new();
+    for (subject, cap) in index.caps().await? {
+        let Some(mode) = cap.mode else { continue };
+        let name = index.name_of(&subject).await?;
+        lowered.push(Lowered { subject, name, mode, since: cap.since });
+    }
+    Ok(lowered)
 }
 
 async fn tracker(config: &Config, root: &Root, index: &Index) -> anyhow::Result<Tracker> {

@@ -39,8 +39,10 @@ struct Told {
 /// What was undone too often and waits for a human to raise it.
 #[derive(Serialize)]
 struct Lowered {
-    /// A source's key or a class.
+    /// A source's key, a class, or all strangers.
     subject: Subject,
+    /// As the newest record names a source, where that says more than its key. Untrusted.
+    name: Option<String>,
     mode: Mode,
     since: DateTime<Utc>,
     action: Option<ActionId>,
@@ -91,7 +93,8 @@ async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
             None => None,
         };
         let command = format!("steward trust raise {subject}");
-        lowered.push(Lowered { subject, mode, since: cap.since, action, record, command });
+        let name = index.name_of(&subject).await?;
+        lowered.push(Lowered { subject, name, mode, since: cap.since, action, record, command });
     }
     Ok(lowered)
 }

@@ -26,7 +26,7 @@ impl Bench {
     }
 
     /// A vault with a task for each of these lists of sources, each of which says that it is done.
-    async fn of_tasks(said: &[Vec<&str>]) -> Self {
+    pub(super) async fn of_tasks(said: &[Vec<&str>]) -> Self {
         let mut bench = Self::new(Mode::Live).await;
         bench.host.settings.live_per_source_day = BUDGET;
         bench.host.settings.cadence.matter_seconds = 0;
@@ -45,7 +45,7 @@ impl Bench {
     }
 
     /// The steward's own changes, each resting on every signal of its task.
-    async fn asks(&self) -> Vec<ApplyAsk> {
+    pub(super) async fn asks(&self) -> Vec<ApplyAsk> {
         let seen = self.see("run/1").await;
         let one = |n: usize| {
             let looks = vec![seen.looks[n].clone()];
@@ -73,7 +73,7 @@ impl Bench {
         (0..seen.looks.len()).map(one).collect()
     }
 
-    fn landing(&self, applied: &Applied) -> Landing {
+    pub(super) fn landing(&self, applied: &Applied) -> Landing {
         match applied {
             Applied::Filed { landing, .. } => *landing,
             other => panic!("{other:?}"),

@@ -14,6 +14,7 @@ fn case(confidence: f64, lesson: Lesson) -> Case {
         ceiling: Ceiling::Act,
         unset: false,
         voices: Vec::new(),
+        again: false,
         lesson,
     }
 }

@@ -3,7 +3,7 @@ use crate::clerk::Judgement;
 use crate::decide::tests::{at, clerk, evidence, look, run, verdict};
 use crate::decide::{Case as Decided, decide};
 use crate::mode::Mode;
-use crate::trust::step_back::{Cap, Caps};
+use crate::trust::step_back::{Cap, Caps, Speaker};
 use proptest::prelude::*;
 
 fn ceiling() -> impl Strategy<Value = Ceiling> {
@@ -122,7 +122,8 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
         crate::trust::mark::Subject::Source("gmail".into()),
         Cap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z"), seq: 1 },
     )]);
-    let lowered = crate::decide::tests::live_plan().within_trust(&["gmail".into()], &caps, &rules.policy);
+    let gmail = Speaker { key: "gmail".into(), name: "gmail".into(), is_stranger: false };
+    let lowered = crate::decide::tests::live_plan().within_trust(&[gmail], &caps, &rules.policy);
     let recorded = Case::fresh(lowered.draft(), Ceiling::Act).unwrap();
     assert_eq!((recorded.landing, rules.replay(&recorded)), (Landing::Shadow, Landing::Live));
 }

@@ -17,6 +17,7 @@ fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
         ceiling: Ceiling::Act,
         unset: true,
         voices: vec![Voice { key: source.into(), name: source.to_uppercase() }],
+        again: false,
         lesson,
     }
 }
@@ -128,4 +129,14 @@ fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
         ["class", "source", "name", "actions", "agreed", "wrong", "open", "precision", "modes", "supported", "says"];
     assert_eq!(keys(&value["class_sources"][0]), row);
     assert_eq!(keys(&value["classes"][0]["precision"]), ["count", "of", "share", "low", "high"]);
+}
+
+#[test]
+fn what_others_proposed_again_counts_for_its_own_sources_alone() {
+    let first = Case { again: true, ..case(1, "mail", Lesson::DoneAnyway) };
+    let report = told([first, case(2, "slack", Lesson::DoneAnyway)]);
+    assert_eq!((report.total.tally.actions(), report.classes[0].tally.agreed), (1, 1), "one act is one case");
+    assert_eq!(report.confidence_bands.iter().map(|band| band.tally.agreed).sum::<u64>(), 1);
+    let sources: Vec<_> = report.sources.iter().map(|row| (row.source.clone().unwrap(), row.tally.agreed)).collect();
+    assert_eq!(sources, [("mail".to_owned(), 1), ("slack".to_owned(), 1)]);
 }

@@ -36,6 +36,7 @@ fn cites(draft: &mut AuditDraft, signal: &str) {
         note: "n".into(),
         target_confidence: 0.9,
         effect_confidence: 0.9,
+        speaks: true,
     };
     draft.evidence = vec![cited];
 }

@@ -10,7 +10,7 @@ use steward_domain::trust::case::{Case, Voice};
 use steward_domain::trust::confidence::Standing;
 use steward_domain::trust::mark::{Subject, TrustMark};
 use steward_domain::trust::outcome::Lesson;
-use steward_domain::trust::step_back::{Cap, Caps, Undo};
+use steward_domain::trust::step_back::{Cap, Caps, Speaker, Undo};
 
 /// A decision in that hour of the day to which these sources contributed.
 fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Landing), sources: &[(&str, f64)]) -> ActionId {
@@ -18,6 +18,8 @@ fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Landing), sources: &
         draft.timestamp = noon(&format!("{hour:02}:00:00"));
         draft.landing = landing;
         draft.class = Some(MutationClass::StateChange);
+        // Each is a proposal of its own.
+        draft.proposed_state = None;
         draft.source_contributions = sources.iter().map(|(name, part)| ((*name).to_owned(), *part)).collect();
     })
 }
@@ -105,9 +107,10 @@ async fn a_lowered_mode_holds_until_a_later_mark_and_after_a_rebuild() {
         })
     };
     let (from, to) = (Mode::Live, Mode::LiveHighConfidenceOnly);
-    let down = TrustMark::Lowered { subject: gmail(), from, to, undone: 2, of: 3, at_least: 0.25, budget: 0.05 };
+    let down =
+        TrustMark::Lowered { subject: gmail(), name: None, from, to, undone: 2, of: 3, at_least: 0.25, budget: 0.05 };
     let id = mark("one", ActionKind::Lowered, down);
-    mark("two", ActionKind::Pruned, TrustMark::Pruned { subject: gmail(), confidence: 0.19 });
+    mark("two", ActionKind::Pruned, TrustMark::Pruned { subject: gmail(), name: None, confidence: 0.19 });
     bench.sync("13:00:00").await;
     let lowered = Caps::from([(gmail(), Cap { mode: Some(to), since: noon("08:00:00"), seq: 1 })]);
     assert_eq!(bench.index.caps().await.unwrap(), lowered);
@@ -132,7 +135,8 @@ async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
     bench.sync("13:00:00").await;
     let made = bench.index.made(noon("13:00:00")).await.unwrap();
     let key = steward_domain::signal::source_key("mail:ann@b.example");
-    assert!(made.iter().all(|m| m.sources == [key.clone()] && m.class == MutationClass::StateChange), "{made:?}");
+    let ann = Speaker { key, name: "mail:ann@b.example".into(), is_stranger: true };
+    assert!(made.iter().all(|m| m.sources == [ann.clone()] && m.class == MutationClass::StateChange), "{made:?}");
     let undone: Vec<_> = made.iter().map(|m| m.undone.clone()).collect();
     assert_eq!(undone, [Some(Undo { seq: 4, at: noon("12:00:00"), id: undo.to_string() }), None]);
     assert!(bench.index.made(noon("13:00:00") + TimeDelta::days(8)).await.unwrap().is_empty());

@@ -134,7 +134,7 @@ fn lowered(told: &Told) -> String {
             one.record.as_ref().map(|r| format!(", see <code>{}</code>", escaped(r.as_str()))).unwrap_or_default();
         format!(
             "<li><strong>{}</strong> went down to <code>{}</code> at {}{record}. Back up: <code>{}</code></li>",
-            escaped(&one.subject.to_string()),
+            escaped(&one.subject.told(one.name.as_deref())),
             one.mode.word(),
             seconds(one.since),
             escaped(&one.command)

@@ -28,7 +28,7 @@ pub(super) fn describe(told: &Told) -> String {
     section(&mut out, "What the cases support", &supported(report));
     section(&mut out, "What to set", &to_set(report, told.settings.as_ref()));
     let lowered = |one: &super::Lowered| {
-        let (subject, since) = (shown(&one.subject.to_string()), seconds(one.since));
+        let (subject, since) = (shown(&one.subject.told(one.name.as_deref())), seconds(one.since));
         let record = one.record.as_ref().map(|record| format!(" ({record})")).unwrap_or_default();
         format!("{subject} went down to {} at {since}{record};\n  back up: {}", one.mode.word(), shown(&one.command))
     };

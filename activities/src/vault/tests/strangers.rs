@@ -1,0 +1,81 @@
+//! Throw-away addresses with one undone change each hold back strangers, and nobody who was right before.
+
+use super::*;
+use steward_domain::mutation::MutationClass;
+use steward_domain::trust::mark::Subject;
+
+impl Bench {
+    async fn lands(&self, ask: ApplyAsk) -> (Landing, ActionId) {
+        let applied = self.host.carry_out(ask).await.unwrap();
+        match &applied {
+            Applied::Filed { action_id, .. } => (self.landing(&applied), action_id.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What these two undos lowered, told by the second one.
+    async fn both_undone(&self, ids: &[ActionId]) -> Vec<String> {
+        let mut told = Vec::new();
+        for (n, id) in ids.iter().enumerate() {
+            match self.undone(id, &format!("undo-{n}")).await {
+                Answered::Done { lowered, .. } => told = lowered,
+                other => panic!("{other:?}"),
+            }
+        }
+        told
+    }
+}
+
+#[tokio::test]
+async fn strangers_answer_together_before_the_class_and_until_a_human_raises_them() {
+    let said = ["mail:a", "mail:b", "mail:c", "mail:d", "bank"].map(|source| vec![source]);
+    let mut bench = Bench::of_tasks(&said).await;
+    bench.host.settings.live_per_source_day = 20;
+    bench.host.settings.policy.mode = Mode::LiveHighConfidenceOnly;
+    let mut asks = bench.asks().await;
+    let (bank, last, other) = (asks.remove(4), asks.remove(3), asks.remove(2));
+    let mut undone = Vec::new();
+    for ask in asks {
+        let (landing, id) = bench.lands(ask).await;
+        assert_eq!(landing, Landing::Live);
+        undone.push(id);
+    }
+    let told = bench.both_undone(&undone).await.join("\n");
+    let expected =
+        "strangers (all sources that were never right before) went from live_high_confidence_only to shadow: 2 of 2";
+    assert!(told.starts_with(expected), "{told}");
+    let caps = bench.host.index.caps().await.unwrap();
+    assert_eq!(caps.keys().collect::<Vec<_>>(), [&Subject::Strangers], "no class, no source");
+
+    let held = other.clone();
+    assert_eq!(bench.lands(other).await.0, Landing::Shadow, "an address that was never seen before");
+    assert_eq!(bench.lands(bank).await.0, Landing::Live, "one that was right before goes on");
+    let record = std::fs::read_dir(bench.dir.path().join("event")).unwrap().map(|e| e.unwrap().path());
+    let texts: Vec<String> = record.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let gate = "`steward trust raise strangers`";
+    assert!(texts.iter().any(|text| text.contains(held.plan.id().as_str()) && text.contains(gate)), "{texts:?}");
+
+    let lowered = bench.host.index.lowered(&Subject::Strangers).await.unwrap().unwrap();
+    let raise = AnswerAsk { kind: AnswerKind::Raise, action: lowered.to_string(), by: "ann".into(), reason: None };
+    let click = WorkflowRef { id: "raise".into(), run_id: "click".into() };
+    assert!(matches!(bench.host.take_answer(raise, click).await.unwrap(), Answered::Done { .. }));
+    assert_eq!(bench.lands(last).await.0, Landing::Live);
+    bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    assert_eq!(bench.host.index.caps().await.unwrap()[&Subject::Strangers].mode, None, "the records say so");
+}
+
+#[tokio::test]
+async fn sources_that_were_right_before_still_answer_with_their_class() {
+    let bench = Bench::of_tasks(&[vec!["bank"], vec!["post"], vec!["mail:a"]]).await;
+    std::fs::write(bench.dir.path().join("instinct/post.md"), "---\ntype: instinct\nobservations: 50\n---\n").unwrap();
+    bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+    let mut asks = bench.asks().await;
+    asks.truncate(2);
+    let mut undone = Vec::new();
+    for ask in asks {
+        undone.push(bench.lands(ask).await.1);
+    }
+    bench.both_undone(&undone).await;
+    let caps = bench.host.index.caps().await.unwrap();
+    assert_eq!(caps.keys().collect::<Vec<_>>(), [&Subject::Class(MutationClass::StateChange)]);
+}
