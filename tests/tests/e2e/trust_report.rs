@@ -296,7 +296,7 @@ async fn what_is_recommended_is_replayed_written_and_holds_once_its_ceilings_are
     );
 
     past.steward = past.steward.without("STEWARD_LIVE_MODE").without("STEWARD_CONFIDENCE_THRESHOLD");
-    past.vault.write("instinct/gmail.md", "---\ntype: instinct\nsource: gmail\nceiling: act\n---\n".to_owned());
+    past.vault.write("instinct/gmail.md", "---\ntype: instinct\nsource: gmail\nceiling: act\n---\n");
     let told = past.run(&["--json", "backtest"]).await.expect(0).json();
     assert_eq!(told["policy"]["rules"]["mode"], json!("live_high_confidence_only"));
     assert_eq!(told["policy"]["live"]["actions"], json!(200), "what was recommended is what holds now");

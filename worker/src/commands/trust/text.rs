@@ -68,7 +68,7 @@ fn head(told: &Told) -> String {
     };
     format!(
         "{beware}{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} were wrong; \
-         precision {}. Open: {}{}.\n",
+         precision {}.\nOpen: {}{}.\n",
         tally.actions(),
         seconds(records.from),
         seconds(records.to),
@@ -285,7 +285,7 @@ pub(super) fn notes_of(report: &Report) -> Vec<String> {
         format!(
             "Worse lately: of the {NEWEST} newest known cases so many were wrong that even the upper end of their 99 % \
              interval lies below that. Of a source of which 2 % are wrong, one look in 1,700 says so without reason; of 3 %, \
-             one in 350."
+             one in 370."
         ),
         "Held back by it alone: no other gate stood closed but mode, caller and brake, which judge no single case. A case \
          that met several closed gates counts for each of them on the left."
