@@ -278,7 +278,7 @@ pub(super) fn notes_of(report: &Report) -> Vec<String> {
         format!(
             "Supported: of what the mode would act upon, {least} decided cases, and the lower end of their precision at \
              {:.1} % or above (1 less STEWARD_REVERSAL_BUDGET), also when every proposal that got no answer in the 14 days \
-             in which it was watched is counted as wrong: who agrees does it by hand and is seen, who does not often does \
+             in which it was watched is counted as wrong: who agrees does it by hand and is seen, who thinks it wrong often does \
              nothing.",
             report.bar.precision_at_least * 100.0
         ),
