@@ -4,14 +4,17 @@
 //! however often, in whatever order and after whatever loss it is asked for: [`confidence`] moves with what
 //! sources contribute and with every undo, [`outcome`] says what became of an action, and which of that counts as
 //! an observation. [`report`] tells from that how right the steward is,
-//! [`advice`] what a person may set, and [`backtest`] what other settings would have done.
+//! [`advice`] what a person may set, [`backtest`] what other settings would have done, and [`clearance`] whether that is
+//! reason enough to set them.
 
 pub mod advice;
 pub mod backtest;
 pub mod by_hand;
 pub mod case;
+pub mod clearance;
 pub mod confidence;
 pub mod mark;
+pub mod newest;
 pub mod outcome;
 pub mod reliability;
 pub mod report;

@@ -5,6 +5,7 @@
 
 use chrono::Utc;
 use sqlx::{Connection, SqliteConnection};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 use steward_domain::mode::{Ceiling, Mode, Policy};
@@ -78,7 +79,7 @@ async fn fill(file: &Path, count: i64) -> Outcome {
 }
 
 async fn tell(index: &Index) -> Outcome {
-    let mut reporting = Reporting::new(&Policy::default());
+    let mut reporting = Reporting::new(&Policy::default(), Utc::now());
     index.cases(Utc::now(), |case| reporting.add(case)).await?;
     let report = reporting.report(0.05);
     let (tally, sources) = (report.total.tally, report.sources.len());
@@ -87,8 +88,12 @@ async fn tell(index: &Index) -> Outcome {
 }
 
 async fn replay(index: &Index) -> Outcome {
-    let rules = |mode| Rules { policy: Policy { mode, ..Policy::default() }, default_ceiling: Ceiling::Act };
-    let mut backtesting = Backtesting::new(rules(Mode::Live), rules(Mode::LiveHighConfidenceOnly));
+    let rules = |mode| Rules {
+        policy: Policy { mode, ..Policy::default() },
+        default_ceiling: Ceiling::Act,
+        sources: BTreeMap::new(),
+    };
+    let mut backtesting = Backtesting::new(rules(Mode::Live), rules(Mode::LiveHighConfidenceOnly), Utc::now());
     index.cases(Utc::now(), |case| backtesting.add(case)).await?;
     let told = backtesting.backtest();
     eprintln!("{} live, {} of them newly", told.policy.live.actions(), told.newly_live.all.actions());

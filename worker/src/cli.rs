@@ -9,12 +9,16 @@ const EXIT_CODES: &str =
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.";
 
 const BACKTEST: &str = "What is not said stays as it is set now. Nothing is asked of a clerk: what it answered, and what \
-    the gates found, stand in the records. Ceilings that people set on sources and matters hold as they are now; what a \
-    source may change in a day is not replayed.\n\n\
+    the gates found, stand in the records. Ceilings that people set on sources and matters hold as they are now, but for \
+    sources that are asked about; what a source may change in a day is not replayed.\n\n\
+    --write sets in steward.toml what was asked for and nothing else. It is refused (3) where that is bolder than what the \
+    file says and the cases are not reason enough, or the audit chain is broken. Ceilings of sources are yours to set: \
+    the lines are told.\n\n\
     Examples:\n  steward backtest --mode live_high_confidence_only\n  \
     steward backtest --mode live --confidence 0.7 --ceiling related=confirm\n  \
     steward backtest --policy bolder.toml --against careful.toml --json\n  \
-    steward backtest --mode live_high_confidence_only --ceiling default=confirm --write";
+    steward backtest --ceiling default=confirm --ceiling source:gmail=act\n  \
+    steward backtest --recommended\n  steward backtest --recommended --write";
 
 /// Gives every matter of a vault its own steward.
 #[derive(Debug, Parser)]
@@ -288,17 +292,20 @@ pub(crate) struct Backtest {
     /// Least confidence for live_high_confidence_only, 0 to 1
     #[arg(long, value_name = "NUMBER")]
     pub(crate) high_confidence: Option<f64>,
-    /// The ceiling of a class (state_change, context_edit, parent_matter, related), or `default` for sources without
-    /// one of their own; ask, confirm or act
+    /// The ceiling of a class (state_change, context_edit, parent_matter, related), of one source (`source:NAME`), or
+    /// `default` for sources without one of their own; ask, confirm or act
     #[arg(long = "ceiling", value_name = "CLASS=WORD")]
     pub(crate) ceilings: Vec<String>,
     /// A file with settings as in steward.toml; options count more
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
+    /// Ask about what the trust report recommends, and nothing else
+    #[arg(long, conflicts_with_all = ["mode", "confidence", "high_confidence", "ceilings", "policy"])]
+    pub(crate) recommended: bool,
     /// Compare with the settings of this file instead of the present ones
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
-    /// Write the settings into steward.toml, with what they rest on
+    /// Write what was asked for into steward.toml, with what it rests on; refused where the cases are no reason for it
     #[arg(long)]
     pub(crate) write: bool,
 }

@@ -1,17 +1,20 @@
 //! What the cases support, and what a person may set because of it.
 //!
 //! A mode is supported for a class, a source or a class from a source if, of the cases that it would have acted upon,
-//! enough are decided and even the lower end of the 95 % interval of those that agreed leaves no more wrong than
-//! the reversal budget allows. The highest such mode is named. What is to be set follows from that: one mode for all,
+//! enough are decided, even the lower end of the 95 % interval of those that agreed leaves no more wrong than
+//! the reversal budget allows, also when every proposal that nobody answered in its 14 days is counted as wrong (the
+//! worst case: C. F. Manski, "Partial Identification of Probability Distributions", 2003), and the newest cases do
+//! not contradict. The highest such mode is named. What is to be set follows from that: one mode for all,
 //! the classes and sources that may act under it, and everything else held at `confirm`. Of all choices in
 //! which every class from every source that may act is supported, or was never seen, the one with the most
-//! decided cases is taken; of several the more careful. It must not be taken for certain: open cases say nothing.
+//! decided cases is taken; of several the more careful. It must not be taken for certain: fresh open cases say nothing.
 
 use crate::mode::Mode;
 use crate::mutation::MutationClass;
 use crate::plain;
-use crate::trust::tally::{Cell, OfSource, STEPS, Tallies, Tally, cell_of};
-use crate::trust::wilson::least_cases;
+use crate::trust::newest::Lately;
+use crate::trust::tally::{Acted, Cell, OfSource, STEPS, Tallies, Tally, cell_of};
+use crate::trust::wilson::{Share, Z_99, interval, least_cases};
 use serde::Serialize;
 
 /// Never fewer decided cases than this, however generous the budget: what people answer first is not like the rest.
@@ -39,48 +42,105 @@ impl Bar {
 
     /// Whether these cases clear it.
     #[must_use]
-    pub fn is_cleared_by(&self, acted: Tally) -> bool {
-        let enough = self.cases_at_least.is_some_and(|least| acted.decided() >= least);
-        enough && acted.precision().low >= self.precision_at_least
+    pub fn is_cleared_by(&self, acted: &Acted) -> bool {
+        self.lacking(acted).is_none()
+    }
+
+    /// What these cases lack to clear it, in words.
+    #[must_use]
+    pub fn lacking(&self, acted: &Acted) -> Option<String> {
+        let (tally, lately) = (acted.tally, acted.newest.lately());
+        let (decided, needed) = (tally.decided(), self.precision_at_least);
+        let reach = format!("whose lower end must reach {:.1} %", needed * 100.0);
+        let agreed = format!("{} of {decided} agreed, precision {}", tally.agreed, percent(tally));
+        if let Some(least) = self.cases_at_least.filter(|least| decided < *least) {
+            return Some(format!("{decided} decided cases, at least {least} are needed{}", open(tally)));
+        }
+        if self.cases_at_least.is_none() || tally.precision().low < needed {
+            return Some(format!("{agreed}, {reach}{}", open(tally)));
+        }
+        if tally.worst_case().low < needed {
+            let old = grouped(tally.unanswered);
+            let worst = ends(&tally.worst_case());
+            return Some(format!(
+                "{} of {decided} agreed, but {old} proposed more than 14 days ago got no answer; counted as wrong they leave \
+                 {worst}, {reach}",
+                tally.agreed
+            ));
+        }
+        let Lately { of, wrong } = lately;
+        lately
+            .contradicts(needed)
+            .then(|| format!("{agreed}, but it has got worse lately: {wrong} of the {of} newest were wrong"))
+    }
+
+    /// Whether these cases, few as they may be, show that what acts upon their like is not good enough: at least two
+    /// are wrong or unanswered, and even the upper end of the 99 % interval lies below.
+    #[must_use]
+    pub fn is_missed_by(&self, acted: &Acted) -> bool {
+        let (needed, Share { count, of, .. }) = (self.precision_at_least, acted.tally.worst_case());
+        let surely = of - count >= 2 && interval(count, of, Z_99).1 < needed;
+        surely || acted.newest.lately().contradicts(needed)
     }
 
     /// The highest mode that these cases support.
     #[must_use]
     pub fn supports(&self, cell: &Cell) -> Option<Mode> {
-        let cleared = |step: &usize| self.is_cleared_by(cell.through[*step]);
+        let cleared = |step: &usize| self.is_cleared_by(&cell.through[*step]);
         (0..STEPS.len()).rev().find(cleared).map(|step| STEPS[step])
     }
 
     /// The same in a sentence about something of this name.
     #[must_use]
     pub fn says(&self, what: &str, cell: &Cell) -> String {
-        let supported = self.supports(cell);
-        let step = supported.and_then(|mode| STEPS.iter().position(|s| *s == mode)).unwrap_or(0);
-        let acted = cell.through[step];
-        let (decided, open) = (acted.decided(), acted.open);
-        let agreed = format!("{} of {decided} agreed, precision {}", acted.agreed, percent(acted));
-        let open = if open == 0 { String::new() } else { format!("; {open} open") };
-        match (supported, self.cases_at_least) {
-            (Some(mode), _) => format!("{} is supported for {what}: {agreed}{open}", mode.word()),
-            (None, _) if acted.actions() == 0 => {
-                let all = cell.all.actions();
-                format!("{what} is not supported: none of its {all} proposals would be acted upon")
-            }
-            (None, Some(least)) if decided < least => {
-                format!("{what} is not supported: {decided} decided cases, at least {least} are needed{open}")
-            }
-            (None, _) => {
-                let needed = self.precision_at_least * 100.0;
-                format!("{what} is not supported: {agreed}, whose lower end must reach {needed:.1} %{open}")
-            }
+        if let Some(mode) = self.supports(cell) {
+            let step = STEPS.iter().position(|s| *s == mode).unwrap_or(0);
+            let acted = cell.through[step].tally;
+            let (agreed, decided, open) = (acted.agreed, acted.decided(), open(acted));
+            let precision = percent(acted);
+            return format!(
+                "{} is supported for {what}: {agreed} of {decided} agreed, precision {precision}{open}",
+                mode.word()
+            );
         }
+        // Where nothing would act under the careful mode, the bolder one is what can be told of.
+        let acted = cell.through.iter().find(|acted| acted.tally.actions() > 0);
+        let lacking = acted
+            .and_then(|acted| self.lacking(acted))
+            .unwrap_or_else(|| format!("none of its {} proposals would be acted upon", grouped(cell.all.actions())));
+        format!("{what} is not supported: {lacking}")
     }
+}
+
+/// How many are open, at the end of a sentence.
+fn open(tally: Tally) -> String {
+    match (tally.open, tally.unanswered) {
+        (0, _) => String::new(),
+        (open, 0) => format!("; {} open", grouped(open)),
+        (open, old) => format!("; {} open, {} of them without an answer for 14 days", grouped(open), grouped(old)),
+    }
+}
+
+/// A number as in `2,000`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// The precision and its interval, as in `97.8 % [95.9, 98.8]`.
 #[must_use]
 pub fn percent(tally: Tally) -> String {
-    let precision = tally.precision();
+    ends(&tally.precision())
+}
+
+fn ends(precision: &Share) -> String {
     match precision.share {
         None => "unknown".into(),
         Some(share) => {
@@ -111,38 +171,63 @@ pub struct Choice {
     pub classes: Vec<MutationClass>,
     /// The keys of the sources that may act, the others are to be held.
     pub sources: Vec<String>,
+    /// Why this mode and not the other one that acts, in a sentence.
+    pub why: String,
 }
 
 /// The choice that the cases support; `None` where they support none.
 #[must_use]
 pub fn choose(tallies: &Tallies, bar: &Bar) -> Option<Choice> {
+    let [careful, bold] = [0, 1].map(|step| best_of(tallies, (step, bar)));
+    let behind = |of: &Option<(u64, Choice)>| of.as_ref().map_or(0, |(cases, _)| *cases);
+    let (at_careful, at_bold) = (behind(&careful), behind(&bold));
+    let (_, chosen) = if at_bold > at_careful { bold? } else { careful? };
+    let [high, live] = STEPS.map(Mode::word);
+    let why = match (at_bold > at_careful, at_careful.min(at_bold)) {
+        (true, 0) => format!("{high} is supported for nothing that may act together"),
+        (true, least) => format!("{live} rests on {at_bold} decided cases, {high} on {least}"),
+        (false, 0) => format!("{live} is supported for nothing that may act together"),
+        (false, _) if at_bold == at_careful => {
+            format!(
+                "{live} would rest on the same {at_bold} decided cases, and of two modes with as many the more careful is named"
+            )
+        }
+        (false, least) => {
+            format!(
+                "{high} rests on {at_careful} decided cases, {live} on {least}: with its lower threshold less is supported"
+            )
+        }
+    };
+    Some(Choice { why, ..chosen })
+}
+
+/// The choice of one mode with the most decided cases behind it, and how many.
+fn best_of(tallies: &Tallies, (step, bar): (usize, &Bar)) -> Option<(u64, Choice)> {
     let mut best: Option<(u64, Choice)> = None;
-    for (step, mode) in STEPS.into_iter().enumerate() {
-        let mut masks: Vec<u8> = (1..1 << MutationClass::ALL.len()).collect();
-        masks.sort_by_key(|mask| mask.count_ones());
-        for mask in masks {
-            let is_in = |class: &MutationClass| mask & (1 << *class as u8) != 0;
-            let classes: Vec<MutationClass> = MutationClass::ALL.into_iter().filter(is_in).collect();
-            let cases = |source: &OfSource| cases_behind(source, &classes, (step, bar));
-            let fit: Vec<(&String, u64)> =
-                tallies.sources.iter().filter_map(|(key, source)| Some((key, cases(source)?))).collect();
-            let behind: u64 = fit.iter().map(|(_, cases)| cases).sum();
-            if behind > best.as_ref().map_or(0, |(most, _)| *most) {
-                let sources = fit.into_iter().map(|(key, _)| key.clone()).collect();
-                best = Some((behind, Choice { mode, classes, sources }));
-            }
+    let mut masks: Vec<u8> = (1..1 << MutationClass::ALL.len()).collect();
+    masks.sort_by_key(|mask| mask.count_ones());
+    for mask in masks {
+        let is_in = |class: &MutationClass| mask & (1 << *class as u8) != 0;
+        let classes: Vec<MutationClass> = MutationClass::ALL.into_iter().filter(is_in).collect();
+        let cases = |source: &OfSource| cases_behind(source, &classes, (step, bar));
+        let fit: Vec<(&String, u64)> =
+            tallies.sources.iter().filter_map(|(key, source)| Some((key, cases(source)?))).collect();
+        let behind: u64 = fit.iter().map(|(_, cases)| cases).sum();
+        if behind > best.as_ref().map_or(0, |(most, _)| *most) {
+            let sources = fit.into_iter().map(|(key, _)| key.clone()).collect();
+            best = Some((behind, Choice { mode: STEPS[step], classes, sources, why: String::new() }));
         }
     }
-    best.map(|(_, choice)| choice)
+    best
 }
 
 /// The decided cases that support a source for these classes; `None` where one of them is not supported.
 fn cases_behind(source: &OfSource, classes: &[MutationClass], (step, bar): (usize, &Bar)) -> Option<u64> {
     let mut behind = 0;
     for class in classes {
-        let acted = cell_of(source, *class).through[step];
-        if acted.actions() > 0 {
-            behind += bar.is_cleared_by(acted).then(|| acted.decided())?;
+        let acted = &cell_of(source, *class).through[step];
+        if acted.tally.actions() > 0 {
+            behind += bar.is_cleared_by(acted).then(|| acted.tally.decided())?;
         }
     }
     (behind > 0).then_some(behind)

@@ -1,7 +1,7 @@
 //! Recorded decisions under other settings: what would have been done, how much of it right, and what differs.
 //!
 //! No clerk is asked: what it answered, and what the gates found, stand in the records ([`super::case`]). Ceilings that
-//! humans set on sources and matters hold as they are now. The fields of [`Backtest`] are what scripts read.
+//! humans set on sources and matters hold as they are now, but for those of sources that are asked about. The fields of [`Backtest`] are what scripts read.
 
 use crate::decide::GateName;
 use crate::mutation::MutationClass;
@@ -11,6 +11,7 @@ use crate::trust::report::Span;
 use crate::trust::risk::{Curve, Risk};
 use crate::trust::tally::Tally;
 use crate::trust::wilson::Share;
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 /// The pass over the cases.
@@ -22,6 +23,7 @@ pub struct Backtesting {
     no_longer: [Tally; 4],
     risk: Risk,
     span: Option<Span>,
+    now: DateTime<Utc>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,9 +78,9 @@ pub struct OfClass {
 }
 
 impl Backtesting {
-    /// Nothing counted yet: these settings, against those.
+    /// Nothing counted yet: these settings, against those, as cases stand at that moment.
     #[must_use]
-    pub fn new(rules: Rules, against: Rules) -> Self {
+    pub fn new(rules: Rules, against: Rules, now: DateTime<Utc>) -> Self {
         Self {
             rules: [rules, against],
             landed: Default::default(),
@@ -86,6 +88,7 @@ impl Backtesting {
             no_longer: Default::default(),
             risk: Risk::default(),
             span: None,
+            now,
         }
     }
 
@@ -98,14 +101,14 @@ impl Backtesting {
         let landings = [closed.landing(true), self.rules[1].replay(case)];
         for (landed, landing) in self.landed.iter_mut().zip(landings) {
             match landing {
-                Landing::Live => landed.live.add(case.lesson),
-                Landing::Pending => landed.pending.add(case.lesson),
-                Landing::Shadow | Landing::Recorded => landed.shadow.add(case.lesson),
+                Landing::Live => landed.live.add(case, self.now),
+                Landing::Pending => landed.pending.add(case, self.now),
+                Landing::Shadow | Landing::Recorded => landed.shadow.add(case, self.now),
             }
         }
         match landings.map(|landing| landing == Landing::Live) {
-            [true, false] => self.newly[case.class as usize].add(case.lesson),
-            [false, true] => self.no_longer[case.class as usize].add(case.lesson),
+            [true, false] => self.newly[case.class as usize].add(case, self.now),
+            [false, true] => self.no_longer[case.class as usize].add(case, self.now),
             [true, true] | [false, false] => {}
         }
         let but_for_confidence = closed.set(GateName::Confidence, false).set(GateName::Mode, false);

@@ -4,7 +4,8 @@
 //! said: no quote, no reasons. [`Rules::replay`] lands it again by the very rule of [`crate::decide`]. What no
 //! setting moves stays as it was: a caller who asked for shadow, discretion with what was known of the source then,
 //! and what was held for a human by the steward, a source's budget or the lines of a matter's note. A brake and a step back were of that day, and
-//! are left out. Ceilings that humans set on sources and matters are taken as they are now.
+//! are left out. Ceilings that humans set on sources and matters are taken as they are now, but for those of sources that
+//! somebody asks about.
 
 use crate::audit::AuditDraft;
 use crate::decide::{Closed, GateName, acts, needed_confidence};
@@ -14,6 +15,7 @@ use crate::plan::Landing;
 use crate::trust::outcome::Lesson;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A source that spoke for a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,14 @@ pub struct Voice {
     pub key: String,
     /// As the record names it. Untrusted.
     pub name: String,
+}
+
+/// A source that is cited, and the ceiling that a human has set on it by now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CitedSource {
+    /// The name by which trust goes.
+    pub key: String,
+    pub ceiling: Option<Ceiling>,
 }
 
 /// One proposal to change a record.
@@ -36,10 +46,9 @@ pub struct Case {
     pub landing: Landing,
     /// The gates that stood closed.
     pub closed: Closed,
-    /// The lowest ceiling that humans have set by now on the sources cited and the matters concerned.
+    /// The lowest ceiling that humans have set by now on the matters concerned.
     pub ceiling: Ceiling,
-    /// A source is cited on which no human has set one.
-    pub unset: bool,
+    pub cited: Vec<CitedSource>,
     /// The sources that spoke for it, by key; of one that was made again those that did not speak again.
     pub voices: Vec<Voice>,
     /// Others proposed the very same again before anything came of it: it is a case of its own sources, and of
@@ -60,7 +69,7 @@ impl Case {
             landing: draft.landing,
             closed: Closed::of(&draft.gates),
             ceiling,
-            unset: false,
+            cited: Vec::new(),
             voices: Vec::new(),
             again: false,
             lesson: Lesson::Open,
@@ -75,6 +84,9 @@ pub struct Rules {
     pub policy: Policy,
     /// The ceiling of sources on which no human has set one.
     pub default_ceiling: Ceiling,
+    /// By key, instead of what humans have set on these sources.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, Ceiling>,
 }
 
 impl Rules {
@@ -84,12 +96,26 @@ impl Rules {
         self.closed(case).landing(true)
     }
 
+    /// Whether anything could land livelier under these settings than under the others; ceilings of sources
+    /// aside, which stand elsewhere.
+    #[must_use]
+    pub fn is_bolder_than(&self, other: &Self) -> bool {
+        let (new, old) = (&self.policy, &other.policy);
+        new.mode > old.mode
+            || new.confidence_threshold < old.confidence_threshold
+            || new.high_confidence_threshold < old.high_confidence_threshold
+            || self.default_ceiling > other.default_ceiling
+            || MutationClass::ALL.into_iter().any(|class| new.ceiling_of(class) > old.ceiling_of(class))
+    }
+
     /// The gates that would stand closed.
     #[must_use]
     pub fn closed(&self, case: &Case) -> Closed {
-        let class = self.policy.ceiling_of(case.class);
-        let default = if case.unset { self.default_ceiling } else { Ceiling::Act };
-        let ceiling = case.ceiling.min(class).min(default);
+        let of_source = |source: &CitedSource| {
+            self.sources.get(&source.key).copied().or(source.ceiling).unwrap_or(self.default_ceiling)
+        };
+        let sources = case.cited.iter().map(of_source).min().unwrap_or_default();
+        let ceiling = case.ceiling.min(self.policy.ceiling_of(case.class)).min(sources);
         case.closed
             .set(GateName::Mode, !acts(&self.policy))
             .set(GateName::Confidence, case.confidence < needed_confidence(&self.policy))

@@ -6,10 +6,12 @@
 use crate::decide::GateName;
 use crate::mode::{Mode, Policy};
 use crate::mutation::MutationClass;
+use crate::plan::Landing;
 use crate::trust::advice::{Bar, Choice, choose, label};
 use crate::trust::case::Case;
+use crate::trust::newest::Lately;
 use crate::trust::reliability::{Bins, Reliability};
-use crate::trust::tally::{Cell, OfSource, STEPS, Tallies, Tally};
+use crate::trust::tally::{Acted, Cell, OfSource, STEPS, Tallies, Tally};
 use crate::trust::wilson::Share;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
@@ -31,13 +33,14 @@ pub struct Reporting {
     days: BTreeMap<NaiveDate, Tally>,
     span: Option<Span>,
     total: Cell,
+    let_through: Tally,
+    now: DateTime<Utc>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct OfGate {
     held: Tally,
     held_alone: Tally,
-    passed: Tally,
 }
 
 /// The records that were told from.
@@ -83,6 +86,8 @@ pub struct Report {
     pub reliability: Reliability,
     /// Those that were ever closed.
     pub gates: Vec<GateRow>,
+    /// The cases that went through every gate and were acted upon without asking.
+    pub let_through: Tally,
     /// The newest days with cases, oldest first.
     pub days: Vec<Day>,
     pub bar: Bar,
@@ -124,6 +129,8 @@ pub struct Band {
 pub struct OfMode {
     pub mode: Mode,
     pub acted: Tally,
+    /// The newest of those.
+    pub newest: Lately,
     /// The share of all cases, the open ones too, that it would act upon.
     pub coverage: Share,
 }
@@ -132,12 +139,10 @@ pub struct OfMode {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GateRow {
     pub gate: GateName,
-    /// The cases that met it closed.
+    /// The cases that met it closed, whatever else they met.
     pub held: Tally,
-    /// Those of them that met no other gate closed but `mode`, `caller` and `brake`.
+    /// Those of them that met no other gate closed but `mode`, `caller` and `brake`, which are no judgement of a case.
     pub held_alone: Tally,
-    /// The cases that it did not hold back; whether they were acted upon is another gate's matter.
-    pub let_through: Tally,
 }
 
 /// The cases of one day, in UTC.
@@ -149,17 +154,19 @@ pub struct Day {
 }
 
 impl Reporting {
-    /// Nothing counted yet. Of the policy the thresholds count: see [`Tallies::new`].
+    /// Nothing counted yet, as cases stand at that moment. Of the policy the thresholds count: see [`Tallies::new`].
     #[must_use]
-    pub fn new(policy: &Policy) -> Self {
+    pub fn new(policy: &Policy, now: DateTime<Utc>) -> Self {
         Self {
-            tallies: Tallies::new(policy),
+            tallies: Tallies::new(policy, now),
             bands: Default::default(),
             bins: Bins::default(),
             gates: Default::default(),
             days: BTreeMap::new(),
             span: None,
             total: Cell::default(),
+            let_through: Tally::default(),
+            now,
         }
     }
 
@@ -169,12 +176,12 @@ impl Reporting {
         if case.again {
             return;
         }
-        self.total.add(case, acts);
+        self.total.add(case, acts, self.now);
         let band = BANDS.iter().rposition(|from| case.confidence >= *from).unwrap_or(0);
-        self.bands[band].add(case, acts);
+        self.bands[band].add(case, acts, self.now);
         self.bins.add(case.confidence, case.lesson);
         self.count_gates(case);
-        self.days.entry(case.at.date_naive()).or_default().add(case.lesson);
+        self.days.entry(case.at.date_naive()).or_default().add(case, self.now);
         if self.days.len() > MAX_DAYS {
             self.days.pop_first();
         }
@@ -186,13 +193,15 @@ impl Reporting {
         for gate in GateName::ALL {
             let one = &mut self.gates[gate as usize];
             if !case.closed.has(gate) {
-                one.passed.add(case.lesson);
                 continue;
             }
-            one.held.add(case.lesson);
+            one.held.add(case, self.now);
             if case.closed.iter().all(|other| other == gate || of_the_moment.contains(&other)) {
-                one.held_alone.add(case.lesson);
+                one.held_alone.add(case, self.now);
             }
+        }
+        if case.landing == Landing::Live {
+            self.let_through.add(case, self.now);
         }
     }
 
@@ -201,10 +210,10 @@ impl Reporting {
     pub fn report(mut self, budget: f64) -> Report {
         self.tallies.bound();
         let bar = Bar::of(budget);
-        let bands = BANDS.iter().zip(BANDS.iter().skip(1).chain([&1.0])).zip(self.bands);
+        let bands = BANDS.iter().zip(BANDS.iter().skip(1).chain([&1.0])).zip(&self.bands);
         let gate = |gate: GateName| {
-            let OfGate { held, held_alone, passed } = self.gates[gate as usize];
-            GateRow { gate, held, held_alone, let_through: passed }
+            let OfGate { held, held_alone } = self.gates[gate as usize];
+            GateRow { gate, held, held_alone }
         };
         let others = self.tallies.others.all();
         Report {
@@ -212,9 +221,9 @@ impl Reporting {
             total: row(&self.total, "everything together", &bar),
             classes: MutationClass::ALL
                 .into_iter()
-                .map(|class| (class, self.tallies.classes[class as usize]))
+                .map(|class| (class, &self.tallies.classes[class as usize]))
                 .filter(|(_, cell)| cell.all.actions() > 0)
-                .map(|(class, cell)| Row { class: Some(class), ..row(&cell, class.word(), &bar) })
+                .map(|(class, cell)| Row { class: Some(class), ..row(cell, class.word(), &bar) })
                 .collect(),
             sources: most_first(self.tallies.sources.iter().map(|(key, s)| of_source(key, s, &bar)).collect()),
             other_sources: (others.all.actions() > 0).then(|| row(&others, "all other sources together", &bar)),
@@ -222,12 +231,13 @@ impl Reporting {
                 .map(|((from, to), cell)| {
                     let (from, to) = (*from, *to);
                     let what = format!("confidence {from:.2} to {to:.2}");
-                    Row { band: Some(Band { from, to }), ..row(&cell, &what, &bar) }
+                    Row { band: Some(Band { from, to }), ..row(cell, &what, &bar) }
                 })
                 .collect(),
             class_sources: most_first(self.tallies.sources.iter().flat_map(|(k, s)| pairs(k, s, &bar)).collect()),
             reliability: self.bins.reliability(),
             gates: GateName::ALL.into_iter().map(gate).filter(|g| g.held.actions() > 0).collect(),
+            let_through: self.let_through,
             days: self.days.iter().map(|(day, tally)| Day { day: *day, tally: *tally }).collect(),
             choice: choose(&self.tallies, &bar),
             bar,
@@ -236,7 +246,10 @@ impl Reporting {
 }
 
 fn row(cell: &Cell, what: &str, bar: &Bar) -> Row {
-    let of_mode = |step: usize| OfMode { mode: STEPS[step], acted: cell.through[step], coverage: cell.coverage(step) };
+    let of_mode = |step: usize| {
+        let Acted { tally, newest } = &cell.through[step];
+        OfMode { mode: STEPS[step], acted: *tally, newest: newest.lately(), coverage: cell.coverage(step) }
+    };
     Row {
         tally: cell.all,
         modes: (0..STEPS.len()).map(of_mode).collect(),
@@ -253,11 +266,11 @@ fn of_source(key: &str, source: &OfSource, bar: &Bar) -> Row {
 
 fn pairs(key: &str, source: &OfSource, bar: &Bar) -> Vec<Row> {
     let name = label(key, source);
-    let seen = MutationClass::ALL.into_iter().zip(source.classes).filter(|(_, cell)| cell.all.actions() > 0);
+    let seen = MutationClass::ALL.into_iter().zip(&source.classes).filter(|(_, cell)| cell.all.actions() > 0);
     seen.map(|(class, cell)| {
         let what = format!("{} from {name}", class.word());
         let (source, name) = (Some(key.to_owned()), Some(name.clone()));
-        Row { class: Some(class), source, name, ..row(&cell, &what, bar) }
+        Row { class: Some(class), source, name, ..row(cell, &what, bar) }
     })
     .collect()
 }
@@ -269,4 +282,4 @@ fn most_first(mut rows: Vec<Row>) -> Vec<Row> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

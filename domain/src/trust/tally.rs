@@ -1,13 +1,16 @@
 //! What was counted of cases: how many agreed, were wrong, are open, and how many each mode would act upon.
 //!
 //! Counts only, so that they come out the same in whatever order cases come, and a million of them need no more
-//! room than ten. The number of sources is bounded too: whoever can make up names cannot fill the memory.
+//! room than ten; of the newest a few are kept ([`super::newest`]). The number of sources is bounded too: whoever can make up names cannot fill the memory.
 
 use crate::mode::{Ceiling, Mode, Policy};
 use crate::mutation::MutationClass;
+use crate::trust::by_hand::WATCHED;
 use crate::trust::case::{Case, Rules};
+use crate::trust::newest::Newest;
 use crate::trust::outcome::Lesson;
 use crate::trust::wilson::Share;
+use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -22,22 +25,38 @@ pub struct Tally {
     pub agreed: u64,
     pub wrong: u64,
     pub open: u64,
+    /// Those of the open ones that nobody answered while they were watched.
+    pub unanswered: u64,
+}
+
+/// Whether nobody answered a proposal for [`WATCHED`], neither in words nor by hand.
+///
+/// That is not neutral: who agrees does it by hand and is seen, who thinks it wrong often does nothing.
+#[must_use]
+pub fn is_unanswered(case: &Case, now: DateTime<Utc>) -> bool {
+    case.lesson == Lesson::Open && now - case.at >= WATCHED
 }
 
 impl Tally {
-    /// Counts one case.
-    pub fn add(&mut self, lesson: Lesson) {
-        match lesson.agrees() {
+    /// Counts one case as it stands at that moment.
+    pub fn add(&mut self, case: &Case, now: DateTime<Utc>) {
+        match case.lesson.agrees() {
             Some(true) => self.agreed += 1,
             Some(false) => self.wrong += 1,
             None => self.open += 1,
         }
+        self.unanswered += u64::from(is_unanswered(case, now));
     }
 
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self { agreed: self.agreed + other.agreed, wrong: self.wrong + other.wrong, open: self.open + other.open }
+        Self {
+            agreed: self.agreed + other.agreed,
+            wrong: self.wrong + other.wrong,
+            open: self.open + other.open,
+            unanswered: self.unanswered + other.unanswered,
+        }
     }
 
     /// Those of which it is known whether they were right.
@@ -57,6 +76,12 @@ impl Tally {
     pub fn precision(self) -> Share {
         Share::new(self.agreed, self.decided())
     }
+
+    /// The same if every unanswered one was wrong: no answer that is missing can make it worse.
+    #[must_use]
+    pub fn worst_case(self) -> Share {
+        Share::new(self.agreed, self.decided() + self.unanswered)
+    }
 }
 
 impl Serialize for Tally {
@@ -67,39 +92,63 @@ impl Serialize for Tally {
             agreed: u64,
             wrong: u64,
             open: u64,
+            unanswered: u64,
             precision: Share,
+            worst_case: Share,
         }
-        let Self { agreed, wrong, open } = *self;
-        Shown { actions: self.actions(), agreed, wrong, open, precision: self.precision() }.serialize(to)
+        let Self { agreed, wrong, open, unanswered } = *self;
+        let (actions, precision, worst_case) = (self.actions(), self.precision(), self.worst_case());
+        Shown { actions, agreed, wrong, open, unanswered, precision, worst_case }.serialize(to)
+    }
+}
+
+/// What would be acted upon: the evidence for acting upon more of its kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acted {
+    pub tally: Tally,
+    pub newest: Newest,
+}
+
+impl Acted {
+    /// Counts one case as it stands at that moment.
+    pub fn add(&mut self, case: &Case, now: DateTime<Utc>) {
+        self.tally.add(case, now);
+        self.newest.add(case, now);
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self { tally: self.tally.and(other.tally), newest: self.newest.and(&other.newest) }
     }
 }
 
 /// The cases of one kind, and those of them that each of [`STEPS`] would act upon.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     pub all: Tally,
-    pub through: [Tally; 2],
+    pub through: [Acted; 2],
 }
 
 impl Cell {
     /// Both together.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        let [a, b] = self.through;
-        Self { all: self.all.and(other.all), through: [a.and(other.through[0]), b.and(other.through[1])] }
+    pub fn and(&self, other: &Self) -> Self {
+        let through = [0, 1].map(|step: usize| self.through[step].and(&other.through[step]));
+        Self { all: self.all.and(other.all), through }
     }
 
     /// The share of all cases that one of [`STEPS`] would act upon.
     #[must_use]
-    pub fn coverage(self, step: usize) -> Share {
-        Share::new(self.through[step].actions(), self.all.actions())
+    pub fn coverage(&self, step: usize) -> Share {
+        Share::new(self.through[step].tally.actions(), self.all.actions())
     }
 
-    /// Counts one case, and for each of [`STEPS`] whether it would act upon it.
-    pub fn add(&mut self, case: &Case, acts: [bool; 2]) {
-        self.all.add(case.lesson);
-        for (tally, _) in self.through.iter_mut().zip(acts).filter(|(_, acts)| *acts) {
-            tally.add(case.lesson);
+    /// Counts one case as it stands at that moment, and for each of [`STEPS`] whether it would act upon it.
+    pub fn add(&mut self, case: &Case, acts: [bool; 2], now: DateTime<Utc>) {
+        self.all.add(case, now);
+        for (acted, _) in self.through.iter_mut().zip(acts).filter(|(_, acts)| *acts) {
+            acted.add(case, now);
         }
     }
 }
@@ -117,7 +166,7 @@ impl OfSource {
     /// All classes together.
     #[must_use]
     pub fn all(&self) -> Cell {
-        self.classes.iter().fold(Cell::default(), |all, cell| all.and(*cell))
+        self.classes.iter().fold(Cell::default(), |all, cell| all.and(cell))
     }
 }
 
@@ -125,6 +174,7 @@ impl OfSource {
 #[derive(Clone, Debug)]
 pub struct Tallies {
     steps: [Rules; 2],
+    now: DateTime<Utc>,
     pub classes: [Cell; 4],
     /// By key.
     pub sources: BTreeMap<String, OfSource>,
@@ -133,16 +183,16 @@ pub struct Tallies {
 }
 
 impl Tallies {
-    /// None yet. Of the settings only the thresholds count: ceilings of classes and sources without one of their own
-    /// are what is to be advised on.
+    /// None yet, as cases stand at that moment. Of the settings only the thresholds count: ceilings of classes and
+    /// sources without one of their own are what is to be advised on.
     #[must_use]
-    pub fn new(policy: &Policy) -> Self {
+    pub fn new(policy: &Policy, now: DateTime<Utc>) -> Self {
         let steps = STEPS.map(|mode| {
             let Policy { confidence_threshold, high_confidence_threshold, .. } = *policy;
             let policy = Policy { mode, confidence_threshold, high_confidence_threshold, ..Policy::default() };
-            Rules { policy, default_ceiling: Ceiling::Act }
+            Rules { policy, default_ceiling: Ceiling::Act, sources: BTreeMap::new() }
         });
-        Self { steps, classes: Default::default(), sources: BTreeMap::new(), others: OfSource::default() }
+        Self { steps, now, classes: Default::default(), sources: BTreeMap::new(), others: OfSource::default() }
     }
 
     /// Counts one case; says which of [`STEPS`] would act upon it.
@@ -150,7 +200,7 @@ impl Tallies {
         let acts = [0, 1].map(|step: usize| self.steps[step].replay(case) == crate::plan::Landing::Live);
         let class = case.class as usize;
         if !case.again {
-            self.classes[class].add(case, acts);
+            self.classes[class].add(case, acts, self.now);
         }
         for voice in &case.voices {
             if !self.sources.contains_key(&voice.key) {
@@ -160,7 +210,7 @@ impl Tallies {
                 if source.name != voice.name {
                     source.name.clone_from(&voice.name);
                 }
-                source.classes[class].add(case, acts);
+                source.classes[class].add(case, acts, self.now);
             }
         }
         if self.sources.len() > 2 * MAX_SOURCES {
@@ -181,14 +231,14 @@ impl Tallies {
         for (_, key) in by_count.into_iter().take(surplus) {
             let gone = self.sources.remove(&key).unwrap_or_default();
             for (mine, theirs) in self.others.classes.iter_mut().zip(gone.classes) {
-                *mine = mine.and(theirs);
+                *mine = mine.and(&theirs);
             }
         }
     }
 }
 
-/// Counts the cases of one class of one source.
+/// The cases of one class of one source.
 #[must_use]
-pub fn cell_of(source: &OfSource, class: MutationClass) -> Cell {
-    source.classes[class as usize]
+pub fn cell_of(source: &OfSource, class: MutationClass) -> &Cell {
+    &source.classes[class as usize]
 }

@@ -20,6 +20,7 @@ struct Past {
     vault: Vault,
     steward: Steward,
     next: u64,
+    prev: ContentHash,
 }
 
 impl Past {
@@ -28,20 +29,33 @@ impl Past {
         let vault = Vault::new(folder.join("vault"));
         let mut steward = Steward::new(&folder);
         steward.set("STEWARD_VAULT", vault.path().display());
-        Self { vault, steward, next: 1 }
+        Self { vault, steward, next: 1, prev: ContentHash::genesis() }
     }
 
     fn file(&mut self, draft: AuditDraft) {
-        let link = Link { seq: self.next, prev: ContentHash::genesis() };
-        self.next += 1;
+        let link = Link { seq: self.next, prev: self.prev.clone() };
         let path = draft.file().unwrap();
-        self.vault.write(path.as_str(), AuditRecord::close(draft, Vec::new(), link).render().unwrap());
+        let text = AuditRecord::close(draft, Vec::new(), link).render().unwrap();
+        self.prev = ContentHash::of(text.as_bytes());
+        self.vault.write(path.as_str(), text);
+        let head = json!({"seq": self.next, "sha256": self.prev.as_str()});
+        self.vault.write(".steward/chain.json", head.to_string());
+        self.next += 1;
     }
 
-    /// A proposal in shadow, and what a human said of it.
+    /// A proposal in shadow ten days ago, and what a human said of it.
     fn proposed(&mut self, source: &str, class: MutationClass, (confidence, said): (f64, Option<ActionKind>)) {
+        self.proposed_before(10, (source, class), (confidence, said));
+    }
+
+    fn proposed_before(
+        &mut self,
+        days: i64,
+        (source, class): (&str, MutationClass),
+        (confidence, said): (f64, Option<ActionKind>),
+    ) {
         let number = self.next;
-        let timestamp = Utc::now() - TimeDelta::days(20) + TimeDelta::minutes(i64::try_from(number).unwrap());
+        let timestamp = Utc::now() - TimeDelta::days(days) + TimeDelta::minutes(i64::try_from(number).unwrap());
         let reference = RecordPath::parse(&format!("signal/s{number}.md")).unwrap();
         let draft = AuditDraft {
             kind: ActionKind::Action,
@@ -146,6 +160,12 @@ async fn a_script_reads_the_same_under_names_that_stay() {
     assert_eq!(told["lowered"], json!([]));
     let mode = told["gates"].as_array().unwrap().iter().find(|gate| gate["gate"] == "mode").unwrap();
     assert_eq!(mode["held_alone"]["agreed"], json!(210));
+    assert_eq!(told["let_through"]["actions"], json!(0), "all of it was shadow");
+    assert_eq!(told["chain"], json!({"records": 425, "faults": [], "head_unknown": false}));
+    assert!(
+        told["choice"]["why"].as_str().unwrap().starts_with("live would rest on the same 200 decided cases"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -212,34 +232,132 @@ async fn other_settings_are_replayed_and_compared() {
 }
 
 #[tokio::test]
-async fn chosen_settings_are_written_with_what_they_rest_on_and_the_environment_still_wins() {
-    let mut past = Past::of_a_month();
+async fn what_nobody_answered_in_its_14_days_is_told_and_stands_against_it() {
+    let mut past = Past::new();
+    let (gmail, yes) = (("gmail", MutationClass::StateChange), Some(ActionKind::DoneAnyway));
+    for _ in 0..80 {
+        past.proposed_before(20, gmail, (0.95, yes));
+    }
+    let fresh = ["live is supported for state_change from gmail: 80 of 80 agreed", "; 60 open"];
+    let old =
+        ["80 of 80 agreed, but 60 proposed more than 14 days ago got no answer", "nothing yet", "60 of them without"];
+    for (days, parts) in [(10, &fresh[..]), (20, &old[..])] {
+        for _ in 0..60 {
+            past.proposed_before(days, gmail, (0.95, None));
+        }
+        let said = past.run(&["trust", "report"]).await.expect(0);
+        let flat = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in parts {
+            assert!(flat.contains(part), "`{part}` is missing: {said}");
+        }
+    }
+}
+
+/// A folder for `steward.toml` beside the vault, which becomes the current one.
+fn beside(past: &mut Past, toml: &str) -> std::path::PathBuf {
     let folder = past.vault.path().parent().unwrap().join("set");
-    std::fs::create_dir(&folder).unwrap();
-    std::fs::write(folder.join("steward.toml"), "# mine\nscan_seconds = 5\n").unwrap();
-    past.steward = past.steward.inside(&folder).with("STEWARD_LIVE_MODE", "shadow");
-    let ask = ["backtest", "--mode", "live_high_confidence_only", "--ceiling", "default=confirm", "--write"];
-    let said = past.run(&ask).await.expect(0);
-    assert!(said.out.contains("STEWARD_LIVE_MODE is set to `shadow` in the environment"), "{said}");
-    let text = std::fs::read_to_string(folder.join("steward.toml")).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("steward.toml"), toml).unwrap();
+    past.steward = past.steward.clone().inside(&folder);
+    folder.join("steward.toml")
+}
+
+#[tokio::test]
+async fn what_is_recommended_is_replayed_written_and_holds_once_its_ceilings_are_set() {
+    let mut past = Past::of_a_month();
+    let file = beside(&mut past, "# mine\r\nscan_seconds = 5\r\n");
+    past.steward = past.steward.with("STEWARD_LIVE_MODE", "shadow").with("STEWARD_CONFIDENCE_THRESHOLD", "0.7");
+    let ask = ["backtest", "--recommended"];
+    let told = past.run(&[&["--json"], &ask[..]].concat()).await.expect(0).json();
+    let live = &told["policy"]["live"];
+    assert_eq!((&live["agreed"], &live["wrong"], &live["open"]), (&json!(198), &json!(2), &json!(0)));
+    assert_eq!(told["policy"]["rules"]["sources"], json!({"gmail": "act"}));
+    assert_eq!((&told["lacking"], &told["written"]), (&json!([]), &Value::Null));
+
+    let files = past.vault.files();
+    let said = past.run(&[&ask[..], &["--write"]].concat()).await.expect(0);
+    for part in ["ceiling: act", "instinct/gmail.md", "STEWARD_LIVE_MODE is set to `shadow` in the environment"] {
+        assert!(said.out.contains(part), "`{part}` is missing: {said}");
+    }
+    assert_eq!(past.vault.files(), files, "the ceiling of a source is a human's to set");
+    let text = std::fs::read_to_string(&file).unwrap();
     for part in [
-        "# mine\nscan_seconds = 5\n",
+        "# mine\r\nscan_seconds = 5\r\n",
         "# backtest: records 2 to 425 of the chain",
-        "# backtest: would have made 0 of 213 proposals live",
-        "live_mode = \"live_high_confidence_only\"\n",
-        "default_ceiling = \"confirm\"\n",
-        "high_confidence_threshold = 0.85\n",
+        "# backtest: would have made 200 of 213 proposals live\r\n",
+        "# backtest: with `ceiling: act` in instinct/gmail.md\r\n",
+        "live_mode = \"live_high_confidence_only\"\r\n",
+        "default_ceiling = \"confirm\"\r\n",
     ] {
         assert!(text.contains(part), "`{part}` is missing: {text}");
     }
-    assert_eq!(past.run(&["--json", "status"]).await.expect(0).json()["policy"]["mode"], json!("shadow"));
-    past.steward = past.steward.without("STEWARD_LIVE_MODE");
-    assert_eq!(
-        past.run(&["--json", "status"]).await.expect(0).json()["policy"]["mode"],
-        json!("live_high_confidence_only")
+    assert!(
+        !text.contains("threshold") && !text.replace("\r\n", "").contains('\n'),
+        "nothing of the environment: {text}"
     );
+
+    past.steward = past.steward.without("STEWARD_LIVE_MODE").without("STEWARD_CONFIDENCE_THRESHOLD");
+    past.vault.write("instinct/gmail.md", "---\ntype: instinct\nsource: gmail\nceiling: act\n---\n");
+    let told = past.run(&["--json", "backtest"]).await.expect(0).json();
+    assert_eq!(told["policy"]["rules"]["mode"], json!("live_high_confidence_only"));
+    assert_eq!(told["policy"]["live"]["actions"], json!(200), "what was recommended is what holds now");
     past.steward = past.steward.inside(past.vault.path());
-    let refused = past.run(&ask).await.expect(1);
+    let refused = past.run(&[&ask[..], &["--write"]].concat()).await.expect(1);
     assert!(refused.err.contains("lies in the vault"), "{refused}");
     assert!(!past.vault.path().join("steward.toml").exists());
+}
+
+#[tokio::test]
+async fn bolder_settings_without_reason_are_refused_and_more_careful_ones_written() {
+    let toml = "live_mode = \"live_high_confidence_only\"\n";
+    let mut empty = Past::new();
+    let file = beside(&mut empty, toml);
+    let said = empty.run(&["backtest", "--mode", "live", "--write"]).await.expect(3);
+    assert!(said.out.contains("Not written") && said.out.contains("0 decided cases, at least 73 are needed"), "{said}");
+    empty.run(&["backtest", "--recommended", "--write"]).await.expect(3);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), toml);
+    empty.run(&["backtest", "--mode", "shadow", "--write"]).await.expect(0);
+    assert!(std::fs::read_to_string(&file).unwrap().ends_with("live_mode = \"shadow\"\n"));
+
+    let mut past = Past::of_a_month();
+    let file = beside(&mut past, "");
+    // What the environment says is not what is compared with: it may be gone when the file holds.
+    past.steward = past.steward.with("STEWARD_LIVE_MODE", "live");
+    let ask = ["--json", "backtest", "--mode", "live", "--write"];
+    let told = past.run(&ask).await.expect(3).json();
+    assert_eq!(told["lacking"], json!(["related: 12 decided cases, at least 73 are needed"]));
+    assert_eq!((&told["refused"], &told["written"]), (&json!(true), &Value::Null));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "");
+    past.run(&[&ask[..], &["--ceiling", "related=confirm"]].concat()).await.expect(0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("live_mode = \"live\"\n") && text.contains("related_ceiling = \"confirm\"\n"), "{text}");
+    assert!(!text.contains("default_ceiling"), "only what was asked for: {text}");
+
+    let said = past.run(&["backtest", "--high-confidence", "0.5"]).await.expect(1);
+    assert!(said.err.contains("below confidence_threshold"), "{said}");
+    let said = past.run(&["backtest", "--ceiling", "source:gmial=act"]).await.expect(1);
+    assert!(said.err.contains("no proposal cites a source `gmial`"), "{said}");
+}
+
+#[tokio::test]
+async fn a_broken_chain_is_told_on_top_and_nothing_bolder_is_written() {
+    let mut past = Past::of_a_month();
+    let file = beside(&mut past, "live_mode = \"live\"\nrelated_ceiling = \"confirm\"\n");
+    let record = past.vault.records()[3].draft.file().unwrap();
+    let text = String::from_utf8(past.vault.read(record.as_str())).unwrap();
+    past.vault.write(record.as_str(), text.replacen("signal/s", "signal/x", 1));
+
+    let said = past.run(&["trust", "report"]).await.expect(4);
+    assert!(said.out.starts_with("Beware: the chain of audit records is broken: "), "{said}");
+    let told = past.run(&["trust", "report", "--json"]).await.expect(4).json();
+    assert_eq!(told["chain"]["faults"].as_array().unwrap().len(), 1, "{told}");
+    let page = past.vault.path().parent().unwrap().join("report.html");
+    past.run(&["trust", "report", "--html", page.to_str().unwrap()]).await.expect(4);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("role=\"alert\">Beware: the chain of audit records"));
+
+    let bolder = past.run(&["--json", "backtest", "--confidence", "0.5", "--write"]).await.expect(3).json();
+    assert!(bolder["lacking"][0].as_str().unwrap().starts_with("the chain of audit records is broken"), "{bolder}");
+    past.run(&["backtest", "--mode", "shadow", "--write"]).await.expect(4);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("live_mode = \"shadow\"") && text.contains("# backtest: that chain was broken"), "{text}");
 }

@@ -19,7 +19,7 @@ use steward_domain::decide::Closed;
 use steward_domain::mode::Ceiling;
 use steward_domain::mutation::MutationClass;
 use steward_domain::plan::Landing;
-use steward_domain::trust::case::{Case, Voice};
+use steward_domain::trust::case::{Case, CitedSource, Voice};
 use steward_domain::trust::outcome::Fate;
 
 /// What humans said and did of the action `a` and of its confirmation: kinds and moments, all in one text.
@@ -169,17 +169,14 @@ impl Index {
             landing,
             closed: Closed::read(closed).ok_or_else(|| self.unknown(closed))?,
             ceiling: ceilings.of_record(&target).min(moves_to),
-            unset: false,
+            cited: Vec::new(),
             voices: Vec::new(),
             again: row.again,
             lesson: fate(answers, landing, at).lesson(now).0,
         };
         for (key, name, speaks, cited, again) in sources {
             if cited != 0 {
-                match ceilings.sources.get(&key) {
-                    Some(set) => case.ceiling = case.ceiling.min(*set),
-                    None => case.unset = true,
-                }
+                case.cited.push(CitedSource { ceiling: ceilings.sources.get(&key).copied(), key: key.clone() });
             }
             if speaks != 0 && !(row.again && again != 0) {
                 case.voices.push(Voice { key, name });

@@ -1,22 +1,24 @@
 //! Settings that decide, asked about without being set: read from options and files, and written into `steward.toml`.
 //!
 //! What is asked about must be said rightly: a word that is no mode, or a key that there is not, is an error here and
-//! falls back to nothing, because a backtest of other settings than one believes is worse than none. Writing keeps
-//! what a person wrote into the file, and is refused where a file of a vault would set what a vault may not.
+//! falls back to nothing, because a backtest of other settings than one believes is worse than none. Ceilings of sources
+//! are asked about here and never written: they stand in the vault, and only a human sets them.
 
-use super::sources::File;
+mod written;
+
 use super::{Config, Raw};
 use crate::out::shown;
 use anyhow::{Context, bail};
+use std::collections::BTreeMap;
 use std::path::Path;
-use steward_domain::mode::{Ceiling, Mode};
+use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::mutation::MutationClass;
+use steward_domain::signal::source_key;
+use steward_domain::trust::advice::Choice;
 use steward_domain::trust::case::Rules;
 use toml::{Table, Value};
-use toml_edit::{DocumentMut, Item};
 
-/// How the lines begin that say what settings rest on; those of before are replaced.
-const EVIDENCE: &str = "# backtest: ";
+pub(crate) use written::with_values;
 
 /// Settings that somebody asks about; what is not said stays as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,9 +32,26 @@ pub(crate) struct Wish {
     pub(crate) default_ceiling: Option<Ceiling>,
     /// By class, in the order of [`MutationClass::ALL`].
     pub(crate) ceilings: [Option<Ceiling>; 4],
+    /// By the key of a source.
+    pub(crate) sources: BTreeMap<String, Ceiling>,
 }
 
 impl Wish {
+    /// What a choice of the report amounts to: everything that it does not name is held.
+    pub(crate) fn of_choice(choice: &Choice, policy: &Policy) -> Self {
+        let ceiling = |class: MutationClass| {
+            let held = policy.ceiling_of(class).min(Ceiling::Confirm);
+            Some(if choice.classes.contains(&class) { Ceiling::Act } else { held })
+        };
+        Self {
+            mode: Some(choice.mode),
+            default_ceiling: Some(Ceiling::Confirm),
+            ceilings: MutationClass::ALL.map(ceiling),
+            sources: choice.sources.iter().map(|key| (key.clone(), Ceiling::Act)).collect(),
+            ..Self::default()
+        }
+    }
+
     /// What a file in the form of `steward.toml` says of them.
     ///
     /// # Errors
@@ -74,22 +93,41 @@ impl Wish {
         Ok(wish)
     }
 
-    /// Takes in `CLASS=WORD`, or `default=WORD`.
+    /// Takes in `CLASS=WORD`, `default=WORD` or `source:NAME=WORD`.
     ///
     /// # Errors
-    /// It is neither.
+    /// It is none of them.
     pub(crate) fn hold(&mut self, pair: &str) -> anyhow::Result<()> {
-        let (name, word) = pair.split_once('=').with_context(|| format!("`{}` is not CLASS=WORD", shown(pair)))?;
-        let to = Some(ceiling(word)?);
-        match MutationClass::ALL.into_iter().find(|class| class.word() == name.trim()) {
-            Some(class) => self.ceilings[class as usize] = to,
-            None if name.trim() == "default" => self.default_ceiling = to,
+        let (name, word) = pair.rsplit_once('=').with_context(|| format!("`{}` is not CLASS=WORD", shown(pair)))?;
+        let (name, to) = (name.trim(), ceiling(word)?);
+        if let Some(source) = name.strip_prefix("source:").filter(|source| !source.trim().is_empty()) {
+            self.sources.insert(source_key(source), to);
+            return Ok(());
+        }
+        match MutationClass::ALL.into_iter().find(|class| class.word() == name) {
+            Some(class) => self.ceilings[class as usize] = Some(to),
+            None if name == "default" => self.default_ceiling = Some(to),
             None => bail!(
-                "`{}` is no class: there are state_change, context_edit, parent_matter and related, and `default` for sources",
+                "`{}` is no class: there are state_change, context_edit, parent_matter and related, `default` for sources, \
+                 and `source:NAME` for one of them",
                 shown(name)
             ),
         }
         Ok(())
+    }
+
+    /// Whether it says anything about a key of the file.
+    pub(crate) fn says(&self, key: &str) -> bool {
+        let of_class = |class: &MutationClass| key.strip_suffix("_ceiling") == Some(class.word());
+        match key {
+            "live_mode" => self.mode.is_some(),
+            "confidence_threshold" => self.confidence.is_some(),
+            "high_confidence_threshold" => self.high_confidence.is_some(),
+            "default_ceiling" => self.default_ceiling.is_some(),
+            _ => {
+                MutationClass::ALL.into_iter().any(|class| of_class(&class) && self.ceilings[class as usize].is_some())
+            }
+        }
     }
 
     /// The settings with this wish granted.
@@ -109,14 +147,42 @@ impl Wish {
                 MutationClass::Related => policy.related_ceiling = to,
             }
         }
+        rules.sources.extend(self.sources.clone());
         rules
     }
+}
+
+/// What a file alone sets, with the defaults for the rest; the same as [`Config::rules`] where the environment is empty.
+///
+/// # Errors
+/// As [`Wish::read`]; a file that is not there sets nothing.
+pub(crate) fn of_file(path: &Path) -> anyhow::Result<Rules> {
+    let nothing = Rules { policy: Policy::default(), default_ceiling: Ceiling::default(), sources: BTreeMap::new() };
+    if !path.try_exists().with_context(|| format!("failed to read {}", path.display()))? {
+        return Ok(nothing);
+    }
+    Ok(Wish::read(path)?.over(&nothing))
+}
+
+/// Refuses settings of which one makes the other pointless.
+///
+/// # Errors
+/// High confidence is less than what `live` asks for by itself.
+pub(crate) fn sound(rules: &Rules) -> anyhow::Result<()> {
+    let Policy { confidence_threshold: least, high_confidence_threshold: high, .. } = rules.policy;
+    if high < least {
+        bail!(
+            "high_confidence_threshold is {high}, below confidence_threshold, which is {least}: \
+             live_high_confidence_only would act upon more than live; raise the one or lower the other"
+        );
+    }
+    Ok(())
 }
 
 impl Config {
     /// The settings that decide, as they are now.
     pub(crate) fn rules(&self) -> Rules {
-        Rules { policy: self.policy.clone(), default_ceiling: self.default_ceiling }
+        Rules { policy: self.policy.clone(), default_ceiling: self.default_ceiling, sources: BTreeMap::new() }
     }
 }
 
@@ -142,37 +208,9 @@ pub(crate) fn share(name: &str, number: f64) -> anyhow::Result<f64> {
     Ok(number)
 }
 
-/// The file's text with these settings and the lines that say what they rest on, everything else as it was.
-///
-/// # Errors
-/// The text is no TOML, or lies in the vault, which may not set how far its steward goes.
-pub(crate) fn with_rules(
-    (path, text): (&Path, &str),
-    rules: &Rules,
-    evidence: &[String],
-    vault: &Path,
-) -> anyhow::Result<String> {
-    let mut document: DocumentMut = text.parse()?;
-    for (key, value) in entries(rules) {
-        let mut value = value;
-        if let Some(old) = document.get(key).and_then(Item::as_value) {
-            *value.decor_mut() = old.decor().clone();
-        }
-        document[key] = Item::Value(value);
-    }
-    if let Some(mut key) = document.key_mut("live_mode") {
-        let before = key.leaf_decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default();
-        let mut lines: String = before.split_inclusive('\n').filter(|line| !line.starts_with(EVIDENCE)).collect();
-        for line in evidence {
-            lines.push_str(EVIDENCE);
-            lines.extend(line.chars().map(|c| if c.is_control() { ' ' } else { c }));
-            lines.push('\n');
-        }
-        key.leaf_decor_mut().set_prefix(lines);
-    }
-    let text = document.to_string();
-    File { path: path.to_owned(), table: text.parse()? }.keep_to_its_place(vault)?;
-    Ok(text)
+/// Those of the keys of the file, with their values, that any of these wishes is about.
+pub(crate) fn asked(wishes: &[Wish], rules: &Rules) -> Vec<(&'static str, toml_edit::Value)> {
+    entries(rules).into_iter().filter(|(key, _)| wishes.iter().any(|wish| wish.says(key))).collect()
 }
 
 /// The keys of the file and their values.

@@ -12,7 +12,7 @@ fn case(confidence: f64, lesson: Lesson) -> Case {
         landing: Landing::Shadow,
         closed: Closed::default().with(GateName::Mode),
         ceiling: Ceiling::Act,
-        unset: false,
+        cited: Vec::new(),
         voices: Vec::new(),
         again: false,
         lesson,
@@ -20,11 +20,11 @@ fn case(confidence: f64, lesson: Lesson) -> Case {
 }
 
 fn rules(mode: Mode) -> Rules {
-    Rules { policy: Policy { mode, ..Policy::default() }, default_ceiling: Ceiling::Act }
+    Rules { policy: Policy { mode, ..Policy::default() }, default_ceiling: Ceiling::Act, sources: Default::default() }
 }
 
 fn told(rules: Rules, against: Rules, cases: &[Case]) -> Backtest {
-    let mut backtesting = Backtesting::new(rules, against);
+    let mut backtesting = Backtesting::new(rules, against, crate::time::parse("2026-11-02T08:00:00Z").unwrap());
     cases.iter().for_each(|case| backtesting.add(case));
     backtesting.backtest()
 }
@@ -45,13 +45,16 @@ fn two_settings_are_compared_case_by_case() {
     let mut careful = rules(Mode::Live);
     careful.policy.parent_matter_ceiling = Ceiling::Confirm;
     let told = told(careful, rules(Mode::LiveHighConfidenceOnly), &cases);
-    assert_eq!(told.policy.live, Tally { agreed: 2, wrong: 1, open: 1 });
-    assert_eq!(told.policy.pending, Tally { agreed: 1, wrong: 2, open: 0 });
+    assert_eq!(told.policy.live, Tally { agreed: 2, wrong: 1, open: 1, unanswered: 0 });
+    assert_eq!(told.policy.pending, Tally { agreed: 1, wrong: 2, open: 0, unanswered: 0 });
     assert_eq!((told.policy.coverage.count, told.policy.coverage.of), (4, 7));
-    assert_eq!(told.against.live, Tally { agreed: 1, wrong: 1, open: 1 });
-    assert_eq!(told.newly_live.all, Tally { agreed: 1, wrong: 1, open: 0 });
+    assert_eq!(told.against.live, Tally { agreed: 1, wrong: 1, open: 1, unanswered: 0 });
+    assert_eq!(told.newly_live.all, Tally { agreed: 1, wrong: 1, open: 0, unanswered: 0 });
     let gone = told.no_longer_live.classes;
-    assert_eq!(gone, [OfClass { class: MutationClass::ParentMatter, tally: Tally { agreed: 0, wrong: 1, open: 0 } }]);
+    assert_eq!(
+        gone,
+        [OfClass { class: MutationClass::ParentMatter, tally: Tally { agreed: 0, wrong: 1, open: 0, unanswered: 0 } }]
+    );
     assert_eq!(told.risk_coverage.decided, 4, "what a ceiling or discretion holds back no threshold lets through");
 }
 

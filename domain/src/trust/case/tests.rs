@@ -21,6 +21,7 @@ fn rules() -> impl Strategy<Value = Rules> {
             ..Policy::default()
         },
         default_ceiling: Ceiling::Act,
+        sources: BTreeMap::new(),
     })
 }
 
@@ -95,16 +96,54 @@ proptest! {
 fn wide() -> (Rules, Case) {
     let policy = Policy { mode: Mode::Live, ..Policy::default() };
     let case = decided(&policy, (0.9, 0.97, 60), (Ceiling::Act, Ceiling::Act), false);
-    (Rules { policy, default_ceiling: Ceiling::Confirm }, case)
+    (Rules { policy, default_ceiling: Ceiling::Confirm, sources: BTreeMap::new() }, case)
 }
 
 #[test]
 fn a_default_ceiling_holds_only_what_cites_a_source_without_one() {
     let (rules, case) = wide();
     assert_eq!(rules.replay(&case), Landing::Live);
-    assert_eq!(rules.replay(&Case { unset: true, ..case.clone() }), Landing::Pending);
+    let unset = Case { cited: vec![CitedSource { key: "gmail".into(), ceiling: None }], ..case.clone() };
+    assert_eq!(rules.replay(&unset), Landing::Pending);
     let open = Rules { default_ceiling: Ceiling::Act, ..rules };
-    assert_eq!(open.replay(&Case { unset: true, ..case }), Landing::Live);
+    assert_eq!(open.replay(&unset), Landing::Live);
+}
+
+#[test]
+fn a_source_that_is_asked_about_has_the_ceiling_that_is_asked_for() {
+    let (mut rules, mut case) = wide();
+    let cites = |key: &str, ceiling| CitedSource { key: key.into(), ceiling };
+    case.cited = vec![cites("gmail", None), cites("bank", Some(Ceiling::Act))];
+    assert_eq!(rules.replay(&case), Landing::Pending);
+    rules.sources = [("gmail".to_owned(), Ceiling::Act)].into();
+    assert_eq!(rules.replay(&case), Landing::Live);
+    rules.sources = [("gmail".to_owned(), Ceiling::Act), ("bank".to_owned(), Ceiling::Confirm)].into();
+    assert_eq!(rules.replay(&case), Landing::Pending, "the lowest of all cited ones holds");
+    case.ceiling = Ceiling::Ask;
+    rules.sources = [("gmail".to_owned(), Ceiling::Act)].into();
+    assert_eq!(rules.replay(&case), Landing::Pending, "a matter's own is not asked about");
+}
+
+#[test]
+fn settings_are_bolder_where_any_part_of_them_is() {
+    let (rules, _) = wide();
+    let with = |change: fn(&mut Rules)| {
+        let mut other = rules.clone();
+        change(&mut other);
+        other
+    };
+    for bolder in [
+        with(|r| r.policy.confidence_threshold -= 0.01),
+        with(|r| r.policy.high_confidence_threshold -= 0.01),
+        with(|r| r.default_ceiling = Ceiling::Act),
+    ] {
+        assert!(bolder.is_bolder_than(&rules) && !rules.is_bolder_than(&bolder), "{bolder:?}");
+    }
+    let careful = with(|r| r.policy.mode = Mode::LiveHighConfidenceOnly);
+    assert!(rules.is_bolder_than(&careful) && !careful.is_bolder_than(&rules));
+    let held = with(|r| r.policy.related_ceiling = Ceiling::Confirm);
+    assert!(rules.is_bolder_than(&held) && !held.is_bolder_than(&rules));
+    assert!(!rules.is_bolder_than(&rules));
 }
 
 #[test]

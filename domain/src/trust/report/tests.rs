@@ -6,7 +6,12 @@ use crate::trust::case::Voice;
 use crate::trust::outcome::Lesson;
 use crate::trust::tally::MAX_SOURCES;
 
-fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
+/// A day after the first case of [`case`].
+pub(crate) fn now() -> DateTime<Utc> {
+    crate::time::parse("2026-11-02T08:00:00Z").unwrap()
+}
+
+pub(crate) fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
     Case {
         seq,
         at: crate::time::parse("2026-11-01T08:00:00Z").unwrap() + chrono::TimeDelta::hours(seq.try_into().unwrap()),
@@ -15,7 +20,7 @@ fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
         landing: Landing::Shadow,
         closed: Closed::default().with(GateName::Mode),
         ceiling: Ceiling::Act,
-        unset: true,
+        cited: Vec::new(),
         voices: vec![Voice { key: source.into(), name: source.to_uppercase() }],
         again: false,
         lesson,
@@ -23,7 +28,7 @@ fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
 }
 
 fn told(cases: impl IntoIterator<Item = Case>) -> Report {
-    let mut reporting = Reporting::new(&Policy::default());
+    let mut reporting = Reporting::new(&Policy::default(), now());
     cases.into_iter().for_each(|case| reporting.add(&case));
     reporting.report(0.05)
 }
@@ -37,7 +42,7 @@ fn cases_are_counted_by_class_source_band_and_day() {
     moved.voices.push(Voice { key: "gmail".into(), name: "Gmail".into() });
     let report = told([case(1, "gmail", Lesson::Confirmed), case(2, "gmail", Lesson::DoneAnyway), weak, moved]);
 
-    assert_eq!(report.total.tally, Tally { agreed: 2, wrong: 1, open: 1 });
+    assert_eq!(report.total.tally, Tally { agreed: 2, wrong: 1, open: 1, unanswered: 0 });
     let records = report.records.unwrap();
     assert_eq!((records.first_seq, records.last_seq), (1, 40));
     let classes: Vec<_> = report.classes.iter().map(|r| (r.class.unwrap().word(), r.tally.actions())).collect();
@@ -54,7 +59,7 @@ fn cases_are_counted_by_class_source_band_and_day() {
     );
     let high = report.classes[0].modes[0];
     assert_eq!((high.mode, high.coverage.count, high.coverage.of), (Mode::LiveHighConfidenceOnly, 2, 3));
-    assert_eq!(report.classes[0].modes[1].acted, Tally { agreed: 2, wrong: 1, open: 0 });
+    assert_eq!(report.classes[0].modes[1].acted, Tally { agreed: 2, wrong: 1, open: 0, unanswered: 0 });
     assert_eq!((report.reliability.decided, report.reliability.open), (3, 1));
 }
 
@@ -69,16 +74,20 @@ fn each_gate_says_what_it_held_back_and_what_it_let_through() {
         behind(1, Lesson::Confirmed, &[Mode, Confidence]),
         behind(2, Lesson::Confirmed, &[Mode, Confidence, Discretion]),
         behind(3, Lesson::Dismissed, &[Confidence]),
-        behind(4, Lesson::Undone, &[]),
+        Case { landing: Landing::Live, ..behind(4, Lesson::Undone, &[]) },
         behind(5, Lesson::Opposed, &[Mode]),
     ]);
     let of = |gate| report.gates.iter().find(|row| row.gate == gate).copied();
     let confidence = of(Confidence).unwrap();
-    assert_eq!(confidence.held, Tally { agreed: 2, wrong: 1, open: 0 });
-    assert_eq!(confidence.held_alone, Tally { agreed: 1, wrong: 1, open: 0 });
-    assert_eq!(confidence.let_through, Tally { agreed: 0, wrong: 2, open: 0 });
-    assert_eq!(of(Mode).unwrap().held_alone, Tally { agreed: 0, wrong: 1, open: 0 });
+    assert_eq!(confidence.held, Tally { agreed: 2, wrong: 1, open: 0, unanswered: 0 });
+    assert_eq!(confidence.held_alone, Tally { agreed: 1, wrong: 1, open: 0, unanswered: 0 });
+    assert_eq!(of(Mode).unwrap().held_alone, Tally { agreed: 0, wrong: 1, open: 0, unanswered: 0 });
     assert_eq!(of(Ceiling), None, "one that was never closed is not told");
+    assert_eq!(
+        report.let_through,
+        Tally { wrong: 1, ..Tally::default() },
+        "what another gate held was not let through"
+    );
 }
 
 #[test]
@@ -89,6 +98,41 @@ fn a_supported_class_from_a_source_is_chosen() {
     assert_eq!((choice.mode, choice.sources), (Mode::LiveHighConfidenceOnly, vec!["gmail".to_owned()]));
     assert_eq!(report.sources[0].supported, Some(Mode::Live));
     assert_eq!(report.sources[1].supported, None);
+}
+
+#[test]
+fn silence_counts_once_the_watch_is_over_and_not_a_moment_before() {
+    let old = |hours: i64, lesson| Case { at: now() - chrono::TimeDelta::hours(hours), ..case(1, "gmail", lesson) };
+    let of = |cases: Vec<Case>| told(cases).total.tally;
+    let counted = of(vec![
+        old(14 * 24, Lesson::Open),
+        old(14 * 24 - 1, Lesson::Open),
+        old(90 * 24, Lesson::Dismissed),
+        old(90 * 24, Lesson::Survived),
+    ]);
+    assert_eq!(counted, Tally { agreed: 1, wrong: 1, open: 2, unanswered: 1 });
+    assert_eq!((counted.precision().of, counted.worst_case().of), (2, 3));
+}
+
+#[test]
+fn a_source_that_went_bad_lately_is_not_recommended_on_what_it_once_was() {
+    let good = (1..=1_459).map(|n| case(n, "gmail", Lesson::Confirmed));
+    let late = (1_460..=1_479).map(|n| {
+        let lesson = if n % 5 < 3 { Lesson::Dismissed } else { Lesson::Confirmed };
+        case(n, "gmail", lesson)
+    });
+    assert!(told(good.clone()).choice.is_some());
+    let mut all: Vec<Case> = good.chain(late).collect();
+    let report = told(all.clone());
+    assert!(report.sources[0].tally.precision().low > 0.95, "all of them together still say yes");
+    assert_eq!((report.choice.as_ref(), report.sources[0].supported), (None, None));
+    assert!(
+        report.sources[0].says.contains("worse lately: 12 of the 20 newest were wrong"),
+        "{}",
+        report.sources[0].says
+    );
+    all.reverse();
+    assert_eq!(told(all).class_sources, report.class_sources, "in whatever order they come");
 }
 
 #[test]
@@ -120,13 +164,14 @@ fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
             "class_sources",
             "reliability",
             "gates",
+            "let_through",
             "days",
             "bar",
             "choice"
         ]
     );
-    let row =
-        ["class", "source", "name", "actions", "agreed", "wrong", "open", "precision", "modes", "supported", "says"];
+    let row = "class source name actions agreed wrong open unanswered precision worst_case modes supported says";
+    let row: Vec<&str> = row.split(' ').collect();
     assert_eq!(keys(&value["class_sources"][0]), row);
     assert_eq!(keys(&value["classes"][0]["precision"]), ["count", "of", "share", "low", "high"]);
 }

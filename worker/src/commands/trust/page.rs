@@ -3,8 +3,8 @@
 //! Every text goes through [`escaped`] on its way into the page, ours too: a source's name came from outside. The
 //! page forbids itself whatever it does not need, so that a name that got through all the same could load nothing.
 
-use super::text::{notes_of, supported_first};
-use super::{Told, plot};
+use super::text::{beware, let_through, notes_of, silent, supported_first};
+use super::{Told, broken, plot};
 use std::fmt::Write;
 use steward_domain::time::seconds;
 use steward_domain::trust::advice::percent;
@@ -34,7 +34,9 @@ pub(super) fn escaped(text: &str) -> String {
 
 pub(super) fn render(told: &Told) -> String {
     let report = &told.report;
-    let mut body = format!("<h1>How right the steward is</h1>{}", summary(told));
+    let beware =
+        broken(&told.chain).map(|why| format!("<p class=\"beware\" role=\"alert\">{}</p>", escaped(&beware(&why))));
+    let mut body = format!("<h1>How right the steward is</h1>{}{}", beware.unwrap_or_default(), summary(told));
     if report.records.is_some() {
         body.push_str(&supported(report));
         body.push_str(&to_set(told));
@@ -52,7 +54,7 @@ pub(super) fn render(told: &Told) -> String {
              <span class=\"key wrong\"></span>wrong<span class=\"key open\"></span>open</figcaption></figure>",
             plot::days(&report.days)
         );
-        body.push_str(&gates(&report.gates));
+        body.push_str(&gates(report));
         let notes: String = notes_of(report).iter().map(|note| format!("<li>{}</li>", escaped(note))).collect();
         let _ = write!(body, "<h2>How to read it</h2><ul>{notes}</ul>");
     }
@@ -73,7 +75,7 @@ fn summary(told: &Told) -> String {
     };
     format!(
         "<p class=\"soft\">As of {}: {} changes proposed from {} to {}, records {} to {}.</p>\
-         <p>Decided: {}, of which {} agreed and {} were wrong; precision <strong>{}</strong>. Open: {}.</p>",
+         <p>Decided: {}, of which {} agreed and {} were wrong; precision <strong>{}</strong>. Open: {}{}.</p>",
         seconds(told.told_at),
         tally.actions(),
         seconds(records.from),
@@ -84,7 +86,8 @@ fn summary(told: &Told) -> String {
         tally.agreed,
         tally.wrong,
         escaped(&percent(tally)),
-        tally.open
+        tally.open,
+        silent(tally)
     )
 }
 
@@ -112,12 +115,14 @@ fn to_set(told: &Told) -> String {
     for file in settings.instincts.iter().take(SHOWN) {
         let _ = writeln!(lines, "ceiling: act   # in {file}");
     }
+    let why = told.report.choice.as_ref().map(|choice| format!("<p>Why this mode: {}.</p>", escaped(&choice.why)));
     format!(
         "<h2>What to set</h2><p>In the environment, or in <code>steward.toml</code> in lower case and without \
          <code>STEWARD_</code>; <code>ceiling</code> in the frontmatter of the instinct. A worker takes it up when it \
-         starts.</p><pre>{}</pre>{}",
+         starts. <code>steward backtest --recommended</code> replays it.</p><pre>{}</pre>{}{}",
         escaped_lines(&lines),
-        more(settings.instincts.len())
+        more(settings.instincts.len()),
+        why.unwrap_or_default()
     )
 }
 
@@ -202,25 +207,22 @@ fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Re
     )
 }
 
-fn gates(gates: &[GateRow]) -> String {
+fn gates(report: &Report) -> String {
     let row = |gate: &GateRow| {
-        format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            gate.gate.word(),
-            gate.held.actions(),
-            gate.held.agreed,
-            gate.held.wrong,
-            gate.held_alone.agreed,
-            gate.let_through.wrong
-        )
+        let mut cells = String::new();
+        for tally in [gate.held, gate.held_alone] {
+            let _ = write!(cells, "<td>{}</td><td>{}</td><td>{}</td>", tally.actions(), tally.agreed, tally.wrong);
+        }
+        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", gate.gate.word())
     };
-    let body: String = gates.iter().map(row).collect();
+    let body: String = report.gates.iter().map(row).collect();
     format!(
-        "<h2>What the gates did</h2><div class=\"wide\"><table><caption><span>Cases that a gate held back, and wrong ones that it let \
-         through</span></caption><thead><tr><th scope=\"col\"></th><th scope=\"col\">held back</th><th scope=\"col\">of them agreed</th>\
-         <th scope=\"col\">of them wrong</th><th scope=\"col\">agreed, held by it alone</th>\
-         <th scope=\"col\">wrong, let through</th></tr></thead>\
-         <tbody>{body}</tbody></table></div>"
+        "<h2>What the gates did</h2><div class=\"wide\"><table><caption><span>Cases that met a gate closed, and those of them \
+         that it held back alone</span></caption><thead><tr><th scope=\"col\"></th><th scope=\"col\">held back</th>\
+         <th scope=\"col\">of them agreed</th><th scope=\"col\">of them wrong</th><th scope=\"col\">by it alone</th>\
+         <th scope=\"col\">of them agreed</th><th scope=\"col\">of them wrong</th></tr></thead>\
+         <tbody>{body}</tbody></table></div><p>{}</p>",
+        escaped(&let_through(report))
     )
 }
 

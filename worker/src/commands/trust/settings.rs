@@ -1,9 +1,11 @@
 //! The very settings that a choice amounts to, by the names under which they are set.
 //!
 //! There is one mode for the whole fleet, so a choice is that mode, a ceiling for whatever may not act under it, and a
-//! word in the instinct of each source that may. Nothing is set here: a person does that.
+//! word in the instinct of each source that may. Nothing is set here: a person does that, and
+//! `steward backtest --recommended` replays the very same ([`Wish::of_choice`]).
 
 use crate::config::Config;
+use crate::config::rules::Wish;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::mode::Ceiling;
@@ -41,21 +43,25 @@ impl Variable {
 
 impl Settings {
     pub(super) fn of(choice: &Choice, config: &Config, files: &BTreeMap<String, RecordPath>) -> Self {
-        let hold = Ceiling::Confirm.word();
-        let policy = &config.policy;
+        let (policy, wish) = (&config.policy, Wish::of_choice(choice, &config.policy));
+        let default = wish.default_ceiling.unwrap_or(config.default_ceiling);
         let mut variables = vec![
             Variable::new("live_mode".into(), choice.mode.word(), policy.mode.word()),
-            Variable::new("default_ceiling".into(), hold, config.default_ceiling.word()),
+            Variable::new("default_ceiling".into(), default.word(), config.default_ceiling.word()),
         ];
         for class in MutationClass::ALL {
             let now = policy.ceiling_of(class);
-            let value = if choice.classes.contains(&class) { Ceiling::Act } else { now.min(Ceiling::Confirm) };
+            let value = wish.ceilings[class as usize].unwrap_or(now);
             // One that acts by default and may is not worth a line.
             if value != Ceiling::Act || now != Ceiling::Act {
                 variables.push(Variable::new(format!("{}_ceiling", class.word()), value.word(), now.word()));
             }
         }
-        let file = |key: &String| files.get(key).map_or_else(|| format!("instinct/{key}.md"), ToString::to_string);
-        Self { variables, instincts: choice.sources.iter().map(file).collect() }
+        Self { variables, instincts: choice.sources.iter().map(|key| instinct(key, files)).collect() }
     }
+}
+
+/// Where the ceiling of a source is set.
+pub(super) fn instinct(key: &str, files: &BTreeMap<String, RecordPath>) -> String {
+    files.get(key).map_or_else(|| format!("instinct/{key}.md"), ToString::to_string)
 }

@@ -8,8 +8,10 @@ use crate::out::shown;
 use std::fmt::Write;
 use steward_domain::time::seconds;
 use steward_domain::trust::advice::percent;
+use steward_domain::trust::newest::NEWEST;
 use steward_domain::trust::reliability::Reliability;
-use steward_domain::trust::report::{GateRow, Report, Row};
+use steward_domain::trust::report::{Report, Row};
+use steward_domain::trust::tally::Tally;
 use steward_domain::trust::wilson::Share;
 
 /// Sources, and classes from sources, that a person is shown.
@@ -38,7 +40,7 @@ pub(super) fn describe(told: &Told) -> String {
         &told.lowered.iter().map(lowered).collect::<Vec<_>>(),
     );
     section(&mut out, "By class, source and stated confidence", &tables(report));
-    section(&mut out, "What the gates did", &gates(&report.gates));
+    section(&mut out, "What the gates did", &gates(report));
     section(&mut out, "Stated confidence and truth", &reliability(&report.reliability));
     section(&mut out, "How to read it", &notes(report));
     out.truncate(out.trim_end().len());
@@ -60,12 +62,13 @@ pub(super) fn section(out: &mut String, title: &str, lines: &[String]) {
 
 fn head(told: &Told) -> String {
     let (report, tally) = (&told.report, told.report.total.tally);
+    let beware = super::broken(&told.chain).map(|why| wrapped(&beware(&why)) + "\n\n").unwrap_or_default();
     let Some(records) = report.records else {
-        return "no change has been proposed yet: there is nothing to report".into();
+        return format!("{beware}no change has been proposed yet: there is nothing to report");
     };
     format!(
-        "{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} were wrong; \
-         precision {}. Open: {}.\n",
+        "{beware}{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} were wrong; \
+         precision {}.\nOpen: {}{}.\n",
         tally.actions(),
         seconds(records.from),
         seconds(records.to),
@@ -75,8 +78,24 @@ fn head(told: &Told) -> String {
         tally.agreed,
         tally.wrong,
         percent(tally),
-        tally.open
+        tally.open,
+        silent(tally)
     )
+}
+
+/// What is said on top where somebody changed the records.
+pub(super) fn beware(why: &str) -> String {
+    format!(
+        "Beware: {why}. What follows was told from those records all the same; nothing should be set because of it."
+    )
+}
+
+/// How many of the open ones nobody answered in time.
+pub(super) fn silent(tally: Tally) -> String {
+    match tally.unanswered {
+        0 => String::new(),
+        old => format!(", {old} of them without an answer for 14 days"),
+    }
 }
 
 /// The classes from sources, the supported ones first.
@@ -99,7 +118,8 @@ fn to_set(report: &Report, settings: Option<&Settings>) -> Vec<String> {
     let Some(settings) = settings else {
         let least = report.bar.cases_at_least.map_or_else(String::new, |n| format!(" with at least {n} decided cases"));
         return vec![wrapped(&format!(
-            "nothing yet: no class from a source{least} keeps the lower end of its precision at {:.1} % or above. \
+            "nothing yet: no class from a source{least} keeps the lower end of its precision at {:.1} % or above, with what \
+             nobody answered for 14 days counted as wrong and without having got worse lately. \
              `shadow` is right until then; answers (undo, confirm, dismiss) and changes by hand are what tells",
             report.bar.precision_at_least * 100.0
         ))];
@@ -119,6 +139,8 @@ fn to_set(report: &Report, settings: Option<&Settings>) -> Vec<String> {
     }
     let keys: Vec<String> = settings.variables.iter().map(|v| format!("{} = \"{}\"", v.key, v.value)).collect();
     lines.push(wrapped(&format!("or in steward.toml: {}; a worker takes it up when it starts", keys.join(", "))));
+    lines.extend(report.choice.as_ref().map(|choice| wrapped(&format!("Why this mode: {}.", choice.why))));
+    lines.push("Replayed and written by: steward backtest --recommended [--write]".into());
     lines
 }
 
@@ -178,26 +200,44 @@ pub(super) fn interval(share: &Share) -> String {
     }
 }
 
-fn gates(gates: &[GateRow]) -> Vec<String> {
-    if gates.is_empty() {
-        return vec!["none was ever closed".into()];
-    }
-    let mut lines = vec![format!(
-        "{:<14} {:>10} {:>8} {:>8} {:>20} {:>19}",
-        "", "held back", "agreed", "wrong", "agreed, it alone", "wrong, let through"
-    )];
-    lines.extend(gates.iter().map(|gate| {
+fn gates(report: &Report) -> Vec<String> {
+    let mut lines = vec![
+        format!("{:<14} {:^30}  {:^30}", "", "held back", "held back by it alone"),
         format!(
-            "{:<14} {:>10} {:>8} {:>8} {:>20} {:>19}",
+            "{:<14} {:>10} {:>9} {:>9}  {:>10} {:>9} {:>9}",
+            "", "cases", "agreed", "wrong", "cases", "agreed", "wrong"
+        ),
+    ];
+    lines.extend(report.gates.iter().map(|gate| {
+        let (held, alone) = (gate.held, gate.held_alone);
+        format!(
+            "{:<14} {:>10} {:>9} {:>9}  {:>10} {:>9} {:>9}",
             gate.gate.word(),
-            gate.held.actions(),
-            gate.held.agreed,
-            gate.held.wrong,
-            gate.held_alone.agreed,
-            gate.let_through.wrong
+            held.actions(),
+            held.agreed,
+            held.wrong,
+            alone.actions(),
+            alone.agreed,
+            alone.wrong
         )
     }));
+    if report.gates.is_empty() {
+        lines = vec!["none was ever closed".into()];
+    }
+    lines.push(wrapped(&let_through(report)));
     lines
+}
+
+/// What went through every gate.
+pub(super) fn let_through(report: &Report) -> String {
+    let made = report.let_through;
+    format!(
+        "{} went through every gate and were made without asking: {} agreed, {} were wrong, {} are open.",
+        made.actions(),
+        made.agreed,
+        made.wrong,
+        made.open
+    )
 }
 
 fn reliability(told: &Reliability) -> Vec<String> {
@@ -237,9 +277,19 @@ pub(super) fn notes_of(report: &Report) -> Vec<String> {
             .into(),
         format!(
             "Supported: of what the mode would act upon, {least} decided cases, and the lower end of their precision at \
-             {:.1} % or above (1 less STEWARD_REVERSAL_BUDGET).",
+             {:.1} % or above (1 less STEWARD_REVERSAL_BUDGET), also when every proposal that got no answer in the 14 days \
+             in which it was watched is counted as wrong: who agrees does it by hand and is seen, who thinks it wrong often does \
+             nothing.",
             report.bar.precision_at_least * 100.0
         ),
+        format!(
+            "Worse lately: of the {NEWEST} newest known cases so many were wrong that even the upper end of their 99 % \
+             interval lies below that. Of a source of which 2 % are wrong, one look in 1,700 says so without reason; of 3 %, \
+             one in 370."
+        ),
+        "Held back by it alone: no other gate stood closed but mode, caller and brake, which judge no single case. A case \
+         that met several closed gates counts for each of them on the left."
+            .into(),
     ]
 }
 

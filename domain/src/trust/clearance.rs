@@ -1,0 +1,150 @@
+//! Whether settings may be written: only where the cases that they would act upon are reason enough.
+//!
+//! More careful settings always may. Bolder ones may if what they act upon clears the bar, all of it together and each
+//! class that they open by itself, and if nothing in what they open is known to be below the bar: no class, and
+//! no class from a source. What is lacking is told in sentences that hold names of sources.
+
+use crate::mode::Ceiling;
+use crate::mutation::MutationClass;
+use crate::plan::Landing;
+use crate::trust::advice::{Bar, label};
+use crate::trust::case::{Case, Rules};
+use crate::trust::tally::{Acted, MAX_SOURCES, OfSource};
+use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+
+/// The pass over the cases.
+#[derive(Clone, Debug)]
+pub struct Clearance {
+    rules: Rules,
+    before: Rules,
+    now: DateTime<Utc>,
+    classes: [Acted; 4],
+    newly: [Acted; 4],
+    /// What is newly acted upon, by the source that speaks for it, with its name.
+    sources: BTreeMap<String, (String, [Acted; 4])>,
+    /// Sources that are asked about and cited: what humans have set on them by now.
+    asked: BTreeMap<String, Option<Ceiling>>,
+}
+
+impl Clearance {
+    /// Nothing counted yet: these settings instead of those, as cases stand at that moment.
+    #[must_use]
+    pub fn new(rules: Rules, before: Rules, now: DateTime<Utc>) -> Self {
+        let (classes, newly) = Default::default();
+        Self { rules, before, now, classes, newly, sources: BTreeMap::new(), asked: BTreeMap::new() }
+    }
+
+    /// Counts one case.
+    pub fn add(&mut self, case: &Case) {
+        for source in case.cited.iter().filter(|source| self.rules.sources.contains_key(&source.key)) {
+            self.asked.insert(source.key.clone(), source.ceiling);
+        }
+        if self.rules.replay(case) != Landing::Live {
+            return;
+        }
+        let class = case.class as usize;
+        if !case.again {
+            self.classes[class].add(case, self.now);
+        }
+        if self.before.replay(case) == Landing::Live {
+            return;
+        }
+        if !case.again {
+            self.newly[class].add(case, self.now);
+        }
+        for voice in &case.voices {
+            let (name, of) = self.sources.entry(voice.key.clone()).or_default();
+            name.clone_from(&voice.name);
+            of[class].add(case, self.now);
+        }
+        if self.sources.len() > 2 * MAX_SOURCES {
+            self.bound();
+        }
+    }
+
+    /// Leaves the sources that speak most.
+    fn bound(&mut self) {
+        let count = |of: &[Acted; 4]| of.iter().map(|acted| acted.tally.actions()).sum::<u64>();
+        let mut by_count: Vec<(u64, String)> =
+            self.sources.iter().map(|(key, (_, of))| (count(of), key.clone())).collect();
+        by_count.sort_unstable();
+        for (_, key) in by_count.into_iter().take(MAX_SOURCES) {
+            self.sources.remove(&key);
+        }
+    }
+
+    /// The sources that are asked about and that no proposal cites.
+    #[must_use]
+    pub fn unheard(&self) -> Vec<String> {
+        self.rules.sources.keys().filter(|key| !self.asked.contains_key(*key)).cloned().collect()
+    }
+
+    /// The ceilings that are asked for and that do not hold yet.
+    #[must_use]
+    pub fn to_set(&self) -> BTreeMap<String, Ceiling> {
+        let differs = |(key, asked): &(&String, &Ceiling)| self.asked.get(*key).copied().flatten() != Some(**asked);
+        self.rules.sources.iter().filter(differs).map(|(key, asked)| (key.clone(), *asked)).collect()
+    }
+
+    /// Whether anything could land livelier than before.
+    #[must_use]
+    pub fn is_bolder(&self) -> bool {
+        let now = |key: &String| self.asked.get(key).copied().flatten().unwrap_or(self.before.default_ceiling);
+        self.rules.is_bolder_than(&self.before) || self.rules.sources.iter().any(|(key, asked)| *asked > now(key))
+    }
+
+    /// What is lacking, a sentence each; nothing if the settings are no bolder than those before.
+    #[must_use]
+    pub fn lacking(&self, bar: &Bar) -> Vec<String> {
+        if !self.is_bolder() {
+            return Vec::new();
+        }
+        let mut lacking = Vec::new();
+        let all = self.classes.iter().fold(Acted::default(), |all, acted| all.and(acted));
+        lacking.extend(bar.lacking(&all).map(|why| format!("all that would be live: {why}")));
+        for class in MutationClass::ALL {
+            let (acted, newly) = (&self.classes[class as usize], &self.newly[class as usize]);
+            let raised = self.rules.policy.ceiling_of(class) > self.before.policy.ceiling_of(class);
+            if newly.tally.actions() == 0 && !raised {
+                continue;
+            }
+            match bar.lacking(acted) {
+                Some(why) => lacking.push(format!("{}: {why}", class.word())),
+                None if bar.is_missed_by(newly) => lacking.push(missed(class.word(), newly)),
+                None => {}
+            }
+        }
+        for (key, (name, of)) in &self.sources {
+            let name = label(key, &OfSource { name: name.clone(), ..OfSource::default() });
+            for class in MutationClass::ALL {
+                let acted = &of[class as usize];
+                if bar.is_missed_by(acted) {
+                    lacking.push(missed(&format!("{} from {name}", class.word()), acted));
+                }
+            }
+        }
+        lacking.extend(self.held_by_nobody());
+        lacking
+    }
+
+    /// What was replayed with a source held rests on a line that only a human writes, and that is not there yet.
+    fn held_by_nobody(&self) -> Vec<String> {
+        let now = |key: &String| self.asked.get(key).copied().flatten().unwrap_or(self.rules.default_ceiling);
+        let lowered = self.rules.sources.iter().filter(|(key, asked)| **asked < now(key));
+        lowered
+            .map(|(key, asked)| format!("{key}: `ceiling: {}` must stand in its instinct before", asked.word()))
+            .collect()
+    }
+}
+
+fn missed(what: &str, acted: &Acted) -> String {
+    let (tally, lately) = (acted.tally, acted.newest.lately());
+    format!(
+        "{what} is known to be worse than that: {} agreed, {} wrong, {} without an answer for 14 days; of the {} newest {} wrong",
+        tally.agreed, tally.wrong, tally.unanswered, lately.of, lately.wrong
+    )
+}
+
+#[cfg(test)]
+mod tests;

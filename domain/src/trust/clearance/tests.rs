@@ -1,0 +1,90 @@
+use super::*;
+use crate::mode::{Mode, Policy};
+use crate::trust::case::{CitedSource, Voice};
+use crate::trust::outcome::Lesson;
+use crate::trust::report::tests::now;
+
+fn rules(mode: Mode) -> Rules {
+    Rules { policy: Policy { mode, ..Policy::default() }, default_ceiling: Ceiling::Act, sources: BTreeMap::new() }
+}
+
+fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
+    let cited = vec![CitedSource { key: source.into(), ceiling: None }];
+    let voices = vec![Voice { key: source.into(), name: source.into() }];
+    Case { cited, voices, ..crate::trust::report::tests::case(seq, source, lesson) }
+}
+
+fn right(count: u64, source: &str) -> Vec<Case> {
+    (0..count).map(|seq| case(seq, source, Lesson::Confirmed)).collect()
+}
+
+fn counted(rules: Rules, before: Rules, cases: &[Case]) -> Clearance {
+    let mut clearance = Clearance::new(rules, before, now());
+    cases.iter().for_each(|case| clearance.add(case));
+    clearance
+}
+
+fn lacking(rules: Rules, before: Rules, cases: &[Case]) -> Vec<String> {
+    counted(rules, before, cases).lacking(&Bar::of(0.05))
+}
+
+#[test]
+fn bolder_settings_need_cases_and_more_careful_ones_do_not() {
+    let (shadow, live) = (rules(Mode::Shadow), rules(Mode::Live));
+    let none = lacking(live.clone(), shadow.clone(), &[]);
+    assert_eq!(none, ["all that would be live: 0 decided cases, at least 73 are needed"]);
+    assert_eq!(lacking(live.clone(), shadow.clone(), &right(72, "gmail")).len(), 2, "together, and the class");
+    assert!(lacking(live.clone(), shadow.clone(), &right(73, "gmail")).is_empty());
+    assert!(lacking(shadow, live.clone(), &[]).is_empty() && lacking(live.clone(), live, &[]).is_empty());
+}
+
+#[test]
+fn what_is_opened_must_stand_by_itself() {
+    let careful = rules(Mode::LiveHighConfidenceOnly);
+    let related = |seq, lesson| Case { class: MutationClass::Related, ..case(seq, "gmail", lesson) };
+    let mut held = careful.clone();
+    held.policy.related_ceiling = Ceiling::Confirm;
+    let mut cases = right(1_400, "gmail");
+    let never = lacking(careful.clone(), held.clone(), &cases);
+    assert_eq!(never, ["related: 0 decided cases, at least 73 are needed"], "a class is opened by its own cases");
+    cases.extend((0..30).map(|seq| related(seq, Lesson::Confirmed)));
+    assert_eq!(lacking(careful.clone(), held.clone(), &cases), ["related: 30 decided cases, at least 73 are needed"]);
+    cases.extend((30..80).map(|seq| related(seq, Lesson::Confirmed)));
+    assert!(lacking(careful.clone(), held, &cases).is_empty());
+
+    let weak = (0..10).map(|seq| Case { confidence: 0.7, ..case(seq, "gmail", Lesson::Dismissed) });
+    cases.extend(weak);
+    let told = lacking(rules(Mode::Live), careful, &cases);
+    assert!(
+        told.iter().any(|why| why.starts_with("state_change is known to be worse than that: 0 agreed, 10 wrong")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_bad_source_does_not_hide_behind_good_ones() {
+    let mut cases = right(1_400, "gmail");
+    cases.extend((0..5).map(|seq| case(seq, "noise", Lesson::Dismissed)));
+    let told = lacking(rules(Mode::Live), rules(Mode::Shadow), &cases);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("state_change from noise is known to be worse"), "{told:?}");
+    let mut held = rules(Mode::Live);
+    held.sources = [("noise".to_owned(), Ceiling::Confirm)].into();
+    let told = lacking(held, rules(Mode::Shadow), &cases);
+    assert_eq!(told, ["noise: `ceiling: confirm` must stand in its instinct before"]);
+}
+
+#[test]
+fn a_source_may_be_opened_by_name_and_what_is_to_be_set_is_told() {
+    let mut shut = rules(Mode::Live);
+    shut.default_ceiling = Ceiling::Confirm;
+    let mut open = shut.clone();
+    open.sources = [("gmail".to_owned(), Ceiling::Act)].into();
+    let few = counted(open.clone(), shut.clone(), &right(9, "gmail"));
+    assert!(few.is_bolder() && !few.lacking(&Bar::of(0.05)).is_empty(), "to open a source is bolder");
+    let many = counted(open.clone(), shut.clone(), &right(90, "gmail"));
+    assert!(many.lacking(&Bar::of(0.05)).is_empty());
+    assert_eq!((many.to_set(), many.unheard()), (open.sources.clone(), Vec::new()));
+    let other = counted(open, shut, &right(90, "slack"));
+    assert_eq!(other.unheard(), ["gmail"]);
+}

@@ -1,0 +1,114 @@
+use super::*;
+use crate::trust::outcome::Lesson;
+use crate::trust::report::tests::{case, now};
+use chrono::TimeDelta;
+
+/// Numbers that look random and are the same in every run (the generator of Numerical Recipes).
+fn rolls(mut seed: u64) -> impl FnMut() -> f64 {
+    move || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+fn known(seq: u64, is_wrong: bool) -> Case {
+    case(seq, "gmail", if is_wrong { Lesson::Dismissed } else { Lesson::Confirmed })
+}
+
+/// Of how many looks, one after every case, it is said without reason that a source has got worse.
+fn false_alarms(wrong: f64, looks: u64) -> f64 {
+    let mut roll = rolls(7);
+    let mut newest = Newest::default();
+    let mut alarms = 0;
+    for seq in 0..looks {
+        newest.add(&known(seq, roll() < wrong), now());
+        alarms += u64::from(newest.lately().contradicts(0.95));
+    }
+    alarms as f64 / looks as f64
+}
+
+#[test]
+fn of_a_good_source_it_is_hardly_ever_said_that_it_got_worse() {
+    for (wrong, at_least, at_most) in
+        [(0.01, 0.0, 0.0002), (0.02, 0.0003, 0.001), (0.03, 0.0015, 0.004), (0.05, 0.012, 0.02)]
+    {
+        let share = false_alarms(wrong, 100_000);
+        assert!((at_least..=at_most).contains(&share), "{wrong}: {share}");
+    }
+}
+
+#[test]
+fn a_source_that_goes_bad_is_found_within_a_week() {
+    let mut roll = rolls(11);
+    let mut first_alarm = |wrong: f64| {
+        let mut newest = Newest::default();
+        (0..100).for_each(|seq| newest.add(&known(seq, roll() < 0.01), now()));
+        (1..200).find(|nth| {
+            newest.add(&known(100 + nth, roll() < wrong), now());
+            newest.lately().contradicts(0.95)
+        })
+    };
+    let mut median = |wrong: f64| {
+        let mut cases: Vec<u64> = (0..1_000).map(|_| first_alarm(wrong).unwrap_or(u64::MAX)).collect();
+        cases.sort_unstable();
+        cases[500]
+    };
+    assert_eq!((median(0.6), median(0.3)), (6, 12));
+}
+
+/// Ten proposals a day of which 2 % are wrong: in shadow what is wrong is dismissed at once and what is right is done
+/// by hand up to 5 days later; live, what is right is known after 7.
+#[test]
+fn answers_that_come_later_than_others_raise_no_alarm() {
+    let mut roll = rolls(13);
+    for (landing, wait) in [(Landing::Shadow, 5.0), (Landing::Live, 7.0)] {
+        let fates: Vec<(bool, f64)> =
+            (0..3_000).map(|_| (roll() < 0.02, wait * if landing == Landing::Live { 1.0 } else { roll() })).collect();
+        let alarms = (10..300_u64).filter(|day| {
+            let mut newest = Newest::default();
+            for (seq, (is_wrong, wait)) in
+                fates.iter().enumerate().take(10 * *day as usize).skip((10 * *day as usize).saturating_sub(150))
+            {
+                let age = *day as f64 - seq as f64 / 10.0;
+                let lesson = match (is_wrong, age >= *wait) {
+                    (true, _) => Lesson::Dismissed,
+                    (false, true) => Lesson::DoneAnyway,
+                    (false, false) => Lesson::Open,
+                };
+                newest.add(&Case { landing, ..case(seq as u64, "gmail", lesson) }, now());
+            }
+            newest.lately().contradicts(0.95)
+        });
+        let alarms = alarms.count();
+        assert!(alarms <= 3, "{landing:?}: on {alarms} of 290 days");
+    }
+}
+
+#[test]
+fn only_what_is_known_counts_and_live_changes_that_nobody_took_back() {
+    let lately = |cases: &[Case]| {
+        let mut newest = Newest::default();
+        cases.iter().for_each(|case| newest.add(case, now()));
+        newest.lately()
+    };
+    let open = case(1, "gmail", Lesson::Open);
+    assert_eq!(lately(std::slice::from_ref(&open)), Lately { of: 0, wrong: 0 });
+    assert_eq!(lately(&[Case { landing: Landing::Live, ..open.clone() }]), Lately { of: 1, wrong: 0 });
+    assert_eq!(lately(&[Case { at: now() - TimeDelta::days(14), ..open }]), Lately { of: 1, wrong: 1 });
+    let few: Vec<Case> = (0..19).map(|seq| known(seq, true)).collect();
+    assert!(!lately(&few).contradicts(0.95), "fewer than are looked at say nothing");
+}
+
+#[test]
+fn the_newest_are_the_newest_in_whatever_order_they_come() {
+    let all: Vec<Case> = (0..50).map(|seq| known(seq, seq >= 30 && seq % 4 == 0)).collect();
+    let of = |cases: &mut dyn Iterator<Item = &Case>| {
+        let mut newest = Newest::default();
+        cases.for_each(|case| newest.add(case, now()));
+        newest
+    };
+    let forth = of(&mut all.iter());
+    assert_eq!(forth.lately(), Lately { of: 20, wrong: 5 });
+    assert_eq!(of(&mut all.iter().rev()), forth);
+    assert_eq!(of(&mut all[..25].iter()).and(&of(&mut all[25..].iter())), forth);
+}

@@ -1,0 +1,77 @@
+//! What `--write` puts into `steward.toml`: what was asked for, and as comments what it rests on.
+//!
+//! What the environment sets counts more than that file and is named, so that nobody believes a switch was turned that
+//! was not; what it sets just now is not written, because it may be gone tomorrow.
+
+use super::{Overruled, Told};
+use crate::config::rules::{Wish, asked, entries, with_values};
+use crate::config::{self, Config};
+use anyhow::Context;
+use std::path::PathBuf;
+use steward_domain::time::seconds;
+use steward_domain::trust::advice::percent;
+use steward_domain::trust::case::Rules;
+use steward_vault::chain::Head;
+
+/// Writes what was asked for; `None` where nothing of it stands in that file.
+pub(super) fn write(
+    config: &Config,
+    told: &Told,
+    (wishes, rules): (&[Wish], &Rules),
+    head: &Head,
+) -> anyhow::Result<Option<PathBuf>> {
+    let values = asked(wishes, rules);
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let (path, _) = config::file_path();
+    let text = crate::commands::streams::read(&path)?;
+    let text = with_values((&path, &text), &values, &evidence(told, head), config.vault()?)
+        .with_context(|| format!("failed to write into {}", path.display()))?;
+    crate::commands::streams::write(&path, &text).with_context(|| format!("failed to write {}", path.display()))?;
+    Ok(Some(path))
+}
+
+/// What the settings rest on, for whoever reads the file later.
+fn evidence(told: &Told, head: &Head) -> Vec<String> {
+    let backtest = &told.backtest;
+    let live = backtest.policy.live;
+    let mut lines = vec![format!("chosen at {}", seconds(told.told_at))];
+    if let Some(records) = backtest.records {
+        lines.push(format!(
+            "records {} to {} of the chain, {} to {}",
+            records.first_seq,
+            records.last_seq,
+            seconds(records.from),
+            seconds(records.to)
+        ));
+    }
+    lines.push(format!("the chain's head was record {}, {}", head.seq, head.sha256.as_str()));
+    if !told.chain.faults.is_empty() {
+        lines.push("that chain was broken; these settings are no bolder than those before".into());
+    }
+    lines.push(format!("would have made {} of {} proposals live", live.actions(), backtest.policy.coverage.of));
+    lines.push(format!(
+        "{} of {} decided ones agreed, precision {}; {} open, {} of them without an answer for 14 days",
+        live.agreed,
+        live.decided(),
+        percent(live),
+        live.open,
+        live.unanswered
+    ));
+    lines.push(format!("asked for was a lower end of {:.1} %", told.bar.precision_at_least * 100.0));
+    lines.extend(told.by_hand.iter().map(|one| format!("with `ceiling: {}` in {}", one.ceiling.word(), one.file)));
+    lines
+}
+
+/// What the environment sets otherwise than these settings.
+pub(super) fn overruled(rules: &Rules) -> Vec<Overruled> {
+    let file = |value: &toml_edit::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let differs = |(key, value): (&str, toml_edit::Value)| {
+        let environment = config::set_outside(key)?;
+        let file = file(&value);
+        let name = format!("STEWARD_{}", key.to_ascii_uppercase());
+        (environment.trim() != file.trim()).then_some(Overruled { name, environment, file })
+    };
+    entries(rules).into_iter().filter_map(differs).collect()
+}
