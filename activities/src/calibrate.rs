@@ -277,3 +277,53 @@ fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let edit = |(field, value): (&str, Value)| FieldEdit { field: field.to_owned(), value: Some(value) };
     wanted.into_iter().filter(differs).map(edit).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::tests::Bench;
+    use steward_domain::mode::Mode;
+
+    fn run() -> (WorkflowRef, DateTime<Utc>) {
+        (WorkflowRef { id: "calibrate".into(), run_id: "run".into() }, Utc::now())
+    }
+
+    fn out_of_time() -> Pace {
+        Pace { most: u64::MAX, until: Some(Instant::now()) }
+    }
+
+    #[tokio::test]
+    async fn what_there_was_no_time_for_is_done_by_the_next_call_and_nothing_twice() {
+        let bench = Bench::new(Mode::Live).await;
+        bench.changed("").await;
+        let instinct = bench.dir.path().join("instinct/bank.md");
+        let cut = calibrate(&bench.host, out_of_time, run()).await.unwrap();
+        assert_eq!((cut.written, cut.more, instinct.exists()), (0, true, false));
+        let whole = calibrate(&bench.host, Pace::whole, run()).await.unwrap();
+        assert_eq!((whole.written, whole.more, instinct.exists()), (1, false, true));
+        assert_eq!(calibrate(&bench.host, Pace::whole, run()).await.unwrap(), Calibrated::default());
+        assert_eq!(calibrate(&bench.host, out_of_time, run()).await.unwrap().written, 0);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_let_go_keeps_nobody_back() {
+        let bench = Bench::new(Mode::Live).await;
+        bench.changed("").await;
+        for pauses in 0..40 {
+            let mut left = pauses;
+            let given_up = std::future::poll_fn(|context| {
+                left -= i32::from(left >= 0);
+                context.waker().wake_by_ref();
+                if left < 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            });
+            tokio::select! {
+                _ = calibrate(&bench.host, Pace::whole, run()) => {}
+                () = given_up => {}
+            }
+        }
+        let last = calibrate(&bench.host, Pace::whole, run()).await.unwrap();
+        assert_eq!((last.failed, last.more), (0, false));
+        assert_eq!(calibrate(&bench.host, Pace::whole, run()).await.unwrap(), Calibrated::default());
+        assert!(bench.dir.path().join("instinct/bank.md").exists());
+    }
+}

@@ -68,7 +68,7 @@ fn write(folder: &Path, (records, sources): (u64, u64)) -> Outcome {
     let (mut prev, first) = (ContentHash::genesis(), Utc::now() - TimeDelta::days(60));
     for seq in 1..=records {
         let at = first + TimeDelta::days(50) * i32::try_from(seq * 10_000 / records)? / 10_000;
-        let draft = draft(seq, (seq * seq % sources, at))?;
+        let draft = draft(seq, (seq % sources, at))?;
         let (file, record) = (draft.file()?, AuditRecord::close(draft, Vec::new(), Link { seq, prev }));
         let text = record.render()?;
         prev = ContentHash::of(text.as_bytes());

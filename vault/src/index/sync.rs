@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use steward_domain::path::{RecordKind, RecordPath};
 
 /// Files per batch: a transaction of some 50 ms, whose pages are written once, and a megabyte of rows in memory.
-const BATCH: usize = 500;
+pub(super) const BATCH: usize = 500;
 /// Batches being read while one is written; reading is parsing, so more would only take cores.
 const READING: usize = 2;
 /// Claims and trust come before the signals that they bear upon.
@@ -297,7 +297,9 @@ fn note(report: &mut SyncReport, files: Vec<FileNow>) {
     }
 }
 
-fn batches(wanted: Vec<Wanted>) -> Vec<Vec<Wanted>> {
+/// Each batch holds its own files alone: with room for all that come after it, a hundred batches would take fifty times
+/// the memory of the list.
+pub(super) fn batches(wanted: Vec<Wanted>) -> Vec<Vec<Wanted>> {
     let count = wanted.len().div_ceil(BATCH);
     let mut wanted = wanted.into_iter();
     (0..count).map(|_| wanted.by_ref().take(BATCH).collect()).collect()
