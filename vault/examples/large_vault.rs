@@ -114,7 +114,7 @@ fn draft(seq: u64, (source, at): (u64, DateTime<Utc>)) -> Result<AuditDraft, Box
         answers: None,
         trust: None,
     };
-    if seq % 5 == 0 {
+    if seq.is_multiple_of(5) {
         let of = ActionId::derive(&["large", &(seq - 1).to_string()]);
         draft.kind =
             [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Reversed][usize::try_from(seq / 5 % 3)?];
