@@ -11,9 +11,10 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::frontmatter::{self, FieldEdit, Fields};
-use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::path::{PathError, RecordKind, RecordPath};
 use steward_domain::time;
 use steward_domain::trust::confidence::Standing;
 use steward_domain::trust::mark::{Subject, TrustMark, shown_name};
@@ -22,21 +23,59 @@ use steward_vault::create::CreateError;
 use steward_vault::index::SourceTrust;
 use steward_vault::keeper::{ApplyError, Keeper};
 use steward_vault::root::RootError;
-use steward_workflows::activities::{CalibrateAsk, Calibrated};
+use steward_workflows::{CalibrateAsk, Calibrated};
 use temporalio_common::ActivityError;
 
-/// First what was done by hand, then what follows for the sources, then what was undone too often.
+/// Longest that one call goes on beginning things: half of what a workflow gives it.
+const WORKS_FOR: Duration = Duration::from_secs(120);
+/// Instincts that are looked at, and noted, at once: a second or two of a slow disk.
+const SLICE: usize = 200;
+
+/// How far one call goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Pace {
+    /// Most records that are written of each kind.
+    most: u64,
+    until: Option<Instant>,
+}
+
+impl Pace {
+    /// As far as one call comes.
+    pub(crate) fn whole() -> Self {
+        Self { most: u64::MAX, until: Some(Instant::now() + WORKS_FOR) }
+    }
+
+    /// So many records of each kind.
+    pub(crate) fn slice(ask: &CalibrateAsk) -> Self {
+        Self { most: ask.limit.into(), until: None }
+    }
+
+    /// The same, but no more than half of the time that is left.
+    fn half(self) -> Self {
+        let half = |until: Instant| Instant::now() + until.saturating_duration_since(Instant::now()) / 2;
+        Self { until: self.until.map(half), ..self }
+    }
+
+    fn is_over(self, done: u64) -> bool {
+        done >= self.most || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// First what was done by hand, then what was undone too often, then what follows for the sources.
+///
+/// The records are folded once. Dropped at any point, it leaves what was written so far, and the next call the rest.
 pub(crate) async fn calibrate(
     host: &Host,
-    ask: &CalibrateAsk,
+    pace: impl FnOnce() -> Pace,
     (workflow, now): (WorkflowRef, DateTime<Utc>),
 ) -> Result<Calibrated, ActivityError> {
-    let mut report = Calibrated::default();
-    compare(host, ask, (&workflow, now), &mut report).await?;
-    let sources = host.index.trust(now).await.map_err(passing)?;
-    prune(host, ask, (&workflow, &sources), &mut report).await?;
+    let _turn = host.learning.lock().await;
+    let (pace, mut report) = (pace(), Calibrated::default());
+    compare(host, pace.half(), (&workflow, now), &mut report).await?;
     report.lowered = step_back(host, (&workflow, now)).await?.len() as u64;
-    instincts(host, ask, sources, &mut report).await?;
+    let sources = host.index.trust(now).await.map_err(passing)?;
+    prune(host, pace, (&workflow, &sources), &mut report).await?;
+    instincts(host, pace, sources, &mut report).await?;
     if report != Calibrated::default() {
         tracing::info!(
             written = report.written,
@@ -44,6 +83,7 @@ pub(crate) async fn calibrate(
             by_hand = report.by_hand,
             pruned = report.pruned,
             lowered = report.lowered,
+            more = report.more,
             "trust brought in line with the records"
         );
     }
@@ -53,12 +93,12 @@ pub(crate) async fn calibrate(
 /// Files what humans did by hand about what was proposed, and which changes they wrote back.
 async fn compare(
     host: &Host,
-    ask: &CalibrateAsk,
+    pace: Pace,
     (workflow, now): (&WorkflowRef, DateTime<Utc>),
     report: &mut Calibrated,
 ) -> Result<(), ActivityError> {
     for proposal in host.index.to_compare(now).await.map_err(passing)? {
-        if report.by_hand >= u64::from(ask.limit) {
+        if pace.is_over(report.by_hand) {
             report.more = true;
             break;
         }
@@ -81,25 +121,26 @@ async fn compare(
 /// Files that a source is taken for a stranger again, once for each time.
 async fn prune(
     host: &Host,
-    ask: &CalibrateAsk,
+    pace: Pace,
     (workflow, sources): (&WorkflowRef, &BTreeMap<String, SourceTrust>),
     report: &mut Calibrated,
 ) -> Result<(), ActivityError> {
     let known = host.index.prunes().await.map_err(passing)?;
     for (source, trust) in sources {
         for fall in trust.moves.iter().filter(|m| m.to == Standing::Pruned) {
-            if report.pruned >= u64::from(ask.limit) {
-                report.more = true;
-                return Ok(());
-            }
             let name = shown_name(source, &trust.name);
             let mark = TrustMark::Pruned { subject: Subject::Source(source.clone()), name, confidence: fall.value };
             let plan = mark.plan((&fall.cause, fall.at), host.settings.policy.mode, workflow.clone());
             let plan = plan.map_err(passing)?;
-            if !known.contains(plan.id().as_str()) {
-                host.file(plan).await?;
-                report.pruned += 1;
+            if known.contains(plan.id().as_str()) {
+                continue;
             }
+            if pace.is_over(report.pruned) {
+                report.more = true;
+                return Ok(());
+            }
+            host.file(plan).await?;
+            report.pruned += 1;
         }
     }
     Ok(())
@@ -125,39 +166,64 @@ pub(crate) async fn step_back(
     Ok(steps)
 }
 
-/// Writes at most so many instincts that differ.
+/// Writes the instincts that differ, a slice at a time.
 async fn instincts(
     host: &Host,
-    ask: &CalibrateAsk,
+    pace: Pace,
     sources: BTreeMap<String, SourceTrust>,
     report: &mut Calibrated,
 ) -> Result<(), ActivityError> {
     let mut files = host.index.instinct_files().await.map_err(passing)?;
-    for (source, trust) in sources {
-        if report.written >= u64::from(ask.limit) {
+    let mut left = sources.into_iter().peekable();
+    while left.peek().is_some() {
+        if pace.is_over(report.written) {
             report.more = true;
             break;
         }
-        let path = match files.remove(&source) {
-            Some(path) => path,
-            None => RecordPath::new(RecordKind::Instinct, &source).map_err(passing)?,
+        let mut path = |source: &str| match files.remove(source) {
+            Some(path) => Ok(path),
+            None => RecordPath::new(RecordKind::Instinct, source),
         };
-        let (keeper, file) = (Arc::clone(&host.keeper), path.clone());
-        match on_a_blocking_thread(move || write(&keeper, &file, &trust)).await? {
-            Ok(true) => {
-                report.written += 1;
-                host.note(&[&path]).await?;
-            }
+        let slice = left.by_ref().take(SLICE).map(|(source, trust)| Ok((path(&source)?, trust)));
+        let slice: Vec<(RecordPath, SourceTrust)> = slice.collect::<Result<_, PathError>>().map_err(passing)?;
+        let keeper = Arc::clone(&host.keeper);
+        let ended = on_a_blocking_thread(move || write_all(&keeper, slice)).await?;
+        report.written += ended.written.len() as u64;
+        report.failed += ended.failed;
+        host.note(&ended.written.iter().collect::<Vec<_>>()).await?;
+        if let Some(e) = ended.cut_short {
+            return Err(passing(e));
+        }
+    }
+    Ok(())
+}
+
+/// What became of a slice.
+#[derive(Default)]
+struct Slice {
+    written: Vec<RecordPath>,
+    failed: u64,
+    cut_short: Option<ApplyError>,
+}
+
+fn write_all(keeper: &Keeper, slice: Vec<(RecordPath, SourceTrust)>) -> Slice {
+    let mut ended = Slice::default();
+    for (path, trust) in slice {
+        match write(keeper, &path, &trust) {
+            Ok(true) => ended.written.push(path),
             Ok(false) => {}
             // A file that a human broke is theirs to mend, and keeps back no other.
             Err(e @ (ApplyError::Record { .. } | ApplyError::Root(_) | ApplyError::Form(_))) => {
                 tracing::warn!(instinct = %path, error = %e, "an instinct could not be written");
-                report.failed += 1;
+                ended.failed += 1;
             }
-            Err(e) => return Err(passing(e)),
+            Err(e) => {
+                ended.cut_short = Some(e);
+                break;
+            }
         }
     }
-    Ok(())
+    ended
 }
 
 /// Whether anything had to be written.
@@ -211,4 +277,54 @@ fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let differs = |one: &(&str, Value)| fields.get(one.0) != Some(&one.1) && !nothing(one);
     let edit = |(field, value): (&str, Value)| FieldEdit { field: field.to_owned(), value: Some(value) };
     wanted.into_iter().filter(differs).map(edit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::tests::Bench;
+    use steward_domain::mode::Mode;
+
+    fn run() -> (WorkflowRef, DateTime<Utc>) {
+        (WorkflowRef { id: "calibrate".into(), run_id: "run".into() }, Utc::now())
+    }
+
+    fn out_of_time() -> Pace {
+        Pace { most: u64::MAX, until: Some(Instant::now()) }
+    }
+
+    #[tokio::test]
+    async fn what_there_was_no_time_for_is_done_by_the_next_call_and_nothing_twice() {
+        let bench = Bench::new(Mode::Live).await;
+        bench.changed("").await;
+        let instinct = bench.dir.path().join("instinct/bank.md");
+        let cut = calibrate(&bench.host, out_of_time, run()).await.unwrap();
+        assert_eq!((cut.written, cut.more, instinct.exists()), (0, true, false));
+        let whole = calibrate(&bench.host, Pace::whole, run()).await.unwrap();
+        assert_eq!((whole.written, whole.more, instinct.exists()), (1, false, true));
+        assert_eq!(calibrate(&bench.host, Pace::whole, run()).await.unwrap(), Calibrated::default());
+        assert_eq!(calibrate(&bench.host, out_of_time, run()).await.unwrap().written, 0);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_let_go_keeps_nobody_back() {
+        let bench = Bench::new(Mode::Live).await;
+        bench.changed("").await;
+        for pauses in 0..40 {
+            let mut left = pauses;
+            let given_up = std::future::poll_fn(|context| {
+                left -= i32::from(left >= 0);
+                context.waker().wake_by_ref();
+                if left < 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            });
+            tokio::select! {
+                _ = calibrate(&bench.host, Pace::whole, run()) => {}
+                () = given_up => {}
+            }
+        }
+        let last = calibrate(&bench.host, Pace::whole, run()).await.unwrap();
+        assert_eq!((last.failed, last.more), (0, false));
+        assert_eq!(calibrate(&bench.host, Pace::whole, run()).await.unwrap(), Calibrated::default());
+        assert!(bench.dir.path().join("instinct/bank.md").exists());
+    }
 }

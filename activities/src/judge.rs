@@ -53,3 +53,16 @@ pub(crate) async fn keep_alive(ctx: &ActivityContext) -> ActivityError {
         }
     }
 }
+
+/// Works while the server is told of it, and no longer than it wants to hear of it: work that timed out, or whose
+/// worker ends, is let go at its next pause, so that nothing of it goes on unseen.
+pub(crate) async fn unless_given_up<T>(
+    ctx: &ActivityContext,
+    work: impl Future<Output = Result<T, ActivityError>>,
+) -> Result<T, ActivityError> {
+    tokio::select! {
+        done = work => done,
+        failed = keep_alive(ctx) => Err(failed),
+        () = ctx.cancelled() => Err(passing(std::io::Error::other("given up: it took too long, or the worker ends"))),
+    }
+}

@@ -8,10 +8,11 @@ mod answer;
 mod memory;
 mod route;
 
-use crate::calibrate;
+use crate::calibrate::{self, Pace};
 use crate::clerk::Clerk;
 use crate::drill;
 use crate::failure::{lasting, passing};
+use crate::judge::unless_given_up;
 use crate::purge;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
@@ -26,11 +27,10 @@ use steward_vault::crash;
 use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Index, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
-use steward_workflows::DrillReport;
 use steward_workflows::activities::{
-    AnswerAsk, Answered, Applied, ApplyAsk, CalibrateAsk, Calibrated, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed,
-    SettleAsk,
+    AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed, SettleAsk,
 };
+use steward_workflows::{CalibrateAsk, Calibrated, DrillReport};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -77,6 +77,8 @@ pub struct Host {
     pub landing: Arc<Mutex<()>>,
     /// One signal is routed at a time, also when two runs of the router meet.
     pub routing: Arc<Mutex<()>>,
+    /// Trust is brought in line by one at a time, also where one that was given up has not ended yet.
+    pub learning: Arc<Mutex<()>>,
 }
 
 impl Host {
@@ -198,16 +200,16 @@ impl Host {
         self.note(&[&receipt.record]).await
     }
 
-    /// Brings trust in line with the records as of this moment, as `ReversalCalibrationWorkflow` does.
+    /// Brings trust in line with the records as of this moment, as `ReversalCalibrationWorkflow` does, as far as one
+    /// call comes; `more` says that there is something left.
     ///
     /// # Errors
     /// When the vault or its index cannot be read or written; doing it again is safe.
     pub async fn calibrate_at(
         &self,
-        ask: &CalibrateAsk,
         (workflow, now): (WorkflowRef, DateTime<Utc>),
     ) -> Result<Calibrated, ActivityError> {
-        calibrate::calibrate(self, ask, (workflow, now)).await
+        calibrate::calibrate(self, Pace::whole, (workflow, now)).await
     }
 
     /// Tells the index what was just written, so that the next look sees it without waiting for
@@ -269,7 +271,18 @@ impl Host {
         ctx: ActivityContext,
         ask: CalibrateAsk,
     ) -> Result<Calibrated, ActivityError> {
-        self.calibrate_at(&ask, (workflow_of(&ctx), Utc::now())).await
+        calibrate::calibrate(&self, || Pace::slice(&ask), (workflow_of(&ctx), Utc::now())).await
+    }
+
+    #[activity(definition = steward_workflows::activities::CalibrateWhole)]
+    pub async fn calibrate_whole(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<Calibrated, ActivityError> {
+        unless_given_up(&ctx, self.calibrate_at((workflow_of(&ctx), Utc::now()))).await
+    }
+
+    #[activity(definition = steward_workflows::activities::StepBack)]
+    pub async fn step_back(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<u64, ActivityError> {
+        let steps = calibrate::step_back(&self, (&workflow_of(&ctx), Utc::now())).await?;
+        Ok(steps.len() as u64)
     }
 
     #[activity(definition = steward_workflows::activities::Drill)]

@@ -289,11 +289,12 @@ impl AuditRecord {
     /// # Errors
     /// [`AuditError`] when the file is not one.
     pub fn parse(bytes: &[u8]) -> Result<Self, AuditError> {
-        let document = frontmatter::read(bytes)?;
-        let fields = Value::Object(document.fields().clone());
-        let mut record: Self = serde_json::from_value(fields).map_err(|e| AuditError::Form(e.to_string()))?;
+        let document = frontmatter::read_many(bytes)?;
         let body = document.body().trim_end();
-        record.draft.reasoning = body.split_once("\n\n").map(|(_, r)| plain::unescape(r)).unwrap_or_default();
+        let reasoning = body.split_once("\n\n").map(|(_, r)| plain::unescape(r)).unwrap_or_default();
+        let fields = Value::Object(document.into_fields());
+        let mut record: Self = serde_json::from_value(fields).map_err(|e| AuditError::Form(e.to_string()))?;
+        record.draft.reasoning = reasoning;
         Ok(record)
     }
 

@@ -1,4 +1,5 @@
-//! Fills an index with a million made-up actions and tells the report and the backtest from them, with times and memory.
+//! Fills an index with a million made-up actions and tells the report, the backtest and every source's trust from them,
+//! with times and memory.
 //!
 //! `cargo run --release -p steward-vault --example million_actions -- <folder> [<actions>]`. The folder must not hold
 //! anything dear: its `state.db` becomes one of actions without files, to measure with and for nothing else.
@@ -54,7 +55,8 @@ async fn main() -> Outcome {
     let index = Index::open(folder).await?;
     timed("filled", fill(&folder.join(FILE), count)).await?;
     timed("told", tell(&index)).await?;
-    timed("replayed", replay(&index)).await
+    timed("replayed", replay(&index)).await?;
+    timed("learned", learn(&index)).await
 }
 
 async fn timed(what: &str, work: impl Future<Output = Outcome>) -> Outcome {
@@ -97,5 +99,13 @@ async fn replay(index: &Index) -> Outcome {
     index.cases(Utc::now(), |case| backtesting.add(case)).await?;
     let told = backtesting.backtest();
     eprintln!("{} live, {} of them newly", told.policy.live.actions(), told.newly_live.all.actions());
+    Ok(())
+}
+
+/// What a calibration folds.
+async fn learn(index: &Index) -> Outcome {
+    let trust = index.trust(Utc::now()).await?;
+    let observations: u64 = trust.values().map(|source| u64::from(source.observations)).sum();
+    eprintln!("{} sources, {observations} observations", trust.len());
     Ok(())
 }

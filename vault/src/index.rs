@@ -20,6 +20,7 @@ mod news;
 mod note_policy;
 mod observe;
 mod parse;
+mod progress;
 mod read;
 mod route;
 mod schema;
@@ -79,6 +80,7 @@ pub struct Index {
     /// Counts what was written of tasks and matters.
     edition: Arc<AtomicU64>,
     news: Arc<news::Board>,
+    reading: Arc<progress::Reading>,
 }
 
 /// A record that cannot be used, with the mend.
@@ -133,6 +135,7 @@ impl Index {
             filled: Arc::default(),
             edition: Arc::default(),
             news: Arc::default(),
+            reading: Arc::default(),
         };
         let filled = index.meta("filled_at").await?.is_some();
         index.filled.store(filled, Ordering::Release);
@@ -168,6 +171,12 @@ impl Index {
     #[must_use]
     pub fn edition(&self) -> u64 {
         self.edition.load(Ordering::Acquire)
+    }
+
+    /// How many files the scan under way, or the last one, has read, and of how many that it knows of so far.
+    #[must_use]
+    pub fn reading(&self) -> (usize, usize) {
+        self.reading.now()
     }
 
     /// To be said after the writing, so that nobody takes the old for the new.

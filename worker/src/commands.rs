@@ -24,10 +24,11 @@ pub(crate) mod up;
 pub(crate) mod why;
 
 use crate::config::Config;
+use crate::reading::watched;
 use anyhow::{Context, bail};
 use chrono::Utc;
 use rustix::fs::{Access, access};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_vault::index::{Found, Index};
@@ -54,9 +55,11 @@ pub(crate) async fn look(config: &Config) -> anyhow::Result<Look> {
         return Ok(Look { root, index, _copy: None });
     }
     let root = Root::open(config.vault()?)?;
-    let copy = Makeshift::of(&state).with_context(|| format!("failed to copy the index from {}", state.display()))?;
+    let from = state.clone();
+    let copy = tokio::task::spawn_blocking(move || Makeshift::of(&from)).await?;
+    let copy = copy.with_context(|| format!("failed to copy the index from {}", state.display()))?;
     let index = Index::open(&copy.0).await?;
-    index.sync_all(&root, Utc::now()).await?;
+    watched(&index, index.sync_all(&root, Utc::now())).await?;
     Ok(Look { root, index, _copy: Some(copy) })
 }
 
@@ -68,9 +71,12 @@ impl Makeshift {
         let copy = Self(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
         std::fs::DirBuilder::new().mode(0o700).create(&copy.0)?;
         for file in ["state.db", "state.db-wal"] {
-            match std::fs::read(state.join(file)).and_then(|bytes| std::fs::write(copy.0.join(file), bytes)) {
+            // From file to file: an index of a million records has more bytes than there may be memory.
+            match std::fs::copy(state.join(file), copy.0.join(file)) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-                Ok(()) | Err(_) => {}
+                // Readable alone as the original may be, the copy is ours to write.
+                Ok(_) => std::fs::set_permissions(copy.0.join(file), std::fs::Permissions::from_mode(0o600))?,
+                Err(_) => {}
             }
         }
         Ok(copy)
@@ -91,7 +97,7 @@ pub(crate) async fn open(config: &Config) -> anyhow::Result<(Root, Index)> {
     let state = config.state_dir()?;
     let index = Index::open(&state).await?;
     if !Keeper::is_held(&root) {
-        index.sync_all(&root, Utc::now()).await?;
+        watched(&index, index.sync_all(&root, Utc::now())).await?;
     }
     Ok((root, index))
 }
@@ -132,12 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn a_makeshift_index_goes_with_its_command() {
+    fn a_makeshift_index_can_be_written_and_goes_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("state.db"), "x").unwrap();
+        let original = dir.path().join("state.db");
+        std::fs::write(&original, "x").unwrap();
+        std::fs::set_permissions(&original, std::fs::Permissions::from_mode(0o444)).unwrap();
         let copy = Makeshift::of(dir.path()).unwrap();
         let folder = copy.0.clone();
-        assert!(folder.join("state.db").is_file());
+        assert_eq!(std::fs::read(folder.join("state.db")).unwrap(), b"x");
+        assert_eq!(std::fs::metadata(folder.join("state.db")).unwrap().permissions().mode() & 0o777, 0o600);
         drop(copy);
         assert!(!folder.exists());
     }

@@ -88,6 +88,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         intervals,
         landing: Arc::default(),
         routing: Arc::default(),
+        learning: Arc::default(),
     };
     let courier = courier(config, &host)?;
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);

@@ -14,6 +14,7 @@ mod engine;
 mod example;
 mod fleet;
 mod out;
+mod reading;
 mod registrar;
 mod replay;
 mod schedules;

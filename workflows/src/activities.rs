@@ -6,6 +6,7 @@
 // The macro's declarations are bodies that are never called.
 #![allow(unreachable_pub, clippy::unimplemented)]
 
+use crate::calibrate::{CalibrateAsk, Calibrated};
 use crate::drill::DrillReport;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -177,32 +178,6 @@ pub struct Purged {
     pub more: bool,
 }
 
-/// Asks for some instincts to be brought up to date.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CalibrateAsk {
-    /// At most so many records are written of each kind.
-    pub limit: u32,
-}
-
-/// What was brought up to date.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Calibrated {
-    pub written: u64,
-    /// Files that a human has to mend first.
-    pub failed: u64,
-    /// There is more to do.
-    pub more: bool,
-    /// Proposals that were found done, or decided otherwise, by hand.
-    #[serde(default)]
-    pub by_hand: u64,
-    /// Sources that are taken for strangers again.
-    #[serde(default)]
-    pub pruned: u64,
-    /// Sources and classes that went one step back.
-    #[serde(default)]
-    pub lowered: u64,
-}
-
 /// How the reading of one stream event ended. Its words and what was wrong with them stay in the vault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -317,7 +292,19 @@ impl VaultActivities {
         unimplemented!()
     }
 
-    /// Brings instincts in line with the audit records.
+    /// Takes a step back what was undone too often; waits for nothing else. Result: how many steps.
+    #[activity(name = "steward.step_back")]
+    pub fn step_back(_: ()) -> Result<u64, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Brings trust in line with the audit records, as far as one call comes.
+    #[activity(name = "steward.calibrate.whole")]
+    pub fn calibrate_whole(_: ()) -> Result<Calibrated, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Brings some instincts in line with the audit records; for runs that began before there was the whole.
     #[activity(name = "steward.calibrate")]
     pub fn calibrate(ask: CalibrateAsk) -> Result<Calibrated, ActivityError> {
         unimplemented!()
@@ -387,4 +374,6 @@ impl ClerkActivities {
 pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
-pub use vault_activities::{Answer, Apply, Calibrate, Drill, Observe, Purge, Release, Reserve, Route, Settle};
+pub use vault_activities::{
+    Answer, Apply, Calibrate, CalibrateWhole, Drill, Observe, Purge, Release, Reserve, Route, Settle, StepBack,
+};

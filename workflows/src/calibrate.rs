@@ -1,19 +1,65 @@
 //! `ReversalCalibrationWorkflow`: every 10 minutes, trust is brought in line with what humans answered.
 //!
-//! It has the process that holds the vault tell every source's numbers from the audit records, and write those
-//! that differ, some at a time. It carries no numbers itself, so nothing can be counted twice by it.
+//! First what was undone too often goes a step back, which is quick and waits for nothing. Then the process that holds
+//! the vault tells every source's numbers from the audit records, once, and writes those that differ, for as long as
+//! one call may take; what is left is taken up by a new run at once. It carries no numbers itself, so nothing can be
+//! counted twice by it.
 
-use crate::activities::{CalibrateAsk, Calibrated, VaultActivities};
+use crate::activities::VaultActivities;
 use crate::steward::local;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use temporalio_common::ActivityCloseTimeouts;
 use temporalio_macros::{workflow, workflow_methods};
-use temporalio_workflow::{WorkflowContext, WorkflowResult};
+use temporalio_workflow::{ActivityOptions, ContinueAsNewOptions, RetryPolicy, WorkflowContext, WorkflowResult};
 
-/// Instincts that one step writes: a second or two of a slow disk.
+/// Names the change by which the whole is one activity that heartbeats.
+const WHOLE: &str = "calibrates-the-whole";
+/// Longest that one call may take: 4 min, twice what it gives itself, and within a run.
+const CALL_TIMEOUT: Duration = Duration::from_secs(240);
+/// Longest of all tries together: a run has 300 s.
+const ALL_TRIES: Duration = Duration::from_secs(280);
+/// A process that has not been heard of for so long is taken for dead: 10 s.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Instincts that one step of a run from before writes.
 const STEP: u32 = 200;
-/// Steps of one run: 10,000 instincts, and far fewer history events than a run may have.
+/// Most steps of such a run.
 const STEPS: u32 = 50;
 
-/// Brings the instincts up to date. Result: [`Calibrated`] of all steps.
+/// Asks for some instincts to be brought up to date.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CalibrateAsk {
+    /// At most so many records are written of each kind.
+    pub limit: u32,
+}
+
+/// What was brought up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calibrated {
+    pub written: u64,
+    /// Files that a human has to mend first.
+    pub failed: u64,
+    /// There is more to do.
+    pub more: bool,
+    /// Proposals that were found done, or decided otherwise, by hand.
+    #[serde(default)]
+    pub by_hand: u64,
+    /// Sources that are taken for strangers again.
+    #[serde(default)]
+    pub pruned: u64,
+    /// Sources and classes that went one step back.
+    #[serde(default)]
+    pub lowered: u64,
+}
+
+impl Calibrated {
+    /// Something was filed or written, so that the next call has less to do.
+    fn got_somewhere(&self) -> bool {
+        self.written + self.by_hand + self.pruned > 0
+    }
+}
+
+/// Brings trust up to date. Result: [`Calibrated`] of this run.
 #[workflow]
 #[derive(Default)]
 pub struct ReversalCalibrationWorkflow;
@@ -26,30 +72,61 @@ impl ReversalCalibrationWorkflow {
     /// Fails when the vault cannot be read or written.
     #[run(name = "ReversalCalibrationWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Calibrated> {
-        let mut all = Calibrated::default();
-        for _ in 0..STEPS {
-            let ask = CalibrateAsk { limit: STEP };
-            let step = ctx.execute_local_activity(VaultActivities::calibrate, ask, local("calibrate")).await?;
-            all = Calibrated {
-                written: all.written + step.written,
-                by_hand: all.by_hand + step.by_hand,
-                pruned: all.pruned + step.pruned,
-                lowered: all.lowered + step.lowered,
-                ..step
-            };
-            if !step.more {
-                break;
-            }
+        if !ctx.patched(WHOLE) {
+            return in_steps(ctx).await;
         }
-        ctx.set_current_details(format!(
-            "{} instincts written, {} could not be; {} proposals settled by hand, {} sources pruned, {} steps back{}",
-            all.written,
-            all.failed,
-            all.by_hand,
-            all.pruned,
-            all.lowered,
-            if all.more { ", more are left" } else { "" }
-        ));
+        let lowered = ctx.execute_local_activity(VaultActivities::step_back, (), local("step back")).await?;
+        let whole = ctx.execute_activity(VaultActivities::calibrate_whole, (), whole()).await?;
+        let all = Calibrated { lowered: whole.lowered + lowered, ..whole };
+        ctx.set_current_details(details(&all));
+        // Only where it got somewhere: what cannot be written now is tried again at the schedule's pace.
+        if all.more && all.got_somewhere() {
+            ctx.continue_as_new((), ContinueAsNewOptions::default())?;
+        }
         Ok(all)
     }
+}
+
+/// What was cut short is begun again: it comes to the same.
+fn whole() -> ActivityOptions {
+    let limits =
+        ActivityCloseTimeouts::ScheduleAndStartToClose { start_to_close: CALL_TIMEOUT, schedule_to_close: ALL_TRIES };
+    ActivityOptions::with_close_timeouts(limits)
+        .heartbeat_timeout(SILENCE)
+        .retry_policy(RetryPolicy::builder().maximum_attempts(5).build())
+        .summary("calibrate".to_owned())
+        .build()
+}
+
+/// As runs went that began before the whole was one activity.
+async fn in_steps(ctx: &mut WorkflowContext<ReversalCalibrationWorkflow>) -> WorkflowResult<Calibrated> {
+    let mut all = Calibrated::default();
+    for _ in 0..STEPS {
+        let ask = CalibrateAsk { limit: STEP };
+        let step = ctx.execute_local_activity(VaultActivities::calibrate, ask, local("calibrate")).await?;
+        all = Calibrated {
+            written: all.written + step.written,
+            by_hand: all.by_hand + step.by_hand,
+            pruned: all.pruned + step.pruned,
+            lowered: all.lowered + step.lowered,
+            ..step
+        };
+        if !step.more {
+            break;
+        }
+    }
+    ctx.set_current_details(details(&all));
+    Ok(all)
+}
+
+fn details(all: &Calibrated) -> String {
+    format!(
+        "{} instincts written, {} could not be; {} proposals settled by hand, {} sources pruned, {} steps back{}",
+        all.written,
+        all.failed,
+        all.by_hand,
+        all.pruned,
+        all.lowered,
+        if all.more { ", more are left" } else { "" }
+    )
 }

@@ -18,7 +18,7 @@ mod steward;
 mod tracker;
 
 pub use answer::AnswerWorkflow;
-pub use calibrate::ReversalCalibrationWorkflow;
+pub use calibrate::{CalibrateAsk, Calibrated, ReversalCalibrationWorkflow};
 pub use drill::{DrillReport, ReversibilityDrillWorkflow};
 pub use extract::ExtractWorkflow;
 pub use purge::PurgeWorkflow;

@@ -61,6 +61,7 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
         intervals: send,
         landing: Arc::default(),
         routing: Arc::default(),
+        learning: Arc::default(),
     };
     (host, intervals)
 }

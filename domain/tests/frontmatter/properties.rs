@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use steward_domain::frontmatter::{
-    Document, FieldEdit, Fields, FrontmatterError, edit, edit_with_undo, read, render, undo,
+    Document, FieldEdit, Fields, FrontmatterError, edit, edit_with_undo, read, read_many, render, undo,
 };
 
 use crate::generated::{Wish, any_value, record, wish};
@@ -144,9 +144,26 @@ proptest! {
     ) {
         let fields: Fields = pairs.into_iter().collect();
         let body = body.replace('\0', "");
-        let doc = read(render(&fields, &body).as_bytes()).unwrap();
+        let text = render(&fields, &body);
+        let doc = read(text.as_bytes()).unwrap();
         prop_assert!(same(&doc, &fields));
         prop_assert_eq!(doc.body(), body);
+        prop_assert_eq!(read_many(text.as_bytes()).unwrap(), doc);
+    }
+
+    #[test]
+    fn what_we_wrote_is_read_fast_only_where_both_parsers_read_the_same(
+        pairs in proptest::collection::vec(("[a-z]{1,3}", any_value()), 1..5),
+        slips in proptest::collection::vec((any::<usize>(), "[-:#|>'\"\\[{}\\],? \n0-9a.&*!]{0,2}", 0..3usize), 1..3),
+    ) {
+        let mut text = render(&pairs.into_iter().collect(), "");
+        for (at, put, taken) in slips {
+            let mut chars: Vec<char> = text.chars().collect();
+            let at = at % chars.len();
+            chars.splice(at..(at + taken).min(chars.len()), put.chars());
+            text = chars.into_iter().collect();
+        }
+        prop_assert_eq!(read_many(text.as_bytes()), read(text.as_bytes()));
     }
 
     #[test]
@@ -162,6 +179,7 @@ proptest! {
             chars.splice(at..(at + taken).min(chars.len()), put.chars());
             text = chars.into_iter().collect();
         }
+        prop_assert_eq!(read_many(text.as_bytes()), read(text.as_bytes()));
         keeps(text.as_bytes(), &wish)?;
     }
 

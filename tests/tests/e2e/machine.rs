@@ -261,6 +261,9 @@ async fn what_only_looks_works_on_a_vault_that_cannot_be_written() {
         steward.run(&["audit", "show", &action]).await.expect(0);
         steward.run(&["audit", "verify"]).await.expect(0);
         steward.run(&["index", "check"]).await.expect(0);
+        let report = steward.run(&["trust", "report", "--json"]).await.expect(0).json();
+        assert_eq!(report["total"]["actions"], 1, "{report:#}");
+        steward.run(&["backtest"]).await.expect(0);
     }
     assert_eq!(world.vault.files().since(&before), Vec::<String>::new());
     // Where our own folder is not there at all.

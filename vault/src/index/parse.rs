@@ -149,7 +149,7 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
     if kind == RecordKind::Event {
         return action(path, &content.bytes);
     }
-    let document = frontmatter::read(&content.bytes).map_err(|e| format!("failed to {e}"))?;
+    let document = frontmatter::read_many(&content.bytes).map_err(|e| format!("failed to {e}"))?;
     let fields = document.fields();
     let understood = match kind {
         RecordKind::Matter => matter(path, &document, content),

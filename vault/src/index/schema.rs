@@ -38,6 +38,10 @@ const AHEAD: usize = 1_024;
 /// Connections that read: enough for a handful of screens, and each costs a thread.
 const READERS: u32 = 3;
 
+/// Pages that the writer keeps at hand, 16 MB (in SQLite's way of saying kibibytes): where many records are read for the
+/// first time, their names and ids go everywhere into the tables.
+const WRITER_CACHE: &str = "-16384";
+
 /// The connections to one `state.db`.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
@@ -58,7 +62,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY)
             .disable_statement_logging();
-        let writer = pool(1).connect_with(options.clone()).await.map_err(|e| IndexError::sql(&file, e))?;
+        let writing = options.clone().pragma("cache_size", WRITER_CACHE);
+        let writer = pool(1).connect_with(writing).await.map_err(|e| IndexError::sql(&file, e))?;
         prepare(&file, &writer).await?;
         let reader = pool(READERS).connect_lazy_with(options.read_only(true).row_buffer_size(AHEAD));
         Ok(Self { file, writer, reader })

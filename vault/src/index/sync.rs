@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use steward_domain::path::{RecordKind, RecordPath};
 
-/// Files per batch: a transaction of some 10 ms, and at most a few megabytes of records in memory.
-const BATCH: usize = 250;
+/// Files per batch: a transaction of some 50 ms, whose pages are written once, and a megabyte of rows in memory.
+pub(super) const BATCH: usize = 500;
 /// Batches being read while one is written; reading is parsing, so more would only take cores.
 const READING: usize = 2;
 /// Claims and trust come before the signals that they bear upon.
@@ -151,6 +151,7 @@ impl Index {
     }
 
     async fn read_all(&self, root: &Root, now: DateTime<Utc>, depth: Depth) -> Result<SyncReport, IndexError> {
+        self.reading.reset();
         let before = self.matter_states().await?;
         let first = !self.is_filled();
         let mut scan = Scan::new(self, root, depth, Clock { now, filling: first });
@@ -243,14 +244,16 @@ impl<'a> Scan<'a> {
 
     async fn read(&mut self, kind: RecordKind, wanted: Vec<Wanted>) -> Result<(), IndexError> {
         self.report.read += wanted.len() as u64;
+        self.index.reading.begin(wanted.len());
         let depth = self.depth;
         let batches = stream::iter(batches(wanted)).map(|batch| {
-            let root = self.root.clone();
+            let (root, begun) = (self.root.clone(), batch.len());
             let read = move || batch.into_iter().filter_map(|w| read::file(&root, kind, w, depth)).collect::<Vec<_>>();
-            tokio::task::spawn_blocking(read)
+            tokio::task::spawn_blocking(move || (begun, read()))
         });
         let mut batches = batches.buffered(READING);
-        while let Some(files) = batches.try_next().await? {
+        while let Some((begun, files)) = batches.try_next().await? {
+            self.index.reading.end(begun);
             self.signals.extend(self.index.write(kind, &files, self.clock).await?);
             note(&mut self.report, files);
         }
@@ -294,7 +297,9 @@ fn note(report: &mut SyncReport, files: Vec<FileNow>) {
     }
 }
 
-fn batches(wanted: Vec<Wanted>) -> Vec<Vec<Wanted>> {
+/// Each batch holds its own files alone: with room for all that come after it, a hundred batches would take fifty times
+/// the memory of the list.
+pub(super) fn batches(wanted: Vec<Wanted>) -> Vec<Vec<Wanted>> {
     let count = wanted.len().div_ceil(BATCH);
     let mut wanted = wanted.into_iter();
     (0..count).map(|_| wanted.by_ref().take(BATCH).collect()).collect()

@@ -40,6 +40,22 @@ pub struct Move {
     pub cause: String,
 }
 
+/// Rows between two pauses in which others get their turn: rows that lie ready leave none by themselves.
+const BREATH: u32 = 1_024;
+
+/// Counts rows to the next pause.
+#[derive(Default)]
+struct Breath(u32);
+
+impl Breath {
+    async fn take(&mut self) {
+        self.0 += 1;
+        if self.0.is_multiple_of(BREATH) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 #[derive(FromRow)]
 struct StepRow {
     id: String,
@@ -85,7 +101,9 @@ impl Index {
     pub async fn trust(&self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
         let mut sources: BTreeMap<String, SourceTrust> = BTreeMap::new();
         let mut steps = sqlx::query_as::<_, StepRow>(STEPS).fetch(&self.store.reader);
+        let mut breath = Breath::default();
         while let Some(row) = steps.try_next().await.map_err(|e| self.sql(e))? {
+            breath.take().await;
             let Some(step) = step(&row) else { continue };
             let source = sources.entry(row.source).or_default();
             let before = source.confidence.standing;
@@ -108,6 +126,7 @@ impl Index {
             }
         };
         while let Some(row) = fates.try_next().await.map_err(|e| self.sql(e))? {
+            breath.take().await;
             if row.source != agreed.0 {
                 count(std::mem::replace(&mut agreed, (row.source.clone(), Vec::new())));
             }

@@ -6,6 +6,7 @@
 use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};
+use crate::reading::watched;
 use chrono::Utc;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
@@ -15,7 +16,7 @@ pub(crate) async fn run(config: &Config, what: &cli::Index, out: Out) -> anyhow:
         cli::Index::Rebuild => {
             let root = Root::open(config.vault()?)?;
             let (index, aside) = Index::open_anew(&config.state_dir()?).await?;
-            let report = index.rebuild(&root, Utc::now()).await?;
+            let report = watched(&index, index.rebuild(&root, Utc::now())).await?;
             if let Some(aside) = aside {
                 out.say(&format!("the old index could not be used; it lies in {}", aside.display()))?;
             }

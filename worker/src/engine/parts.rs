@@ -5,6 +5,7 @@
 
 use super::{raised, tell};
 use crate::config::Config;
+use crate::reading::logged;
 use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl Parts {
         let state = config.state_dir()?;
         let index = Arc::new(Index::open(&state).await?);
         index.begin_service(Utc::now()).await?;
-        let report = index.sync_all(keeper.root(), Utc::now()).await?;
+        let report = logged(&index, index.sync_all(keeper.root(), Utc::now())).await?;
         tell(&report);
         let ledger = Arc::new(open_ledger(config, keeper.root(), &state)?);
         Ok(Self { keeper, index, ledger })

@@ -34,7 +34,6 @@ use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, Receipt};
 use steward_vault::root::Root;
-use steward_workflows::activities::CalibrateAsk;
 use temporalio_common::ActivityError;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -74,6 +73,7 @@ impl House {
             intervals: unbounded_channel().0,
             landing: Arc::default(),
             routing: Arc::default(),
+            learning: Arc::default(),
         };
         Ok(Self { dir: dir.to_owned(), host, observations: BTreeMap::new() })
     }
@@ -162,8 +162,7 @@ impl House {
         let root = self.host.keeper.root();
         self.host.index.sync_all(root, at).await?;
         let workflow = WorkflowRef { id: "simulated-calibrate".into(), run_id: format!("day-{}", at.timestamp()) };
-        let ask = CalibrateAsk { limit: 200 };
-        while self.host.calibrate_at(&ask, (workflow.clone(), at)).await.map_err(failed)?.more {}
+        while self.host.calibrate_at((workflow.clone(), at)).await.map_err(failed)?.more {}
         self.host.keeper.settle_older_than(Duration::ZERO)?;
         for source in &SOURCES {
             let path = RecordPath::new(RecordKind::Instinct, &source_key(source.name))?;

@@ -1,5 +1,8 @@
 use super::*;
 use crate::index::check::{Difference, Differs};
+use crate::index::read::Wanted;
+use crate::index::sync::{BATCH, batches};
+use crate::root::Entry;
 
 #[tokio::test]
 async fn an_empty_vault_is_no_error() {
@@ -324,4 +327,33 @@ async fn a_record_whose_access_was_mended_is_read_without_a_new_time() {
     bench.sync("01:00:00").await;
     assert_eq!(bench.sync("01:01:00").await.read, 1, "what could not be read is tried again");
     assert_eq!(bench.sync("01:01:00").await.changed, 0);
+}
+
+#[test]
+fn batches_hold_every_file_once_in_order_and_no_room_for_others() {
+    let wanted = |n: usize| {
+        let entry = Entry { name: format!("{n}.md"), size: 1, modified_ns: 1, inode: 1 };
+        Wanted { path: format!("task/{n}.md"), entry, known: None }
+    };
+    let all = 20 * BATCH + 3;
+    let batches = batches((0..all).map(wanted).collect());
+    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [vec![BATCH; 20], vec![3]].concat());
+    let room: usize = batches.iter().map(Vec::capacity).sum();
+    assert!(room <= all + BATCH, "room for {room} in place of {all}");
+    assert!(batches.iter().flatten().enumerate().all(|(n, w)| w.path == format!("task/{n}.md")));
+}
+
+#[tokio::test]
+async fn how_far_a_scan_has_come_is_told_of_that_scan_alone() {
+    let bench = Bench::scanned().await;
+    assert_eq!(bench.index.reading(), (0, 0));
+    for n in 0..3 {
+        bench.matter(&format!("m{n}"));
+    }
+    bench.sync("01:00:00").await;
+    assert_eq!(bench.index.reading(), (3, 3));
+    bench.sync("01:01:00").await;
+    assert_eq!(bench.index.reading(), (0, 0), "nothing had to be read");
+    bench.index.rebuild(&bench.root, noon("01:02:00")).await.unwrap();
+    assert_eq!(bench.index.reading(), (3, 3));
 }

@@ -1,0 +1,88 @@
+//! Calibrates a vault of many sources to its end, with times, memory and a digest of what it comes to.
+//!
+//! `cargo run --release -p steward-vault --example large_vault -- <folder> 200000 20000` makes such a vault;
+//! `cargo run --release -p steward-activities --example calibration_at_size -- <folder> <moment>` calibrates it as of that
+//! moment (RFC 3339). Killed midway and run again, it must come to the same digest as a run that was left alone.
+
+use chrono::{DateTime, Utc};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+use steward_activities::clerk::Clerk;
+use steward_activities::clerk::rules::Rules;
+use steward_activities::vault::{Host, Settings};
+use steward_domain::audit::WorkflowRef;
+use steward_domain::guard::Caps;
+use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::path::RecordKind;
+use steward_domain::plan::ContentHash;
+use steward_domain::tick::Cadence;
+use steward_vault::guard::Ledger;
+use steward_vault::index::Index;
+use steward_vault::keeper::Keeper;
+use steward_vault::root::Root;
+use tokio::sync::mpsc::unbounded_channel;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(folder), Some(moment)) = (arguments.next(), arguments.next()) else {
+        anyhow::bail!("usage: calibration_at_size <folder> <moment>");
+    };
+    let now: DateTime<Utc> = moment.parse()?;
+    let begin = Instant::now();
+    let host = host(Path::new(&folder)).await?;
+    told(&format!("opened with {} files read", host.index.reading().0), begin)?;
+    let workflow = WorkflowRef { id: "calibration".into(), run_id: "at-size".into() };
+    loop {
+        let begin = Instant::now();
+        let ended = host.calibrate_at((workflow.clone(), now)).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        told(&format!("{ended:?} with one fold"), begin)?;
+        if !ended.more {
+            break;
+        }
+    }
+    let (root, mut all) = (host.keeper.root(), String::new());
+    for entry in root.list(RecordKind::Instinct)? {
+        all += &format!(
+            "{} {}\n",
+            entry.name,
+            ContentHash::of(&std::fs::read(root.path().join("instinct").join(&entry.name))?).as_str()
+        );
+    }
+    eprintln!("{} instincts, {}", all.lines().count(), ContentHash::of(all.as_bytes()).as_str());
+    Ok(())
+}
+
+async fn host(folder: &Path) -> anyhow::Result<Host> {
+    let (keeper, state) = (Keeper::lock(Root::open(folder)?)?, folder.join("state"));
+    let index = Index::open(&state).await?;
+    index.sync_all(keeper.root(), Utc::now()).await?;
+    let settings = Settings {
+        policy: Policy::default(),
+        default_ceiling: Ceiling::Act,
+        cadence: Cadence::default(),
+        keep_events_days: 7,
+        live_per_source_day: 20,
+        reversal_budget: 0.05,
+    };
+    Ok(Host {
+        keeper: Arc::new(keeper),
+        index: Arc::new(index),
+        ledger: Arc::new(Ledger::open(&state.join("ledger.db"), Caps::default(), &state.join("ledger.json"))?),
+        settings,
+        clerk: Arc::new(Clerk::Rules(Rules)),
+        intervals: unbounded_channel().0,
+        landing: Arc::default(),
+        routing: Arc::default(),
+        learning: Arc::default(),
+    })
+}
+
+/// Says what was done, in which time, and the most memory so far.
+fn told(what: &str, begin: Instant) -> anyhow::Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    eprintln!("{what} in {:.1?}; most memory so far: {peak}", begin.elapsed());
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Writes a vault with many made-up audit records and reads it for the first time, with times and memory.
+//!
+//! `cargo run --release -p steward-vault --example large_vault -- <folder> [<records> [<sources>]]`. The folder becomes a
+//! vault, with its index in `state/` beside the records; a second run finds the records there and reads them anew into
+//! the index. The records have the form of real ones but no chain: they are to measure with and for nothing else.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+use steward_domain::audit::{ActionKind, Answer, AuditDraft, AuditRecord, Cited, Link, WorkflowRef};
+use steward_domain::clerk::{ClerkMark, Judgement};
+use steward_domain::mode::Mode;
+use steward_domain::mutation::MutationClass;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::{ActionId, ContentHash, Landing};
+use steward_domain::record::State;
+use steward_vault::index::Index;
+use steward_vault::root::Root;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+#[tokio::main]
+async fn main() -> Outcome {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().ok_or("usage: large_vault <folder> [<records> [<sources>]]")?;
+    let records: u64 = arguments.next().map_or(Ok(50_000), |count| count.parse())?;
+    let sources: u64 = arguments.next().map_or(Ok(500), |count| count.parse())?;
+    let folder = Path::new(&folder);
+    let begin = Instant::now();
+    if !folder.join("event").exists() {
+        write(folder, (records, sources))?;
+        told("written", begin)?;
+    }
+    let state = folder.join("state");
+    if state.exists() {
+        fs::remove_dir_all(&state)?;
+    }
+    let (root, index) = (Root::open(folder)?, Index::open(&state).await?);
+    let begin = Instant::now();
+    let report = index.sync_all(&root, Utc::now()).await?;
+    told(&format!("{} files read, {} problems", report.read, report.problems.len()), begin)?;
+    let begin = Instant::now();
+    let again = index.sync_all(&root, Utc::now()).await?;
+    told(&format!("{} files read again", again.read), begin)?;
+    let begin = Instant::now();
+    let trust = index.trust(Utc::now()).await?;
+    told(&format!("{} sources told", trust.len()), begin)
+}
+
+/// Says what was done, in which time and processor time, and the most memory so far.
+fn told(what: &str, begin: Instant) -> Outcome {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |n: usize| fields.get(n).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    let busy = (ticks(11) + ticks(12)) / 100.0;
+    eprintln!("{what} in {:.1?}; processor so far {busy:.1} s; most memory so far: {peak}", begin.elapsed());
+    Ok(())
+}
+
+fn write(folder: &Path, (records, sources): (u64, u64)) -> Outcome {
+    for kind in ["event", "matter", "task", "signal"] {
+        fs::create_dir_all(folder.join(kind))?;
+    }
+    let (mut prev, first) = (ContentHash::genesis(), Utc::now() - TimeDelta::days(60));
+    for seq in 1..=records {
+        let at = first + TimeDelta::days(50) * i32::try_from(seq * 10_000 / records)? / 10_000;
+        let draft = draft(seq, (seq % sources, at))?;
+        let (file, record) = (draft.file()?, AuditRecord::close(draft, Vec::new(), Link { seq, prev }));
+        let text = record.render()?;
+        prev = ContentHash::of(text.as_bytes());
+        fs::write(folder.join(file.as_str()), text)?;
+    }
+    Ok(())
+}
+
+/// One in five is an answer to the one before.
+fn draft(seq: u64, (source, at): (u64, DateTime<Utc>)) -> Result<AuditDraft, Box<dyn std::error::Error>> {
+    let landing = [Landing::Live, Landing::Pending, Landing::Shadow][usize::try_from(seq % 3)?];
+    let gates = ["caller", "mode", "confidence", "discretion", "ceiling", "rate_guard"];
+    let gates: Vec<_> =
+        gates.map(|gate| json!({"gate": gate, "open": gate != "mode", "found": "0.94", "needed": ">= 0.60"})).into();
+    let source = format!("gmail:sender-{source}@vendor-{}.example", source % 97);
+    let mut draft = AuditDraft {
+        kind: ActionKind::Action,
+        id: ActionId::derive(&["large", &seq.to_string()]),
+        timestamp: at,
+        target: RecordPath::parse(&format!("task/invoice-{seq}.md"))?,
+        class: Some(MutationClass::ALL[usize::try_from(seq % 4)?]),
+        decision: Judgement::LikelyDone,
+        confidence: 0.94,
+        mode: Mode::Shadow,
+        landing,
+        gates: serde_json::from_value(json!(gates))?,
+        prior_state: Some("open".into()),
+        proposed_state: Some(State::Done),
+        proposal: None,
+        confirmable: true,
+        pending_confirmation: landing == Landing::Pending,
+        evidence: vec![Cited {
+            reference: RecordPath::parse(&format!("signal/s{seq}.md"))?,
+            source: source.clone(),
+            note: format!("Payment received in full for invoice {seq}."),
+            target_confidence: 0.94,
+            effect_confidence: 0.98,
+            speaks: true,
+        }],
+        source_contributions: [(source, 0.98)].into(),
+        reasoning: "Made up, no model was asked: one signal speaks of it.".into(),
+        clerk: Some(ClerkMark::default()),
+        workflow: WorkflowRef { id: "made-up".into(), run_id: "ef14e149444bd851".into() },
+        answers: None,
+        trust: None,
+    };
+    if seq.is_multiple_of(5) {
+        let of = ActionId::derive(&["large", &(seq - 1).to_string()]);
+        draft.kind =
+            [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Reversed][usize::try_from(seq / 5 % 3)?];
+        draft.answers = Some(Answer { of, at, by: "ann".into(), reason: None });
+        (draft.landing, draft.pending_confirmation) = (Landing::Live, false);
+    }
+    Ok(draft)
+}
