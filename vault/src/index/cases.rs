@@ -48,7 +48,7 @@ macro_rules! made_again {
     () => {
         concat!(
             "(a.landing <> 'live' AND a.proposal IS NOT NULL AND EXISTS (SELECT 1 FROM actions c
-                WHERE c.proposal = a.proposal AND c.seq > a.seq AND c.seq < ",
+                WHERE c.proposal = a.proposal AND c.seq > a.seq AND +c.seq < ",
             $crate::index::cases::settled!(),
             ") AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id
                 AND b.kind IN ('steward-action-confirmed', 'steward-action-dismissed', 'steward-action-reversed')))"
@@ -62,7 +62,7 @@ macro_rules! said_again {
     () => {
         concat!(
             "EXISTS (SELECT 1 FROM action_sources c WHERE c.speaks = 1 AND c.source = s.source
-                AND c.proposal = a.proposal AND c.seq > a.seq AND c.seq < ",
+                AND c.proposal = a.proposal AND c.seq > a.seq AND +c.seq < ",
             $crate::index::cases::settled!(),
             ")"
         )
