@@ -66,21 +66,29 @@ fn decided(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> (C
 
 /// How far the source may go that may go farthest, and which line says so.
 fn furthest_source(settings: &Settings<'_>, note: &Note<'_>) -> (Ceiling, String) {
-    let default = || (settings.config.default_ceiling, settings.from("default_ceiling", true));
-    let own = |key: &str| {
-        let all = settings.sources.iter().filter(|(one, _)| one.source == key);
-        all.min_by_key(|(one, _)| one.ceiling).map(|(one, from)| (one.ceiling, from.clone()))
-    };
     let mut furthest = other_sources(settings, note);
-    let named = settings.sources.iter().map(|(one, _)| one.source.clone());
-    let listed = trusted(note).into_iter().flatten().map(|name| source_key(name));
-    for key in named.chain(listed) {
-        let one = within_trust(note, &key, own(&key).unwrap_or_else(default));
+    for (_, one) in named_sources(settings, note) {
         if one.0 > furthest.0 {
             furthest = one;
         }
     }
     furthest
+}
+
+/// The sources that an instinct or the note names, by key, with how far each may go and which line says so.
+fn named_sources(settings: &Settings<'_>, note: &Note<'_>) -> Vec<(String, (Ceiling, String))> {
+    let default = || (settings.config.default_ceiling, settings.from("default_ceiling", true));
+    let own = |key: &str| {
+        let all = settings.sources.iter().filter(|(one, _)| one.source == key);
+        all.min_by_key(|(one, _)| one.ceiling).map(|(one, from)| (one.ceiling, from.clone()))
+    };
+    let named = settings.sources.iter().map(|(one, _)| one.source.clone());
+    let listed = trusted(note).into_iter().flatten().map(|name| source_key(name));
+    let within = |key: String| {
+        let reach = within_trust(note, &key, own(&key).unwrap_or_else(default));
+        (key, reach)
+    };
+    named.chain(listed).map(within).collect()
 }
 
 /// How far a source may go that neither an instinct nor the note names.
@@ -103,19 +111,35 @@ fn trusted<'a>(note: &Note<'a>) -> Option<&'a [String]> {
 
 /// What undos and the counts of the day have left of a class that nothing else holds back, and how far that is.
 fn goes_live(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> (Ceiling, Said) {
-    let raise = || format!("undone too often: `steward trust raise {}`", class.word());
-    let cap = settings.caps.get(&Subject::Class(class)).and_then(|cap| cap.mode);
-    if cap == Some(Mode::Shadow) {
-        return (Ceiling::Ask, ("is only said".to_owned(), raise()));
+    let lowered = lowered(settings, note, class);
+    let raise = |whose: &Subject| format!("undone too often: `steward trust raise {whose}`");
+    if let Some((Mode::Shadow, whose)) = &lowered {
+        return (Ceiling::Ask, ("is only said".to_owned(), raise(whose)));
     }
     if let Some(from) = landing_holds(settings, note) {
         return (Ceiling::Confirm, ("waits for your confirmation".to_owned(), from));
     }
-    let said = match cap {
-        Some(cap) if cap < settings.effective_mode() => ("may be made where it is sure", raise()),
+    let said = match lowered {
+        Some((cap, whose)) if cap < settings.effective_mode() => ("may be made where it is sure", raise(&whose)),
         Some(_) | None => ("may be made", settings.mode().from),
     };
     (Ceiling::Act, (said.0.to_owned(), said.1))
+}
+
+/// How far undos have left the class, or every source that may act for it, and whose mark says so. Where sources that
+/// nobody named may act, one of them may be as yet unlowered.
+fn lowered(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Option<(Mode, Subject)> {
+    let cap = |subject: &Subject| settings.caps.get(subject).and_then(|cap| cap.mode);
+    let class = Subject::Class(class);
+    let of_class = cap(&class).map(|mode| (mode, class));
+    let others_act = other_sources(settings, note).0 == Ceiling::Act;
+    let acting = named_sources(settings, note).into_iter().filter(|(_, (ceiling, _))| *ceiling == Ceiling::Act);
+    let of_sources = acting
+        .map(|(key, _)| Subject::Source(key))
+        .map(|source| (cap(&source).unwrap_or(Mode::Live), source))
+        .max_by_key(|(mode, _)| *mode)
+        .filter(|_| !others_act);
+    of_class.into_iter().chain(of_sources).min_by_key(|(mode, _)| *mode)
 }
 
 /// Why every change waits when it lands: no source has a budget, or the matter's is spent.

@@ -136,3 +136,27 @@ fn a_class_that_undos_lowered_is_told_before_the_counts_of_the_day() {
         assert_eq!(said(&[], &[], block, cap(mode)).0, value, "{mode:?} {block}");
     }
 }
+
+#[test]
+fn where_every_source_that_may_act_was_lowered_that_is_concluded() {
+    let since = time::parse("2026-11-21T12:00:00Z").unwrap();
+    let cap = |source: &str, mode| (Subject::Source(source.into()), Cap { mode: Some(mode), since, seq: 1 });
+    let both = [("chat", Ceiling::Act), ("mail", Ceiling::Act)];
+    let (sure, only) = (Mode::LiveHighConfidenceOnly, "from sources with a ceiling of their own only");
+    for (default, caps, value, raise) in [
+        ("confirm", vec![cap("mail", Mode::Shadow)], format!("{MAY}, {only}"), None),
+        ("confirm", vec![cap("mail", Mode::Shadow), cap("chat", Mode::Shadow)], "is only said".into(), Some("mail")),
+        (
+            "confirm",
+            vec![cap("mail", Mode::Shadow), cap("chat", sure)],
+            format!("may be made where it is sure, {only}"),
+            Some("chat"),
+        ),
+        ("act", vec![cap("mail", Mode::Shadow), cap("chat", Mode::Shadow)], MAY.into(), None),
+    ] {
+        let (found, from) = said(&[("STEWARD_DEFAULT_CEILING", default)], &both, "", caps.into_iter().collect());
+        assert_eq!(found, value, "{default}");
+        assert_eq!(raise.is_some(), from.contains("steward trust raise"), "{from}");
+        assert!(raise.is_none_or(|source| from.contains(&format!("`steward trust raise {source}`"))), "{from}");
+    }
+}
