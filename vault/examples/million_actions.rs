@@ -14,6 +14,7 @@ use steward_domain::trust::backtest::Backtesting;
 use steward_domain::trust::case::Rules;
 use steward_domain::trust::report::Reporting;
 use steward_vault::index::{FILE, Index};
+use steward_vault::root::Root;
 
 /// Half of the actions are decided: a third undone, confirmed or dismissed, the rest live for long enough. Two of five
 /// are proposed a second time.
@@ -34,13 +35,17 @@ const ANSWERS: &str = "
     SELECT replace(path, 'action-', 'action-answer-'), printf('a%015x', seq),
         CASE WHEN landing = 'live' THEN 'steward-action-reversed'
             WHEN seq % 5 < 4 THEN 'steward-action-confirmed' ELSE 'steward-action-dismissed' END,
-        target, at + 1000000, decision, confidence, 'live', 'live', 0, id, 1, seq + ?1
+        target, at + 1000000, decision, confidence, 'live', 'live', 0, id, 1, ?1 + row_number() OVER (ORDER BY seq)
     FROM actions WHERE (landing = 'live' AND seq % 60 = 0) OR (landing = 'pending' AND seq % 2 = 0)";
 const SOURCES: &str = "
     INSERT INTO action_sources (action, source, name, contribution, cited, speaks, proposal, seq)
     SELECT path, printf('source-%d', seq * seq % ?1), printf('Source %d', seq * seq % ?1), 0.8, 1, 1, proposal, seq FROM actions
     WHERE kind = 'steward-action' UNION ALL
     SELECT path, 'also', 'Also', seq % 2 * 0.5, 1, seq % 2, proposal, seq FROM actions WHERE kind = 'steward-action' AND seq % 4 = 0";
+/// Numbers stand for hashes.
+const CHAIN: &str = "UPDATE actions SET prev = printf('%064x', seq - 1)";
+const FILES: &str = "INSERT INTO files (path, kind, size, modified_ns, inode, hash)
+    SELECT path, 'event', 1, 1, seq, printf('%064x', seq) FROM actions";
 /// Sources that speak: more than are told one by one.
 const SPEAKERS: i64 = 20_000;
 
@@ -56,7 +61,8 @@ async fn main() -> Outcome {
     timed("filled", fill(&folder.join(FILE), count)).await?;
     timed("told", tell(&index)).await?;
     timed("replayed", replay(&index)).await?;
-    timed("learned", learn(&index)).await
+    timed("learned", learn(&index)).await?;
+    timed("walked", walk(&index, &folder.join("vault"))).await
 }
 
 async fn timed(what: &str, work: impl Future<Output = Outcome>) -> Outcome {
@@ -76,6 +82,12 @@ async fn fill(file: &Path, count: i64) -> Outcome {
         sqlx::query(ACTIONS).bind(count).bind(now).execute(&mut db).await?;
         sqlx::query(ANSWERS).bind(count).execute(&mut db).await?;
         sqlx::query(SOURCES).bind(SPEAKERS).execute(&mut db).await?;
+        sqlx::query(CHAIN).execute(&mut db).await?;
+        sqlx::query(FILES).execute(&mut db).await?;
+        let last: i64 = sqlx::query_scalar("SELECT MAX(seq) FROM actions").fetch_one(&mut db).await?;
+        let own = file.with_file_name("vault").join(".steward");
+        std::fs::create_dir_all(&own)?;
+        std::fs::write(own.join("chain.json"), format!(r#"{{"seq":{last},"sha256":"{last:064x}"}}"#))?;
     }
     Ok(db.close().await?)
 }
@@ -99,6 +111,13 @@ async fn replay(index: &Index) -> Outcome {
     index.cases(Utc::now(), |case| backtesting.add(case)).await?;
     let told = backtesting.backtest();
     eprintln!("{} live, {} of them newly", told.policy.live.actions(), told.newly_live.all.actions());
+    Ok(())
+}
+
+/// What a report says of the chain.
+async fn walk(index: &Index, vault: &Path) -> Outcome {
+    let found = index.known_chain(&Root::open(vault)?).await?;
+    eprintln!("{} records, {} faults", found.records, found.faults.len());
     Ok(())
 }
 

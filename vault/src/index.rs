@@ -10,6 +10,7 @@ mod action;
 mod answers;
 mod budget;
 mod cases;
+mod chain;
 mod check;
 mod codec;
 mod drills;

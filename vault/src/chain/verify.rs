@@ -21,12 +21,12 @@ pub struct Verification {
 }
 
 /// One record's place.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    seq: u64,
-    path: RecordPath,
-    prev: ContentHash,
-    sha256: ContentHash,
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) seq: u64,
+    pub(crate) path: RecordPath,
+    pub(crate) prev: ContentHash,
+    pub(crate) sha256: ContentHash,
 }
 
 /// Reads every record and reports what was changed, is missing, out of order, renamed or cut off.
@@ -34,15 +34,11 @@ struct Place {
 /// # Errors
 /// [`ChainError`] when the folder cannot be listed or the head cannot be read.
 pub fn verify(root: &Root) -> Result<Verification, ChainError> {
-    let head_unknown = !has_written_head(root)?;
-    // Records that are filed during the walk are counted in the later head, not in the earlier.
-    let earlier = head(root)?;
-    let mut found = Verification { head_unknown, ..Verification::default() };
-    let mut places = places(root, &mut found)?;
-    let later = head(root)?;
+    let mut walk = Walk::begin(root)?;
+    let mut places = places(root, &mut walk.found)?;
     places.sort();
-    walk(&places, &earlier, &later, &mut found.faults);
-    Ok(found)
+    places.into_iter().for_each(|place| walk.step(place));
+    walk.end(root)
 }
 
 fn places(root: &Root, found: &mut Verification) -> Result<Vec<Place>, ChainError> {
@@ -56,7 +52,7 @@ fn places(root: &Root, found: &mut Verification) -> Result<Vec<Place>, ChainErro
         match read(root, &path) {
             Ok((record, sha256)) => {
                 if record.draft.file().as_ref() != Ok(&path) {
-                    found.faults.push(format!("{path}: not the name under which this record was filed"));
+                    found.faults.push(misnamed(&path));
                 }
                 places.push(Place { seq: record.seq, path, prev: record.prev_sha256, sha256 });
             }
@@ -66,34 +62,93 @@ fn places(root: &Root, found: &mut Verification) -> Result<Vec<Place>, ChainErro
     Ok(places)
 }
 
-fn walk(places: &[Place], earlier: &Head, later: &Head, faults: &mut Vec<String>) {
-    let named =
-        |hash: &ContentHash| places.iter().any(|p| &p.prev == hash) || hash == &earlier.sha256 || hash == &later.sha256;
-    let (mut seq, mut sha256, mut before) = (0, ContentHash::genesis(), "the beginning".to_owned());
-    for group in places.chunk_by(|a, b| a.seq == b.seq) {
-        let Some(place) = group.iter().find(|p| named(&p.sha256)).or(group.first()) else { continue };
-        let path = &place.path;
+pub(crate) fn misnamed(path: &RecordPath) -> String {
+    format!("{path}: not the name under which this record was filed")
+}
+
+/// A walk from the first record to the last. Of several with one number it takes the one that the next
+/// number names, so it is always one number behind.
+pub(crate) struct Walk {
+    pub(crate) found: Verification,
+    /// Records that are filed during the walk are counted in the later head, not in this one.
+    earlier: Head,
+    seq: u64,
+    sha256: ContentHash,
+    before: String,
+    /// The places of one number, and those of the next so far.
+    group: Vec<Place>,
+    next: Vec<Place>,
+}
+
+impl Walk {
+    /// At the beginning.
+    pub(crate) fn begin(root: &Root) -> Result<Self, ChainError> {
+        let head_unknown = !has_written_head(root)?;
+        Ok(Self {
+            found: Verification { head_unknown, ..Verification::default() },
+            earlier: head(root)?,
+            seq: 0,
+            sha256: ContentHash::genesis(),
+            before: "the beginning".to_owned(),
+            group: Vec::new(),
+            next: Vec::new(),
+        })
+    }
+
+    /// The number of the last record, as the head had it before the walk.
+    pub(crate) fn ends_at(&self) -> u64 {
+        self.earlier.seq
+    }
+
+    /// Goes on to a place; they come in the order of their numbers.
+    pub(crate) fn step(&mut self, place: Place) {
+        if self.next.first().is_some_and(|next| next.seq != place.seq) {
+            self.pass(None);
+            self.group = std::mem::take(&mut self.next);
+        }
+        self.next.push(place);
+    }
+
+    /// Says what was found; the chain must end at the head, as it was before the walk or is now.
+    pub(crate) fn end(mut self, root: &Root) -> Result<Verification, ChainError> {
+        let later = head(root)?;
+        self.pass(None);
+        self.group = std::mem::take(&mut self.next);
+        self.pass(Some(&later));
+        let Self { mut found, earlier, seq, before, .. } = self;
+        if seq < earlier.seq {
+            found.faults.push(format!("{} record(s) missing at the end, after {before}", earlier.seq - seq));
+        } else if seq > later.seq {
+            let fault = format!("{before}: was not written by Steward, the chain ends at number {}", later.seq);
+            found.faults.push(fault);
+        }
+        Ok(found)
+    }
+
+    /// Leaves the number that is waiting behind.
+    fn pass(&mut self, later: Option<&Head>) {
+        let group = std::mem::take(&mut self.group);
+        let is_head = |hash: &ContentHash| hash == &self.earlier.sha256 || later.is_some_and(|l| hash == &l.sha256);
+        let named = |place: &&Place| self.next.iter().any(|n| n.prev == place.sha256) || is_head(&place.sha256);
+        let Some(place) = group.iter().find(named).or(group.first()) else { return };
+        let (path, faults) = (&place.path, &mut self.found.faults);
         for other in group.iter().filter(|p| p.path != place.path) {
             faults.push(format!("{}: number {} is taken by {path} too", other.path, place.seq));
         }
         if place.seq == 0 {
             faults.push(format!("{path}: was not written by Steward, no record has the number 0"));
-            continue;
+            return;
         }
-        if place.seq > seq + 1 {
-            let gap = place.seq - seq - 1;
+        let before = &self.before;
+        if place.seq > self.seq + 1 {
+            let gap = place.seq - self.seq - 1;
             faults.push(format!("{gap} record(s) missing between {before} and {path}"));
-        } else if place.prev != sha256 {
+        } else if place.prev != self.sha256 {
             faults.push(format!("{before} was changed after {path} was written, or {path} was put in its place"));
         }
-        (seq, sha256, before) = (place.seq, place.sha256.clone(), path.to_string());
-        if seq == earlier.seq && sha256 != earlier.sha256 {
-            faults.push(format!("{before}: was changed after it was written"));
+        if place.seq == self.earlier.seq && place.sha256 != self.earlier.sha256 {
+            faults.push(format!("{path}: was changed after it was written"));
         }
-    }
-    if seq < earlier.seq {
-        faults.push(format!("{} record(s) missing at the end, after {before}", earlier.seq - seq));
-    } else if seq > later.seq {
-        faults.push(format!("{before}: was not written by Steward, the chain ends at number {}", later.seq));
+        (self.seq, self.sha256, self.before) = (place.seq, place.sha256.clone(), path.to_string());
     }
 }

@@ -129,6 +129,9 @@ pub(super) struct ActionData {
     changes: Option<String>,
     moved_from: Option<String>,
     proposal: Option<String>,
+    /// The hash of the record before it.
+    prev: String,
+    misnamed: bool,
     seq: u64,
     evidence: Vec<String>,
     sources: Vec<Contribution>,
@@ -310,6 +313,8 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         changes: draft.proposal.as_ref().map(|p| changes(&p.mutation)),
         moved_from,
         proposal: draft.proposes().map(|hash| hash.as_str().to_owned()),
+        prev: record.prev_sha256.as_str().to_owned(),
+        misnamed: draft.file().as_ref() != Ok(path),
         seq: record.seq,
         sources: sources(&draft),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),

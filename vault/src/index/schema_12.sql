@@ -22,6 +22,10 @@ CREATE INDEX sources_by_proposal ON action_sources (source, proposal, seq) WHERE
 DROP INDEX actions_to_compare;
 CREATE INDEX actions_to_compare ON actions (at) WHERE kind IN ('steward-action', 'steward-action-confirmed')
     AND landing IN ('shadow', 'pending', 'live');
+-- The hash of the record before, and whether it lies under another name than it was filed under: so much of the chain can
+-- be told without reading a million files.
+ALTER TABLE actions ADD COLUMN prev TEXT;
+ALTER TABLE actions ADD COLUMN misnamed INTEGER NOT NULL DEFAULT 0;
 UPDATE files SET hash = NULL WHERE kind = 'event';
 
 PRAGMA user_version = 12;

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use steward_domain::mode::Policy;
 use steward_domain::path::RecordPath;
 use steward_domain::undo::AnswerKind;
-use steward_vault::chain::verify;
+use steward_vault::chain::{Verification, verify};
+use steward_vault::index::Index;
 use steward_vault::keeper::Keeper;
+use steward_vault::root::Root;
 
 /// Five records: three in shadow, a change and its undo; their paths in the order of the chain.
 fn five(desk: &Desk, keeper: &Keeper) -> Vec<RecordPath> {
@@ -33,8 +35,29 @@ fn tampered(what: &str, tamper: impl Fn(&Desk, &[RecordPath])) -> Vec<String> {
     tamper(&desk, &paths);
     let found = verify(&desk.root()).unwrap();
     assert!(!found.faults.is_empty(), "{what}: not found");
+    assert_eq!(told(&known(desk.root())), told(&found), "{what}: the index tells the same");
     assert!(!found.head_unknown, "{what}");
     found.faults
+}
+
+/// What the index tells once it has read every file.
+fn known(root: Root) -> Verification {
+    let state = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let index = Index::open(state.path()).await.unwrap();
+        index.sync_all(&root, noon()).await.unwrap();
+        index.known_chain(&root).await.unwrap()
+    })
+}
+
+/// Its numbers and faults; of files that are no records at all only that they are there.
+fn told(found: &Verification) -> (u64, bool, Vec<&str>) {
+    let is_no_record = |fault: &str| fault.starts_with("unreadable: ") || fault.contains("not the name of a record");
+    let faults = found.faults.iter().map(|fault| if is_no_record(fault) { "no record" } else { fault });
+    let mut faults: Vec<&str> = faults.collect();
+    faults.sort_unstable();
+    (found.records, found.head_unknown, faults)
 }
 
 fn one(what: &str, expected: &str, tamper: impl Fn(&Desk, &[RecordPath])) {
@@ -56,6 +79,7 @@ fn an_untouched_chain_has_no_faults() {
     five(&desk, &keeper);
     let found = verify(&desk.root()).unwrap();
     assert_eq!((found.records, found.head_unknown), (5, false));
+    assert_eq!(known(desk.root()), found);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! `steward trust report|backtest|raise`: how right the steward is, how sure that is, and what may be set because of it.
 //!
 //! The report reads the index, so it works with and without a worker, and changes nothing. It also walks the chain of
-//! records, about 2 ms for each in a debug build: numbers from records that somebody changed must not be told
-//! as if nothing had happened. What is counted and
-//! what it supports is [`steward_domain::trust`]'s; here are the words, the page and the names of the settings.
+//! records as the index knows them: numbers from records that somebody changed must not be told as if nothing had
+//! happened. What is counted and what it supports is [`steward_domain::trust`]'s; here are the words, the page and the
+//! names of the settings.
 
 mod backtest;
 mod page;
@@ -11,6 +11,7 @@ mod plot;
 mod settings;
 mod text;
 
+use super::Look;
 use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, progress, shown};
@@ -19,6 +20,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
 use settings::Settings;
+use std::fmt::Display;
 use std::path::Path;
 use steward_domain::mode::Mode;
 use steward_domain::path::RecordPath;
@@ -80,14 +82,23 @@ async fn report(config: &Config, html: Option<&Path>, out: Out) -> anyhow::Resul
     Ok(exit)
 }
 
-/// Walks the chain; one that cannot be read is broken too.
+/// The chain as the index knows it; one that cannot be read is broken too.
+async fn known_chain(look: &Look) -> Verification {
+    look.index.known_chain(&look.root).await.unwrap_or_else(|e| unreadable(&e))
+}
+
+fn unreadable(error: &dyn Display) -> Verification {
+    Verification { faults: vec![error.to_string()], ..Verification::default() }
+}
+
+/// Walks the chain in the files themselves.
 fn verified(root: &Root) -> Verification {
     if let Ok(head) = chain::head(root)
         && head.seq > MANY
     {
         progress("records verified", 0, usize::try_from(head.seq).unwrap_or(usize::MAX));
     }
-    chain::verify(root).unwrap_or_else(|e| Verification { faults: vec![e.to_string()], ..Verification::default() })
+    chain::verify(root).unwrap_or_else(|e| unreadable(&e))
 }
 
 /// What is wrong with the chain, in a sentence; `None` if nothing is known to be.
@@ -102,7 +113,7 @@ fn broken(chain: &Verification) -> Option<String> {
 
 async fn tell(config: &Config, now: DateTime<Utc>) -> anyhow::Result<Told> {
     let look = super::look(config).await?;
-    let chain = verified(&look.root);
+    let chain = known_chain(&look).await;
     let mut reporting = Reporting::new(&config.policy, now);
     look.index.cases(now, |case| reporting.add(case)).await?;
     let report = reporting.report(config.reversal_budget);
