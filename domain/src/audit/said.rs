@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 impl AuditDraft {
-    /// The hash of what is proposed: the target, the field and its new value, of a set the member by what it names.
+    /// The hash of what is proposed: the target, the field, its new value and the one that this replaces, of a set the
+    /// member by what it names. Where somebody changed the field meanwhile it is another proposal.
     ///
     /// `None` in answers and where nothing is proposed.
     #[must_use]
@@ -34,7 +35,11 @@ impl AuditDraft {
                 json!([member_name(&named).unwrap_or(member), present])
             }
         };
-        let said = json!([self.target.as_str(), mutation.class().word(), mutation.field(), value]);
+        let replaces = match &self.proposal {
+            Some(proposal) => proposal.replaces.clone(),
+            None => self.prior_state.clone().map(Value::from),
+        };
+        let said = json!([self.target.as_str(), mutation.class().word(), mutation.field(), value, replaces]);
         Some(ContentHash::of(said.to_string().as_bytes()))
     }
 

@@ -273,13 +273,16 @@ proptest! {
 fn the_same_proposal_on_one_record_has_one_hash_and_another_one_has_another() {
     use crate::mutation::{ContextField, Mutation, RelatedField};
     let plan = crate::decide::tests::live_plan();
-    let of = |target: &str, mutation: Mutation| {
+    let replaced = plan.draft().proposal.as_ref().unwrap().replaces.clone();
+    assert_eq!(replaced, Some("open".into()));
+    let instead_of = |replaces, (target, mutation): (&str, Mutation)| {
         let mut draft = plan.draft().clone();
         draft.target = path(target);
         draft.class = Some(mutation.class());
-        draft.proposal = Some(Proposal { mutation, replaces: Some("whatever".into()) });
+        draft.proposal = Some(Proposal { mutation, replaces });
         draft.proposes().unwrap()
     };
+    let of = |target: &str, mutation: Mutation| instead_of(replaced.clone(), (target, mutation));
     let done = || Mutation::StateChange { to: State::Done };
     let member =
         |member: &str, present| Mutation::Related { field: RelatedField::RelatedTo, member: member.into(), present };
@@ -292,6 +295,8 @@ fn the_same_proposal_on_one_record_has_one_hash_and_another_one_has_another() {
     assert_eq!(of(task, member("Ann", true)), of(task, member("[[Ann|her]]", true)));
     let all = [
         of(task, done()),
+        instead_of(Some("doing".into()), (task, done())),
+        instead_of(None, (task, done())),
         of("task/other.md", done()),
         of(task, Mutation::StateChange { to: State::Archived }),
         of(task, member("Ann", true)),

@@ -9,6 +9,9 @@ use super::{Fields, MAX_DEPTH, MAX_VALUES, emit};
 use serde_json::{Map, Number, Value};
 use std::str::Lines;
 
+/// Longest key that is read here; the parsers refuse those of more than 1,024 characters.
+const MAX_KEY_BYTES: usize = 200;
+
 /// The fields, or `None` for what must be read by the parsers; `yaml` is what stands between the fences.
 pub(super) fn fields(yaml: &str) -> Option<Fields> {
     let mut lines = yaml.lines();
@@ -100,6 +103,11 @@ fn indented(line: &str) -> (usize, &str) {
 
 /// A field's name, and what follows its colon.
 fn key(text: &str) -> Option<(String, &str)> {
+    let (name, after) = any_key(text)?;
+    (name.len() <= MAX_KEY_BYTES).then_some((name, after))
+}
+
+fn any_key(text: &str) -> Option<(String, &str)> {
     if text.starts_with('"') {
         let mut quoted = serde_json::Deserializer::from_str(text).into_iter::<String>();
         let name = quoted.next()?.ok()?;

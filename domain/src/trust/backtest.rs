@@ -98,7 +98,7 @@ impl Backtesting {
             return;
         }
         let closed = self.rules[0].closed(case);
-        let landings = [closed.landing(true), self.rules[1].replay(case)];
+        let landings = [0, 1].map(|which: usize| self.rules[which].replay(case));
         for (landed, landing) in self.landed.iter_mut().zip(landings) {
             match landing {
                 Landing::Live => landed.live.add(case, self.now),

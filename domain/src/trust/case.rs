@@ -34,12 +34,25 @@ pub struct CitedSource {
     pub ceiling: Option<Ceiling>,
 }
 
+/// An earlier proposal of the same act.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Before {
+    /// 0 to 1.
+    pub confidence: f64,
+    /// The gates that stood closed.
+    pub closed: Closed,
+}
+
 /// One proposal to change a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// Its place in the chain of records.
     pub seq: u64,
     pub at: DateTime<Utc>,
+    /// When the same was proposed first, with nothing coming of it until now; of a live change its own moment.
+    pub since: DateTime<Utc>,
+    /// What was proposed of the same act before.
+    pub earlier: Vec<Before>,
     pub class: MutationClass,
     /// 0 to 1.
     pub confidence: f64,
@@ -64,6 +77,8 @@ impl Case {
         Some(Self {
             seq: 0,
             at: draft.timestamp,
+            since: draft.timestamp,
+            earlier: Vec::new(),
             class: draft.class?,
             confidence: draft.confidence,
             landing: draft.landing,
@@ -90,10 +105,13 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// How the case would land under these settings.
+    /// How the case would land under these settings: as the liveliest of all that was proposed of the act, because the
+    /// first that could be live would have been.
     #[must_use]
     pub fn replay(&self, case: &Case) -> Landing {
-        self.closed(case).landing(true)
+        let earlier = case.earlier.iter().map(|before| self.closed_of(case, *before));
+        let landings = earlier.chain([self.closed(case)]).map(|closed| closed.landing(true));
+        landings.max().unwrap_or(Landing::Shadow)
     }
 
     /// Whether anything could land livelier under these settings than under the others; ceilings of sources
@@ -108,17 +126,22 @@ impl Rules {
             || MutationClass::ALL.into_iter().any(|class| new.ceiling_of(class) > old.ceiling_of(class))
     }
 
-    /// The gates that would stand closed.
+    /// The gates that would stand closed before the last proposal of the act.
     #[must_use]
     pub fn closed(&self, case: &Case) -> Closed {
+        self.closed_of(case, Before { confidence: case.confidence, closed: case.closed })
+    }
+
+    fn closed_of(&self, case: &Case, proposed: Before) -> Closed {
         let of_source = |source: &CitedSource| {
             self.sources.get(&source.key).copied().or(source.ceiling).unwrap_or(self.default_ceiling)
         };
         let sources = case.cited.iter().map(of_source).min().unwrap_or_default();
         let ceiling = case.ceiling.min(self.policy.ceiling_of(case.class)).min(sources);
-        case.closed
+        proposed
+            .closed
             .set(GateName::Mode, !acts(&self.policy))
-            .set(GateName::Confidence, case.confidence < needed_confidence(&self.policy))
+            .set(GateName::Confidence, proposed.confidence < needed_confidence(&self.policy))
             .set(GateName::Ceiling, ceiling < Ceiling::Act)
             .set(GateName::Trust, false)
             .set(GateName::Brake, false)

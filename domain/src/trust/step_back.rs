@@ -6,7 +6,7 @@
 //! at every 10 minutes. Sources that were never right before answer together, too, for what they carried: a name costs
 //! its sender nothing, so one undone change each would lower nobody. A class answers for what neither its sources nor
 //! strangers have answered for: changes of a source that is lowered, or was when they were made, count for no class.
-//! After a step down two more undos take the next one; what was made before a human raised a subject counts no more.
+//! After a step down two more undos take the next one; what was undone before a human raised a subject counts no more.
 //! Before and after go by the chain, not by clocks.
 
 use crate::decide::{Gate, GateName};
@@ -138,7 +138,8 @@ fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) 
     for one in made {
         for subject in subjects(one) {
             let cap = caps.get(&subject);
-            if cap.is_some_and(|cap| cap.mode.is_none() && one.seq <= cap.seq) {
+            let forgiven = |cap: &Cap| cap.mode.is_none() && one.undone.as_ref().is_some_and(|undo| undo.seq <= cap.seq);
+            if cap.is_some_and(forgiven) {
                 continue;
             }
             let last = cap.map_or(0, |cap| cap.seq);

@@ -31,10 +31,10 @@ pub struct Tally {
 
 /// Whether nobody answered a proposal for [`WATCHED`], neither in words nor by hand.
 ///
-/// That is not neutral: who agrees does it by hand and is seen, who thinks it wrong often does nothing.
+/// The time is counted from the first of what was proposed again. That is not neutral: who agrees does it by hand and is seen, who thinks it wrong often does nothing.
 #[must_use]
 pub fn is_unanswered(case: &Case, now: DateTime<Utc>) -> bool {
-    case.lesson == Lesson::Open && now - case.at >= WATCHED
+    case.lesson == Lesson::Open && now - case.since >= WATCHED
 }
 
 impl Tally {

@@ -9,7 +9,7 @@
 use super::codec::instant;
 use super::route::source_ceiling;
 use super::{Index, IndexError};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::TryStreamExt;
 use sqlx::FromRow;
 use std::borrow::Cow;
@@ -19,14 +19,16 @@ use steward_domain::decide::Closed;
 use steward_domain::mode::Ceiling;
 use steward_domain::mutation::MutationClass;
 use steward_domain::plan::Landing;
-use steward_domain::trust::case::{Case, CitedSource, Voice};
-use steward_domain::trust::outcome::Fate;
+use steward_domain::trust::by_hand::WATCHED;
+use steward_domain::trust::case::{Before, Case, CitedSource, Voice};
+use steward_domain::trust::outcome::{Fate, Lesson};
 
-/// What humans said and did of the action `a` and of its confirmation: kinds and moments, all in one text.
+/// What humans said and did of the action `a` and of its confirmation: kinds, moments and places in the
+/// chain, all in one text.
 macro_rules! answers {
     () => {
-        "(SELECT group_concat(b.kind || ' ' || b.at || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
-            (SELECT group_concat(' ' || u.kind || ' ' || u.at, '') FROM actions u WHERE u.answers_of = b.id
+        "(SELECT group_concat(b.kind || ' ' || b.at || ' ' || b.seq || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
+            (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq, '') FROM actions u WHERE u.answers_of = b.id
                 AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
             FROM actions b WHERE b.answers_of = a.id)"
     };
@@ -70,12 +72,27 @@ macro_rules! said_again {
 }
 pub(super) use said_again;
 
+/// What was proposed before the action `a` of the same act, since anything came of it: the first moment, and the
+/// confidence and the closed gates, of more than 20 those of the most confident.
+macro_rules! earlier {
+    () => {
+        "(SELECT json_group_array(json_array(e.first, e.confidence, e.closed)) FROM (
+            SELECT MIN(c.at) OVER () AS first, c.confidence, c.closed FROM actions c
+            WHERE c.proposal = a.proposal AND c.seq < a.seq AND c.seq > COALESCE((SELECT MAX(x.seq) FROM actions x
+                WHERE x.proposal = a.proposal AND x.seq < a.seq AND (x.landing = 'live'
+                    OR EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = x.id))), 0)
+            ORDER BY c.confidence DESC LIMIT 20) e)"
+    };
+}
+
 const CASES: &str = concat!(
     "SELECT a.confidence, json_array(a.seq, a.at, a.class, a.landing, a.closed, a.target, a.moves_to, ",
     answers!(),
     ") AS said, ",
     made_again!(),
-    " AS again, (SELECT json_group_array(json_array(s.source, s.name, s.speaks, s.cited,
+    " AS again, ",
+    earlier!(),
+    " AS earlier, (SELECT json_group_array(json_array(s.source, s.name, s.speaks, s.cited,
             a.landing <> 'live' AND s.speaks AND ",
     said_again!(),
     ")) FROM action_sources s WHERE s.action = a.path) AS sources
@@ -94,6 +111,7 @@ struct Row {
     confidence: f64,
     said: String,
     again: bool,
+    earlier: String,
     sources: String,
 }
 
@@ -160,11 +178,20 @@ impl Index {
         let known = MutationClass::ALL.into_iter().find(|known| known.word() == class);
         let sources: Vec<(String, String, u8, u8, u8)> =
             serde_json::from_str(&row.sources).map_err(|_| self.unknown(&row.sources))?;
+        let earlier: Vec<(i64, f64, String)> =
+            serde_json::from_str(&row.earlier).map_err(|_| self.unknown(&row.earlier))?;
+        let since = earlier.first().and_then(|(first, ..)| instant(*first)).filter(|_| landing != Landing::Live);
+        let since = since.map_or(at, |first| first.min(at));
+        let before = |(_, confidence, closed): (i64, f64, String)| {
+            Ok(Before { confidence, closed: Closed::read(&closed).ok_or_else(|| self.unknown(&closed))? })
+        };
         let moves_to = moves_to.map_or(Ceiling::Act, |matter| ceilings.of_record(&matter));
         let mut case = Case {
             seq,
             at,
             class: known.ok_or_else(|| self.unknown(class))?,
+            since,
+            earlier: earlier.into_iter().map(before).collect::<Result<_, IndexError>>()?,
             confidence: row.confidence,
             landing,
             closed: Closed::read(closed).ok_or_else(|| self.unknown(closed))?,
@@ -172,7 +199,7 @@ impl Index {
             cited: Vec::new(),
             voices: Vec::new(),
             again: row.again,
-            lesson: fate(answers, landing, at).lesson(now).0,
+            lesson: in_time(fate(answers, landing, at).lesson(now), since),
         };
         for (key, name, speaks, cited, again) in sources {
             if cited != 0 {
@@ -186,12 +213,26 @@ impl Index {
     }
 }
 
+/// What came later than an act is watched says nothing of it: who says the same every week is right in the end.
+fn in_time((lesson, at): (Lesson, DateTime<Utc>), since: DateTime<Utc>) -> Lesson {
+    if lesson == Lesson::DoneAnyway && at - since > WATCHED { Lesson::Open } else { lesson }
+}
+
 /// What became of an action that landed so at that moment, by the answers to it; of several of a kind the latest.
+///
+/// What came later the chain says: an answer whose clock had gone back counts at the moment of the one before it.
 pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -> Fate {
     let mut fate = Fate::landed(landing, at);
     let mut words = answers.unwrap_or_default().split(' ');
-    while let (Some(kind), Some(at)) = (words.next(), words.next()) {
-        let at = at.parse().ok().and_then(instant);
+    let mut said: Vec<(u64, Option<DateTime<Utc>>, &str)> = Vec::new();
+    while let (Some(kind), Some(at), Some(seq)) = (words.next(), words.next(), words.next()) {
+        said.push((seq.parse().unwrap_or_default(), at.parse().ok().and_then(instant), kind));
+    }
+    said.sort_unstable();
+    let mut latest = None;
+    for (_, at, kind) in said {
+        let at = at.max(latest.map(|latest: DateTime<Utc>| latest + TimeDelta::microseconds(1)));
+        latest = at;
         let said = [
             (ActionKind::Confirmed, &mut fate.confirmed),
             (ActionKind::Dismissed, &mut fate.dismissed),

@@ -4,9 +4,12 @@ use crate::mode::{Ceiling, Mode, Policy};
 use crate::trust::outcome::Lesson;
 
 fn case(confidence: f64, lesson: Lesson) -> Case {
+    let at = crate::time::parse("2026-11-01T08:00:00Z").unwrap();
     Case {
         seq: 1,
-        at: crate::time::parse("2026-11-01T08:00:00Z").unwrap(),
+        at,
+        since: at,
+        earlier: Vec::new(),
         class: MutationClass::StateChange,
         confidence,
         landing: Landing::Shadow,

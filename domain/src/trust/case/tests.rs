@@ -166,3 +166,20 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
     let recorded = Case::fresh(lowered.draft(), Ceiling::Act).unwrap();
     assert_eq!((recorded.landing, rules.replay(&recorded)), (Landing::Shadow, Landing::Live));
 }
+
+#[test]
+fn an_act_that_was_proposed_weakly_again_is_still_what_its_boldest_proposal_was() {
+    let sure = decided(&Policy::default(), (0.97, 0.97, 80), (Ceiling::Act, Ceiling::Act), false);
+    let weak = Case { confidence: 0.55, ..sure.clone() };
+    let before = Before { confidence: sure.confidence, closed: sure.closed };
+    let again = Case { earlier: vec![before], ..weak.clone() };
+    let live = Rules {
+        policy: Policy { mode: Mode::Live, ..Policy::default() },
+        default_ceiling: Ceiling::Act,
+        sources: Default::default(),
+    };
+    assert_eq!(live.replay(&weak), Landing::Pending);
+    assert_eq!(live.replay(&again), Landing::Live, "the first one would have been made at once");
+    let held = Before { closed: sure.closed.with(GateName::Steward), ..before };
+    assert_eq!(live.replay(&Case { earlier: vec![held], ..weak }), Landing::Pending);
+}

@@ -94,7 +94,7 @@ fn only_what_is_known_counts_and_live_changes_that_nobody_took_back() {
     let open = case(1, "gmail", Lesson::Open);
     assert_eq!(lately(std::slice::from_ref(&open)), Lately { of: 0, wrong: 0 });
     assert_eq!(lately(&[Case { landing: Landing::Live, ..open.clone() }]), Lately { of: 1, wrong: 0 });
-    assert_eq!(lately(&[Case { at: now() - TimeDelta::days(14), ..open }]), Lately { of: 1, wrong: 1 });
+    assert_eq!(lately(&[Case { since: now() - TimeDelta::days(14), ..open }]), Lately { of: 1, wrong: 1 });
     let few: Vec<Case> = (0..19).map(|seq| known(seq, true)).collect();
     assert!(!lately(&few).contradicts(0.95), "fewer than are looked at say nothing");
 }

@@ -12,9 +12,12 @@ pub(crate) fn now() -> DateTime<Utc> {
 }
 
 pub(crate) fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
+    let at = crate::time::parse("2026-11-01T08:00:00Z").unwrap() + chrono::TimeDelta::hours(seq.try_into().unwrap());
     Case {
         seq,
-        at: crate::time::parse("2026-11-01T08:00:00Z").unwrap() + chrono::TimeDelta::hours(seq.try_into().unwrap()),
+        at,
+        since: at,
+        earlier: Vec::new(),
         class: MutationClass::StateChange,
         confidence: 0.9,
         landing: Landing::Shadow,
@@ -102,7 +105,7 @@ fn a_supported_class_from_a_source_is_chosen() {
 
 #[test]
 fn silence_counts_once_the_watch_is_over_and_not_a_moment_before() {
-    let old = |hours: i64, lesson| Case { at: now() - chrono::TimeDelta::hours(hours), ..case(1, "gmail", lesson) };
+    let old = |hours: i64, lesson| Case { since: now() - chrono::TimeDelta::hours(hours), ..case(1, "gmail", lesson) };
     let of = |cases: Vec<Case>| told(cases).total.tally;
     let counted = of(vec![
         old(14 * 24, Lesson::Open),

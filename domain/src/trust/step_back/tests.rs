@@ -81,6 +81,23 @@ fn what_was_made_before_the_last_mark_counts_no_more_and_the_next_step_starts_fr
 }
 
 #[test]
+fn what_was_made_before_a_raise_and_undone_after_it_counts() {
+    let raised = |hours_ago| {
+        let since = at(NOW) - TimeDelta::hours(hours_ago);
+        Caps::from([(Subject::Source("mail".into()), cap(None, since))])
+    };
+    // Made a day before the raise: two were undone before it, others are undone now.
+    let mut all: Vec<Made> = (24..34).map(|hour| made(hour, "mail", hour < 26)).collect();
+    assert!(marks(&all, &raised(10), Mode::Live).is_empty());
+    for one in &mut all[4..7] {
+        let moment = at(NOW) - TimeDelta::minutes(30);
+        one.undone = Some(Undo { seq: place(moment), at: moment, id: "now".into() });
+    }
+    let step = ("mail".to_owned(), Mode::Live, Mode::LiveHighConfidenceOnly);
+    assert_eq!(marks(&all, &raised(10), Mode::Live), [step]);
+}
+
+#[test]
 fn undos_go_on_to_count_after_a_step_however_old_the_changes_are() {
     let mut all = some(10, 0);
     let mut caps = Caps::new();

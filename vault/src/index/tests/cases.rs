@@ -330,3 +330,54 @@ async fn of_a_hundred_thousand_open_proposals_each_is_compared_within_a_day() {
         println!("100,000 open proposals in {rounds} rounds, {:?} each", begin.elapsed() / rounds as u32);
     }
 }
+
+#[tokio::test]
+async fn what_is_proposed_again_and_again_is_as_old_and_as_bold_as_it_ever_was() {
+    let bench = Bench::new().await;
+    let confident = |slug: &str, (hours, confidence): (i64, f64)| {
+        bench.action(slug, |draft| {
+            draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
+            (draft.landing, draft.class) = (Landing::Shadow, Some(MutationClass::StateChange));
+            draft.confidence = confidence;
+            speak(draft, "mail", (0.9, true));
+        })
+    };
+    confident("one", (1, 0.97));
+    confident("two", (2, 0.7));
+    let last = confident("three", (3, 0.55));
+    let all = cases(&bench).await;
+    let [act] = &all[..] else { panic!("{all:#?}") };
+    assert_eq!((act.since, act.at), (noon("01:00:00"), noon("03:00:00")));
+    assert_eq!(act.earlier.iter().map(|before| before.confidence).collect::<Vec<_>>(), [0.97, 0.7]);
+    // What comes after a human's word is another act.
+    did(&bench, (4, ActionKind::Dismissed), &last);
+    confident("four", (5, 0.6));
+    let all = cases(&bench).await;
+    assert_eq!(all.iter().map(|case| case.earlier.len()).collect::<Vec<_>>(), [0, 2], "{all:#?}");
+    assert_eq!(all[0].since, noon("05:00:00"));
+}
+
+#[tokio::test]
+async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
+    for (days, lesson) in [(13, Lesson::DoneAnyway), (15, Lesson::Open)] {
+        let bench = Bench::new().await;
+        said(&bench, "one", (1, Landing::Shadow), &["mail"]);
+        let last = said(&bench, "two", (24 * days - 1, Landing::Shadow), &["mail"]);
+        did(&bench, (24 * days, ActionKind::DoneAnyway), &last);
+        bench.sync("23:00:00").await;
+        let mut found = Vec::new();
+        let now = noon("00:00:00") + TimeDelta::days(16);
+        bench.index.cases(now, |case| found.push(case.lesson)).await.unwrap();
+        assert_eq!(found, [lesson], "after {days} days");
+    }
+}
+
+#[tokio::test]
+async fn the_later_word_is_the_one_that_stands_later_in_the_chain_whatever_its_clock_says() {
+    let bench = Bench::new().await;
+    let proposed = said(&bench, "one", (1, Landing::Pending), &["mail"]);
+    let confirmed = did(&bench, (5, ActionKind::Confirmed), &proposed);
+    did(&bench, (4, ActionKind::Reversed), &confirmed);
+    let all = cases(&bench).await;
+    assert_eq!(all.iter().map(|case| case.lesson).collect::<Vec<_>>(), [Lesson::Undone], "{all:#?}");
+}
