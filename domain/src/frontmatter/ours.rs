@@ -127,6 +127,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn a_key_that_the_parsers_would_refuse_is_left_to_them() {
+        for name in ["k".repeat(1_100), format!("{}: x", "k".repeat(1_100))] {
+            let fields = Fields::from_iter([(name, json!(1))]);
+            assert_eq!(super::fields(&emit::block_fields(&fields, 0, "\n")), None);
+        }
+    }
+
+    #[test]
     fn what_we_write_is_read_without_the_parsers() {
         let nested = json!({"a b": [{"gate": "mode", "found": "0.94"}, [1, [2.5, -3]], "x"], "none": [], "empty": {}});
         let values = [json!(null), json!(true), json!(0.94), json!(7), json!("off"), json!("a: b\n\u{2028}"), nested];

@@ -1,10 +1,12 @@
 //! Whether settings may be written: only where the cases that they would act upon are reason enough.
 //!
-//! More careful settings always may. Bolder ones may if what they act upon clears the bar, all of it together and each
-//! class that they open by itself, and if nothing in what they open is known to be below the bar: no class, and
-//! no class from a source. What is lacking is told in sentences that hold names of sources.
+//! More careful settings always may. Bolder ones may if what they act upon clears the bar, all of it together, and what
+//! they act upon newly by itself, and each class that they open, whether it ever had a case or not; if nothing in it is
+//! known to be below the bar, no class, and no class from a source; if no threshold goes below what was ever decided; and
+//! if sources that nobody named stay closed, because no case can speak for them. What is lacking is told in sentences
+//! that hold names of sources.
 
-use crate::mode::Ceiling;
+use crate::mode::{Ceiling, Mode, Policy};
 use crate::mutation::MutationClass;
 use crate::plan::Landing;
 use crate::trust::advice::{Bar, label};
@@ -21,6 +23,8 @@ pub struct Clearance {
     now: DateTime<Utc>,
     classes: [Acted; 4],
     newly: [Acted; 4],
+    /// The lowest confidence of what would be live and is decided.
+    lowest: Option<f64>,
     /// What is newly acted upon, by the source that speaks for it, with its name.
     sources: BTreeMap<String, (String, [Acted; 4])>,
     /// Sources that are asked about and cited: what humans have set on them by now.
@@ -32,7 +36,7 @@ impl Clearance {
     #[must_use]
     pub fn new(rules: Rules, before: Rules, now: DateTime<Utc>) -> Self {
         let (classes, newly) = Default::default();
-        Self { rules, before, now, classes, newly, sources: BTreeMap::new(), asked: BTreeMap::new() }
+        Self { rules, before, now, classes, newly, lowest: None, sources: BTreeMap::new(), asked: BTreeMap::new() }
     }
 
     /// Counts one case.
@@ -46,6 +50,9 @@ impl Clearance {
         let class = case.class as usize;
         if !case.again {
             self.classes[class].add(case, self.now);
+            if case.lesson.agrees().is_some() {
+                self.lowest = Some(self.lowest.map_or(case.confidence, |lowest| lowest.min(case.confidence)));
+            }
         }
         if self.before.replay(case) == Landing::Live {
             return;
@@ -103,9 +110,16 @@ impl Clearance {
         let mut lacking = Vec::new();
         let all = self.classes.iter().fold(Acted::default(), |all, acted| all.and(acted));
         lacking.extend(bar.lacking(&all).map(|why| format!("all that would be live: {why}")));
+        lacking.extend(self.thresholds());
+        let strangers_act = self.rules.default_ceiling == Ceiling::Act;
+        if strangers_act && (self.opens_the_mode() || self.before.default_ceiling < Ceiling::Act) {
+            lacking.push("sources that nobody named may act, and no case speaks for them: `--ceiling default=confirm`".into());
+        }
         for class in MutationClass::ALL {
             let (acted, newly) = (&self.classes[class as usize], &self.newly[class as usize]);
-            let raised = self.rules.policy.ceiling_of(class) > self.before.policy.ceiling_of(class);
+            let may_act = self.rules.policy.ceiling_of(class) == Ceiling::Act;
+            let raised = self.rules.policy.ceiling_of(class) > self.before.policy.ceiling_of(class)
+                || (may_act && self.opens_the_mode());
             if newly.tally.actions() == 0 && !raised {
                 continue;
             }
@@ -125,7 +139,31 @@ impl Clearance {
             }
         }
         lacking.extend(self.held_by_nobody());
+        if lacking.is_empty() {
+            let newly = self.newly.iter().fold(Acted::default(), |all, acted| all.and(acted));
+            lacking.extend(bar.lacking(&newly).map(|why| format!("what would newly be live: {why}")));
+        }
         lacking
+    }
+
+    /// From saying to acting: whatever is not held may act from then on.
+    fn opens_the_mode(&self) -> bool {
+        self.before.policy.mode == Mode::Shadow && self.rules.policy.mode > Mode::Shadow
+    }
+
+    /// A threshold that goes down below everything that was ever decided opens what nobody has judged.
+    fn thresholds(&self) -> Option<String> {
+        let (new, old) = (&self.rules.policy, &self.before.policy);
+        let of = |policy: &Policy| match policy.mode {
+            Mode::Shadow | Mode::LiveHighConfidenceOnly => policy.high_confidence_threshold,
+            Mode::Live => policy.confidence_threshold,
+        };
+        let lowest = self.lowest?;
+        let goes_down = new.confidence_threshold < old.confidence_threshold
+            || new.high_confidence_threshold < old.high_confidence_threshold;
+        (goes_down && of(new) < lowest).then(|| {
+            format!("a threshold of {}: no decided case that would be live lies below {lowest:.2}", of(new))
+        })
     }
 
     /// What was replayed with a source held rests on a line that only a human writes, and that is not there yet.
