@@ -258,7 +258,9 @@ fn create(keeper: &Keeper, path: &RecordPath, trust: &SourceTrust) -> Result<boo
 /// What has to change in these fields.
 fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let number = |field: &str| fields.get(field).and_then(Value::as_u64).unwrap_or(0);
-    let given = number("observations").saturating_sub(number("counted"));
+    // Where we wrote before and our count is gone, what stands there is ours.
+    let is_lost = fields.contains_key("confidence") && !fields.contains_key("counted");
+    let given = if is_lost { 0 } else { number("observations").saturating_sub(number("counted")) };
     let history: Vec<String> = trust
         .moves
         .iter()

@@ -45,7 +45,12 @@ impl fmt::Display for Fault {
 pub fn read(document: &Document) -> (Option<NotePolicy>, Vec<Fault>) {
     let mut reader = Reader { faults: Vec::new() };
     reader.other_ceiling(document.fields());
-    let policy = document.fields().get(BLOCK).map(|block| reader.block(block));
+    let mut policy = document.fields().get(BLOCK).map(|block| reader.block(block));
+    for (key, meant) in mistyped(document.fields()) {
+        let mend = format!("write `{meant}`, or remove it; until then the ceiling `ask` holds");
+        reader.fault(&[key], "is no key of a matter".to_owned(), mend);
+        policy.get_or_insert_default().ceiling = Some(Ceiling::Ask);
+    }
     let mut faults = reader.faults;
     for fault in &mut faults {
         let path: Vec<&str> = fault.path.iter().map(String::as_str).collect();
@@ -53,6 +58,16 @@ pub fn read(document: &Document) -> (Option<NotePolicy>, Vec<Fault>) {
     }
     faults.sort_by_key(|fault| fault.line);
     (policy, faults)
+}
+
+/// Keys that were meant to be one of the two, and the one that was meant.
+fn mistyped(fields: &Fields) -> impl Iterator<Item = (&str, &'static str)> {
+    let known = |key: &str| {
+        let typed = key.to_lowercase().replace(['-', ' '], "_");
+        [BLOCK, CEILING].into_iter().find(|name| typed == *name || typed.strip_suffix('s') == Some(name))
+    };
+    let of = move |key: &str| known(key).filter(|name| *name != key);
+    fields.keys().filter_map(move |key| Some((key.as_str(), of(key)?)))
 }
 
 struct Reader {

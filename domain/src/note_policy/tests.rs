@@ -491,3 +491,21 @@ proptest! {
 fn with_nothing_against(route: &Route) -> bool {
     matches!(route, Route::Planned(plan) if plan.draft().gates.iter().all(|gate| gate.open))
 }
+
+#[test]
+fn a_key_that_was_meant_to_be_ours_holds_what_it_could_mean() {
+    for (block, meant) in [
+        ("Steward:\n  ceiling: act\n", "steward"),
+        ("stewards:\n  daily_budget: 3\n", "steward"),
+        ("steward-ceiling: ask\n", "steward_ceiling"),
+        ("STEWARD_CEILING: act\n", "steward_ceiling"),
+    ] {
+        let document = frontmatter::read(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
+        let (policy, faults) = read::read(&document);
+        assert_eq!(policy.unwrap().ceiling, Some(Ceiling::Ask), "{block}");
+        assert_eq!(faults.len(), 1, "{block}");
+        assert!(faults[0].line == 3 && faults[0].mend.contains(&format!("`{meant}`")), "{:?}", faults[0]);
+    }
+    let other = frontmatter::read(b"---\ntype: matter\nstewardship: mine\nsteward_ceiling: act\n---\n").unwrap();
+    assert_eq!(read::read(&other), (None, Vec::new()));
+}

@@ -57,11 +57,16 @@ impl Bar {
             return Some(format!("{decided} decided cases, at least {least} are needed{}", open(tally)));
         }
         if self.cases_at_least.is_none() || tally.precision().low < needed {
-            return Some(format!("{agreed}, {reach}{}", open(tally)));
+            let precision = short_of(needed, &tally.precision());
+            return Some(format!(
+                "{} of {decided} agreed, precision {precision}, {reach}{}",
+                tally.agreed,
+                open(tally)
+            ));
         }
         if tally.worst_case().low < needed {
             let old = grouped(tally.unanswered);
-            let worst = ends(&tally.worst_case());
+            let worst = short_of(needed, &tally.worst_case());
             return Some(format!(
                 "{} of {decided} agreed, but {old} proposed more than 14 days ago got no answer; counted as wrong they leave \
                  {worst}, {reach}",
@@ -138,6 +143,18 @@ fn grouped(number: u64) -> String {
 #[must_use]
 pub fn percent(tally: Tally) -> String {
     ends(&tally.precision())
+}
+
+/// The same where the lower end does not reach what is asked: with more digits where it would read as if it did.
+fn short_of(needed: f64, precision: &Share) -> String {
+    let told = |share: f64| format!("{:.1}", share * 100.0);
+    match precision.share {
+        Some(share) if told(precision.low) == told(needed) => {
+            let [share, low, high] = [share, precision.low, precision.high].map(|share| share * 100.0);
+            format!("{share:.1} % [{low:.3}, {high:.1}]")
+        }
+        Some(_) | None => ends(precision),
+    }
 }
 
 fn ends(precision: &Share) -> String {

@@ -113,7 +113,9 @@ impl Clearance {
         lacking.extend(self.thresholds());
         let strangers_act = self.rules.default_ceiling == Ceiling::Act;
         if strangers_act && (self.opens_the_mode() || self.before.default_ceiling < Ceiling::Act) {
-            lacking.push("sources that nobody named may act, and no case speaks for them: `--ceiling default=confirm`".into());
+            lacking.push(
+                "sources that nobody named may act, and no case speaks for them: `--ceiling default=confirm`".into(),
+            );
         }
         for class in MutationClass::ALL {
             let (acted, newly) = (&self.classes[class as usize], &self.newly[class as usize]);
@@ -161,9 +163,8 @@ impl Clearance {
         let lowest = self.lowest?;
         let goes_down = new.confidence_threshold < old.confidence_threshold
             || new.high_confidence_threshold < old.high_confidence_threshold;
-        (goes_down && of(new) < lowest).then(|| {
-            format!("a threshold of {}: no decided case that would be live lies below {lowest:.2}", of(new))
-        })
+        (goes_down && of(new) < lowest)
+            .then(|| format!("a threshold of {}: no decided case that would be live lies below {lowest:.2}", of(new)))
     }
 
     /// What was replayed with a source held rests on a line that only a human writes, and that is not there yet.

@@ -138,7 +138,8 @@ fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) 
     for one in made {
         for subject in subjects(one) {
             let cap = caps.get(&subject);
-            let forgiven = |cap: &Cap| cap.mode.is_none() && one.undone.as_ref().is_some_and(|undo| undo.seq <= cap.seq);
+            let forgiven =
+                |cap: &Cap| cap.mode.is_none() && one.undone.as_ref().is_some_and(|undo| undo.seq <= cap.seq);
             if cap.is_some_and(forgiven) {
                 continue;
             }

@@ -16,6 +16,7 @@ use steward_domain::mutation::MutationClass;
 use steward_domain::signal::source_key;
 use steward_domain::trust::advice::Choice;
 use steward_domain::trust::case::Rules;
+use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use toml::{Table, Value};
 
 pub(crate) use written::with_values;
@@ -162,6 +163,20 @@ pub(crate) fn of_file(path: &Path) -> anyhow::Result<Rules> {
         return Ok(nothing);
     }
     Ok(Wish::read(path)?.over(&nothing))
+}
+
+/// The reversal budget that a file sets, or the default.
+///
+/// # Errors
+/// A file that is there and cannot be read.
+pub(crate) fn budget_of_file(path: &Path) -> anyhow::Result<f64> {
+    let failed = || format!("failed to read {}", path.display());
+    if !path.try_exists().with_context(failed)? {
+        return Ok(REVERSAL_BUDGET);
+    }
+    let table: Table = std::fs::read_to_string(path).with_context(failed)?.parse().with_context(failed)?;
+    let set = table.get("reversal_budget").and_then(Value::as_float);
+    Ok(set.filter(|budget| (0.0..=1.0).contains(budget)).unwrap_or(REVERSAL_BUDGET))
 }
 
 /// Refuses settings of which one makes the other pointless.

@@ -160,3 +160,10 @@ fn a_name_in_a_sentence_is_one_short_line() {
     assert!(!named("a\nb\u{202e}c\u{1b}[2J").contains(['\n', '\u{202e}', '\u{1b}']));
     assert_eq!(named(&"é".repeat(900)).chars().count(), 61);
 }
+
+#[test]
+fn what_just_misses_the_bar_does_not_read_as_if_it_reached_it() {
+    let just = Share { count: 97, of: 100, share: Some(0.97), low: 0.949_89, high: 0.983 };
+    assert_eq!(short_of(0.95, &just), "97.0 % [94.989, 98.3]");
+    assert_eq!(short_of(0.95, &Share { low: 0.94, ..just }), "97.0 % [94.0, 98.3]");
+}

@@ -127,8 +127,10 @@ fn a_threshold_goes_no_lower_than_what_was_ever_decided() {
         (rules.policy.confidence_threshold, rules.policy.high_confidence_threshold) = (confidence, 0.95);
         rules
     };
-    let cases: Vec<Case> =
-        right(400, "gmail").into_iter().map(|case| Case { confidence: 0.7 + case.seq as f64 / 1_500.0, ..case }).collect();
+    let cases: Vec<Case> = right(400, "gmail")
+        .into_iter()
+        .map(|case| Case { confidence: 0.7 + case.seq as f64 / 1_500.0, ..case })
+        .collect();
     assert!(lacking(at(0.7), at(0.9), &cases).is_empty());
     let told = lacking(at(0.0), at(0.9), &cases);
     assert!(told.iter().any(|why| why.contains("no decided case that would be live lies below 0.70")), "{told:?}");

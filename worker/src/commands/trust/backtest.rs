@@ -10,6 +10,7 @@ mod written;
 use super::settings::instinct;
 use super::{broken, known_chain, verified};
 use crate::cli;
+use crate::config::rules::budget_of_file;
 use crate::config::rules::{Wish, mode, of_file, share, sound};
 use crate::config::{self, Config};
 use crate::out::{Exit, Out, shown};
@@ -75,9 +76,10 @@ pub(super) async fn run(config: &Config, ask: &cli::Backtest, out: Out) -> anyho
     // What is written must hold when the environment of this one command is gone.
     let before = if ask.write { of_file(&config::file_path().0)? } else { now };
     let (look, told_at) = (super::super::look(config).await?, Utc::now());
-    let bar = Bar::of(config.reversal_budget);
+    let budget = if ask.write { lasting_budget(config)? } else { config.reversal_budget };
+    let bar = Bar::of(budget);
     let wishes = if ask.recommended {
-        let Some(wish) = recommended(&look.index, (&before, config.reversal_budget), told_at).await? else {
+        let Some(wish) = recommended(&look.index, (&before, budget), told_at).await? else {
             let why = "nothing is recommended: `steward trust report` says what is lacking";
             out.value(&json!({"refused": true, "lacking": [why], "written": null}), || why.into())?;
             return Ok(Exit::Refused);
@@ -114,7 +116,7 @@ pub(super) async fn run(config: &Config, ask: &cli::Backtest, out: Out) -> anyho
     if ask.write && told.lacking.is_empty() {
         let head = chain::head(&look.root)?;
         told.written = written::write(config, &told, (&wishes, &rules), &head)?;
-        told.overruled = written::overruled(&rules);
+        told.overruled = written::overruled(&wishes, &rules);
     }
     told.refused = ask.write && !told.lacking.is_empty();
     out.value(&told, || told::describe(&told))?;
@@ -123,6 +125,11 @@ pub(super) async fn run(config: &Config, ask: &cli::Backtest, out: Out) -> anyho
         (false, false) => Exit::Faults,
         (false, true) => Exit::Ok,
     })
+}
+
+/// The budget that holds here, and no more than the file's: what is written must stand when the environment is gone.
+fn lasting_budget(config: &Config) -> anyhow::Result<f64> {
+    Ok(config.reversal_budget.min(budget_of_file(&config::file_path().0)?))
 }
 
 /// What the report recommends under the thresholds of these settings, if anything.

@@ -4,7 +4,7 @@
 //! was not; what it sets just now is not written, because it may be gone tomorrow.
 
 use super::{Overruled, Told};
-use crate::config::rules::{Wish, asked, entries, with_values};
+use crate::config::rules::{Wish, asked, with_values};
 use crate::config::{self, Config};
 use anyhow::Context;
 use std::path::PathBuf;
@@ -64,8 +64,8 @@ fn evidence(told: &Told, head: &Head) -> Vec<String> {
     lines
 }
 
-/// What the environment sets otherwise than these settings.
-pub(super) fn overruled(rules: &Rules) -> Vec<Overruled> {
+/// What of that the environment sets otherwise.
+pub(super) fn overruled(wishes: &[Wish], rules: &Rules) -> Vec<Overruled> {
     let file = |value: &toml_edit::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let differs = |(key, value): (&str, toml_edit::Value)| {
         let environment = config::set_outside(key)?;
@@ -73,5 +73,5 @@ pub(super) fn overruled(rules: &Rules) -> Vec<Overruled> {
         let name = format!("STEWARD_{}", key.to_ascii_uppercase());
         (environment.trim() != file.trim()).then_some(Overruled { name, environment, file })
     };
-    entries(rules).into_iter().filter_map(differs).collect()
+    asked(wishes, rules).into_iter().filter_map(differs).collect()
 }
