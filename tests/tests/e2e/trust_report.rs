@@ -325,13 +325,20 @@ async fn bolder_settings_without_reason_are_refused_and_more_careful_ones_writte
     past.steward = past.steward.with("STEWARD_LIVE_MODE", "live");
     let ask = ["--json", "backtest", "--mode", "live", "--write"];
     let told = past.run(&ask).await.expect(3).json();
-    assert_eq!(told["lacking"], json!(["related: 12 decided cases, at least 73 are needed"]));
+    let lacking: Vec<&str> = told["lacking"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let none = |class: &str| format!("{class}: 0 decided cases, at least 73 are needed");
+    assert!(lacking[0].starts_with("sources that nobody named may act"), "{lacking:?}");
+    assert_eq!(lacking[1..3], [none("context_edit"), none("parent_matter")], "what never had a case is opened, too");
+    assert_eq!(lacking[3..], ["related: 12 decided cases, at least 73 are needed"]);
     assert_eq!((&told["refused"], &told["written"]), (&json!(true), &Value::Null));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "");
-    past.run(&[&ask[..], &["--ceiling", "related=confirm"]].concat()).await.expect(0);
+    past.vault.write("instinct/gmail.md", "---\ntype: instinct\nsource: gmail\nceiling: act\n---\n");
+    let held = ["default", "context_edit", "parent_matter", "related"].map(|what| format!("--ceiling={what}=confirm"));
+    let held: Vec<&str> = held.iter().map(String::as_str).collect();
+    past.run(&[&ask[..], &held].concat()).await.expect(0);
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("live_mode = \"live\"\n") && text.contains("related_ceiling = \"confirm\"\n"), "{text}");
-    assert!(!text.contains("default_ceiling"), "only what was asked for: {text}");
+    assert!(!text.contains("threshold"), "only what was asked for: {text}");
 
     let said = past.run(&["backtest", "--high-confidence", "0.5"]).await.expect(1);
     assert!(said.err.contains("below confidence_threshold"), "{said}");
