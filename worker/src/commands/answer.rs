@@ -75,7 +75,14 @@ async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -
         Answered::Done { target, record, tracker, lowered, .. } => {
             let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
             let steps: String = lowered.iter().map(|step| format!("\none step back: {}", shown(step))).collect();
-            format!("{}: {target}; see {record}{came}{steps}", done(kind))
+            let what = match kind {
+                AnswerKind::Undo | AnswerKind::Confirm | AnswerKind::Dismiss => format!("{}: {target}", done(kind)),
+                AnswerKind::Raise => format!(
+                    "raised: {} may go as far as the mode allows again (`steward trust report` says what its cases support)",
+                    shown(target.slug())
+                ),
+            };
+            format!("{what}; see {record}{came}{steps}")
         }
         Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),
     })?;

@@ -3,7 +3,7 @@
 //! Every text goes through [`escaped`] on its way into the page, ours too: a source's name came from outside. The
 //! page forbids itself whatever it does not need, so that a name that got through all the same could load nothing.
 
-use super::text::{beware, let_through, notes_of, silent, supported_first};
+use super::text::{beware, interval, let_through, notes_of, silent, supported_first};
 use super::{Told, broken, plot};
 use std::fmt::Write;
 use steward_domain::time::seconds;
@@ -117,12 +117,12 @@ fn to_set(told: &Told) -> String {
     }
     let why = told.report.choice.as_ref().map(|choice| format!("<p>Why this mode: {}.</p>", escaped(&choice.why)));
     format!(
-        "<h2>What to set</h2><p>In the environment, or in <code>steward.toml</code> in lower case and without \
+        "<h2>What to set</h2>{}<p>In the environment, or in <code>steward.toml</code> in lower case and without \
          <code>STEWARD_</code>; <code>ceiling</code> in the frontmatter of the instinct. A worker takes it up when it \
-         starts. <code>steward backtest --recommended</code> replays it.</p><pre>{}</pre>{}{}",
+         starts. <code>steward backtest --recommended</code> replays it.</p><pre>{}</pre>{}",
+        why.unwrap_or_default(),
         escaped_lines(&lines),
-        more(settings.instincts.len()),
-        why.unwrap_or_default()
+        more(settings.instincts.len())
     )
 }
 
@@ -170,6 +170,12 @@ fn rates(report: &Report) -> String {
     let sources: Vec<Row> = report.sources.iter().take(SHOWN).chain(&report.other_sources).cloned().collect();
     out.push_str(&table("By source; a case counts for every source that spoke for it", &sources, name, report));
     out.push_str(&more(report.sources.len()));
+    let both = |row: &Row| {
+        format!("{} from {}", row.class.map(|c| c.word()).unwrap_or_default(), row.name.as_deref().unwrap_or_default())
+    };
+    let class_sources: Vec<Row> = supported_first(report).into_iter().take(SHOWN).cloned().collect();
+    out.push_str(&table("By class and source", &class_sources, both, report));
+    out.push_str(&more(report.class_sources.len()));
     let band = |row: &Row| row.band.map(|b| format!("{:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
     out.push_str(&table("By stated confidence", &report.confidence_bands, band, report));
     out
@@ -192,15 +198,14 @@ fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Re
             tally.open
         );
         for mode in &row.modes {
-            let share = mode.coverage.share.map_or_else(|| "–".into(), |share| format!("{:.1} %", share * 100.0));
-            let _ = write!(body, "<td>{share}</td>");
+            let _ = write!(body, "<td>{}</td>", escaped(&interval(&mode.coverage)));
         }
         let _ = write!(body, "<td>{}</td></tr>", row.supported.map_or("–", |mode| mode.word()));
     }
     format!(
         "<div class=\"wide\"><table><caption><span>{}; the mark is at {:.1} %</span></caption><thead><tr><th scope=\"col\"></th>\
          <th scope=\"col\">50 to 100 %</th><th scope=\"col\">precision</th><th scope=\"col\">cases</th><th scope=\"col\">agreed</th>\
-         <th scope=\"col\">wrong</th><th scope=\"col\">open</th><th scope=\"col\">high acts</th><th scope=\"col\">live acts</th>\
+         <th scope=\"col\">wrong</th><th scope=\"col\">open</th><th scope=\"col\">high acts %</th><th scope=\"col\">live acts %</th>\
          <th scope=\"col\">supported</th></tr></thead><tbody>{body}</tbody></table></div>",
         escaped(caption),
         asked * 100.0

@@ -6,12 +6,13 @@ use super::Told;
 use super::settings::Settings;
 use crate::out::shown;
 use std::fmt::Write;
+use steward_domain::mode::Mode;
 use steward_domain::time::seconds;
 use steward_domain::trust::advice::percent;
 use steward_domain::trust::newest::NEWEST;
 use steward_domain::trust::reliability::Reliability;
 use steward_domain::trust::report::{Report, Row};
-use steward_domain::trust::tally::Tally;
+use steward_domain::trust::tally::{STEPS, Tally};
 use steward_domain::trust::wilson::Share;
 
 /// Sources, and classes from sources, that a person is shown.
@@ -39,7 +40,8 @@ pub(super) fn describe(told: &Told) -> String {
         "Lowered, because it was undone too often",
         &told.lowered.iter().map(lowered).collect::<Vec<_>>(),
     );
-    section(&mut out, "By class, source and stated confidence", &tables(report));
+    section(&mut out, "By class, source and stated confidence", &counts(report));
+    section(&mut out, "What each mode would act upon, % of all cases", &coverage(report));
     section(&mut out, "What the gates did", &gates(report));
     section(&mut out, "Stated confidence and truth", &reliability(&report.reliability));
     section(&mut out, "How to read it", &notes(report));
@@ -124,7 +126,8 @@ fn to_set(report: &Report, settings: Option<&Settings>) -> Vec<String> {
             report.bar.precision_at_least * 100.0
         ))];
     };
-    let mut lines = Vec::new();
+    let why = report.choice.as_ref().map(|choice| wrapped(&format!("Why this mode: {}.", choice.why)));
+    let mut lines: Vec<String> = why.into_iter().collect();
     for variable in &settings.variables {
         let set = format!("{}={}", variable.name, variable.value);
         let now = if variable.value == variable.now { "as it is".into() } else { format!("now {}", variable.now) };
@@ -139,19 +142,28 @@ fn to_set(report: &Report, settings: Option<&Settings>) -> Vec<String> {
     }
     let keys: Vec<String> = settings.variables.iter().map(|v| format!("{} = \"{}\"", v.key, v.value)).collect();
     lines.push(wrapped(&format!("or in steward.toml: {}; a worker takes it up when it starts", keys.join(", "))));
-    lines.extend(report.choice.as_ref().map(|choice| wrapped(&format!("Why this mode: {}.", choice.why))));
     lines.push("Replayed and written by: steward backtest --recommended [--write]".into());
     lines
 }
 
-fn tables(report: &Report) -> Vec<String> {
-    let mut lines = vec![
-        format!(
-            "{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {:<21} would act %",
-            "", "cases", "agreed", "wrong", "open", "precision %"
-        ),
-        format!("{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {:<21} {:>6} {:>6}", "", "", "", "", "", "", "high", "live"),
-    ];
+fn counts(report: &Report) -> Vec<String> {
+    let head = format!("{:<NAME$} {:>7} {:>7} {:>6} {:>6}  precision %", "", "cases", "agreed", "wrong", "open");
+    table(report, head, line)
+}
+
+/// How much each mode would have acted upon.
+fn coverage(report: &Report) -> Vec<String> {
+    let [high, live] = STEPS.map(Mode::word);
+    let line = |name: &str, row: &Row| {
+        let covered = |at: usize| row.modes.get(at).map(|m| interval(&m.coverage)).unwrap_or_default();
+        format!("{:<NAME$} {:<27} {}", cut(&shown(name)), covered(0), covered(1))
+    };
+    table(report, format!("{:<NAME$} {high:<27} {live}", ""), line)
+}
+
+/// The rows by class, by source and by confidence, an empty line between them.
+fn table(report: &Report, head: String, line: impl Fn(&str, &Row) -> String) -> Vec<String> {
+    let mut lines = vec![head];
     let mut group = |rows: &mut dyn Iterator<Item = String>| {
         lines.extend(rows);
         lines.push(String::new());
@@ -168,17 +180,14 @@ fn tables(report: &Report) -> Vec<String> {
 
 fn line(name: &str, row: &Row) -> String {
     let tally = row.tally;
-    let covered = |at: usize| row.modes.get(at).map(|m| hundred(m.coverage.share)).unwrap_or_default();
     format!(
-        "{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {:<21} {:>6} {:>6}",
+        "{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {}",
         cut(&shown(name)),
         tally.actions(),
         tally.agreed,
         tally.wrong,
         tally.open,
-        interval(&tally.precision()),
-        covered(0),
-        covered(1)
+        interval(&tally.precision())
     )
 }
 
@@ -271,7 +280,7 @@ pub(super) fn notes_of(report: &Report) -> Vec<String> {
         "Brackets are 95 % intervals (Wilson): about one row in twenty lies outside its own. Only decided cases are in \
          them, and people do not decide at random."
             .into(),
-        "Would act: the share of all cases that live_high_confidence_only (high) and live would act upon with the \
+        "Would act upon: the share of all cases that each mode would act upon with the \
          thresholds that are set, if nothing but ceilings on sources and matters held them back. What a source may \
          change in a day is not in it."
             .into(),
