@@ -97,12 +97,15 @@ async fn compare(
     (workflow, now): (&WorkflowRef, DateTime<Utc>),
     report: &mut Calibrated,
 ) -> Result<(), ActivityError> {
-    for proposal in host.index.to_compare(now).await.map_err(passing)? {
+    let round = host.index.round(now).await.map_err(passing)?;
+    let mut compared = 0;
+    for proposal in &round.proposals {
         if pace.is_over(report.by_hand) {
             report.more = true;
             break;
         }
-        let (keeper, workflow) = (Arc::clone(&host.keeper), workflow.clone());
+        compared += 1;
+        let (keeper, proposal, workflow) = (Arc::clone(&host.keeper), proposal.clone(), workflow.clone());
         match on_a_blocking_thread(move || keeper.compare(&proposal, workflow, now)).await? {
             Ok(Some(receipt)) => {
                 report.by_hand += 1;
@@ -115,7 +118,8 @@ async fn compare(
             Err(e) => return Err(passing(e)),
         }
     }
-    Ok(())
+    // Whoever is cut short before this begins the round anew.
+    host.index.end_round(&round, compared).await.map_err(passing)
 }
 
 /// Files that a source is taken for a stranger again, once for each time.

@@ -59,6 +59,7 @@ pub use route::{FactsAsk, RouteFacts, RouteLeft};
 pub use schema::FILE;
 pub use stamp::StampDue;
 pub use state::{CheckDone, LookCount};
+pub use step_back::Round;
 pub use stream::{StreamCount, Taken};
 pub use sync::SyncReport;
 pub use tracker::Owing;

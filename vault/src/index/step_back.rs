@@ -25,6 +25,18 @@ const IN_TURN: i64 = 4_000;
 /// Where the turn has come to, in `meta`: those decided at that moment or before are next. Absent at the newest.
 const TURN: &str = "compared_to";
 
+/// What is compared at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// The records, newest first.
+    pub proposals: Vec<RecordPath>,
+    /// When each was decided.
+    decided: Vec<i64>,
+    /// Where the turn had come to, and where it is after the whole round.
+    turn: Option<i64>,
+    next: Option<i64>,
+}
+
 #[derive(FromRow)]
 struct MadeRow {
     seq: i64,
@@ -172,19 +184,19 @@ impl Index {
     }
 
     /// Records of proposals that humans may have carried out, or taken back, by hand: the newest, and of all others
-    /// those whose turn it is, newest first. It takes the turn on, so that none is left behind by newer ones.
+    /// those whose turn it is. The turn goes on with [`Index::end_round`], so that none is left behind by newer ones.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn to_compare(&self, now: DateTime<Utc>) -> Result<Vec<RecordPath>, IndexError> {
-        self.to_compare_by(now, (NEWEST, IN_TURN)).await
+    pub async fn round(&self, now: DateTime<Utc>) -> Result<Round, IndexError> {
+        self.round_of(now, (NEWEST, IN_TURN)).await
     }
 
-    pub(super) async fn to_compare_by(
+    pub(super) async fn round_of(
         &self,
         now: DateTime<Utc>,
         (newest, in_turn): (i64, i64),
-    ) -> Result<Vec<RecordPath>, IndexError> {
+    ) -> Result<Round, IndexError> {
         let turn = self.meta(TURN).await?;
         let mut rows = self.comparable(now, (turn.unwrap_or(i64::MAX), in_turn)).await?;
         let next = match (rows.first(), rows.last()) {
@@ -197,13 +209,25 @@ impl Index {
         if turn.is_some() {
             rows.extend(self.comparable(now, (i64::MAX, newest)).await?);
         }
-        if next != turn {
-            self.take_turn_on(next).await?;
-        }
         let mut seen = HashSet::new();
         rows.retain(|(path, _)| seen.insert(path.clone()));
         rows.sort_by_key(|(_, at)| Reverse(*at));
-        rows.iter().map(|(path, _)| self.path(path)).collect()
+        let proposals = rows.iter().map(|(path, _)| self.path(path)).collect::<Result<_, _>>()?;
+        Ok(Round { proposals, decided: rows.into_iter().map(|(_, at)| at).collect(), turn, next })
+    }
+
+    /// Takes the turn on after so many of a round's proposals were compared.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn end_round(&self, round: &Round, compared: usize) -> Result<(), IndexError> {
+        let next = match round.decided.get(compared) {
+            None => round.next,
+            // It came no further than the newest, which are always among the next.
+            Some(at) if round.turn.is_some_and(|turn| *at > turn) => round.turn,
+            Some(at) => Some(*at),
+        };
+        if next == round.turn { Ok(()) } else { self.take_turn_on(next).await }
     }
 
     /// Those decided at that moment or before, newest first, at most so many.

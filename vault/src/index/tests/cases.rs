@@ -55,8 +55,18 @@ async fn observations(bench: &Bench, source: &str) -> u32 {
     bench.index.trust(later()).await.unwrap()[source].observations
 }
 
+/// A whole round.
+async fn taken(index: &Index, now: DateTime<Utc>, sizes: Option<(i64, i64)>) -> Vec<RecordPath> {
+    let round = match sizes {
+        Some(sizes) => index.round_of(now, sizes).await.unwrap(),
+        None => index.round(now).await.unwrap(),
+    };
+    index.end_round(&round, round.proposals.len()).await.unwrap();
+    round.proposals
+}
+
 async fn compared(bench: &Bench) -> Vec<String> {
-    let paths = bench.index.to_compare(later()).await.unwrap();
+    let paths = taken(&bench.index, later(), None).await;
     paths.iter().map(|path| path.slug().trim_start_matches("steward-action-").to_owned()).collect()
 }
 
@@ -236,7 +246,7 @@ async fn what_was_confirmed_and_then_written_back_is_compared_and_a_lesson() {
     bench.sync("23:00:00").await;
     assert_eq!(compared(&bench).await, ["yes"]);
     let too_late = noon("02:00:00") + TimeDelta::days(7);
-    assert!(bench.index.to_compare(too_late).await.unwrap().is_empty(), "as long as it can be undone");
+    assert!(bench.index.round(too_late).await.unwrap().proposals.is_empty(), "as long as it can be undone");
     assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (Lesson::Confirmed, 1));
     did(&bench, (9, ActionKind::Opposed), &yes);
     assert_eq!(cases(&bench).await[0].lesson, Lesson::Opposed);
@@ -258,7 +268,7 @@ async fn everything_has_its_turn_and_the_newest_are_always_among_them() {
     }
     bench.sync("23:00:00").await;
     let slice = async |index: &Index| -> Vec<String> {
-        let paths = index.to_compare_by(later(), (3, 7)).await.unwrap();
+        let paths = taken(index, later(), Some((3, 7))).await;
         paths.iter().map(RecordPath::to_string).collect()
     };
     let (mut seen, mut rounds) = (HashSet::new(), 0);
@@ -296,7 +306,7 @@ async fn more_of_one_moment_than_fit_hold_up_nobody() {
     bench.sync("23:00:00").await;
     let mut seen = HashSet::new();
     for _ in 0..4 {
-        seen.extend(bench.index.to_compare_by(later(), (1, 5)).await.unwrap());
+        seen.extend(taken(&bench.index, later(), Some((1, 5))).await);
     }
     assert!(seen.contains(&path("event/steward-action-n00.md")), "{seen:?}");
 }
@@ -321,7 +331,7 @@ async fn of_a_hundred_thousand_open_proposals_each_is_compared_within_a_day() {
     sqlx::query(THEIR_TASKS).bind(now).execute(&bench.index.store.writer).await.unwrap();
     let (mut seen, mut rounds, begin) = (HashSet::new(), 0, std::time::Instant::now());
     while seen.len() < 100_000 {
-        seen.extend(bench.index.to_compare(later()).await.unwrap());
+        seen.extend(taken(&bench.index, later(), None).await);
         rounds += 1;
         assert!(rounds <= ROUNDS_OF_A_DAY, "{} of 100,000", seen.len());
     }
@@ -380,4 +390,40 @@ async fn the_later_word_is_the_one_that_stands_later_in_the_chain_whatever_its_c
     did(&bench, (4, ActionKind::Reversed), &confirmed);
     let all = cases(&bench).await;
     assert_eq!(all.iter().map(|case| case.lesson).collect::<Vec<_>>(), [Lesson::Undone], "{all:#?}");
+}
+
+#[tokio::test]
+async fn a_round_that_is_cut_short_leaves_nobody_behind() {
+    let bench = Bench::new().await;
+    for n in 0..12 {
+        bench.task(&format!("t{n}"), "m", "");
+        bench.action(&format!("n{n:02}"), |draft| {
+            draft.timestamp = noon("00:00:00") + TimeDelta::minutes(n);
+            (draft.landing, draft.class) = (Landing::Shadow, Some(MutationClass::StateChange));
+            draft.target = path(&format!("task/t{n}.md"));
+        });
+    }
+    bench.sync("23:00:00").await;
+    let round = async || bench.index.round_of(later(), (2, 4)).await.unwrap();
+    assert_eq!(round().await, round().await, "who is killed in it begins it anew");
+    let mut seen = HashSet::new();
+    for _ in 0..12 {
+        let round = round().await;
+        // The newest two, and two of the four whose turn it is.
+        let compared = round.proposals.len().min(4);
+        seen.extend(round.proposals[..compared].to_vec());
+        bench.index.end_round(&round, compared).await.unwrap();
+    }
+    assert_eq!(seen.len(), 12);
+    // One that gets no further than the newest keeps its place.
+    let mut deep = round().await;
+    for _ in 0..3 {
+        if deep.proposals.len() < 6 {
+            bench.index.end_round(&deep, deep.proposals.len()).await.unwrap();
+            deep = round().await;
+        }
+    }
+    assert_eq!(deep.proposals.len(), 6, "two newest, and four of the others");
+    bench.index.end_round(&deep, 1).await.unwrap();
+    assert_eq!(round().await, deep);
 }

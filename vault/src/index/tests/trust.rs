@@ -152,7 +152,7 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     proposed("live", Landing::Live);
     answered(&bench, "no", ActionKind::Dismissed, &said_no);
     bench.sync("13:00:00").await;
-    let to_compare = async |now| bench.index.to_compare(now).await.unwrap().len();
+    let to_compare = async |now| bench.index.round(now).await.unwrap().proposals.len();
     // The later live change was made by us, and stands for what was proposed before; itself it may be taken back.
     assert_eq!(to_compare(noon("13:00:00")).await, 1);
     proposed("newer", Landing::Shadow);
@@ -178,7 +178,7 @@ async fn a_change_of_another_member_hides_no_proposal() {
     related("ann", (1, Landing::Shadow), "Ann");
     related("bob", (2, Landing::Live), "[[Bob]]");
     bench.sync("13:00:00").await;
-    let to_compare = async || bench.index.to_compare(noon("13:00:00")).await.unwrap().len();
+    let to_compare = async || bench.index.round(noon("13:00:00")).await.unwrap().proposals.len();
     assert_eq!(to_compare().await, 2);
     related("ann-ours", (3, Landing::Live), "[[Ann]]");
     bench.sync("14:00:00").await;
