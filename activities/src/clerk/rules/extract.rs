@@ -102,12 +102,14 @@ struct Fact {
 pub(super) fn answer(question: &ExtractQuestion) -> String {
     let mut all: Vec<(String, Fact)> = Vec::new();
     for sentence in sentences(question) {
-        let start: String = sentence.chars().take(MAX_QUOTE_CHARS / 2).collect();
-        let said_before = |said: &String| said.starts_with(&start) || sentence.starts_with(said);
+        // A quote is found whatever the spaces in it, so they make no other sentence.
+        let words = in_single_spaces(&sentence);
+        let start: String = words.chars().take(MAX_QUOTE_CHARS / 2).collect();
+        let said_before = |said: &str| said.starts_with(&start) || words.starts_with(said);
         if let Some(fact) = fact(&sentence, question)
             && fact.mutation.as_ref().is_none_or(|m| question.offers.iter().any(|o| m.fits(o.path.kind())))
             && sentence.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST_LETTERS
-            && !all.iter().any(|(said, _)| said_before(said))
+            && !all.iter().any(|(said, _)| said_before(&in_single_spaces(said)))
         {
             all.push((sentence, fact));
         }
@@ -117,6 +119,10 @@ pub(super) fn answer(question: &ExtractQuestion) -> String {
     all.truncate(MAX_SIGNALS);
     let signals: Vec<Value> = all.iter().map(|(sentence, fact)| signal(sentence, fact, question)).collect();
     json!({"signals": signals}).to_string()
+}
+
+fn in_single_spaces(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn signal(sentence: &str, fact: &Fact, question: &ExtractQuestion) -> Value {
