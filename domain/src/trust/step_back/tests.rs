@@ -70,7 +70,7 @@ fn two_undos_of_a_few_changes_are_a_step_and_one_is_none() {
 }
 
 #[test]
-fn what_was_made_before_the_last_mark_counts_no_more_and_the_next_step_starts_from_it() {
+fn what_was_undone_before_the_last_mark_counts_no_more_and_the_next_step_starts_from_it() {
     let caps = lowered("mail", Mode::LiveHighConfidenceOnly, 3);
     assert!(marks(&some(5, 2)[3..], &caps, Mode::Live).is_empty());
     let again = [made(0, "mail", true), made(1, "mail", true), made(5, "mail", true)];
