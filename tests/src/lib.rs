@@ -6,6 +6,7 @@
 //! test run starts ends with it, also when it panics or is killed ([`run`]).
 #![allow(clippy::unwrap_used, reason = "a harness that cannot go on says where, and the test fails")]
 
+pub mod api;
 pub mod attacker;
 pub mod clerk;
 pub mod files;

@@ -45,6 +45,16 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  TEMPORAL_ADDRESS=127.0.0.1:7233 steward worker --vault ~/vault\n  \
         TEMPORAL_ADDRESS=temporal.example:7233 STEWARD_CLERK=openai steward worker")]
     Worker,
+    /// The dashboard and the control API alone, beside a worker that holds the vault
+    #[command(after_help = "Examples:\n  steward serve --vault ~/vault\n  STEWARD_LISTEN=127.0.0.1:9000 steward serve\n\n\
+        `steward up` serves them too.")]
+    Serve,
+    /// Tokens for scripts that use the control API
+    #[command(subcommand, after_help = "Example:\n  steward token create --scope act --name button")]
+    Token(Token),
+    /// Print an address that logs you in to the dashboard, once
+    #[command(after_help = "Example:\n  xdg-open $(steward login --json | jq -r .link)")]
+    Login,
     /// The schedules of all matters
     #[command(subcommand, after_help = "Example:\n  steward schedules plan")]
     Schedules(Schedules),
@@ -181,6 +191,37 @@ pub(crate) struct Answer {
     /// Who answers (STEWARD_OPERATOR, else USER)
     #[arg(long)]
     pub(crate) by: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make a token and print it, once
+    #[command(after_help = "Example:\n  curl -H \"Authorization: Bearer $(steward token create --scope read --json | jq -r .token)\" \\\n    \
+        http://127.0.0.1:8420/api/v1/steward/recent-actions")]
+    Create {
+        /// read sees, act also answers, operate also stops and resumes
+        #[arg(long, value_enum)]
+        scope: TokenScope,
+        /// What it is for; audit records say `token <name>`
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// List them, without their secrets
+    #[command(after_help = "Example:\n  steward token list")]
+    List,
+    /// Take one away, at once
+    #[command(after_help = "Example:\n  steward token revoke 3f9a1c22")]
+    Revoke {
+        /// Its id, as `steward token list` says
+        id: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum TokenScope {
+    Read,
+    Act,
+    Operate,
 }
 
 #[derive(Debug, Subcommand)]

@@ -66,6 +66,8 @@ struct Raw {
     stamp_files: Option<bool>,
     keep_events_days: Option<u32>,
     webhook_listen: Option<SocketAddr>,
+    listen: Option<SocketAddr>,
+    hosts: Option<String>,
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     tracker: Option<serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
@@ -131,6 +133,10 @@ pub(crate) struct Config {
     pub(crate) tracker: Option<TrackerConfig>,
     /// Where webhooks are listened to: 127.0.0.1:8320, this machine alone.
     pub(crate) webhook_listen: SocketAddr,
+    /// Where the dashboard and the control API are; `None` for 127.0.0.1:8420, or the next port that is free.
+    pub(crate) listen: Option<SocketAddr>,
+    /// Names by which others reach them, beside this machine's own: none.
+    pub(crate) hosts: Vec<String>,
     pub(crate) cadence: Cadence,
     pub(crate) caps: Caps,
     /// Where what decides was set.
@@ -207,6 +213,8 @@ impl Config {
             streams: streams::read(raw.streams)?,
             tracker: raw.tracker.map(TrackerConfig::read).transpose().map_err(anyhow::Error::msg)?,
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
+            listen: raw.listen,
+            hosts: hosts(raw.hosts.as_deref().unwrap_or_default())?,
             cadence: raw.cadence,
             caps: raw.caps,
             origins: Origins::default(),
@@ -299,6 +307,16 @@ fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec
         warnings.push(format!("{name} is {value}, expected a number from 0 to 1; {default} holds"));
         default
     })
+}
+
+/// `name` or `name:port`, with commas between several.
+fn hosts(text: &str) -> anyhow::Result<Vec<String>> {
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+    let is_name = |name: &String| !name.contains(|c: char| c == '/' || c == '*' || c.is_whitespace() || c.is_control());
+    match names.iter().find(|name| !is_name(name)) {
+        None => Ok(names),
+        Some(other) => bail!("STEWARD_HOSTS has `{}`, expected names like steward.example or steward.example:8443", other.escape_debug()),
+    }
 }
 
 /// Less than a day would drop what was extracted a moment ago.

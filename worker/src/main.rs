@@ -23,6 +23,7 @@ mod stamper;
 mod streams;
 mod telemetry;
 mod temporal;
+mod web;
 mod webhooks;
 
 use clap::Parser;
@@ -72,6 +73,9 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Up(up) => commands::up::run(&config, &up, out).await,
         Command::Worker => commands::up::worker(&config, out).await,
+        Command::Serve => commands::serve::run(&config, out).await,
+        Command::Token(what) => commands::token::run(&config, &what, out),
+        Command::Login => commands::token::login(&config, out),
         Command::Schedules(what) => commands::schedules::run(&config, &what, out).await,
         Command::Tick(tick) => commands::tick::run(&config, &tick, out).await,
         Command::Signals(what) => commands::signals::run(&config, &what, out).await,

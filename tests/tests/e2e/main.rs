@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod answers;
+mod api;
 mod arrival;
 mod bad_input;
 mod clerks;

@@ -15,6 +15,7 @@ struct Layer {
 
 const DOMAIN: &str = "steward-domain";
 const VAULT: &str = "steward-vault";
+const SERVER: &str = "steward-server";
 const WORKFLOWS: &str = "steward-workflows";
 const ACTIVITIES: &str = "steward-activities";
 /// The binary: nobody's dependency, of any kind.
@@ -30,7 +31,8 @@ const LAYERS: &[Layer] = &[
     Layer { name: VAULT, ours: &[DOMAIN], never: &["temporalio-*", "reqwest*"] },
     Layer { name: WORKFLOWS, ours: &[DOMAIN], never: &["temporalio-sdk*", "tokio*"] },
     Layer { name: ACTIVITIES, ours: &[DOMAIN, WORKFLOWS, VAULT], never: &["axum*", "tonic*", "clap*"] },
-    Layer { name: WORKER, ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES], never: &[] },
+    Layer { name: SERVER, ours: &[DOMAIN, WORKFLOWS, VAULT], never: &["temporalio-sdk*", "reqwest*", "clap*"] },
+    Layer { name: WORKER, ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, SERVER], never: &[] },
     Layer { name: "steward-tests", ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES], never: &[] },
 ];
 
@@ -105,6 +107,7 @@ fn a_dependency_upward_or_sideways_is_caught() {
         (WORKFLOWS, ACTIVITIES),
         (VAULT, WORKFLOWS),
         (ACTIVITIES, WORKER),
+        (SERVER, ACTIVITIES),
         ("steward-tests", WORKER),
         (DOMAIN, "steward-tests"),
     ] {

@@ -7,16 +7,11 @@ use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};
 use crate::temporal;
-use anyhow::{Context, bail};
-use std::time::Duration;
+use anyhow::bail;
 use steward_domain::trust::mark::Subject;
 use steward_domain::undo::AnswerKind;
-use steward_workflows::AnswerWorkflow;
+use steward_server::answer::{Answers, done};
 use steward_workflows::activities::{AnswerAsk, Answered};
-use temporalio_client::{WorkflowIdConflictPolicy, WorkflowStartOptions};
-
-/// How long the command waits for an answer; the workflow goes on without it: 60 s.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn undo(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
     run(config, AnswerKind::Undo, answer, out).await
@@ -58,19 +53,9 @@ fn named(lowered: &[&Subject], text: &str) -> Subject {
 
 async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
     let client = temporal::connect(config, Vec::new()).await?;
-    let id = format!("steward-{}-{}", kind.word(), shown(&answer.action));
-    let options = WorkflowStartOptions::new(config.task_queue.clone(), id.clone())
-        .execution_timeout(Duration::from_secs(24 * 3600))
-        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-        .static_summary(summary(kind, &answer.action))
-        .build();
     let by = answer.by.unwrap_or_else(|| config.operator.clone());
     let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason };
-    let handle = client.start_workflow(AnswerWorkflow::run, ask, options).await?;
-    let answered: Answered =
-        tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await.with_context(|| {
-            format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?")
-        })??;
+    let answered = Answers::new(client, &config.task_queue).ask(ask).await?;
     out.value(&answered, || match &answered {
         Answered::Done { target, record, tracker, lowered, .. } => {
             let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
@@ -92,20 +77,6 @@ async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -
     })
 }
 
-/// A line for Temporal's web page, which renders Markdown: of what was typed only the digits of an id.
-fn summary(kind: AnswerKind, action: &str) -> String {
-    format!("{} {}", kind.word(), action.chars().filter(char::is_ascii_hexdigit).take(16).collect::<String>())
-}
-
-fn done(kind: AnswerKind) -> &'static str {
-    match kind {
-        AnswerKind::Undo => "undone",
-        AnswerKind::Confirm => "confirmed",
-        AnswerKind::Dismiss => "dismissed",
-        AnswerKind::Raise => "raised",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,11 +95,5 @@ mod tests {
         assert_eq!(named(&[&named_so], "related"), named_so, "the class is not lowered");
         assert_eq!(named(&[&named_so, &class], "related"), class, "the class first, the source by the next word");
         assert_eq!(named(&[&class], "Gmail"), Subject::Source("gmail".into()));
-    }
-
-    #[test]
-    fn a_summary_holds_nothing_but_the_digits_of_an_id() {
-        assert_eq!(summary(AnswerKind::Undo, "3f9a1c22"), "undo 3f9a1c22");
-        assert_eq!(summary(AnswerKind::Undo, "[x](http://h)\n\u{1b}3f"), "undo 3f");
     }
 }

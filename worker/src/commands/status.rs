@@ -193,7 +193,8 @@ async fn tracker(config: &Config, root: &Root, index: &Index) -> anyhow::Result<
 fn running(status: &Status) -> String {
     match (&status.running, &status.silent, &status.died) {
         (Some(note), ..) => {
-            format!("`steward {}`, process {} at {}", shown(&note.command), note.pid, shown(&note.address))
+            let listen = note.listen.map(|address| format!("; dashboard at http://{address}")).unwrap_or_default();
+            format!("`steward {}`, process {} at {}{listen}", shown(&note.command), note.pid, shown(&note.address))
         }
         (None, Some(holder), _) => format!("{}, which has not said more yet", shown(holder)),
         (None, None, Some(note)) => format!(

@@ -14,11 +14,14 @@ use crate::telemetry::Telemetry;
 use crate::temporal;
 use crate::temporal::note::UpNote;
 use crate::temporal::server::DevServer;
+use crate::web::{self, Web};
 use anyhow::Context;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use steward_server::listen::Listening;
 use steward_vault::keeper::Keeper;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -32,7 +35,8 @@ pub(crate) async fn run(config: &Config, up: &crate::cli::Up, out: Out) -> anyho
     let telemetry = crate::telemetry::init()?;
     warn(config);
     let mut house = House::default();
-    let begun = unless(&stop, begin(config, &telemetry, &raise, (&mut house, out))).await;
+    let listening = if up.once { None } else { Some(web::bind(config).await?) };
+    let begun = unless(&stop, begin(config, (&telemetry, listening), &raise, (&mut house, out))).await;
     let ended = match begun.transpose() {
         Ok(None) => Ok(Exit::Ok),
         Err(e) => Err(e),
@@ -92,42 +96,55 @@ struct Begun {
     crew: Crew,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
     clerk: JoinHandle<()>,
+    /// Where the dashboard will be; nowhere with `--once`.
+    listening: Option<Listening>,
 }
 
 async fn begin(
     config: &Config,
-    telemetry: &Telemetry,
+    (telemetry, listening): (&Telemetry, Option<Listening>),
     raise: &watch::Sender<bool>,
     (house, out): (&mut House, Out),
 ) -> anyhow::Result<Begun> {
     let parts = Parts::open(config).await?;
     house.keeper = Some(Arc::clone(&parts.keeper));
     let state = config.state_dir()?;
+    let listen = listening.as_ref().map(|listening| listening.address);
     let client = if temporal::is_named() {
         let client = temporal::connect(config, telemetry.plugins()).await?;
-        UpNote::of_this_process(config, "up", &temporal::address(config)?).write(&state)?;
+        UpNote { listen, ..UpNote::of_this_process(config, "up", &temporal::address(config)?) }.write(&state)?;
         client
     } else {
         out.say("starting Temporal …")?;
         let server = house.server.insert(DevServer::spawn(config).await?);
         let note = UpNote::of_this_process(config, "up", &server.address);
-        UpNote { ui: Some(server.ui.clone()), server_pid: Some(server.pid), ..note }.write(&state)?;
+        UpNote { listen, ui: Some(server.ui.clone()), server_pid: Some(server.pid), ..note }.write(&state)?;
         server.wait_until_it_answers().await?;
         temporal::connect_to(&server.address, telemetry.plugins()).await?
     };
     let (crew, failures) = engine::crew(config, client, telemetry.runtime_options()?, raise.subscribe())?;
     let clerk = engine::start_clerk(config, &crew)?;
     let ui = house.server.as_ref().map(|server| server.ui.clone());
-    Ok(Begun { raise: raise.clone(), ui, parts, crew, failures, clerk })
+    Ok(Begun { raise: raise.clone(), ui, parts, crew, failures, clerk, listening })
 }
 
 /// Serves until the crew's stop flag is raised, or something ends it; then all has ended.
 async fn serve(config: &Config, up: &crate::cli::Up, begun: Begun, out: Out) -> anyhow::Result<Exit> {
-    let Begun { raise, ui, parts, crew, mut failures, clerk } = begun;
+    let Begun { raise, ui, parts, crew, mut failures, clerk, listening } = begun;
     let engine = engine::start(config, &crew, parts).await?;
-    let served = Served { config, crew: &crew, engine: &engine, ui: ui.as_deref() };
+    let listen = listening.as_ref().map(|listening| listening.address);
+    let web = listening.map(|listening| {
+        let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
+        Web { client: crew.client.clone(), root, index }.serve(config, listening, crew.stop.clone())
+    });
+    let web = web.transpose()?;
+    let served = Served { config, crew: &crew, engine: &engine, ui: ui.as_deref(), listen };
     let ended = stay(&served, up, &mut failures, out).await;
     raise.send_replace(true);
+    if let Some(web) = web {
+        // It ends by the same flag, and says itself why it ended otherwise.
+        let _ = web.await;
+    }
     engine.end().await;
     // A worker that panicked has already said why.
     let _ = tokio::task::spawn_blocking(move || clerk.join()).await;
@@ -140,6 +157,7 @@ struct Served<'a> {
     crew: &'a Crew,
     engine: &'a Engine,
     ui: Option<&'a str>,
+    listen: Option<SocketAddr>,
 }
 
 async fn stay(
@@ -167,7 +185,7 @@ async fn stay(
         }
     }
     if !*stop.borrow() {
-        out.say(&whereabouts(served.config, served.ui)?)?;
+        out.say(&whereabouts(served)?)?;
     }
     tokio::select! {
         failed = failures.recv() => Err(failed.context("the workers are gone")?),
@@ -244,7 +262,7 @@ async fn hold(
 }
 
 /// Raises the flag on Ctrl-C and on a polite kill, from now on.
-fn raise_when_told(raise: watch::Sender<bool>) -> anyhow::Result<()> {
+pub(crate) fn raise_when_told(raise: watch::Sender<bool>) -> anyhow::Result<()> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::spawn(async move {
         tokio::select! {
@@ -265,14 +283,18 @@ async fn unless<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = T>) 
     }
 }
 
-fn warn(config: &Config) {
+pub(crate) fn warn(config: &Config) {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
 }
 
-fn whereabouts(config: &Config, ui: Option<&str>) -> anyhow::Result<String> {
+fn whereabouts(served: &Served<'_>) -> anyhow::Result<String> {
+    let Served { config, ui, listen, .. } = *served;
     let mut lines = vec![format!("vault      {}", config.vault()?.display())];
+    if let Some(address) = listen {
+        lines.push(format!("dashboard  {}", web::invitation(config, address)?));
+    }
     if let Some(ui) = ui {
         lines.push(format!("schedules  {ui}/namespaces/{}/schedules", temporal::namespace()));
     }

@@ -22,7 +22,7 @@ const OTHER_VARIABLES: [&str; 6] = [
 /// Tables whose keys the environment spells with a prefix.
 const TABLES: [&str; 3] = ["cadence", "caps", "tracker"];
 /// Keys whose value is text even where it looks like a number.
-const TEXT_KEYS: [&str; 21] = [
+const TEXT_KEYS: [&str; 23] = [
     "vault",
     "state_dir",
     "live_mode",
@@ -38,6 +38,8 @@ const TEXT_KEYS: [&str; 21] = [
     "temporal_cli",
     "operator",
     "webhook_listen",
+    "listen",
+    "hosts",
     "tracker_kind",
     "tracker_base_url",
     "tracker_workspace",
@@ -61,7 +63,7 @@ const NEVER_UNSET: [&str; 11] = [
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 19] = [
+const NOT_FROM_A_VAULT: [&str; 21] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -80,6 +82,8 @@ const NOT_FROM_A_VAULT: [&str; 19] = [
     "temporal_cli",
     "streams",
     "webhook_listen",
+    "listen",
+    "hosts",
     "tracker",
 ];
 

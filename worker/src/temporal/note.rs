@@ -23,6 +23,9 @@ pub(crate) struct UpNote {
     /// The Temporal server it uses.
     pub(crate) address: String,
     pub(crate) ui: Option<String>,
+    /// Where its dashboard and control API are.
+    #[serde(default)]
+    pub(crate) listen: Option<std::net::SocketAddr>,
     /// The server that it started; `None` when it uses one that was set.
     pub(crate) server_pid: Option<u32>,
     pub(crate) task_queue: String,
@@ -38,6 +41,7 @@ impl UpNote {
             pid: std::process::id(),
             address: address.to_owned(),
             ui: None,
+            listen: None,
             server_pid: None,
             task_queue: config.task_queue.clone(),
             policy: config.policy.clone(),
@@ -106,6 +110,7 @@ mod tests {
             pid,
             address: "127.0.0.1:1".into(),
             ui: None,
+            listen: None,
             server_pid: None,
             task_queue: "q".into(),
             policy: Policy::default(),

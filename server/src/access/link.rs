@@ -1,0 +1,61 @@
+//! Links that log a person in once: `/login?link=…`, printed at start and by `steward login`.
+
+use super::{AccessError, Scope, Store, secret};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+const KIND: &str = "links";
+/// How long a link may lie in a terminal before it is used: 1 h.
+pub const LINK_HOLDS: TimeDelta = TimeDelta::hours(1);
+
+/// Whom a link lets in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pub(crate) scope: Scope,
+    ends_at: DateTime<Utc>,
+}
+
+/// Makes a link for somebody; returns what follows `?link=`.
+///
+/// # Errors
+/// [`AccessError`] when nothing can be written.
+pub fn create(store: &Store, name: &str, scope: Scope, now: DateTime<Utc>) -> Result<String, AccessError> {
+    for (path, old) in store.all::<Link>(KIND)? {
+        if old.ends_at <= now {
+            // Another process may have been faster.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    let text = secret()?;
+    store.put(KIND, &text, &Link { name: name.to_owned(), scope, ends_at: now + LINK_HOLDS })?;
+    Ok(text)
+}
+
+/// Uses a link up; `None` when it is unknown, used or too old.
+pub(crate) fn take(store: &Store, text: &str, now: DateTime<Utc>) -> Result<Option<Link>, AccessError> {
+    Ok(store.take::<Link>(KIND, text)?.filter(|link| now < link.ends_at))
+}
+
+/// Whether a link would let somebody in; it stays as it is.
+pub(crate) fn holds(store: &Store, text: &str, now: DateTime<Utc>) -> Result<bool, AccessError> {
+    Ok(store.get::<Link>(KIND, text)?.is_some_and(|link| now < link.ends_at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_lets_one_in_within_its_hour() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, now) = (Store::of(dir.path()), Utc::now());
+        let text = create(&store, "ann", Scope::Operate, now).unwrap();
+        assert!(holds(&store, &text, now).unwrap());
+        assert_eq!(take(&store, &text, now).unwrap().map(|link| link.name).as_deref(), Some("ann"));
+        assert_eq!(take(&store, &text, now).unwrap(), None);
+        let late = create(&store, "ann", Scope::Operate, now).unwrap();
+        assert!(!holds(&store, &late, now + LINK_HOLDS).unwrap());
+        assert_eq!(take(&store, &late, now + LINK_HOLDS).unwrap(), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! Whether a browser's request comes from a page of ours.
+//!
+//! A cookie goes along whoever had the browser ask. `SameSite=Strict` keeps it from other sites; what is said by
+//! `Origin` (or, where it is missing, by `Sec-Fetch-Site`) is held against the host as well, and every form carries a
+//! key of its session.
+
+use axum::http::{HeaderMap, header};
+
+/// Whether the page that asks is one of the host that is asked, and of its scheme.
+pub(crate) fn is_ours(headers: &HeaderMap, host: &str, secure: bool) -> bool {
+    let word = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    match headers.get(header::ORIGIN) {
+        Some(origin) => {
+            let ours = format!("{}://{host}", if secure { "https" } else { "http" });
+            origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(&ours))
+        }
+        None => word("sec-fetch-site") == Some("same-origin"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect::<HeaderMap>()
+    }
+
+    fn ours(pairs: &[(&'static str, &'static str)], secure: bool) -> bool {
+        is_ours(&asked(pairs), "localhost:8420", secure)
+    }
+
+    #[test]
+    fn only_a_page_of_the_same_host_port_and_scheme_is_ours() {
+        assert!(ours(&[("origin", "http://localhost:8420")], false));
+        assert!(ours(&[("sec-fetch-site", "same-origin")], false));
+        for origin in ["http://evil.example", "null", "http://localhost", "https://localhost:8420", ""] {
+            assert!(!ours(&[("origin", origin), ("sec-fetch-site", "same-origin")], false), "{origin}");
+        }
+        assert!(ours(&[("origin", "https://localhost:8420")], true));
+        assert!(!ours(&[("origin", "http://localhost:8420")], true));
+        assert!(!ours(&[("sec-fetch-site", "same-site")], false) && !ours(&[], false));
+    }
+}

@@ -1,0 +1,92 @@
+//! How often somebody may ask.
+//!
+//! For who is known by name, for who is not by address. What is remembered of either is forgotten once it no longer
+//! limits anybody, so that many addresses are no way to fill the memory.
+
+use governor::clock::Clock;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Requests a second of one caller, and how many at once before that counts.
+const CALLER: (u32, u32) = (50, 300);
+/// Requests a second of one address from which nobody is known yet, and how many at once.
+const STRANGER: (u32, u32) = (2, 60);
+/// After how many requests what no longer limits anybody is forgotten.
+const SWEEP: u32 = 1_024;
+
+/// The two paces.
+pub(crate) struct Pace {
+    callers: DefaultKeyedRateLimiter<String>,
+    strangers: DefaultKeyedRateLimiter<IpAddr>,
+    asked: AtomicU32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            callers: RateLimiter::keyed(quota(CALLER)),
+            strangers: RateLimiter::keyed(quota(STRANGER)),
+            asked: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Pace {
+    /// Seconds after which somebody may ask again, where that is not now.
+    pub(crate) fn of_caller(&self, name: &str) -> Result<(), u64> {
+        self.sweep();
+        self.callers.check_key(&name.to_owned()).map_err(|until| seconds(self.callers.clock(), &until))
+    }
+
+    /// As [`Pace::of_caller`], for an address. A machine has as many IPv6 addresses as it likes below one prefix.
+    pub(crate) fn of_stranger(&self, address: IpAddr) -> Result<(), u64> {
+        self.sweep();
+        let key = match address {
+            IpAddr::V4(_) => address,
+            IpAddr::V6(ip) => IpAddr::V6((u128::from(ip) & !u128::from(u64::MAX)).into()),
+        };
+        self.strangers.check_key(&key).map_err(|until| seconds(self.strangers.clock(), &until))
+    }
+
+    fn sweep(&self) {
+        if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP) {
+            self.callers.retain_recent();
+            self.strangers.retain_recent();
+        }
+    }
+}
+
+fn quota((a_second, at_once): (u32, u32)) -> Quota {
+    let whole = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+    Quota::per_second(whole(a_second)).allow_burst(whole(at_once))
+}
+
+fn seconds<C: Clock>(clock: &C, until: &governor::NotUntil<C::Instant>) -> u64 {
+    until.wait_time_from(clock.now()).as_secs() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_its_burst_and_another_one_is_not_held_up_by_it() {
+        let pace = Pace::default();
+        let (one, two): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
+        let refused = (0..2 * STRANGER.1).filter(|_| pace.of_stranger(one).is_err()).count();
+        assert!(refused >= STRANGER.1 as usize - 10, "{refused}");
+        assert_eq!(pace.of_stranger(one), Err(1));
+        assert_eq!(pace.of_stranger(two), Ok(()));
+        assert_eq!(pace.of_caller("ann"), Ok(()));
+    }
+
+    #[test]
+    fn addresses_below_one_prefix_are_one_stranger() {
+        let pace = Pace::default();
+        let address = |n: u128| IpAddr::V6((0x2001_0db8_u128 << 96 | n).into());
+        let refused = (0..2 * u128::from(STRANGER.1)).filter(|n| pace.of_stranger(address(*n)).is_err()).count();
+        assert!(refused >= STRANGER.1 as usize - 10, "{refused}");
+    }
+}

@@ -1,0 +1,165 @@
+//! The files of `access/`: one for each token and link, named after the hash of its secret, and the key of sessions.
+//!
+//! A secret is looked up by its hash, so nothing here can be used by who reads it, and nothing is compared
+//! byte by byte. A file is written whole or not at all; its removal has one winner.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why something cannot be said of tokens and links.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    #[error("{}: {source}: is the state folder there, and yours?", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: cannot be read ({reason}): remove it, and make a new one", path.display())]
+    Form { path: PathBuf, reason: String },
+    #[error("the system has no random bytes to give: {0}")]
+    Random(String),
+}
+
+/// Where the hashes lie.
+#[derive(Clone, Debug)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// In the state folder of a vault.
+    #[must_use]
+    pub fn of(state_dir: &Path) -> Self {
+        Self { dir: state_dir.join("access") }
+    }
+
+    fn io(path: &Path, source: io::Error) -> AccessError {
+        AccessError::Io { path: path.to_owned(), source }
+    }
+
+    fn folder(&self, kind: &str) -> Result<PathBuf, AccessError> {
+        let folder = self.dir.join(kind);
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|e| Self::io(&folder, e))?;
+        Ok(folder)
+    }
+
+    fn file(&self, kind: &str, secret: &str) -> PathBuf {
+        self.dir.join(kind).join(hash(secret))
+    }
+
+    /// Keeps what is known of a secret, and not the secret.
+    pub(super) fn put<T: Serialize>(&self, kind: &str, secret: &str, value: &T) -> Result<(), AccessError> {
+        let path = self.folder(kind)?.join(hash(secret));
+        let text = serde_json::to_vec(value)
+            .map_err(|e| AccessError::Form { path: path.clone(), reason: e.to_string() })?;
+        write_new(&path, &text).map_err(|e| Self::io(&path, e))
+    }
+
+    /// What is known of a secret; `None` of one that nobody gave out.
+    pub(super) fn get<T: DeserializeOwned>(&self, kind: &str, secret: &str) -> Result<Option<T>, AccessError> {
+        read(&self.file(kind, secret))
+    }
+
+    /// As [`Store::get`], and never again: of several at once, one gets it.
+    pub(super) fn take<T: DeserializeOwned>(&self, kind: &str, secret: &str) -> Result<Option<T>, AccessError> {
+        let path = self.file(kind, secret);
+        let Some(found) = read(&path)? else { return Ok(None) };
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(Some(found)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Self::io(&path, e)),
+        }
+    }
+
+    /// Everything of a kind, with the file each lies in, in no order.
+    pub(super) fn all<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<(PathBuf, T)>, AccessError> {
+        let folder = self.folder(kind)?;
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(|e| Self::io(&folder, e))? {
+            let path = entry.map_err(|e| Self::io(&folder, e))?.path();
+            if let Some(value) = read(&path)? {
+                found.push((path, value));
+            }
+        }
+        Ok(found)
+    }
+
+    /// A key that is made the first time it is asked for: whoever removes the file ends every session.
+    pub(super) fn key(&self, name: &str) -> Result<String, AccessError> {
+        let path = self.folder("keys")?.join(name);
+        match write_new(&path, super::secret()?.as_bytes()) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(Self::io(&path, e)),
+            Ok(()) | Err(_) => {}
+        }
+        fs::read_to_string(&path).map_err(|e| Self::io(&path, e))
+    }
+}
+
+fn hash(secret: &str) -> String {
+    Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, AccessError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Store::io(path, e)),
+    };
+    let read = serde_json::from_slice(&bytes);
+    read.map(Some).map_err(|e| AccessError::Form { path: path.to_owned(), reason: e.to_string() })
+}
+
+/// Linked into place whole: two that write at once cannot leave half of each.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension(format!("new-{}", std::process::id()));
+    let written = (|| {
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::hard_link(&beside, path)
+    })();
+    // Whatever came of it, what was beside it is no more than that.
+    let _ = fs::remove_file(&beside);
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_found_by_itself_alone_and_stands_in_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::of(dir.path());
+        store.put("tokens", "hush", &"known".to_owned()).unwrap();
+        assert_eq!(store.get::<String>("tokens", "hush").unwrap().as_deref(), Some("known"));
+        assert_eq!(store.get::<String>("tokens", "Hush").unwrap(), None);
+        assert_eq!(store.get::<String>("tokens", "../tokens").unwrap(), None);
+        for (path, _) in store.all::<String>("tokens").unwrap() {
+            assert!(!path.display().to_string().contains("hush"));
+            assert!(!fs::read_to_string(path).unwrap().contains("hush"));
+        }
+    }
+
+    #[test]
+    fn what_is_taken_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::of(dir.path());
+        store.put("links", "x", &1).unwrap();
+        assert_eq!(store.take::<i32>("links", "x").unwrap(), Some(1));
+        assert_eq!(store.take::<i32>("links", "x").unwrap(), None);
+    }
+
+    #[test]
+    fn a_key_is_made_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::of(dir.path());
+        let key = store.key("sessions").unwrap();
+        assert_eq!(store.key("sessions").unwrap(), key);
+        assert!(key.len() > 40);
+        assert_eq!(fs::read_dir(dir.path().join("access/keys")).unwrap().count(), 1, "nothing is left beside it");
+    }
+}

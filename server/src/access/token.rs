@@ -1,0 +1,90 @@
+//! Tokens for scripts: `Authorization: Bearer steward_…`, shown once and kept as a hash.
+
+use super::{AccessError, Caller, Proof, Scope, Store, secret};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::fs;
+
+const KIND: &str = "tokens";
+/// How every token begins, so that people and scanners for leaked secrets know one.
+const PREFIX: &str = "steward_";
+/// Longest name of a token, in characters.
+const MAX_NAME_CHARS: usize = 60;
+
+/// What is known of a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// What it is called by to revoke it, 8 hex digits; no secret.
+    pub id: String,
+    /// What it is for; audit records say `token <name>`.
+    pub name: String,
+    pub scope: Scope,
+    pub created_at: DateTime<Utc>,
+}
+
+/// Makes a token; the text is not kept and cannot be shown again.
+///
+/// # Errors
+/// [`AccessError`] when nothing can be written.
+pub fn create(store: &Store, name: &str, scope: Scope, now: DateTime<Utc>) -> Result<(String, Token), AccessError> {
+    let text = format!("{PREFIX}{}", secret()?);
+    let id = {
+        let mut bytes = [0_u8; 4];
+        getrandom::fill(&mut bytes).map_err(|e| AccessError::Random(e.to_string()))?;
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let plain = name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+    let token = Token { id, name: plain, scope, created_at: now };
+    store.put(KIND, &text, &token)?;
+    Ok((text, token))
+}
+
+/// Every token, the oldest first.
+///
+/// # Errors
+/// [`AccessError`] when they cannot be read.
+pub fn all(store: &Store) -> Result<Vec<Token>, AccessError> {
+    let mut tokens: Vec<Token> = store.all(KIND)?.into_iter().map(|(_, token)| token).collect();
+    tokens.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+    Ok(tokens)
+}
+
+/// Takes a token away, for every process at once; `false` when there is none of that id.
+///
+/// # Errors
+/// [`AccessError`] when it cannot be removed.
+pub fn revoke(store: &Store, id: &str) -> Result<bool, AccessError> {
+    let found = store.all::<Token>(KIND)?.into_iter().find(|(_, token)| token.id == id);
+    let Some((path, _)) = found else { return Ok(false) };
+    fs::remove_file(&path).map_err(|source| AccessError::Io { path, source })?;
+    Ok(true)
+}
+
+/// Who sends this token.
+pub(crate) fn caller(store: &Store, text: &str) -> Result<Option<Caller>, AccessError> {
+    if !text.starts_with(PREFIX) {
+        return Ok(None);
+    }
+    let token: Option<Token> = store.get(KIND, text)?;
+    Ok(token.map(|token| Caller { name: format!("token {}", token.name), scope: token.scope, proof: Proof::Token }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_opens_what_its_scope_says_until_it_is_revoked() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::of(dir.path());
+        let (text, token) = create(&store, "button\n", Scope::Act, Utc::now()).unwrap();
+        let found = caller(&store, &text).unwrap().unwrap();
+        assert_eq!((found.name.as_str(), found.scope), ("token button", Scope::Act));
+        assert_eq!(caller(&store, &format!("{text}x")).unwrap(), None);
+        assert_eq!(caller(&store, "").unwrap(), None);
+        assert_eq!(all(&store).unwrap(), [token.clone()]);
+        assert!(revoke(&store, &token.id).unwrap());
+        assert!(!revoke(&store, &token.id).unwrap());
+        assert_eq!(caller(&store, &text).unwrap(), None);
+    }
+}

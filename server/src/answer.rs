@@ -1,0 +1,104 @@
+//! A human's answer, asked of the process that holds the vault by way of Temporal.
+//!
+//! One workflow for each answer: a click survives a crash, and clicks that come at once are one. Whoever asked waits
+//! for what comes of it; when that takes too long the answer goes on without them.
+
+use std::time::Duration;
+use steward_domain::undo::AnswerKind;
+use steward_workflows::AnswerWorkflow;
+use steward_workflows::activities::{AnswerAsk, Answered};
+use temporalio_client::tonic::Request;
+use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
+use temporalio_common::protos::temporal::api::workflowservice::v1::GetSystemInfoRequest;
+
+/// How long an answer is waited for: 60 s.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long an answer may take where no worker is there to take it: 24 h.
+const LASTS: Duration = Duration::from_secs(24 * 3600);
+/// How long the server may take to accept one: 10 s.
+const ACCEPTED: Duration = Duration::from_secs(10);
+
+/// Why nothing is known of an answer yet.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("the Temporal server gave no answer ({reason}); nothing was asked: try again")]
+    Away { reason: String },
+    #[error("no answer yet: it goes on as workflow {workflow}; is a worker with this vault running?")]
+    Late { workflow: String },
+    #[error("workflow {workflow} failed: {reason}")]
+    Failed { workflow: String, reason: String },
+}
+
+/// Asks for answers.
+#[derive(Clone)]
+pub struct Answers {
+    client: Client,
+    task_queue: String,
+}
+
+impl Answers {
+    /// Answers are taken by whoever serves this queue.
+    #[must_use]
+    pub fn new(client: Client, task_queue: &str) -> Self {
+        Self { client, task_queue: task_queue.to_owned() }
+    }
+
+    /// Asks, and waits for what comes of it.
+    ///
+    /// # Errors
+    /// [`AskError`]; a refusal is none.
+    pub async fn ask(&self, ask: AnswerAsk) -> Result<Answered, AskError> {
+        let (kind, digits) = (ask.kind, digits(&ask.action));
+        let workflow = format!("steward-{}-{digits}", kind.word());
+        let options = WorkflowStartOptions::new(self.task_queue.clone(), workflow.clone())
+            .execution_timeout(LASTS)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .static_summary(format!("{} {digits}", kind.word()))
+            .build();
+        let started = self.client.start_workflow(AnswerWorkflow::run, ask, options);
+        let away = |reason: String| AskError::Away { reason };
+        let handle = match tokio::time::timeout(ACCEPTED, started).await {
+            Ok(started) => started.map_err(|e| away(e.to_string()))?,
+            Err(_) => return Err(away(format!("within {} s", ACCEPTED.as_secs()))),
+        };
+        match tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await {
+            Ok(answered) => answered.map_err(|e| AskError::Failed { workflow, reason: e.to_string() }),
+            Err(_) => Err(AskError::Late { workflow }),
+        }
+    }
+
+    /// Whether the server answers within this time.
+    pub(crate) async fn is_there(&self, patience: Duration) -> bool {
+        let mut service = self.client.connection().workflow_service();
+        let asked = service.get_system_info(Request::new(GetSystemInfoRequest::default()));
+        matches!(tokio::time::timeout(patience, asked).await, Ok(Ok(_)))
+    }
+}
+
+/// What stands in the id of a workflow and on Temporal's web page, which renders Markdown: of what was typed only the
+/// digits of an id.
+fn digits(action: &str) -> String {
+    action.chars().filter(char::is_ascii_hexdigit).take(16).collect::<String>().to_ascii_lowercase()
+}
+
+/// What was done, in one word.
+#[must_use]
+pub fn done(kind: AnswerKind) -> &'static str {
+    match kind {
+        AnswerKind::Undo => "undone",
+        AnswerKind::Confirm => "confirmed",
+        AnswerKind::Dismiss => "dismissed",
+        AnswerKind::Raise => "raised",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_was_typed_the_digits_of_an_id_alone_reach_temporals_page() {
+        assert_eq!(digits("3F9a1c22"), "3f9a1c22");
+        assert_eq!(digits("[x](http://h)\n\u{1b}3f"), "3f");
+    }
+}

@@ -1,0 +1,70 @@
+//! The JSON face, `/api/v1/steward/…`, and its description.
+//!
+//! One endpoint a file; each documents every answer it gives, and `tests` hold the description against what is really
+//! answered. Errors are [`problem::Problem`]s. Words of a refusal are those that the command line prints.
+
+pub(crate) mod actions;
+pub(crate) mod answers;
+pub(crate) mod health;
+pub(crate) mod problem;
+
+use crate::access::Scope;
+use crate::app::{Shared, require};
+use axum::http::{HeaderValue, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Extension, Router};
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Steward",
+        description = "What the stewards of a vault did and would do, and a human's answers to it. \
+            Send a token of `steward token create` as `Authorization: Bearer …`.",
+        license(name = "MIT OR Apache-2.0")
+    ),
+    modifiers(&Bearer),
+    security(("token" = []))
+)]
+struct Description;
+
+struct Bearer;
+
+impl utoipa::Modify for Bearer {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("`read` sees, `act` also answers, `operate` also stops"))
+            .build();
+        openapi.components.get_or_insert_default().add_security_scheme("token", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The endpoints with what guards them, and their description.
+pub(crate) fn router(app: &Shared) -> Router<Shared> {
+    let (read, read_api) = OpenApiRouter::<Shared>::with_openapi(Description::openapi())
+        .routes(routes!(actions::recent_actions))
+        .routes(routes!(actions::action))
+        .split_for_parts();
+    let (act, act_api) = OpenApiRouter::<Shared>::new()
+        .routes(routes!(answers::undo))
+        .routes(routes!(answers::confirm))
+        .routes(routes!(answers::dismiss))
+        .split_for_parts();
+    let (open, open_api) =
+        OpenApiRouter::<Shared>::new().routes(routes!(health::healthz)).routes(routes!(health::readyz)).split_for_parts();
+    let description = read_api.merge_from(act_api).merge_from(open_api);
+    let text: Arc<str> = description.to_json().unwrap_or_default().into();
+    let described = Router::new().route("/api/v1/openapi.json", get(describe)).layer(Extension(text));
+    require(read, app, Scope::Read).merge(require(act, app, Scope::Act)).merge(open).merge(described)
+}
+
+/// The description itself; it holds no secret, and tools ask for it without one.
+async fn describe(Extension(text): Extension<Arc<str>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text.to_string())
+}

@@ -1,0 +1,106 @@
+//! `GET recent-actions` and `GET actions/{id}`.
+
+use super::problem::Problem;
+use crate::app::Shared;
+use crate::facts::action::{self, Action, ActionDetail};
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use steward_domain::path::RecordPath;
+use utoipa::{IntoParams, ToSchema};
+
+/// How far back is looked where nobody says so: 24 h.
+const SINCE: TimeDelta = TimeDelta::hours(24);
+/// Actions that are told where nobody says how many.
+const LIMIT: u32 = 100;
+/// Most actions that are told at once.
+const MOST: u32 = 500;
+
+/// Which actions.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Asked {
+    /// From this moment on (RFC 3339, or a date); 24 hours back where it is left out.
+    #[param(example = "2026-11-22T08:00:00Z", max_length = 64)]
+    since: Option<String>,
+    /// How many at most; 100 where it is left out.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
+    /// Only those about this record.
+    #[param(example = "task/pay-rent.md", max_length = 300)]
+    target: Option<String>,
+}
+
+/// The newest actions first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RecentActions {
+    pub(crate) actions: Vec<Action>,
+    /// There are more since then than were asked for.
+    pub(crate) truncated: bool,
+    pub(crate) since: DateTime<Utc>,
+    pub(crate) limit: u32,
+}
+
+/// What was decided and done lately, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/steward/recent-actions", params(Asked), tag = "actions",
+    responses(
+        (status = 200, description = "The actions", body = RecentActions),
+        (status = 400, description = "A parameter cannot be used", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is known", body = Problem, content_type = "application/problem+json"),
+        (status = 421, description = "Not a host that is answered for", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
+        (status = 500, description = "The index cannot be read", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn recent_actions(
+    State(app): State<Shared>,
+    asked: Result<Query<Asked>, QueryRejection>,
+) -> Result<Json<RecentActions>, Problem> {
+    let Query(asked) = asked.map_err(|e| wrong(e.body_text()))?;
+    let since = match asked.since.as_deref() {
+        None => Utc::now() - SINCE,
+        Some(text) => steward_domain::time::parse(text)
+            .ok_or_else(|| wrong(format!("`since` is `{}`, expected a moment like 2026-11-22T08:00:00Z", text.escape_debug())))?,
+    };
+    let limit = match asked.limit.unwrap_or(LIMIT) {
+        limit @ 1..=MOST => limit,
+        other => return Err(wrong(format!("`limit` is {other}, expected 1 to {MOST}"))),
+    };
+    let target = asked.target.as_deref().map(RecordPath::parse).transpose();
+    let target = target.map_err(|e| wrong(format!("`target`: {e}")))?;
+    let rows = app.index.actions(Some(since), target.as_ref(), limit + 1).await.map_err(crate::facts::FactsError::from)?;
+    let truncated = rows.len() > limit as usize;
+    let rows = rows.into_iter().take(limit as usize).collect();
+    let actions = action::cards(&app.root, rows, Utc::now()).await?;
+    Ok(Json(RecentActions { actions, truncated, since, limit }))
+}
+
+/// One action with everything that its record says.
+#[utoipa::path(
+    get, path = "/api/v1/steward/actions/{id}", tag = "actions",
+    params(("id" = String, Path, description = "The action's id, or its first digits (at least 4)", pattern = "^[0-9a-f]{4,16}$")),
+    responses(
+        (status = 200, description = "The action", body = ActionDetail),
+        (status = 400, description = "Not the beginning of an id, or of more than one action", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is known", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such action", body = Problem, content_type = "application/problem+json"),
+        (status = 421, description = "Not a host that is answered for", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
+        (status = 500, description = "The index cannot be read", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn action(
+    State(app): State<Shared>,
+    id: Result<Path<String>, axum::extract::rejection::PathRejection>,
+) -> Result<Json<ActionDetail>, Problem> {
+    let Path(id) = id.map_err(|e| wrong(e.body_text()))?;
+    Ok(Json(action::detail(&app.root, &app.index, &id).await?))
+}
+
+pub(crate) fn wrong(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, detail)
+}

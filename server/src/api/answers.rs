@@ -1,0 +1,135 @@
+//! `POST undo|confirm|dismiss/{id}`: a human's answer, with the statuses of the rules.
+
+use super::actions::wrong;
+use super::problem::Problem;
+use crate::access::Caller;
+use crate::app::Shared;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use steward_domain::undo::AnswerKind;
+use steward_workflows::activities::{AnswerAsk, Answered};
+use utoipa::ToSchema;
+
+/// What may be said with an answer.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Said {
+    /// Why; kept in the audit record, its first 2,000 characters.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// An answer that was taken.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Done {
+    /// The action that the answer is.
+    action: String,
+    /// Its audit record.
+    record: String,
+    /// What it is about.
+    target: String,
+    /// What was done in the tracker, in words of ours.
+    tracker: Option<String>,
+    /// What an undo took a step back by being one too many, in words of ours.
+    lowered: Vec<String>,
+}
+
+type Asked = (Result<Path<String>, PathRejection>, Result<Bytes, BytesRejection>);
+
+macro_rules! endpoint {
+    ($name:ident, $kind:ident, $path:literal, $summary:literal) => {
+        #[doc = $summary]
+        #[utoipa::path(
+            post, path = $path, tag = "answers",
+            params(("id" = String, Path, description = "The action's id, or its first digits (at least 4)", pattern = "^[0-9a-f]{4,16}$")),
+            request_body(content = Option<Said>, description = "May be left out", content_type = "application/json"),
+            responses(
+                (status = 200, description = "Done", body = Done),
+                (status = 400, description = "Not an id, or an action to which this is no answer (a shadow record, say)", body = Problem, content_type = "application/problem+json"),
+                (status = 401, description = "No token, or none that is known", body = Problem, content_type = "application/problem+json"),
+                (status = 403, description = "The token's scope is `read`", body = Problem, content_type = "application/problem+json"),
+                (status = 404, description = "No such action", body = Problem, content_type = "application/problem+json"),
+                (status = 409, description = "Already answered; or edited by a human since (`fields`); or the mode is shadow", body = Problem, content_type = "application/problem+json"),
+                (status = 410, description = "Its 7 days are over", body = Problem, content_type = "application/problem+json"),
+                (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
+                (status = 421, description = "Not a host that is answered for", body = Problem, content_type = "application/problem+json"),
+                (status = 422, description = "A record cannot be used as it stands", body = Problem, content_type = "application/problem+json"),
+                (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
+                (status = 500, description = "The answer failed", body = Problem, content_type = "application/problem+json"),
+                (status = 502, description = "Done in the vault (`record`), not in the tracker", body = Problem, content_type = "application/problem+json"),
+                (status = 503, description = "The Temporal server is away; nothing was asked", body = Problem, content_type = "application/problem+json"),
+                (status = 504, description = "No answer within a minute; it goes on as `workflow`", body = Problem, content_type = "application/problem+json"),
+            )
+        )]
+        pub(crate) async fn $name(
+            State(app): State<Shared>,
+            Extension(caller): Extension<Caller>,
+            id: Result<Path<String>, PathRejection>,
+            body: Result<Bytes, BytesRejection>,
+        ) -> Result<Json<Done>, Problem> {
+            answer(&app, AnswerKind::$kind, caller, (id, body)).await
+        }
+    };
+}
+
+endpoint!(undo, Undo, "/api/v1/steward/undo/{id}", "Takes a change back, within 7 days.");
+endpoint!(confirm, Confirm, "/api/v1/steward/confirm/{id}", "Lets a pending proposal happen.");
+endpoint!(dismiss, Dismiss, "/api/v1/steward/dismiss/{id}", "Turns a pending proposal down.");
+
+async fn answer(
+    app: &Shared,
+    kind: AnswerKind,
+    caller: Caller,
+    (id, body): Asked,
+) -> Result<Json<Done>, Problem> {
+    let Path(action) = id.map_err(|e| wrong(e.body_text()))?;
+    let body = body.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let Said { reason } = said(&body)?;
+    // Two beginnings of one id are one answer.
+    let record = crate::facts::action::find(&app.index, &action).await?;
+    let row = app.index.action_at(&record).await.map_err(crate::facts::FactsError::from)?;
+    let action = row.map_or(action, |row| row.id.to_string());
+    match app.answers.ask(AnswerAsk { kind, action, by: caller.name, reason }).await? {
+        Answered::Done { action_id, record, target, tracker, lowered, .. } => Ok(Json(Done {
+            action: action_id.to_string(),
+            record: record.to_string(),
+            target: target.to_string(),
+            tracker,
+            lowered,
+        })),
+        Answered::Refused { status, refusal, message } => Err(Problem::refused(&refusal, status, message)),
+    }
+}
+
+/// An empty body says nothing, which is allowed.
+fn said(body: &[u8]) -> Result<Said, Problem> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Said::default());
+    }
+    let read: Result<Option<Said>, _> = serde_json::from_slice(body);
+    let said = read.map_err(|e| wrong(format!("the body is not {{\"reason\": …}}: {e}")))?;
+    Ok(said.unwrap_or_default())
+}
+
+/// More than a reason needs; what is longer is refused with 413.
+pub(crate) const MAX_BODY: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::StatusCode;
+
+    #[test]
+    fn a_body_may_be_left_out_and_says_nothing_else_than_a_reason() {
+        assert_eq!(said(b"").unwrap().reason, None);
+        assert_eq!(said(b"null").unwrap().reason, None);
+        assert_eq!(said(b" {}").unwrap().reason, None);
+        assert_eq!(said(br#"{"reason": "late"}"#).unwrap().reason.as_deref(), Some("late"));
+        for body in [&b"late"[..], br#"{"why": "late"}"#, br#"{"reason": 3}"#, b"[]", b"\xff"] {
+            assert_eq!(said(body).unwrap_err().status, StatusCode::BAD_REQUEST.as_u16(), "{body:?}");
+        }
+    }
+}

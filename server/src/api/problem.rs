@@ -1,0 +1,114 @@
+//! An error as JSON: a problem detail (RFC 9457) with the words of the refusal.
+
+use crate::answer::AskError;
+use crate::facts::FactsError;
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use steward_domain::undo::Refusal;
+use utoipa::ToSchema;
+
+/// Why a request was not followed.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// The status in words.
+    pub(crate) title: String,
+    /// The HTTP status, once more.
+    #[schema(minimum = 400, maximum = 599)]
+    pub(crate) status: u16,
+    /// What is wrong, for a person. May hold words of others.
+    pub(crate) detail: String,
+    /// Of an answer that was not taken the rule that says so: `unknown`, `already_answered`, `conflict`, `expired`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<String>,
+    /// Of a conflict the fields that a human edited since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) fields: Vec<String>,
+    /// What was done in the vault all the same: the record of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) record: Option<String>,
+    /// The answer goes on by itself as this workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workflow: Option<String>,
+    /// Seconds after which it may be asked again, as the header says too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or("Error").to_owned();
+        Self { title, status: status.as_u16(), detail: detail.into(), ..Self::default() }
+    }
+
+    /// Of an answer that was not taken.
+    pub(crate) fn refused(refusal: &Refusal, status: u16, message: String) -> Self {
+        let said = serde_json::to_value(refusal).unwrap_or_default();
+        let word = said.get("refused").and_then(|word| word.as_str()).map(str::to_owned);
+        let (fields, record) = match refusal {
+            Refusal::Conflict { fields } | Refusal::NotTheNewest { fields, .. } => (fields.clone(), None),
+            Refusal::Tracker { record, .. } => (Vec::new(), Some(record.clone())),
+            Refusal::Unknown { .. }
+            | Refusal::Ambiguous { .. }
+            | Refusal::Malformed { .. }
+            | Refusal::NothingToUndo { .. }
+            | Refusal::NotPending { .. }
+            | Refusal::NothingToRaise { .. }
+            | Refusal::HumanOnly { .. }
+            | Refusal::AlreadyAnswered { .. }
+            | Refusal::ShadowNow
+            | Refusal::Expired { .. }
+            | Refusal::Record { .. } => (Vec::new(), None),
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { refused: word, fields, record, ..Self::new(status, message) }
+    }
+}
+
+impl From<FactsError> for Problem {
+    fn from(e: FactsError) -> Self {
+        let detail = e.to_string();
+        match e {
+            FactsError::Unknown { .. } => Self::new(StatusCode::NOT_FOUND, detail),
+            FactsError::Ambiguous { .. } | FactsError::Malformed { .. } => Self::new(StatusCode::BAD_REQUEST, detail),
+            FactsError::Index(_) | FactsError::Record { .. } => {
+                tracing::error!("failed to tell: {}", detail.escape_debug());
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+            }
+        }
+    }
+}
+
+impl From<AskError> for Problem {
+    fn from(e: AskError) -> Self {
+        let detail = e.to_string();
+        match e {
+            AskError::Away { .. } => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+            AskError::Late { workflow } => {
+                Self { workflow: Some(workflow), ..Self::new(StatusCode::GATEWAY_TIMEOUT, detail) }
+            }
+            AskError::Failed { workflow, .. } => {
+                Self { workflow: Some(workflow), ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail) }
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after = self.retry_after;
+        let mut response = (status, Json(self)).into_response();
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer realm=\"steward\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+}

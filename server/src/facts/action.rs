@@ -1,0 +1,325 @@
+//! One action as every face shows it: what would change, why, by which gates, and what a human may say to it.
+//!
+//! A row of the index says which; the rest is read from the audit record itself. A record that cannot be read any more
+//! is still listed, with the reason.
+
+use super::FactsError;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use steward_domain::audit::{ActionKind, AuditRecord};
+use steward_domain::mutation::Mutation;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::Landing;
+use steward_vault::index::{ActionRow, Found, Index};
+use steward_vault::root::Root;
+use utoipa::ToSchema;
+
+/// One audit record: a decision, an answer to one, or what followed for trust.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Action {
+    /// 16 hex digits, the same for good.
+    pub id: String,
+    /// The type of its record: `steward-action` for a decision, `steward-action-reversed`, `-confirmed`, `-dismissed`, … for
+    /// what followed one.
+    pub kind: String,
+    /// The audit record, as in `event/steward-action-….md`.
+    pub record: String,
+    /// What it is about, as in `task/pay-rent.md`.
+    pub target: String,
+    pub at: DateTime<Utc>,
+    /// `still_active`, `likely_done`, `needs_input` or `stale_archive_candidate`.
+    pub decision: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// `recorded` (nothing would change), `shadow` (only said), `pending` (waits for a human) or `live` (done).
+    pub landing: String,
+    /// The mode when it was decided: `shadow`, `live_high_confidence_only` or `live`.
+    pub mode: String,
+    /// `state_change`, `context_edit`, `parent_matter` or `related`; absent where nothing would change.
+    pub class: Option<String>,
+    pub change: Option<Change>,
+    /// It waits for a human's answer.
+    pub waits: bool,
+    /// It changed something that can still be undone, until then.
+    pub undo_until: Option<DateTime<Utc>>,
+    /// Whether `confirm` may carry it out; a ceiling of `ask` leaves it to the human.
+    pub confirmable: bool,
+    /// The action that this one answers.
+    pub answers: Option<String>,
+    /// Who answered, as they named themselves. Untrusted.
+    pub by: Option<String>,
+    /// Why, in their words. Untrusted.
+    pub reason: Option<String>,
+    /// How a human has answered this one: the kind of that record.
+    pub answered: Option<String>,
+    /// Its place in the chain of records, from 1.
+    pub seq: u64,
+    /// The clerk's words on one line. Untrusted.
+    pub reasoning: String,
+    pub gates: Vec<Gate>,
+    pub evidence: Vec<Evidence>,
+    /// Why its record cannot be read; what it would say is missing then.
+    pub problem: Option<String>,
+}
+
+/// What changes, or would.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Change {
+    /// The one field of the frontmatter.
+    pub field: String,
+    /// The value that goes; of a set its member. Untrusted.
+    pub before: Option<String>,
+    /// The value that comes; of a set its member. Untrusted.
+    pub after: Option<String>,
+}
+
+/// One gate, with the values that decided.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Gate {
+    pub gate: String,
+    pub open: bool,
+    pub found: String,
+    pub needed: String,
+}
+
+/// A signal that it rests on.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Evidence {
+    /// The signal's record.
+    pub signal: String,
+    /// Untrusted.
+    pub source: String,
+    /// At most 50 characters, verbatim. Untrusted.
+    pub quote: String,
+    /// How sure it is about what it is about, 0 to 1.
+    pub target_confidence: f64,
+    /// How sure it is about the effect, 0 to 1.
+    pub effect_confidence: f64,
+    /// It says what was decided.
+    pub speaks: bool,
+}
+
+/// Everything that one record says.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ActionDetail {
+    #[serde(flatten)]
+    pub action: Action,
+    pub clerk: Option<Clerk>,
+    pub workflow: Option<Workflow>,
+    /// How much each source was weighed, 0 to 1.
+    pub source_contributions: BTreeMap<String, f64>,
+    /// SHA-256 of the record before this one in the chain, in hex.
+    pub prev_sha256: Option<String>,
+    /// SHA-256 of this record's file, in hex.
+    pub sha256: Option<String>,
+    /// The fields concerned as they were before, as JSON. Untrusted.
+    #[schema(value_type = Object)]
+    pub prior_frontmatter: serde_json::Map<String, Value>,
+    /// What the tracker was told of it, or is owed, in words of ours.
+    pub tracker: Option<String>,
+}
+
+/// Who judged.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Clerk {
+    pub provider: String,
+    pub model: String,
+    /// SHA-256 of the prompt, in hex.
+    pub prompt_sha256: String,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    /// The clerk gave no answer that could be used: this one stands for it.
+    pub fallback: bool,
+    /// Nobody was asked: the same evidence was judged before.
+    pub cached: bool,
+}
+
+/// The run that acted.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Workflow {
+    pub id: String,
+    pub run_id: String,
+}
+
+impl Action {
+    fn of(row: &ActionRow, now: DateTime<Utc>) -> Self {
+        Self {
+            id: row.id.to_string(),
+            kind: row.kind.word().to_owned(),
+            record: row.path.to_string(),
+            target: row.target.to_string(),
+            at: row.at,
+            decision: row.decision.word().to_owned(),
+            confidence: row.confidence,
+            landing: row.landing.word().to_owned(),
+            mode: row.mode.word().to_owned(),
+            class: row.class.map(|class| class.word().to_owned()),
+            change: None,
+            waits: row.pending && row.answered.is_none(),
+            undo_until: undo_until(row, now),
+            confirmable: false,
+            answers: row.answers.as_ref().map(ToString::to_string),
+            by: None,
+            reason: None,
+            answered: row.answered.map(|kind| kind.word().to_owned()),
+            seq: row.seq,
+            reasoning: String::new(),
+            gates: Vec::new(),
+            evidence: Vec::new(),
+            problem: None,
+        }
+    }
+
+    fn with(mut self, record: &AuditRecord) -> Self {
+        let draft = &record.draft;
+        self.change = change(record);
+        self.confirmable = draft.confirmable;
+        self.by = draft.answers.as_ref().map(|answer| answer.by.clone());
+        self.reason = draft.answers.as_ref().and_then(|answer| answer.reason.clone());
+        self.reasoning.clone_from(&draft.reasoning);
+        let gate = |gate: &steward_domain::decide::Gate| Gate {
+            gate: gate.gate.word().to_owned(),
+            open: gate.open,
+            found: gate.found.clone(),
+            needed: gate.needed.clone(),
+        };
+        self.gates = draft.gates.iter().map(gate).collect();
+        let cited = |cited: &steward_domain::audit::Cited| Evidence {
+            signal: cited.reference.to_string(),
+            source: cited.source.clone(),
+            quote: cited.note.clone(),
+            target_confidence: cited.target_confidence,
+            effect_confidence: cited.effect_confidence,
+            speaks: cited.speaks,
+        };
+        self.evidence = draft.evidence.iter().map(cited).collect();
+        // What is in the record counts; a row only knows that something was changed.
+        self.undo_until = self.undo_until.filter(|_| record.undo_recipe.is_some());
+        self
+    }
+}
+
+fn undo_until(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let changes = matches!(row.kind, ActionKind::Action | ActionKind::Confirmed) && row.landing == Landing::Live;
+    let until = row.at + chrono::TimeDelta::days(steward_domain::audit::UNDO_WINDOW_DAYS);
+    (changes && row.answered != Some(ActionKind::Reversed) && now < until).then_some(until)
+}
+
+fn change(record: &AuditRecord) -> Option<Change> {
+    let draft = &record.draft;
+    let Some(proposal) = &draft.proposal else {
+        let after = draft.proposed_state?.word().to_owned();
+        return Some(Change { field: "state".into(), before: draft.prior_state.clone(), after: Some(after) });
+    };
+    let replaced = proposal.replaces.as_ref().map(text);
+    let (before, after) = match &proposal.mutation {
+        Mutation::StateChange { to } => {
+            (replaced.or_else(|| draft.prior_state.clone()), Some(to.word().to_owned()))
+        }
+        Mutation::ContextEdit { to, .. } => (replaced, Some(to.clone())),
+        Mutation::ParentMatter { to } => (replaced, Some(to.to_string())),
+        Mutation::Related { member, present: true, .. } => (None, Some(member.clone())),
+        Mutation::Related { member, present: false, .. } => (Some(member.clone()), None),
+    };
+    Some(Change { field: proposal.mutation.field().to_owned(), before, after })
+}
+
+/// A value as a person reads it.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The cards of these rows, in their order. Reads one file for each.
+///
+/// # Errors
+/// None for a record that cannot be read: its card says so.
+pub async fn cards(root: &Root, rows: Vec<ActionRow>, now: DateTime<Utc>) -> Result<Vec<Action>, FactsError> {
+    let root = root.clone();
+    let read = tokio::task::spawn_blocking(move || rows.iter().map(|row| card(&root, row, now)).collect::<Vec<_>>());
+    read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
+}
+
+fn card(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> Action {
+    let card = Action::of(row, now);
+    match read(root, &row.path) {
+        Ok((record, _)) => card.with(&record),
+        Err(problem) => Action { problem: Some(problem), ..card },
+    }
+}
+
+fn read(root: &Root, path: &RecordPath) -> Result<(AuditRecord, String), String> {
+    let snapshot = root.read(path).map_err(|e| e.to_string())?;
+    let record = AuditRecord::parse(&snapshot.bytes).map_err(|e| format!("{path}: {e}"))?;
+    Ok((record, snapshot.hash.as_str().to_owned()))
+}
+
+/// The record that the beginning of an id names.
+///
+/// # Errors
+/// [`FactsError::Malformed`], [`FactsError::Unknown`], [`FactsError::Ambiguous`].
+pub async fn find(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
+    let shown = || id.chars().take(40).collect::<String>();
+    match index.find_action(id).await? {
+        Found::One(path) => Ok(path),
+        Found::None => Err(FactsError::Unknown { id: shown() }),
+        Found::Many(paths) => Err(FactsError::Ambiguous { id: shown(), count: paths.len() }),
+    }
+}
+
+/// One action whole.
+///
+/// # Errors
+/// As [`find`]; a record that cannot be read is no error.
+pub async fn detail(root: &Root, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
+    let path = find(index, id).await?;
+    let row = index.action_at(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
+    let (root, now) = (root.clone(), Utc::now());
+    let read = tokio::task::spawn_blocking(move || whole(&root, &row, now));
+    read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })
+}
+
+fn whole(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {
+    let card = Action::of(row, now);
+    let bare = |action| ActionDetail {
+        action,
+        clerk: None,
+        workflow: None,
+        source_contributions: BTreeMap::new(),
+        prev_sha256: None,
+        sha256: None,
+        prior_frontmatter: serde_json::Map::new(),
+        tracker: None,
+    };
+    let (record, sha256) = match read(root, &row.path) {
+        Ok(read) => read,
+        Err(problem) => return bare(Action { problem: Some(problem), ..card }),
+    };
+    let standing = steward_vault::outbox::standing(root, &record);
+    let draft = &record.draft;
+    ActionDetail {
+        clerk: draft.clerk.as_ref().map(|mark| Clerk {
+            provider: mark.provider.clone(),
+            model: mark.model.clone(),
+            prompt_sha256: mark.prompt_sha256.clone(),
+            prompt_tokens: mark.tokens.prompt_tokens,
+            completion_tokens: mark.tokens.completion_tokens,
+            fallback: mark.fallback,
+            cached: mark.cached,
+        }),
+        workflow: Some(Workflow { id: draft.workflow.id.clone(), run_id: draft.workflow.run_id.clone() }),
+        source_contributions: draft.source_contributions.clone(),
+        prev_sha256: Some(record.prev_sha256.as_str().to_owned()),
+        sha256: Some(sha256),
+        prior_frontmatter: record.prior_frontmatter.clone(),
+        tracker: match standing {
+            Ok(standing) => standing.map(|standing| match &standing.came {
+                Some((record, came)) => format!("{came}; see {record}"),
+                None => standing.says.to_string(),
+            }),
+            Err(e) => Some(e.to_string()),
+        },
+        ..bare(card.with(&record))
+    }
+}

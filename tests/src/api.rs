@@ -1,0 +1,109 @@
+//! A client of the control API: what was asked, and what was answered with which status.
+
+use crate::steward::Running;
+use crate::world::World;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response, redirect};
+use serde_json::{Value, json};
+use std::sync::Once;
+
+/// A caller of one server.
+#[derive(Clone)]
+pub struct Api {
+    /// `http://127.0.0.1:<port>`.
+    pub base: String,
+    headers: HeaderMap,
+    client: reqwest::Client,
+}
+
+/// One answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+impl Answer {
+    /// Its JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
+    }
+
+    /// Holds the status, for its JSON.
+    #[must_use]
+    pub fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        self.json()
+    }
+}
+
+/// A world's worker with its dashboard: `up` on a server of its namespace.
+pub async fn up(world: &World) -> (Running, Api) {
+    let mut running = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["up"]);
+    running.says("up; Ctrl-C ends it").await;
+    world.hold_calibration().await;
+    let out = running.out();
+    let link = out.lines().find_map(|line| line.strip_prefix("dashboard")).unwrap_or_else(|| panic!("{out}")).trim();
+    let base = link.split("/login").next().unwrap_or_default().to_owned();
+    (running, Api::new(&base))
+}
+
+impl Api {
+    /// Somebody whom the server does not know.
+    #[must_use]
+    pub fn new(base: &str) -> Self {
+        static CRYPTO: Once = Once::new();
+        CRYPTO.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        let client = reqwest::Client::builder().redirect(redirect::Policy::none()).no_proxy().build().unwrap();
+        Self { base: base.to_owned(), headers: HeaderMap::new(), client }
+    }
+
+    /// The same with one more header, which goes along every time.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let mut other = self.clone();
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        other.headers.insert(name, HeaderValue::from_str(value).unwrap());
+        other
+    }
+
+    /// The same with a token of this scope.
+    pub async fn token(&self, world: &World, scope: &str) -> Self {
+        let made = world.json(&["token", "create", "--scope", scope, "--name", &format!("test {scope}")]).await;
+        self.with("authorization", &format!("Bearer {}", made["token"].as_str().unwrap()))
+    }
+
+    /// Asks for something; a path begins with `/`.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.ask(Method::GET, path, None).await
+    }
+
+    /// Sends JSON.
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        let one = self.with("content-type", "application/json");
+        one.ask(Method::POST, path, Some(body.to_string())).await
+    }
+
+    /// Answers an action.
+    pub async fn answer(&self, kind: &str, action: &str) -> Answer {
+        self.post(&format!("/api/v1/steward/{kind}/{action}"), &json!({"reason": "as the test says"})).await
+    }
+
+    /// Any method, any body.
+    pub async fn ask(&self, method: Method, path: &str, body: Option<String>) -> Answer {
+        let mut request = self.client.request(method, format!("{}{path}", self.base)).headers(self.headers.clone());
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        Answer::of(request.send().await.unwrap()).await
+    }
+}
+
+impl Answer {
+    async fn of(response: Response) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Self { status, headers, body: response.text().await.unwrap() }
+    }
+}

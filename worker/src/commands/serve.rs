@@ -1,0 +1,31 @@
+//! `steward serve`: the dashboard and the control API alone, beside a worker that holds the vault.
+//!
+//! It reads the index that the worker keeps and asks Temporal; it takes no lock and does no activity.
+
+use super::Look;
+use crate::config::Config;
+use crate::engine::raised;
+use crate::out::{Exit, Out};
+use crate::temporal;
+use crate::web::{self, Web};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
+    let (raise, mut stop) = watch::channel(false);
+    super::up::raise_when_told(raise)?;
+    let telemetry = crate::telemetry::init()?;
+    super::up::warn(config);
+    let listening = web::bind(config).await?;
+    let address = listening.address;
+    let client = temporal::connect(config, telemetry.plugins()).await?;
+    let Look { root, index, .. } = &super::look(config).await?;
+    let web = Web { client, root: root.clone(), index: Arc::new(index.clone()) };
+    let serving = web.serve(config, listening, stop.clone())?;
+    out.say(&format!("dashboard  {}\nCtrl-C ends it", web::invitation(config, address)?))?;
+    raised(&mut stop).await;
+    // It ends by the same flag, and says itself why it ended otherwise.
+    let _ = serving.await;
+    telemetry.shutdown().await;
+    Ok(Exit::Ok)
+}

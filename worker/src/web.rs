@@ -1,0 +1,79 @@
+//! The dashboard and the control API of this process: the address, the router, the way in.
+
+use crate::config::Config;
+use anyhow::Context;
+use chrono::Utc;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use steward_server::access::host::{Hosts, is_open};
+use steward_server::access::{Scope, Store, link};
+use steward_server::answer::Answers;
+use steward_server::app::{self, Parts};
+use steward_server::listen::Listening;
+use steward_vault::index::Index;
+use steward_vault::root::Root;
+use temporalio_client::Client;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Takes the address.
+///
+/// # Errors
+/// When it is taken or not this machine's; the message names the setting.
+pub(crate) async fn bind(config: &Config) -> anyhow::Result<Listening> {
+    let listening = Listening::bind(config.listen).await.with_context(|| {
+        let wanted = config.listen.unwrap_or(steward_server::listen::DEFAULT);
+        format!("cannot listen on {wanted}: set STEWARD_LISTEN to an address of this machine that is free")
+    })?;
+    if is_open(listening.address) {
+        tracing::warn!(
+            address = %listening.address,
+            "others than this machine can reach the dashboard, and nothing is encrypted: put a proxy with TLS before it"
+        );
+    }
+    Ok(listening)
+}
+
+/// What is served.
+pub(crate) struct Web {
+    pub(crate) client: Client,
+    pub(crate) root: Root,
+    pub(crate) index: Arc<Index>,
+}
+
+impl Web {
+    /// Serves until the flag is raised.
+    ///
+    /// # Errors
+    /// When the key of sessions can be neither read nor made.
+    pub(crate) fn serve(
+        self,
+        config: &Config,
+        listening: Listening,
+        stop: watch::Receiver<bool>,
+    ) -> anyhow::Result<JoinHandle<()>> {
+        let parts = Parts {
+            root: self.root,
+            index: self.index,
+            answers: Answers::new(self.client, &config.task_queue),
+            store: Store::of(&config.state_dir()?),
+            hosts: Hosts::of(listening.address, &config.hosts),
+        };
+        let router = app::router(parts)?;
+        Ok(tokio::spawn(async move {
+            if let Err(e) = listening.serve(router, stop).await {
+                tracing::error!(error = %e, "the dashboard and the control API ended");
+            }
+        }))
+    }
+}
+
+/// An address that logs a person in, once, with everything that a person may do.
+///
+/// # Errors
+/// When nothing can be written into the state folder.
+pub(crate) fn invitation(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
+    let link = link::create(&Store::of(&config.state_dir()?), &config.operator, Scope::Operate, Utc::now())?;
+    let host = config.hosts.first().map_or_else(|| address.to_string(), Clone::clone);
+    Ok(format!("http://{host}/login?link={link}"))
+}
