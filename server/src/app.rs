@@ -59,7 +59,8 @@ pub fn router(parts: Parts) -> Result<Router, AccessError> {
         .layer(RequestBodyLimitLayer::new(api::answers::MAX_BODY))
         .layer(from_fn_with_state(Arc::clone(&app), known_host))
         .layer(CatchPanicLayer::custom(|_| {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong here; the log says more").into_response()
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong here; the log says more")
+                .into_response()
         }))
         .layer(axum::middleware::map_response(guarded))
         .with_state(app);

@@ -46,8 +46,10 @@ pub(crate) enum Command {
         TEMPORAL_ADDRESS=temporal.example:7233 STEWARD_CLERK=openai steward worker")]
     Worker,
     /// The dashboard and the control API alone, beside a worker that holds the vault
-    #[command(after_help = "Examples:\n  steward serve --vault ~/vault\n  STEWARD_LISTEN=127.0.0.1:9000 steward serve\n\n\
-        `steward up` serves them too.")]
+    #[command(
+        after_help = "Examples:\n  steward serve --vault ~/vault\n  STEWARD_LISTEN=127.0.0.1:9000 steward serve\n\n\
+        `steward up` serves them too."
+    )]
     Serve,
     /// Tokens for scripts that use the control API
     #[command(subcommand, after_help = "Example:\n  steward token create --scope act --name button")]
@@ -196,8 +198,10 @@ pub(crate) struct Answer {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Make a token and print it, once
-    #[command(after_help = "Example:\n  curl -H \"Authorization: Bearer $(steward token create --scope read --json | jq -r .token)\" \\\n    \
-        http://127.0.0.1:8420/api/v1/steward/recent-actions")]
+    #[command(
+        after_help = "Example:\n  curl -H \"Authorization: Bearer $(steward token create --scope read --json | jq -r .token)\" \\\n    \
+        http://127.0.0.1:8420/api/v1/steward/recent-actions"
+    )]
     Create {
         /// read sees, act also answers, operate also stops and resumes
         #[arg(long, value_enum)]

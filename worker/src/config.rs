@@ -311,11 +311,15 @@ fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec
 
 /// `name` or `name:port`, with commas between several.
 fn hosts(text: &str) -> anyhow::Result<Vec<String>> {
-    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+    let names: Vec<String> =
+        text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
     let is_name = |name: &String| !name.contains(|c: char| c == '/' || c == '*' || c.is_whitespace() || c.is_control());
     match names.iter().find(|name| !is_name(name)) {
         None => Ok(names),
-        Some(other) => bail!("STEWARD_HOSTS has `{}`, expected names like steward.example or steward.example:8443", other.escape_debug()),
+        Some(other) => bail!(
+            "STEWARD_HOSTS has `{}`, expected names like steward.example or steward.example:8443",
+            other.escape_debug()
+        ),
     }
 }
 

@@ -53,8 +53,8 @@ impl Store {
     /// Keeps what is known of a secret, and not the secret.
     pub(super) fn put<T: Serialize>(&self, kind: &str, secret: &str, value: &T) -> Result<(), AccessError> {
         let path = self.folder(kind)?.join(hash(secret));
-        let text = serde_json::to_vec(value)
-            .map_err(|e| AccessError::Form { path: path.clone(), reason: e.to_string() })?;
+        let text =
+            serde_json::to_vec(value).map_err(|e| AccessError::Form { path: path.clone(), reason: e.to_string() })?;
         write_new(&path, &text).map_err(|e| Self::io(&path, e))
     }
 

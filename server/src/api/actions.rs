@@ -63,8 +63,9 @@ pub(crate) async fn recent_actions(
     let Query(asked) = asked.map_err(|e| wrong(e.body_text()))?;
     let since = match asked.since.as_deref() {
         None => Utc::now() - SINCE,
-        Some(text) => steward_domain::time::parse(text)
-            .ok_or_else(|| wrong(format!("`since` is `{}`, expected a moment like 2026-11-22T08:00:00Z", text.escape_debug())))?,
+        Some(text) => steward_domain::time::parse(text).ok_or_else(|| {
+            wrong(format!("`since` is `{}`, expected a moment like 2026-11-22T08:00:00Z", text.escape_debug()))
+        })?,
     };
     let limit = match asked.limit.unwrap_or(LIMIT) {
         limit @ 1..=MOST => limit,
@@ -72,7 +73,8 @@ pub(crate) async fn recent_actions(
     };
     let target = asked.target.as_deref().map(RecordPath::parse).transpose();
     let target = target.map_err(|e| wrong(format!("`target`: {e}")))?;
-    let rows = app.index.actions(Some(since), target.as_ref(), limit + 1).await.map_err(crate::facts::FactsError::from)?;
+    let rows =
+        app.index.actions(Some(since), target.as_ref(), limit + 1).await.map_err(crate::facts::FactsError::from)?;
     let truncated = rows.len() > limit as usize;
     let rows = rows.into_iter().take(limit as usize).collect();
     let actions = action::cards(&app.root, rows, Utc::now()).await?;

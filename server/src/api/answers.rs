@@ -79,12 +79,7 @@ endpoint!(undo, Undo, "/api/v1/steward/undo/{id}", "Takes a change back, within 
 endpoint!(confirm, Confirm, "/api/v1/steward/confirm/{id}", "Lets a pending proposal happen.");
 endpoint!(dismiss, Dismiss, "/api/v1/steward/dismiss/{id}", "Turns a pending proposal down.");
 
-async fn answer(
-    app: &Shared,
-    kind: AnswerKind,
-    caller: Caller,
-    (id, body): Asked,
-) -> Result<Json<Done>, Problem> {
+async fn answer(app: &Shared, kind: AnswerKind, caller: Caller, (id, body): Asked) -> Result<Json<Done>, Problem> {
     let Path(action) = id.map_err(|e| wrong(e.body_text()))?;
     let body = body.map_err(|e| Problem::new(e.status(), e.body_text()))?;
     let Said { reason } = said(&body)?;

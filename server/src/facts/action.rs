@@ -215,9 +215,7 @@ fn change(record: &AuditRecord) -> Option<Change> {
     };
     let replaced = proposal.replaces.as_ref().map(text);
     let (before, after) = match &proposal.mutation {
-        Mutation::StateChange { to } => {
-            (replaced.or_else(|| draft.prior_state.clone()), Some(to.word().to_owned()))
-        }
+        Mutation::StateChange { to } => (replaced.or_else(|| draft.prior_state.clone()), Some(to.word().to_owned())),
         Mutation::ContextEdit { to, .. } => (replaced, Some(to.clone())),
         Mutation::ParentMatter { to } => (replaced, Some(to.to_string())),
         Mutation::Related { member, present: true, .. } => (None, Some(member.clone())),

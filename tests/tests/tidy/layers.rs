@@ -18,6 +18,7 @@ const VAULT: &str = "steward-vault";
 const SERVER: &str = "steward-server";
 const WORKFLOWS: &str = "steward-workflows";
 const ACTIVITIES: &str = "steward-activities";
+const PROTO: &str = "steward-proto";
 /// The binary: nobody's dependency, of any kind.
 const WORKER: &str = "steward-worker";
 
@@ -31,8 +32,9 @@ const LAYERS: &[Layer] = &[
     Layer { name: VAULT, ours: &[DOMAIN], never: &["temporalio-*", "reqwest*"] },
     Layer { name: WORKFLOWS, ours: &[DOMAIN], never: &["temporalio-sdk*", "tokio*"] },
     Layer { name: ACTIVITIES, ours: &[DOMAIN, WORKFLOWS, VAULT], never: &["axum*", "tonic*", "clap*"] },
-    Layer { name: SERVER, ours: &[DOMAIN, WORKFLOWS, VAULT], never: &["temporalio-sdk*", "reqwest*", "clap*"] },
-    Layer { name: WORKER, ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, SERVER], never: &[] },
+    Layer { name: PROTO, ours: &[], never: &["temporalio-*", "sqlx*", "reqwest*", "axum*", "tokio*"] },
+    Layer { name: SERVER, ours: &[DOMAIN, WORKFLOWS, VAULT, PROTO], never: &["temporalio-sdk*", "reqwest*", "clap*"] },
+    Layer { name: WORKER, ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, PROTO, SERVER], never: &[] },
     Layer { name: "steward-tests", ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES], never: &[] },
 ];
 
@@ -108,6 +110,8 @@ fn a_dependency_upward_or_sideways_is_caught() {
         (VAULT, WORKFLOWS),
         (ACTIVITIES, WORKER),
         (SERVER, ACTIVITIES),
+        (ACTIVITIES, PROTO),
+        (PROTO, DOMAIN),
         ("steward-tests", WORKER),
         (DOMAIN, "steward-tests"),
     ] {
@@ -122,6 +126,7 @@ fn a_forbidden_crate_is_caught() {
     let mut pairs: Vec<(&str, &str)> = world.into_iter().map(|name| (DOMAIN, name)).collect();
     pairs.extend([(WORKFLOWS, "temporalio-sdk"), (WORKFLOWS, "tokio"), (VAULT, "temporalio-client")]);
     pairs.extend([(VAULT, "reqwest"), (ACTIVITIES, "axum"), (ACTIVITIES, "tonic"), (ACTIVITIES, "clap")]);
+    pairs.push((PROTO, "temporalio-client"));
     for (package, dependency) in pairs {
         for kind in [None, Some("build")] {
             let found = complaints(&doctored(package, dependency, kind));
