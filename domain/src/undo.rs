@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use past::{MOMENT_CHARS, Past, is_of};
+pub use past::{MOMENT_CHARS, Past, is_of, newer};
 
 /// Longest name of a person that a record keeps, in characters.
 const MAX_BY_CHARS: usize = 200;

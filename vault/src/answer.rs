@@ -8,12 +8,13 @@ use crate::brake;
 use crate::chain::{self, ChainError};
 use crate::keeper::{ApplyError, Keeper, Receipt};
 use crate::past;
-use crate::root::RootError;
+use crate::root::{Root, RootError};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::path::RecordPath;
+use steward_domain::plan::Plan;
 use steward_domain::time;
 use steward_domain::tracker;
 use steward_domain::undo::{AnswerKind, Past, Refusal, Request, answer};
@@ -54,96 +55,118 @@ impl Keeper {
     /// [`AnswerError::Refused`] by the rules of section 6; [`AnswerError::Apply`] when the vault
     /// cannot be read or written.
     pub fn answer(&self, asked: &Asked<'_>) -> Result<Receipt, AnswerError> {
-        let mut tries = 1;
-        loop {
-            let answered = self.answer_once(asked);
-            let passing = match &answered {
-                Err(AnswerError::Apply(ApplyError::ChangedMeanwhile { .. } | ApplyError::Record { .. })) => true,
-                Ok(_) | Err(_) => false,
-            };
-            if !passing || tries == TRIES {
-                return answered.map_err(AnswerError::final_word);
-            }
-            tries += 1;
-            std::thread::sleep(PAUSE);
-        }
+        patiently(|| self.answer_once(asked))
     }
 
     fn answer_once(&self, asked: &Asked<'_>) -> Result<Receipt, AnswerError> {
         let mut turn = self.turn()?;
-        let record = self.asked_about(asked)?;
-        if let Some(receipt) = self.answered_before(asked, &record)? {
-            return Ok(receipt);
-        }
-        if asked.kind == AnswerKind::Confirm && brake::is_stopped(self.root()) {
-            return Err(Refusal::ShadowNow.into());
-        }
-        let past = self.past(asked, &record, turn.head.seq)?;
-        let plan = answer(&Request {
-            kind: asked.kind,
-            record: &record,
-            past: &past,
-            by: asked.by,
-            reason: asked.reason,
-            policy: asked.policy,
-            ceiling: asked.ceiling,
-            workflow: asked.workflow.clone(),
-            now: asked.now,
-        })?;
-        let owes = if asked.kind == AnswerKind::Undo { tracker::revert(&record) } else { None };
-        Ok(self.carry_out(&mut turn, &plan, owes)?)
-    }
-
-    fn asked_about(&self, asked: &Asked<'_>) -> Result<AuditRecord, AnswerError> {
-        match chain::read(self.root(), asked.record) {
-            Ok((record, _)) if record.draft.file().as_ref() == Ok(asked.record) => Ok(record),
-            Ok(_) => {
-                let reason =
-                    format!("{}: not the name under which this record was filed: rename it back", asked.record);
-                Err(Refusal::Record { reason }.into())
+        let record = asked_about(self.root(), asked.record)?;
+        match planned(self.root(), asked, (&record, turn.head.seq))? {
+            Planned::Before(receipt) => Ok(receipt),
+            Planned::Now(plan) => {
+                let owes = if asked.kind == AnswerKind::Undo { tracker::revert(&record) } else { None };
+                Ok(self.carry_out(&mut turn, &plan, owes)?)
             }
-            Err(ChainError::Root(RootError::Missing { .. })) => {
-                Err(Refusal::Unknown { id: asked.record.slug().to_owned() }.into())
-            }
-            Err(e @ ChainError::Record { .. }) => Err(Refusal::Record { reason: e.to_string() }.into()),
-            Err(e) => Err(ApplyError::from(e).into()),
         }
     }
+}
 
-    /// What else was changed in the same record, where an undo has to know: after the newest record of all
-    /// there is nothing.
-    fn past(&self, asked: &Asked<'_>, record: &AuditRecord, newest: u64) -> Result<Vec<Past>, AnswerError> {
-        if asked.kind != AnswerKind::Undo || record.undo_recipe.is_none() || record.seq == newest {
-            return Ok(Vec::new());
-        }
-        past::of(self.root(), record).map_err(|e| match e {
-            ChainError::Record { .. } => Refusal::Record { reason: format!("{e}: run `steward audit verify`") }.into(),
-            e => ApplyError::from(e).into(),
-        })
+/// What an answer comes to on the vault as it is now.
+pub(crate) enum Planned {
+    /// This very run has answered before.
+    Before(Receipt),
+    Now(Box<Plan>),
+}
+
+/// Plans an answer to this record; `newest` is the number of the newest record of all. Changes nothing.
+pub(crate) fn planned(
+    root: &Root,
+    asked: &Asked<'_>,
+    (record, newest): (&AuditRecord, u64),
+) -> Result<Planned, AnswerError> {
+    if let Some(receipt) = answered_before(root, asked, record)? {
+        return Ok(Planned::Before(receipt));
     }
+    if asked.kind == AnswerKind::Confirm && brake::is_stopped(root) {
+        return Err(Refusal::ShadowNow.into());
+    }
+    // After the newest record of all there is nothing.
+    let alone = asked.kind != AnswerKind::Undo || record.undo_recipe.is_none() || record.seq == newest;
+    let past = if alone { Vec::new() } else { past(root, record)? };
+    let plan = answer(&Request {
+        kind: asked.kind,
+        record,
+        past: &past,
+        by: asked.by,
+        reason: asked.reason,
+        policy: asked.policy,
+        ceiling: asked.ceiling,
+        workflow: asked.workflow.clone(),
+        now: asked.now,
+    })?;
+    Ok(Planned::Now(Box::new(plan)))
+}
 
-    /// The receipt of this very run, or a refusal when somebody else was faster.
-    fn answered_before(&self, asked: &Asked<'_>, record: &AuditRecord) -> Result<Option<Receipt>, AnswerError> {
-        for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Raised] {
-            let path = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
-            if !self.root().exists(&path) {
-                continue;
-            }
-            let (found, _) = chain::read(self.root(), &path).map_err(ApplyError::from)?;
-            let run = &asked.workflow.run_id;
-            if kind == asked.kind.record() && !run.is_empty() && &found.draft.workflow.run_id == run {
-                let (id, landing) = (found.draft.id, found.draft.landing);
-                return Ok(Some(Receipt { id, record: path, landing, repeated: true }));
-            }
-            return Err(already(record, kind, &found).into());
+/// The record of the action that is answered.
+pub(crate) fn asked_about(root: &Root, path: &RecordPath) -> Result<AuditRecord, AnswerError> {
+    match chain::read(root, path) {
+        Ok((record, _)) if record.draft.file().as_ref() == Ok(path) => Ok(record),
+        Ok(_) => {
+            let reason = format!("{path}: not the name under which this record was filed: rename it back");
+            Err(Refusal::Record { reason }.into())
         }
-        // The very change was made by hand, and stands as such: a click that crossed it says nothing new.
-        let by_hand = record.draft.follower(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
-        if asked.kind == AnswerKind::Confirm && self.root().exists(&by_hand) {
-            let (found, _) = chain::read(self.root(), &by_hand).map_err(ApplyError::from)?;
-            return Err(already(record, ActionKind::DoneAnyway, &found).into());
+        Err(ChainError::Root(RootError::Missing { .. })) => Err(Refusal::Unknown { id: path.slug().to_owned() }.into()),
+        Err(e @ ChainError::Record { .. }) => Err(Refusal::Record { reason: e.to_string() }.into()),
+        Err(e) => Err(ApplyError::from(e).into()),
+    }
+}
+
+/// What else was changed in the same record, where an undo has to know.
+pub(crate) fn past(root: &Root, record: &AuditRecord) -> Result<Vec<Past>, AnswerError> {
+    past::of(root, record).map_err(|e| match e {
+        ChainError::Record { .. } => Refusal::Record { reason: format!("{e}: run `steward audit verify`") }.into(),
+        e => ApplyError::from(e).into(),
+    })
+}
+
+/// The receipt of this very run, or a refusal when somebody else was faster.
+fn answered_before(root: &Root, asked: &Asked<'_>, record: &AuditRecord) -> Result<Option<Receipt>, AnswerError> {
+    for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Raised] {
+        let path = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
+        if !root.exists(&path) {
+            continue;
         }
-        Ok(None)
+        let (found, _) = chain::read(root, &path).map_err(ApplyError::from)?;
+        let run = &asked.workflow.run_id;
+        if kind == asked.kind.record() && !run.is_empty() && &found.draft.workflow.run_id == run {
+            let (id, landing) = (found.draft.id, found.draft.landing);
+            return Ok(Some(Receipt { id, record: path, landing, repeated: true }));
+        }
+        return Err(already(record, kind, &found).into());
+    }
+    // The very change was made by hand, and stands as such: a click that crossed it says nothing new.
+    let by_hand = record.draft.follower(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
+    if asked.kind == AnswerKind::Confirm && root.exists(&by_hand) {
+        let (found, _) = chain::read(root, &by_hand).map_err(ApplyError::from)?;
+        return Err(already(record, ActionKind::DoneAnyway, &found).into());
+    }
+    Ok(None)
+}
+
+/// Tries again for a moment where the record is changed while it is read: half a save says nothing yet.
+pub(crate) fn patiently<T>(attempt: impl Fn() -> Result<T, AnswerError>) -> Result<T, AnswerError> {
+    let mut tries = 1;
+    loop {
+        let answered = attempt();
+        let passing = match &answered {
+            Err(AnswerError::Apply(ApplyError::ChangedMeanwhile { .. } | ApplyError::Record { .. })) => true,
+            Ok(_) | Err(_) => false,
+        };
+        if !passing || tries == TRIES {
+            return answered.map_err(AnswerError::final_word);
+        }
+        tries += 1;
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -12,13 +12,13 @@ use crate::crash;
 use crate::durable;
 use crate::journal::{self, ContentChange, Filing, Intent, Key, Work};
 use crate::keeper::{ApplyError, Keeper, Receipt, Turn};
-use crate::root::{OWN_FOLDER, Snapshot};
+use crate::root::{OWN_FOLDER, Root, Snapshot};
 use crate::swap::{self, Look, Swapped};
 use std::io;
 use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
 use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ContentHash, Plan, PrepareError};
+use steward_domain::plan::{ContentHash, Plan, PrepareError, Prepared};
 use steward_domain::tracker::{self, PlaneAction};
 
 impl Keeper {
@@ -87,8 +87,7 @@ impl Keeper {
 
     /// What is to be written; `None` when the record already is as the plan wants it.
     fn prepare(&self, plan: &Plan) -> Result<Option<Ready>, ApplyError> {
-        let current = self.root().read(plan.target())?;
-        let prepared = plan.prepare(&current.bytes).map_err(|e| refuse(plan.target(), e))?;
+        let (current, prepared) = prepared(self.root(), plan)?;
         if prepared.after == current.bytes {
             return Ok(None);
         }
@@ -200,6 +199,13 @@ impl Keeper {
         }
         turn.keep(intent);
     }
+}
+
+/// The target as it is now, and what the plan makes of it. Changes nothing.
+pub(crate) fn prepared(root: &Root, plan: &Plan) -> Result<(Snapshot, Prepared), ApplyError> {
+    let current = root.read(plan.target())?;
+    let prepared = plan.prepare(&current.bytes).map_err(|e| refuse(plan.target(), e))?;
+    Ok((current, prepared))
 }
 
 /// New content, ready to be staged, and what undoing it takes.

@@ -26,6 +26,7 @@ mod note;
 pub mod outbox;
 mod outcome;
 mod past;
+pub mod preview;
 pub mod root;
 pub mod stamp;
 mod swap;

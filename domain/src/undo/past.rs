@@ -8,7 +8,8 @@ use crate::audit::{ActionKind, AuditRecord, FieldPatch, short_name};
 use crate::frontmatter::SetStep;
 use crate::mutation::Mutation;
 use crate::path::RecordPath;
-use crate::plan::is_set;
+use crate::plan::{ActionId, is_set};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// How many characters the moment in a record's name has.
@@ -24,7 +25,7 @@ pub struct Past {
 
 impl Past {
     fn patches(&self) -> &[FieldPatch] {
-        self.record.undo_recipe.as_ref().map_or(&[], |recipe| &recipe.vault_patch)
+        patches_of(&self.record)
     }
 }
 
@@ -37,19 +38,32 @@ pub fn is_of(file_name: &str, target: &RecordPath) -> bool {
     changes && moment.len() == MOMENT_CHARS
 }
 
+/// The newer changes of the same field, or the same member of a set, that stand: what is to be undone first, in
+/// that order.
+#[must_use]
+pub fn newer(record: &AuditRecord, past: &[Past]) -> Vec<ActionId> {
+    let ours = patches_of(record);
+    let bars = |p: &&Past| p.patches().iter().any(|theirs| ours.iter().any(|patch| touch(patch, theirs)));
+    let mut newer: Vec<&Past> =
+        past.iter().filter(|p| p.record.seq > record.seq && p.undone.is_none()).filter(bars).collect();
+    newer.sort_by_key(|p| Reverse(p.record.seq));
+    newer.into_iter().map(|p| p.record.draft.id.clone()).collect()
+}
+
 /// Refuses while a newer change of the same field, or the same member of a set, stands.
 pub(super) fn check_order(record: &AuditRecord, past: &[Past]) -> Result<(), Refusal> {
-    let ours = record.undo_recipe.as_ref().map_or(&[][..], |recipe| &recipe.vault_patch);
-    let bars = |p: &&Past| p.patches().iter().any(|theirs| ours.iter().any(|patch| touch(patch, theirs)));
-    let newer = past.iter().filter(|p| p.record.seq > record.seq && p.undone.is_none()).filter(bars);
-    match newer.max_by_key(|p| p.record.seq) {
+    match newer(record, past).first() {
         None => Ok(()),
         Some(newest) => Err(Refusal::NotTheNewest {
             id: record.draft.id.to_string(),
-            fields: ours.iter().map(|patch| patch.field.clone()).collect(),
-            newer: newest.record.draft.id.to_string(),
+            fields: patches_of(record).iter().map(|patch| patch.field.clone()).collect(),
+            newer: newest.to_string(),
         }),
     }
+}
+
+fn patches_of(record: &AuditRecord) -> &[FieldPatch] {
+    record.undo_recipe.as_ref().map_or(&[], |recipe| &recipe.vault_patch)
 }
 
 fn touch(a: &FieldPatch, b: &FieldPatch) -> bool {

@@ -2,9 +2,11 @@
 //! in between stays. Refused is exactly what a newer change of the same field or member stands upon.
 
 use crate::desk::{Click, Desk, live, noon, settle};
+use crate::preview::previewed;
 use chrono::TimeDelta;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use serde_json::json;
 use steward_domain::audit::WorkflowRef;
 use steward_domain::frontmatter;
 use steward_domain::mode::Ceiling;
@@ -17,6 +19,7 @@ use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::undo::{AnswerKind, Refusal};
 use steward_vault::answer::AnswerError;
 use steward_vault::keeper::{Keeper, Receipt};
+use steward_vault::preview::{self, FieldFate};
 
 const TASK: &str = "task/pay.md";
 const MATTER: &str = "matter/house.md";
@@ -226,7 +229,7 @@ impl Story {
     fn click(&mut self, receipt: &Receipt) -> Result<Receipt, AnswerError> {
         self.moment += 1;
         let run = format!("undo-{}", self.moment);
-        Click::new(AnswerKind::Undo, &receipt.record, &run).ask(&self.keeper)
+        previewed(&self.desk, &self.keeper, &Click::new(AnswerKind::Undo, &receipt.record, &run))
     }
 
     fn human(&self, edit: Edit) {
@@ -443,5 +446,20 @@ fn a_humans_own_value_on_top_of_ours_is_a_conflict_and_stays() {
         other => panic!("{other:?}"),
     }
     assert_eq!(story.desk.read(MATTER), human);
+    story.end();
+}
+
+#[test]
+fn a_member_that_a_human_took_out_again_is_shown_as_gone_and_an_undo_leaves_the_set_alone() {
+    let task = "---\ntype: task\nname: N\nrelated_to:\n  - Ann\nparent_matter: house\n---\n";
+    let mut story = Story::begin(task, "---\ntype: matter\n---\n");
+    story.change(TASK, &member("Zoe", true));
+    let receipt = story.standing[0].1.clone();
+    let by_hand = task.replace("- Ann", "- Ann\n  - Kim # mine");
+    story.desk.write(TASK, by_hand.as_bytes());
+    let shown = preview::undo(story.keeper.root(), &receipt.record, noon()).unwrap();
+    assert_eq!((shown.fields[0].fate, &shown.fields[0].now), (FieldFate::AsBefore, &Some(json!(["Ann", "Kim"]))));
+    story.click(&receipt).unwrap();
+    assert_eq!(story.desk.read(TASK), by_hand);
     story.end();
 }

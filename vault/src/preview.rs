@@ -1,0 +1,213 @@
+//! What an undo would do now, told before it is done.
+//!
+//! Read only and without the lock, for any process that can read the vault. It plans by the very code of the undo
+//! itself ([`crate::answer`], `Plan::prepare`) and stops before anything is staged, so that what is shown and what
+//! happens cannot differ but by what people write in between. Values are those of the vault, as they stand there;
+//! all of them are untrusted text.
+
+use crate::answer::{AnswerError, Asked, Planned, asked_about, past, patiently, planned};
+use crate::apply::prepared;
+use crate::chain;
+use crate::keeper::ApplyError;
+use crate::root::{Root, RootError, Snapshot};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch, WorkflowRef};
+use steward_domain::frontmatter;
+use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::path::RecordPath;
+use steward_domain::plan::{ActionId, Prepared};
+use steward_domain::tracker::{self, PlaneAction};
+use steward_domain::undo::{self, AnswerKind, Refusal};
+
+/// What may follow a record, in the order in which it is told.
+const FOLLOWERS: [ActionKind; 8] = [
+    ActionKind::Reversed,
+    ActionKind::Confirmed,
+    ActionKind::Dismissed,
+    ActionKind::Raised,
+    ActionKind::DoneAnyway,
+    ActionKind::Opposed,
+    ActionKind::Tracked,
+    ActionKind::TrackFailed,
+];
+
+/// What an undo of one action would do now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UndoPreview {
+    pub action: ActionId,
+    /// Its audit record.
+    pub record: RecordPath,
+    pub target: RecordPath,
+    /// The fields that the action changed; none where it changed nothing. All else in the file stays as it is, byte
+    /// for byte.
+    pub fields: Vec<FieldPreview>,
+    /// Newer changes of the same that are to be undone first, in that order.
+    pub newer: Vec<ActionId>,
+    /// The records that answer the action or tell what came of it.
+    pub followers: Vec<Follower>,
+    /// What the undo would owe to the tracker; `None` where nothing was told there, or where it would be refused.
+    pub tracker: Option<PlaneAction>,
+    /// Until when it can be undone; `None` where there is nothing to undo.
+    pub until: Option<DateTime<Utc>>,
+    /// Why it would be refused now; nothing would be changed then.
+    pub refusal: Option<Refused>,
+}
+
+/// One field of the target.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FieldPreview {
+    pub field: String,
+    /// Before the action; `None` where it was absent.
+    pub before: Option<Value>,
+    /// As the action left it; `None` where that was absent.
+    pub made: Option<Value>,
+    /// As it is now; `None` where it is absent, or the file cannot be read.
+    pub now: Option<Value>,
+    /// As it would be after the undo.
+    pub then: Option<Value>,
+    pub fate: FieldFate,
+}
+
+/// What would become of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldFate {
+    /// It is put back; of a set what others brought in or took out since stays so.
+    Restored,
+    /// It says already what it would be put back to.
+    AsBefore,
+    /// A human edited it since: what they wrote is kept, and the undo is refused for it.
+    EditedSince,
+    /// It stays, because the undo is refused for another reason.
+    Untouched,
+}
+
+/// A record that answers an action or tells what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Follower {
+    pub kind: ActionKind,
+    pub id: ActionId,
+    pub record: RecordPath,
+    pub at: DateTime<Utc>,
+    /// Who said so, as they named themselves. Untrusted.
+    pub by: String,
+    /// The follower changed something itself that can be undone: a confirmation.
+    pub undoable: bool,
+}
+
+/// A refusal with its HTTP status and its words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    pub status: u16,
+    pub refusal: Refusal,
+    pub message: String,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { status: refusal.status(), message: refusal.to_string(), refusal }
+    }
+}
+
+/// Says what an undo of the action that this record tells of would do now.
+///
+/// # Errors
+/// [`AnswerError::Refused`] where there is no such record or it cannot be read, so that nothing can be shown;
+/// [`AnswerError::Apply`] when the vault cannot be read. Every other refusal is part of the preview.
+pub fn undo(root: &Root, record: &RecordPath, now: DateTime<Utc>) -> Result<UndoPreview, AnswerError> {
+    let asked = Asked {
+        kind: AnswerKind::Undo,
+        record,
+        by: "",
+        reason: None,
+        policy: &Policy::default(),
+        ceiling: Ceiling::Act,
+        workflow: WorkflowRef { id: String::new(), run_id: String::new() },
+        now,
+    };
+    let answered = patiently(|| asked_about(root, record))?;
+    let attempt = || {
+        let newest = chain::head(root).map_err(ApplyError::from)?.seq;
+        match planned(root, &asked, (&answered, newest))? {
+            Planned::Now(plan) => Ok(Some(prepared(root, &plan)?)),
+            // Of no run there is an answer.
+            Planned::Before(_) => Ok(None),
+        }
+    };
+    let outcome = match patiently(attempt) {
+        Ok(ready) => Ok(ready),
+        Err(AnswerError::Refused(refusal)) => Err(refusal),
+        Err(e @ AnswerError::Apply(_)) => return Err(e),
+    };
+    let newer = match &outcome {
+        Err(Refusal::NotTheNewest { .. }) => undo::newer(&answered, &past(root, &answered)?),
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    Ok(UndoPreview {
+        action: answered.draft.id.clone(),
+        record: record.clone(),
+        target: answered.draft.target.clone(),
+        fields: fields(root, &answered, &outcome)?,
+        newer,
+        followers: followers(root, &answered)?,
+        tracker: outcome.as_ref().ok().and_then(|_| tracker::revert(&answered)),
+        until: answered.undo_recipe.as_ref().map(|recipe| recipe.expires_at),
+        refusal: outcome.err().map(Refused::from),
+    })
+}
+
+/// The fields of the recipe, as they are and as they would be.
+fn fields(
+    root: &Root,
+    record: &AuditRecord,
+    outcome: &Result<Option<(Snapshot, Prepared)>, Refusal>,
+) -> Result<Vec<FieldPreview>, AnswerError> {
+    let Some(recipe) = &record.undo_recipe else { return Ok(Vec::new()) };
+    let (current, patch) = match outcome {
+        Ok(Some((current, prepared))) => (Some(current.clone()), prepared.patch.as_slice()),
+        Ok(None) | Err(_) => (read(root, &record.draft.target)?, [].as_slice()),
+    };
+    let is = current.and_then(|current| frontmatter::read(&current.bytes).ok());
+    let value = |field: &str| is.as_ref()?.fields().get(field).filter(|v| !v.is_null()).cloned();
+    let one = |made: &FieldPatch| {
+        let now = value(&made.field);
+        let (then, fate) = match outcome {
+            Ok(_) => match patch.iter().find(|p| p.field == made.field) {
+                Some(patch) => (patch.value.clone(), FieldFate::Restored),
+                None => (now.clone(), FieldFate::AsBefore),
+            },
+            Err(Refusal::Conflict { fields }) if fields.contains(&made.field) => (now.clone(), FieldFate::EditedSince),
+            Err(_) => (now.clone(), FieldFate::Untouched),
+        };
+        let (field, before, made) = (made.field.clone(), made.prior.clone(), made.value.clone());
+        FieldPreview { field, before, made, now, then, fate }
+    };
+    Ok(recipe.vault_patch.iter().map(one).collect())
+}
+
+/// `None` where there is no file that could be a record.
+fn read(root: &Root, target: &RecordPath) -> Result<Option<Snapshot>, AnswerError> {
+    match root.read(target) {
+        Ok(current) => Ok(Some(current)),
+        Err(e @ (RootError::Io { .. } | RootError::Open { .. })) => Err(ApplyError::from(e).into()),
+        Err(RootError::Missing { .. } | RootError::Link { .. }) => Ok(None),
+        Err(RootError::NotAFile { .. } | RootError::TooLarge { .. }) => Ok(None),
+    }
+}
+
+/// What has followed by now; one that cannot be read is none.
+fn followers(root: &Root, record: &AuditRecord) -> Result<Vec<Follower>, AnswerError> {
+    let mut found = Vec::new();
+    for kind in FOLLOWERS {
+        let path = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
+        let Ok((follower, _)) = chain::read(root, &path) else { continue };
+        let answers = follower.draft.answers.as_ref().filter(|answers| answers.of == record.draft.id);
+        let Some(by) = answers.map(|answers| answers.by.clone()) else { continue };
+        let undoable = follower.undo_recipe.is_some();
+        let (id, at) = (follower.draft.id, follower.draft.timestamp);
+        found.push(Follower { kind, id, record: path, at, by, undoable });
+    }
+    Ok(found)
+}
