@@ -14,6 +14,18 @@ use serde::Serialize;
 /// Bins of equal width from 0 to 1.
 pub const BINS: usize = 10;
 
+/// The bin, counted from 0, of a stated confidence; what is beyond 0 and 1 is in the outer ones.
+#[must_use]
+pub fn bin_of(confidence: f64) -> usize {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and 10")]
+    let at = (within(confidence) * 10.0) as usize;
+    at.min(BINS - 1)
+}
+
+fn within(confidence: f64) -> f64 {
+    if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) }
+}
+
 /// What was counted so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bins {
@@ -61,10 +73,8 @@ impl Bins {
             self.open += 1;
             return;
         };
-        let confidence = if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and 10")]
-        let at = ((confidence * 10.0) as usize).min(BINS - 1);
-        let bin = &mut self.bins[at];
+        let confidence = within(confidence);
+        let bin = &mut self.bins[bin_of(confidence)];
         bin.n += 1;
         bin.right += u64::from(right);
         bin.confidence += confidence;

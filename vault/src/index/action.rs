@@ -50,7 +50,7 @@ pub enum Found {
 }
 
 #[derive(FromRow)]
-struct Row {
+pub(super) struct Row {
     path: String,
     id: String,
     kind: String,
@@ -158,7 +158,7 @@ impl Index {
         target.map(|t| self.path(&t)).transpose()
     }
 
-    fn action(&self, row: Row) -> Result<ActionRow, IndexError> {
+    pub(super) fn action(&self, row: Row) -> Result<ActionRow, IndexError> {
         Ok(ActionRow {
             path: self.path(&row.path)?,
             id: self.word(&row.id)?,

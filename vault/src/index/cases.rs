@@ -6,11 +6,12 @@
 //! of all. What is made of a case is [`steward_domain::trust`]'s. The answers of humans, and what counts as the same
 //! again, are read in one place, here, for whoever learns from them.
 
-use super::codec::instant;
+use super::codec::{instant, micros};
 use super::route::source_ceiling;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
 use sqlx::FromRow;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -85,18 +86,27 @@ macro_rules! earlier {
     };
 }
 
-const CASES: &str = concat!(
-    "SELECT a.confidence, json_array(a.seq, a.at, a.class, a.landing, a.closed, a.target, a.moves_to, ",
-    answers!(),
-    ") AS said, ",
-    made_again!(),
-    " AS again, ",
-    earlier!(),
-    " AS earlier, (SELECT json_group_array(json_array(s.source, s.name, s.speaks, s.cited,
-            a.landing <> 'live' AND s.speaks AND ",
-    said_again!(),
-    ")) FROM action_sources s WHERE s.action = a.path) AS sources
-    FROM actions a WHERE a.kind = 'steward-action' AND a.class IS NOT NULL ORDER BY a.path"
+macro_rules! cases {
+    ($from:literal) => {
+        concat!(
+            "SELECT a.confidence, json_array(a.seq, a.at, a.class, a.landing, a.closed, a.target, a.moves_to, ",
+            answers!(),
+            ") AS said, ",
+            made_again!(),
+            " AS again, ",
+            earlier!(),
+            " AS earlier, (SELECT json_group_array(json_array(s.source, s.name, s.speaks, s.cited,
+                    a.landing <> 'live' AND s.speaks AND ",
+            said_again!(),
+            ")) FROM action_sources s WHERE s.action = a.path) AS sources ",
+            $from
+        )
+    };
+}
+
+const CASES: &str = cases!("FROM actions a WHERE a.kind = 'steward-action' AND a.class IS NOT NULL ORDER BY a.path");
+pub(super) const CASES_SINCE: &str = cases!(
+    "FROM actions a INDEXED BY actions_by_time WHERE a.at >= ?1 AND a.kind = 'steward-action' AND a.class IS NOT NULL"
 );
 /// By the matter's own line and by its `steward:` block.
 const NARROW: &str = "
@@ -138,9 +148,27 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn cases(&self, now: DateTime<Utc>, mut each: impl FnMut(&Case)) -> Result<(), IndexError> {
+    pub async fn cases(&self, now: DateTime<Utc>, each: impl FnMut(&Case)) -> Result<(), IndexError> {
+        self.fold(sqlx::query_as(CASES).fetch(&self.store.reader), now, each).await
+    }
+
+    /// The same of those that were recorded from a moment on, in the order of moments.
+    pub(super) async fn cases_since(
+        &self,
+        since: DateTime<Utc>,
+        now: DateTime<Utc>,
+        each: impl FnMut(&Case),
+    ) -> Result<(), IndexError> {
+        self.fold(sqlx::query_as(CASES_SINCE).bind(micros(since)).fetch(&self.store.reader), now, each).await
+    }
+
+    async fn fold(
+        &self,
+        mut rows: BoxStream<'_, sqlx::Result<Row>>,
+        now: DateTime<Utc>,
+        mut each: impl FnMut(&Case),
+    ) -> Result<(), IndexError> {
         let ceilings = self.ceilings().await?;
-        let mut rows = sqlx::query_as::<_, Row>(CASES).fetch(&self.store.reader);
         while let Some(row) = rows.try_next().await.map_err(|e| self.sql(e))? {
             let case = self.case(&row, &ceilings, now)?;
             if !case.again || !case.voices.is_empty() {

@@ -22,6 +22,8 @@ pub enum Differs {
     Gone,
     /// The index knows another content.
     Content,
+    /// The index knows it and cannot find it by its words, or finds what it does not know.
+    Words,
 }
 
 /// One file that the index has wrong.
@@ -33,7 +35,8 @@ pub struct Difference {
 }
 
 impl Index {
-    /// Reads and hashes every file and says where the index is wrong, in the order of folders.
+    /// Reads and hashes every file and says where the index is wrong, in the order of folders; then what is not found
+    /// by its words, which [`super::Index::rebuild`] mends.
     ///
     /// # Errors
     /// [`IndexError::Root`] when a folder cannot be listed; [`IndexError::Sql`].
@@ -55,6 +58,8 @@ impl Index {
             gone.sort();
             found.extend(gone.into_iter().map(|path| Difference { path, differs: Differs::Gone }));
         }
+        let unfound = self.unfound().await?.into_iter();
+        found.extend(unfound.map(|path| Difference { path, differs: Differs::Words }));
         Ok(found)
     }
 }
@@ -75,6 +80,7 @@ impl fmt::Display for Difference {
             Differs::NotIndexed => "is not in the index",
             Differs::Gone => "is in the index but not in the vault",
             Differs::Content => "has another content than the index knows",
+            Differs::Words => "is not found by its words as the index knows it",
         };
         write!(f, "{} {how}", self.path)
     }

@@ -7,6 +7,7 @@
 use super::codec::{instant, micros};
 use super::lease;
 use super::look::{self, Candidate};
+use super::standing::is_quiet;
 use super::state::{NO_SIGNALS, add_looks};
 use super::store::json;
 use super::turns;
@@ -15,7 +16,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{FromRow, SqliteConnection};
 use std::collections::{BTreeMap, BTreeSet};
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::note_policy::NotePolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::record::State;
@@ -83,6 +84,30 @@ struct Stamp {
     streak: u32,
 }
 
+/// What a tick does with a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    /// Another task has the same `id`, so neither is looked at.
+    Twin,
+    Skipped(SkipReason),
+    /// A clerk is asked, as far as one tick takes so many.
+    Clerk,
+    /// It is due and nothing is new: still active, and nobody is asked.
+    Quiet,
+}
+
+impl Turn {
+    /// Whether what is new to it counts for this tick.
+    fn is_due(self) -> bool {
+        match self {
+            Self::Twin => false,
+            Self::Skipped(reason) => matches!(reason, SkipReason::QuietHours | SkipReason::BeingJudged),
+            Self::Clerk | Self::Quiet => true,
+        }
+    }
+}
+
 /// The tasks of a matter, sorted by what becomes of them.
 #[derive(Default)]
 struct Sorted {
@@ -133,8 +158,7 @@ impl Index {
                 return Ok(seen);
             }
         };
-        let keeps_quiet = |note: &NotePolicy| ask.policy.mode > Mode::Shadow && note.quiet_until(ask.now).is_some();
-        let quiet = matter.note.as_ref().is_some_and(keeps_quiet);
+        let quiet = is_quiet(ask, matter.note.as_ref());
         let candidates = look::candidates(self, &mut tx, ask).await?;
         let taken = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
             lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?
@@ -217,33 +241,20 @@ impl Index {
 fn sort(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool), candidates: Vec<Candidate>) -> Sorted {
     let mut sorted = Sorted::default();
     for candidate in candidates {
-        if let Some(twins) = &candidate.twins {
-            sorted.problems.push(twin_problem(candidate.task.as_str(), &candidate.id, twins));
-            continue;
+        let turn = turn_of(ask, (taken, quiet), &candidate);
+        if turn.is_due() {
+            sorted.signals = sorted.signals.saturating_add(candidate.fresh);
+            sorted.newest = sorted.newest.max(candidate.newest);
         }
-        let fresh = candidate.fresh > 0;
-        if let Err(reason) = is_due(&candidate.clock, candidate.next_check, fresh, ask.now) {
-            *sorted.skipped.entry(reason).or_default() += 1;
-            continue;
-        }
-        sorted.signals = sorted.signals.saturating_add(candidate.fresh);
-        sorted.newest = sorted.newest.max(candidate.newest);
-        if needs_clerk(candidate.clock.surface_class, fresh) {
-            // It has no cursor of this look, so it is taken up as soon as the quiet hours are over.
-            if quiet {
-                *sorted.skipped.entry(SkipReason::QuietHours).or_default() += 1;
-                continue;
+        match turn {
+            Turn::Twin => {
+                let twins = candidate.twins.as_deref().unwrap_or_default();
+                sorted.problems.push(twin_problem(candidate.task.as_str(), &candidate.id, twins));
             }
-            if taken.contains(candidate.task.as_str()) {
-                *sorted.skipped.entry(SkipReason::BeingJudged).or_default() += 1;
-                continue;
-            }
-            sorted.needy.push(candidate);
-            continue;
+            Turn::Skipped(reason) => *sorted.skipped.entry(reason).or_default() += 1,
+            Turn::Clerk => sorted.needy.push(candidate),
+            Turn::Quiet => sorted.quiet.push(stamp(ask, &candidate)),
         }
-        let streak = candidate.streak.saturating_add(1);
-        let next = ask.cadence.next_check(&candidate.clock, streak, ask.now).map(micros);
-        sorted.quiet.push(Stamp { task: candidate.task.to_string(), next, streak });
     }
     let more = sorted.problems.len().saturating_sub(MAX_PROBLEMS);
     if more > 0 {
@@ -252,6 +263,31 @@ fn sort(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool), candidates:
     }
     sorted.needy.sort_by(|a, b| (a.last_check, &a.task).cmp(&(b.last_check, &b.task)));
     sorted
+}
+
+/// What becomes of a task by the rules of skipping and of the gate.
+pub(super) fn turn_of(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool), candidate: &Candidate) -> Turn {
+    let fresh = candidate.fresh > 0;
+    if candidate.twins.is_some() {
+        return Turn::Twin;
+    }
+    if let Err(reason) = is_due(&candidate.clock, candidate.next_check, fresh, ask.now) {
+        return Turn::Skipped(reason);
+    }
+    if !needs_clerk(candidate.clock.surface_class, fresh) {
+        return Turn::Quiet;
+    }
+    // It has no cursor of this look, so it is taken up as soon as the quiet hours are over.
+    if quiet {
+        return Turn::Skipped(SkipReason::QuietHours);
+    }
+    if taken.contains(candidate.task.as_str()) { Turn::Skipped(SkipReason::BeingJudged) } else { Turn::Clerk }
+}
+
+fn stamp(ask: &ObserveAsk, candidate: &Candidate) -> Stamp {
+    let streak = candidate.streak.saturating_add(1);
+    let next = ask.cadence.next_check(&candidate.clock, streak, ask.now).map(micros);
+    Stamp { task: candidate.task.to_string(), next, streak }
 }
 
 /// Two tasks that share an `id` cannot be told apart, so neither is acted upon.

@@ -37,8 +37,8 @@ pub(super) enum Typed {
 
 #[derive(Debug, Serialize)]
 pub(super) struct MatterData {
-    path: String,
-    name: String,
+    pub(super) path: String,
+    pub(super) name: String,
     state: String,
     state_as_written: Option<String>,
     /// The lower one of both that the note may say.
@@ -50,10 +50,10 @@ pub(super) struct MatterData {
 
 #[derive(Debug, Serialize)]
 pub(super) struct TaskData {
-    path: String,
+    pub(super) path: String,
     parent: String,
     id: Option<String>,
-    name: String,
+    pub(super) name: String,
     state: String,
     state_as_written: Option<String>,
     surface_class: String,
@@ -65,12 +65,12 @@ pub(super) struct TaskData {
 
 #[derive(Debug, Serialize)]
 pub(super) struct SignalData {
-    path: String,
+    pub(super) path: String,
     target: Option<String>,
-    created: i64,
-    source: String,
+    pub(super) created: i64,
+    pub(super) source: String,
     instinct: String,
-    note: String,
+    pub(super) note: String,
     effect: String,
     class: Option<&'static str>,
     proposal: Option<String>,
@@ -106,11 +106,11 @@ pub(super) struct EventData {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ActionData {
-    path: String,
+    pub(super) path: String,
     id: String,
     kind: &'static str,
-    target: String,
-    at: i64,
+    pub(super) target: String,
+    pub(super) at: i64,
     decision: &'static str,
     confidence: f64,
     landing: &'static str,
@@ -134,13 +134,16 @@ pub(super) struct ActionData {
     misnamed: bool,
     seq: u64,
     evidence: Vec<String>,
-    sources: Vec<Contribution>,
+    pub(super) sources: Vec<Contribution>,
+    /// What was quoted, for whoever looks for it.
+    #[serde(skip)]
+    pub(super) quotes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Contribution {
+pub(super) struct Contribution {
     source: String,
-    name: String,
+    pub(super) name: String,
     /// `None` of one that only spoke.
     contribution: Option<f64>,
     cited: bool,
@@ -317,6 +320,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         misnamed: draft.file().as_ref() != Ok(path),
         seq: record.seq,
         sources: sources(&draft),
+        quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
     }))
 }

@@ -9,6 +9,7 @@ use super::codec::{self, micros};
 use super::parse::Typed;
 use super::read::{FileNow, Known};
 use super::wake;
+use super::words;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use steward_domain::path::RecordKind;
 
 /// A statement that takes one JSON array.
-type Sql = &'static str;
+pub(super) type Sql = &'static str;
 
 const FILES: Sql = "INSERT OR REPLACE INTO files (path, kind, hash, size, modified_ns, inode, problem)
     SELECT value->>'path', value->>'kind', value->>'hash', value->>'size', value->>'modified_ns', value->>'inode',
@@ -54,9 +55,9 @@ const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, 
 const EVIDENCE: Sql = "INSERT OR IGNORE INTO action_evidence (ref, action)
     SELECT e.value, a.value->>'path' FROM json_each(?1) a, json_each(a.value->'evidence') e";
 const SOURCES: Sql = "INSERT OR REPLACE INTO action_sources (action, source, name, contribution, cited, speaks,
-           proposal, seq)
+           proposal, seq, at)
     SELECT a.value->>'path', s.value->>'source', s.value->>'name', s.value->>'contribution', s.value->>'cited',
-           s.value->>'speaks', a.value->>'proposal', a.value->>'seq'
+           s.value->>'speaks', a.value->>'proposal', a.value->>'seq', a.value->>'at'
     FROM json_each(?1) a, json_each(a.value->'sources') s";
 /// What the router left to a steward it meets again once that has decided: the signal then says so.
 const DECIDED: Sql = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807
@@ -77,7 +78,7 @@ const DROP_FILES: Sql = "DELETE FROM files WHERE path IN (SELECT value FROM json
 const DROP_EVIDENCE: Sql = "DELETE FROM action_evidence WHERE action IN (SELECT value FROM json_each(?1))";
 const DROP_SOURCES: Sql = "DELETE FROM action_sources WHERE action IN (SELECT value FROM json_each(?1))";
 /// A record filed without its file: only a fault of ours leaves one, and a rebuild mends that.
-const STRAYS: [Sql; 8] = [
+const STRAYS: [Sql; 10] = [
     "DELETE FROM matters WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM tasks WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM signals WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
@@ -86,6 +87,8 @@ const STRAYS: [Sql; 8] = [
     "DELETE FROM actions WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
     "DELETE FROM action_evidence WHERE action NOT IN (SELECT path FROM actions)",
     "DELETE FROM action_sources WHERE action NOT IN (SELECT path FROM actions)",
+    "DELETE FROM documents WHERE path NOT IN (SELECT path FROM files WHERE problem IS NULL)",
+    words::DROP_STRAYS,
 ];
 
 /// When signals that are new count as first seen.
@@ -220,7 +223,9 @@ fn file_row(kind: RecordKind, file: &FileNow) -> FileRow<'_> {
 async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock) -> sqlx::Result<Vec<String>> {
     let (mut matters, mut tasks, mut signals, mut instincts, mut actions, mut events) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut texts = Vec::new();
     for typed in files.iter().filter_map(|f| f.typed.as_ref()) {
+        texts.extend(words::said(typed));
         match typed {
             Typed::Matter(row) => matters.push(row),
             Typed::Task(row) => tasks.push(row),
@@ -238,6 +243,7 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
     insert(tx, SOURCES, &actions).await?;
     insert(tx, DECIDED, &actions).await?;
     insert(tx, STREAM_EVENTS, &events).await?;
+    words::write(tx, &texts).await?;
     insert(tx, SIGNALS, &signals).await?;
     if signals.is_empty() {
         return Ok(Vec::new());
@@ -262,6 +268,7 @@ async fn after_every_look(tx: &mut SqliteConnection, now: DateTime<Utc>) -> sqlx
 
 async fn drop_rows<T: Serialize>(tx: &mut SqliteConnection, kind: RecordKind, paths: &T) -> sqlx::Result<()> {
     let paths = json(paths);
+    words::forget(tx, kind, &paths).await?;
     let sql = match kind {
         RecordKind::Matter => "DELETE FROM matters WHERE path IN (SELECT value FROM json_each(?1))",
         RecordKind::Task => "DELETE FROM tasks WHERE path IN (SELECT value FROM json_each(?1))",
@@ -281,7 +288,7 @@ async fn insert<T: Serialize>(tx: &mut SqliteConnection, sql: Sql, rows: &[T]) -
     if rows.is_empty() { Ok(()) } else { run(tx, sql, &json(&rows)).await }
 }
 
-async fn run(tx: &mut SqliteConnection, sql: Sql, rows: &str) -> sqlx::Result<()> {
+pub(super) async fn run(tx: &mut SqliteConnection, sql: Sql, rows: &str) -> sqlx::Result<()> {
     sqlx::query(sql).bind(rows).execute(tx).await.map(drop)
 }
 

@@ -17,15 +17,21 @@ use steward_domain::tracker::PlaneAction;
 mod action;
 mod answers;
 mod cases;
+mod charts;
 mod drills;
 mod extract;
 mod lease;
 mod note_policy;
 mod observe;
+mod pages;
+mod plans;
+mod pulse;
 mod rebuild;
 mod route;
 mod scale;
+mod search;
 mod stamp;
+mod standing;
 mod state;
 mod stream;
 mod sync;
@@ -152,7 +158,11 @@ impl Bench {
     /// Every row of the derived tables, as text.
     async fn dump(&self, index: &Index) -> Vec<String> {
         let mut rows = Vec::new();
+        let spoken = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.spoken USING fts5vocab(main, words, instance)";
+        sqlx::query(spoken).execute(&index.store.writer).await.unwrap();
         for sql in [
+            "SELECT 'd' || json_array(path, kind, at) FROM documents ORDER BY 1",
+            "SELECT 'w' || json_array(d.path, s.term, s.offset) FROM temp.spoken s LEFT JOIN documents d ON d.id = s.doc ORDER BY 1",
             "SELECT 'f' || json_array(path, kind, hash, size, modified_ns, inode, problem) FROM files ORDER BY 1",
             "SELECT 'm' || json_array(path, name, state, state_as_written, ceiling, hash) FROM matters ORDER BY 1",
             "SELECT 't' || json_array(path, parent, id, name, state, state_as_written, surface_class, due,
@@ -165,7 +175,7 @@ impl Bench {
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
                 FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
-            "SELECT 'c' || json_array(action, source, name, contribution, cited, speaks, proposal, seq) FROM action_sources ORDER BY 1",
+            "SELECT 'c' || json_array(action, source, name, contribution, cited, speaks, proposal, seq, at) FROM action_sources ORDER BY 1",
         ] {
             let part: Vec<String> = sqlx::query_scalar(sql).fetch_all(&index.store.writer).await.unwrap();
             rows.extend(part);
@@ -300,7 +310,9 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     bench.look("matter/m.md", "l1", "02:00:00").await;
     bench.signal("s", "matter/m.md", "");
     bench.sync("02:00:00").await;
-    let older = "DROP VIEW signals_to_route; DROP TABLE action_sources; DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
+    let older = "DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait; DROP INDEX actions_that_wait_by_target;
+        DROP INDEX actions_that_live; DROP INDEX signals_by_source; DROP INDEX signals_by_time; DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
+        DROP VIEW signals_to_route; DROP TABLE action_sources; DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
         DROP TABLE stream_cursors; DROP TABLE stream_seen;
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
         DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;

@@ -52,7 +52,7 @@ struct Subject {
 }
 
 #[derive(FromRow)]
-struct Row {
+pub(super) struct Row {
     path: String,
     source: String,
     note: String,
@@ -108,20 +108,21 @@ impl Index {
             .fetch_all(&self.store.reader)
             .await
             .map_err(|e| self.sql(e))?;
-        let signal = |row: Row| {
-            Ok(WeighedSignal {
-                path: self.path(&row.path)?,
-                source: row.source,
-                note: row.note,
-                created: instant(row.created).unwrap_or_default(),
-                effect: self.word(&row.effect)?,
-                class: row.class.map(|c| self.word(&c)).transpose()?,
-                target_confidence: row.target_confidence,
-                effect_confidence: row.effect_confidence,
-                status: self.word(&row.status)?,
-                reason: row.reason,
-            })
-        };
-        rows.into_iter().map(signal).collect()
+        rows.into_iter().map(|row| self.weighed(row)).collect()
+    }
+
+    pub(super) fn weighed(&self, row: Row) -> Result<WeighedSignal, IndexError> {
+        Ok(WeighedSignal {
+            path: self.path(&row.path)?,
+            source: row.source,
+            note: row.note,
+            created: instant(row.created).unwrap_or_default(),
+            effect: self.word(&row.effect)?,
+            class: row.class.map(|c| self.word(&c)).transpose()?,
+            target_confidence: row.target_confidence,
+            effect_confidence: row.effect_confidence,
+            status: self.word(&row.status)?,
+            reason: row.reason,
+        })
     }
 }

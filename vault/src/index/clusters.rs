@@ -1,0 +1,112 @@
+//! Actions of one source and one class, counted together, so that a page can offer to handle them at once.
+//!
+//! Each action is in one cluster: that of the source that spoke for it and weighed most. What is then done to each of
+//! them is decided again from its record; nothing here changes anything.
+
+use super::actions::{Only, UNANSWERED, UNDOABLE};
+use super::codec::{instant, micros};
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{FromRow, QueryBuilder, Sqlite};
+use steward_domain::mutation::MutationClass;
+use steward_domain::plan::ActionId;
+
+/// Most actions that a cluster names, the newest.
+pub const MAX_CLUSTER_IDS: u32 = 200;
+/// Most clusters, those with the most actions.
+const MAX_CLUSTERS: u32 = 100;
+
+/// Actions that may be handled together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cluster {
+    /// The name by which trust goes.
+    pub source: String,
+    /// As the newest of the records names it. Untrusted.
+    pub name: String,
+    /// `None` where no record says what is changed.
+    pub class: Option<MutationClass>,
+    /// All of them, also beyond `ids`.
+    pub count: u64,
+    pub newest_at: DateTime<Utc>,
+    pub oldest_at: DateTime<Utc>,
+    /// The newest first, at most [`MAX_CLUSTER_IDS`].
+    pub ids: Vec<ActionId>,
+}
+
+#[derive(FromRow)]
+struct Row {
+    source: String,
+    name: String,
+    class: Option<String>,
+    count: i64,
+    newest: i64,
+    oldest: i64,
+    ids: String,
+}
+
+/// Of each action its source, then of each source and class the newest first.
+const EACH: &str = "WITH each AS MATERIALIZED (SELECT a.path, a.id, a.at, a.class, (
+        SELECT s.source FROM action_sources s WHERE s.action = a.path AND s.speaks = 1
+        ORDER BY s.contribution DESC, s.source LIMIT 1) AS source
+    FROM actions a INDEXED BY ";
+const CLUSTERS: &str = "), turns AS (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY source, class ORDER BY at DESC, path DESC) AS turn
+        FROM each WHERE source IS NOT NULL)
+    SELECT g.*, COALESCE((SELECT s.name FROM action_sources s WHERE s.action = g.path AND s.source = g.source),
+        g.source) AS name
+    FROM (SELECT source, class, COUNT(*) AS count, MAX(at) AS newest, MIN(at) AS oldest,
+        MAX(CASE WHEN turn = 1 THEN path END) AS path, json_group_array(id ORDER BY turn) FILTER (WHERE turn <= ";
+const GROUPS: &str = ") AS ids FROM turns GROUP BY source, class HAVING COUNT(*) >= ";
+
+impl Index {
+    /// Actions that wait for an answer, by source and class, where there are at least so many; the largest first.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn waiting_clusters(&self, min: u32) -> Result<Vec<Cluster>, IndexError> {
+        self.clusters(Only::Waiting, None, min).await
+    }
+
+    /// Live changes since a moment that nobody has taken back, by source and class, where there are at least so many;
+    /// the largest first.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn undoable_clusters(&self, since: DateTime<Utc>, min: u32) -> Result<Vec<Cluster>, IndexError> {
+        self.clusters(Only::Undoable, Some(since), min).await
+    }
+
+    async fn clusters(&self, only: Only, since: Option<DateTime<Utc>>, min: u32) -> Result<Vec<Cluster>, IndexError> {
+        let mut query = cluster_query(only, since, min);
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        let cluster = |row: Row| {
+            Ok(Cluster {
+                source: row.source,
+                name: row.name,
+                class: row.class.map(|class| self.word(&class)).transpose()?,
+                count: row.count.cast_unsigned(),
+                newest_at: instant(row.newest).unwrap_or_default(),
+                oldest_at: instant(row.oldest).unwrap_or_default(),
+                ids: serde_json::from_str(&row.ids).map_err(|_| self.unknown(&row.ids))?,
+            })
+        };
+        rows.into_iter().map(cluster).collect()
+    }
+}
+
+pub(super) fn cluster_query(only: Only, since: Option<DateTime<Utc>>, min: u32) -> QueryBuilder<Sqlite> {
+    let mut query = QueryBuilder::new(EACH);
+    match only {
+        Only::All => query.push("actions_by_time WHERE a.kind = 'steward-action'"),
+        Only::Waiting => query.push(format_args!("actions_that_wait WHERE a.pending = 1 AND {UNANSWERED}")),
+        Only::Undoable => query.push(format_args!("actions_that_live WHERE a.landing = 'live' AND {UNDOABLE}")),
+    };
+    if let Some(since) = since {
+        query.push(" AND a.at >= ").push_bind(micros(since));
+    }
+    query.push(CLUSTERS).push_bind(MAX_CLUSTER_IDS).push(GROUPS).push_bind(min);
+    query.push(" ORDER BY count DESC, source, class LIMIT ").push_bind(MAX_CLUSTERS).push(") g");
+    query.push(" ORDER BY g.count DESC, g.source, g.class");
+    query
+}

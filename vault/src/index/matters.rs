@@ -1,0 +1,145 @@
+//! Matters page by page, for whoever looks for one among thousands, and the names of records.
+//!
+//! In the order of paths. A matter that cannot be read is in the list too, with the reason: it must not vanish because of
+//! a typing error. What is counted is counted for the rows of the page alone.
+
+use super::codec::instant;
+use super::page::{MAX_PAGE, Page, reads};
+use super::search::asked;
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{FromRow, QueryBuilder, Sqlite};
+use std::collections::BTreeMap;
+use steward_domain::path::RecordPath;
+use steward_domain::record::State;
+
+/// Which matters are asked for; all that is set must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MatterFilter {
+    /// Words of its name; the last one may be a beginning. Untrusted.
+    pub text: Option<String>,
+    pub state: Option<State>,
+}
+
+/// A matter in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MatterCard {
+    pub path: RecordPath,
+    /// Untrusted.
+    pub name: String,
+    /// `None` when its file cannot be read.
+    pub state: Option<State>,
+    /// Why its file cannot be read, with the mend.
+    pub problem: Option<String>,
+    pub open_tasks: u64,
+    /// Actions about it or one of its tasks that wait for an answer.
+    pub pending: u64,
+    pub last_tick_at: Option<DateTime<Utc>>,
+    /// Ticks in a row without signals.
+    pub streak: u32,
+}
+
+/// What a record is called, and where it belongs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Named {
+    /// Untrusted.
+    pub name: String,
+    pub state: State,
+    /// Of a task.
+    pub matter: Option<RecordPath>,
+}
+
+#[derive(FromRow)]
+struct Row {
+    path: String,
+    name: Option<String>,
+    state: Option<String>,
+    problem: Option<String>,
+    open_tasks: i64,
+    pending: i64,
+    last_tick_at: Option<i64>,
+    streak: i64,
+}
+
+const CARD: &str = "SELECT p.path, m.name, m.state, p.problem, k.observed_at AS last_tick_at,
+        COALESCE(k.streak, 0) AS streak,
+        (SELECT COUNT(*) FROM tasks t WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
+        (SELECT COUNT(*) FROM (SELECT p.path AS target UNION ALL SELECT path FROM tasks WHERE parent = p.path) r
+            CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND a.pending = 1
+            WHERE NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)) AS pending
+    FROM (SELECT f.path, f.problem FROM files f ";
+const CARDS: &str = ") p LEFT JOIN matters m ON m.path = p.path LEFT JOIN matter_ticks k ON k.matter = p.path
+    ORDER BY p.path";
+const NAMES: &str =
+    "SELECT t.path, t.name, t.state, t.parent FROM json_each(?1) j CROSS JOIN tasks t ON t.path = j.value
+    UNION ALL SELECT m.path, m.name, m.state, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
+
+impl Index {
+    /// Matters in the order of paths, after what the page before gave as `next`; 1 to 500 of them.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn matters_page(
+        &self,
+        filter: &MatterFilter,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<MatterCard, String>, IndexError> {
+        let mut query = page_query(filter, after, limit);
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        let Page { rows, more, next } = Page::cut(rows, limit, |row| row.path.clone());
+        // A name that no record may have is a problem of its own and no matter.
+        let usable = rows.into_iter().filter_map(|row| Some((RecordPath::parse(&row.path).ok()?, row)));
+        let rows = usable.map(|(path, row)| self.card(path, row)).collect::<Result<_, _>>()?;
+        Ok(Page { rows, more, next })
+    }
+
+    /// The names of tasks and matters, of at most 1,000; those that are not there or cannot be read are left out.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn names(&self, paths: &[RecordPath]) -> Result<BTreeMap<RecordPath, Named>, IndexError> {
+        let paths = &paths[..paths.len().min(2 * MAX_PAGE as usize)];
+        let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(NAMES)
+            .bind(super::store::json(&paths))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let named = |(path, name, state, parent): (String, String, String, Option<String>)| {
+            let matter = parent.map(|matter| self.path(&matter)).transpose()?;
+            Ok((self.path(&path)?, Named { name, state: self.word(&state)?, matter }))
+        };
+        rows.into_iter().map(named).collect()
+    }
+
+    fn card(&self, path: RecordPath, row: Row) -> Result<MatterCard, IndexError> {
+        Ok(MatterCard {
+            name: row.name.unwrap_or_else(|| path.slug().to_owned()),
+            path,
+            state: row.state.map(|state| self.word(&state)).transpose()?,
+            problem: row.problem,
+            open_tasks: row.open_tasks.cast_unsigned(),
+            pending: row.pending.cast_unsigned(),
+            last_tick_at: row.last_tick_at.and_then(instant),
+            streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+pub(super) fn page_query(filter: &MatterFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
+    let mut query = QueryBuilder::new(CARD);
+    query.push("LEFT JOIN matters n ON n.path = f.path WHERE f.kind = 'matter'");
+    if let Some(after) = after {
+        query.push(" AND f.path > ").push_bind(after.to_owned());
+    }
+    if let Some(state) = filter.state {
+        query.push(" AND n.state = ").push_bind(state.word());
+    }
+    if let Some(words) = filter.text.as_deref().and_then(asked) {
+        query.push(" AND f.path IN (SELECT d.path FROM words w CROSS JOIN documents d ON d.id = w.rowid");
+        query.push(" WHERE words MATCH ").push_bind(words).push(" AND d.kind = 'matter')");
+    }
+    query.push(" ORDER BY f.path LIMIT ").push_bind(reads(limit)).push(CARDS);
+    query
+}

@@ -1,0 +1,79 @@
+//! Whether anything has happened, for whoever shows it live.
+//!
+//! A watcher has a connection of its own, on which SQLite tells in microseconds whether any process has written since the
+//! last time; only then is anything looked up. Nothing is missed in between: what was filed is read by its place in the
+//! chain ([`Index::filed_since`]).
+
+use super::codec::instant;
+use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{ConnectOptions, SqliteConnection};
+use std::path::PathBuf;
+
+/// How far the index has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pulse {
+    /// Another number whenever anybody has written anything, also a look that found nothing. Of this watcher alone.
+    pub revision: i64,
+    /// The newest place in the chain of audit records; 0 before the first.
+    pub newest_action_seq: u64,
+    /// When the newest signal says it came.
+    pub newest_signal_at: Option<DateTime<Utc>>,
+    /// Goes up whenever a matter, task, signal or action came or changed, whichever process read it. Not when one went.
+    pub files_revision: u64,
+}
+
+/// Looks at the index again and again, at nearly no cost.
+#[derive(Debug)]
+pub struct Watcher {
+    file: PathBuf,
+    db: SqliteConnection,
+    last: Option<Pulse>,
+}
+
+pub(super) const PULSE: &str = "SELECT (SELECT MAX(seq) FROM actions), (SELECT MAX(created) FROM signals),
+    (SELECT seq FROM sqlite_sequence WHERE name = 'documents')";
+
+impl Index {
+    /// Begins to watch, with a connection of its own.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn watcher(&self) -> Result<Watcher, IndexError> {
+        let options = self.store.reader.connect_options();
+        let db = options.as_ref().clone().connect().await.map_err(|e| self.sql(e))?;
+        Ok(Watcher { file: self.store.file.clone(), db, last: None })
+    }
+}
+
+impl Watcher {
+    /// How far the index has come by now.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn pulse(&mut self) -> Result<Pulse, IndexError> {
+        match self.look().await {
+            Ok(pulse) => Ok(pulse),
+            Err(e) => Err(IndexError::sql(&self.file, e)),
+        }
+    }
+
+    /// The revision is read first: what is written in between is found again the next time.
+    async fn look(&mut self) -> sqlx::Result<Pulse> {
+        let revision: i64 = sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut self.db).await?;
+        if let Some(last) = self.last.as_ref().filter(|last| last.revision == revision) {
+            return Ok(last.clone());
+        }
+        let (seq, signal, files): (Option<i64>, Option<i64>, Option<i64>) =
+            sqlx::query_as(PULSE).fetch_one(&mut self.db).await?;
+        let pulse = Pulse {
+            revision,
+            newest_action_seq: seq.unwrap_or(0).cast_unsigned(),
+            newest_signal_at: signal.and_then(instant),
+            files_revision: files.unwrap_or(0).cast_unsigned(),
+        };
+        self.last = Some(pulse.clone());
+        Ok(pulse)
+    }
+}

@@ -1,0 +1,165 @@
+//! Where a matter stands with its steward: its last tick, why it comes as often as it does, and what the next one would
+//! pass over.
+//!
+//! Read-only, by the very rules of a tick: what is told here is what [`Index::observe`] would find.
+
+use super::codec::instant;
+use super::look::{self, Candidate};
+use super::observe::{ObserveAsk, Turn, turn_of};
+use super::{Index, IndexError, lease};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::FromRow;
+use std::collections::{BTreeMap, BTreeSet};
+use steward_domain::mode::Mode;
+use steward_domain::note_policy::NotePolicy;
+use steward_domain::path::RecordPath;
+use steward_domain::tick::{Cadence, SkipReason};
+
+/// The last tick of a matter, as far as it is kept. A tick that found the brake pulled or the matter closed leaves none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LastTick {
+    pub at: DateTime<Utc>,
+    /// Tasks that went to a clerk.
+    pub looks: u32,
+    /// Due tasks without signals: still active, and nobody was asked.
+    pub quiet: u32,
+    /// Due tasks beyond what one tick takes.
+    pub left_due: u32,
+    /// Signals that were new to it.
+    pub signals: u32,
+    /// How many tasks were passed over, and why.
+    pub skipped: BTreeMap<SkipReason, u32>,
+    /// Each names its file.
+    pub problems: Vec<String>,
+    pub interval: Interval,
+}
+
+/// How often a matter is looked at, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Interval {
+    pub seconds: u32,
+    /// What it is with something new at every tick.
+    pub base_seconds: u32,
+    /// The longest that it grows.
+    pub max_seconds: u32,
+    /// Ticks in a row without signals.
+    pub streak: u32,
+    /// After so many more of those it grows; `None` when it is at its longest.
+    pub grows_after: Option<u32>,
+}
+
+/// How a task stands, or a matter that signals point at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    pub path: RecordPath,
+    /// Untrusted.
+    pub name: String,
+    /// What a tick would do with it now.
+    pub turn: Turn,
+    /// Signals that are new to it.
+    pub fresh: u32,
+    pub last_check_at: Option<DateTime<Utc>>,
+    /// The later of what a human wrote and what we stored; `None` means due.
+    pub next_check_after: Option<DateTime<Utc>>,
+    /// Looks in a row without signals.
+    pub streak: u32,
+}
+
+#[derive(FromRow)]
+struct Row {
+    observed_at: i64,
+    streak: i64,
+    looks: i64,
+    quiet: i64,
+    left_due: i64,
+    signals: i64,
+    skipped: String,
+    problems: String,
+}
+
+/// The looks themselves may be a megabyte, so they are only counted.
+const LAST: &str = "SELECT observed_at, streak, json_array_length(observation, '$.looks') AS looks,
+        observation->>'quiet' AS quiet, observation->>'left_due' AS left_due, observation->>'signals' AS signals,
+        observation->'skipped' AS skipped, observation->'problems' AS problems
+    FROM matter_ticks WHERE matter = ?1";
+
+impl Interval {
+    /// How often a matter is looked at after so many ticks in a row without signals.
+    #[must_use]
+    pub fn after(streak: u32, cadence: &Cadence) -> Self {
+        let seconds = cadence.matter_interval_seconds(streak);
+        let per_step = cadence.looks_per_step.max(1);
+        let more = per_step - streak % per_step;
+        let grows = cadence.matter_interval_seconds(streak.saturating_add(more)) > seconds;
+        Self {
+            seconds,
+            base_seconds: cadence.matter_seconds,
+            max_seconds: cadence.matter_max_seconds.max(cadence.matter_seconds),
+            streak,
+            grows_after: grows.then_some(more),
+        }
+    }
+}
+
+impl Index {
+    /// The last tick of a matter; `None` before the first.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn last_tick(&self, matter: &RecordPath, cadence: &Cadence) -> Result<Option<LastTick>, IndexError> {
+        let row: Option<Row> = sqlx::query_as(LAST)
+            .bind(matter.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let Some(row) = row else { return Ok(None) };
+        let count = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
+        Ok(Some(LastTick {
+            at: instant(row.observed_at).unwrap_or_default(),
+            looks: count(row.looks),
+            quiet: count(row.quiet),
+            left_due: count(row.left_due),
+            signals: count(row.signals),
+            skipped: serde_json::from_str(&row.skipped).map_err(|_| self.unknown(&row.skipped))?,
+            problems: serde_json::from_str(&row.problems).map_err(|_| self.unknown(&row.problems))?,
+            interval: Interval::after(count(row.streak), cadence),
+        }))
+    }
+
+    /// What a tick would do with each task of a matter, and with the matter itself where signals point at it; in the
+    /// order of paths, tasks first. It moves nothing.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn standings(&self, ask: &ObserveAsk) -> Result<Vec<Standing>, IndexError> {
+        let mut tx = self.store.reader.begin().await.map_err(|e| self.sql(e))?;
+        let policy: Option<Option<String>> = sqlx::query_scalar("SELECT policy FROM matters WHERE path = ?1")
+            .bind(ask.matter.as_str())
+            .fetch_optional(&mut *tx)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let note = policy.flatten().map(|policy| self.note_policy(&policy)).transpose()?;
+        let candidates = look::candidates(self, &mut tx, ask).await?;
+        let taken = lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?;
+        let quiet = is_quiet(ask, note.as_ref());
+        Ok(candidates.into_iter().map(|c| standing(ask, (&taken, quiet), c)).collect())
+    }
+}
+
+fn standing(ask: &ObserveAsk, held: (&BTreeSet<String>, bool), candidate: Candidate) -> Standing {
+    Standing {
+        turn: turn_of(ask, held, &candidate),
+        path: candidate.task,
+        name: candidate.name,
+        fresh: candidate.fresh,
+        last_check_at: candidate.last_check.and_then(instant),
+        next_check_after: candidate.next_check,
+        streak: candidate.streak,
+    }
+}
+
+/// Whether the matter's note wants nothing changed at this time of day.
+pub(super) fn is_quiet(ask: &ObserveAsk, note: Option<&NotePolicy>) -> bool {
+    ask.policy.mode > Mode::Shadow && note.is_some_and(|note| note.quiet_until(ask.now).is_some())
+}

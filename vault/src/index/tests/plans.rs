@@ -1,0 +1,202 @@
+//! With 5,000 matters, 25,000 tasks, 10,000 signals and 10,000 actions no page reads a whole table.
+//!
+//! A plan that scans `actions` or `signals`, or sorts all of them, is a fault whatever the time says.
+
+use super::*;
+use crate::index::charts::PER_DAY;
+use crate::index::pulse::PULSE;
+use crate::index::{actions, clusters, matters, search, signals};
+use sqlx::AssertSqlSafe;
+use std::time::Instant;
+use steward_domain::signal::SignalStatus;
+
+/// The index says of a made-up vault what a scan of it would.
+const FILL: &str = "
+    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
+    INSERT INTO matters (path, name, state, ceiling, hash) SELECT 'matter/m' || i || '.md', 'Repair of roof ' || i,
+        CASE WHEN i % 50 = 0 THEN 'archived' ELSE 'open' END, 'act', '' FROM n;
+    INSERT INTO files (path, kind, size, modified_ns, inode, hash) SELECT path, 'matter', 1, 1, 1, '' FROM matters;
+    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 24999)
+    INSERT INTO tasks (path, parent, name, state, surface_class, hash) SELECT 'task/t' || i || '.md',
+        'matter/m' || (i / 5) || '.md', 'Pay the roofer ' || i, CASE i % 3 WHEN 0 THEN 'done' ELSE 'open' END, 'normal', ''
+        FROM n;
+    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+    INSERT INTO signals (path, target, created, source, instinct, note, effect, target_confidence, effect_confidence,
+        status, applied) SELECT 'signal/s' || i || '.md', 'task/t' || i || '.md', 1700000000000000 + i * 60000000,
+        'mail:' || (i % 300), 'mail-' || (i % 300), 'the invoice is paid', 'mutation', 0.9, 0.9,
+        CASE i % 4 WHEN 0 THEN 'unrouted' ELSE 'applied' END, i % 4 > 0 FROM n;
+    WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+    INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged, closed,
+        answers_of, proposal, seq)
+    SELECT printf('event/steward-action-%05d.md', i), printf('%016x', i),
+        CASE WHEN i % 10 = 9 THEN 'steward-action-dismissed' ELSE 'steward-action' END, 'task/t' || i || '.md',
+        1700000000000000 + i * 60000000, 'likely_done', (i % 100) / 100.0,
+        CASE i % 5 WHEN 0 THEN 'live' WHEN 1 THEN 'pending' WHEN 4 THEN 'recorded' ELSE 'shadow' END, 'live', i % 5 = 1,
+        CASE WHEN i % 97 = 0 THEN 'related' ELSE 'state_change' END, 1, '',
+        CASE WHEN i % 10 = 9 THEN printf('%016x', i - 3) END, printf('%064x', i), i + 1 FROM n;
+    INSERT INTO action_sources (action, source, name, contribution, cited, speaks, proposal, seq, at)
+    SELECT path, 'mail-' || (seq % 300), 'mail:' || (seq % 300), 0.9, 1, 1, proposal, seq, at FROM actions;
+    INSERT INTO action_evidence (ref, action) SELECT 'signal/s' || (seq - 1) || '.md', path FROM actions;
+    INSERT INTO documents (path, kind, at) SELECT path, 'matter', NULL FROM matters UNION ALL SELECT path, 'task', NULL
+        FROM tasks UNION ALL SELECT path, 'signal', created FROM signals UNION ALL SELECT path, 'event', at FROM actions;
+    INSERT INTO words (rowid, text) SELECT d.id, COALESCE(m.name, t.name, s.note || ' ' || s.source, 'mail invoice paid')
+        FROM documents d LEFT JOIN matters m ON m.path = d.path LEFT JOIN tasks t ON t.path = d.path
+        LEFT JOIN signals s ON s.path = d.path ORDER BY d.id;";
+
+async fn large() -> Bench {
+    let bench = Bench::scanned().await;
+    let mut tx = bench.index.begin().await.unwrap();
+    sqlx::raw_sql(FILL).execute(&mut *tx).await.unwrap();
+    tx.commit().await.unwrap();
+    bench
+}
+
+/// What SQLite will do, step by step.
+async fn plan(index: &Index, sql: &str) -> Vec<String> {
+    let explained: Vec<(i64, i64, i64, String)> = sqlx::query_as(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
+        .fetch_all(&index.store.writer)
+        .await
+        .unwrap();
+    explained.into_iter().map(|(.., step)| step).collect()
+}
+
+/// Steps that read all of a large table, by whatever name the query has for it.
+fn scans(plan: &[String]) -> Vec<&String> {
+    let large =
+        ["a", "b", "s", "q", "t", "d", "actions", "signals", "tasks", "documents", "action_sources", "action_evidence"];
+    let is_scan = |step: &&String| {
+        let mut words = step.split(' ');
+        words.next() == Some("SCAN") && words.next().is_some_and(|table| large.contains(&table))
+    };
+    plan.iter().filter(is_scan).collect()
+}
+
+/// Whether more than the rows of the page are sorted.
+fn sorts_all(plan: &[String]) -> bool {
+    let chosen = plan.iter().position(|step| step == "SCAN p").unwrap_or_else(|| panic!("{plan:#?}"));
+    plan[..chosen].iter().any(|step| step.contains("ORDER BY"))
+}
+
+#[test]
+fn a_scan_is_told_from_a_search() {
+    let steps = |all: &[&str]| all.iter().map(|step| (*step).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        scans(&steps(&["SCAN a USING INDEX actions_by_time", "SCAN signals", "SEARCH a USING PRIMARY KEY"])).len(),
+        2
+    );
+    assert!(sorts_all(&steps(&["SEARCH a", "USE TEMP B-TREE FOR ORDER BY", "SCAN p"])));
+    assert!(scans(&steps(&["SCAN p", "SCAN j VIRTUAL TABLE INDEX 1:", "USE TEMP B-TREE FOR ORDER BY"])).is_empty());
+}
+
+#[tokio::test]
+async fn no_page_of_actions_scans_or_sorts_them() {
+    let bench = large().await;
+    let place = Cursor { at: at("2023-11-18T00:00:00Z"), path: path("event/steward-action-05000.md") };
+    let none = ActionFilter::default();
+    let (target, matter) = (Some(path("task/t7.md")), Some(path("matter/m7.md")));
+    let filters = [
+        (none.clone(), "actions_by_time"),
+        (ActionFilter { since: Some(at("2023-11-18T00:00:00Z")), ..none.clone() }, "actions_by_time"),
+        (ActionFilter { class: Some(MutationClass::Related), ..none.clone() }, "actions_by_time"),
+        (ActionFilter { landing: Some(Landing::Live), ..none.clone() }, "actions_that_live"),
+        (ActionFilter { only: Only::Undoable, ..none.clone() }, "actions_that_live"),
+        (ActionFilter { only: Only::Waiting, ..none.clone() }, "actions_that_wait"),
+        (ActionFilter { source: Some("mail-7".into()), ..none.clone() }, "sources_by_time"),
+        (ActionFilter { target, ..none.clone() }, "actions_by_target"),
+        (ActionFilter { matter, ..none }, "actions_by_target"),
+    ];
+    for (filter, by) in filters {
+        for before in [None, Some(&place)] {
+            let plan = plan(&bench.index, actions::page_query(&filter, before, 50).sql().as_str()).await;
+            let walks = plan.iter().any(|step| step.contains(by));
+            // In the order of its index it stops at the end of the page.
+            let ordered: Vec<_> = scans(&plan).into_iter().filter(|step| !step.contains(by)).collect();
+            assert!(walks && ordered.is_empty(), "{filter:?}: {plan:#?}");
+            assert!(filter.matter.is_some() || !sorts_all(&plan), "{filter:?}: {plan:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_other_page_scans_a_large_table() {
+    let bench = large().await;
+    let none = SignalFilter::default();
+    let mut queries = vec![
+        clusters::cluster_query(Only::Waiting, None, 3).sql().as_str().to_owned(),
+        clusters::cluster_query(Only::Undoable, Some(noon("00:00:00")), 3).sql().as_str().to_owned(),
+        matters::page_query(&MatterFilter::default(), Some("matter/m7.md"), 50).sql().as_str().to_owned(),
+        matters::page_query(&MatterFilter { text: Some("roof".into()), state: None }, None, 50)
+            .sql()
+            .as_str()
+            .to_owned(),
+        search::HITS.to_owned(),
+        PULSE.to_owned(),
+        PER_DAY.to_owned(),
+    ];
+    for filter in [
+        SignalFilter { status: Some(SignalStatus::Unrouted), ..none.clone() },
+        SignalFilter { source: Some("mail-7".into()), ..none.clone() },
+        SignalFilter { target: Some(path("task/t7.md")), ..none.clone() },
+        SignalFilter { matter: Some(path("matter/m7.md")), ..none },
+    ] {
+        queries.push(signals::page_query(&filter, None, 50).sql().as_str().to_owned());
+    }
+    for sql in queries {
+        let plan = plan(&bench.index, &sql).await;
+        let indexed = |step: &&&String| !["actions_that_wait", "actions_that_live"].iter().any(|i| step.contains(i));
+        let scans: Vec<_> = scans(&plan).into_iter().collect();
+        assert!(scans.iter().filter(indexed).count() == 0, "{sql}: {plan:#?}");
+    }
+    let newest = signals::page_query(&SignalFilter::default(), None, 50);
+    let plan = plan(&bench.index, newest.sql().as_str()).await;
+    assert!(plan.iter().any(|step| step.contains("signals_by_time")), "{plan:#?}");
+    assert!(!sorts_all(&plan), "{plan:#?}");
+}
+
+#[tokio::test]
+async fn every_page_of_a_large_vault_is_whole() {
+    let bench = large().await;
+    let (index, mut lines) = (&bench.index, Vec::new());
+    let mut begin = Instant::now();
+    let mut told = |what: &str, rows: usize| {
+        lines.push(format!("{what}: {rows} in {:?}", begin.elapsed()));
+        begin = Instant::now();
+        rows
+    };
+    let none = ActionFilter::default();
+    for _ in 0..2 {
+        assert_eq!(told("actions", index.actions_page(&none, None, 100).await.unwrap().rows.len()), 100);
+    }
+    let rare = ActionFilter { class: Some(MutationClass::Related), ..none.clone() };
+    assert_eq!(told("of a rare class", index.actions_page(&rare, None, 500).await.unwrap().rows.len()), 104);
+    let source = ActionFilter { source: Some("mail-7".into()), ..none.clone() };
+    assert_eq!(told("of a source", index.actions_page(&source, None, 100).await.unwrap().rows.len()), 34);
+    assert_eq!(told("waiting", index.pending_page(None, 100).await.unwrap().rows.len()), 100);
+    let undoable = ActionFilter { only: Only::Undoable, ..none };
+    assert_eq!(told("undoable", index.actions_page(&undoable, None, 100).await.unwrap().rows.len()), 100);
+    assert!(told("clusters", index.waiting_clusters(3).await.unwrap().len()) > 0);
+    assert!(told("live clusters", index.undoable_clusters(at("2023-11-14T00:00:00Z"), 3).await.unwrap().len()) > 0);
+    assert_eq!(told("timeline", index.timeline(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
+    assert_eq!(told("signals", index.signals_page(&SignalFilter::default(), None, 100).await.unwrap().rows.len()), 100);
+    assert_eq!(told("matters", index.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
+    let text = MatterFilter { text: Some("roof 49".into()), state: Some(State::Open) };
+    assert_eq!(told("matters by text", index.matters_page(&text, None, 500).await.unwrap().rows.len()), 109);
+    assert_eq!(told("search for a few", index.search("roofer 7777", &[], 0, 50).await.unwrap().rows.len()), 1);
+    assert_eq!(told("search for all", index.search("r", &[], 0, 50).await.unwrap().rows.len()), 50);
+    assert_eq!(told("search deep", index.search("paid", &[], 9_000, 50).await.unwrap().rows.len()), 50);
+    assert!(told("per day", index.actions_per_day(at("2023-11-14T00:00:00Z")).await.unwrap().len()) > 7);
+    assert_eq!(
+        told("confidence", index.confidence_vs_outcome(at("2023-11-14T00:00:00Z"), Utc::now()).await.unwrap().len()),
+        10
+    );
+    assert_eq!(told("filed since", index.filed_since(9_990, 500).await.unwrap().rows.len()), 10);
+    assert_eq!(told("counts", index.counts().await.unwrap().actions as usize), 10_000);
+    let mut watcher = index.watcher().await.unwrap();
+    assert_eq!(told("first pulse", watcher.pulse().await.unwrap().newest_action_seq as usize), 10_000);
+    assert_eq!(told("pulse", watcher.pulse().await.unwrap().newest_action_seq as usize), 10_000);
+    // Shown with `--nocapture`; a time is no test.
+    #[allow(clippy::print_stdout, reason = "a measurement for whoever asks for it")]
+    {
+        println!("{}", lines.join("\n"));
+    }
+}

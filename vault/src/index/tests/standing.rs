@@ -1,0 +1,81 @@
+//! Where a matter stands is told by the rules of its tick.
+
+use super::*;
+use steward_domain::tick::SkipReason;
+
+async fn turns(bench: &Bench, ask: &ObserveAsk) -> Vec<(String, Turn)> {
+    let standings = bench.index.standings(ask).await.unwrap();
+    standings.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect()
+}
+
+#[tokio::test]
+async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("done", "m", "state: done\n");
+    bench.task("fresh", "m", "");
+    bench.task("later", "m", "next_check_after: 2027-01-01\n");
+    bench.task("quiet", "m", "");
+    bench.task("snoozed", "m", "snoozed_until: 2027-01-01\n");
+    bench.task("twin-a", "m", "id: x\n");
+    bench.task("twin-b", "m", "id: x\n");
+    bench.signal("s", "task/fresh.md", "");
+    bench.sync("01:00:00").await;
+    let ask = ask("matter/m.md", "other/1", "02:00:00");
+    let wanted = [
+        ("done", Turn::Skipped(SkipReason::Done)),
+        ("fresh", Turn::Clerk),
+        ("later", Turn::Skipped(SkipReason::NotDue)),
+        ("quiet", Turn::Quiet),
+        ("snoozed", Turn::Skipped(SkipReason::Snoozed)),
+        ("twin-a", Turn::Twin),
+        ("twin-b", Turn::Twin),
+    ]
+    .map(|(slug, turn)| (slug.to_owned(), turn));
+    for _ in 0..2 {
+        assert_eq!(turns(&bench, &ask).await, wanted);
+    }
+    assert_eq!(bench.index.standings(&ask).await.unwrap()[1].fresh, 1);
+    let seen = bench.look("matter/m.md", "l/1", "02:00:00").await;
+    assert_eq!((seen.looks.len(), seen.quiet), (1, 1), "a tick finds what was told");
+    let after = turns(&bench, &ask).await;
+    assert_eq!(after[1].1, Turn::Skipped(SkipReason::BeingJudged), "another run is judging it");
+    assert_eq!(after[3].1, Turn::Skipped(SkipReason::NotDue));
+}
+
+#[tokio::test]
+async fn the_last_tick_is_told_with_its_reasons() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("done", "m", "state: done\n");
+    bench.task("quiet", "m", "");
+    bench.sync("01:00:00").await;
+    let (matter, cadence) = (path("matter/m.md"), Cadence::default());
+    assert_eq!(bench.index.last_tick(&matter, &cadence).await.unwrap(), None);
+    bench.look("matter/m.md", "l/1", "02:00:00").await;
+    let tick = bench.index.last_tick(&matter, &cadence).await.unwrap().unwrap();
+    assert_eq!((tick.at, tick.looks, tick.quiet, tick.signals), (noon("02:00:00"), 0, 1, 0));
+    assert_eq!(tick.skipped, BTreeMap::from([(SkipReason::Done, 1)]));
+    assert_eq!((tick.interval.streak, tick.interval.seconds, tick.interval.grows_after), (1, 1_800, Some(2)));
+    bench.signal("s", "task/quiet.md", "");
+    bench.sync("02:30:00").await;
+    bench.look("matter/m.md", "l/2", "03:00:00").await;
+    let tick = bench.index.last_tick(&matter, &cadence).await.unwrap().unwrap();
+    assert_eq!((tick.looks, tick.signals, tick.interval.streak), (1, 1, 0));
+}
+
+#[test]
+fn an_interval_grows_when_it_says_so_and_says_when_it_grows_no_more() {
+    let cadence = Cadence::default();
+    let mut streak = 0;
+    let mut steps = Vec::new();
+    loop {
+        let interval = Interval::after(streak, &cadence);
+        steps.push(interval.seconds);
+        let Some(more) = interval.grows_after else { break };
+        assert_eq!(Interval::after(streak + more - 1, &cadence).seconds, interval.seconds, "not before");
+        streak += more;
+    }
+    assert_eq!(steps, [1_800, 3_600, 7_200, 14_400]);
+    assert_eq!(Interval::after(u32::MAX, &cadence).grows_after, None);
+}

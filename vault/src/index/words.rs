@@ -1,0 +1,95 @@
+//! The words by which matters, tasks, signals and actions are found, written with their rows.
+//!
+//! Derived like the rows beside them. The full-text table keeps no text, only where each word stands: what is shown comes
+//! from the rows. Outside text goes in here and comes out as a list of records, nothing else; [`super::search`] asks.
+
+use super::parse::{ActionData, Typed};
+use super::store::{Sql, json, run};
+use super::{Index, IndexError};
+use serde::Serialize;
+use sqlx::SqliteConnection;
+use steward_domain::path::RecordKind;
+
+/// What one record is found by.
+#[derive(Serialize)]
+pub(super) struct Said {
+    path: String,
+    kind: RecordKind,
+    /// Microseconds since 1970; `None` of matters and tasks.
+    at: Option<i64>,
+    text: String,
+}
+
+const DOCUMENTS: Sql = "INSERT INTO documents (path, kind, at)
+    SELECT value->>'path', value->>'kind', value->>'at' FROM json_each(?1)";
+/// In the order of the numbers, or the full-text table would begin anew with each.
+const WORDS: Sql = "INSERT INTO words (rowid, text)
+    SELECT d.id, j.value->>'text' FROM json_each(?1) j CROSS JOIN documents d ON d.path = j.value->>'path'";
+const DROP_WORDS: Sql = "DELETE FROM words WHERE rowid IN (
+    SELECT d.id FROM json_each(?1) j CROSS JOIN documents d ON d.path = j.value)";
+const DROP_DOCUMENTS: Sql = "DELETE FROM documents WHERE path IN (SELECT value FROM json_each(?1))";
+/// After the documents without a file.
+pub(super) const DROP_STRAYS: Sql =
+    "DELETE FROM words WHERE rowid IN (SELECT id FROM words_docsize WHERE id NOT IN (SELECT id FROM documents))";
+/// Records without words, and words without a record.
+const UNFOUND: Sql = "WITH rows (path) AS (SELECT path FROM matters UNION ALL SELECT path FROM tasks
+        UNION ALL SELECT path FROM signals UNION ALL SELECT path FROM actions)
+    SELECT path FROM rows WHERE path NOT IN (
+        SELECT d.path FROM documents d JOIN words_docsize w ON w.id = d.id)
+    UNION SELECT path FROM documents WHERE path NOT IN (SELECT path FROM rows) ORDER BY 1";
+
+/// The words of a record; `None` of kinds that are not looked for.
+pub(super) fn said(typed: &Typed) -> Option<Said> {
+    let (path, kind, at, text) = match typed {
+        Typed::Matter(row) => (&row.path, RecordKind::Matter, None, format!("{} {}", row.name, slug(&row.path))),
+        Typed::Task(row) => (&row.path, RecordKind::Task, None, format!("{} {}", row.name, slug(&row.path))),
+        Typed::Signal(row) => {
+            (&row.path, RecordKind::Signal, Some(row.created), format!("{} {}", row.note, row.source))
+        }
+        Typed::Action(row) => (&row.path, RecordKind::Event, Some(row.at), of_action(row)),
+        Typed::Instinct(_) | Typed::Stream(_) => return None,
+    };
+    Some(Said { path: path.clone(), kind, at, text })
+}
+
+/// What it is about, whose word it took, and what it quotes.
+fn of_action(row: &ActionData) -> String {
+    let sources = row.sources.iter().map(|source| source.name.as_str());
+    let quotes = row.quotes.iter().map(String::as_str);
+    let parts: Vec<&str> = std::iter::once(slug(&row.target)).chain(sources).chain(quotes).collect();
+    parts.join(" ")
+}
+
+/// The name of a file, in which people look for words too.
+pub(super) fn slug(path: &str) -> &str {
+    let name = path.split_once('/').map_or(path, |(_, name)| name);
+    name.strip_suffix(".md").unwrap_or(name)
+}
+
+/// Writes the words of records that have none now.
+pub(super) async fn write(tx: &mut SqliteConnection, texts: &[Said]) -> sqlx::Result<()> {
+    if texts.is_empty() {
+        return Ok(());
+    }
+    let rows = json(&texts);
+    run(tx, DOCUMENTS, &rows).await?;
+    run(tx, WORDS, &rows).await
+}
+
+/// Forgets the words of these records, which are a JSON array of paths.
+pub(super) async fn forget(tx: &mut SqliteConnection, kind: RecordKind, paths: &str) -> sqlx::Result<()> {
+    match kind {
+        RecordKind::Matter | RecordKind::Task | RecordKind::Signal | RecordKind::Event => {
+            run(tx, DROP_WORDS, paths).await?;
+            run(tx, DROP_DOCUMENTS, paths).await
+        }
+        RecordKind::Instinct | RecordKind::Stream => Ok(()),
+    }
+}
+
+impl Index {
+    /// Records whose words and rows do not go together; only a fault of ours leaves one.
+    pub(super) async fn unfound(&self) -> Result<Vec<String>, IndexError> {
+        sqlx::query_scalar(UNFOUND).fetch_all(&self.store.writer).await.map_err(|e| self.sql(e))
+    }
+}
