@@ -11,6 +11,7 @@ use crate::api;
 use crate::api::problem::Problem;
 use crate::beat::{self, Beat};
 use crate::pages;
+use crate::temporal::Temporal;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
@@ -19,10 +20,12 @@ use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use steward_domain::mode::Policy;
+use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::tick::Cadence;
+use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
+use temporalio_client::Client;
 use tokio::sync::watch;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -32,6 +35,9 @@ pub struct Parts {
     pub root: Root,
     pub index: Arc<Index>,
     pub answers: Answers,
+    pub client: Client,
+    /// The rate guard's ledger, where it can be opened.
+    pub ledger: Option<Arc<Ledger>>,
     pub store: Store,
     pub hosts: Hosts,
     pub house: House,
@@ -44,6 +50,10 @@ pub struct House {
     /// Of the process that holds the vault.
     pub policy: Policy,
     pub cadence: Cadence,
+    /// The ceiling of sources on which no human has set one.
+    pub default_ceiling: Ceiling,
+    /// The queue that workers serve.
+    pub task_queue: String,
     /// The Temporal UI at this namespace, as in `http://127.0.0.1:8233/namespaces/default`.
     pub temporal_ui: Option<String>,
 }
@@ -53,6 +63,8 @@ pub(crate) struct App {
     pub(crate) root: Root,
     pub(crate) index: Arc<Index>,
     pub(crate) answers: Answers,
+    pub(crate) temporal: Temporal,
+    pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) store: Store,
     pub(crate) sessions: Sessions,
     pub(crate) house: House,
@@ -70,11 +82,12 @@ pub(crate) type Shared = Arc<App>;
 /// # Errors
 /// [`AccessError`] when the key of sessions can be neither read nor made.
 pub fn router(parts: Parts) -> Result<Router, AccessError> {
-    let Parts { root, index, answers, store, hosts, house, stop } = parts;
+    let Parts { root, index, answers, client, ledger, store, hosts, house, stop } = parts;
     let sessions = Sessions::open(&store)?;
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let pace = Pace::default();
-    let app = Arc::new(App { root, index, answers, store, sessions, house, beat, stop, hosts, pace });
+    let temporal = Temporal::new(client);
+    let app = Arc::new(App { root, index, answers, temporal, ledger, store, sessions, house, beat, stop, hosts, pace });
     let router = api::router(&app)
         .merge(pages::router(&app))
         .fallback(nowhere)

@@ -14,3 +14,4 @@ mod beat;
 pub mod facts;
 pub mod listen;
 mod pages;
+mod temporal;

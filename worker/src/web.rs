@@ -11,6 +11,7 @@ use steward_server::access::{Scope, Store, link};
 use steward_server::answer::Answers;
 use steward_server::app::{self, House, Parts};
 use steward_server::listen::Listening;
+use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
 use temporalio_client::Client;
@@ -40,6 +41,7 @@ pub(crate) struct Web {
     pub(crate) client: Client,
     pub(crate) root: Root,
     pub(crate) index: Arc<Index>,
+    pub(crate) ledger: Option<Arc<Ledger>>,
     /// Of the process that holds the vault.
     pub(crate) policy: Policy,
     /// The Temporal UI, where it is known.
@@ -61,12 +63,16 @@ impl Web {
         let parts = Parts {
             root: self.root,
             index: self.index,
-            answers: Answers::new(self.client, &config.task_queue),
+            answers: Answers::new(self.client.clone(), &config.task_queue),
+            client: self.client,
+            ledger: self.ledger,
             store: Store::of(&config.state_dir()?),
             hosts: Hosts::of(listening.address, &config.hosts),
             house: House {
                 policy: self.policy,
                 cadence: config.cadence,
+                default_ceiling: config.default_ceiling,
+                task_queue: config.task_queue.clone(),
                 temporal_ui: self.ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
             },
             stop: stop.clone(),
