@@ -18,9 +18,7 @@ use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ActionId;
 use steward_domain::time::stamp;
 use steward_vault::brake;
-use steward_vault::index::{
-    ActionFilter, ActionRow, Cursor, LastTick, ObserveAsk, SignalFilter, SignalRow, SubjectRow, TimelineRow, Turn,
-};
+use steward_vault::index::{ActionRow, Cursor, LastTick, ObserveAsk, SignalRow, SubjectRow, TimelineRow, Turn};
 use steward_workflows::schedule_id;
 
 /// Things of a page.
@@ -127,34 +125,40 @@ async fn of_a_matter(app: &Shared, path: &RecordPath, bare: Record) -> Result<Re
         Err(away) => looks.push(("next look", away.to_string())),
         Ok(None) => looks.push(("next look", "it has no schedule".into())),
         Ok(Some(schedule)) => {
-            looks.push(("next look", match schedule.next {
-                _ if schedule.paused => format!("paused: {}", schedule.note),
-                Some(at) => format!("{}, at {}", ago(at, now), stamp(at)),
-                None => "not known".into(),
-            }));
-            runs = schedule.recent.into_iter().map(|run| Run {
-                ago: run.at.map(|at| ago(at, now)).unwrap_or_default(),
-                status: if run.late_seconds > 1 { format!("{}, {} s late", run.status, run.late_seconds) } else { run.status },
-                href: ui.map(|ui| run_address(ui, &run.workflow, &run.run)),
-            }).collect();
+            looks.push((
+                "next look",
+                match schedule.next {
+                    _ if schedule.paused => format!("paused: {}", schedule.note),
+                    Some(at) => format!("{}, at {}", ago(at, now), stamp(at)),
+                    None => "not known".into(),
+                },
+            ));
+            runs = schedule
+                .recent
+                .into_iter()
+                .map(|run| Run {
+                    ago: run.at.map(|at| ago(at, now)).unwrap_or_default(),
+                    status: if run.late_seconds > 1 {
+                        format!("{}, {} s late", run.status, run.late_seconds)
+                    } else {
+                        run.status
+                    },
+                    href: ui.map(|ui| run_address(ui, &run.workflow, &run.run)),
+                })
+                .collect();
         }
     }
     match app.index.last_tick(path, &app.house.cadence).await? {
         None => looks.push(("last look", "never".into())),
         Some(tick) => looks.extend(last(&tick, now)),
     }
-    Ok(Record {
-        looks,
-        schedule: ui.map(|ui| schedule_address(ui, &id)),
-        runs,
-        tasks: tasks(app, path).await?,
-        ..bare
-    })
+    Ok(Record { looks, schedule: ui.map(|ui| schedule_address(ui, &id)), runs, tasks: tasks(app, path).await?, ..bare })
 }
 
 fn last(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
     let mut told = vec![("last look", format!("{}, at {}", ago(tick.at, now), stamp(tick.at)))];
-    let found = format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.looks, tick.quiet);
+    let found =
+        format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.looks, tick.quiet);
     told.push(("it found", found));
     if tick.left_due > 0 {
         told.push(("left for the next", tick.left_due.to_string()));
@@ -237,13 +241,7 @@ async fn timeline(
     path: &RecordPath,
     before: Option<&Cursor>,
 ) -> Result<(Vec<Event>, Option<Cursor>), Oops> {
-    let page = if path.kind() == RecordKind::Matter {
-        app.index.timeline(path, before, ROWS).await?
-    } else {
-        let signals = SignalFilter { target: Some(path.clone()), ..SignalFilter::default() };
-        let actions = ActionFilter { target: Some(path.clone()), ..ActionFilter::default() };
-        app.index.timeline_of((&signals, &actions), before, ROWS).await?
-    };
+    let page = app.index.timeline(path, before, ROWS).await?;
     let next = page.next;
     let of_actions: Vec<ActionRow> = page.rows.iter().filter_map(row).cloned().collect();
     let ids: Vec<ActionId> = of_actions.iter().map(|row| row.id.clone()).collect();

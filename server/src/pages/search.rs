@@ -101,9 +101,9 @@ async fn words(app: &Shared, search: &mut Search) -> Result<(), Oops> {
     };
     let skip = asked.before.parse().unwrap_or(0);
     let found = app.index.search(&asked.q, kinds, skip, ROWS).await?;
-    search.next = found.next.map(|skip| {
-        link("/search", &[("q", &asked.q), ("kind", &asked.kind), ("before", &skip.to_string())])
-    });
+    search.next = found
+        .next
+        .map(|skip| link("/search", &[("q", &asked.q), ("kind", &asked.kind), ("before", &skip.to_string())]));
     search.hits = found.rows.into_iter().map(hit).collect();
     Ok(())
 }
