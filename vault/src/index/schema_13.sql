@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 -- For pages: what is shown newest first has an index in that order, and what waits or may be undone a small one of its own.
 -- That of all actions holds what they are counted and chosen by, so that no row is read for it.
 DROP INDEX actions_by_time;
@@ -30,6 +29,3 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1, to
 UPDATE files SET hash = NULL WHERE kind IN ('matter', 'task', 'signal', 'event');
 
 PRAGMA user_version = 13;
-=======
-SELECT 1;
->>>>>>> answers
