@@ -9,6 +9,7 @@ pub mod host;
 pub mod link;
 pub(crate) mod origin;
 pub(crate) mod pace;
+pub mod proxy;
 pub mod session;
 mod store;
 pub mod token;
