@@ -31,6 +31,7 @@ mod step_back;
 mod store;
 mod stream;
 mod sync;
+mod together;
 mod tracker;
 mod trust;
 mod turns;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use steward_domain::mutation::Mutation;
 use steward_domain::trust::mark::Subject;
 use steward_domain::undo::AnswerKind;
-use steward_workflows::AnswerWorkflow;
 use steward_workflows::activities::{AnswerAsk, Answered};
+use steward_workflows::{AnswerTogetherWorkflow, AnswerWorkflow, AnsweredTogether, TogetherAsk};
 use temporalio_client::{WorkflowIdConflictPolicy, WorkflowStartOptions};
 
 /// How long the command waits for an answer; the workflow goes on without it: 60 s.
@@ -26,7 +26,10 @@ pub(crate) async fn undo(config: &Config, answer: cli::Answer, out: Out) -> anyh
 pub(crate) async fn confirm(config: &Config, confirm: cli::Confirm, out: Out) -> anyhow::Result<Exit> {
     let cli::Confirm { answer, set } = confirm;
     let edited = match set {
-        Some(value) => Some(chosen(config, &answer.action, &value).await?),
+        Some(value) => {
+            let [action] = answer.actions.as_slice() else { bail!("--set is for one action at a time") };
+            Some(chosen(config, action, &value).await?)
+        }
         None => None,
     };
     run(config, (AnswerKind::Confirm, edited), answer, out).await
@@ -65,7 +68,7 @@ pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyho
         bail!("{} is not lowered; {others}", shown(&subject.to_string()));
     };
     drop(look);
-    run(config, (AnswerKind::Raise, None), cli::Answer { action: action.to_string(), reason, by }, out).await
+    run(config, (AnswerKind::Raise, None), cli::Answer { actions: vec![action.to_string()], reason, by }, out).await
 }
 
 /// Whom a person means: of what is lowered what goes by that very word, classes first, as it was told to them.
@@ -80,21 +83,57 @@ async fn run(
     answer: cli::Answer,
     out: Out,
 ) -> anyhow::Result<Exit> {
+    let by = answer.by.unwrap_or_else(|| config.operator.clone());
+    let [action] = answer.actions.as_slice() else {
+        let ask = TogetherAsk::new(kind, answer.actions, (by, answer.reason));
+        return together(config, ask, out).await;
+    };
+    let id = format!("steward-{}-{}", kind.word(), shown(action));
+    let summary = summary(kind, action);
+    let ask = AnswerAsk { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
     let client = temporal::connect(config, Vec::new()).await?;
-    let id = format!("steward-{}-{}", kind.word(), shown(&answer.action));
-    let options = WorkflowStartOptions::new(config.task_queue.clone(), id.clone())
+    let handle = client.start_workflow(AnswerWorkflow::run, ask, options(config, &id, summary)).await?;
+    let answered: Answered =
+        tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await.with_context(|| waits(&id))??;
+    out.value(&answered, || told(kind, &answered))?;
+    Ok(match answered {
+        Answered::Done { .. } => Exit::Ok,
+        Answered::Refused { .. } => Exit::Refused,
+    })
+}
+
+/// One answer to several actions.
+async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result<Exit> {
+    let kind = ask.kind;
+    let id = format!("steward-{}-together-{}", kind.word(), ask.together);
+    let summary = format!("{} {} together", kind.word(), ask.actions.len());
+    let client = temporal::connect(config, Vec::new()).await?;
+    let handle = client.start_workflow(AnswerTogetherWorkflow::run, ask, options(config, &id, summary)).await?;
+    let all: AnsweredTogether =
+        tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await.with_context(|| waits(&id))??;
+    let refused = all.refused();
+    out.value(&all, || {
+        let lines = all.answers.iter().map(|one| format!("{}: {}", shown(&one.action), told(kind, &one.answered)));
+        let count = format!("{} {}, {refused} refused", all.answers.len() - refused, done(kind));
+        lines.chain([count]).collect::<Vec<_>>().join("\n")
+    })?;
+    Ok(if refused == 0 { Exit::Ok } else { Exit::Refused })
+}
+
+fn options(config: &Config, id: &str, summary: String) -> WorkflowStartOptions {
+    WorkflowStartOptions::new(config.task_queue.clone(), id)
         .execution_timeout(Duration::from_secs(24 * 3600))
         .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-        .static_summary(summary(kind, &answer.action))
-        .build();
-    let by = answer.by.unwrap_or_else(|| config.operator.clone());
-    let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason, edited };
-    let handle = client.start_workflow(AnswerWorkflow::run, ask, options).await?;
-    let answered: Answered =
-        tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await.with_context(|| {
-            format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?")
-        })??;
-    out.value(&answered, || match &answered {
+        .static_summary(summary)
+        .build()
+}
+
+fn waits(id: &str) -> String {
+    format!("no answer yet: it goes on as workflow {id}; is a worker with this vault running?")
+}
+
+fn told(kind: AnswerKind, answered: &Answered) -> String {
+    match answered {
         Answered::Done { target, record, tracker, lowered, .. } => {
             let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
             let steps: String = lowered.iter().map(|step| format!("\none step back: {}", shown(step))).collect();
@@ -108,11 +147,7 @@ async fn run(
             format!("{what}; see {record}{came}{steps}")
         }
         Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),
-    })?;
-    Ok(match answered {
-        Answered::Done { .. } => Exit::Ok,
-        Answered::Refused { .. } => Exit::Refused,
-    })
+    }
 }
 
 /// A line for Temporal's web page, which renders Markdown: of what was typed only the digits of an id.
