@@ -40,6 +40,7 @@ mod step_back;
 mod store;
 mod stream;
 mod sync;
+mod together;
 mod tracker;
 mod trust;
 mod turns;
