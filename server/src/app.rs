@@ -9,16 +9,21 @@ use crate::access::{AccessError, Caller, Proof, Scope, Store, host::Hosts, origi
 use crate::answer::Answers;
 use crate::api;
 use crate::api::problem::Problem;
+use crate::beat::{self, Beat};
+use crate::pages;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use steward_domain::mode::Policy;
+use steward_domain::tick::Cadence;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
+use tokio::sync::watch;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
@@ -29,6 +34,18 @@ pub struct Parts {
     pub answers: Answers,
     pub store: Store,
     pub hosts: Hosts,
+    pub house: House,
+    /// Raised when the process is to end.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// What is set for the vault, as far as it is shown.
+pub struct House {
+    /// Of the process that holds the vault.
+    pub policy: Policy,
+    pub cadence: Cadence,
+    /// The Temporal UI at this namespace, as in `http://127.0.0.1:8233/namespaces/default`.
+    pub temporal_ui: Option<String>,
 }
 
 /// What every request can reach.
@@ -36,8 +53,11 @@ pub(crate) struct App {
     pub(crate) root: Root,
     pub(crate) index: Arc<Index>,
     pub(crate) answers: Answers,
-    store: Store,
-    sessions: Sessions,
+    pub(crate) store: Store,
+    pub(crate) sessions: Sessions,
+    pub(crate) house: House,
+    pub(crate) beat: watch::Receiver<Beat>,
+    pub(crate) stop: watch::Receiver<bool>,
     hosts: Hosts,
     pace: Pace,
 }
@@ -50,17 +70,20 @@ pub(crate) type Shared = Arc<App>;
 /// # Errors
 /// [`AccessError`] when the key of sessions can be neither read nor made.
 pub fn router(parts: Parts) -> Result<Router, AccessError> {
-    let Parts { root, index, answers, store, hosts } = parts;
+    let Parts { root, index, answers, store, hosts, house, stop } = parts;
     let sessions = Sessions::open(&store)?;
-    let app = Arc::new(App { root, index, answers, store, sessions, hosts, pace: Pace::default() });
+    let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
+    let pace = Pace::default();
+    let app = Arc::new(App { root, index, answers, store, sessions, house, beat, stop, hosts, pace });
     let router = api::router(&app)
+        .merge(pages::router(&app))
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
         .layer(RequestBodyLimitLayer::new(api::answers::MAX_BODY))
         .layer(from_fn_with_state(Arc::clone(&app), known_host))
         .layer(CatchPanicLayer::custom(|_| {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong here; the log says more")
-                .into_response()
+            let detail = "something went wrong here; the log says more";
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response()
         }))
         .layer(axum::middleware::map_response(guarded))
         .with_state(app);
@@ -88,20 +111,35 @@ async fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// The name that a request was sent to, which is one of ours.
+/// How a request reached us.
 #[derive(Clone)]
-struct Host(String);
+pub(crate) struct Met {
+    /// It came from a page of ours.
+    ours: bool,
+    /// It came encrypted.
+    pub(crate) secure: bool,
+}
+
+impl Met {
+    /// Holds that a page of ours asks.
+    pub(crate) fn same_origin(&self) -> Result<(), Problem> {
+        let detail = "this came from another page than ours, and was not done";
+        if self.ours { Ok(()) } else { Err(Problem::new(StatusCode::FORBIDDEN, detail)) }
+    }
+}
 
 async fn known_host(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
     // Who watches a machine asks it by any of its addresses, and is told nothing.
     if matches!(request.uri().path(), "/healthz" | "/readyz") {
         return next.run(request).await;
     }
-    let Some(host) = app.hosts.named(request.uri(), request.headers()).map(|host| Host(host.to_owned())) else {
+    let Some(host) = app.hosts.named(request.uri(), request.headers()) else {
         let detail = "not a name that is answered to: add it to STEWARD_HOSTS";
-        return refuse(&request, Problem::new(StatusCode::MISDIRECTED_REQUEST, detail));
+        return refuse(request.uri(), Problem::new(StatusCode::MISDIRECTED_REQUEST, detail));
     };
-    request.extensions_mut().insert(host);
+    let secure = false;
+    let met = Met { ours: origin::is_ours(request.headers(), host, secure), secure };
+    request.extensions_mut().insert(met);
     next.run(request).await
 }
 
@@ -116,13 +154,12 @@ async fn allowed(State((app, scope)): State<(Shared, Scope)>, mut request: Reque
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(refusal) => refuse(&request, refusal),
+        Err(refusal) => refuse(request.uri(), refusal),
     }
 }
 
 fn admit(app: &App, scope: Scope, request: &Request) -> Result<Caller, Problem> {
-    let headers = request.headers();
-    let caller = caller(app, headers).map_err(|e| {
+    let caller = caller(app, request.headers()).map_err(|e| {
         tracing::error!("failed to tell who asks: {e}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it cannot be told who asks; the log says more")
     })?;
@@ -137,10 +174,8 @@ fn admit(app: &App, scope: Scope, request: &Request) -> Result<Caller, Problem> 
         let detail = format!("this needs the scope `{scope}`, and you have `{}`", caller.scope);
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
-    let host = request.extensions().get::<Host>().map_or("", |host| &host.0);
-    let changes = !request.method().is_safe();
-    if changes && caller.proof != Proof::Token && !origin::is_ours(headers, host, false) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "this came from another page than ours, and was not done"));
+    if !request.method().is_safe() && caller.proof != Proof::Token {
+        request.extensions().get::<Met>().map_or(Ok(()), Met::same_origin)?;
     }
     Ok(caller)
 }
@@ -169,14 +204,15 @@ fn too_many(seconds: u64) -> Problem {
 }
 
 /// In the face that was asked.
-fn refuse(_request: &Request, problem: Problem) -> Response {
-    problem.into_response()
+fn refuse(uri: &Uri, problem: Problem) -> Response {
+    let to_a_program = uri.path().starts_with("/api/") || matches!(uri.path(), "/healthz" | "/readyz");
+    if to_a_program { problem.into_response() } else { pages::refusal(&problem, None) }
 }
 
-async fn nowhere() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "there is nothing here")
+async fn nowhere(uri: Uri) -> Response {
+    refuse(&uri, Problem::new(StatusCode::NOT_FOUND, "there is nothing here"))
 }
 
-async fn wrong_method() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
+async fn wrong_method(uri: Uri) -> Response {
+    refuse(&uri, Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
 }

@@ -4,9 +4,27 @@
 //! say too. Text that came from outside is marked so, and is never anything but text.
 
 pub mod action;
+pub(crate) mod trouble;
+pub mod why;
 
 use steward_vault::index::IndexError;
 use steward_vault::root::RootError;
+
+/// A run in the Temporal UI, below the address of its namespace.
+pub(crate) fn run_address(ui: &str, workflow: &str, run: &str) -> String {
+    format!("{ui}/workflows/{}/{}/history", in_a_path(workflow), in_a_path(run))
+}
+
+/// A matter's schedule in the Temporal UI, below the address of its namespace.
+pub(crate) fn schedule_address(ui: &str, schedule: &str) -> String {
+    format!("{ui}/schedules/{}", in_a_path(schedule))
+}
+
+/// As one part of an address, whatever it holds.
+fn in_a_path(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
 
 /// Why something cannot be told.
 #[derive(Debug, thiserror::Error)]

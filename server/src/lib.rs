@@ -10,5 +10,7 @@ pub mod access;
 pub mod answer;
 mod api;
 pub mod app;
+mod beat;
 pub mod facts;
 pub mod listen;
+mod pages;

@@ -68,6 +68,7 @@ struct Raw {
     webhook_listen: Option<SocketAddr>,
     listen: Option<SocketAddr>,
     hosts: Option<String>,
+    temporal_ui: Option<String>,
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     tracker: Option<serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
@@ -137,6 +138,8 @@ pub(crate) struct Config {
     pub(crate) listen: Option<SocketAddr>,
     /// Names by which others reach them, beside this machine's own: none.
     pub(crate) hosts: Vec<String>,
+    /// The web page of a Temporal server that is set, to link to, as in `https://temporal.example`; none.
+    pub(crate) temporal_ui: Option<String>,
     pub(crate) cadence: Cadence,
     pub(crate) caps: Caps,
     /// Where what decides was set.
@@ -214,6 +217,7 @@ impl Config {
             tracker: raw.tracker.map(TrackerConfig::read).transpose().map_err(anyhow::Error::msg)?,
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             listen: raw.listen,
+            temporal_ui: ui(raw.temporal_ui)?,
             hosts: hosts(raw.hosts.as_deref().unwrap_or_default())?,
             cadence: raw.cadence,
             caps: raw.caps,
@@ -320,6 +324,19 @@ fn hosts(text: &str) -> anyhow::Result<Vec<String>> {
             "STEWARD_HOSTS has `{}`, expected names like steward.example or steward.example:8443",
             other.escape_debug()
         ),
+    }
+}
+
+/// An address that a page may link to.
+fn ui(address: Option<String>) -> anyhow::Result<Option<String>> {
+    match address.map(|address| address.trim_end_matches('/').to_owned()).filter(|address| !address.is_empty()) {
+        Some(other) if !other.starts_with("http://") && !other.starts_with("https://") => {
+            bail!(
+                "STEWARD_TEMPORAL_UI is `{}`, expected an address like https://temporal.example",
+                other.escape_debug()
+            )
+        }
+        address => Ok(address),
     }
 }
 

@@ -5,10 +5,11 @@ use anyhow::Context;
 use chrono::Utc;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use steward_domain::mode::Policy;
 use steward_server::access::host::{Hosts, is_open};
 use steward_server::access::{Scope, Store, link};
 use steward_server::answer::Answers;
-use steward_server::app::{self, Parts};
+use steward_server::app::{self, House, Parts};
 use steward_server::listen::Listening;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
@@ -39,6 +40,10 @@ pub(crate) struct Web {
     pub(crate) client: Client,
     pub(crate) root: Root,
     pub(crate) index: Arc<Index>,
+    /// Of the process that holds the vault.
+    pub(crate) policy: Policy,
+    /// The Temporal UI, where it is known.
+    pub(crate) ui: Option<String>,
 }
 
 impl Web {
@@ -52,12 +57,19 @@ impl Web {
         listening: Listening,
         stop: watch::Receiver<bool>,
     ) -> anyhow::Result<JoinHandle<()>> {
+        let namespace = self.client.options().namespace.clone();
         let parts = Parts {
             root: self.root,
             index: self.index,
             answers: Answers::new(self.client, &config.task_queue),
             store: Store::of(&config.state_dir()?),
             hosts: Hosts::of(listening.address, &config.hosts),
+            house: House {
+                policy: self.policy,
+                cadence: config.cadence,
+                temporal_ui: self.ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
+            },
+            stop: stop.clone(),
         };
         let router = app::router(parts)?;
         Ok(tokio::spawn(async move {

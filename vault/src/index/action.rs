@@ -72,8 +72,6 @@ const LIST: &str = "SELECT a.*, (SELECT b.kind FROM actions b WHERE b.answers_of
         AS answered
     FROM actions a WHERE a.at >= ?1 AND (?2 IS NULL OR a.target = ?2)
     ORDER BY a.at DESC, a.seq DESC LIMIT ?3";
-const ONE: &str = "SELECT a.*, (SELECT b.kind FROM actions b WHERE b.answers_of = a.id ORDER BY b.at DESC LIMIT 1)
-        AS answered FROM actions a WHERE a.path = ?1";
 const PENDING: &str = "SELECT a.*, NULL AS answered FROM actions a
     WHERE a.pending = 1 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)
     ORDER BY a.at DESC, a.seq DESC";
@@ -121,19 +119,6 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         rows.into_iter().map(|row| self.action(row)).collect()
-    }
-
-    /// The action of one audit record; `None` when it is not in the index.
-    ///
-    /// # Errors
-    /// [`IndexError::Sql`].
-    pub async fn action_at(&self, record: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
-        let row: Option<Row> = sqlx::query_as(ONE)
-            .bind(record.as_str())
-            .fetch_optional(&self.store.reader)
-            .await
-            .map_err(|e| self.sql(e))?;
-        row.map(|row| self.action(row)).transpose()
     }
 
     /// Actions that wait for a human's answer, newest first.

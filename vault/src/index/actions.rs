@@ -57,18 +57,24 @@ pub struct Filed {
     pub more: bool,
 }
 
-/// All columns, and the latest answer.
+/// What a row shows, and the latest answer.
 macro_rules! columns {
     () => {
-        "SELECT a.*, (SELECT b.kind FROM actions b WHERE b.answers_of = a.id ORDER BY b.at DESC LIMIT 1) AS answered "
+        "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.landing, a.mode, a.pending, a.answers_of,
+            a.class, a.proposed_state, a.seq,
+            (SELECT b.kind FROM actions b WHERE b.answers_of = a.id ORDER BY b.at DESC LIMIT 1) AS answered "
     };
 }
 
-const AT: &str = concat!(columns!(), "FROM actions a WHERE a.path = ?1");
+pub(super) const AT: &str = concat!(columns!(), "FROM actions a WHERE a.path = ?1");
 /// A copied file has the same id; what lies where it was filed is the action.
-const BY_ID: &str = concat!(columns!(), "FROM actions a WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
-const ANSWERS: &str = concat!(columns!(), "FROM actions a WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
-const FILED: &str = concat!(columns!(), "FROM actions a WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
+pub(super) const BY_ID: &str =
+    concat!(columns!(), "FROM actions a WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
+pub(super) const ANSWERS: &str = concat!(columns!(), "FROM actions a WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
+pub(super) const FILED: &str = concat!(columns!(), "FROM actions a WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
+
+pub(super) const WAITING: &str = "SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE a.pending = 1
+    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)";
 
 /// Nobody has answered the action `a`.
 pub(super) const UNANSWERED: &str = "NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)";
@@ -142,6 +148,15 @@ impl Index {
         let rows = rows.into_iter().map(|row| self.action(row)).collect::<Result<Vec<_>, _>>()?;
         let Page { rows, more, .. } = Page::cut(rows, limit, |_| ());
         Ok(Filed { seq: rows.last().map_or(seq, |row| row.seq), rows, more })
+    }
+
+    /// How many actions wait for a human's answer.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn pending_count(&self) -> Result<u64, IndexError> {
+        let count: i64 = sqlx::query_scalar(WAITING).fetch_one(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        Ok(count.cast_unsigned())
     }
 
     async fn one_action(&self, sql: &'static str, key: &str) -> Result<Option<ActionRow>, IndexError> {

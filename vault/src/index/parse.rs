@@ -32,7 +32,7 @@ pub(super) enum Typed {
     Signal(SignalData),
     Instinct(InstinctData),
     Stream(EventData),
-    Action(ActionData),
+    Action(Box<ActionData>),
 }
 
 #[derive(Debug, Serialize)]
@@ -292,7 +292,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
     let moved_from = draft.proposal.as_ref().and_then(left).map(|matter| matter.to_string());
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(capped).unzip();
     let (answers_of, tracks_of) = if draft.kind.is_of_the_tracker() { (None, of) } else { (of, None) };
-    Ok(Typed::Action(ActionData {
+    Ok(Typed::Action(Box::new(ActionData {
         path: path.to_string(),
         id: draft.id.to_string(),
         kind: draft.kind.word(),
@@ -322,7 +322,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         sources: sources(&draft),
         quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
-    }))
+    })))
 }
 
 /// The matter that a task leaves by a change.

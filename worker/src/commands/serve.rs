@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::engine::raised;
 use crate::out::{Exit, Out};
 use crate::temporal;
+use crate::temporal::note::Holder;
 use crate::web::{self, Web};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -20,7 +21,12 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let address = listening.address;
     let client = temporal::connect(config, telemetry.plugins()).await?;
     let Look { root, index, .. } = &super::look(config).await?;
-    let web = Web { client, root: root.clone(), index: Arc::new(index.clone()) };
+    let (policy, ui) = match Holder::of(root, &config.state_dir()?) {
+        Holder::Runs(note) => (note.policy, note.ui),
+        Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => (config.policy.clone(), None),
+    };
+    let ui = ui.or_else(|| config.temporal_ui.clone());
+    let web = Web { client, root: root.clone(), index: Arc::new(index.clone()), policy, ui };
     let serving = web.serve(config, listening, stop.clone())?;
     out.say(&format!("dashboard  {}\nCtrl-C ends it", web::invitation(config, address)?))?;
     raised(&mut stop).await;

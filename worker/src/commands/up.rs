@@ -135,7 +135,8 @@ async fn serve(config: &Config, up: &crate::cli::Up, begun: Begun, out: Out) -> 
     let listen = listening.as_ref().map(|listening| listening.address);
     let web = listening.map(|listening| {
         let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
-        Web { client: crew.client.clone(), root, index }.serve(config, listening, crew.stop.clone())
+        let (policy, ui) = (config.policy.clone(), ui.clone().or_else(|| config.temporal_ui.clone()));
+        Web { client: crew.client.clone(), root, index, policy, ui }.serve(config, listening, crew.stop.clone())
     });
     let web = web.transpose()?;
     let served = Served { config, crew: &crew, engine: &engine, ui: ui.as_deref(), listen };

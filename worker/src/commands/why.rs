@@ -10,13 +10,13 @@ use anyhow::Context;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::audit::{ActionKind, AuditRecord};
-use steward_domain::decide::{Gate, GateName};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::plan::Landing;
 use steward_domain::record::State;
 use steward_domain::signal::SignalStatus;
 use steward_domain::time::stamp;
+use steward_server::facts::why::opens;
 use steward_vault::brake;
 use steward_vault::index::{SubjectRow, WeighedSignal};
 use steward_vault::keeper::ApplyError;
@@ -186,34 +186,11 @@ fn hints(
         Landing::Shadow => {}
     }
     if record.draft.landing != Landing::Recorded {
-        hints.extend(record.draft.gates.iter().filter(|g| !g.open).map(opens));
+        hints.extend(
+            record.draft.gates.iter().filter(|g| !g.open).map(|g| opens(g.gate, &shown(&g.found), &shown(&g.needed))),
+        );
     }
     hints
-}
-
-/// What would have opened a gate.
-fn opens(gate: &Gate) -> String {
-    match gate.gate {
-        GateName::Caller => "a tick that was not asked to change nothing".into(),
-        GateName::Mode => "STEWARD_LIVE_MODE=live".into(),
-        GateName::Confidence => format!("more confidence: it was {}, and {} is needed", gate.found, gate.needed),
-        GateName::Discretion => {
-            format!(
-                "stronger evidence, or a source that was right more often: {}, needs {}",
-                shown(&gate.found),
-                gate.needed
-            )
-        }
-        GateName::Ceiling => format!("a higher ceiling of source, matter or class: it was `{}`", gate.found),
-        GateName::RateGuard => "room under the caps of the rate guard".into(),
-        GateName::Steward => "a human's word: it was passed over while other messages spoke".into(),
-        GateName::SourceBudget => format!("room for its sources: {}, needed {}", gate.found, gate.needed),
-        GateName::Trust => format!("{}: {}", shown(&gate.found), shown(&gate.needed)),
-        GateName::Policy => {
-            format!("the `steward:` block of its matter: {}, needs {}", shown(&gate.found), shown(&gate.needed))
-        }
-        GateName::Brake => "`steward resume`: the fleet was stopped".into(),
-    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const OTHER_VARIABLES: [&str; 6] = [
 /// Tables whose keys the environment spells with a prefix.
 const TABLES: [&str; 3] = ["cadence", "caps", "tracker"];
 /// Keys whose value is text even where it looks like a number.
-const TEXT_KEYS: [&str; 23] = [
+const TEXT_KEYS: [&str; 24] = [
     "vault",
     "state_dir",
     "live_mode",
@@ -40,6 +40,7 @@ const TEXT_KEYS: [&str; 23] = [
     "webhook_listen",
     "listen",
     "hosts",
+    "temporal_ui",
     "tracker_kind",
     "tracker_base_url",
     "tracker_workspace",
@@ -63,7 +64,7 @@ const NEVER_UNSET: [&str; 11] = [
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 21] = [
+const NOT_FROM_A_VAULT: [&str; 22] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -84,6 +85,7 @@ const NOT_FROM_A_VAULT: [&str; 21] = [
     "webhook_listen",
     "listen",
     "hosts",
+    "temporal_ui",
     "tracker",
 ];
 

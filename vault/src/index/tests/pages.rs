@@ -122,7 +122,7 @@ async fn an_answer_is_found_from_its_action_and_what_was_answered_waits_no_longe
     assert_eq!(index.action_by_id(&ActionId::derive(&["nobody"])).await.unwrap(), None);
     let waiting = index.pending_page(None, 500).await.unwrap();
     assert_eq!(waiting.rows, index.pending().await.unwrap());
-    assert_eq!(waiting.rows.len(), 5);
+    assert_eq!((waiting.rows.len(), index.pending_count().await.unwrap()), (5, 5));
     let undoable = ActionFilter { only: Only::Undoable, ..ActionFilter::default() };
     let undoable = pages(index, &undoable, 500).await;
     assert!(undoable.len() == 5 && undoable.iter().all(|a| a.id != ids[3] && a.id != undone), "{undoable:?}");

@@ -1,0 +1,57 @@
+//! What needs mending, worst first: failures before anything else.
+
+use crate::app::App;
+use steward_domain::time::seconds;
+use steward_vault::index::IndexError;
+use steward_vault::keeper::Keeper;
+
+/// Records that cannot be used of which each is told; of more only how many there are.
+const RECORDS: usize = 5;
+
+/// One thing that needs mending.
+pub(crate) struct Trouble {
+    /// What it is about.
+    pub(crate) what: String,
+    /// What is wrong, with the mend. May hold words of others.
+    pub(crate) says: String,
+}
+
+/// Everything that is known to need mending.
+///
+/// # Errors
+/// [`IndexError::Sql`].
+pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
+    let mut troubles = Vec::new();
+    let mut say = |what: &str, says: String| troubles.push(Trouble { what: what.to_owned(), says });
+    if !Keeper::is_held(&app.root) {
+        say("Nobody serves this vault", "no steward looks and nothing is answered: start `steward up`".into());
+    }
+    for stream in app.index.stream_counts().await? {
+        if let Some(error) = &stream.last_error {
+            say(&format!("Stream {}", stream.source), format!("failed {} times: {error}", stream.failures));
+        }
+        if stream.parked > 0 {
+            let says = format!("{} events could not be read: `steward streams list`", stream.parked);
+            say(&format!("Stream {}", stream.source), says);
+        }
+    }
+    for (subject, cap) in app.index.caps().await? {
+        if let Some(mode) = cap.mode {
+            let name = app.index.name_of(&subject).await?;
+            let (told, since) = (subject.told(name.as_deref()), seconds(cap.since));
+            let says = format!("undone too often, {} since {since}: `steward trust raise {subject}`", mode.word());
+            say(&told, says);
+        }
+    }
+    let problems = app.index.problems().await?;
+    for problem in problems.iter().take(RECORDS) {
+        say(&problem.path, problem.message.clone());
+    }
+    if problems.len() > RECORDS {
+        say(
+            &format!("{} more records", problems.len() - RECORDS),
+            "cannot be used: `steward status` lists them".into(),
+        );
+    }
+    Ok(troubles)
+}

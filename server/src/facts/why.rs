@@ -1,0 +1,51 @@
+//! What would have changed an answer: the gates that stood closed, in words.
+
+use super::action::{Action, Gate};
+use steward_domain::decide::GateName;
+
+/// What would change it, or what may be done about it now.
+#[must_use]
+pub fn would_change(action: &Action) -> Vec<String> {
+    let id = &action.id;
+    if action.kind != "steward-action" {
+        return Vec::new();
+    }
+    let mut hints = Vec::new();
+    match action.landing.as_str() {
+        "live" if action.undo_until.is_some() => hints.push(format!("`steward undo {id}` takes it back for 7 days")),
+        "pending" if action.answered.is_some() => {}
+        "pending" if action.confirmable => hints.push(format!("`steward confirm {id}` lets it happen")),
+        "pending" => {
+            hints.push("make the change by hand: a ceiling of `ask`, or the matter's note, leaves it to you".into());
+        }
+        "recorded" => return vec!["a new signal that proposes a change".into()],
+        _ => {}
+    }
+    hints.extend(action.gates.iter().filter(|gate| !gate.open).filter_map(of_gate));
+    hints
+}
+
+fn of_gate(gate: &Gate) -> Option<String> {
+    let name = GateName::ALL.into_iter().find(|name| name.word() == gate.gate)?;
+    Some(opens(name, &gate.found, &gate.needed))
+}
+
+/// What would have opened a gate that stood closed.
+#[must_use]
+pub fn opens(gate: GateName, found: &str, needed: &str) -> String {
+    match gate {
+        GateName::Caller => "a tick that was not asked to change nothing".into(),
+        GateName::Mode => "STEWARD_LIVE_MODE=live".into(),
+        GateName::Confidence => format!("more confidence: it was {found}, and {needed} is needed"),
+        GateName::Discretion => {
+            format!("stronger evidence, or a source that was right more often: {found}, needs {needed}")
+        }
+        GateName::Ceiling => format!("a higher ceiling of source, matter or class: it was `{found}`"),
+        GateName::RateGuard => "room under the caps of the rate guard".into(),
+        GateName::Steward => "a human's word: it was passed over while other messages spoke".into(),
+        GateName::SourceBudget => format!("room for its sources: {found}, needed {needed}"),
+        GateName::Trust => format!("{found}: {needed}"),
+        GateName::Policy => format!("the `steward:` block of its matter: {found}, needs {needed}"),
+        GateName::Brake => "`steward resume`: the fleet was stopped".into(),
+    }
+}

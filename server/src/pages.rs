@@ -1,0 +1,201 @@
+//! The dashboard: HTML that needs no script, one file a page.
+//!
+//! A page gathers facts, gives them words, and fills a template; templates escape every value. What changes anything is a
+//! form with the key of its session. After an answer the page that was left comes again, and says what was done.
+
+mod act;
+mod action;
+mod assets;
+mod card;
+mod form;
+mod live;
+mod login;
+mod today;
+
+use crate::access::{Caller, Proof, Scope};
+use crate::api::problem::Problem;
+use crate::app::{Shared, require};
+use crate::facts::FactsError;
+use askama::Template;
+use assets::Assets;
+use axum::Router;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use chrono::{DateTime, Utc};
+use steward_vault::brake;
+use steward_vault::index::IndexError;
+
+/// Every page with what guards it.
+pub(crate) fn router(app: &Shared) -> Router<Shared> {
+    let see = Router::new()
+        .route("/", get(today::page))
+        .route("/actions/{id}", get(action::page))
+        .route("/actions/{id}/undo", get(action::undo))
+        .route("/live", get(live::stream));
+    let answer = Router::new().route("/actions/{id}/answer", post(act::answer)).route("/stop", post(act::stop));
+    let operate = Router::new().route("/resume", post(act::resume));
+    let open = Router::new()
+        .route("/login", get(login::page).post(login::enter))
+        .route("/logout", post(login::leave))
+        .route("/assets/{name}", get(assets::asset));
+    require(see, app, Scope::Read)
+        .merge(require(answer, app, Scope::Act))
+        .merge(require(operate, app, Scope::Operate))
+        .merge(open)
+}
+
+/// What every page shows around its own.
+pub(crate) struct Page {
+    assets: &'static Assets,
+    /// Which of the pages in the head this is.
+    at: &'static str,
+    /// Where it is, to come back to.
+    path: String,
+    caller: String,
+    form_key: String,
+    may_act: bool,
+    may_operate: bool,
+    stop: Option<brake::Stop>,
+    mode: &'static str,
+    waiting: u64,
+    vault: String,
+    /// The Temporal UI at this namespace's schedules.
+    temporal: Option<String>,
+    /// How far the index had come.
+    seen: u64,
+}
+
+impl Page {
+    async fn of(app: &Shared, caller: &Caller, at: &'static str, uri: &Uri) -> Result<Self, Oops> {
+        let form_key = match &caller.proof {
+            Proof::Session { form_key } => form_key.clone(),
+            Proof::Token => String::new(),
+        };
+        Ok(Self {
+            assets: assets::all(),
+            at,
+            path: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+            caller: caller.name.clone(),
+            form_key,
+            may_act: caller.scope >= Scope::Act,
+            may_operate: caller.scope >= Scope::Operate,
+            stop: brake::read(&app.root),
+            mode: app.house.policy.mode.word(),
+            waiting: app.index.pending_count().await?,
+            vault: app.root.path().display().to_string(),
+            temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),
+            seen: app.beat.borrow().seq,
+        })
+    }
+}
+
+/// A page that could not be made, or a click that was refused.
+pub(crate) struct Oops(Problem);
+
+impl From<Problem> for Oops {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+impl From<FactsError> for Oops {
+    fn from(e: FactsError) -> Self {
+        Self(e.into())
+    }
+}
+
+impl From<IndexError> for Oops {
+    fn from(e: IndexError) -> Self {
+        Self(FactsError::from(e).into())
+    }
+}
+
+impl IntoResponse for Oops {
+    fn into_response(self) -> Response {
+        refusal(&self.0, None)
+    }
+}
+
+/// A page with nothing but a few words.
+#[derive(Template)]
+#[template(path = "bare.html")]
+struct Bare<'a> {
+    assets: &'static Assets,
+    title: &'a str,
+    text: &'a str,
+    /// What logs in when it is sent.
+    link: Option<&'a str>,
+    back: Option<&'a str>,
+}
+
+/// What could not be done, as a page with its status.
+pub(crate) fn refusal(problem: &Problem, back: Option<String>) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let unknown = status == StatusCode::UNAUTHORIZED;
+    let (title, text) = if unknown {
+        ("Log in", "Open the address that `steward up` printed, or let `steward login` print another.")
+    } else {
+        (title(status), problem.detail.as_str())
+    };
+    let back = back.as_deref().or_else(|| (!unknown).then_some("/"));
+    let mut response = shown(&Bare { assets: assets::all(), title, text, link: None, back });
+    *response.status_mut() = status;
+    if let Some(seconds) = problem.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+fn title(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::NOT_FOUND => "There is nothing here",
+        StatusCode::CONFLICT => "Not done",
+        StatusCode::GONE => "Too late",
+        StatusCode::BAD_GATEWAY => "Done in part",
+        StatusCode::GATEWAY_TIMEOUT => "No answer yet",
+        StatusCode::TOO_MANY_REQUESTS => "A moment, please",
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR => "That did not work",
+        _ => "Refused",
+    }
+}
+
+fn shown(page: &impl Template) -> Response {
+    match page.render() {
+        Ok(html) => {
+            ([(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"))], html).into_response()
+        }
+        Err(e) => {
+            tracing::error!(error = %e, "failed to draw a page");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+/// How long ago, as a person says it.
+fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let seconds = (now - at).num_seconds();
+    let span = |seconds: i64| match seconds {
+        ..90 => format!("{seconds} s"),
+        90..5_400 => format!("{} min", (seconds + 30) / 60),
+        5_400..129_600 => format!("{} h", (seconds + 1_800) / 3_600),
+        _ => format!("{} days", (seconds + 43_200) / 86_400),
+    };
+    if seconds < 0 { format!("in {}", span(-seconds)) } else { format!("{} ago", span(seconds)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_the_unit_that_a_person_would_take() {
+        let now = Utc::now();
+        let told = |seconds| ago(now - chrono::TimeDelta::seconds(seconds), now);
+        assert_eq!(
+            [told(5), told(600), told(7_200), told(172_800)],
+            ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]
+        );
+        assert_eq!(told(-600), "in 10 min");
+    }
+}

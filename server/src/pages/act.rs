@@ -1,0 +1,82 @@
+//! What a click asks for: an answer to an action, the brake.
+
+use super::form::Said;
+use super::{Oops, refusal};
+use crate::access::Caller;
+use crate::api::problem::Problem;
+use crate::app::Shared;
+use axum::Extension;
+use axum::extract::rejection::{FormRejection, PathRejection};
+use axum::extract::{Form, Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use chrono::Utc;
+use steward_domain::time::stamp;
+use steward_domain::undo::AnswerKind;
+use steward_vault::brake::{self, BrakeError, Stop};
+use steward_vault::root::Root;
+use steward_workflows::activities::{AnswerAsk, Answered};
+
+type Filled = Result<Form<Said>, FormRejection>;
+
+pub(crate) async fn answer(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+    form: Filled,
+) -> Result<Response, Oops> {
+    let said = Said::checked(form, &caller)?;
+    let Path(action) = id.map_err(|e| Oops::from(Problem::new(e.status(), e.body_text())))?;
+    let kind = match said.kind.as_str() {
+        "undo" => AnswerKind::Undo,
+        "confirm" => AnswerKind::Confirm,
+        "dismiss" => AnswerKind::Dismiss,
+        _ => return Err(Problem::new(StatusCode::BAD_REQUEST, "the answers are undo, confirm and dismiss").into()),
+    };
+    let asked = app.answers.ask(AnswerAsk { kind, action, by: caller.name, reason: said.reason() }).await;
+    let back = Some(said.back().to_owned());
+    Ok(match asked {
+        Ok(Answered::Done { action_id, .. }) => Redirect::to(&said.back_with(action_id.as_str())).into_response(),
+        Ok(Answered::Refused { status, refusal: why, message }) => {
+            refusal(&Problem::refused(&why, status, message), back)
+        }
+        Err(e) => refusal(&Problem::from(e), back),
+    })
+}
+
+pub(crate) async fn stop(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    form: Filled,
+) -> Result<Response, Oops> {
+    let said = Said::checked(form, &caller)?;
+    let stop = Stop { at: stamp(Utc::now()), by: caller.name, reason: said.reason() };
+    tracing::warn!("stopped by {}", stop.by.escape_debug());
+    brake(&app, &said, move |root| brake::stop(root, &stop)).await
+}
+
+pub(crate) async fn resume(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    form: Filled,
+) -> Result<Response, Oops> {
+    let said = Said::checked(form, &caller)?;
+    tracing::warn!("resumed by {}", caller.name.escape_debug());
+    brake(&app, &said, |root| brake::resume(root).map(drop)).await
+}
+
+async fn brake(
+    app: &Shared,
+    said: &Said,
+    act: impl FnOnce(&Root) -> Result<(), BrakeError> + Send + 'static,
+) -> Result<Response, Oops> {
+    let root = app.root.clone();
+    let acted = tokio::task::spawn_blocking(move || act(&root).map_err(|e| e.to_string())).await;
+    let failed = match acted {
+        Ok(Ok(())) => return Ok(Redirect::to(said.back()).into_response()),
+        Ok(Err(e)) => e,
+        Err(e) => e.to_string(),
+    };
+    tracing::error!("the brake failed: {failed}");
+    Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, failed).into())
+}

@@ -1,0 +1,146 @@
+//! An action as a card: what a person reads first, and what they may do about it.
+
+use super::ago;
+use crate::facts::FactsError;
+use crate::facts::action::{self, Action, Evidence};
+use chrono::{DateTime, Utc};
+use steward_domain::path::RecordPath;
+use steward_domain::time::stamp;
+use steward_vault::index::{ActionRow, Index};
+use steward_vault::root::Root;
+
+/// Quotes that a card shows; the page of its action shows all.
+const QUOTES: usize = 2;
+
+/// One card.
+pub(crate) struct Card {
+    pub(crate) action: Action,
+    /// The name of what it is about.
+    pub(crate) title: String,
+    /// In a word or two, what it came to.
+    pub(crate) status: String,
+    /// What colours it.
+    pub(crate) tone: &'static str,
+    pub(crate) at: String,
+    pub(crate) ago: String,
+    /// The confidence, and what stood in the way.
+    pub(crate) sure: String,
+    /// Of an answer who said so, and why.
+    pub(crate) said: Option<String>,
+    /// How often the same was said.
+    pub(crate) times: usize,
+}
+
+impl Card {
+    pub(crate) fn of(action: Action, name: Option<String>, now: DateTime<Utc>) -> Self {
+        let said = action.by.as_ref().map(|by| match &action.reason {
+            Some(reason) => format!("{by}: {reason}"),
+            None => by.clone(),
+        });
+        Self {
+            title: name.unwrap_or_else(|| action.target.clone()),
+            status: status(&action),
+            tone: tone(&action),
+            at: stamp(action.at),
+            ago: ago(action.at, now),
+            sure: sure(&action),
+            said,
+            times: 1,
+            action,
+        }
+    }
+
+    /// The cited signals that say so, first of all.
+    pub(crate) fn quotes(&self) -> impl Iterator<Item = &Evidence> {
+        self.action.evidence.iter().filter(|cited| cited.speaks).take(QUOTES)
+    }
+
+    pub(crate) fn has_answers(&self) -> bool {
+        self.action.waits || self.action.undo_until.is_some()
+    }
+}
+
+impl Evidence {
+    pub(crate) fn target(&self) -> String {
+        format!("{:.2}", self.target_confidence)
+    }
+
+    pub(crate) fn effect(&self) -> String {
+        format!("{:.2}", self.effect_confidence)
+    }
+}
+
+/// The cards of these rows, in their order.
+pub(crate) async fn cards(root: &Root, index: &Index, rows: Vec<ActionRow>) -> Result<Vec<Card>, FactsError> {
+    let now = Utc::now();
+    let targets: Vec<RecordPath> = rows.iter().map(|row| row.target.clone()).collect();
+    let names = index.names(&targets).await?;
+    let actions = action::cards(root, rows, now).await?;
+    let name = |target| names.get(target).map(|named| named.name.clone());
+    Ok(actions.into_iter().zip(&targets).map(|(action, target)| Card::of(action, name(target), now)).collect())
+}
+
+/// What said the very same about the same record becomes one card, the newest.
+pub(crate) fn once(cards: Vec<Card>) -> Vec<Card> {
+    let mut kept: Vec<Card> = Vec::with_capacity(cards.len());
+    for card in cards {
+        let (target, change) = (&card.action.target, &card.action.change);
+        let same = |other: &&mut Card| other.action.target == *target && other.action.change == *change;
+        match kept.iter_mut().find(same).filter(|_| change.is_some()) {
+            Some(other) => other.times += 1,
+            None => kept.push(card),
+        }
+    }
+    kept
+}
+
+fn status(action: &Action) -> String {
+    let followed = action.answered.as_deref().map(|kind| format!(", {}", said_of(kind))).unwrap_or_default();
+    match (action.kind.as_str(), action.landing.as_str()) {
+        ("steward-action", "live") => format!("changed{followed}"),
+        ("steward-action", "pending") if followed.is_empty() => "waits for you".into(),
+        ("steward-action", "pending") => format!("proposed{followed}"),
+        ("steward-action", "shadow") => format!("would change{followed}"),
+        ("steward-action", _) => action.decision.replace('_', " "),
+        ("steward-action-confirmed", _) => format!("confirmed{followed}"),
+        (kind, _) => said_of(kind).to_owned(),
+    }
+}
+
+/// What a kind of record says of another one.
+fn said_of(kind: &str) -> &str {
+    match kind {
+        "steward-action-reversed" => "undone",
+        "steward-action-confirmed" => "confirmed",
+        "steward-action-dismissed" => "dismissed",
+        "steward-action-tracked" => "tracker told",
+        "steward-action-track-failed" => "tracker failed",
+        "steward-action-done-anyway" => "done by hand",
+        "steward-action-opposed" => "decided otherwise by hand",
+        "steward-source-pruned" => "source pruned",
+        "steward-trust-lowered" => "one step back",
+        "steward-trust-raised" => "raised",
+        other => other,
+    }
+}
+
+fn tone(action: &Action) -> &'static str {
+    if action.problem.is_some() || action.kind == "steward-action-track-failed" {
+        return "failed";
+    }
+    match (action.waits, action.landing.as_str()) {
+        (true, _) => "waits",
+        (false, "live") => "done",
+        (false, "shadow") => "shadow",
+        (false, _) => "calm",
+    }
+}
+
+fn sure(action: &Action) -> String {
+    let closed: Vec<&str> = action.gates.iter().filter(|gate| !gate.open).map(|gate| gate.gate.as_str()).collect();
+    let held = match closed.as_slice() {
+        [] => format!("all {} gates open", action.gates.len()),
+        closed => format!("held by {}", closed.join(", ").replace('_', " ")),
+    };
+    format!("{:.2} sure; {held}", action.confidence)
+}

@@ -1,0 +1,79 @@
+//! A person comes in by a link that is used once, and goes.
+//!
+//! Opening the link changes nothing: what looks at addresses before people do would use it up. The button does.
+
+use super::{Bare, Oops, assets, refusal, shown};
+use crate::access::session::{COOKIE, SESSION_LASTS};
+use crate::access::{AccessError, link};
+use crate::api::problem::Problem;
+use crate::app::{Met, Shared};
+use axum::Extension;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Form, Query, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use chrono::Utc;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+pub(crate) struct Asked {
+    #[serde(default)]
+    link: String,
+}
+
+impl From<AccessError> for Oops {
+    fn from(e: AccessError) -> Self {
+        tracing::error!("failed to log in: {e}");
+        Self(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "nobody can be let in; the log says why"))
+    }
+}
+
+pub(crate) async fn page(State(app): State<Shared>, Query(asked): Query<Asked>) -> Result<Response, Oops> {
+    if !link::holds(&app.store, &asked.link, Utc::now())? {
+        return Ok(closed(&asked.link));
+    }
+    let text = "This address lets you in once.";
+    Ok(shown(&Bare { assets: assets::all(), title: "Steward", text, link: Some(&asked.link), back: None }))
+}
+
+/// One that is used, too old or made up; or none at all.
+fn closed(link: &str) -> Response {
+    if link.is_empty() {
+        return refusal(&Problem::new(StatusCode::UNAUTHORIZED, ""), None);
+    }
+    let text = "This address has let somebody in already, or is more than an hour old. \
+        Let `steward login` print another; who is logged in goes on to the dashboard.";
+    let page = Bare { assets: assets::all(), title: "Used up", text, link: None, back: Some("/") };
+    let mut response = shown(&page);
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    response
+}
+
+pub(crate) async fn enter(
+    State(app): State<Shared>,
+    Extension(met): Extension<Met>,
+    asked: Result<Form<Asked>, FormRejection>,
+) -> Result<Response, Oops> {
+    let Ok(Form(asked)) = asked else { return Ok(closed("")) };
+    met.same_origin()?;
+    let now = Utc::now();
+    let Some(found) = link::take(&app.store, &asked.link, now)? else { return Ok(closed(&asked.link)) };
+    let value = app.sessions.begin(&found.name, found.scope, now)?;
+    tracing::info!("{} logged in", found.name.escape_debug());
+    Ok(with_cookie(&met, &value, SESSION_LASTS.num_seconds()))
+}
+
+pub(crate) async fn leave(Extension(met): Extension<Met>) -> Result<Response, Oops> {
+    met.same_origin()?;
+    Ok(with_cookie(&met, "", 0))
+}
+
+fn with_cookie(met: &Met, value: &str, seconds: i64) -> Response {
+    let secure = if met.secure { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    let mut response = Redirect::to(if value.is_empty() { "/login" } else { "/" }).into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}

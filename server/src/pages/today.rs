@@ -1,0 +1,170 @@
+//! The first page of the day: what failed, what waits, what changed, what would have, and how much was quiet.
+
+use super::card::{Card, cards, once};
+use super::{Oops, Page, shown};
+use crate::access::Caller;
+use crate::app::Shared;
+use crate::facts::action::find;
+use crate::facts::trouble::{self, Trouble};
+use askama::Template;
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::http::Uri;
+use axum::response::Response;
+use chrono::{TimeDelta, Utc};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use steward_domain::audit::ActionKind;
+use steward_domain::plan::Landing;
+use steward_vault::index::{ActionFilter, Only};
+
+/// How far back is looked.
+const HOURS: i64 = 24;
+/// Cards of each part; the rest is a click away.
+const CARDS: u32 = 20;
+/// Records among which those that say the same are sought.
+const READ: u32 = 60;
+/// Answers that are listed.
+const ANSWERS: u32 = 10;
+/// So many of one source and class may be handled together.
+const CLUSTER: u32 = 3;
+/// Most clusters that are offered; the largest.
+const CLUSTERS: usize = 5;
+
+#[derive(Deserialize)]
+pub(crate) struct Asked {
+    /// The answer that was just given.
+    #[serde(default)]
+    done: String,
+}
+
+/// Several that wait, of one source and class.
+struct Together {
+    href: String,
+    count: u64,
+    what: String,
+}
+
+/// Cards, and how many there are.
+#[derive(Default)]
+struct Part {
+    cards: Vec<Card>,
+    count: String,
+    more: bool,
+}
+
+#[derive(Template)]
+#[template(path = "today.html")]
+struct Today {
+    page: Page,
+    done: Option<String>,
+    lead: String,
+    troubles: Vec<Trouble>,
+    clusters: Vec<Together>,
+    waits: Part,
+    changed: Part,
+    would: Part,
+    answered: Vec<Card>,
+    quiet: String,
+    hours: i64,
+}
+
+pub(crate) async fn page(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Oops> {
+    let app = &app;
+    let since = Some(Utc::now() - TimeDelta::hours(HOURS));
+    let of = |kinds: &[ActionKind], landing| ActionFilter {
+        since,
+        landing,
+        kinds: kinds.to_vec(),
+        ..ActionFilter::default()
+    };
+    let waits = part(app, ActionFilter { only: Only::Waiting, ..ActionFilter::default() }, CARDS).await?;
+    let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Landing::Live)), CARDS).await?;
+    let would = part(app, of(&[ActionKind::Action], Some(Landing::Shadow)), READ).await?;
+    let answers = [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed];
+    let answered = part(app, of(&answers, None), ANSWERS).await?.cards;
+    let page = Page::of(app, &caller, "today", &uri).await?;
+    Ok(shown(&Today {
+        done: done(app, &asked.done).await?,
+        lead: lead(page.waiting, &changed),
+        troubles: trouble::all(app).await?,
+        clusters: clusters(app).await?,
+        waits,
+        changed,
+        would,
+        answered,
+        quiet: quiet(app).await?,
+        hours: HOURS,
+        page,
+    }))
+}
+
+async fn part(app: &Shared, filter: ActionFilter, limit: u32) -> Result<Part, Oops> {
+    let found = app.index.actions_page(&filter, None, limit).await?;
+    let mut cards = once(cards(&app.root, &app.index, found.rows).await?);
+    let count = if found.more { format!("{}+", cards.len()) } else { cards.len().to_string() };
+    let more = found.more || cards.len() > CARDS as usize;
+    cards.truncate(CARDS as usize);
+    Ok(Part { cards, count, more })
+}
+
+fn lead(waiting: u64, changed: &Part) -> String {
+    let waits = match waiting {
+        0 => "Nothing waits for you".to_owned(),
+        1 => "One proposal waits for you".to_owned(),
+        n => format!("{n} proposals wait for you"),
+    };
+    let did = match changed.count.as_str() {
+        "0" => "nothing was changed".to_owned(),
+        "1" => "one thing was changed".to_owned(),
+        n => format!("{n} things were changed"),
+    };
+    format!("{waits}; {did} in the last {HOURS} hours.")
+}
+
+async fn clusters(app: &Shared) -> Result<Vec<Together>, Oops> {
+    let mut found = app.index.waiting_clusters(CLUSTER).await?;
+    found.truncate(CLUSTERS);
+    let offered = found.into_iter().map(|cluster| {
+        let class = cluster.class.map_or("", |class| class.word());
+        let query = serde_urlencoded::to_string([("source", cluster.source.as_str()), ("class", class)]);
+        Together {
+            href: format!("/together?{}", query.unwrap_or_default()),
+            count: cluster.count,
+            what: format!("of {} ({})", cluster.name, class.replace('_', " ")),
+        }
+    });
+    Ok(offered.collect())
+}
+
+/// What came of the click before.
+pub(crate) async fn done(app: &Shared, id: &str) -> Result<Option<String>, Oops> {
+    if id.is_empty() {
+        return Ok(None);
+    }
+    let Ok(record) = find(&app.index, id).await else { return Ok(None) };
+    let Some(row) = app.index.action_at(&record).await? else { return Ok(None) };
+    let card = cards(&app.root, &app.index, vec![row]).await?.pop();
+    Ok(card.map(|card| {
+        let mut status = card.status;
+        if let Some(first) = status.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        format!("{status}: {}", card.title)
+    }))
+}
+
+async fn quiet(app: &Shared) -> Result<String, Oops> {
+    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+    for look in app.index.looks(Utc::now().date_naive()).await? {
+        *reasons.entry(look.reason).or_default() += look.count;
+    }
+    let nothing_new = reasons.remove("no_signals").unwrap_or_default();
+    let others: String = reasons.iter().map(|(why, n)| format!("; {n} {}", why.replace('_', " "))).collect();
+    Ok(format!("Looks today that found nothing new: {nothing_new}{others}."))
+}
