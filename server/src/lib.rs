@@ -12,5 +12,7 @@ mod api;
 pub mod app;
 mod beat;
 pub mod facts;
+mod grpc;
+pub mod holder;
 pub mod listen;
 mod pages;

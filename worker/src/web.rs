@@ -11,6 +11,7 @@ use steward_server::access::{Scope, Store, link};
 use steward_server::answer::Answers;
 use steward_server::app::{self, House, Parts};
 use steward_server::listen::Listening;
+use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
 use temporalio_client::Client;
@@ -40,6 +41,7 @@ pub(crate) struct Web {
     pub(crate) client: Client,
     pub(crate) root: Root,
     pub(crate) index: Arc<Index>,
+    pub(crate) ledger: Arc<Ledger>,
     /// Of the process that holds the vault.
     pub(crate) policy: Policy,
     /// The Temporal UI, where it is known.
@@ -50,7 +52,7 @@ impl Web {
     /// Serves until the flag is raised.
     ///
     /// # Errors
-    /// When the key of sessions can be neither read nor made.
+    /// When the keys of sessions and of the command can be neither read nor made.
     pub(crate) fn serve(
         self,
         config: &Config,
@@ -68,6 +70,11 @@ impl Web {
                 policy: self.policy,
                 cadence: config.cadence,
                 temporal_ui: self.ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
+                ledger: self.ledger,
+                clerk: config.clerk.word(),
+                tracker: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
+                streams: config.stream_names(),
+                warnings: config.warnings.clone(),
             },
             stop: stop.clone(),
         };

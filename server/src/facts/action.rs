@@ -266,6 +266,32 @@ pub async fn find(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
     }
 }
 
+/// The action that the beginning of an id names.
+///
+/// # Errors
+/// As [`find`].
+pub async fn row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
+    let path = find(index, id).await?;
+    index.action_at(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
+}
+
+/// The records of these rows, in their order, with the reason where one cannot be read. Reads one file for each.
+///
+/// # Errors
+/// None for a record that cannot be read.
+pub async fn records(
+    root: &Root,
+    rows: Vec<ActionRow>,
+) -> Result<Vec<(ActionRow, Result<AuditRecord, String>)>, FactsError> {
+    let root = root.clone();
+    let of = move |row: ActionRow| {
+        let record = read(&root, &row.path).map(|(record, _)| record);
+        (row, record)
+    };
+    let read = tokio::task::spawn_blocking(move || rows.into_iter().map(of).collect());
+    read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
+}
+
 /// One action whole.
 ///
 /// # Errors

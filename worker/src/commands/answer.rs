@@ -1,11 +1,13 @@
 //! `steward undo`, `confirm`, `dismiss`: a human's answer, taken by a workflow.
 //!
-//! The command itself writes nothing: the process that holds the vault does, on the one write path.
+//! The command itself writes nothing: the process that holds the vault does, on the one write path. It is asked by
+//! gRPC where it listens, and else by way of Temporal; either way the same comes of it.
 //! A refusal is an answer too, with its own exit code.
 
 use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};
+use crate::remote;
 use crate::temporal;
 use anyhow::bail;
 use steward_domain::trust::mark::Subject;
@@ -52,10 +54,15 @@ fn named(lowered: &[&Subject], text: &str) -> Subject {
 }
 
 async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
-    let client = temporal::connect(config, Vec::new()).await?;
     let by = answer.by.unwrap_or_else(|| config.operator.clone());
     let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason };
-    let answered = Answers::new(client, &config.task_queue).ask(ask).await?;
+    let answered = match remote::Server::find(config, &ask.by).await? {
+        Some(server) if kind != AnswerKind::Raise => server.answer(ask).await?,
+        Some(_) | None => {
+            let client = temporal::connect(config, Vec::new()).await?;
+            Answers::new(client, &config.task_queue).ask(ask).await?
+        }
+    };
     out.value(&answered, || match &answered {
         Answered::Done { target, record, tracker, lowered, .. } => {
             let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
