@@ -83,6 +83,10 @@ pub struct Answer {
     pub by: String,
     /// Why, in their words. Untrusted.
     pub reason: Option<String>,
+    /// They let something else happen than was proposed: this record has what they chose, the one that it answers what
+    /// was proposed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
 }
 
 /// The exact change that was proposed, so that it can be carried out later.
@@ -212,7 +216,7 @@ impl AuditDraft {
     /// # Errors
     /// As [`AuditDraft::file`].
     pub fn follower(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
-        let answer = Answer { of: self.id.clone(), at: self.timestamp, by: String::new(), reason: None };
+        let answer = Answer { of: self.id.clone(), at: self.timestamp, by: String::new(), reason: None, edited: false };
         Self { kind, answers: Some(answer), ..self.clone() }.file()
     }
 }
@@ -305,7 +309,7 @@ impl AuditRecord {
                 let said = self.plane_action.as_ref().map(ToString::to_string).unwrap_or_default();
                 return format!("The tracker: {} (action {})", plain::text(&said), answer.of);
             }
-            let did = self.draft.kind.did();
+            let did = if answer.edited { "Changed and confirmed" } else { self.draft.kind.did() };
             let reason = answer.reason.as_deref().unwrap_or("no reason given");
             return format!("{did} by {}: {} (action {})", plain::text(&answer.by), plain::text(reason), answer.of);
         }

@@ -200,6 +200,29 @@ impl Mutation {
         }
     }
 
+    /// The same change of the same field with another value, as a person writes it.
+    ///
+    /// # Errors
+    /// [`MutationError::Value`] where that is none that may be written.
+    pub fn with_value(&self, text: &str) -> Result<Self, MutationError> {
+        let part = match self {
+            Self::StateChange { .. } | Self::ContextEdit { .. } | Self::ParentMatter { .. } => "set",
+            Self::Related { present: true, .. } => "add",
+            Self::Related { present: false, .. } => "remove",
+        };
+        Self::read(&json!({"class": self.class().word(), part: {self.field(): text}}))
+    }
+
+    /// Whether the other one changes the same field in the same way, to whatever value.
+    #[must_use]
+    pub fn is_of_the_kind_of(&self, other: &Self) -> bool {
+        let enters = |mutation: &Self| match mutation {
+            Self::Related { present, .. } => *present,
+            Self::StateChange { .. } | Self::ContextEdit { .. } | Self::ParentMatter { .. } => true,
+        };
+        self.class() == other.class() && self.field() == other.field() && enters(self) == enters(other)
+    }
+
     /// The `mutation_proposal` that reads back as this.
     #[must_use]
     pub fn to_proposal(&self) -> Value {
@@ -282,6 +305,23 @@ mod tests {
         for mutation in every() {
             assert_eq!(Mutation::read(&mutation.to_proposal()), Ok(mutation));
         }
+    }
+
+    #[test]
+    fn another_value_is_of_the_same_kind_and_held_to_the_same_form() {
+        for mutation in every() {
+            let (good, bad) = match mutation.class() {
+                MutationClass::StateChange => ("Open", "deleted"),
+                MutationClass::ContextEdit => (" Bob ", "a\nstate: done"),
+                MutationClass::ParentMatter => ("house", "task/x.md"),
+                MutationClass::Related => ("[[Bob]]", "x\u{202e}y"),
+            };
+            let other = mutation.with_value(good).unwrap();
+            assert!(other != mutation && other.is_of_the_kind_of(&mutation) && other.is_sound(), "{other:?}");
+            assert!(mutation.with_value(bad).is_err() && mutation.with_value("").is_err(), "{mutation:?}");
+        }
+        let of_the_kind = |a: &Mutation| every().iter().filter(|b| b.is_of_the_kind_of(a)).count();
+        assert!(every().iter().all(|a| of_the_kind(a) == 1), "a field, and whether a member enters or leaves");
     }
 
     #[test]

@@ -276,8 +276,13 @@ pub fn revert(undone: &AuditRecord) -> Option<PlaneAction> {
 #[must_use]
 pub fn outcome(owing: &AuditRecord, came: &PlaneAction, workflow: WorkflowRef, now: DateTime<Utc>) -> Plan {
     let (kind, of) = (came.kind(), &owing.draft);
-    let answers =
-        Answer { of: of.id.clone(), at: of.timestamp, by: "Steward".into(), reason: came.missing().map(str::to_owned) };
+    let answers = Answer {
+        of: of.id.clone(),
+        at: of.timestamp,
+        by: "Steward".into(),
+        reason: came.missing().map(str::to_owned),
+        edited: false,
+    };
     let draft = AuditDraft {
         kind,
         id: ActionId::derive(&[kind.word(), of.id.as_str()]),
@@ -309,13 +314,16 @@ pub fn comment_html(record: &AuditRecord) -> String {
     let mut html =
         format!("<p>Steward set the task <em>{}</em> to <strong>{state}</strong>", text(draft.target.slug()));
     if let Some(answer) = draft.answers.as_ref().filter(|_| draft.kind == ActionKind::Confirmed) {
-        html.push_str(&format!(", confirmed by {}", text(&answer.by)));
+        let chosen = if answer.edited { "chosen" } else { "confirmed" };
+        html.push_str(&format!(", {chosen} by {}", text(&answer.by)));
     }
     html.push_str(".</p>");
     if let [first, rest @ ..] = draft.evidence.as_slice() {
         let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
         let (source, note) = (text(&first.source), text(&first.note));
-        html.push_str(&format!("<p>Because {source} said <q>{note}</q>{more}.</p>"));
+        // What a person chose instead, nobody had said.
+        let because = if draft.answers.as_ref().is_some_and(|answer| answer.edited) { "After" } else { "Because" };
+        html.push_str(&format!("<p>{because} {source} said <q>{note}</q>{more}.</p>"));
     }
     html.push_str(&format!("<p>Take it back within 7 days: <code>steward undo {}</code></p>", draft.id));
     html

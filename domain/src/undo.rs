@@ -4,6 +4,7 @@
 //! apply, journal and audit as everything else. Undo inherits the mode of what it takes back; a
 //! confirmation is a live change and needs a live mode.
 
+mod edit;
 mod past;
 
 use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, FieldPatch, WorkflowRef};
@@ -81,6 +82,8 @@ pub enum Refusal {
     HumanOnly { id: String },
     #[error("{id} was already {how} by {by}")]
     AlreadyAnswered { id: String, how: String, by: String },
+    #[error("{id} cannot be confirmed with that value: {reason}")]
+    NotAnEdit { id: String, reason: String },
     #[error("edited by a human since: {}; nothing was changed", fields.join(", "))]
     Conflict { fields: Vec<String> },
     #[error("{id} is not the newest change of {}: undo {newer} first", fields.join(", "))]
@@ -108,6 +111,7 @@ impl Refusal {
             | Self::NothingToUndo { .. }
             | Self::NotPending { .. }
             | Self::NothingToRaise { .. }
+            | Self::NotAnEdit { .. }
             | Self::HumanOnly { .. } => 400,
             Self::AlreadyAnswered { .. } | Self::Conflict { .. } | Self::NotTheNewest { .. } | Self::ShadowNow => 409,
             Self::Expired { .. } => 410,
@@ -126,6 +130,8 @@ pub struct Request<'a> {
     pub past: &'a [Past],
     pub by: &'a str,
     pub reason: Option<&'a str>,
+    /// For a confirmation, what is to happen instead of what was proposed.
+    pub edited: Option<&'a Mutation>,
     pub policy: &'a Policy,
     /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
     pub ceiling: Ceiling,
@@ -138,6 +144,9 @@ pub struct Request<'a> {
 /// # Errors
 /// [`Refusal`], by the rules of section 6.
 pub fn answer(request: &Request<'_>) -> Result<Plan, Refusal> {
+    if request.kind != AnswerKind::Confirm && request.edited.is_some() {
+        return Err(edit::refused(request.record, "only a confirmation may choose another value"));
+    }
     match request.kind {
         AnswerKind::Undo => undo(request),
         AnswerKind::Confirm => confirm(request),
@@ -229,6 +238,7 @@ fn confirm(request: &Request<'_>) -> Result<Plan, Refusal> {
     pending(request)?;
     let record = &request.record.draft;
     let proposed = proposed(request.record)?;
+    let chosen = edit::chosen(request, proposed.as_ref())?;
     let class = proposed.as_ref().map(|(m, _)| request.policy.ceiling_of(m.class())).unwrap_or_default();
     if !record.confirmable || request.ceiling.min(class) == Ceiling::Ask {
         return Err(Refusal::HumanOnly { id: record.id.to_string() });
@@ -236,8 +246,13 @@ fn confirm(request: &Request<'_>) -> Result<Plan, Refusal> {
     if request.policy.mode == Mode::Shadow {
         return Err(Refusal::ShadowNow);
     }
-    let change = proposed.map_or(Change::Nothing, |(mutation, replaces)| Change::of(&mutation, replaces.as_ref()));
-    Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, change })
+    let mut draft = draft(request, Landing::Live);
+    if let Some(chosen) = chosen.clone() {
+        edit::put(&mut draft, chosen);
+    }
+    let happens = chosen.map(|chosen| (chosen.mutation, chosen.replaces)).or(proposed);
+    let change = happens.map_or(Change::Nothing, |(mutation, replaces)| Change::of(&mutation, replaces.as_ref()));
+    Ok(Plan { draft, basis: Basis::Fields, change })
 }
 
 /// What a record proposes and what that replaces; one of before there were other classes says only
@@ -286,6 +301,7 @@ fn draft(request: &Request<'_>, landing: Landing) -> AuditDraft {
             at: answered.timestamp,
             by: request.by.chars().take(MAX_BY_CHARS).collect(),
             reason: request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
+            edited: false,
         }),
         ..answered.clone()
     }

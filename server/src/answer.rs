@@ -67,11 +67,6 @@ impl Answers {
         }
     }
 
-    /// To ask the server for what it alone knows.
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
-    }
-
     /// Whether the server answers within this time.
     pub(crate) async fn is_there(&self, patience: Duration) -> bool {
         let mut service = self.client.connection().workflow_service();

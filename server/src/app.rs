@@ -1,8 +1,8 @@
 //! The server put together: what every request goes through, and where it ends.
 //!
 //! In this order: headers that every answer has, the host, who asks, their pace, their scope. What is refused is
-//! refused in the face that was asked: JSON below `/api/`, a gRPC status below a service, a page elsewhere. An address that there is not and one that
-//! the caller may not know of get the same answer.
+//! refused in the face that was asked: JSON below `/api/`, a gRPC status below a service, a page elsewhere. An address
+//! that there is not and one that the caller may not know of get the same answer.
 
 use crate::access::session::{self, Sessions};
 use crate::access::{AccessError, Caller, Proof, Scope, Store, host::Hosts, local, origin, pace::Pace, token};
@@ -14,6 +14,7 @@ use crate::facts::streams::StreamName;
 use crate::grpc;
 use crate::holder::Holder;
 use crate::pages;
+use crate::temporal::Temporal;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
@@ -22,11 +23,12 @@ use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use steward_domain::mode::Policy;
+use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::tick::Cadence;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
+use temporalio_client::Client;
 use tokio::sync::watch;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -36,6 +38,9 @@ pub struct Parts {
     pub root: Root,
     pub index: Arc<Index>,
     pub answers: Answers,
+    pub client: Client,
+    /// The rate guard's ledger, where it can be opened.
+    pub ledger: Option<Arc<Ledger>>,
     pub store: Store,
     pub hosts: Hosts,
     pub house: House,
@@ -48,10 +53,12 @@ pub struct House {
     /// Of the process that holds the vault.
     pub policy: Policy,
     pub cadence: Cadence,
+    /// The ceiling of sources on which no human has set one.
+    pub default_ceiling: Ceiling,
+    /// The queue that workers serve.
+    pub task_queue: String,
     /// The Temporal UI at this namespace, as in `http://127.0.0.1:8233/namespaces/default`.
     pub temporal_ui: Option<String>,
-    /// The count of clerk calls.
-    pub ledger: Arc<Ledger>,
     /// Which clerk judges: `rules`, `openai`, `anthropic` or `ollama`.
     pub clerk: &'static str,
     /// Where the tracker is; `None` where none is set.
@@ -66,6 +73,8 @@ pub(crate) struct App {
     pub(crate) root: Root,
     pub(crate) index: Arc<Index>,
     pub(crate) answers: Answers,
+    pub(crate) temporal: Temporal,
+    pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) store: Store,
     pub(crate) sessions: Sessions,
     pub(crate) house: House,
@@ -103,12 +112,13 @@ pub enum StartError {
 /// # Errors
 /// [`StartError`] when the keys of sessions and of the command can be neither read nor made.
 pub fn router(parts: Parts) -> Result<Router, StartError> {
-    let Parts { root, index, answers, store, hosts, house, stop } = parts;
+    let Parts { root, index, answers, client, ledger, store, hosts, house, stop } = parts;
     let sessions = Sessions::open(&store)?;
     local::make(&store)?;
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let pace = Pace::default();
-    let app = Arc::new(App { root, index, answers, store, sessions, house, beat, stop, hosts, pace });
+    let temporal = Temporal::new(client);
+    let app = Arc::new(App { root, index, answers, temporal, ledger, store, sessions, house, beat, stop, hosts, pace });
     let router = api::router(&app)
         .merge(pages::router(&app))
         .merge(grpc::router(&app)?)

@@ -1,10 +1,12 @@
 //! The gRPC face: the services of `steward.v1`, with health and reflection, beside the pages on one port.
 //!
-//! One service a file, with the values it is made of; what becomes a message is in [`values`], [`words`] and [`record`].
+//! One service a file, with the values it is made of; what becomes a message is in [`values`], [`words`] and [`record`], what a
+//! request names in [`asked`].
 //! Facts are those that every face shows. Tokens alone are taken, no session; what is refused is told in the trailers
 //! ([`refusal`]), also before a service is reached.
 
 mod actions;
+mod asked;
 mod events;
 mod guard;
 mod matters;
@@ -20,6 +22,8 @@ mod streams;
 mod tasks;
 mod values;
 mod words;
+
+pub use record::change;
 
 use crate::access::Caller;
 use crate::app::{self, App, Shared};

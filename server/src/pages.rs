@@ -7,10 +7,17 @@ mod act;
 mod action;
 mod assets;
 mod card;
+mod charts;
+mod edit;
+mod fleet;
 mod form;
 mod live;
 mod login;
+mod matters;
+mod record;
+mod search;
 mod today;
+mod together;
 
 use crate::access::{Caller, Proof, Scope};
 use crate::api::problem::Problem;
@@ -32,6 +39,12 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
         .route("/", get(today::page))
         .route("/actions/{id}", get(action::page))
         .route("/actions/{id}/undo", get(action::undo))
+        .route("/matters", get(matters::page))
+        .route("/records/{folder}/{file}", get(record::page))
+        .route("/search", get(search::page))
+        .route("/fleet", get(fleet::page))
+        .route("/charts", get(charts::page))
+        .route("/together", get(together::page))
         .route("/live", get(live::stream));
     let answer = Router::new().route("/actions/{id}/answer", post(act::answer)).route("/stop", post(act::stop));
     let operate = Router::new().route("/resume", post(act::resume));
@@ -170,6 +183,12 @@ fn shown(page: &impl Template) -> Response {
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
+}
+
+/// An address with what it asks for; what is empty is left out.
+fn link(path: &str, asked: &[(&str, &str)]) -> String {
+    let asked: Vec<_> = asked.iter().filter(|(_, value)| !value.is_empty()).collect();
+    format!("{path}?{}", serde_urlencoded::to_string(asked).unwrap_or_default())
 }
 
 /// How long ago, as a person says it.

@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 use std::time::Duration;
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::Plan;
 use steward_domain::time;
@@ -32,6 +33,8 @@ pub struct Asked<'a> {
     pub record: &'a RecordPath,
     pub by: &'a str,
     pub reason: Option<&'a str>,
+    /// For a confirmation, what is to happen instead of what was proposed.
+    pub edited: Option<&'a Mutation>,
     pub policy: &'a Policy,
     /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
     pub ceiling: Ceiling,
@@ -87,6 +90,12 @@ pub(crate) fn planned(
     if let Some(receipt) = answered_before(root, asked, record)? {
         return Ok(Planned::Before(receipt));
     }
+    if let Some(Mutation::ParentMatter { to }) = asked.edited
+        && !root.exists(to)
+    {
+        let reason = format!("there is no {to}");
+        return Err(Refusal::NotAnEdit { id: record.draft.id.to_string(), reason }.into());
+    }
     if asked.kind == AnswerKind::Confirm && brake::is_stopped(root) {
         return Err(Refusal::ShadowNow.into());
     }
@@ -99,6 +108,7 @@ pub(crate) fn planned(
         past: &past,
         by: asked.by,
         reason: asked.reason,
+        edited: asked.edited,
         policy: asked.policy,
         ceiling: asked.ceiling,
         workflow: asked.workflow.clone(),

@@ -185,6 +185,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             record: &receipt.record,
             by: SOURCE,
             reason: None,
+            edited: None,
             policy: &live(),
             ceiling: Ceiling::Act,
             workflow: WorkflowRef { id: SOURCE.into(), run_id: format!("undo-{run}") },

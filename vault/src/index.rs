@@ -77,7 +77,7 @@ pub use schema::FILE;
 pub use search::Hit;
 pub use signals::{SignalFilter, SignalRow, TimelineRow};
 pub use stamp::StampDue;
-pub use standing::{Interval, LastTick, Standing};
+pub use standing::{Interval, Lag, LastTick, Standing};
 pub use state::{CheckDone, LookCount};
 pub use step_back::Round;
 pub use stream::{StreamCount, Taken};

@@ -122,6 +122,7 @@ pub fn undo(root: &Root, record: &RecordPath, now: DateTime<Utc>) -> Result<Undo
         record,
         by: "",
         reason: None,
+        edited: None,
         policy: &Policy::default(),
         ceiling: Ceiling::Act,
         workflow: WorkflowRef { id: String::new(), run_id: String::new() },

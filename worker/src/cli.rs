@@ -85,8 +85,9 @@ pub(crate) enum Command {
     )]
     Undo(Answer),
     /// Let a pending proposal happen
-    #[command(after_help = "Example:\n  steward confirm 3f9a1c22\n\nExits with 3 when it is refused.")]
-    Confirm(Answer),
+    #[command(after_help = "Examples:\n  steward confirm 3f9a1c22\n  steward confirm 3f9a1c22 --set archived\n\n\
+        Exits with 3 when it is refused.")]
+    Confirm(Confirm),
     /// Turn a pending proposal down
     #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"\n\n\
         Exits with 3 when it is refused.")]
@@ -193,6 +194,15 @@ pub(crate) struct Answer {
     /// Who answers (STEWARD_OPERATOR, else USER)
     #[arg(long)]
     pub(crate) by: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Confirm {
+    #[command(flatten)]
+    pub(crate) answer: Answer,
+    /// Let this happen instead of what is proposed: open, done or archived; a text; a matter; a member, as the proposal has it
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) set: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

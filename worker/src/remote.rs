@@ -13,8 +13,11 @@ use steward_domain::path::RecordPath;
 use steward_domain::undo::{AnswerKind, Refusal};
 use steward_proto::REFUSAL_TRAILER;
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
-use steward_proto::v1::{self, ConfirmActionRequest, DismissActionRequest, UndoActionRequest};
+use steward_proto::v1::{
+    self, ConfirmActionRequest, DismissActionRequest, EditAndConfirmActionRequest, UndoActionRequest,
+};
 use steward_server::access::{Store, local};
+use steward_server::grpc::change;
 use steward_vault::root::Root;
 use steward_workflows::activities::{AnswerAsk, Answered};
 use tonic::metadata::{Ascii, Binary, MetadataValue};
@@ -68,6 +71,12 @@ impl Server {
         let answered = match ask.kind {
             AnswerKind::Undo => {
                 let asked = client.undo_action(self.request(UndoActionRequest { id, reason })).await;
+                asked.map(|answer| answer.into_inner().answered)
+            }
+            AnswerKind::Confirm if ask.edited.is_some() => {
+                let change = ask.edited.as_ref().map(change);
+                let asked = EditAndConfirmActionRequest { id, change, reason };
+                let asked = client.edit_and_confirm_action(self.request(asked)).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
             AnswerKind::Confirm => {

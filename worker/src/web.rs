@@ -41,7 +41,7 @@ pub(crate) struct Web {
     pub(crate) client: Client,
     pub(crate) root: Root,
     pub(crate) index: Arc<Index>,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) ledger: Option<Arc<Ledger>>,
     /// Of the process that holds the vault.
     pub(crate) policy: Policy,
     /// The Temporal UI, where it is known.
@@ -63,14 +63,17 @@ impl Web {
         let parts = Parts {
             root: self.root,
             index: self.index,
-            answers: Answers::new(self.client, &config.task_queue),
+            answers: Answers::new(self.client.clone(), &config.task_queue),
+            client: self.client,
+            ledger: self.ledger,
             store: Store::of(&config.state_dir()?),
             hosts: Hosts::of(listening.address, &config.hosts),
             house: House {
                 policy: self.policy,
                 cadence: config.cadence,
+                default_ceiling: config.default_ceiling,
+                task_queue: config.task_queue.clone(),
                 temporal_ui: self.ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
-                ledger: self.ledger,
                 clerk: config.clerk.word(),
                 tracker: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
                 streams: config.stream_names(),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use steward_domain::clerk::{Judged, Question, Reply};
 use steward_domain::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
+use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Landing, Plan};
 use steward_domain::tick::{Observation, TaskClock};
@@ -80,6 +81,9 @@ pub struct AnswerAsk {
     pub by: String,
     #[serde(default)]
     pub reason: Option<String>,
+    /// For a confirmation: what is to happen instead of what was proposed, the same change to another value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Mutation>,
 }
 
 /// How an answer ended; the result of `AnswerWorkflow`.

@@ -36,7 +36,7 @@ impl Host {
         let (kind, filed) = (ask.kind, record.clone());
         let answered_to = self.recorded(&record).await?;
         let ceiling = match (&answered_to, kind) {
-            (Some(to), AnswerKind::Confirm) => self.ceiling_now(to).await?,
+            (Some(to), AnswerKind::Confirm) => self.ceiling_now(to, ask.edited.as_ref()).await?,
             (_, _) => Ceiling::Act,
         };
         let (keeper, of) = (Arc::clone(&self.keeper), workflow.clone());
@@ -46,6 +46,7 @@ impl Host {
                 record: &filed,
                 by: &ask.by,
                 reason: ask.reason.as_deref(),
+                edited: ask.edited.as_ref(),
                 policy: &policy,
                 ceiling,
                 workflow: of,
@@ -55,10 +56,13 @@ impl Host {
         .await?;
         match answered {
             Ok(receipt) => {
+                let filed = self.recorded(&receipt.record).await?;
                 if let Some(to) = &answered_to {
-                    self.stand_answered(to, kind).await?;
+                    let edited = filed.as_ref().and_then(|f| f.draft.answers.as_ref()).is_some_and(|a| a.edited);
+                    self.stand_answered(to, (kind, edited)).await?;
                 }
-                self.answered(&record, receipt, (kind, &workflow)).await
+                let says = filed.and_then(|filed| filed.plane_action);
+                self.answered(&record, (receipt, says), (kind, &workflow)).await
             }
             Err(AnswerError::Refused(refusal)) => Ok(Answered::refused(refusal)),
             Err(AnswerError::Apply(e)) => Err(passing(e)),
@@ -72,14 +76,23 @@ impl Host {
     }
 
     /// The lowest ceiling that humans have set by now, whatever held when the change was proposed.
-    async fn ceiling_now(&self, record: &AuditRecord) -> Result<Ceiling, ActivityError> {
+    ///
+    /// What is chosen instead is held by the notes of now as well: where a task is to go that nobody had proposed, no
+    /// note was asked before.
+    async fn ceiling_now(&self, record: &AuditRecord, edited: Option<&Mutation>) -> Result<Ceiling, ActivityError> {
         self.index.sync_all(self.keeper.root(), Utc::now()).await.map_err(passing)?;
         let draft = &record.draft;
         let sources: Vec<&str> = draft.evidence.iter().map(|e| e.source.as_str()).collect();
-        let new_parent = match draft.proposal.as_ref().map(|p| &p.mutation) {
+        let new_parent = match edited.or(draft.proposal.as_ref().map(|p| &p.mutation)) {
             Some(Mutation::ParentMatter { to }) => Some(to),
             Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. }) | None => None,
         };
+        if let Some(edited) = edited {
+            let notes = self.index.notes_of(&draft.target, new_parent).await.map_err(passing)?;
+            if notes.iter().any(|(_, note)| note.forbids(edited)) {
+                return Ok(Ceiling::Ask);
+            }
+        }
         let default = self.settings.default_ceiling;
         self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
     }
@@ -87,7 +100,7 @@ impl Host {
     async fn answered(
         &self,
         record: &RecordPath,
-        receipt: Receipt,
+        (receipt, says): (Receipt, Option<PlaneAction>),
         (kind, workflow): (AnswerKind, &WorkflowRef),
     ) -> Result<Answered, ActivityError> {
         crash::point("before-indexing");
@@ -100,7 +113,6 @@ impl Host {
             AnswerKind::Undo => calibrate::step_back(self, (workflow, Utc::now())).await?,
             AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => Vec::new(),
         };
-        let says = self.recorded(&receipt.record).await?.and_then(|record| record.plane_action);
         let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
         if owes.is_some() && self.keeper.tracker().is_none() {
             let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();

@@ -299,7 +299,11 @@ impl Host {
     }
 
     /// Notes a human's answer on the signal that the answered action came from, if it came from one alone.
-    pub(super) async fn stand_answered(&self, record: &AuditRecord, kind: AnswerKind) -> Result<(), ActivityError> {
+    pub(super) async fn stand_answered(
+        &self,
+        record: &AuditRecord,
+        (kind, edited): (AnswerKind, bool),
+    ) -> Result<(), ActivityError> {
         let draft = &record.draft;
         let first = draft.answers.as_ref().map_or(&draft.id, |answer| &answer.of);
         let [cited] = draft.evidence.as_slice() else { return Ok(()) };
@@ -307,6 +311,7 @@ impl Host {
             return Ok(());
         }
         let standing = match kind {
+            AnswerKind::Confirm if edited => (SignalStatus::Skipped, format!("edited: {first}")),
             AnswerKind::Confirm => (SignalStatus::Applied, first.to_string()),
             AnswerKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
             AnswerKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),

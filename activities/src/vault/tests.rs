@@ -101,7 +101,8 @@ impl Bench {
 
     /// Undoes an action, as a workflow of this run.
     pub(crate) async fn undone(&self, id: &ActionId, run: &str) -> Answered {
-        let ask = AnswerAsk { kind: AnswerKind::Undo, action: id.to_string(), by: "ann".into(), reason: None };
+        let ask =
+            AnswerAsk { kind: AnswerKind::Undo, action: id.to_string(), by: "ann".into(), reason: None, edited: None };
         let workflow = WorkflowRef { id: "undo".into(), run_id: run.into() };
         self.host.take_answer(ask, workflow).await.unwrap()
     }
@@ -191,7 +192,13 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
     let Applied::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
         panic!("not filed")
     };
-    let ask = AnswerAsk { kind: AnswerKind::Undo, action: action_id.to_string(), by: "ann".into(), reason: None };
+    let ask = AnswerAsk {
+        kind: AnswerKind::Undo,
+        action: action_id.to_string(),
+        by: "ann".into(),
+        reason: None,
+        edited: None,
+    };
     let click = WorkflowRef { id: "undo".into(), run_id: "click-1".into() };
     let first = bench.host.take_answer(ask.clone(), click.clone()).await.unwrap();
     assert!(matches!(first, Answered::Done { .. }), "{first:?}");
@@ -286,8 +293,13 @@ async fn a_change_of_cadence_is_passed_on_once_and_only_on_a_transition() {
 #[tokio::test]
 async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words() {
     let bench = Bench::new(Mode::Shadow).await;
-    let ask =
-        |action: &str| AnswerAsk { kind: AnswerKind::Undo, action: action.into(), by: "ann".into(), reason: None };
+    let ask = |action: &str| AnswerAsk {
+        kind: AnswerKind::Undo,
+        action: action.into(),
+        by: "ann".into(),
+        reason: None,
+        edited: None,
+    };
     let click = || WorkflowRef { id: "undo".into(), run_id: "click".into() };
     for (action, status, word) in [("ffff", 404, "no action"), ("fff", 400, "hex digits"), ("no id", 400, "hex digits")]
     {

@@ -292,7 +292,18 @@ fn ask(kind: AnswerKind, record: &AuditRecord) -> Result<Plan, Refusal> {
 
 fn ask_under(kind: AnswerKind, record: &AuditRecord, (policy, ceiling): (&Policy, Ceiling)) -> Result<Plan, Refusal> {
     let now = at("2026-11-22T10:00:00Z");
-    answer(&Request { kind, record, past: &[], by: "ann", reason: None, policy, ceiling, workflow: run("run-2"), now })
+    answer(&Request {
+        kind,
+        record,
+        past: &[],
+        by: "ann",
+        reason: None,
+        edited: None,
+        policy,
+        ceiling,
+        workflow: run("run-2"),
+        now,
+    })
 }
 
 /// Every class on every kind that has it, and the text that it leaves.

@@ -98,7 +98,7 @@ pub fn plan(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now:
         reasoning: String::new(),
         clerk: None,
         workflow,
-        answers: Some(Answer { of: of.id.clone(), at: of.timestamp, by: SOMEBODY.into(), reason }),
+        answers: Some(Answer { of: of.id.clone(), at: of.timestamp, by: SOMEBODY.into(), reason, edited: false }),
         ..of.clone()
     };
     Plan { draft, basis: Basis::Fields, change: Change::Nothing }

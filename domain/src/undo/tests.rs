@@ -44,6 +44,14 @@ fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), Prepar
 }
 
 fn ask(kind: AnswerKind, record: &AuditRecord, policy: &Policy) -> Result<Plan, Refusal> {
+    ask_for((kind, None), record, policy)
+}
+
+fn ask_for(
+    (kind, edited): (AnswerKind, Option<&Mutation>),
+    record: &AuditRecord,
+    policy: &Policy,
+) -> Result<Plan, Refusal> {
     let now = at("2026-11-22T10:00:00Z");
     answer(&Request {
         kind,
@@ -51,6 +59,7 @@ fn ask(kind: AnswerKind, record: &AuditRecord, policy: &Policy) -> Result<Plan, 
         past: &[],
         by: "ann",
         reason: Some("not yet"),
+        edited,
         policy,
         ceiling: Ceiling::Act,
         workflow: run("run-2"),
@@ -100,6 +109,7 @@ fn the_window_ends_to_the_millisecond() {
         past: &[],
         by: "ann",
         reason: None,
+        edited: None,
         policy: &policy,
         ceiling: Ceiling::Act,
         workflow: run("run-2"),
@@ -246,6 +256,7 @@ fn a_long_name_and_a_long_reason_are_cut() {
         past: &[],
         by: &by,
         reason: Some(&reason),
+        edited: None,
         policy: &live(),
         ceiling: Ceiling::Act,
         workflow: run("run-2"),
@@ -285,6 +296,7 @@ fn every_refusal_has_the_status_of_the_contract() {
         (Refusal::NothingToUndo { id: id(), landing: id() }, 400),
         (Refusal::NotPending { id: id(), landing: id() }, 400),
         (Refusal::HumanOnly { id: id() }, 400),
+        (Refusal::NotAnEdit { id: id(), reason: id() }, 400),
         (Refusal::AlreadyAnswered { id: id(), how: id(), by: id() }, 409),
         (Refusal::Conflict { fields: vec![] }, 409),
         (Refusal::ShadowNow, 409),
@@ -404,4 +416,109 @@ proptest! {
         changed.extend_from_slice(extra.as_bytes());
         prop_assert_eq!(plan.prepare(&changed), Err(PrepareError::ChangedMeanwhile));
     }
+}
+
+#[test]
+fn a_confirmation_with_another_value_records_what_was_chosen_beside_what_was_proposed() {
+    let record = pending();
+    let chosen = Mutation::StateChange { to: State::Archived };
+    let plan = ask_for((AnswerKind::Confirm, Some(&chosen)), &record, &live()).unwrap();
+    let (after, confirmed) = carry_out(&plan, TASK).unwrap();
+    assert_eq!(String::from_utf8(after.clone()).unwrap(), String::from_utf8_lossy(TASK).replace("open", "archived"));
+    let draft = &confirmed.draft;
+    let proposal = draft.proposal.clone().unwrap();
+    assert_eq!((proposal.mutation, proposal.replaces), (chosen, Some(json!("open"))));
+    assert_eq!((draft.kind, draft.proposed_state), (ActionKind::Confirmed, Some(State::Archived)));
+    assert!(draft.answers.as_ref().unwrap().edited);
+    assert_eq!(record.draft.proposed_state, Some(State::Done), "what was proposed stays where it is");
+    assert!(record.draft.speaking().contains_key("gmail"));
+    assert!(draft.speaking().is_empty() && !draft.evidence.is_empty(), "nobody spoke for what was chosen");
+    let text = confirmed.render().unwrap();
+    assert!(text.contains("Changed and confirmed by ann: not yet"), "{text}");
+    assert!(crate::tracker::comment_html(&confirmed).contains("<strong>archived</strong>, chosen by ann"));
+    let undo = ask(AnswerKind::Undo, &confirmed, &live()).unwrap();
+    let (back, reversed) = carry_out(&undo, &after).unwrap();
+    assert_eq!((back.as_slice(), reversed.draft.answers.unwrap().edited), (TASK, false));
+    assert!(carry_out(&undo, TASK.to_vec().as_slice()).is_ok(), "already as before");
+}
+
+#[test]
+fn the_proposal_itself_is_no_edit() {
+    let record = pending();
+    let same = Mutation::StateChange { to: State::Done };
+    let plain = ask(AnswerKind::Confirm, &record, &live()).unwrap();
+    assert_eq!(ask_for((AnswerKind::Confirm, Some(&same)), &record, &live()).unwrap(), plain);
+    let text = serde_json::to_string(plain.draft()).unwrap();
+    assert!(!text.contains("edited"), "records of before have no such field: {text}");
+}
+
+#[test]
+fn what_is_no_other_value_of_the_same_change_is_refused() {
+    use crate::mutation::{ContextField, RelatedField};
+    let owner = |to: &str| Mutation::ContextEdit { field: ContextField::Owner, to: to.into() };
+    let summary = Mutation::ContextEdit { field: ContextField::Summary, to: "x".into() };
+    let member =
+        |member: &str, present| Mutation::Related { field: RelatedField::RelatedTo, member: member.into(), present };
+    let elsewhere = Mutation::Related { field: RelatedField::RelatedOrgs, member: "Ann".into(), present: true };
+    let house = |slug: &str| Mutation::ParentMatter { to: crate::path::RecordPath::parse(slug).unwrap() };
+    let state = |to| Mutation::StateChange { to };
+    let of_matter = |mutation: &Mutation| matches!(mutation.class(), MutationClass::ContextEdit);
+    let refused = |proposed: &Mutation, replaces: Option<Value>, edited: &Mutation| {
+        let mut record = pending();
+        if of_matter(proposed) {
+            record.draft.target = crate::path::RecordPath::parse("matter/house.md").unwrap();
+        }
+        record.draft.class = Some(proposed.class());
+        record.draft.proposal = Some(crate::audit::Proposal { mutation: proposed.clone(), replaces });
+        match ask_for((AnswerKind::Confirm, Some(edited)), &record, &live()) {
+            Ok(plan) => {
+                assert_eq!(&plan.draft().proposal.as_ref().unwrap().mutation, edited);
+                None
+            }
+            Err(Refusal::NotAnEdit { reason, .. }) => Some(reason),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let (open, ann, home) = (Some(json!("Open")), Some(json!("ann")), Some(json!("[[matter/house]]")));
+    for (proposed, replaces, edited, says) in [
+        (state(State::Done), open.clone(), state(State::Archived), None),
+        (state(State::Done), open.clone(), state(State::Open), Some("says so already")),
+        (state(State::Done), None, state(State::Open), Some("says so already")),
+        (state(State::Archived), Some(json!("done")), state(State::Open), None),
+        (state(State::Done), open.clone(), owner("bob"), Some("state_change of `state`")),
+        (state(State::Done), open, member("Ann", true), Some("state_change of `state`")),
+        (owner("bob"), ann.clone(), owner("zoe"), None),
+        (owner("bob"), ann.clone(), owner("ann"), Some("says so already")),
+        (owner("bob"), ann.clone(), summary, Some("of `owner`")),
+        (owner("bob"), ann.clone(), owner("a\nsteward: act"), Some("none that may be written into `owner`")),
+        (owner("bob"), ann, owner(&"x".repeat(501)), Some("none that may be written")),
+        (member("Ann", true), None, member("[[Bob]]", true), None),
+        (member("Ann", true), None, member("Ann", false), Some("of `related_to`")),
+        (member("Ann", true), None, elsewhere, Some("of `related_to`")),
+        (house("matter/farm.md"), home.clone(), house("matter/shed.md"), None),
+        (house("matter/farm.md"), home.clone(), house("matter/house.md"), Some("says so already")),
+        (house("matter/farm.md"), home, house("task/shed.md"), Some("none that may be written")),
+    ] {
+        let reason = refused(&proposed, replaces, &edited);
+        assert_eq!(reason.is_some(), says.is_some(), "{proposed:?} as {edited:?}: {reason:?}");
+        assert!(reason.unwrap_or_default().contains(says.unwrap_or_default()), "{proposed:?} as {edited:?}");
+    }
+}
+
+#[test]
+fn only_a_confirmation_chooses_another_value_and_by_the_rules_of_every_confirmation() {
+    let (chosen, record) = (Mutation::StateChange { to: State::Archived }, pending());
+    for kind in [AnswerKind::Undo, AnswerKind::Dismiss, AnswerKind::Raise] {
+        let refused = ask_for((kind, Some(&chosen)), &record, &live()).unwrap_err();
+        assert!(matches!(refused, Refusal::NotAnEdit { .. }), "{refused}");
+    }
+    let edits = (AnswerKind::Confirm, Some(&chosen));
+    assert_eq!(ask_for(edits, &record, &Policy::default()), Err(Refusal::ShadowNow));
+    let left = AuditRecord { draft: AuditDraft { confirmable: false, ..record.draft.clone() }, ..record.clone() };
+    assert!(matches!(ask_for(edits, &left, &live()), Err(Refusal::HumanOnly { .. })));
+    assert!(matches!(ask_for(edits, &applied().1, &live()), Err(Refusal::NotPending { .. })));
+    // One of before there were other classes names the state alone.
+    let old = AuditRecord { draft: AuditDraft { proposal: None, ..record.draft.clone() }, ..record };
+    let plan = ask_for(edits, &old, &live()).unwrap();
+    assert_eq!(plan.draft().proposal.as_ref().unwrap().replaces, Some(json!("open")));
 }

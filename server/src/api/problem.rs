@@ -56,6 +56,7 @@ impl Problem {
             | Refusal::NotPending { .. }
             | Refusal::NothingToRaise { .. }
             | Refusal::HumanOnly { .. }
+            | Refusal::NotAnEdit { .. }
             | Refusal::AlreadyAnswered { .. }
             | Refusal::ShadowNow
             | Refusal::Expired { .. }

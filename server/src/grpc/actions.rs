@@ -2,10 +2,11 @@
 
 use super::refusal::{self, broken, refused};
 use super::values::{instant, moment, value};
-use super::{Face, by, page, record, wrong};
+use super::{Face, asked, by, page, record, wrong};
 use crate::facts::action;
 use chrono::Utc;
 use steward_domain::audit::AuditRecord;
+use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
 use steward_domain::undo::{AnswerKind, Refusal};
@@ -88,7 +89,8 @@ impl ActionsService for Face {
     ) -> Result<Response<v1::UndoActionResponse>, Status> {
         let by = by(&request)?.name;
         let v1::UndoActionRequest { id, reason } = request.into_inner();
-        let answered = Some(self.answer((AnswerKind::Undo, &id), by, &reason).await?);
+        let asked = Said { kind: AnswerKind::Undo, edited: None, by, reason };
+        let answered = Some(self.answer(&id, asked).await?);
         Ok(Response::new(v1::UndoActionResponse { answered }))
     }
 
@@ -98,7 +100,8 @@ impl ActionsService for Face {
     ) -> Result<Response<v1::ConfirmActionResponse>, Status> {
         let by = by(&request)?.name;
         let v1::ConfirmActionRequest { id, reason } = request.into_inner();
-        let answered = Some(self.answer((AnswerKind::Confirm, &id), by, &reason).await?);
+        let asked = Said { kind: AnswerKind::Confirm, edited: None, by, reason };
+        let answered = Some(self.answer(&id, asked).await?);
         Ok(Response::new(v1::ConfirmActionResponse { answered }))
     }
 
@@ -108,15 +111,21 @@ impl ActionsService for Face {
     ) -> Result<Response<v1::DismissActionResponse>, Status> {
         let by = by(&request)?.name;
         let v1::DismissActionRequest { id, reason } = request.into_inner();
-        let answered = Some(self.answer((AnswerKind::Dismiss, &id), by, &reason).await?);
+        let asked = Said { kind: AnswerKind::Dismiss, edited: None, by, reason };
+        let answered = Some(self.answer(&id, asked).await?);
         Ok(Response::new(v1::DismissActionResponse { answered }))
     }
 
     async fn edit_and_confirm_action(
         &self,
-        _request: Request<v1::EditAndConfirmActionRequest>,
+        request: Request<v1::EditAndConfirmActionRequest>,
     ) -> Result<Response<v1::EditAndConfirmActionResponse>, Status> {
-        Err(refused(Code::Unimplemented, 501, "a proposal cannot be edited yet"))
+        let by = by(&request)?.name;
+        let v1::EditAndConfirmActionRequest { id, change, reason } = request.into_inner();
+        let edited = Some(asked::mutation(change)?);
+        let asked = Said { kind: AnswerKind::Confirm, edited, by, reason };
+        let answered = Some(self.answer(&id, asked).await?);
+        Ok(Response::new(v1::EditAndConfirmActionResponse { answered }))
     }
 
     async fn answer_together(
@@ -139,13 +148,21 @@ impl Face {
         Ok(answers.into_iter().rfind(|answer| answer.kind == answered).map(|answer| answer.id))
     }
 
-    async fn answer(&self, (kind, id): (AnswerKind, &str), by: String, reason: &str) -> Result<v1::Answered, Status> {
+    async fn answer(&self, id: &str, Said { kind, edited, by, reason }: Said) -> Result<v1::Answered, Status> {
         // Two beginnings of one id are one answer.
         let action = action::row(&self.index, id).await?.id.to_string();
-        let reason = (!reason.trim().is_empty()).then(|| reason.to_owned());
-        let asked = self.answers.ask(AnswerAsk { kind, action, by, reason }).await;
+        let reason = (!reason.trim().is_empty()).then_some(reason);
+        let asked = self.answers.ask(AnswerAsk { kind, action, by, reason, edited }).await;
         answered(asked.map_err(|e| refusal::ask(&e))?).map_err(|refusal| refusal::of(&refusal))
     }
+}
+
+/// What somebody says to an action.
+struct Said {
+    kind: AnswerKind,
+    edited: Option<Mutation>,
+    by: String,
+    reason: String,
 }
 
 fn answered(answered: Answered) -> Result<v1::Answered, Refusal> {

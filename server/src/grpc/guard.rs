@@ -3,7 +3,7 @@
 use super::values::moment;
 use super::{Face, words};
 use chrono::Utc;
-use steward_domain::guard::{BackOff, Fill, FullPath, GuardStatus, LedgerStatus, Probe, Refusal};
+use steward_domain::guard::{BackOff, Cap, Fill, FullPath, GuardStatus, LedgerStatus, Probe, Refusal};
 use steward_proto::v1;
 use steward_proto::v1::guard_service_server::GuardService;
 use tonic::{Request, Response, Status};
@@ -11,9 +11,18 @@ use tonic::{Request, Response, Status};
 #[tonic::async_trait]
 impl GuardService for Face {
     async fn get_guard(&self, _: Request<v1::GetGuardRequest>) -> Result<Response<v1::GetGuardResponse>, Status> {
-        let GuardStatus { refusal, ledger: read } = self.house.ledger.status(Utc::now()).await;
+        let GuardStatus { refusal, ledger: read } = match &self.ledger {
+            Some(ledger) => ledger.status(Utc::now()).await,
+            None => unread(),
+        };
         Ok(Response::new(v1::GetGuardResponse { refusal: refusal.map(refused), ledger: read.map(ledger) }))
     }
+}
+
+fn unread() -> GuardStatus {
+    let reason = "the count of calls could not be opened when this process began: its log says why".to_owned();
+    let refusal = Refusal { cap: Cap::LedgerUnreadable, clears_at: None, reason };
+    GuardStatus { refusal: Some(refusal), ledger: None }
 }
 
 fn refused(Refusal { cap, clears_at, reason }: Refusal) -> v1::GuardRefusal {

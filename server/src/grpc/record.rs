@@ -43,7 +43,8 @@ fn proposed(record: &AuditRecord) -> Option<v1::Change> {
 }
 
 /// One change of one field.
-pub(super) fn change(mutation: &Mutation) -> v1::Change {
+#[must_use]
+pub fn change(mutation: &Mutation) -> v1::Change {
     let change = match mutation {
         Mutation::StateChange { to } => change::Change::StateChange(v1::StateChange { to: words::state(*to) }),
         Mutation::ContextEdit { field, to } => {

@@ -84,6 +84,7 @@ fn told(refusal: &Refusal) -> Told {
         | Refusal::NotPending { .. }
         | Refusal::NothingToRaise { .. }
         | Refusal::HumanOnly { .. }
+        | Refusal::NotAnEdit { .. }
         | Refusal::AlreadyAnswered { .. }
         | Refusal::ShadowNow
         | Refusal::Expired { .. }
@@ -102,6 +103,7 @@ fn code(refusal: &Refusal) -> (Code, RefusalReason) {
             (Code::FailedPrecondition, RefusalReason::NotPending)
         }
         Refusal::HumanOnly { .. } => (Code::FailedPrecondition, RefusalReason::HumanOnly),
+        Refusal::NotAnEdit { .. } => (Code::InvalidArgument, RefusalReason::UnfitEdit),
         Refusal::AlreadyAnswered { .. } => (Code::AlreadyExists, RefusalReason::AlreadyAnswered),
         Refusal::Conflict { .. } => (Code::FailedPrecondition, RefusalReason::Conflict),
         Refusal::NotTheNewest { .. } => (Code::FailedPrecondition, RefusalReason::NotTheNewest),
@@ -184,6 +186,7 @@ mod tests {
             (Refusal::NotPending { id: id(), landing }, Code::FailedPrecondition, "not_pending"),
             (Refusal::NothingToRaise { id: id() }, Code::FailedPrecondition, "not_pending"),
             (Refusal::HumanOnly { id: id() }, Code::FailedPrecondition, "human_only"),
+            (Refusal::NotAnEdit { id: id(), reason: "odd".into() }, Code::InvalidArgument, "unfit_edit"),
             (
                 Refusal::AlreadyAnswered { id: id(), how: "undone".into(), by: "ann".into() },
                 Code::AlreadyExists,

@@ -24,7 +24,7 @@ impl SchedulesService for Face {
         let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
         let prefix = matter.as_ref().map(|matter| steward_workflows::schedule_id(matter.slug()));
         let prefix = prefix.as_deref().unwrap_or(EVERY_PREFIX);
-        let listed = schedules::list(self.answers.client(), prefix, Utc::now()).await;
+        let listed = schedules::list(self.temporal.client(), prefix, Utc::now()).await;
         let mut rows = listed.map_err(|e| refused(Code::Unavailable, 503, e.to_string()))?;
         rows.retain(|row| matter.is_none() || row.id == prefix);
         let (rows, next) = page::cut(rows, (after.as_deref(), size), |row| &row.id);

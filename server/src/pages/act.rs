@@ -1,7 +1,7 @@
 //! What a click asks for: an answer to an action, the brake.
 
 use super::form::Said;
-use super::{Oops, refusal};
+use super::{Oops, edit, refusal};
 use crate::access::Caller;
 use crate::api::problem::Problem;
 use crate::app::Shared;
@@ -27,13 +27,16 @@ pub(crate) async fn answer(
 ) -> Result<Response, Oops> {
     let said = Said::checked(form, &caller)?;
     let Path(action) = id.map_err(|e| Oops::from(Problem::new(e.status(), e.body_text())))?;
-    let kind = match said.kind.as_str() {
-        "undo" => AnswerKind::Undo,
-        "confirm" => AnswerKind::Confirm,
-        "dismiss" => AnswerKind::Dismiss,
-        _ => return Err(Problem::new(StatusCode::BAD_REQUEST, "the answers are undo, confirm and dismiss").into()),
+    let (kind, edited) = match said.kind.as_str() {
+        "undo" => (AnswerKind::Undo, None),
+        "confirm" => (AnswerKind::Confirm, None),
+        "edit" => (AnswerKind::Confirm, Some(edit::chosen(&app, &action, &said.value).await?)),
+        "dismiss" => (AnswerKind::Dismiss, None),
+        _ => {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "the answers are undo, confirm, edit and dismiss").into());
+        }
     };
-    let asked = app.answers.ask(AnswerAsk { kind, action, by: caller.name, reason: said.reason() }).await;
+    let asked = app.answers.ask(AnswerAsk { kind, action, by: caller.name, reason: said.reason(), edited }).await;
     let back = Some(said.back().to_owned());
     Ok(match asked {
         Ok(Answered::Done { action_id, .. }) => Redirect::to(&said.back_with(action_id.as_str())).into_response(),

@@ -1,6 +1,7 @@
 //! Why: one action with everything that decided it; and what an undo of it would do.
 
 use super::card::{Card, cards};
+use super::edit::{self, Edit};
 use super::{Oops, Page, shown, today};
 use crate::access::Caller;
 use crate::app::Shared;
@@ -43,6 +44,7 @@ struct Why {
     /// The run in the Temporal UI.
     run: Option<String>,
     followed: Vec<Card>,
+    edit: Option<Edit>,
 }
 
 pub(crate) async fn page(
@@ -70,6 +72,7 @@ pub(crate) async fn page(
         prior: detail.prior_frontmatter.iter().map(|(field, value)| (field.clone(), text(Some(value)))).collect(),
         run: run.map(|(workflow, ui)| crate::facts::run_address(ui, &workflow.id, &workflow.run_id)),
         followed: cards(&app.root, &app.index, followers).await?,
+        edit: edit::offered(&detail.action),
         page: Page::of(&app, &caller, "", &uri).await?,
         card,
         detail,

@@ -18,6 +18,9 @@ pub(crate) struct Said {
     back: String,
     #[serde(default)]
     pub(crate) kind: String,
+    /// Of an edit what is to be written instead.
+    #[serde(default)]
+    pub(crate) value: String,
     #[serde(default)]
     reason: String,
 }

@@ -1,7 +1,7 @@
 //! The first page of the day: what failed, what waits, what changed, what would have, and how much was quiet.
 
 use super::card::{Card, cards, once};
-use super::{Oops, Page, shown};
+use super::{Oops, Page, link, shown};
 use crate::access::Caller;
 use crate::app::Shared;
 use crate::facts::action::find;
@@ -132,9 +132,8 @@ async fn clusters(app: &Shared) -> Result<Vec<Together>, Oops> {
     found.truncate(CLUSTERS);
     let offered = found.into_iter().map(|cluster| {
         let class = cluster.class.map_or("", |class| class.word());
-        let query = serde_urlencoded::to_string([("source", cluster.source.as_str()), ("class", class)]);
         Together {
-            href: format!("/together?{}", query.unwrap_or_default()),
+            href: link("/together", &[("source", &cluster.source), ("class", class)]),
             count: cluster.count,
             what: format!("of {} ({})", cluster.name, class.replace('_', " ")),
         }

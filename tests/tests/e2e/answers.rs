@@ -125,6 +125,31 @@ async fn a_pending_proposal_happens_when_confirmed_and_can_be_undone() {
 }
 
 #[tokio::test]
+async fn a_proposal_is_confirmed_with_another_value_and_both_are_on_record() {
+    let world = World::new().await.live();
+    world.vault.matter("house");
+    world.vault.task("rent", "house");
+    world.vault.signal("s1", &hint("rent"));
+    let original = world.vault.read("task/rent.md");
+    let _worker = world.worker().await;
+    assert_eq!(landing(&world.tick("house").await), Landing::Pending);
+    let proposal = world.vault.records()[0].draft.id.to_string();
+
+    let said = world.run(&["confirm", &proposal, "--set", "deleted"]).await.expect(1);
+    assert!(said.err.contains("`deleted` cannot be written into `state`"), "{said}");
+    refused(world.run(&["confirm", &proposal, "--set", "open", "--json"]).await, 400);
+    let said = world.json(&["confirm", &proposal, "--set", "archived"]).await;
+    assert_eq!(world.vault.state("rent"), "archived");
+    let records = world.vault.records();
+    let states: Vec<_> = records.iter().map(|r| r.draft.proposed_state.unwrap().word()).collect();
+    assert_eq!(states, ["done", "archived"]);
+    assert!(records[1].draft.answers.as_ref().unwrap().edited);
+    world.run(&["undo", said["action_id"].as_str().unwrap()]).await.expect(0);
+    assert_eq!(world.vault.read("task/rent.md"), original);
+    world.verify_chain().await;
+}
+
+#[tokio::test]
 async fn a_dismissed_proposal_changes_nothing_and_stays_dismissed() {
     let world = World::new().await.live();
     world.vault.matter("house");

@@ -92,7 +92,8 @@ impl Past {
             trust: None,
         };
         if let Some(kind) = said {
-            let answers = Some(Answer { of: draft.id.clone(), at: timestamp, by: "ann".into(), reason: None });
+            let answers =
+                Some(Answer { of: draft.id.clone(), at: timestamp, by: "ann".into(), reason: None, edited: false });
             let id = ActionId::derive(&["answer", &number.to_string()]);
             self.file(AuditDraft { kind, id, answers, landing: Landing::Recorded, ..draft.clone() });
         }

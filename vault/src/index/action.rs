@@ -36,6 +36,8 @@ pub struct ActionRow {
     pub answers: Option<ActionId>,
     /// How a human has answered this one; the latest answer, where there are several.
     pub answered: Option<ActionKind>,
+    /// A confirmation that let something else happen than was proposed.
+    pub edited: bool,
     /// Its place in the chain of records.
     pub seq: u64,
 }
@@ -65,6 +67,7 @@ pub(super) struct Row {
     class: Option<String>,
     proposed_state: Option<String>,
     seq: i64,
+    edited: bool,
     answered: Option<String>,
 }
 
@@ -159,6 +162,7 @@ impl Index {
             pending: row.pending,
             answers: row.answers_of.map(|id| self.word(&id)).transpose()?,
             answered: row.answered.map(|kind| self.word(&kind)).transpose()?,
+            edited: row.edited,
             seq: row.seq.cast_unsigned(),
         })
     }

@@ -25,10 +25,10 @@ use steward_domain::trust::case::{Before, Case, CitedSource, Voice};
 use steward_domain::trust::outcome::{Fate, Lesson};
 
 /// What humans said and did of the action `a` and of its confirmation: kinds, moments and places in the
-/// chain, all in one text.
+/// chain, all in one text. A confirmation that let something else happen is no confirmation of `a`.
 macro_rules! answers {
     () => {
-        "(SELECT group_concat(b.kind || ' ' || b.at || ' ' || b.seq || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
+        "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
             (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq, '') FROM actions u WHERE u.answers_of = b.id
                 AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
             FROM actions b WHERE b.answers_of = a.id)"
@@ -85,6 +85,9 @@ macro_rules! earlier {
             ORDER BY c.confidence DESC LIMIT 20) e)"
     };
 }
+
+/// How [`answers`] says that something else was let happen: decided otherwise, whatever became of that.
+const EDITED: &str = "edited";
 
 macro_rules! cases {
     ($from:literal) => {
@@ -261,14 +264,20 @@ pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -
     for (_, at, kind) in said {
         let at = at.max(latest.map(|latest: DateTime<Utc>| latest + TimeDelta::microseconds(1)));
         latest = at;
-        let said = [
-            (ActionKind::Confirmed, &mut fate.confirmed),
-            (ActionKind::Dismissed, &mut fate.dismissed),
-            (ActionKind::Reversed, &mut fate.undone),
-            (ActionKind::DoneAnyway, &mut fate.done_anyway),
-            (ActionKind::Opposed, &mut fate.opposed),
-        ];
-        if let Some((_, moment)) = said.into_iter().find(|(known, _)| known.word() == kind) {
+        let moment = match kind {
+            EDITED => Some(&mut fate.opposed),
+            kind => {
+                let said = [
+                    (ActionKind::Confirmed, &mut fate.confirmed),
+                    (ActionKind::Dismissed, &mut fate.dismissed),
+                    (ActionKind::Reversed, &mut fate.undone),
+                    (ActionKind::DoneAnyway, &mut fate.done_anyway),
+                    (ActionKind::Opposed, &mut fate.opposed),
+                ];
+                said.into_iter().find(|(known, _)| known.word() == kind).map(|(_, moment)| moment)
+            }
+        };
+        if let Some(moment) = moment {
             *moment = (*moment).max(at);
         }
     }

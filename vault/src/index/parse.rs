@@ -132,6 +132,7 @@ pub(super) struct ActionData {
     /// The hash of the record before it.
     prev: String,
     misnamed: bool,
+    edited: bool,
     seq: u64,
     evidence: Vec<String>,
     pub(super) sources: Vec<Contribution>,
@@ -318,6 +319,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         proposal: draft.proposes().map(|hash| hash.as_str().to_owned()),
         prev: record.prev_sha256.as_str().to_owned(),
         misnamed: draft.file().as_ref() != Ok(path),
+        edited: draft.answers.as_ref().is_some_and(|answer| answer.edited),
         seq: record.seq,
         sources: sources(&draft),
         quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),

@@ -11,7 +11,7 @@ use super::why::{self, WeighedSignal};
 use super::{Index, IndexError};
 use serde::Serialize;
 use sqlx::{FromRow, QueryBuilder, Sqlite};
-use steward_domain::path::RecordPath;
+use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::signal::SignalStatus;
 
 /// Which signals are asked for; all that is set must hold.
@@ -89,18 +89,23 @@ impl Index {
         Ok(Page::cut(rows, limit, SignalRow::place))
     }
 
-    /// Signals, decisions, changes and answers about a matter and its tasks of today, newest first; 1 to 500 of them.
+    /// Signals, decisions, changes and answers about a record, and of a matter about its tasks of today, newest first; 1 to
+    /// 500 of them.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn timeline(
         &self,
-        matter: &RecordPath,
+        record: &RecordPath,
         before: Option<&Cursor>,
         limit: u32,
     ) -> Result<Page<TimelineRow>, IndexError> {
-        let signals = SignalFilter { matter: Some(matter.clone()), ..SignalFilter::default() };
-        let actions = ActionFilter { matter: Some(matter.clone()), ..ActionFilter::default() };
+        let (matter, target) = match record.kind() {
+            RecordKind::Matter => (Some(record.clone()), None),
+            _ => (None, Some(record.clone())),
+        };
+        let signals = SignalFilter { matter: matter.clone(), target: target.clone(), ..SignalFilter::default() };
+        let actions = ActionFilter { matter, target, ..ActionFilter::default() };
         let signals = self.signals_page(&signals, before, limit).await?;
         let actions = self.actions_page(&actions, before, limit).await?;
         let more = signals.more || actions.more;

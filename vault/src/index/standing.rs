@@ -84,6 +84,9 @@ const LAST: &str = "SELECT observed_at, streak, json_array_length(observation, '
         observation->'skipped' AS skipped, observation->'problems' AS problems
     FROM matter_ticks WHERE matter = ?1";
 
+const LAG: &str = "SELECT m.path, k.observed_at, COALESCE(k.streak, 0) FROM matters m
+    LEFT JOIN matter_ticks k ON k.matter = m.path WHERE m.state = 'open' ORDER BY m.path";
+
 impl Interval {
     /// How often a matter is looked at after so many ticks in a row without signals.
     #[must_use]
@@ -102,7 +105,44 @@ impl Interval {
     }
 }
 
+/// How far ticks lag behind what the matters' intervals ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Lag {
+    /// Open matters whose last tick is longer ago than their interval and a half.
+    pub late: u64,
+    /// The one of them that is the latest, and by how many seconds it is over its interval.
+    pub worst: Option<(RecordPath, i64)>,
+    /// Open matters that no tick has looked at yet.
+    pub never: u64,
+}
+
 impl Index {
+    /// How far ticks lag behind.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn lag(&self, cadence: &Cadence, now: DateTime<Utc>) -> Result<Lag, IndexError> {
+        let rows: Vec<(String, Option<i64>, i64)> =
+            sqlx::query_as(LAG).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        let mut lag = Lag::default();
+        for (path, at, streak) in rows {
+            let Some(at) = at.and_then(instant) else {
+                lag.never += 1;
+                continue;
+            };
+            let interval = i64::from(cadence.matter_interval_seconds(u32::try_from(streak).unwrap_or(u32::MAX)));
+            let over = (now - at).num_seconds() - interval;
+            if over <= interval / 2 {
+                continue;
+            }
+            lag.late += 1;
+            if lag.worst.as_ref().is_none_or(|(_, worst)| over > *worst) {
+                lag.worst = Some((self.path(&path)?, over));
+            }
+        }
+        Ok(lag)
+    }
+
     /// The last tick of a matter; `None` before the first.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use std::sync::Barrier;
 use steward_domain::audit::ActionKind;
 use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::Landing;
 use steward_domain::undo::{AnswerKind, Refusal};
@@ -189,6 +190,18 @@ fn a_confirmation_applies_the_proposal_and_can_be_undone_for_a_new_week() {
     assert_eq!(desk.read("task/pay.md"), TASK);
     let records = desk.records();
     assert_eq!((count(&records, ActionKind::Confirmed), count(&records, ActionKind::Reversed)), (1, 1));
+}
+
+#[test]
+fn a_task_is_confirmed_to_move_only_to_a_matter_that_is_there() {
+    let desk = Desk::new();
+    let keeper = desk.keeper();
+    let record = pending(&keeper);
+    let gone = Mutation::ParentMatter { to: RecordPath::parse("matter/gone.md").unwrap() };
+    let click = Click { edited: Some(gone), ..Click::new(AnswerKind::Confirm, &record, "run-2") };
+    let refused = refusal(click.ask(&keeper));
+    assert!(refused.status() == 400 && refused.to_string().ends_with("there is no matter/gone.md"), "{refused}");
+    assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 1));
 }
 
 #[test]

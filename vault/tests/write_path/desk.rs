@@ -8,6 +8,7 @@ use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::clerk::{ClerkMark, Evidence, Judgement, Question, Subject, Verdict};
 use steward_domain::decide::{Case, decide};
 use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::{ContentHash, Plan};
 use steward_domain::record::{Effect, State, SurfaceClass};
@@ -260,11 +261,20 @@ pub(crate) struct Click<'a> {
     pub(crate) policy: Policy,
     pub(crate) ceiling: Ceiling,
     pub(crate) now: DateTime<Utc>,
+    pub(crate) edited: Option<Mutation>,
 }
 
 impl<'a> Click<'a> {
     pub(crate) fn new(kind: AnswerKind, record: &'a RecordPath, run: &'a str) -> Self {
-        Self { kind, record, run, policy: live(), ceiling: Ceiling::Act, now: noon() + TimeDelta::hours(1) }
+        Self {
+            kind,
+            record,
+            run,
+            policy: live(),
+            ceiling: Ceiling::Act,
+            now: noon() + TimeDelta::hours(1),
+            edited: None,
+        }
     }
 
     pub(crate) fn ask(&self, keeper: &Keeper) -> Result<Receipt, AnswerError> {
@@ -273,6 +283,7 @@ impl<'a> Click<'a> {
             record: self.record,
             by: "ann",
             reason: Some("not yet"),
+            edited: self.edited.as_ref(),
             policy: &self.policy,
             ceiling: self.ceiling,
             workflow: WorkflowRef { id: format!("al-{}", self.kind.word()), run_id: self.run.into() },

@@ -12,7 +12,7 @@ use steward_domain::frontmatter;
 use steward_domain::mode::Ceiling;
 use steward_domain::mutation::{ContextField, Mutation, RelatedField};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::{ContentHash, Plan};
+use steward_domain::plan::{ContentHash, Landing, Plan};
 use steward_domain::record::{Effect, State};
 use steward_domain::route::{Route, RouteCase, Target, Weighing, route};
 use steward_domain::signal::{Signal, SignalStatus};
@@ -27,7 +27,16 @@ const MATTER: &str = "matter/house.md";
 /// One step of a story.
 #[derive(Clone, Debug)]
 enum Step {
-    Change { of_matter: bool, mutation: Mutation },
+    Change {
+        of_matter: bool,
+        mutation: Mutation,
+    },
+    /// Proposed, and confirmed with another value.
+    Chosen {
+        of_matter: bool,
+        proposed: Mutation,
+        chosen: Mutation,
+    },
     Undo(Index),
     Human(Edit),
 }
@@ -117,13 +126,30 @@ fn mutation(of_matter: bool) -> BoxedStrategy<Mutation> {
     prop_oneof![3 => related, 1 => state, 2 => own].boxed()
 }
 
+/// A proposal, and what may be chosen instead.
+fn chosen(of_matter: bool) -> BoxedStrategy<(Mutation, Mutation)> {
+    let value = |mutation: &Mutation| match mutation {
+        Mutation::StateChange { .. } => select(vec!["open", "done", "archived"]),
+        Mutation::ContextEdit { .. } => select(vec!["new words", "my: words", "ann"]),
+        Mutation::ParentMatter { .. } => select(vec!["house", "shed", "farm"]),
+        Mutation::Related { .. } => select(vec!["Ann", "[[Bob]]", "Kim: K"]),
+    };
+    let both = move |proposed: Mutation| {
+        value(&proposed).prop_map(move |text| (proposed.clone(), proposed.with_value(text).unwrap()))
+    };
+    mutation(of_matter).prop_flat_map(both).boxed()
+}
+
 fn steps(with_humans: bool) -> BoxedStrategy<Vec<Step>> {
     let change = any::<bool>()
         .prop_flat_map(|of_matter| mutation(of_matter).prop_map(move |mutation| Step::Change { of_matter, mutation }));
+    let chosen = any::<bool>().prop_flat_map(|of_matter| {
+        chosen(of_matter).prop_map(move |(proposed, chosen)| Step::Chosen { of_matter, proposed, chosen })
+    });
     let undo = any::<Index>().prop_map(Step::Undo);
     let human = select(vec![Edit::Body, Edit::Comment, Edit::Other]).prop_map(Step::Human);
     let weight = u32::from(with_humans);
-    proptest::collection::vec(prop_oneof![3 => change, 2 => undo, weight => human], 1..14).boxed()
+    proptest::collection::vec(prop_oneof![3 => change, 2 => chosen, 2 => undo, weight => human], 1..14).boxed()
 }
 
 /// The vault under a story, and what it has done so far.
@@ -151,12 +177,15 @@ impl Story {
         let desk = Desk::new();
         desk.write(TASK, task.as_bytes());
         desk.write(MATTER, matter.as_bytes());
+        for other in ["shed", "farm"] {
+            desk.write(&format!("matter/{other}.md"), b"---\ntype: matter\n---\n");
+        }
         let keeper = desk.keeper();
         Self { desk, keeper, moment: 0, standing: Vec::new() }
     }
 
     /// A plan from a signal; none where the router skips it.
-    fn plan(&mut self, name: &'static str, mutation: &Mutation) -> Option<Plan> {
+    fn plan(&mut self, name: &'static str, mutation: &Mutation, ceiling: Ceiling) -> Option<Plan> {
         self.moment += 1;
         let (text, path) = (self.desk.read(name), RecordPath::parse(name).unwrap());
         let fields = frontmatter::read(text.as_bytes()).unwrap().fields().clone();
@@ -178,7 +207,7 @@ impl Story {
             claim: None,
             weighing: Weighing::Until(noon()),
             observations: 60,
-            ceiling: Ceiling::Act,
+            ceiling,
             policy: &live(),
             notes: &[],
             workflow: WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() },
@@ -192,7 +221,7 @@ impl Story {
     }
 
     fn change(&mut self, name: &'static str, mutation: &Mutation) {
-        let Some(plan) = self.plan(name, mutation) else { return };
+        let Some(plan) = self.plan(name, mutation, Ceiling::Act) else { return };
         let before = self.desk.read(name);
         let receipt = self.keeper.apply(plan.clone()).unwrap();
         let after = self.desk.read(name);
@@ -200,6 +229,33 @@ impl Story {
         assert_eq!(self.desk.read(name), after);
         if after != before {
             self.standing.push((touched(name, mutation), receipt));
+        }
+    }
+
+    fn choose(&mut self, name: &'static str, proposed: &Mutation, chosen: &Mutation) {
+        let Some(plan) = self.plan(name, proposed, Ceiling::Confirm) else { return };
+        let (pending, before) = (self.keeper.apply(plan).unwrap(), self.desk.read(name));
+        assert_eq!(pending.landing, Landing::Pending);
+        let run = format!("choose-{}", self.moment);
+        let click = Click::new(AnswerKind::Confirm, &pending.record, &run);
+        // Later than what it answers: what follows a record is named after its moment.
+        let now = noon() + TimeDelta::milliseconds(1_000 * self.moment + 500);
+        let click = Click { edited: Some(chosen.clone()), now, ..click };
+        match click.ask(&self.keeper) {
+            Ok(receipt) => {
+                let record = &self.desk.records()[receipt.record.as_str()];
+                let edited = record.draft.answers.as_ref().unwrap().edited;
+                assert_eq!((edited, &record.draft.proposal.as_ref().unwrap().mutation), (chosen != proposed, chosen));
+                assert_eq!(click.ask(&self.keeper).unwrap(), Receipt { repeated: true, ..receipt.clone() });
+                if self.desk.read(name) != before {
+                    self.standing.push((touched(name, chosen), receipt));
+                }
+            }
+            Err(AnswerError::Refused(refusal @ Refusal::NotAnEdit { .. })) => {
+                assert!(refusal.to_string().contains("says so already"), "{refusal}");
+                assert_eq!(self.desk.read(name), before);
+            }
+            Err(e) => panic!("{e}"),
         }
     }
 
@@ -243,6 +299,8 @@ impl Story {
             match step {
                 Step::Change { of_matter: true, mutation } => self.change(MATTER, mutation),
                 Step::Change { of_matter: false, mutation } => self.change(TASK, mutation),
+                Step::Chosen { of_matter: true, proposed, chosen } => self.choose(MATTER, proposed, chosen),
+                Step::Chosen { of_matter: false, proposed, chosen } => self.choose(TASK, proposed, chosen),
                 Step::Undo(which) => self.undo(*which),
                 Step::Human(edit) => self.human(*edit),
             }
@@ -311,7 +369,7 @@ proptest! {
         story.undo_all(&order);
         let edited = |text: &str| steps.iter().fold(text.to_owned(), |text, step| match step {
             Step::Human(edit) => edit.of(&text),
-            Step::Change { .. } | Step::Undo(_) => text,
+            Step::Change { .. } | Step::Chosen { .. } | Step::Undo(_) => text,
         });
         prop_assert_eq!(story.desk.read(TASK), edited(&task));
         prop_assert_eq!(story.desk.read(MATTER), edited(&matter));

@@ -9,22 +9,40 @@ use crate::config::Config;
 use crate::out::{Exit, Out, shown};
 use crate::remote;
 use crate::temporal;
-use anyhow::bail;
+use anyhow::{Context, bail};
+use steward_domain::mutation::Mutation;
 use steward_domain::trust::mark::Subject;
 use steward_domain::undo::AnswerKind;
 use steward_server::answer::{Answers, done};
 use steward_workflows::activities::{AnswerAsk, Answered};
 
 pub(crate) async fn undo(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
-    run(config, AnswerKind::Undo, answer, out).await
+    run(config, (AnswerKind::Undo, None), answer, out).await
 }
 
-pub(crate) async fn confirm(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
-    run(config, AnswerKind::Confirm, answer, out).await
+pub(crate) async fn confirm(config: &Config, confirm: cli::Confirm, out: Out) -> anyhow::Result<Exit> {
+    let cli::Confirm { answer, set } = confirm;
+    let edited = match set {
+        Some(value) => Some(chosen(config, &answer.action, &value).await?),
+        None => None,
+    };
+    run(config, (AnswerKind::Confirm, edited), answer, out).await
+}
+
+/// What is proposed, with another value.
+async fn chosen(config: &Config, action: &str, value: &str) -> anyhow::Result<Mutation> {
+    let look = super::look(config).await?;
+    let record = super::audit::read(&look.root, &super::find(&look.index, action).await?)?.draft;
+    let of_the_state = record.proposed_state.map(|to| Mutation::StateChange { to });
+    let Some(proposed) = record.proposal.map(|proposal| proposal.mutation).or(of_the_state) else {
+        bail!("{} proposes no change", record.id);
+    };
+    let shown = shown(value);
+    proposed.with_value(value).with_context(|| format!("`{shown}` cannot be written into `{}`", proposed.field()))
 }
 
 pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
-    run(config, AnswerKind::Dismiss, answer, out).await
+    run(config, (AnswerKind::Dismiss, None), answer, out).await
 }
 
 /// Raises what was last lowered of a source or a class.
@@ -44,7 +62,7 @@ pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyho
         bail!("{} is not lowered; {others}", shown(&subject.to_string()));
     };
     drop(look);
-    run(config, AnswerKind::Raise, cli::Answer { action: action.to_string(), reason, by }, out).await
+    run(config, (AnswerKind::Raise, None), cli::Answer { action: action.to_string(), reason, by }, out).await
 }
 
 /// Whom a person means: of what is lowered what goes by that very word, classes first, as it was told to them.
@@ -53,9 +71,14 @@ fn named(lowered: &[&Subject], text: &str) -> Subject {
     told.map_or_else(|| Subject::read(text), |subject| (*subject).clone())
 }
 
-async fn run(config: &Config, kind: AnswerKind, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
+async fn run(
+    config: &Config,
+    (kind, edited): (AnswerKind, Option<Mutation>),
+    answer: cli::Answer,
+    out: Out,
+) -> anyhow::Result<Exit> {
     let by = answer.by.unwrap_or_else(|| config.operator.clone());
-    let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason };
+    let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason, edited };
     let answered = match remote::Server::find(config, &ask.by).await? {
         Some(server) if kind != AnswerKind::Raise => server.answer(ask).await?,
         Some(_) | None => {

@@ -4,7 +4,7 @@
 
 use super::Look;
 use crate::config::Config;
-use crate::engine::{self, raised};
+use crate::engine::raised;
 use crate::out::{Exit, Out};
 use crate::temporal;
 use crate::temporal::note::Holder;
@@ -26,7 +26,8 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => (config.policy.clone(), None),
     };
     let ui = ui.or_else(|| config.temporal_ui.clone());
-    let ledger = Arc::new(engine::open_ledger(config, root, &config.state_dir()?)?);
+    let ledger = crate::engine::open_ledger(config, root, &config.state_dir()?);
+    let ledger = ledger.inspect_err(|e| tracing::warn!("the rate guard cannot be shown: {e:#}")).ok().map(Arc::new);
     let web = Web { client, root: root.clone(), index: Arc::new(index.clone()), ledger, policy, ui };
     let serving = web.serve(config, listening, stop.clone())?;
     out.say(&format!("dashboard  {}\nCtrl-C ends it", web::invitation(config, address)?))?;

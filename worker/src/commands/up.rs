@@ -135,7 +135,7 @@ async fn serve(config: &Config, up: &crate::cli::Up, begun: Begun, out: Out) -> 
     let listen = listening.as_ref().map(|listening| listening.address);
     let web = listening.map(|listening| {
         let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
-        let ledger = Arc::clone(&engine.parts.ledger);
+        let ledger = Some(Arc::clone(&engine.parts.ledger));
         let (policy, ui) = (config.policy.clone(), ui.clone().or_else(|| config.temporal_ui.clone()));
         Web { client: crew.client.clone(), root, index, ledger, policy, ui }.serve(config, listening, crew.stop.clone())
     });

@@ -148,6 +148,7 @@ impl House {
             record,
             by: PRINCIPAL,
             reason: None,
+            edited: None,
             policy: self.policy(),
             ceiling: Ceiling::Act,
             workflow: workflow(kind.word(), record),

@@ -383,20 +383,24 @@ async fn what_no_steward_weighed_beside_the_words_of_others_waits_for_a_human() 
 
 #[tokio::test]
 async fn an_answer_to_a_routed_change_shows_on_its_signal() {
-    for (kind, ceiling, status) in [
-        (AnswerKind::Confirm, "confirm", "applied"),
-        (AnswerKind::Dismiss, "confirm", "skipped"),
-        (AnswerKind::Undo, "act", "skipped"),
+    let edited = |to| Some(Mutation::StateChange { to });
+    for (kind, edited, ceiling, status, state) in [
+        (AnswerKind::Confirm, None, "confirm", "applied", "done"),
+        (AnswerKind::Confirm, edited(State::Done), "confirm", "applied", "done"),
+        (AnswerKind::Confirm, edited(State::Archived), "confirm", "skipped", "archived"),
+        (AnswerKind::Dismiss, None, "confirm", "skipped", "open"),
+        (AnswerKind::Undo, None, "act", "skipped", "open"),
     ] {
         let bench = Bench::after_the_stewards_turn(Mode::Live).await;
         bench.put("instinct/bank.md", &format!("---\ntype: instinct\nceiling: {ceiling}\n---\n"));
         bench.sync().await;
         bench.route().await;
         let action = route::action_id(&path("signal/1.md")).to_string();
-        let ask = AnswerAsk { kind, action, by: "ann".into(), reason: None };
+        let ask = AnswerAsk { kind, action, by: "ann".into(), reason: None, edited };
         let answered = bench.host.take_answer(ask, run()).await.unwrap();
         assert!(matches!(answered, Answered::Done { .. }), "{answered:?}");
         assert_eq!(bench.standing("signal/1.md").0, status);
+        assert!(bench.task().contains(&format!("state: {state}")), "{}", bench.task());
         assert_eq!(bench.route().await, Routed::default());
     }
 }
@@ -413,9 +417,36 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
         bench.route().await;
         bench.put(file, text);
         let action = route::action_id(&path("signal/1.md")).to_string();
-        let ask = AnswerAsk { kind: AnswerKind::Confirm, action, by: "ann".into(), reason: None };
+        let ask = AnswerAsk { kind: AnswerKind::Confirm, action, by: "ann".into(), reason: None, edited: None };
         let refused = bench.host.take_answer(ask, run()).await.unwrap();
         assert!(matches!(refused, Answered::Refused { status: 400, .. }), "{file}: {refused:?}");
         assert!(bench.task().contains("state: open"));
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
+    for (note, status) in
+        [("", None), ("steward:\n  classes: [related]\n", Some(400)), ("steward_ceiling: ask\n", Some(400))]
+    {
+        let bench = Bench::new(Mode::Live).await;
+        bench.put("instinct/mail-bank.md", "---\ntype: instinct\nsource: mail:bank\nceiling: confirm\n---\n");
+        for (slug, note) in [("farm", ""), ("house", note)] {
+            bench.put(&format!("matter/{slug}.md"), &format!("---\ntype: matter\nname: N\nstate: open\n{note}---\n"));
+        }
+        let proposal = "{class: parent_matter, set: {parent_matter: farm}}";
+        bench.put("signal/move.md", &signal("task/quiet.md", proposal));
+        bench.sync().await;
+        bench.route().await;
+        let action = route::action_id(&path("signal/move.md")).to_string();
+        let edited = Some(Mutation::ParentMatter { to: path("matter/house.md") });
+        let ask = AnswerAsk { kind: AnswerKind::Confirm, action, by: "ann".into(), reason: None, edited };
+        let answered = bench.host.take_answer(ask, run()).await.unwrap();
+        let refused = match &answered {
+            Answered::Refused { status, .. } => Some(*status),
+            Answered::Done { .. } => None,
+        };
+        assert_eq!(refused, status, "{note}: {answered:?}");
+        assert_eq!(bench.read("task/quiet.md").contains("parent_matter: house"), status.is_none(), "{note}");
     }
 }

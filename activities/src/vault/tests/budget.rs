@@ -116,7 +116,13 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
     assert!(text.contains("3 from all sources that nobody knows"), "{text}");
     // A human may still let it happen.
-    let answer = AnswerAsk { kind: AnswerKind::Confirm, action: held[0].id.to_string(), by: "a".into(), reason: None };
+    let answer = AnswerAsk {
+        kind: AnswerKind::Confirm,
+        action: held[0].id.to_string(),
+        by: "a".into(),
+        reason: None,
+        edited: None,
+    };
     let click = WorkflowRef { id: "confirm".into(), run_id: "click".into() };
     assert!(matches!(bench.host.take_answer(answer, click).await.unwrap(), Answered::Done { .. }));
     assert_eq!(bench.states(), (5, 5));

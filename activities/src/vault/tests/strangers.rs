@@ -56,7 +56,13 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     assert!(texts.iter().any(|text| text.contains(held.plan.id().as_str()) && text.contains(gate)), "{texts:?}");
 
     let lowered = bench.host.index.lowered(&Subject::Strangers).await.unwrap().unwrap();
-    let raise = AnswerAsk { kind: AnswerKind::Raise, action: lowered.to_string(), by: "ann".into(), reason: None };
+    let raise = AnswerAsk {
+        kind: AnswerKind::Raise,
+        action: lowered.to_string(),
+        by: "ann".into(),
+        reason: None,
+        edited: None,
+    };
     let click = WorkflowRef { id: "raise".into(), run_id: "click".into() };
     assert!(matches!(bench.host.take_answer(raise, click).await.unwrap(), Answered::Done { .. }));
     assert_eq!(bench.lands(last).await.0, Landing::Live);

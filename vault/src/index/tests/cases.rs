@@ -427,3 +427,32 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
     bench.index.end_round(&deep, 1).await.unwrap();
     assert_eq!(round().await, deep);
 }
+
+#[tokio::test]
+async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_nothing() {
+    let bench = Bench::scanned().await;
+    open_task(&bench);
+    let waits = said(&bench, "waits", (1, Landing::Pending), &["mail"]);
+    let confirmed = bench.action("chosen", |draft| {
+        answer(draft, ActionKind::Confirmed, &waits);
+        (draft.timestamp, draft.class) = (noon("02:00:00"), Some(MutationClass::StateChange));
+        draft.answers.as_mut().unwrap().edited = true;
+        speak(draft, "mail", (0.9, false));
+        draft.source_contributions.clear();
+    });
+    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (Lesson::Opposed, 0));
+    let rows = bench.index.actions(None, None, 9).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.edited).collect::<Vec<_>>(), [true, false]);
+    let before = bench.index.trust(later()).await.unwrap()["mail"].confidence;
+    bench.action("undone", |draft| {
+        answer(draft, ActionKind::Reversed, &confirmed);
+        (draft.timestamp, draft.class) = (noon("03:00:00"), Some(MutationClass::StateChange));
+        speak(draft, "mail", (0.9, false));
+        draft.source_contributions.clear();
+    });
+    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (Lesson::Undone, 0));
+    let after = bench.index.trust(later()).await.unwrap()["mail"].confidence;
+    assert_eq!(after, before, "what was undone is not what the source had said");
+    bench.index.rebuild(&bench.root, later()).await.unwrap();
+    assert_eq!(cases(&bench).await[0].lesson, Lesson::Undone);
+}

@@ -1,0 +1,213 @@
+//! The fleet: what may be done, how full the guard is, who works, what comes in, what is wrong.
+
+use super::{Oops, Page, ago, shown};
+use crate::access::Caller;
+use crate::app::Shared;
+use crate::facts::trouble::{self, Trouble};
+use crate::temporal::{Away, Worker};
+use askama::Template;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use steward_domain::guard::{Fill, GuardStatus, LedgerStatus};
+use steward_domain::mutation::MutationClass;
+use steward_domain::time::stamp;
+use steward_vault::index::StreamCount;
+use steward_workflows::clerk_queue;
+use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
+
+type Fact = (&'static str, String);
+
+/// One window of the guard.
+struct Window {
+    name: &'static str,
+    used: u32,
+    cap: u32,
+    /// Below it is calm, above the other nearly full.
+    low: u32,
+    high: u32,
+    free: Option<String>,
+}
+
+struct Stream {
+    name: String,
+    state: &'static str,
+    new: u64,
+    read: u64,
+    parked: u64,
+    newest: String,
+    error: String,
+}
+
+#[derive(Template)]
+#[template(path = "fleet.html")]
+struct Fleet {
+    page: Page,
+    troubles: Vec<Trouble>,
+    modes: Vec<Fact>,
+    refuses: Option<String>,
+    windows: Vec<Window>,
+    guard: Vec<Fact>,
+    workers: Vec<Fact>,
+    index: Vec<Fact>,
+    streams: Vec<Stream>,
+}
+
+pub(crate) async fn page(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Oops> {
+    let now = Utc::now();
+    let status = match &app.ledger {
+        Some(ledger) => Some(ledger.status(now).await),
+        None => None,
+    };
+    let streams = app.index.stream_counts().await?;
+    let fleet = Fleet {
+        troubles: trouble::all(&app).await?,
+        modes: modes(&app),
+        refuses: refuses(status.as_ref()),
+        windows: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| windows(l, now)).collect(),
+        guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| guard(l, now)).collect(),
+        workers: workers(&app, now).await?,
+        index: index(&app, now).await?,
+        streams: streams.into_iter().map(|count| stream(count, now)).collect(),
+        page: Page::of(&app, &caller, "fleet", &uri).await?,
+    };
+    Ok(shown(&fleet))
+}
+
+fn modes(app: &Shared) -> Vec<Fact> {
+    let policy = &app.house.policy;
+    let mut told = vec![
+        ("mode", format!("{} (STEWARD_LIVE_MODE; nothing here raises it)", policy.mode.word())),
+        (
+            "confidence",
+            format!(
+                "{:.2} for live, {:.2} for high confidence only",
+                policy.confidence_threshold, policy.high_confidence_threshold
+            ),
+        ),
+    ];
+    for class in MutationClass::ALL {
+        let name = match class {
+            MutationClass::StateChange => "state changes",
+            MutationClass::ContextEdit => "context edits",
+            MutationClass::ParentMatter => "moves of tasks",
+            MutationClass::Related => "relations",
+        };
+        told.push((name, policy.ceiling_of(class).word().to_owned()));
+    }
+    told.push(("sources", format!("{} unless they say otherwise", app.house.default_ceiling.word())));
+    told
+}
+
+fn refuses(status: Option<&GuardStatus>) -> Option<String> {
+    let Some(status) = status else { return Some("the count of calls cannot be opened: see `steward status`".into()) };
+    let refusal = status.refusal.as_ref()?;
+    let clears = refusal.clears_at.map(|at| format!("; clears {}", ago(at, Utc::now()))).unwrap_or_default();
+    Some(format!("{}{clears}", refusal.reason))
+}
+
+fn windows(ledger: &LedgerStatus, now: DateTime<Utc>) -> [Window; 3] {
+    let window = |name, fill: &Fill| Window {
+        name,
+        used: fill.used,
+        cap: fill.cap,
+        low: fill.cap / 2,
+        high: fill.cap / 10 * 9,
+        free: fill.next_free.map(|at| ago(at, now)),
+    };
+    [window("This minute", &ledger.minute), window("This hour", &ledger.hour), window("This day", &ledger.day)]
+}
+
+fn guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<Fact> {
+    let mut told = Vec::new();
+    if let Some(back_off) = &ledger.back_off {
+        told.push(("back-off", format!("until {}, {}", stamp(back_off.until), ago(back_off.until, now))));
+    }
+    if ledger.probe.is_some() {
+        told.push(("probe", "one call is out to see whether the clerk answers again".into()));
+    }
+    let full = |paths: &[steward_domain::guard::FullPath]| {
+        let names: Vec<&str> = paths.iter().take(5).map(|one| one.path.as_str()).collect();
+        let more = paths.len().saturating_sub(5);
+        if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+    };
+    if !ledger.full_tasks.is_empty() {
+        told.push(("tasks without calls left", full(&ledger.full_tasks)));
+    }
+    if !ledger.full_matters.is_empty() {
+        told.push(("matters without calls left", full(&ledger.full_matters)));
+    }
+    let usage = &ledger.day_usage;
+    told.push(("tokens in 24 h", format!("{} in, {} out", usage.prompt_tokens, usage.completion_tokens)));
+    told
+}
+
+async fn workers(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
+    let queue = &app.house.task_queue;
+    let of_the_clerk = clerk_queue(queue);
+    let (stewards, clerks) = tokio::join!(
+        app.temporal.workers(queue, TaskQueueType::Workflow),
+        app.temporal.workers(&of_the_clerk, TaskQueueType::Activity)
+    );
+    let said = |asked: Result<Vec<Worker>, Away>| match asked {
+        Err(away) => away.to_string(),
+        Ok(some) if some.is_empty() => "nobody in the last five minutes".into(),
+        Ok(some) => {
+            let seen = |one: &Worker| one.seen_at.map(|at| format!(" ({})", ago(at, now))).unwrap_or_default();
+            some.iter().map(|one| format!("{}{}", one.name, seen(one))).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let lag = app.index.lag(&app.house.cadence, now).await?;
+    let late = match (&lag.worst, lag.late) {
+        (Some((matter, seconds)), late) if late > 0 => {
+            format!("{late} matters are late, {matter} the most: by {} min", seconds / 60)
+        }
+        _ => "none: every matter was looked at in its time".into(),
+    };
+    let mut told = vec![("stewards", said(stewards)), ("clerks", said(clerks)), ("schedule lag", late)];
+    if lag.never > 0 {
+        told.push(("never looked at", format!("{} matters", lag.never)));
+    }
+    Ok(told)
+}
+
+async fn index(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
+    let counts = app.index.counts().await?;
+    let synced = counts.last_sync_at.map_or_else(|| "never".into(), |at| ago(at, now));
+    Ok(vec![
+        (
+            "matters",
+            format!("{} open, {} done, {} archived", counts.matters.open, counts.matters.done, counts.matters.archived),
+        ),
+        (
+            "tasks",
+            format!("{} open, {} done, {} archived", counts.tasks.open, counts.tasks.done, counts.tasks.archived),
+        ),
+        ("signals", format!("{}, {} new", counts.signals, counts.fresh_signals)),
+        ("audit records", counts.actions.to_string()),
+        ("records that cannot be used", counts.problems.to_string()),
+        ("files read", synced),
+    ])
+}
+
+fn stream(count: StreamCount, now: DateTime<Utc>) -> Stream {
+    Stream {
+        state: match (count.paused, &count.last_error) {
+            (true, _) => "paused",
+            (false, Some(_)) => "failing",
+            (false, None) => "on",
+        },
+        name: count.source,
+        new: count.new,
+        read: count.extracted,
+        parked: count.parked,
+        newest: count.newest_at.map(|at| ago(at, now)).unwrap_or_default(),
+        error: count.last_error.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,78 @@
+//! All matters, in pages, by name and state.
+
+use super::{Oops, Page, ago, link, shown};
+use crate::access::Caller;
+use crate::app::Shared;
+use askama::Template;
+use axum::Extension;
+use axum::extract::{Query, State as Of};
+use axum::http::Uri;
+use axum::response::Response;
+use chrono::Utc;
+use serde::Deserialize;
+use steward_domain::record::State;
+use steward_vault::index::{MatterCard, MatterFilter};
+
+/// Matters of a page.
+const ROWS: u32 = 50;
+const STATES: [&str; 3] = ["open", "done", "archived"];
+
+#[derive(Deserialize)]
+pub(crate) struct Asked {
+    #[serde(default)]
+    q: String,
+    #[serde(default)]
+    state: String,
+    /// What the page before ended with.
+    after: Option<String>,
+}
+
+struct Row {
+    path: String,
+    name: String,
+    state: Option<State>,
+    problem: Option<String>,
+    open_tasks: u64,
+    pending: u64,
+    ago: String,
+}
+
+#[derive(Template)]
+#[template(path = "matters.html")]
+struct Matters {
+    page: Page,
+    q: String,
+    state: String,
+    states: &'static [&'static str],
+    rows: Vec<Row>,
+    next: Option<String>,
+}
+
+pub(crate) async fn page(
+    Of(app): Of<Shared>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Oops> {
+    let Asked { q, state, after } = asked;
+    let text = Some(q.trim().to_owned()).filter(|text| !text.is_empty());
+    let filter = MatterFilter { text, state: State::parse(&state) };
+    let found = app.index.matters_page(&filter, after.as_deref(), ROWS).await?;
+    let next = found.next.map(|after| link("/matters", &[("q", &q), ("state", &state), ("after", &after)]));
+    let rows = found.rows.into_iter().map(row).collect();
+    let page = Page::of(&app, &caller, "matters", &uri).await?;
+    Ok(shown(&Matters { page, q, state, states: &STATES, rows, next }))
+}
+
+fn row(card: MatterCard) -> Row {
+    let now = Utc::now();
+    Row {
+        path: card.path.to_string(),
+        name: card.name,
+        state: card.state,
+        problem: card.problem,
+        open_tasks: card.open_tasks,
+        pending: card.pending,
+        ago: card.last_tick_at.map_or_else(|| "never".into(), |at| ago(at, now)),
+    }
+}

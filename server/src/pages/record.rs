@@ -1,0 +1,276 @@
+//! One matter or task: when it is looked at and why so often, and everything that happened around it.
+
+use super::card::{Card, cards};
+use super::{Oops, Page, ago, link, shown};
+use crate::access::Caller;
+use crate::api::problem::Problem;
+use crate::app::Shared;
+use crate::facts::{run_address, schedule_address};
+use askama::Template;
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::ActionId;
+use steward_domain::time::stamp;
+use steward_vault::brake;
+use steward_vault::index::{ActionRow, Cursor, LastTick, ObserveAsk, SignalRow, SubjectRow, TimelineRow, Turn};
+use steward_workflows::schedule_id;
+
+/// Things of a page.
+const ROWS: u32 = 30;
+/// Tasks that one tick would take to a clerk, as ticks have it.
+const LOOKS: usize = 64;
+
+#[derive(Deserialize)]
+pub(crate) struct Asked {
+    before: Option<String>,
+}
+
+/// A signal in the timeline.
+pub(crate) struct Signal {
+    at: String,
+    ago: String,
+    quote: String,
+    source: String,
+    standing: String,
+    about: Option<String>,
+    class: Option<String>,
+}
+
+pub(crate) enum Event {
+    Signal(Signal),
+    Action(Box<Card>),
+}
+
+struct Run {
+    ago: String,
+    status: String,
+    href: Option<String>,
+}
+
+struct Task {
+    path: String,
+    name: String,
+    state: &'static str,
+    next: String,
+    last: String,
+    outcome: String,
+}
+
+#[derive(Template)]
+#[template(path = "record.html")]
+struct Record {
+    page: Page,
+    name: String,
+    state: String,
+    path: String,
+    /// Of a task.
+    matter: Option<String>,
+    looks: Vec<(&'static str, String)>,
+    schedule: Option<String>,
+    runs: Vec<Run>,
+    tasks: Vec<Task>,
+    events: Vec<Event>,
+    next: Option<String>,
+}
+
+pub(crate) async fn page(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+    Path((folder, file)): Path<(String, String)>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Oops> {
+    let nothing = || Oops::from(Problem::new(StatusCode::NOT_FOUND, "there is nothing here"));
+    let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| nothing())?;
+    let subject = app.index.subject(&path).await?.ok_or_else(nothing)?;
+    let before: Option<Cursor> = asked.before.and_then(|text| text.parse().ok());
+    let (events, next) = timeline(&app, &path, before.as_ref()).await?;
+    let next = next.map(|next| link(&format!("/records/{path}"), &[("before", &next.to_string())]));
+    let page = Page::of(&app, &caller, "matters", &uri).await?;
+    let bare = Record {
+        page,
+        name: subject.name.clone(),
+        state: subject.state.word().to_owned(),
+        path: path.to_string(),
+        matter: None,
+        looks: Vec::new(),
+        schedule: None,
+        runs: Vec::new(),
+        tasks: Vec::new(),
+        events,
+        next,
+    };
+    let whole = if path.kind() == RecordKind::Matter {
+        of_a_matter(&app, &path, bare).await?
+    } else {
+        let names = app.index.names(std::slice::from_ref(&path)).await?;
+        let matter = names.get(&path).and_then(|named| named.matter.as_ref()).map(ToString::to_string);
+        Record { matter, looks: of_a_task(&subject), ..bare }
+    };
+    Ok(shown(&whole))
+}
+
+async fn of_a_matter(app: &Shared, path: &RecordPath, bare: Record) -> Result<Record, Oops> {
+    let (now, ui) = (Utc::now(), app.house.temporal_ui.as_deref());
+    let id = schedule_id(path.slug());
+    let mut looks = Vec::new();
+    let mut runs = Vec::new();
+    match app.temporal.schedule(&id).await {
+        Err(away) => looks.push(("next look", away.to_string())),
+        Ok(None) => looks.push(("next look", "it has no schedule".into())),
+        Ok(Some(schedule)) => {
+            looks.push((
+                "next look",
+                match schedule.next {
+                    _ if schedule.paused => format!("paused: {}", schedule.note),
+                    Some(at) => format!("{}, at {}", ago(at, now), stamp(at)),
+                    None => "not known".into(),
+                },
+            ));
+            runs = schedule
+                .recent
+                .into_iter()
+                .map(|run| Run {
+                    ago: run.at.map(|at| ago(at, now)).unwrap_or_default(),
+                    status: if run.late_seconds > 1 {
+                        format!("{}, {} s late", run.status, run.late_seconds)
+                    } else {
+                        run.status
+                    },
+                    href: ui.map(|ui| run_address(ui, &run.workflow, &run.run)),
+                })
+                .collect();
+        }
+    }
+    match app.index.last_tick(path, &app.house.cadence).await? {
+        None => looks.push(("last look", "never".into())),
+        Some(tick) => looks.extend(last(&tick, now)),
+    }
+    Ok(Record { looks, schedule: ui.map(|ui| schedule_address(ui, &id)), runs, tasks: tasks(app, path).await?, ..bare })
+}
+
+fn last(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
+    let mut told = vec![("last look", format!("{}, at {}", ago(tick.at, now), stamp(tick.at)))];
+    let found =
+        format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.looks, tick.quiet);
+    told.push(("it found", found));
+    if tick.left_due > 0 {
+        told.push(("left for the next", tick.left_due.to_string()));
+    }
+    let skipped: Vec<String> = tick
+        .skipped
+        .iter()
+        .map(|(reason, count)| {
+            let word = serde_json::to_value(reason).ok().and_then(|word| word.as_str().map(|w| w.replace('_', " ")));
+            format!("{count} {}", word.unwrap_or_default())
+        })
+        .collect();
+    if !skipped.is_empty() {
+        told.push(("passed over", skipped.join(", ")));
+    }
+    let interval = &tick.interval;
+    let why = match (interval.streak, interval.grows_after) {
+        (0, _) => "because something was new".to_owned(),
+        (streak, Some(more)) => format!("after {streak} looks without news; {more} more and it comes half as often"),
+        (streak, None) => format!("after {streak} looks without news; it does not get rarer"),
+    };
+    told.push(("every", format!("{} min, {why}", interval.seconds / 60)));
+    told
+}
+
+fn of_a_task(subject: &SubjectRow) -> Vec<(&'static str, String)> {
+    let now = Utc::now();
+    let when = |at: Option<DateTime<Utc>>, never: &str| {
+        at.map_or_else(|| never.to_owned(), |at| format!("{}, at {}", ago(at, now), stamp(at)))
+    };
+    let mut told = vec![
+        ("last look", when(subject.last_check_at, "never")),
+        ("due for a look", when(subject.next_check_after, "at the next look at its matter")),
+    ];
+    if subject.snoozed_until.is_some() {
+        told.push(("put off until", when(subject.snoozed_until, "")));
+    }
+    told
+}
+
+async fn tasks(app: &Shared, matter: &RecordPath) -> Result<Vec<Task>, Oops> {
+    let now = Utc::now();
+    let ask = ObserveAsk {
+        matter: matter.clone(),
+        look_id: String::new(),
+        now,
+        cadence: app.house.cadence,
+        policy: app.house.policy.clone(),
+        stopped: brake::is_stopped(&app.root),
+        max_looks: LOOKS,
+        default_ceiling: app.house.default_ceiling,
+    };
+    let standings = app.index.standings(&ask).await?.into_iter();
+    let turns: BTreeMap<String, Turn> = standings.map(|one| (one.path.to_string(), one.turn)).collect();
+    let tasks = app.index.tasks_of(matter).await?.into_iter().map(|task| Task {
+        next: turns.get(task.path.as_str()).map(told).unwrap_or_default(),
+        path: task.path.to_string(),
+        name: task.name,
+        state: task.state.word(),
+        last: task.last_check_at.map_or_else(|| "never".into(), |at| ago(at, now)),
+        outcome: task.outcome.unwrap_or_default().replace('_', " "),
+    });
+    Ok(tasks.collect())
+}
+
+fn told(turn: &Turn) -> String {
+    match turn {
+        Turn::Twin => "is refused: another task has its id".into(),
+        Turn::Clerk => "asks the clerk".into(),
+        Turn::Quiet => "finds nothing new so far".into(),
+        Turn::Skipped(reason) => {
+            let word = serde_json::to_value(reason).ok().and_then(|word| word.as_str().map(|w| w.replace('_', " ")));
+            format!("passes it over: {}", word.unwrap_or_default())
+        }
+    }
+}
+
+async fn timeline(
+    app: &Shared,
+    path: &RecordPath,
+    before: Option<&Cursor>,
+) -> Result<(Vec<Event>, Option<Cursor>), Oops> {
+    let page = app.index.timeline(path, before, ROWS).await?;
+    let next = page.next;
+    let of_actions: Vec<ActionRow> = page.rows.iter().filter_map(row).cloned().collect();
+    let ids: Vec<ActionId> = of_actions.iter().map(|row| row.id.clone()).collect();
+    let drawn = cards(&app.root, &app.index, of_actions).await?;
+    let mut drawn: BTreeMap<ActionId, Card> = ids.into_iter().zip(drawn).collect();
+    let event = |row: TimelineRow| match row {
+        TimelineRow::Signal(row) => Some(Event::Signal(signal(row))),
+        TimelineRow::Action(row) => drawn.remove(&row.id).map(|card| Event::Action(Box::new(card))),
+    };
+    Ok((page.rows.into_iter().filter_map(event).collect(), next))
+}
+
+fn row(row: &TimelineRow) -> Option<&ActionRow> {
+    match row {
+        TimelineRow::Action(row) => Some(row),
+        TimelineRow::Signal(_) => None,
+    }
+}
+
+fn signal(row: SignalRow) -> Signal {
+    let SignalRow { signal, target } = row;
+    let reason = signal.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    Signal {
+        at: stamp(signal.created),
+        ago: ago(signal.created, Utc::now()),
+        quote: signal.note,
+        source: signal.source,
+        standing: format!("{}{reason}", signal.status.word().replace('_', " ")),
+        about: target.map(|target| target.to_string()),
+        class: signal.class.map(|class| class.word().replace('_', " ")),
+    }
+}
