@@ -25,3 +25,5 @@ pub const FIELDS_TRAILER: &str = "steward-fields";
 pub const NEWER_TRAILER: &str = "steward-newer";
 /// Trailing metadata of a refusal: the path of the record that was filed in spite of it.
 pub const RECORD_TRAILER: &str = "steward-record";
+/// Trailing metadata of a refusal: all that the rule says, as the JSON of `steward undo --json` under `refusal`.
+pub const REFUSAL_TRAILER: &str = "steward-refusal-bin";

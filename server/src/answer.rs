@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 use steward_domain::undo::AnswerKind;
-use steward_workflows::{AnswerTogetherWorkflow, AnswerWorkflow, AnsweredTogether, TogetherAsk};
 use steward_workflows::activities::{AnswerAsk, Answered};
+use steward_workflows::{AnswerTogetherWorkflow, AnswerWorkflow, AnsweredTogether, TogetherAsk};
 use temporalio_client::tonic::Request;
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
+use temporalio_common::HasWorkflowDefinition;
 use temporalio_common::protos::temporal::api::workflowservice::v1::GetSystemInfoRequest;
 
 /// How long an answer is waited for: 60 s.
@@ -74,7 +75,7 @@ impl Answers {
 
     async fn come<W>(&self, run: W, ask: W::Input, options: WorkflowStartOptions) -> Result<W::Output, AskError>
     where
-        W: WorkflowDefinition + Send,
+        W: HasWorkflowDefinition,
         W::Input: Send,
     {
         let workflow = options.workflow_id.clone();

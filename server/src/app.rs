@@ -1,15 +1,20 @@
 //! The server put together: what every request goes through, and where it ends.
 //!
 //! In this order: headers that every answer has, the host, who asks, their pace, their scope. What is refused is
-//! refused in the face that was asked: JSON below `/api/`, a page elsewhere. An address that there is not and one that
-//! the caller may not know of get the same answer.
+//! refused in the face that was asked: JSON below `/api/`, a gRPC status below a service, a page elsewhere. An address
+//! that there is not and one that the caller may not know of get the same answer.
 
 use crate::access::session::{self, Sessions};
-use crate::access::{AccessError, Caller, Proof, Scope, Store, host::Hosts, origin, pace::Pace, proxy::Proxies, token};
+use crate::access::{
+    AccessError, Caller, Proof, Scope, Store, host::Hosts, local, origin, pace::Pace, proxy::Proxies, token,
+};
 use crate::answer::Answers;
 use crate::api;
 use crate::api::problem::Problem;
 use crate::beat::{self, Beat};
+use crate::facts::streams::StreamName;
+use crate::grpc;
+use crate::holder::Holder;
 use crate::pages;
 use crate::temporal::Temporal;
 use axum::Router;
@@ -59,6 +64,13 @@ pub struct House {
     pub task_queue: String,
     /// The Temporal UI at this namespace, as in `http://127.0.0.1:8233/namespaces/default`.
     pub temporal_ui: Option<String>,
+    /// Which clerk judges: `rules`, `openai`, `anthropic` or `ollama`.
+    pub clerk: &'static str,
+    /// Where the tracker is; `None` where none is set.
+    pub tracker: Option<String>,
+    pub streams: Vec<StreamName>,
+    /// What is wrong with the configuration. May quote it.
+    pub warnings: Vec<String>,
 }
 
 /// What every request can reach.
@@ -82,13 +94,34 @@ pub(crate) struct App {
 /// As handlers take it.
 pub(crate) type Shared = Arc<App>;
 
+impl App {
+    /// The policy in force: of the process that holds the vault now, which another may have followed since this one
+    /// was started.
+    pub(crate) fn policy(&self) -> Policy {
+        match Holder::of(&self.root, self.index.state_dir()) {
+            Holder::Runs(note) => note.policy,
+            Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => self.house.policy.clone(),
+        }
+    }
+}
+
+/// Why nothing can be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error("the descriptors of the contract cannot be read: {0}")]
+    Contract(#[from] tonic_reflection::server::Error),
+}
+
 /// The router of everything that is served.
 ///
 /// # Errors
-/// [`AccessError`] when the key of sessions can be neither read nor made.
-pub fn router(parts: Parts) -> Result<Router, AccessError> {
+/// [`StartError`] when the keys of sessions and of the command can be neither read nor made.
+pub fn router(parts: Parts) -> Result<Router, StartError> {
     let Parts { root, index, answers, client, ledger, store, hosts, proxies, encrypted, house, stop } = parts;
     let sessions = Sessions::open(&store)?;
+    local::make(&store)?;
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let pace = Pace::default();
     let temporal = Temporal::new(client);
@@ -110,6 +143,7 @@ pub fn router(parts: Parts) -> Result<Router, AccessError> {
     });
     let router = api::router(&app)
         .merge(pages::router(&app))
+        .merge(grpc::router(&app)?)
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
         .layer(RequestBodyLimitLayer::new(api::answers::MAX_BODY))
@@ -199,7 +233,7 @@ async fn allowed(State((app, scope)): State<(Shared, Scope)>, mut request: Reque
     }
 }
 
-fn admit(app: &App, scope: Scope, request: &Request) -> Result<Caller, Problem> {
+pub(crate) fn admit(app: &App, scope: Scope, request: &Request) -> Result<Caller, Problem> {
     let caller = caller(app, request.headers()).map_err(|e| {
         tracing::error!("failed to tell who asks: {e}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it cannot be told who asks; the log says more")
@@ -222,14 +256,15 @@ fn admit(app: &App, scope: Scope, request: &Request) -> Result<Caller, Problem> 
 }
 
 /// Who asks; a token counts before a cookie, and one that is wrong is not made up for by the other.
-fn caller(app: &App, headers: &HeaderMap) -> Result<Option<Caller>, AccessError> {
+pub(crate) fn caller(app: &App, headers: &HeaderMap) -> Result<Option<Caller>, AccessError> {
     if let Some(said) = headers.get(header::AUTHORIZATION) {
         let said = said.to_str().unwrap_or_default();
         let (scheme, text) = said.split_once(' ').unwrap_or((said, ""));
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Ok(None);
         }
-        return token::caller(&app.store, text.trim());
+        let known = token::caller(&app.store, text.trim())?;
+        return known.map_or_else(|| local::caller(&app.store, text.trim(), headers), |known| Ok(Some(known)));
     }
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let ours = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -246,6 +281,9 @@ fn too_many(seconds: u64) -> Problem {
 
 /// In the face that was asked.
 fn refuse(uri: &Uri, problem: Problem) -> Response {
+    if grpc::is_asked(uri.path()) {
+        return grpc::refusal::response(&problem);
+    }
     let to_a_program = uri.path().starts_with("/api/") || matches!(uri.path(), "/healthz" | "/readyz");
     if to_a_program { problem.into_response() } else { pages::refusal(&problem, None) }
 }

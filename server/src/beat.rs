@@ -20,6 +20,8 @@ pub(crate) struct Beat {
     pub(crate) seq: u64,
     pub(crate) newest_signal_at: Option<DateTime<Utc>>,
     pub(crate) stopped: bool,
+    /// Another one whenever anybody has written anything.
+    pub(crate) revision: i64,
 }
 
 /// Looks until told to end; the receiver always has the newest.
@@ -50,7 +52,8 @@ pub(crate) fn start(
                 watcher = None;
                 continue;
             };
-            let beat = Beat { seq: pulse.newest_action_seq, newest_signal_at: pulse.newest_signal_at, stopped };
+            let (seq, newest_signal_at, revision) = (pulse.newest_action_seq, pulse.newest_signal_at, pulse.revision);
+            let beat = Beat { seq, newest_signal_at, stopped, revision };
             tell.send_if_modified(|last| {
                 let changed = *last != beat;
                 *last = beat;

@@ -4,6 +4,10 @@
 //! say too. Text that came from outside is marked so, and is never anything but text.
 
 pub mod action;
+pub mod schedules;
+pub mod signal;
+pub mod streams;
+pub mod tracker;
 pub(crate) mod trouble;
 pub mod why;
 

@@ -12,6 +12,8 @@ mod api;
 pub mod app;
 mod beat;
 pub mod facts;
+pub mod grpc;
+pub mod holder;
 pub mod listen;
 mod pages;
 mod temporal;

@@ -58,6 +58,11 @@ impl Temporal {
         Self { client }
     }
 
+    /// To ask for all schedules.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// A schedule; `None` when there is none of that id.
     pub(crate) async fn schedule(&self, id: &str) -> Result<Option<Schedule>, Away> {
         let request =

@@ -40,6 +40,7 @@ mod step_back;
 mod store;
 mod stream;
 mod sync;
+mod tasks;
 mod together;
 mod tracker;
 mod trust;
@@ -82,9 +83,10 @@ pub use state::{CheckDone, LookCount};
 pub use step_back::Round;
 pub use stream::{StreamCount, Taken};
 pub use sync::SyncReport;
+pub use tasks::{TaskFilter, TaskRow};
 pub use tracker::Owing;
 pub use trust::{Move, SourceTrust};
-pub use view::{ByState, Counts, MatterRow, TaskRow};
+pub use view::{ByState, Counts, MatterRow};
 pub use why::{SubjectRow, WeighedSignal};
 
 /// How the way out of a file that cannot be used reads in messages.

@@ -16,6 +16,7 @@ mod fleet;
 mod out;
 mod reading;
 mod registrar;
+mod remote;
 mod replay;
 mod schedules;
 mod simulate;

@@ -29,7 +29,7 @@ pub(crate) use apply::Outcome;
 pub(crate) use edit::Wake;
 pub(crate) use plan::{SchedulePlan, Standing, Step, Verb, WantedMatter};
 pub(crate) use routine::RoutineStep;
-pub(crate) use server::{RegistrarError, ScheduleRow};
+pub(crate) use server::RegistrarError;
 
 /// What every schedule of ours has in common, and how far a round may go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -132,8 +132,7 @@ impl Registrar {
     /// looked at is kept, with a warning.
     ///
     /// # Errors
-    /// [`RegistrarError::Listing`] and [`RegistrarError::ListingRepeats`]: without a whole listing
-    /// there is no plan.
+    /// [`RegistrarError::Listing`]: without a whole listing there is no plan.
     pub(crate) async fn plan(&self, matters: &[WantedMatter]) -> Result<SchedulePlan, RegistrarError> {
         let listed = self.known().await?;
         let unclear = plan::needs_description(matters, &listed, &self.settings);

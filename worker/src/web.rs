@@ -53,7 +53,7 @@ impl Web {
     /// Serves until the flag is raised.
     ///
     /// # Errors
-    /// When the key of sessions can be neither read nor made.
+    /// When the keys of sessions and of the command can be neither read nor made.
     pub(crate) fn serve(
         self,
         config: &Config,
@@ -77,6 +77,10 @@ impl Web {
                 default_ceiling: config.default_ceiling,
                 task_queue: config.task_queue.clone(),
                 temporal_ui: self.ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
+                clerk: config.clerk.word(),
+                tracker: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
+                streams: config.stream_names(),
+                warnings: config.warnings.clone(),
             },
             stop: stop.clone(),
         };

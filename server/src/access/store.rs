@@ -96,6 +96,16 @@ impl Store {
         }
         fs::read_to_string(&path).map_err(|e| Self::io(&path, e))
     }
+
+    /// A key that was made; `None` before that, and once it was taken away.
+    pub(super) fn made_key(&self, name: &str) -> Result<Option<String>, AccessError> {
+        let path = self.dir.join("keys").join(name);
+        match fs::read_to_string(&path) {
+            Ok(key) => Ok(Some(key)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Self::io(&path, e)),
+        }
+    }
 }
 
 fn hash(secret: &str) -> String {

@@ -54,6 +54,10 @@ pub struct Action {
     pub reason: Option<String>,
     /// How a human has answered this one: the kind of that record.
     pub answered: Option<String>,
+    /// By which answers that were given together are known as one.
+    pub together: Option<String>,
+    /// A confirmation let something else happen than was proposed.
+    pub edited: bool,
     /// Its place in the chain of records, from 1.
     pub seq: u64,
     /// The clerk's words on one line. Untrusted.
@@ -164,6 +168,8 @@ impl Action {
             by: None,
             reason: None,
             answered: row.answered.map(|kind| kind.word().to_owned()),
+            together: row.together.as_ref().map(ToString::to_string),
+            edited: row.edited,
             seq: row.seq,
             reasoning: String::new(),
             gates: Vec::new(),
@@ -264,6 +270,32 @@ pub async fn find(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
         Found::None => Err(FactsError::Unknown { id: shown() }),
         Found::Many(paths) => Err(FactsError::Ambiguous { id: shown(), count: paths.len() }),
     }
+}
+
+/// The action that the beginning of an id names.
+///
+/// # Errors
+/// As [`find`].
+pub async fn row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
+    let path = find(index, id).await?;
+    index.action_at(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
+}
+
+/// The records of these rows, in their order, with the reason where one cannot be read. Reads one file for each.
+///
+/// # Errors
+/// None for a record that cannot be read.
+pub async fn records(
+    root: &Root,
+    rows: Vec<ActionRow>,
+) -> Result<Vec<(ActionRow, Result<AuditRecord, String>)>, FactsError> {
+    let root = root.clone();
+    let of = move |row: ActionRow| {
+        let record = read(&root, &row.path).map(|(record, _)| record);
+        (row, record)
+    };
+    let read = tokio::task::spawn_blocking(move || rows.into_iter().map(of).collect());
+    read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
 }
 
 /// One action whole.

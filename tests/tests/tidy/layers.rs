@@ -35,7 +35,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: PROTO, ours: &[], never: &["temporalio-*", "sqlx*", "reqwest*", "axum*", "tokio*"] },
     Layer { name: SERVER, ours: &[DOMAIN, WORKFLOWS, VAULT, PROTO], never: &["temporalio-sdk*", "reqwest*", "clap*"] },
     Layer { name: WORKER, ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, PROTO, SERVER], never: &[] },
-    Layer { name: "steward-tests", ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES], never: &[] },
+    Layer { name: "steward-tests", ours: &[DOMAIN, VAULT, WORKFLOWS, ACTIVITIES, PROTO], never: &[] },
 ];
 
 /// What cargo says of the workspace's own crates.

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{ConnectOptions, SqliteConnection};
 use std::path::PathBuf;
+use steward_domain::path::RecordPath;
 
 /// How far the index has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -35,7 +36,24 @@ pub struct Watcher {
 pub(super) const PULSE: &str = "SELECT (SELECT MAX(seq) FROM actions), (SELECT MAX(created) FROM signals),
     (SELECT seq FROM sqlite_sequence WHERE name = 'documents')";
 
+const WRITTEN: &str = "SELECT id, path FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
+
 impl Index {
+    /// The matters, tasks, signals and actions that came or changed after a revision of files, in the order in which
+    /// they were read, each with its own revision; at most `limit`.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn written_since(&self, revision: u64, limit: u32) -> Result<Vec<(u64, RecordPath)>, IndexError> {
+        let rows: Vec<(i64, String)> = sqlx::query_as(WRITTEN)
+            .bind(i64::try_from(revision).unwrap_or(i64::MAX))
+            .bind(i64::from(limit))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        rows.into_iter().map(|(id, path)| Ok((id.cast_unsigned(), self.path(&path)?))).collect()
+    }
+
     /// Begins to watch, with a connection of its own.
     ///
     /// # Errors

@@ -1,16 +1,15 @@
-//! What others read: the registrar's matters, the tasks of a screen, counts and problems.
+//! What others read: the registrar's matters, counts and problems.
 //!
 //! Read-only, each one query on the reading connections. A matter that cannot be read is in the list
 //! and marked so: its schedule must not be removed because of a typing error.
 
-use super::codec::instant;
 use super::observe::twin_problem;
 use super::{Index, IndexError, Problem};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
 use steward_domain::path::RecordPath;
-use steward_domain::record::{State, SurfaceClass};
+use steward_domain::record::State;
 use steward_domain::tick::Cadence;
 
 /// A matter, as the registrar sees it.
@@ -22,24 +21,6 @@ pub struct MatterRow {
     pub state: Option<State>,
     /// The interval that its schedule should have, in seconds.
     pub interval_seconds: u32,
-}
-
-/// A task, as a screen shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TaskRow {
-    pub path: RecordPath,
-    pub name: String,
-    pub state: State,
-    pub surface_class: SurfaceClass,
-    pub due: Option<DateTime<Utc>>,
-    pub snoozed_until: Option<DateTime<Utc>>,
-    pub last_check_at: Option<DateTime<Utc>>,
-    /// The later of what a human wrote and what we stored; `None` means due.
-    pub next_check_after: Option<DateTime<Utc>>,
-    /// What came of the last check.
-    pub outcome: Option<String>,
-    /// Looks in a row without signals.
-    pub streak: u32,
 }
 
 /// How many records stand in each state.
@@ -64,21 +45,6 @@ pub struct Counts {
     pub problems: u64,
     /// When the last whole scan ended.
     pub last_sync_at: Option<DateTime<Utc>>,
-}
-
-#[derive(FromRow)]
-struct TaskColumns {
-    path: String,
-    name: String,
-    state: String,
-    surface_class: String,
-    due: Option<i64>,
-    snoozed_until: Option<i64>,
-    next_by_human: Option<i64>,
-    last_check_at: Option<i64>,
-    next_by_us: Option<i64>,
-    outcome: Option<String>,
-    streak: i64,
 }
 
 #[derive(FromRow)]
@@ -129,41 +95,6 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         Ok(cadence.matter_interval_seconds(streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX))))
-    }
-
-    /// The tasks of a matter, in the order of paths.
-    ///
-    /// # Errors
-    /// [`IndexError::Sql`].
-    pub async fn tasks_of(&self, matter: &RecordPath) -> Result<Vec<TaskRow>, IndexError> {
-        let rows: Vec<TaskColumns> = sqlx::query_as(
-            "SELECT t.path, t.name, t.state, t.surface_class, t.due, t.snoozed_until,
-                    CASE WHEN t.next_check_after IN (w.written, w.before) THEN NULL
-                        ELSE t.next_check_after END AS next_by_human, c.last_check_at, c.next_check_after AS next_by_us,
-                    c.outcome, COALESCE(c.streak, 0) AS streak
-             FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN stamps w ON w.task = t.path
-             WHERE t.parent = ?1 ORDER BY t.path",
-        )
-        .bind(matter.as_str())
-        .fetch_all(&self.store.reader)
-        .await
-        .map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|row| self.task(row)).collect()
-    }
-
-    fn task(&self, row: TaskColumns) -> Result<TaskRow, IndexError> {
-        Ok(TaskRow {
-            path: self.path(&row.path)?,
-            name: row.name,
-            state: self.word(&row.state)?,
-            surface_class: self.word(&row.surface_class)?,
-            due: row.due.and_then(instant),
-            snoozed_until: row.snoozed_until.and_then(instant),
-            last_check_at: row.last_check_at.and_then(instant),
-            next_check_after: row.next_by_human.max(row.next_by_us).and_then(instant),
-            outcome: row.outcome,
-            streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
-        })
     }
 
     /// Every record that cannot be used or contradicts another, with the mend, in the order of paths.

@@ -1,11 +1,13 @@
 //! `steward undo`, `confirm`, `dismiss`: a human's answer, taken by a workflow.
 //!
-//! The command itself writes nothing: the process that holds the vault does, on the one write path.
+//! The command itself writes nothing: the process that holds the vault does, on the one write path. It is asked by
+//! gRPC where it listens, and else by way of Temporal; either way the same comes of it.
 //! A refusal is an answer too, with its own exit code.
 
 use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};
+use crate::remote;
 use crate::temporal;
 use anyhow::{Context, bail};
 use steward_domain::mutation::Mutation;
@@ -85,8 +87,13 @@ async fn run(
         return together(config, ask, out).await;
     };
     let ask = AnswerAsk { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
-    let client = temporal::connect(config, Vec::new()).await?;
-    let answered = Answers::new(client, &config.task_queue).ask(ask).await?;
+    let answered = match remote::Server::find(config, &ask.by).await? {
+        Some(server) if kind != AnswerKind::Raise => server.answer(ask).await?,
+        Some(_) | None => {
+            let client = temporal::connect(config, Vec::new()).await?;
+            Answers::new(client, &config.task_queue).ask(ask).await?
+        }
+    };
     out.value(&answered, || told(kind, &answered))?;
     Ok(match answered {
         Answered::Done { .. } => Exit::Ok,

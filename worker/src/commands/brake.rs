@@ -1,7 +1,8 @@
 //! `steward stop` and `steward resume`: the brake of a vault.
 //!
 //! It writes the vault's brake and nothing else, without a server or a worker, so that it works when
-//! they do not; the gates read the brake before every change.
+//! they do not; the gates read the brake before every change. Also where a server listens it is not asked: it would
+//! write the same file, and a stop must not wait for a process that may hang.
 
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};

@@ -48,7 +48,7 @@ impl Drilled {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::temporal::note::UpNote;
+    use crate::temporal::note;
     use chrono::TimeDelta;
 
     #[tokio::test]
@@ -56,7 +56,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let index = Index::open(dir.path()).await.unwrap();
         let start = time::parse("2026-11-20T12:00:00Z").unwrap();
-        let runs = Holder::Runs(UpNote::of_this_process(&Config::of_variables(&[]), "up", "here"));
+        let runs = Holder::Runs(note::of_this_process(&Config::of_variables(&[]), "up", "here"));
         let after = async |hours, holder| {
             let drilled = Drilled::of(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
             (drilled.late, drilled.told())

@@ -6,12 +6,13 @@
 use crate::cli;
 use crate::config::Config;
 use crate::out::{self, Exit, Out, shown, table};
-use crate::registrar::{SchedulePlan, ScheduleRow, Verb};
+use crate::registrar::{SchedulePlan, Verb};
 use crate::{schedules, temporal};
 use chrono::Utc;
 use serde_json::json;
 use std::collections::BTreeMap;
 use steward_domain::time::stamp;
+use steward_server::facts::schedules::ScheduleRow;
 
 /// Rows of a plan that a person is shown.
 const MOST_ROWS: usize = 20;

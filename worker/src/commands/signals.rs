@@ -7,45 +7,14 @@ use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};
 use anyhow::{Context, bail};
-use serde::Serialize;
 use std::collections::BTreeSet;
-use steward_domain::frontmatter;
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::record::Effect;
 use steward_domain::signal::{Signal, SignalStatus};
-use steward_domain::stream::StreamEvent;
 use steward_domain::time::stamp;
+use steward_server::facts::signal::{self, Explained, Filed};
 use steward_vault::index::Index;
 use steward_vault::root::Root;
-
-/// A signal and where it lies.
-#[derive(Serialize)]
-struct Filed {
-    path: RecordPath,
-    #[serde(flatten)]
-    signal: Signal,
-}
-
-/// Why a signal stands where it does.
-#[derive(Serialize)]
-struct Explained {
-    #[serde(flatten)]
-    filed: Filed,
-    /// The event it was read from, if that is still there.
-    event: Option<Event>,
-    why: String,
-    what_would_change_it: String,
-}
-
-#[derive(Serialize)]
-struct Event {
-    path: RecordPath,
-    source: String,
-    author: Option<String>,
-    subject: Option<String>,
-    received_at: String,
-    status: &'static str,
-}
 
 pub(crate) async fn run(config: &Config, what: &cli::Signals, out: Out) -> anyhow::Result<Exit> {
     let look = super::look(config).await?;
@@ -65,7 +34,7 @@ pub(crate) async fn run(config: &Config, what: &cli::Signals, out: Out) -> anyho
         }
         cli::Signals::Explain { path } => {
             let filed = one(root, path)?;
-            let explained = explain(root, filed);
+            let explained = signal::explain(root, filed);
             out.value(&explained, || describe(&explained))?;
         }
     }
@@ -113,71 +82,14 @@ impl Filter {
 fn all(root: &Root) -> anyhow::Result<Vec<Filed>> {
     let entries = root.list(RecordKind::Signal)?;
     let paths = entries.iter().filter_map(|e| RecordPath::parse(&format!("signal/{}", e.name)).ok());
-    Ok(paths.filter_map(|path| read(root, path).ok()).collect())
+    Ok(paths.filter_map(|path| signal::read(root, path).ok()).collect())
 }
 
 fn one(root: &Root, text: &str) -> anyhow::Result<Filed> {
     let path = parse_link(RecordKind::Signal, text).with_context(|| {
         format!("failed to read `{}` as a signal: list them with `steward signals list`", shown(text))
     })?;
-    read(root, path)
-}
-
-fn read(root: &Root, path: RecordPath) -> anyhow::Result<Filed> {
-    let file = root.read(&path)?;
-    let document = frontmatter::read(&file.bytes).with_context(|| format!("failed to read {path}"))?;
-    let signal = Signal::read(document.fields()).with_context(|| format!("failed to understand {path}"))?;
-    Ok(Filed { path, signal })
-}
-
-fn explain(root: &Root, filed: Filed) -> Explained {
-    let event = filed.signal.source_event.as_ref().and_then(|path| event(root, path));
-    let (why, what_would_change_it) = (why(&filed.signal), what_would_change(&filed.signal));
-    Explained { filed, event, why, what_would_change_it }
-}
-
-fn event(root: &Root, path: &RecordPath) -> Option<Event> {
-    let file = root.read(path).ok()?;
-    let document = frontmatter::read(&file.bytes).ok()?;
-    let event = StreamEvent::read(document.fields(), document.body()).ok()?;
-    Some(Event {
-        path: path.clone(),
-        source: event.pattern,
-        author: event.author,
-        subject: event.subject,
-        received_at: stamp(event.received_at),
-        status: event.status.word(),
-    })
-}
-
-fn why(signal: &Signal) -> String {
-    let reason = signal.reason.clone();
-    match signal.status {
-        SignalStatus::Unrouted => reason.unwrap_or_else(|| "nobody has acted upon it yet".to_owned()),
-        SignalStatus::Applied => reason.unwrap_or_else(|| "it was acted upon".to_owned()),
-        SignalStatus::Skipped | SignalStatus::Pending | SignalStatus::ActionPending => {
-            reason.unwrap_or_else(|| "no reason is written down".to_owned())
-        }
-    }
-}
-
-fn what_would_change(signal: &Signal) -> String {
-    let text = match (signal.status, &signal.target, signal.effect) {
-        (SignalStatus::Applied, _, _) => "take the action back with `steward undo` (see `steward audit list`)",
-        (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`",
-        (_, Some(_), Effect::None) => "nothing: it states no change; edit the record by hand if it should change",
-        (_, Some(_), Effect::Action) => "do what it asks, then set `status: applied`",
-        (SignalStatus::Unrouted, Some(_), Effect::Mutation) => {
-            "its matter's steward judges it at its next look: `steward tick <matter> --wait` asks at once"
-        }
-        (SignalStatus::Pending, Some(_), Effect::Mutation) => {
-            "confirm what it led to with `steward confirm`, or let the stewards act (`STEWARD_LIVE_MODE`)"
-        }
-        (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), Effect::Mutation) => {
-            "mend what the reason names, and set `status: unrouted`"
-        }
-    };
-    text.to_owned()
+    Ok(signal::read(root, path)?)
 }
 
 fn target(signal: &Signal) -> String {

@@ -14,9 +14,9 @@ use serde::Serialize;
 use steward_domain::guard::{Cap, GuardStatus, Refusal};
 use steward_domain::mode::{Mode, Policy};
 use steward_domain::trust::mark::Subject;
+use steward_server::facts::tracker::{self, Debt};
 use steward_vault::brake::{self, Stop};
 use steward_vault::index::{Counts, Index, LookCount, Problem, StreamCount};
-use steward_vault::outbox;
 use steward_vault::root::{OWN_FOLDER, Root};
 
 #[derive(Serialize)]
@@ -28,6 +28,8 @@ struct Status {
     clerk: crate::config::ClerkChoice,
     /// The process that holds the vault and said so.
     running: Option<UpNote>,
+    /// Where that process speaks gRPC: the port of the dashboard.
+    grpc: Option<String>,
     /// The last one that held it, if it ended without a word.
     died: Option<UpNote>,
     /// Who holds it without having said so: `process <number>`.
@@ -37,7 +39,7 @@ struct Status {
     looks_today: Vec<LookCount>,
     guard: GuardStatus,
     drill: Drilled,
-    tracker: Tracker,
+    tracker: Debt,
     /// Sources and classes that went back by themselves, and how far they may go.
     lowered: Vec<Lowered>,
     problems: Vec<Problem>,
@@ -52,18 +54,6 @@ struct Lowered {
     name: Option<String>,
     mode: Mode,
     since: DateTime<Utc>,
-}
-
-/// What is owed to the tracker.
-#[derive(Default, Serialize)]
-struct Tracker {
-    /// Where it is; `None` where none is set.
-    base_url: Option<String>,
-    owed: usize,
-    /// Those of `owed` that were tried in vain.
-    failed: usize,
-    /// Of the one that failed most often.
-    last_error: Option<String>,
 }
 
 pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
@@ -84,6 +74,7 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         stop: brake::read(root),
         clerk: config.clerk.clone(),
+        grpc: running.as_ref().and_then(|up| up.listen).map(|address| format!("http://{address}")),
         running,
         died,
         silent,
@@ -92,7 +83,7 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         looks_today: index.looks(now.date_naive()).await?,
         guard: fill(config, root, now).await,
         drill,
-        tracker: tracker(config, root, index).await?,
+        tracker: tracker::debt(root, index, config.tracker.as_ref().map(|tracker| tracker.base_url.clone())).await?,
         lowered: lowered(index).await?,
         problems: index.problems().await?,
         warnings: config.warnings.clone(),
@@ -167,27 +158,6 @@ async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
         lowered.push(Lowered { subject, name, mode, since: cap.since });
     }
     Ok(lowered)
-}
-
-async fn tracker(config: &Config, root: &Root, index: &Index) -> anyhow::Result<Tracker> {
-    let owing = index.owing().await?;
-    let mut tracker = Tracker {
-        base_url: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
-        owed: owing.len(),
-        ..Tracker::default()
-    };
-    let mut most = 0;
-    for one in owing {
-        let (tries, error) = match outbox::progress(root, &one.id) {
-            Ok(progress) => progress.map_or((0, None), |p| (p.tries, p.last_error)),
-            Err(e) => (u32::MAX, Some(e.to_string())),
-        };
-        tracker.failed += usize::from(tries > 0);
-        if tries > most {
-            (most, tracker.last_error) = (tries, error);
-        }
-    }
-    Ok(tracker)
 }
 
 fn running(status: &Status) -> String {

@@ -9,7 +9,6 @@ use crate::config::{self, Config};
 use crate::out::{Exit, Out, shown, table};
 use anyhow::{Context, bail};
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,22 +16,14 @@ use std::time::Duration;
 use steward_activities::streams::{Intake, Source, StreamConfig};
 use steward_domain::stream::StreamEvent;
 use steward_domain::time::stamp;
-use steward_vault::index::{Index, StreamCount};
+use steward_server::facts::streams::{self, StreamRow};
+use steward_vault::index::Index;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 /// How long a source may take to be read once: 2 min.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Events that a person is shown.
 const SHOWN: usize = 20;
-
-/// One stream, as it is listed.
-#[derive(Serialize)]
-struct Row {
-    /// `None` for one that is configured no more and has events left.
-    kind: Option<&'static str>,
-    #[serde(flatten)]
-    count: StreamCount,
-}
 
 pub(crate) async fn run(config: &Config, what: cli::Streams, out: Out) -> anyhow::Result<Exit> {
     match what {
@@ -53,23 +44,13 @@ fn find<'c>(config: &'c Config, name: &str) -> anyhow::Result<&'c StreamConfig> 
 
 async fn list(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let look = super::look(config).await?;
-    let mut counts = look.index.stream_counts().await?;
-    let mut rows: Vec<Row> = Vec::new();
-    for stream in &config.streams {
-        let at = counts.iter().position(|c| c.source == stream.name);
-        let count = at.map_or_else(
-            || StreamCount { source: stream.name.clone(), ..StreamCount::default() },
-            |at| counts.remove(at),
-        );
-        rows.push(Row { kind: Some(stream.kind), count });
-    }
-    rows.extend(counts.into_iter().map(|count| Row { kind: None, count }));
+    let rows = streams::all(&look.index, &config.stream_names()).await?;
     let now = Utc::now();
     out.value(&rows, || describe(&rows, now))?;
     Ok(Exit::Ok)
 }
 
-fn describe(rows: &[Row], now: DateTime<Utc>) -> String {
+fn describe(rows: &[StreamRow], now: DateTime<Utc>) -> String {
     let mut table = table(&[
         "stream",
         "kind",
@@ -82,7 +63,7 @@ fn describe(rows: &[Row], now: DateTime<Utc>) -> String {
         "oldest waits",
         "last error",
     ]);
-    for Row { kind, count } in rows {
+    for StreamRow { kind, count } in rows {
         let state = match (kind, count.paused, &count.last_error) {
             (None, _, _) => "not configured",
             (Some(_), true, _) => "paused",

@@ -12,7 +12,7 @@ use crate::fleet::Crew;
 use crate::out::{Exit, Out};
 use crate::telemetry::Telemetry;
 use crate::temporal;
-use crate::temporal::note::UpNote;
+use crate::temporal::note::{self, UpNote};
 use crate::temporal::server::DevServer;
 use crate::web::{self, Web};
 use anyhow::Context;
@@ -112,13 +112,13 @@ async fn begin(
     let listen = listening.as_ref().map(|listening| listening.address);
     let client = if temporal::is_named() {
         let client = temporal::connect(config, telemetry.plugins()).await?;
-        UpNote { listen, ..UpNote::of_this_process(config, "up", &temporal::address(config)?) }.write(&state)?;
+        UpNote { listen, ..note::of_this_process(config, "up", &temporal::address(config)?) }.write(&state)?;
         client
     } else {
         out.say("starting Temporal …")?;
         let server = house.server.insert(DevServer::spawn(config).await?);
-        let note = UpNote::of_this_process(config, "up", &server.address);
-        UpNote { listen, ui: Some(server.ui.clone()), server_pid: Some(server.pid), ..note }.write(&state)?;
+        let mine = note::of_this_process(config, "up", &server.address);
+        UpNote { listen, ui: Some(server.ui.clone()), server_pid: Some(server.pid), ..mine }.write(&state)?;
         server.wait_until_it_answers().await?;
         temporal::connect_to(&server.address, telemetry.plugins()).await?
     };
@@ -254,7 +254,7 @@ async fn hold(
     }
     let Some(parts) = Parts::open_in_turn(config, &mut waiting).await? else { return Ok(None) };
     house.keeper = Some(Arc::clone(&parts.keeper));
-    UpNote::of_this_process(config, "worker", address).write(&config.state_dir()?)?;
+    note::of_this_process(config, "worker", address).write(&config.state_dir()?)?;
     let engine = engine::start(config, crew, parts).await?;
     if !*waiting.borrow() {
         out.say(&super::schedules::describe(&engine.registered))?;

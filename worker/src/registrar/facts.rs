@@ -16,7 +16,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::time::Duration;
-use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::path::RecordPath;
 pub(crate) use steward_workflows::{SCHEDULE_PREFIX as ID_PREFIX, schedule_id};
 use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, WorkflowType};
 use temporalio_common::protos::temporal::api::enums::v1::{ScheduleOverlapPolicy, TaskQueueKind};
@@ -25,20 +25,11 @@ use temporalio_common::protos::temporal::api::sdk::v1::UserMetadata;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflow::v1::NewWorkflowExecutionInfo;
 
-/// The workflow that ticks a matter; a schedule that starts anything else is not ours.
-pub(crate) const WORKFLOW_TYPE: &str = "StewardWorkflow";
-/// What the ids of all schedules of ours begin with, those of no matter included.
-pub(crate) const EVERY_PREFIX: &str = "al-";
+pub(crate) use steward_server::facts::schedules::{STEWARD as WORKFLOW_TYPE, matter_of};
 /// How the comment of the calendar begins that carries the mark.
 const MARK: &str = "matches nothing; what Steward wrote: ";
 /// The server accepts no catch-up window below this.
 const LEAST_CATCH_UP: Duration = Duration::from_secs(10);
-
-/// The matter whose schedule this id names; `None` for an id that no matter of ours can have.
-#[must_use]
-pub(crate) fn matter_of(id: &str) -> Option<RecordPath> {
-    RecordPath::new(RecordKind::Matter, id.strip_prefix(ID_PREFIX)?).ok()
-}
 
 /// When inside its interval a matter ticks, in seconds: below `interval_seconds`.
 ///

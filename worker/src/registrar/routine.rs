@@ -86,12 +86,6 @@ pub(crate) struct RoutineStep {
     pub(crate) verb: Verb,
 }
 
-/// The routine that a schedule of this id and workflow type is.
-#[must_use]
-pub(crate) fn routine(id: &str, workflow_type: &str) -> Option<&'static Routine> {
-    ROUTINES.iter().find(|r| r.id == id && r.workflow == workflow_type)
-}
-
 impl Registrar {
     /// Looks at every routine in full and says what to do. Nothing is changed.
     ///
@@ -163,4 +157,15 @@ fn desired(routine: &Routine, settings: &Settings) -> spb::Schedule {
     facts::bound_each_run_alone(&mut schedule);
     facts::set_mark(&mut schedule);
     schedule
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steward_server::facts::schedules::HOUSE;
+
+    #[test]
+    fn every_routine_is_listed_and_nothing_else_is() {
+        assert_eq!(ROUTINES.map(|routine| (routine.id, routine.workflow)), HOUSE);
+    }
 }

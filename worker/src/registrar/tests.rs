@@ -6,6 +6,7 @@ use super::plan::DONE_NOTE;
 use super::*;
 use dev_server::{client, run_cli};
 use steward_domain::path::{RecordKind, RecordPath};
+use steward_server::facts::schedules::ListingError;
 use temporalio_client::tonic::IntoRequest;
 use temporalio_common::protos::temporal::api::common::v1::WorkflowType;
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
@@ -366,10 +367,10 @@ async fn a_listing_that_breaks_off_or_goes_round_ends_the_round() {
     };
     let broken = Registrar::new(answers(b"next").await, Settings::default());
     let error = broken.plan(&open(&["farm"])).await.unwrap_err();
-    assert!(matches!(error, RegistrarError::Listing { page: 2, .. }), "{error}");
+    assert!(matches!(error, RegistrarError::Listing(ListingError::Broken { page: 2, .. })), "{error}");
     let round = Registrar::new(answers(b"same").await, Settings::default());
     let error = round.plan(&open(&["farm"])).await.unwrap_err();
-    assert!(matches!(error, RegistrarError::ListingRepeats { page: 2 }), "{error}");
+    assert!(matches!(error, RegistrarError::Listing(ListingError::Repeats { page: 2 })), "{error}");
 }
 
 #[tokio::test]

@@ -1,136 +1,18 @@
-//! The note of the process that holds a vault: where its server is and what it may do.
-//!
-//! Whoever holds the writer's lock leaves it in the state folder, and takes it away in the end. A note
-//! counts only together with the lock: without it, the process that wrote it is gone and said nothing.
-//! The other commands find the server by it, and show the policy that decides.
+//! The note that a process of this configuration leaves as the holder of a vault.
 
 use crate::config::Config;
-use anyhow::Context;
-use serde::{Deserialize, Serialize};
-use std::path::Path;
-use steward_domain::mode::Policy;
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Root;
+pub(crate) use steward_server::holder::{Holder, UpNote};
 
-const FILE: &str = "up.json";
-
-/// What the holder of a vault says of itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct UpNote {
-    /// `up` or `worker`.
-    pub(crate) command: String,
-    pub(crate) pid: u32,
-    /// The Temporal server it uses.
-    pub(crate) address: String,
-    pub(crate) ui: Option<String>,
-    /// Where its dashboard and control API are.
-    #[serde(default)]
-    pub(crate) listen: Option<std::net::SocketAddr>,
-    /// The server that it started; `None` when it uses one that was set.
-    pub(crate) server_pid: Option<u32>,
-    pub(crate) task_queue: String,
-    /// The policy of the process that runs, which may differ from a command's environment.
-    pub(crate) policy: Policy,
-}
-
-impl UpNote {
-    /// A note of this process.
-    pub(crate) fn of_this_process(config: &Config, command: &str, address: &str) -> Self {
-        Self {
-            command: command.to_owned(),
-            pid: std::process::id(),
-            address: address.to_owned(),
-            ui: None,
-            listen: None,
-            server_pid: None,
-            task_queue: config.task_queue.clone(),
-            policy: config.policy.clone(),
-        }
-    }
-
-    /// Leaves the note; only for the holder of the lock.
-    ///
-    /// # Errors
-    /// When the state folder cannot be written.
-    pub(crate) fn write(&self, state_dir: &Path) -> anyhow::Result<()> {
-        let (path, fresh) = (state_dir.join(FILE), state_dir.join(format!("{FILE}.new")));
-        let text = serde_json::to_string_pretty(self)?;
-        // Renamed into place, because others read it at any moment.
-        std::fs::write(&fresh, text)
-            .and_then(|()| std::fs::rename(&fresh, &path))
-            .with_context(|| format!("failed to write {}", path.display()))
-    }
-
-    /// Takes the note of this process away.
-    pub(crate) fn remove(state_dir: &Path) {
-        if Self::read(state_dir).is_some_and(|note| note.pid == std::process::id()) {
-            // Left behind it would only name a process that no longer holds the lock.
-            let _ = std::fs::remove_file(state_dir.join(FILE));
-        }
-    }
-
-    fn read(state_dir: &Path) -> Option<Self> {
-        let text = std::fs::read_to_string(state_dir.join(FILE)).ok()?;
-        serde_json::from_str(&text).ok()
-    }
-}
-
-/// Whether a vault is served, and by whom.
-#[derive(Clone, Debug)]
-pub(crate) enum Holder {
-    /// Nobody holds it, and the last one who did ended in good order.
-    Nobody,
-    /// Nobody holds it, and the last one who did could not say that it ends.
-    Died(UpNote),
-    /// The process of this note holds it.
-    Runs(UpNote),
-    /// Somebody holds it and left no note, yet or at all: `process <number>`.
-    Silent(String),
-}
-
-impl Holder {
-    /// Holds the note against the lock.
-    pub(crate) fn of(root: &Root, state_dir: &Path) -> Self {
-        match (Keeper::holder(root), UpNote::read(state_dir)) {
-            (Some(holder), Some(note)) if holder == format!("process {}", note.pid) => Self::Runs(note),
-            (Some(holder), _) => Self::Silent(holder),
-            (None, Some(note)) => Self::Died(note),
-            (None, None) => Self::Nobody,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn note(pid: u32) -> UpNote {
-        UpNote {
-            command: "up".into(),
-            pid,
-            address: "127.0.0.1:1".into(),
-            ui: None,
-            listen: None,
-            server_pid: None,
-            task_queue: "q".into(),
-            policy: Policy::default(),
-        }
-    }
-
-    #[test]
-    fn a_note_counts_only_with_the_lock_of_the_process_that_wrote_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(dir.path()).unwrap();
-        assert!(matches!(Holder::of(&root, dir.path()), Holder::Nobody));
-        note(std::process::id()).write(dir.path()).unwrap();
-        assert!(matches!(Holder::of(&root, dir.path()), Holder::Died(_)));
-        let keeper = Keeper::lock(root.clone()).unwrap();
-        assert!(matches!(Holder::of(&root, dir.path()), Holder::Runs(_)));
-        note(1).write(dir.path()).unwrap();
-        let Holder::Silent(holder) = Holder::of(&root, dir.path()) else { panic!() };
-        assert_eq!(holder, format!("process {}", std::process::id()));
-        UpNote::remove(dir.path());
-        drop(keeper);
-        assert!(matches!(Holder::of(&root, dir.path()), Holder::Died(_)), "another process's note was removed");
+/// A note of this process, which uses the Temporal server at this address.
+pub(crate) fn of_this_process(config: &Config, command: &str, address: &str) -> UpNote {
+    UpNote {
+        command: command.to_owned(),
+        pid: std::process::id(),
+        address: address.to_owned(),
+        ui: None,
+        listen: None,
+        server_pid: None,
+        task_queue: config.task_queue.clone(),
+        policy: config.policy.clone(),
     }
 }

@@ -323,3 +323,33 @@ fn a_place_in_a_list_is_read_back_and_nothing_else_is() {
         assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
     }
 }
+
+#[tokio::test]
+async fn tasks_come_page_by_page_chosen_and_alone() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.matter("other");
+    for n in 0..5 {
+        bench.task(&format!("t{n}"), ["m", "other"][n % 2], "");
+    }
+    bench.put("task/t5.md", "---\ntype: task\nname: T\nstate: done\nparent_matter: '[[matter/m]]'\n---\n");
+    bench.sync("01:00:00").await;
+    let paged = async |filter: &TaskFilter| {
+        let (mut all, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
+        loop {
+            let page = bench.index.tasks_page(filter, after.as_deref(), 2).await.unwrap();
+            assert!(page.rows.len() <= 2 && page.more == page.next.is_some());
+            all.extend(page.rows.iter().map(|row| row.path.slug().to_owned()));
+            let Some(next) = page.next else { return all };
+            after = Some(next);
+        }
+    };
+    let none = TaskFilter::default();
+    assert_eq!(paged(&none).await, ["t0", "t1", "t2", "t3", "t4", "t5"]);
+    assert_eq!(paged(&TaskFilter { state: Some(State::Done), ..none.clone() }).await, ["t5"]);
+    assert_eq!(paged(&TaskFilter { matter: Some(path("matter/other.md")), ..none.clone() }).await, ["t1", "t3"]);
+    assert_eq!(paged(&TaskFilter { matter: Some(path("matter/none.md")), ..none }).await, [""; 0]);
+    let one = bench.index.task(&path("task/t5.md")).await.unwrap().unwrap();
+    assert_eq!((one.matter, one.state), (path("matter/m.md"), State::Done));
+    assert_eq!(bench.index.task(&path("task/none.md")).await.unwrap(), None);
+}

@@ -31,3 +31,21 @@ async fn a_pulse_moves_with_what_is_written_and_stands_still_without() {
     bench.sync("01:03:00").await;
     assert!(watcher.pulse().await.unwrap().files_revision > gone.files_revision, "no number is given twice");
 }
+
+#[tokio::test]
+async fn what_was_written_is_told_once_and_what_was_there_before_is_not() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.sync("01:00:00").await;
+    let before = bench.index.watcher().await.unwrap().pulse().await.unwrap().files_revision;
+    assert_eq!(bench.index.written_since(before, 10).await.unwrap(), []);
+    bench.task("t", "m", "");
+    bench.signal("s", "task/t.md", "");
+    bench.sync("01:01:00").await;
+    let written = bench.index.written_since(before, 10).await.unwrap();
+    let mut paths: Vec<&str> = written.iter().map(|(_, path)| path.as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["signal/s.md", "task/t.md"]);
+    assert_eq!(bench.index.written_since(before, 1).await.unwrap(), written[..1]);
+    assert_eq!(bench.index.written_since(written[0].0, 10).await.unwrap(), written[1..]);
+}

@@ -1,6 +1,6 @@
 use super::*;
 
-async fn task_row(bench: &Bench) -> view::TaskRow {
+async fn task_row(bench: &Bench) -> TaskRow {
     bench.index.tasks_of(&path("matter/m.md")).await.unwrap().remove(0)
 }
 

@@ -1,0 +1,73 @@
+//! How the command on this machine shows that it is started by who runs the server: a key in the state folder.
+//!
+//! Whoever can read the folder can make tokens there, so the key opens nothing that they had not. It is made by the
+//! first process that listens and kept, as the key of sessions is; removing the file ends it until the next start. The
+//! command says in whose name it asks, since it goes by the name that is set where it is typed.
+
+use super::{AccessError, Caller, Proof, Scope, Store};
+use axum::http::HeaderMap;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use subtle::ConstantTimeEq;
+
+/// The metadata in which the command says in whose name it asks; in base64, as names of people are no ASCII.
+pub const BY: &str = "steward-by-bin";
+const KEY: &str = "command";
+const PREFIX: &str = "steward-command_";
+/// Longest name, in characters.
+const MAX_NAME_CHARS: usize = 200;
+
+/// What the command sends as its token; `None` where no process of this vault has listened yet.
+///
+/// # Errors
+/// [`AccessError`] when it cannot be read.
+pub fn token(store: &Store) -> Result<Option<String>, AccessError> {
+    Ok(store.made_key(KEY)?.map(|key| format!("{PREFIX}{key}")))
+}
+
+/// Makes the key where it is missing.
+pub(crate) fn make(store: &Store) -> Result<(), AccessError> {
+    store.key(KEY).map(drop)
+}
+
+/// The command, if this is its token.
+pub(crate) fn caller(store: &Store, text: &str, headers: &HeaderMap) -> Result<Option<Caller>, AccessError> {
+    let Some(said) = text.strip_prefix(PREFIX).filter(|said| !said.is_empty()) else { return Ok(None) };
+    let Some(key) = store.made_key(KEY)? else { return Ok(None) };
+    if !bool::from(said.as_bytes().ct_eq(key.as_bytes())) {
+        return Ok(None);
+    }
+    let name = headers.get(BY).and_then(|name| decoded(name.as_bytes())).unwrap_or_else(|| "the command".to_owned());
+    Ok(Some(Caller { name, scope: Scope::Operate, proof: Proof::Token }))
+}
+
+fn decoded(said: &[u8]) -> Option<String> {
+    let bytes = STANDARD.decode(said).or_else(|_| STANDARD_NO_PAD.decode(said)).ok()?;
+    let name: String =
+        String::from_utf8(bytes).ok()?.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+    (!name.trim().is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_the_state_folder_alone_is_the_commands() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::of(dir.path());
+        assert_eq!(token(&store).unwrap(), None, "nobody has listened");
+        make(&store).unwrap();
+        let text = token(&store).unwrap().unwrap();
+        let mut headers = HeaderMap::new();
+        assert_eq!(caller(&store, &text, &headers).unwrap().unwrap().name, "the command");
+        headers.insert(BY, STANDARD_NO_PAD.encode("Jörg\n").parse().unwrap());
+        let known = caller(&store, &text, &headers).unwrap().unwrap();
+        assert_eq!((known.name.as_str(), known.scope), ("Jörg", Scope::Operate));
+        for other in [PREFIX, "steward-command_AAAA", &text[..text.len() - 1], &text[PREFIX.len()..], ""] {
+            assert_eq!(caller(&store, other, &headers).unwrap(), None, "{other}");
+        }
+        std::fs::remove_file(dir.path().join("access/keys/command")).unwrap();
+        assert_eq!(caller(&store, &text, &headers).unwrap(), None, "a key that is taken away opens nothing");
+    }
+}

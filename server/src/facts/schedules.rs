@@ -1,0 +1,174 @@
+//! The schedules of ours at Temporal: the listing, page by page.
+//!
+//! A listing costs one call for a thousand schedules and may lag behind by moments; it counts only when every page of
+//! it came. Nothing is changed here.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_workflows::{
+    CALIBRATION_SCHEDULE, DRILL_SCHEDULE, EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, SCHEDULE_PREFIX,
+    TRACKER_SCHEDULE,
+};
+use temporalio_client::Client;
+use temporalio_client::tonic::{Request, Status};
+use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
+use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleActionResult, ScheduleListEntry};
+use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesRequest;
+
+/// The workflow that ticks a matter; a schedule that starts anything else is not ours.
+pub const STEWARD: &str = "StewardWorkflow";
+/// What the ids of all schedules of ours begin with, those of no matter included.
+pub const EVERY_PREFIX: &str = "al-";
+/// The schedules that belong to no matter, with the workflow that each starts.
+pub const HOUSE: [(&str, &str); 6] = [
+    (EXTRACT_SCHEDULE, "ExtractWorkflow"),
+    (ROUTER_SCHEDULE, "RouterWorkflow"),
+    (TRACKER_SCHEDULE, "TrackerWorkflow"),
+    (CALIBRATION_SCHEDULE, "ReversalCalibrationWorkflow"),
+    (DRILL_SCHEDULE, "ReversibilityDrillWorkflow"),
+    (PURGE_SCHEDULE, "PurgeWorkflow"),
+];
+/// Schedules in one page of a listing; the server gives no more at once.
+const PAGE: i32 = 1000;
+
+/// Why schedules could not be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ListingError {
+    /// It failed before its last page; nothing was done.
+    #[error("list the schedules (page {page}): {} ({}); nothing was changed, the next round tries again", source.message(), source.code())]
+    Broken {
+        /// Counted from 1.
+        page: usize,
+        source: Box<Status>,
+    },
+    /// The server answered with a page it had given before; nothing was done.
+    #[error("list the schedules: the server repeats page {page}; nothing was changed, the next round tries again")]
+    Repeats {
+        /// Counted from 1.
+        page: usize,
+    },
+}
+
+/// One run that a schedule started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecentRun {
+    /// When it was started.
+    pub at: Option<DateTime<Utc>>,
+    pub workflow_id: String,
+    /// `running`, `completed`, `failed`, `timed_out`, …: as the schedule last saw it.
+    pub status: String,
+}
+
+/// One schedule of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ScheduleRow {
+    pub id: String,
+    /// The path its id names; `None` for an id that no matter can have.
+    pub matter: Option<String>,
+    /// Seconds between two ticks; 0 when it has no interval, or more than one.
+    pub interval_seconds: u64,
+    /// Seconds into the interval at which it ticks.
+    pub phase_seconds: u64,
+    pub paused: bool,
+    /// Untrusted.
+    pub note: String,
+    /// `None` when it is paused, or when the listing knows of none yet.
+    pub next_run: Option<DateTime<Utc>>,
+    /// Newest first; the server keeps the last few.
+    pub recent: Vec<RecentRun>,
+}
+
+/// The schedules of ours whose ids begin so, by id; `now` tells which of the listed times is the next.
+///
+/// # Errors
+/// [`ListingError`].
+pub async fn list(client: &Client, prefix: &str, now: DateTime<Utc>) -> Result<Vec<ScheduleRow>, ListingError> {
+    let entries = entries(client, prefix).await?;
+    let ours = entries.into_iter().filter(|entry| {
+        let workflow = workflow_type(entry);
+        let steward = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
+        steward || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
+    });
+    Ok(ours.map(|entry| row(entry, now)).collect())
+}
+
+/// Every schedule whose id begins so, of whatever workflow, by id.
+///
+/// # Errors
+/// [`ListingError`].
+pub async fn entries(client: &Client, prefix: &str) -> Result<Vec<ScheduleListEntry>, ListingError> {
+    let mut service = client.connection().workflow_service();
+    let mut found = BTreeMap::new();
+    let mut token = Vec::new();
+    for page in 1.. {
+        let request = ListSchedulesRequest {
+            namespace: client.options().namespace.clone(),
+            maximum_page_size: PAGE,
+            next_page_token: token.clone(),
+            query: format!("ScheduleId STARTS_WITH '{prefix}'"),
+        };
+        let answer = service.list_schedules(Request::new(request)).await;
+        let answer = answer.map_err(|status| ListingError::Broken { page, source: Box::new(status) })?.into_inner();
+        let ours = answer.schedules.into_iter().filter(|entry| entry.schedule_id.starts_with(prefix));
+        found.extend(ours.map(|entry| (entry.schedule_id.clone(), entry)));
+        if answer.next_page_token.is_empty() {
+            break;
+        }
+        if answer.next_page_token == token {
+            return Err(ListingError::Repeats { page });
+        }
+        token = answer.next_page_token;
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The workflow that a schedule starts; empty where that is not told.
+#[must_use]
+pub fn workflow_type(entry: &ScheduleListEntry) -> &str {
+    let name = entry.info.as_ref().and_then(|info| info.workflow_type.as_ref());
+    name.map_or("", |name| &name.name)
+}
+
+fn row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
+    let info = entry.info.unwrap_or_default();
+    let intervals = info.spec.map(|spec| spec.interval).unwrap_or_default();
+    let only = if let [only] = &intervals[..] { Some(only) } else { None };
+    let seconds = |seconds: Option<i64>| seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
+    let times = info.future_action_times.iter().filter_map(|at| time(at.seconds, at.nanos));
+    let next_run = times.filter(|at| *at > now).min();
+    let mut recent: Vec<RecentRun> = info.recent_actions.into_iter().map(recent_run).collect();
+    recent.sort_by_key(|run| std::cmp::Reverse(run.at));
+    ScheduleRow {
+        matter: matter_of(&entry.schedule_id).map(String::from),
+        id: entry.schedule_id,
+        interval_seconds: seconds(only.and_then(|it| it.interval).map(|it| it.seconds)),
+        phase_seconds: seconds(only.and_then(|it| it.phase).map(|it| it.seconds)),
+        next_run: next_run.filter(|_| !info.paused),
+        paused: info.paused,
+        note: info.notes,
+        recent,
+    }
+}
+
+fn recent_run(result: ScheduleActionResult) -> RecentRun {
+    let at = result.actual_time.or(result.schedule_time);
+    let status = WorkflowExecutionStatus::try_from(result.start_workflow_status);
+    let name = status.map_or("", |status| status.as_str_name()).trim_start_matches("WORKFLOW_EXECUTION_STATUS_");
+    RecentRun {
+        at: at.and_then(|at| time(at.seconds, at.nanos)),
+        workflow_id: result.start_workflow_result.map(|run| run.workflow_id).unwrap_or_default(),
+        status: name.to_ascii_lowercase(),
+    }
+}
+
+fn time(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
+}
+
+/// The matter whose schedule this id names; `None` for an id that no matter of ours can have.
+#[must_use]
+pub fn matter_of(id: &str) -> Option<RecordPath> {
+    RecordPath::new(RecordKind::Matter, id.strip_prefix(SCHEDULE_PREFIX)?).ok()
+}

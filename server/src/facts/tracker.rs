@@ -1,0 +1,43 @@
+//! What is owed to the tracker.
+
+use serde::Serialize;
+use steward_vault::index::{Index, IndexError};
+use steward_vault::outbox;
+use steward_vault::root::Root;
+
+/// What is owed, and why it still is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Debt {
+    /// Where it is; `None` where none is set.
+    pub base_url: Option<String>,
+    pub owed: usize,
+    /// Those of `owed` that were tried in vain.
+    pub failed: usize,
+    /// Of the one that failed most often, in words of ours.
+    pub last_error: Option<String>,
+}
+
+/// What is owed to the tracker at this address. Reads one small file for each.
+///
+/// # Errors
+/// [`IndexError::Sql`].
+pub async fn debt(root: &Root, index: &Index, base_url: Option<String>) -> Result<Debt, IndexError> {
+    let owing = index.owing().await?;
+    let root = root.clone();
+    let counted = tokio::task::spawn_blocking(move || {
+        let mut debt = Debt { base_url, owed: owing.len(), ..Debt::default() };
+        let mut most = 0;
+        for one in owing {
+            let (tries, error) = match outbox::progress(&root, &one.id) {
+                Ok(progress) => progress.map_or((0, None), |p| (p.tries, p.last_error)),
+                Err(e) => (u32::MAX, Some(e.to_string())),
+            };
+            debt.failed += usize::from(tries > 0);
+            if tries > most {
+                (most, debt.last_error) = (tries, error);
+            }
+        }
+        debt
+    });
+    Ok(counted.await?)
+}

@@ -1,0 +1,205 @@
+//! `ActionsService`: what was decided and done, and a human's answers to it.
+
+use super::refusal::{self, broken, refused};
+use super::values::{instant, moment, value};
+use super::{Face, asked, by, page, record, wrong};
+use crate::facts::action;
+use chrono::Utc;
+use steward_domain::audit::AuditRecord;
+use steward_domain::mutation::Mutation;
+use steward_domain::path::RecordPath;
+use steward_domain::plan::ActionId;
+use steward_domain::undo::{AnswerKind, Refusal};
+use steward_proto::v1::actions_service_server::ActionsService;
+use steward_proto::v1::{self, AnswerTogetherRequest, AnswerTogetherResponse};
+use steward_vault::answer::AnswerError;
+use steward_vault::index::{ActionFilter, ActionRow, Cursor, Only};
+use steward_vault::outbox;
+use steward_vault::preview::{self, FieldFate, UndoPreview};
+use steward_workflows::activities::{AnswerAsk, Answered};
+use tonic::{Code, Request, Response, Status};
+
+const LIST: &str = "actions";
+
+#[tonic::async_trait]
+impl ActionsService for Face {
+    async fn list_actions(
+        &self,
+        request: Request<v1::ListActionsRequest>,
+    ) -> Result<Response<v1::ListActionsResponse>, Status> {
+        let asked = request.into_inner();
+        let target = if asked.target.is_empty() { None } else { Some(RecordPath::parse(&asked.target)) };
+        let filter = ActionFilter {
+            since: asked.since.map(|since| instant("since", since)).transpose()?,
+            target: target.transpose().map_err(|_| wrong("`target` is not a path like task/name.md"))?,
+            only: if asked.waiting { Only::Waiting } else { Only::All },
+            ..ActionFilter::default()
+        };
+        let (before, size) = (page::place::<Cursor>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
+        let page = self.index.actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index)?;
+        let mut actions = Vec::with_capacity(page.rows.len());
+        for (row, read) in action::records(&self.root, page.rows).await? {
+            actions.push(self.summary(&row, read.ok().as_ref()).await?);
+        }
+        Ok(Response::new(v1::ListActionsResponse { actions, next_page_token: page::token(LIST, page.next) }))
+    }
+
+    async fn get_action(
+        &self,
+        request: Request<v1::GetActionRequest>,
+    ) -> Result<Response<v1::GetActionResponse>, Status> {
+        let row = action::row(&self.index, &request.into_inner().id).await?;
+        let mut read = action::records(&self.root, vec![row]).await?;
+        let (row, read) = read.pop().ok_or_else(|| broken("the record was not read"))?;
+        let record = read.map_err(|reason| refusal::of(&Refusal::Record { reason }))?;
+        let summary = self.summary(&row, Some(&record)).await?;
+        let root = self.root.clone();
+        let told = tokio::task::spawn_blocking(move || {
+            let standing = outbox::standing(&root, &record);
+            standing.map(|standing| record::action(summary, &record, standing.as_ref()))
+        });
+        let told = told.await.map_err(|e| broken(&e.to_string()))?;
+        let action = told.map_err(|e| broken(&e.to_string()))?;
+        Ok(Response::new(v1::GetActionResponse { action: Some(action) }))
+    }
+
+    async fn preview_undo(
+        &self,
+        request: Request<v1::PreviewUndoRequest>,
+    ) -> Result<Response<v1::PreviewUndoResponse>, Status> {
+        let path = action::find(&self.index, &request.into_inner().id).await?;
+        let root = self.root.clone();
+        let told = tokio::task::spawn_blocking(move || preview::undo(&root, &path, Utc::now()));
+        let preview = match told.await.map_err(|e| broken(&e.to_string()))? {
+            Ok(preview) => previewed(preview),
+            Err(AnswerError::Refused(refusal @ (Refusal::Unknown { .. } | Refusal::Malformed { .. }))) => {
+                return Err(refusal::of(&refusal));
+            }
+            Err(AnswerError::Refused(refusal)) => {
+                v1::PreviewUndoResponse { refusal: Some(refusal::message(&refusal)), ..Default::default() }
+            }
+            Err(e @ AnswerError::Apply(_)) => return Err(broken(&e.to_string())),
+        };
+        Ok(Response::new(preview))
+    }
+
+    async fn undo_action(
+        &self,
+        request: Request<v1::UndoActionRequest>,
+    ) -> Result<Response<v1::UndoActionResponse>, Status> {
+        let by = by(&request)?.name;
+        let v1::UndoActionRequest { id, reason } = request.into_inner();
+        let asked = Said { kind: AnswerKind::Undo, edited: None, by, reason };
+        let answered = Some(self.answer(&id, asked).await?);
+        Ok(Response::new(v1::UndoActionResponse { answered }))
+    }
+
+    async fn confirm_action(
+        &self,
+        request: Request<v1::ConfirmActionRequest>,
+    ) -> Result<Response<v1::ConfirmActionResponse>, Status> {
+        let by = by(&request)?.name;
+        let v1::ConfirmActionRequest { id, reason } = request.into_inner();
+        let asked = Said { kind: AnswerKind::Confirm, edited: None, by, reason };
+        let answered = Some(self.answer(&id, asked).await?);
+        Ok(Response::new(v1::ConfirmActionResponse { answered }))
+    }
+
+    async fn dismiss_action(
+        &self,
+        request: Request<v1::DismissActionRequest>,
+    ) -> Result<Response<v1::DismissActionResponse>, Status> {
+        let by = by(&request)?.name;
+        let v1::DismissActionRequest { id, reason } = request.into_inner();
+        let asked = Said { kind: AnswerKind::Dismiss, edited: None, by, reason };
+        let answered = Some(self.answer(&id, asked).await?);
+        Ok(Response::new(v1::DismissActionResponse { answered }))
+    }
+
+    async fn edit_and_confirm_action(
+        &self,
+        request: Request<v1::EditAndConfirmActionRequest>,
+    ) -> Result<Response<v1::EditAndConfirmActionResponse>, Status> {
+        let by = by(&request)?.name;
+        let v1::EditAndConfirmActionRequest { id, change, reason } = request.into_inner();
+        let edited = Some(asked::mutation(change)?);
+        let asked = Said { kind: AnswerKind::Confirm, edited, by, reason };
+        let answered = Some(self.answer(&id, asked).await?);
+        Ok(Response::new(v1::EditAndConfirmActionResponse { answered }))
+    }
+
+    async fn answer_together(
+        &self,
+        _request: Request<AnswerTogetherRequest>,
+    ) -> Result<Response<AnswerTogetherResponse>, Status> {
+        Err(refused(Code::Unimplemented, 501, "several actions cannot be answered together yet"))
+    }
+}
+
+impl Face {
+    async fn summary(&self, row: &ActionRow, record: Option<&AuditRecord>) -> Result<v1::ActionSummary, Status> {
+        Ok(record::summary(row, record, self.answer_to(row).await?.as_ref()))
+    }
+
+    /// The answer that the row tells of.
+    async fn answer_to(&self, row: &ActionRow) -> Result<Option<ActionId>, Status> {
+        let Some(answered) = row.answered else { return Ok(None) };
+        let answers = self.index.answers_to(&row.id).await.map_err(refusal::index)?;
+        Ok(answers.into_iter().rfind(|answer| answer.kind == answered).map(|answer| answer.id))
+    }
+
+    async fn answer(&self, id: &str, Said { kind, edited, by, reason }: Said) -> Result<v1::Answered, Status> {
+        // Two beginnings of one id are one answer.
+        let action = action::row(&self.index, id).await?.id.to_string();
+        let reason = (!reason.trim().is_empty()).then_some(reason);
+        let asked = self.answers.ask(AnswerAsk { kind, action, by, reason, edited, together: None }).await;
+        answered(asked.map_err(|e| refusal::ask(&e))?).map_err(|refusal| refusal::of(&refusal))
+    }
+}
+
+/// What somebody says to an action.
+struct Said {
+    kind: AnswerKind,
+    edited: Option<Mutation>,
+    by: String,
+    reason: String,
+}
+
+fn answered(answered: Answered) -> Result<v1::Answered, Refusal> {
+    match answered {
+        Answered::Done { action_id, record, target, tracker, lowered, .. } => Ok(v1::Answered {
+            answer_id: action_id.to_string(),
+            record: record.to_string(),
+            target: target.to_string(),
+            tracker: tracker.unwrap_or_default(),
+            lowered,
+        }),
+        Answered::Refused { refusal, .. } => Err(refusal),
+    }
+}
+
+fn previewed(preview: UndoPreview) -> v1::PreviewUndoResponse {
+    let mut told = v1::PreviewUndoResponse {
+        undo_first: preview.newer.iter().map(ToString::to_string).collect(),
+        tracker: preview.tracker.as_ref().map(ToString::to_string).unwrap_or_default(),
+        expires_at: preview.until.map(moment),
+        refusal: preview.refusal.as_ref().map(|refused| refusal::message(&refused.refusal)),
+        ..Default::default()
+    };
+    for field in preview.fields {
+        match field.fate {
+            FieldFate::Restored => told.restored.push(v1::FieldRestore {
+                now: field.now.as_ref().map(value),
+                back: field.then.as_ref().map(value),
+                field: field.field,
+            }),
+            FieldFate::EditedSince => told.kept.push(v1::FieldKept {
+                ours: field.made.as_ref().map(value),
+                now: field.now.as_ref().map(value),
+                field: field.field,
+            }),
+            FieldFate::AsBefore | FieldFate::Untouched => {}
+        }
+    }
+    told
+}

@@ -1,0 +1,191 @@
+//! `EventsService`: what happens, as it happens.
+//!
+//! Nothing is queued for anybody: each caller has its own place in the chain and among the files, and what came since is
+//! read when they have room for it. Who is so slow that it would be more than a page is told that something was missed,
+//! and goes on from now.
+
+use super::refusal::{self, refused};
+use super::values::moment;
+use super::{Face, wrong};
+use crate::app;
+use crate::beat::Beat;
+use axum::http::HeaderMap;
+use chrono::Utc;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use steward_domain::path::RecordKind;
+use steward_proto::v1::events_service_server::EventsService;
+use steward_proto::v1::{Area, EventKind, WatchEventsRequest, WatchEventsResponse};
+use steward_vault::brake;
+use steward_vault::index::IndexError;
+use tokio::sync::watch;
+use tonic::{Code, Request, Response, Status};
+
+/// Most records that are read at once; who is further behind has missed some.
+const AT_ONCE: u32 = 500;
+/// How often is looked whether the caller may still listen: 5 s.
+const KNOWN_AGAIN: Duration = Duration::from_secs(5);
+
+#[tonic::async_trait]
+impl EventsService for Face {
+    type WatchEventsStream = BoxStream<'static, Result<WatchEventsResponse, Status>>;
+
+    async fn watch_events(
+        &self,
+        request: Request<WatchEventsRequest>,
+    ) -> Result<Response<Self::WatchEventsStream>, Status> {
+        let headers = request.metadata().clone().into_headers();
+        let areas = areas(&request.into_inner().areas)?;
+        let place = self.place().await.map_err(refusal::index)?;
+        let watch = Watch {
+            beat: self.beat.clone(),
+            stop: self.stop.clone(),
+            face: self.clone(),
+            headers,
+            areas,
+            place,
+            ready: VecDeque::new(),
+            ended: false,
+        };
+        Ok(Response::new(events(watch).boxed()))
+    }
+}
+
+/// The areas that are asked for; none for all.
+fn areas(asked: &[i32]) -> Result<Vec<Area>, Status> {
+    let area = |said: &i32| Area::try_from(*said).ok().filter(|area| *area != Area::Unspecified);
+    asked.iter().map(|said| area(said).ok_or_else(|| wrong("`areas` names one that there is not"))).collect()
+}
+
+/// How far somebody has been told.
+struct Place {
+    stopped: bool,
+    seq: u64,
+    files: u64,
+    paused: BTreeMap<String, bool>,
+}
+
+impl Face {
+    /// The place of this moment.
+    async fn place(&self) -> Result<Place, IndexError> {
+        let pulse = self.index.watcher().await?.pulse().await?;
+        let (seq, files) = (pulse.newest_action_seq, pulse.files_revision);
+        Ok(Place { stopped: brake::is_stopped(&self.root), seq, files, paused: self.paused().await? })
+    }
+
+    async fn paused(&self) -> Result<BTreeMap<String, bool>, IndexError> {
+        let counts = self.index.stream_counts().await?;
+        Ok(counts.into_iter().map(|count| (count.source, count.paused)).collect())
+    }
+}
+
+/// One caller who listens.
+struct Watch {
+    face: Face,
+    /// What they showed, which may be taken away from them.
+    headers: HeaderMap,
+    areas: Vec<Area>,
+    beat: watch::Receiver<Beat>,
+    stop: watch::Receiver<bool>,
+    place: Place,
+    ready: VecDeque<WatchEventsResponse>,
+    ended: bool,
+}
+
+fn events(watch: Watch) -> impl Stream<Item = Result<WatchEventsResponse, Status>> {
+    stream::unfold(watch, |mut watch| async move {
+        if watch.ended {
+            return None;
+        }
+        let next = watch.next().await;
+        watch.ended = next.is_err();
+        Some((next, watch))
+    })
+}
+
+impl Watch {
+    async fn next(&mut self) -> Result<WatchEventsResponse, Status> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(event);
+            }
+            self.fill().await.map_err(refusal::index)?;
+            if !self.ready.is_empty() {
+                continue;
+            }
+            let mut stop = self.stop.clone();
+            let down = || refused(Code::Unavailable, 503, "the server goes down: call again, and read the lists anew");
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return Err(down()),
+                changed = self.beat.changed() => changed.map_err(|_| down())?,
+                () = tokio::time::sleep(KNOWN_AGAIN) => {}
+            }
+            self.is_known()?;
+        }
+    }
+
+    fn is_known(&self) -> Result<(), Status> {
+        match app::caller(&self.face, &self.headers) {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(refused(Code::Unauthenticated, 401, "the token was withdrawn")),
+            Err(e) => Err(refusal::broken(&e.to_string())),
+        }
+    }
+
+    /// Everything since the last time.
+    async fn fill(&mut self) -> Result<(), IndexError> {
+        let stopped = brake::is_stopped(&self.face.root);
+        if stopped != self.place.stopped {
+            let kind = if stopped { EventKind::BrakePulled } else { EventKind::BrakeReleased };
+            self.say(Area::Modes, kind, (String::new(), String::new()));
+            self.place.stopped = stopped;
+        }
+        let filed = self.face.index.filed_since(self.place.seq, AT_ONCE).await?;
+        let written = self.face.index.written_since(self.place.files, AT_ONCE + 1).await?;
+        if filed.more || written.len() > AT_ONCE as usize {
+            self.place = self.face.place().await?;
+            self.say(Area::Unspecified, EventKind::Missed, (String::new(), String::new()));
+            return Ok(());
+        }
+        for row in filed.rows {
+            let kind = if row.answers.is_some() { EventKind::AnswerFiled } else { EventKind::ActionFiled };
+            self.say(Area::Actions, kind, (row.target.to_string(), row.id.to_string()));
+        }
+        self.place.seq = filed.seq;
+        for (revision, path) in written {
+            self.place.files = revision;
+            let (area, kind) = match path.kind() {
+                RecordKind::Matter => (Area::Matters, EventKind::MatterChanged),
+                RecordKind::Task => (Area::Tasks, EventKind::TaskChanged),
+                RecordKind::Signal => (Area::Signals, EventKind::SignalSeen),
+                // Told by their place in the chain, or of no area.
+                RecordKind::Event | RecordKind::Instinct | RecordKind::Stream => continue,
+            };
+            self.say(area, kind, (path.to_string(), String::new()));
+        }
+        let paused = self.face.paused().await?;
+        for (stream, now) in &paused {
+            if self.place.paused.get(stream).copied().unwrap_or(false) != *now {
+                let kind = if *now { EventKind::StreamPaused } else { EventKind::StreamResumed };
+                self.say(Area::Streams, kind, (stream.clone(), String::new()));
+            }
+        }
+        self.place.paused = paused;
+        Ok(())
+    }
+
+    fn say(&mut self, area: Area, kind: EventKind, (subject, action_id): (String, String)) {
+        if area == Area::Unspecified || self.areas.is_empty() || self.areas.contains(&area) {
+            let time = Some(moment(Utc::now()));
+            self.ready.push_back(WatchEventsResponse {
+                time,
+                area: area.into(),
+                kind: kind.into(),
+                subject,
+                action_id,
+            });
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `GuardService`: how much clerks have been asked, and what would be refused.
+
+use super::values::moment;
+use super::{Face, words};
+use chrono::Utc;
+use steward_domain::guard::{BackOff, Cap, Fill, FullPath, GuardStatus, LedgerStatus, Probe, Refusal};
+use steward_proto::v1;
+use steward_proto::v1::guard_service_server::GuardService;
+use tonic::{Request, Response, Status};
+
+#[tonic::async_trait]
+impl GuardService for Face {
+    async fn get_guard(&self, _: Request<v1::GetGuardRequest>) -> Result<Response<v1::GetGuardResponse>, Status> {
+        let GuardStatus { refusal, ledger: read } = match &self.ledger {
+            Some(ledger) => ledger.status(Utc::now()).await,
+            None => unread(),
+        };
+        Ok(Response::new(v1::GetGuardResponse { refusal: refusal.map(refused), ledger: read.map(ledger) }))
+    }
+}
+
+fn unread() -> GuardStatus {
+    let reason = "the count of calls could not be opened when this process began: its log says why".to_owned();
+    let refusal = Refusal { cap: Cap::LedgerUnreadable, clears_at: None, reason };
+    GuardStatus { refusal: Some(refusal), ledger: None }
+}
+
+fn refused(Refusal { cap, clears_at, reason }: Refusal) -> v1::GuardRefusal {
+    v1::GuardRefusal { cap: words::cap(cap), clears_at: clears_at.map(moment), reason }
+}
+
+fn ledger(ledger: LedgerStatus) -> v1::Ledger {
+    v1::Ledger {
+        minute: Some(fill(&ledger.minute)),
+        hour: Some(fill(&ledger.hour)),
+        day: Some(fill(&ledger.day)),
+        full_tasks: ledger.full_tasks.iter().map(full).collect(),
+        full_matters: ledger.full_matters.iter().map(full).collect(),
+        back_off: ledger
+            .back_off
+            .map(|BackOff { set_at, until }| v1::BackOff { set_at: Some(moment(set_at)), until: Some(moment(until)) }),
+        probe: ledger.probe.map(|Probe { since, .. }| v1::Probe { since: Some(moment(since)) }),
+        day_prompt_tokens: ledger.day_usage.prompt_tokens,
+        day_completion_tokens: ledger.day_usage.completion_tokens,
+    }
+}
+
+fn fill(fill: &Fill) -> v1::Fill {
+    v1::Fill { used: fill.used, cap: fill.cap, next_free: fill.next_free.map(moment) }
+}
+
+fn full(full: &FullPath) -> v1::FullPath {
+    v1::FullPath { path: full.path.clone(), fill: Some(fill(&full.fill)) }
+}

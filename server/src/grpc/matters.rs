@@ -1,0 +1,54 @@
+//! `MattersService`: what the principal cares about.
+
+use super::{Face, nothing, page, path, refusal, words};
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::record::State;
+use steward_proto::v1;
+use steward_proto::v1::matters_service_server::MattersService;
+use steward_vault::index::MatterFilter;
+use tonic::{Request, Response, Status};
+
+const LIST: &str = "matters";
+
+#[tonic::async_trait]
+impl MattersService for Face {
+    async fn list_matters(
+        &self,
+        request: Request<v1::ListMattersRequest>,
+    ) -> Result<Response<v1::ListMattersResponse>, Status> {
+        let asked = request.into_inner();
+        let filter = MatterFilter { state: words::asked_state(asked.state)?, ..MatterFilter::default() };
+        let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
+        let page = self.index.matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index)?;
+        let of = |card: steward_vault::index::MatterCard| {
+            let interval = self.house.cadence.matter_interval_seconds(card.streak);
+            matter(&card.path, card.name, card.state, interval)
+        };
+        let matters = page.rows.into_iter().map(of).collect();
+        Ok(Response::new(v1::ListMattersResponse { matters, next_page_token: page::token(LIST, page.next) }))
+    }
+
+    async fn get_matter(
+        &self,
+        request: Request<v1::GetMatterRequest>,
+    ) -> Result<Response<v1::GetMatterResponse>, Status> {
+        let path = path(RecordKind::Matter, "path", &request.into_inner().path)?;
+        let known = self.index.subject(&path).await.map_err(refusal::index)?;
+        if known.is_none() && !self.root.exists(&path) {
+            return Err(nothing(&format!("{path}: not in the vault")));
+        }
+        let interval = self.index.interval_of(&path, &self.house.cadence).await.map_err(refusal::index)?;
+        let (name, state) = known.map_or_else(|| (path.slug().to_owned(), None), |row| (row.name, Some(row.state)));
+        Ok(Response::new(v1::GetMatterResponse { matter: Some(matter(&path, name, state, interval)) }))
+    }
+}
+
+fn matter(path: &RecordPath, name: String, state: Option<State>, interval_seconds: u32) -> v1::Matter {
+    v1::Matter {
+        path: path.to_string(),
+        name,
+        state: state.map(words::state).unwrap_or_default(),
+        interval_seconds,
+        schedule_id: steward_workflows::schedule_id(path.slug()),
+    }
+}

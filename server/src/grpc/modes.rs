@@ -1,0 +1,91 @@
+//! `ModesService`: how far the stewards may go, and the brake.
+//!
+//! The brake is set here and not by way of Temporal, as by the command and the page: it must work when nothing else does.
+
+use super::values::moment;
+use super::{Face, by, refusal, words};
+use chrono::Utc;
+use steward_domain::mode::Mode;
+use steward_domain::mutation::MutationClass;
+use steward_domain::time;
+use steward_domain::trust::mark::{Subject, shown_name};
+use steward_proto::v1;
+use steward_proto::v1::modes_service_server::ModesService;
+use steward_vault::brake::{self, Stop};
+use tonic::{Request, Response, Status};
+
+#[tonic::async_trait]
+impl ModesService for Face {
+    async fn get_modes(&self, _: Request<v1::GetModesRequest>) -> Result<Response<v1::GetModesResponse>, Status> {
+        let (policy, stop) = (self.policy(), brake::read(&self.root));
+        let ceiling = |class| v1::ClassCeiling {
+            change_class: words::class(class),
+            ceiling: words::ceiling(policy.ceiling_of(class)),
+        };
+        let in_force = if stop.is_some() { Mode::Shadow } else { policy.mode };
+        Ok(Response::new(v1::GetModesResponse {
+            configured: words::mode(policy.mode),
+            in_force: words::mode(in_force),
+            brake: stop.map(pulled),
+            confidence_threshold: policy.confidence_threshold,
+            high_confidence_threshold: policy.high_confidence_threshold,
+            ceilings: MutationClass::ALL.into_iter().map(ceiling).collect(),
+            lowered: self.lowered().await?,
+        }))
+    }
+
+    async fn pull_brake(
+        &self,
+        request: Request<v1::PullBrakeRequest>,
+    ) -> Result<Response<v1::PullBrakeResponse>, Status> {
+        let by = by(&request)?.name;
+        let reason = request.into_inner().reason;
+        tracing::warn!("stopped by {}", by.escape_debug());
+        let reason = (!reason.trim().is_empty()).then_some(reason);
+        let stop = Stop { at: time::stamp(Utc::now()), by, reason };
+        let root = self.root.clone();
+        let held = tokio::task::spawn_blocking(move || brake::stop(&root, &stop).map(|()| brake::read(&root)));
+        let held = held.await.map_err(|e| refusal::broken(&e.to_string()))?;
+        let held = held.map_err(|e| refusal::brake(&e))?;
+        Ok(Response::new(v1::PullBrakeResponse { brake: held.map(pulled) }))
+    }
+
+    async fn release_brake(
+        &self,
+        request: Request<v1::ReleaseBrakeRequest>,
+    ) -> Result<Response<v1::ReleaseBrakeResponse>, Status> {
+        tracing::warn!("released by {}", by(&request)?.name.escape_debug());
+        let root = self.root.clone();
+        let was = tokio::task::spawn_blocking(move || brake::resume(&root));
+        let was = was.await.map_err(|e| refusal::broken(&e.to_string()))?;
+        let was_pulled = was.map_err(|e| refusal::brake(&e))?;
+        Ok(Response::new(v1::ReleaseBrakeResponse { was_pulled }))
+    }
+}
+
+impl Face {
+    async fn lowered(&self) -> Result<Vec<v1::Lowered>, Status> {
+        let mut lowered = Vec::new();
+        for (subject, cap) in self.index.caps().await.map_err(refusal::index)? {
+            let Some(mode) = cap.mode else { continue };
+            let name = match &subject {
+                Subject::Source(key) => {
+                    let name = self.index.name_of(&subject).await.map_err(refusal::index)?;
+                    name.and_then(|name| shown_name(key, &name))
+                }
+                Subject::Class(_) | Subject::Strangers => None,
+            };
+            lowered.push(v1::Lowered {
+                subject: subject.to_string(),
+                name: name.unwrap_or_default(),
+                mode: words::mode(mode),
+                since: Some(moment(cap.since)),
+            });
+        }
+        Ok(lowered)
+    }
+}
+
+fn pulled(stop: Stop) -> v1::Brake {
+    v1::Brake { time: time::parse(&stop.at).map(moment), by: stop.by, reason: stop.reason.unwrap_or_default() }
+}

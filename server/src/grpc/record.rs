@@ -1,0 +1,162 @@
+//! Audit records as messages.
+
+use super::values::{moment, value};
+use super::words;
+use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
+use steward_domain::mutation::Mutation;
+use steward_domain::plan::ActionId;
+use steward_domain::tracker::PlaneAction;
+use steward_proto::v1::{self, change, tracker_standing};
+use steward_vault::index::ActionRow;
+use steward_vault::outbox::Standing;
+
+/// A row of a list, with what its record says where it can be read.
+pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>, answer: Option<&ActionId>) -> v1::ActionSummary {
+    v1::ActionSummary {
+        id: row.id.to_string(),
+        record: row.path.to_string(),
+        kind: words::kind(row.kind),
+        target: row.target.to_string(),
+        time: Some(moment(row.at)),
+        decision: words::judgement(row.decision),
+        confidence: row.confidence,
+        landing: words::landing(row.landing),
+        mode: words::mode(row.mode),
+        change_class: row.class.map(words::class).unwrap_or_default(),
+        proposed: record.and_then(proposed),
+        pending: row.pending,
+        confirmable: record.is_some_and(|record| record.draft.confirmable),
+        answers: row.answers.as_ref().map(ToString::to_string).unwrap_or_default(),
+        answered: row.answered.map(words::kind).unwrap_or_default(),
+        answer_id: answer.map(ToString::to_string).unwrap_or_default(),
+        together_id: String::new(),
+        seq: row.seq,
+    }
+}
+
+/// What was proposed; records of before there were other classes say only to which state.
+fn proposed(record: &AuditRecord) -> Option<v1::Change> {
+    let draft = &record.draft;
+    let old = draft.proposed_state.filter(|_| draft.kind == ActionKind::Action);
+    let proposal = draft.proposal.as_ref().map(|proposal| change(&proposal.mutation));
+    proposal.or_else(|| old.map(|to| change(&Mutation::StateChange { to })))
+}
+
+/// One change of one field.
+#[must_use]
+pub fn change(mutation: &Mutation) -> v1::Change {
+    let change = match mutation {
+        Mutation::StateChange { to } => change::Change::StateChange(v1::StateChange { to: words::state(*to) }),
+        Mutation::ContextEdit { field, to } => {
+            change::Change::ContextEdit(v1::ContextEdit { field: words::context(*field), to: to.clone() })
+        }
+        Mutation::ParentMatter { to } => change::Change::ParentMatter(v1::ParentMatter { to: to.to_string() }),
+        Mutation::Related { field, member, present } => change::Change::Related(v1::Related {
+            field: words::related(*field),
+            member: member.clone(),
+            present: *present,
+        }),
+    };
+    v1::Change { change: Some(change) }
+}
+
+/// Everything that a record says.
+pub(super) fn action(summary: v1::ActionSummary, record: &AuditRecord, tracker: Option<&Standing>) -> v1::Action {
+    let draft = &record.draft;
+    let recipe = record.undo_recipe.as_ref();
+    let undone = summary.answered == words::kind(ActionKind::Reversed);
+    v1::Action {
+        summary: Some(summary),
+        gates: draft.gates.iter().map(gate).collect(),
+        evidence: draft.evidence.iter().map(evidence).collect(),
+        source_contributions: draft.source_contributions.iter().map(|(name, share)| (name.clone(), *share)).collect(),
+        reasoning: draft.reasoning.clone(),
+        clerk: draft.clerk.as_ref().map(clerk),
+        workflow: Some(v1::WorkflowRun { id: draft.workflow.id.clone(), run_id: draft.workflow.run_id.clone() }),
+        replaces: draft.proposal.as_ref().and_then(|proposal| proposal.replaces.as_ref()).map(value),
+        changes: recipe.map(|recipe| recipe.vault_patch.iter().map(patch).collect()).unwrap_or_default(),
+        undo_expires_at: recipe.filter(|_| !undone).map(|recipe| moment(recipe.expires_at)),
+        answer: draft.answers.as_ref().map(|answer| v1::AnswerMark {
+            of_time: Some(moment(answer.at)),
+            by: answer.by.clone(),
+            reason: answer.reason.clone().unwrap_or_default(),
+        }),
+        tracker: tracker.map(standing),
+        partially_applied: record.partially_applied,
+        trust: draft.trust.as_ref().map(ToString::to_string).unwrap_or_default(),
+        prev_sha256: record.prev_sha256.as_str().to_owned(),
+    }
+}
+
+fn gate(gate: &steward_domain::decide::Gate) -> v1::Gate {
+    v1::Gate { name: words::gate(gate.gate), open: gate.open, found: gate.found.clone(), needed: gate.needed.clone() }
+}
+
+fn evidence(cited: &steward_domain::audit::Cited) -> v1::Evidence {
+    v1::Evidence {
+        signal: cited.reference.to_string(),
+        source: cited.source.clone(),
+        note: cited.note.clone(),
+        target_confidence: cited.target_confidence,
+        effect_confidence: cited.effect_confidence,
+        speaks: cited.speaks,
+    }
+}
+
+fn clerk(mark: &steward_domain::clerk::ClerkMark) -> v1::ClerkMark {
+    v1::ClerkMark {
+        provider: mark.provider.clone(),
+        model: mark.model.clone(),
+        server: mark.server.clone(),
+        prompt_sha256: mark.prompt_sha256.clone(),
+        prompt_tokens: mark.tokens.prompt_tokens,
+        completion_tokens: mark.tokens.completion_tokens,
+        fallback: mark.fallback,
+        cached: mark.cached,
+    }
+}
+
+fn patch(patch: &FieldPatch) -> v1::FieldChange {
+    let (prior, value) = (patch.prior.as_ref().map(value), patch.value.as_ref().map(value));
+    v1::FieldChange { field: patch.field.clone(), prior, value }
+}
+
+fn standing(standing: &Standing) -> v1::TrackerStanding {
+    let says = standing.came.as_ref().map_or(&standing.says, |(_, came)| came);
+    let owed = standing.came.is_none();
+    let progress = standing.progress.as_ref().filter(|_| owed);
+    let failing = owed && standing.failed.is_some();
+    v1::TrackerStanding {
+        standing: if failing { tracker_standing::Standing::Failed } else { stands(says) }.into(),
+        told: says.to_string(),
+        issue: issue(says).or_else(|| issue(&standing.says)).unwrap_or_default(),
+        came: standing.came.as_ref().map(|(record, _)| record.to_string()).unwrap_or_default(),
+        tries: progress.map_or(0, |progress| progress.tries),
+        last_error: progress.and_then(|progress| progress.last_error.clone()).unwrap_or_default(),
+        next_try: progress.and_then(|progress| progress.next_try).map(moment),
+    }
+}
+
+fn stands(says: &PlaneAction) -> tracker_standing::Standing {
+    match says {
+        PlaneAction::Owed { .. } => tracker_standing::Standing::Owed,
+        PlaneAction::RevertOwed { .. } => tracker_standing::Standing::RevertOwed,
+        PlaneAction::Unusable { .. } => tracker_standing::Standing::Unusable,
+        PlaneAction::Failed { .. } => tracker_standing::Standing::Failed,
+        PlaneAction::GivenUp { .. } => tracker_standing::Standing::GivenUp,
+        PlaneAction::Made { .. } => tracker_standing::Standing::Made,
+        PlaneAction::Reverted { .. } => tracker_standing::Standing::Reverted,
+    }
+}
+
+fn issue(says: &PlaneAction) -> Option<String> {
+    match says {
+        PlaneAction::Unusable { .. } => None,
+        PlaneAction::Owed { issue, .. }
+        | PlaneAction::RevertOwed { issue, .. }
+        | PlaneAction::Failed { issue, .. }
+        | PlaneAction::GivenUp { issue, .. }
+        | PlaneAction::Made { issue, .. }
+        | PlaneAction::Reverted { issue, .. } => Some(issue.issue.to_string()),
+    }
+}

@@ -1,0 +1,245 @@
+//! A refusal as gRPC tells it: a code, one sentence, and the trailers that the contract names.
+//!
+//! The table at the head of `refusals.proto` says which code goes with which status; every refusal of the rules is
+//! here with its own.
+
+use crate::answer::AskError;
+use crate::api::problem::Problem;
+use crate::facts::FactsError;
+use axum::response::Response;
+use steward_domain::undo::Refusal;
+use steward_proto::v1::{self, RefusalReason};
+use steward_proto::{FIELDS_TRAILER, NEWER_TRAILER, REASON_TRAILER, RECORD_TRAILER, REFUSAL_TRAILER, STATUS_TRAILER};
+use steward_vault::brake::BrakeError;
+use steward_vault::index::IndexError;
+use tonic::metadata::MetadataValue;
+use tonic::{Code, Status};
+
+/// A refusal that is none of an answer.
+pub(crate) fn refused(code: Code, http: u16, message: impl Into<String>) -> Status {
+    let mut status = Status::new(code, message);
+    put(&mut status, STATUS_TRAILER, &http.to_string());
+    status
+}
+
+/// What is not text of ours never gets here; a value that no trailer may have is left out.
+fn put(status: &mut Status, key: &'static str, value: &str) {
+    if let Ok(value) = value.parse() {
+        status.metadata_mut().insert(key, value);
+    }
+}
+
+/// Of an answer that was not taken.
+pub(crate) fn of(refusal: &Refusal) -> Status {
+    let (code, reason) = code(refusal);
+    let mut status = refused(code, refusal.status(), refusal.to_string());
+    put(&mut status, REASON_TRAILER, &word(reason));
+    let Told { fields, newer, record } = told(refusal);
+    if !fields.is_empty() {
+        put(&mut status, FIELDS_TRAILER, &fields.join(","));
+    }
+    for (key, value) in [(NEWER_TRAILER, newer), (RECORD_TRAILER, record)] {
+        if !value.is_empty() {
+            put(&mut status, key, &value);
+        }
+    }
+    if let Ok(whole) = serde_json::to_vec(refusal) {
+        status.metadata_mut().insert_bin(REFUSAL_TRAILER, MetadataValue::from_bytes(&whole));
+    }
+    status
+}
+
+/// As part of an answer.
+pub(super) fn message(refusal: &Refusal) -> v1::Refusal {
+    let Told { fields, newer, record } = told(refusal);
+    v1::Refusal {
+        reason: code(refusal).1.into(),
+        http_status: refusal.status().into(),
+        message: refusal.to_string(),
+        fields,
+        newer_id: newer,
+        record,
+    }
+}
+
+/// What goes with some refusals.
+#[derive(Default)]
+struct Told {
+    fields: Vec<String>,
+    newer: String,
+    record: String,
+}
+
+fn told(refusal: &Refusal) -> Told {
+    match refusal {
+        Refusal::Conflict { fields } => Told { fields: fields.clone(), ..Told::default() },
+        Refusal::NotTheNewest { fields, newer, .. } => {
+            Told { fields: fields.clone(), newer: newer.clone(), ..Told::default() }
+        }
+        Refusal::Tracker { record, .. } => Told { record: record.clone(), ..Told::default() },
+        Refusal::Unknown { .. }
+        | Refusal::Ambiguous { .. }
+        | Refusal::Malformed { .. }
+        | Refusal::NothingToUndo { .. }
+        | Refusal::NotPending { .. }
+        | Refusal::NothingToRaise { .. }
+        | Refusal::HumanOnly { .. }
+        | Refusal::NotAnEdit { .. }
+        | Refusal::AlreadyAnswered { .. }
+        | Refusal::ShadowNow
+        | Refusal::Expired { .. }
+        | Refusal::Record { .. } => Told::default(),
+    }
+}
+
+fn code(refusal: &Refusal) -> (Code, RefusalReason) {
+    match refusal {
+        Refusal::Unknown { .. } => (Code::NotFound, RefusalReason::Unknown),
+        Refusal::Ambiguous { .. } => (Code::InvalidArgument, RefusalReason::Ambiguous),
+        Refusal::Malformed { .. } => (Code::InvalidArgument, RefusalReason::Malformed),
+        Refusal::NothingToUndo { .. } => (Code::FailedPrecondition, RefusalReason::NothingToUndo),
+        // No rpc raises anything; if one is asked of what does not wait for it, that is what it is told.
+        Refusal::NotPending { .. } | Refusal::NothingToRaise { .. } => {
+            (Code::FailedPrecondition, RefusalReason::NotPending)
+        }
+        Refusal::HumanOnly { .. } => (Code::FailedPrecondition, RefusalReason::HumanOnly),
+        Refusal::NotAnEdit { .. } => (Code::InvalidArgument, RefusalReason::UnfitEdit),
+        Refusal::AlreadyAnswered { .. } => (Code::AlreadyExists, RefusalReason::AlreadyAnswered),
+        Refusal::Conflict { .. } => (Code::FailedPrecondition, RefusalReason::Conflict),
+        Refusal::NotTheNewest { .. } => (Code::FailedPrecondition, RefusalReason::NotTheNewest),
+        Refusal::ShadowNow => (Code::FailedPrecondition, RefusalReason::ShadowNow),
+        Refusal::Expired { .. } => (Code::FailedPrecondition, RefusalReason::Expired),
+        Refusal::Record { .. } => (Code::DataLoss, RefusalReason::Record),
+        Refusal::Tracker { .. } => (Code::Aborted, RefusalReason::Tracker),
+    }
+}
+
+fn word(reason: RefusalReason) -> String {
+    reason.as_str_name().trim_start_matches("REFUSAL_REASON_").to_ascii_lowercase()
+}
+
+/// A refusal before a service was reached, as HTTP carries it.
+pub(crate) fn response(problem: &Problem) -> Response {
+    let code = match problem.status {
+        401 => Code::Unauthenticated,
+        403 | 421 => Code::PermissionDenied,
+        // Of a service or an rpc, as every gRPC server says it.
+        404 | 405 => Code::Unimplemented,
+        429 => Code::ResourceExhausted,
+        503 => Code::Unavailable,
+        _ => Code::Internal,
+    };
+    refused(code, problem.status, problem.detail.clone()).into_http()
+}
+
+impl From<FactsError> for Status {
+    fn from(e: FactsError) -> Self {
+        match e {
+            FactsError::Unknown { id } => of(&Refusal::Unknown { id }),
+            FactsError::Ambiguous { id, count } => of(&Refusal::Ambiguous { id, count }),
+            FactsError::Malformed { id } => of(&Refusal::Malformed { id }),
+            e @ (FactsError::Index(_) | FactsError::Record { .. }) => broken(&e.to_string()),
+        }
+    }
+}
+
+/// What went wrong here, with the mend.
+pub(super) fn broken(message: &str) -> Status {
+    tracing::error!("failed to tell: {}", message.escape_debug());
+    refused(Code::Internal, 500, message)
+}
+
+/// As [`FactsError`] would be.
+pub(super) fn index(e: IndexError) -> Status {
+    FactsError::from(e).into()
+}
+
+pub(super) fn brake(e: &BrakeError) -> Status {
+    broken(&e.to_string())
+}
+
+pub(super) fn ask(e: &AskError) -> Status {
+    match e {
+        AskError::Away { .. } => refused(Code::Unavailable, 503, e.to_string()),
+        AskError::Late { .. } => refused(Code::DeadlineExceeded, 504, e.to_string()),
+        AskError::Failed { .. } => broken(&e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::StatusCode;
+
+    fn every() -> Vec<(Refusal, Code, &'static str)> {
+        let id = || "0123456789abcdef".to_owned();
+        let (fields, landing) = (vec!["summary".to_owned(), "owner".to_owned()], "shadow".to_owned());
+        vec![
+            (Refusal::Unknown { id: id() }, Code::NotFound, "unknown"),
+            (Refusal::Ambiguous { id: id(), count: 2 }, Code::InvalidArgument, "ambiguous"),
+            (Refusal::Malformed { id: "ü\n".into() }, Code::InvalidArgument, "malformed"),
+            (
+                Refusal::NothingToUndo { id: id(), landing: landing.clone() },
+                Code::FailedPrecondition,
+                "nothing_to_undo",
+            ),
+            (Refusal::NotPending { id: id(), landing }, Code::FailedPrecondition, "not_pending"),
+            (Refusal::NothingToRaise { id: id() }, Code::FailedPrecondition, "not_pending"),
+            (Refusal::HumanOnly { id: id() }, Code::FailedPrecondition, "human_only"),
+            (Refusal::NotAnEdit { id: id(), reason: "odd".into() }, Code::InvalidArgument, "unfit_edit"),
+            (
+                Refusal::AlreadyAnswered { id: id(), how: "undone".into(), by: "ann".into() },
+                Code::AlreadyExists,
+                "already_answered",
+            ),
+            (Refusal::Conflict { fields: fields.clone() }, Code::FailedPrecondition, "conflict"),
+            (Refusal::NotTheNewest { id: id(), fields, newer: id() }, Code::FailedPrecondition, "not_the_newest"),
+            (Refusal::ShadowNow, Code::FailedPrecondition, "shadow_now"),
+            (Refusal::Expired { id: id(), ended: "then".into() }, Code::FailedPrecondition, "expired"),
+            (Refusal::Record { reason: "odd".into() }, Code::DataLoss, "record"),
+            (Refusal::Tracker { record: "event/x.md".into(), reason: "away".into() }, Code::Aborted, "tracker"),
+        ]
+    }
+
+    #[test]
+    fn every_refusal_has_the_code_and_the_trailers_that_the_contract_says() {
+        let table = include_str!("../../../proto/steward/v1/refusals.proto");
+        for (refusal, code, reason) in every() {
+            let status = of(&refusal);
+            assert_eq!((status.code(), status.message()), (code, refusal.to_string().as_str()));
+            let trailer = |key| status.metadata().get(key).map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!(trailer(STATUS_TRAILER), Some(refusal.status().to_string()));
+            assert_eq!(trailer(REASON_TRAILER).as_deref(), Some(reason));
+            let whole = status.metadata().get_bin(REFUSAL_TRAILER).unwrap().to_bytes().unwrap();
+            assert_eq!(serde_json::from_slice::<Refusal>(&whole).unwrap(), refusal);
+            let name = format!("{code:?}").chars().fold(String::new(), |name, c| {
+                let gap = if c.is_uppercase() && !name.is_empty() { "_" } else { "" };
+                format!("{name}{gap}{}", c.to_ascii_uppercase())
+            });
+            let row = format!("// | {}  | {name} ", refusal.status());
+            assert!(table.contains(&row), "no row `{row}`");
+        }
+    }
+
+    #[test]
+    fn what_goes_with_a_refusal_is_told_in_trailers_and_in_messages_alike() {
+        for (refusal, ..) in every() {
+            let (status, said) = (of(&refusal), message(&refusal));
+            let trailer = |key| status.metadata().get(key).map_or("", |value| value.to_str().unwrap()).to_owned();
+            assert_eq!((trailer(NEWER_TRAILER), trailer(RECORD_TRAILER)), (said.newer_id, said.record));
+            assert_eq!(trailer(FIELDS_TRAILER), said.fields.join(","));
+            assert_eq!(u32::from(refusal.status()), said.http_status);
+        }
+    }
+
+    #[test]
+    fn a_refusal_before_a_service_is_a_whole_answer_of_http() {
+        for (status, code) in [(401, "16"), (403, "7"), (421, "7"), (404, "12"), (429, "8"), (500, "13")] {
+            let problem = Problem::new(StatusCode::from_u16(status).unwrap(), "no");
+            let response = response(&problem);
+            assert_eq!(response.status(), StatusCode::OK);
+            assert_eq!(response.headers()["grpc-status"], code);
+            assert_eq!(response.headers()[STATUS_TRAILER], status.to_string().as_str());
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `SchedulesService`: the schedules at Temporal.
+
+use super::values::moment;
+use super::{Face, page, path};
+use crate::facts::schedules::{self, EVERY_PREFIX, RecentRun, ScheduleRow};
+use crate::grpc::refusal::refused;
+use chrono::Utc;
+use steward_domain::path::RecordKind;
+use steward_proto::v1;
+use steward_proto::v1::schedules_service_server::SchedulesService;
+use tonic::{Code, Request, Response, Status};
+
+const LIST: &str = "schedules";
+
+#[tonic::async_trait]
+impl SchedulesService for Face {
+    async fn list_schedules(
+        &self,
+        request: Request<v1::ListSchedulesRequest>,
+    ) -> Result<Response<v1::ListSchedulesResponse>, Status> {
+        let asked = request.into_inner();
+        let matter =
+            (!asked.matter.is_empty()).then(|| path(RecordKind::Matter, "matter", &asked.matter)).transpose()?;
+        let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
+        let prefix = matter.as_ref().map(|matter| steward_workflows::schedule_id(matter.slug()));
+        let prefix = prefix.as_deref().unwrap_or(EVERY_PREFIX);
+        let listed = schedules::list(self.temporal.client(), prefix, Utc::now()).await;
+        let mut rows = listed.map_err(|e| refused(Code::Unavailable, 503, e.to_string()))?;
+        rows.retain(|row| matter.is_none() || row.id == prefix);
+        let (rows, next) = page::cut(rows, (after.as_deref(), size), |row| &row.id);
+        let schedules = rows.into_iter().map(schedule).collect();
+        Ok(Response::new(v1::ListSchedulesResponse { schedules, next_page_token: page::token(LIST, next) }))
+    }
+}
+
+fn schedule(row: ScheduleRow) -> v1::Schedule {
+    v1::Schedule {
+        id: row.id,
+        matter: row.matter.unwrap_or_default(),
+        interval_seconds: row.interval_seconds,
+        phase_seconds: row.phase_seconds,
+        paused: row.paused,
+        note: row.note,
+        next_run: row.next_run.map(moment),
+        recent: row.recent.into_iter().map(run).collect(),
+    }
+}
+
+fn run(run: RecentRun) -> v1::ScheduleRun {
+    v1::ScheduleRun { time: run.at.map(moment), workflow_id: run.workflow_id, status: run.status }
+}

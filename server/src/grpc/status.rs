@@ -1,0 +1,86 @@
+//! `StatusService`: how everything stands.
+
+use super::values::moment;
+use super::{Face, refusal};
+use crate::facts::tracker::{self, Debt};
+use crate::holder::{Holder, UpNote};
+use chrono::Utc;
+use steward_proto::v1;
+use steward_proto::v1::status_service_server::StatusService;
+use steward_vault::index::{ByState, Counts, IndexError};
+use tonic::{Request, Response, Status};
+
+/// Most problems that are told.
+const PROBLEMS: usize = 500;
+
+#[tonic::async_trait]
+impl StatusService for Face {
+    async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::GetStatusResponse>, Status> {
+        Ok(Response::new(self.standing().await.map_err(refusal::index)?))
+    }
+}
+
+impl Face {
+    async fn standing(&self) -> Result<v1::GetStatusResponse, IndexError> {
+        let now = Utc::now();
+        let holder = match Holder::of(&self.root, self.index.state_dir()) {
+            Holder::Runs(note) => Some(note),
+            Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
+        };
+        let drills = self.index.drills().await?;
+        let mut problems = self.index.problems().await?;
+        problems.truncate(PROBLEMS);
+        let problem = |it: steward_vault::index::Problem| v1::Problem { path: it.path, message: it.message };
+        let looks = self.index.looks(now.date_naive()).await?;
+        let look = |it: steward_vault::index::LookCount| v1::LookCount { reason: it.reason, count: it.count };
+        Ok(v1::GetStatusResponse {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            vault: self.root.path().display().to_string(),
+            // Nobody drills a vault that is not served.
+            drill: Some(v1::Drill { last: drills.last.map(moment), late: holder.is_some() && drills.is_late(now) }),
+            process: holder.map(process),
+            clerk: self.house.clerk.to_owned(),
+            counts: Some(counts(&self.index.counts().await?)),
+            looks_today: looks.into_iter().map(look).collect(),
+            tracker: Some(debt(tracker::debt(&self.root, &self.index, self.house.tracker.clone()).await?)),
+            problems: problems.into_iter().map(problem).collect(),
+            warnings: self.house.warnings.clone(),
+        })
+    }
+}
+
+fn process(note: UpNote) -> v1::Process {
+    v1::Process {
+        command: note.command,
+        pid: note.pid,
+        temporal: note.address,
+        temporal_ui: note.ui.unwrap_or_default(),
+        task_queue: note.task_queue,
+    }
+}
+
+fn counts(counts: &Counts) -> v1::Counts {
+    v1::Counts {
+        matters: Some(by_state(counts.matters)),
+        tasks: Some(by_state(counts.tasks)),
+        signals: counts.signals,
+        fresh_signals: counts.fresh_signals,
+        actions: counts.actions,
+        waiting: counts.pending,
+        problems: counts.problems,
+        last_sync_at: counts.last_sync_at.map(moment),
+    }
+}
+
+fn by_state(ByState { open, done, archived }: ByState) -> v1::ByState {
+    v1::ByState { open, done, archived }
+}
+
+fn debt(debt: Debt) -> v1::TrackerDebt {
+    v1::TrackerDebt {
+        base_url: debt.base_url.unwrap_or_default(),
+        owed: debt.owed as u64,
+        failed: debt.failed as u64,
+        last_error: debt.last_error.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,78 @@
+//! `StreamsService`: where events come from. A pause is a mark in the state database, which a worker sees within seconds.
+
+use super::values::moment;
+use super::{Face, by, nothing, page, refusal};
+use crate::facts::streams::{self, StreamRow};
+use steward_proto::v1;
+use steward_proto::v1::streams_service_server::StreamsService;
+use tonic::{Request, Response, Status};
+
+const LIST: &str = "streams";
+
+#[tonic::async_trait]
+impl StreamsService for Face {
+    async fn list_streams(
+        &self,
+        request: Request<v1::ListStreamsRequest>,
+    ) -> Result<Response<v1::ListStreamsResponse>, Status> {
+        let asked = request.into_inner();
+        let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
+        let rows = self.streams().await?;
+        let (rows, next) = page::cut(rows, (after.as_deref(), size), |row| &row.count.source);
+        let streams = rows.into_iter().map(stream).collect();
+        Ok(Response::new(v1::ListStreamsResponse { streams, next_page_token: page::token(LIST, next) }))
+    }
+
+    async fn pause_stream(
+        &self,
+        request: Request<v1::PauseStreamRequest>,
+    ) -> Result<Response<v1::PauseStreamResponse>, Status> {
+        let by = by(&request)?.name;
+        let stream = Some(self.pause(&request.into_inner().name, true, &by).await?);
+        Ok(Response::new(v1::PauseStreamResponse { stream }))
+    }
+
+    async fn resume_stream(
+        &self,
+        request: Request<v1::ResumeStreamRequest>,
+    ) -> Result<Response<v1::ResumeStreamResponse>, Status> {
+        let by = by(&request)?.name;
+        let stream = Some(self.pause(&request.into_inner().name, false, &by).await?);
+        Ok(Response::new(v1::ResumeStreamResponse { stream }))
+    }
+}
+
+impl Face {
+    async fn streams(&self) -> Result<Vec<StreamRow>, Status> {
+        streams::all(&self.index, &self.house.streams).await.map_err(refusal::index)
+    }
+
+    async fn pause(&self, name: &str, paused: bool, by: &str) -> Result<v1::Stream, Status> {
+        let find = |rows: Vec<StreamRow>| rows.into_iter().find(|row| row.count.source == name);
+        let gone = || nothing("there is no stream of that name");
+        let row = find(self.streams().await?).ok_or_else(gone)?;
+        if row.count.paused == paused {
+            return Ok(stream(row));
+        }
+        tracing::warn!(stream = %row.count.source.escape_debug(), paused, "by {}", by.escape_debug());
+        self.index.pause_stream(name, paused).await.map_err(refusal::index)?;
+        find(self.streams().await?).map(stream).ok_or_else(gone)
+    }
+}
+
+fn stream(StreamRow { kind, count }: StreamRow) -> v1::Stream {
+    v1::Stream {
+        name: count.source,
+        kind: kind.unwrap_or_default().to_owned(),
+        paused: count.paused,
+        waiting: count.new,
+        extracted: count.extracted,
+        parked: count.parked,
+        refused: count.refused,
+        newest_at: count.newest_at.map(moment),
+        waits_since: count.waits_since.map(moment),
+        ran_at: count.ran_at.map(moment),
+        last_error: count.last_error.unwrap_or_default(),
+        failures: count.failures,
+    }
+}

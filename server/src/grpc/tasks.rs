@@ -1,0 +1,50 @@
+//! `TasksService`: the pieces of work, and when each is looked at.
+
+use super::values::moment;
+use super::{Face, nothing, page, path, refusal, words};
+use steward_domain::path::RecordKind;
+use steward_proto::v1;
+use steward_proto::v1::tasks_service_server::TasksService;
+use steward_vault::index::{TaskFilter, TaskRow};
+use tonic::{Request, Response, Status};
+
+const LIST: &str = "tasks";
+
+#[tonic::async_trait]
+impl TasksService for Face {
+    async fn list_tasks(
+        &self,
+        request: Request<v1::ListTasksRequest>,
+    ) -> Result<Response<v1::ListTasksResponse>, Status> {
+        let asked = request.into_inner();
+        let matter = (!asked.matter.is_empty()).then(|| path(RecordKind::Matter, "matter", &asked.matter));
+        let filter = TaskFilter { matter: matter.transpose()?, state: words::asked_state(asked.state)? };
+        let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
+        let page = self.index.tasks_page(&filter, after.as_deref(), size).await.map_err(refusal::index)?;
+        let tasks = page.rows.into_iter().map(task).collect();
+        Ok(Response::new(v1::ListTasksResponse { tasks, next_page_token: page::token(LIST, page.next) }))
+    }
+
+    async fn get_task(&self, request: Request<v1::GetTaskRequest>) -> Result<Response<v1::GetTaskResponse>, Status> {
+        let path = path(RecordKind::Task, "path", &request.into_inner().path)?;
+        let row = self.index.task(&path).await.map_err(refusal::index)?;
+        let row = row.ok_or_else(|| nothing(&format!("{path}: not in the vault, or it cannot be read")))?;
+        Ok(Response::new(v1::GetTaskResponse { task: Some(task(row)) }))
+    }
+}
+
+fn task(row: TaskRow) -> v1::Task {
+    v1::Task {
+        path: row.path.to_string(),
+        name: row.name,
+        matter: row.matter.to_string(),
+        state: words::state(row.state),
+        surface_class: words::surface(row.surface_class),
+        due: row.due.map(moment),
+        snoozed_until: row.snoozed_until.map(moment),
+        last_check_at: row.last_check_at.map(moment),
+        next_check_after: row.next_check_after.map(moment),
+        outcome: row.outcome.unwrap_or_default(),
+        streak: row.streak,
+    }
+}

@@ -1,0 +1,91 @@
+//! The closed words of the domain as those of the contract, and back where a request may name one.
+
+use super::wrong;
+use steward_domain::audit::ActionKind;
+use steward_domain::clerk::Judgement;
+use steward_domain::decide::GateName;
+use steward_domain::guard::Cap;
+use steward_domain::mode::{Ceiling, Mode};
+use steward_domain::mutation::{ContextField, MutationClass, RelatedField};
+use steward_domain::plan::Landing;
+use steward_domain::record::{Effect, State, SurfaceClass};
+use steward_domain::signal::SignalStatus;
+use steward_proto::v1;
+use tonic::Status;
+
+/// One word each way, so that none is forgotten.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident: $from:ident => $to:ident { $($word:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        pub(super) fn $name(word: $from) -> i32 {
+            let said = match word {
+                $($from::$word => v1::$to::$word,)+
+            };
+            said.into()
+        }
+    };
+}
+
+words!(state: State => State { Open, Done, Archived });
+words!(class: MutationClass => ChangeClass { StateChange, ContextEdit, ParentMatter, Related });
+words!(context: ContextField => ContextField { Summary, Description, Owner });
+words!(related: RelatedField => RelatedField { RelatedOrgs, RelatedProjects, RelatedTo });
+words!(mode: Mode => Mode { Shadow, LiveHighConfidenceOnly, Live });
+words!(ceiling: Ceiling => Ceiling { Ask, Confirm, Act });
+words!(landing: Landing => Landing { Recorded, Shadow, Pending, Live });
+words!(judgement: Judgement => Judgement { StillActive, LikelyDone, NeedsInput, StaleArchiveCandidate });
+words!(surface: SurfaceClass => SurfaceClass { Low, Normal, High });
+words!(effect: Effect => Effect { Mutation, Action, None });
+words!(signal: SignalStatus => SignalStatus { Unrouted, Applied, Skipped, Pending, ActionPending });
+words!(kind: ActionKind => ActionKind {
+    Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised,
+});
+words!(gate: GateName => GateName {
+    Caller, Mode, Confidence, Discretion, Ceiling, RateGuard, Steward, SourceBudget, Trust, Policy, Brake,
+});
+words!(cap: Cap => Cap {
+    BackOff, ProbePending, Task, Matter, Minute, Hour, Day, Extraction, Stream, Sender, Source, Clock, LedgerUnreadable,
+    LedgerLost, Stopped,
+});
+
+/// The state that a list is asked for; `None` for any.
+pub(super) fn asked_state(said: i32) -> Result<Option<State>, Status> {
+    match v1::State::try_from(said) {
+        Ok(v1::State::Unspecified) => Ok(None),
+        Ok(v1::State::Open) => Ok(Some(State::Open)),
+        Ok(v1::State::Done) => Ok(Some(State::Done)),
+        Ok(v1::State::Archived) => Ok(Some(State::Archived)),
+        Err(_) => Err(wrong("`state` is none that there is")),
+    }
+}
+
+/// Where the signals stand that a list is asked for; `None` for anywhere.
+pub(super) fn asked_status(said: i32) -> Result<Option<SignalStatus>, Status> {
+    match v1::SignalStatus::try_from(said) {
+        Ok(v1::SignalStatus::Unspecified) => Ok(None),
+        Ok(v1::SignalStatus::Unrouted) => Ok(Some(SignalStatus::Unrouted)),
+        Ok(v1::SignalStatus::Applied) => Ok(Some(SignalStatus::Applied)),
+        Ok(v1::SignalStatus::Skipped) => Ok(Some(SignalStatus::Skipped)),
+        Ok(v1::SignalStatus::Pending) => Ok(Some(SignalStatus::Pending)),
+        Ok(v1::SignalStatus::ActionPending) => Ok(Some(SignalStatus::ActionPending)),
+        Err(_) => Err(wrong("`status` is none that there is")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_a_request_may_name_comes_back() {
+        for one in [State::Open, State::Done, State::Archived] {
+            assert_eq!(asked_state(state(one)).unwrap(), Some(one));
+        }
+        for word in ["unrouted", "applied", "skipped", "pending", "action_pending"] {
+            let one = SignalStatus::read(word);
+            assert_eq!(asked_status(signal(one)).unwrap(), Some(one));
+        }
+        assert_eq!((asked_state(0).unwrap(), asked_status(0).unwrap()), (None, None));
+        assert!(asked_state(9).is_err() && asked_status(-1).is_err());
+    }
+}
