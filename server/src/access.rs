@@ -26,9 +26,9 @@ pub use store::{AccessError, Store};
 pub enum Scope {
     /// See everything.
     Read,
-    /// Undo, confirm, dismiss.
+    /// Undo, confirm, dismiss, and stop: what makes things safer needs no more.
     Act,
-    /// Also stop, resume, pause a stream.
+    /// Also resume, and pause a stream.
     Operate,
 }
 

@@ -39,7 +39,7 @@ impl utoipa::Modify for Bearer {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("`read` sees, `act` also answers, `operate` also stops"))
+            .description(Some("`read` sees, `act` also answers and stops, `operate` also resumes"))
             .build();
         openapi.components.get_or_insert_default().add_security_scheme("token", SecurityScheme::Http(scheme));
     }

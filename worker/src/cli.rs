@@ -215,7 +215,7 @@ pub(crate) enum Token {
         http://127.0.0.1:8420/api/v1/steward/recent-actions"
     )]
     Create {
-        /// read sees, act also answers, operate also stops and resumes
+        /// read sees, act also answers and stops, operate also resumes and pauses streams
         #[arg(long, value_enum)]
         scope: TokenScope,
         /// What it is for; audit records say `token <name>`
