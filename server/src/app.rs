@@ -189,6 +189,11 @@ pub(crate) struct Met {
 }
 
 impl Met {
+    /// Holds that this address does not ask too often; for what is answered to strangers.
+    pub(crate) fn paced(&self, app: &App) -> Result<(), Problem> {
+        self.from.map_or(Ok(()), |from| app.pace.of_stranger(from)).map_err(too_many)
+    }
+
     /// Holds that a page of ours asks.
     pub(crate) fn same_origin(&self) -> Result<(), Problem> {
         let detail = "this came from another page than ours, and was not done";
@@ -239,8 +244,7 @@ pub(crate) fn admit(app: &App, scope: Scope, request: &Request) -> Result<Caller
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it cannot be told who asks; the log says more")
     })?;
     let Some(caller) = caller else {
-        let address = request.extensions().get::<Met>().and_then(|met| met.from);
-        address.map_or(Ok(()), |address| app.pace.of_stranger(address)).map_err(too_many)?;
+        request.extensions().get::<Met>().map_or(Ok(()), |met| met.paced(app))?;
         let detail = "send a token as `Authorization: Bearer …` (`steward token create`), or log in";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, detail));
     };
@@ -272,7 +276,7 @@ pub(crate) fn caller(app: &App, headers: &HeaderMap) -> Result<Option<Caller>, A
     Ok(sessions.find_map(|(_, value)| app.sessions.caller(value, Utc::now())))
 }
 
-fn too_many(seconds: u64) -> Problem {
+fn too_many(seconds: u32) -> Problem {
     Problem {
         retry_after: Some(seconds),
         ..Problem::new(StatusCode::TOO_MANY_REQUESTS, format!("too many requests: ask again in {seconds} s"))

@@ -161,7 +161,8 @@ pub(crate) fn refusal(problem: &Problem, back: Option<String>) -> Response {
     } else {
         (title(status), problem.detail.as_str())
     };
-    let back = back.as_deref().or_else(|| (!unknown).then_some("/"));
+    // Whoever comes from a page of others brings no cookie; from this one they do.
+    let back = back.as_deref().or(Some(if unknown { "" } else { "/" }));
     let mut response = shown(&Bare { assets: assets::all(), title, text, link: None, back });
     *response.status_mut() = status;
     if let Some(seconds) = problem.retry_after {

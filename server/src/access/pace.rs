@@ -35,13 +35,13 @@ impl Default for Pace {
 
 impl Pace {
     /// Seconds after which somebody may ask again, where that is not now.
-    pub(crate) fn of_caller(&self, name: &str) -> Result<(), u64> {
+    pub(crate) fn of_caller(&self, name: &str) -> Result<(), u32> {
         self.sweep();
         self.callers.check_key(&name.to_owned()).map_err(|until| seconds(self.callers.clock(), &until))
     }
 
     /// As [`Pace::of_caller`], for an address. A machine has as many IPv6 addresses as it likes below one prefix.
-    pub(crate) fn of_stranger(&self, address: IpAddr) -> Result<(), u64> {
+    pub(crate) fn of_stranger(&self, address: IpAddr) -> Result<(), u32> {
         self.sweep();
         let key = match address {
             IpAddr::V4(_) => address,
@@ -63,8 +63,8 @@ fn quota((a_second, at_once): (u32, u32)) -> Quota {
     Quota::per_second(whole(a_second)).allow_burst(whole(at_once))
 }
 
-fn seconds<C: Clock>(clock: &C, until: &governor::NotUntil<C::Instant>) -> u64 {
-    until.wait_time_from(clock.now()).as_secs() + 1
+fn seconds<C: Clock>(clock: &C, until: &governor::NotUntil<C::Instant>) -> u32 {
+    u32::try_from(until.wait_time_from(clock.now()).as_secs()).unwrap_or(u32::MAX).saturating_add(1)
 }
 
 #[cfg(test)]

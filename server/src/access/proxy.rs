@@ -49,9 +49,10 @@ impl Proxies {
         if !self.holds(peer) {
             return Came { from: peer, secure: encrypted };
         }
-        let lines =
-            |name: &str| headers.get_all(name).iter().filter_map(|value| value.to_str().ok().map(str::to_owned));
-        let way: Vec<String> = lines("x-forwarded-for").collect();
+        let lines = |name: &str| -> Vec<String> {
+            headers.get_all(name).iter().filter_map(|value| value.to_str().ok().map(str::to_owned)).collect()
+        };
+        let way = lines("x-forwarded-for");
         let hops = way.iter().flat_map(|line| line.split(',')).map(|hop| hop.trim().parse::<IpAddr>().ok());
         // From the nearest: what cannot be read ends what can be believed.
         let mut from = peer;
@@ -62,7 +63,7 @@ impl Proxies {
                 break;
             }
         }
-        let last = lines("x-forwarded-proto").last();
+        let last = lines("x-forwarded-proto").pop();
         let said = last.and_then(|line| line.rsplit(',').next().map(|word| word.trim().to_ascii_lowercase()));
         Came { from, secure: said.map_or(encrypted, |word| word == "https") }
     }

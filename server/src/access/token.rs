@@ -82,7 +82,7 @@ mod tests {
         assert_eq!((found.name.as_str(), found.scope), ("token button", Scope::Act));
         assert_eq!(caller(&store, &format!("{text}x")).unwrap(), None);
         assert_eq!(caller(&store, "").unwrap(), None);
-        assert_eq!(all(&store).unwrap(), [token.clone()]);
+        assert_eq!(all(&store).unwrap(), std::slice::from_ref(&token));
         assert!(revoke(&store, &token.id).unwrap());
         assert!(!revoke(&store, &token.id).unwrap());
         assert_eq!(caller(&store, &text).unwrap(), None);

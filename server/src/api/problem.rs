@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// The status in words.
-    pub(crate) title: String,
+    pub(crate) title: &'static str,
     /// The HTTP status, once more.
     #[schema(minimum = 400, maximum = 599)]
     pub(crate) status: u16,
@@ -21,34 +21,38 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// Of an answer that was not taken the rule that says so: `unknown`, `already_answered`, `conflict`, `expired`, …
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) refused: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub(crate) refused: Option<Box<str>>,
     /// Of a conflict the fields that a human edited since.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) fields: Vec<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub(crate) fields: Box<[String]>,
     /// What was done in the vault all the same: the record of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) record: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub(crate) record: Option<Box<str>>,
     /// The answer goes on by itself as this workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) workflow: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub(crate) workflow: Option<Box<str>>,
     /// Seconds after which it may be asked again, as the header says too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) retry_after: Option<u64>,
+    pub(crate) retry_after: Option<u32>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        let title = status.canonical_reason().unwrap_or("Error").to_owned();
+        let title = status.canonical_reason().unwrap_or("Error");
         Self { title, status: status.as_u16(), detail: detail.into(), ..Self::default() }
     }
 
     /// Of an answer that was not taken.
     pub(crate) fn refused(refusal: &Refusal, status: u16, message: String) -> Self {
         let said = serde_json::to_value(refusal).unwrap_or_default();
-        let word = said.get("refused").and_then(|word| word.as_str()).map(str::to_owned);
+        let word = said.get("refused").and_then(|word| word.as_str()).map(Into::into);
         let (fields, record) = match refusal {
-            Refusal::Conflict { fields } | Refusal::NotTheNewest { fields, .. } => (fields.clone(), None),
-            Refusal::Tracker { record, .. } => (Vec::new(), Some(record.clone())),
+            Refusal::Conflict { fields } | Refusal::NotTheNewest { fields, .. } => (fields.clone().into(), None),
+            Refusal::Tracker { record, .. } => (Box::default(), Some(record.as_str().into())),
             Refusal::Unknown { .. }
             | Refusal::Ambiguous { .. }
             | Refusal::Malformed { .. }
@@ -60,7 +64,7 @@ impl Problem {
             | Refusal::AlreadyAnswered { .. }
             | Refusal::ShadowNow
             | Refusal::Expired { .. }
-            | Refusal::Record { .. } => (Vec::new(), None),
+            | Refusal::Record { .. } => (Box::default(), None),
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Self { refused: word, fields, record, ..Self::new(status, message) }
@@ -87,10 +91,10 @@ impl From<AskError> for Problem {
         match e {
             AskError::Away { .. } => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail),
             AskError::Late { workflow } => {
-                Self { workflow: Some(workflow), ..Self::new(StatusCode::GATEWAY_TIMEOUT, detail) }
+                Self { workflow: Some(workflow.into()), ..Self::new(StatusCode::GATEWAY_TIMEOUT, detail) }
             }
             AskError::Failed { workflow, .. } => {
-                Self { workflow: Some(workflow), ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail) }
+                Self { workflow: Some(workflow.into()), ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail) }
             }
         }
     }

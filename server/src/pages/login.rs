@@ -28,7 +28,12 @@ impl From<AccessError> for Oops {
     }
 }
 
-pub(crate) async fn page(State(app): State<Shared>, Query(asked): Query<Asked>) -> Result<Response, Oops> {
+pub(crate) async fn page(
+    State(app): State<Shared>,
+    Extension(met): Extension<Met>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Oops> {
+    met.paced(&app)?;
     if !link::holds(&app.store, &asked.link, Utc::now())? {
         return Ok(closed(&asked.link));
     }
@@ -55,6 +60,7 @@ pub(crate) async fn enter(
     asked: Result<Form<Asked>, FormRejection>,
 ) -> Result<Response, Oops> {
     let Ok(Form(asked)) = asked else { return Ok(closed("")) };
+    met.paced(&app)?;
     met.same_origin()?;
     let now = Utc::now();
     let Some(found) = link::take(&app.store, &asked.link, now)? else { return Ok(closed(&asked.link)) };
