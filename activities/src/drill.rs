@@ -89,7 +89,8 @@ mod tests {
         let related = Subject::Class(MutationClass::Related);
         assert_eq!(caps.iter().map(|(s, cap)| (s, cap.mode)).collect::<Vec<_>>(), [(&related, Some(Mode::Shadow))]);
         let action = bench.host.index.lowered(&related).await.unwrap().unwrap().to_string();
-        let ask = AnswerAsk { kind: AnswerKind::Raise, action, by: "ann".into(), reason: None, edited: None };
+        let ask =
+            AnswerAsk { kind: AnswerKind::Raise, action, by: "ann".into(), reason: None, edited: None, together: None };
         let raised = bench.host.take_answer(ask, run("4").0).await.unwrap();
         assert!(matches!(raised, Answered::Done { .. }), "{raised:?}");
         assert_eq!(bench.host.index.caps().await.unwrap()[&related].mode, None);

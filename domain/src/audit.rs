@@ -87,6 +87,9 @@ pub struct Answer {
     /// was proposed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
+    /// Names what was answered with one click; all answers that have it are one row in a list and one lesson.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<ActionId>,
 }
 
 /// The exact change that was proposed, so that it can be carried out later.
@@ -216,7 +219,14 @@ impl AuditDraft {
     /// # Errors
     /// As [`AuditDraft::file`].
     pub fn follower(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
-        let answer = Answer { of: self.id.clone(), at: self.timestamp, by: String::new(), reason: None, edited: false };
+        let answer = Answer {
+            of: self.id.clone(),
+            at: self.timestamp,
+            by: String::new(),
+            reason: None,
+            edited: false,
+            together: None,
+        };
         Self { kind, answers: Some(answer), ..self.clone() }.file()
     }
 }

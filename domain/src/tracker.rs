@@ -282,6 +282,7 @@ pub fn outcome(owing: &AuditRecord, came: &PlaneAction, workflow: WorkflowRef, n
         by: "Steward".into(),
         reason: came.missing().map(str::to_owned),
         edited: false,
+        together: None,
     };
     let draft = AuditDraft {
         kind,

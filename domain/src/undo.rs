@@ -132,6 +132,8 @@ pub struct Request<'a> {
     pub reason: Option<&'a str>,
     /// For a confirmation, what is to happen instead of what was proposed.
     pub edited: Option<&'a Mutation>,
+    /// Where it is one of several that are given with one click.
+    pub together: Option<&'a ActionId>,
     pub policy: &'a Policy,
     /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
     pub ceiling: Ceiling,
@@ -302,6 +304,7 @@ fn draft(request: &Request<'_>, landing: Landing) -> AuditDraft {
             by: request.by.chars().take(MAX_BY_CHARS).collect(),
             reason: request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
             edited: false,
+            together: request.together.cloned(),
         }),
         ..answered.clone()
     }

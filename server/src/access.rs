@@ -10,6 +10,7 @@ pub mod link;
 pub mod local;
 pub(crate) mod origin;
 pub(crate) mod pace;
+pub mod proxy;
 pub mod session;
 mod store;
 pub mod token;

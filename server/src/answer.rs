@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 use steward_domain::undo::AnswerKind;
-use steward_workflows::AnswerWorkflow;
 use steward_workflows::activities::{AnswerAsk, Answered};
+use steward_workflows::{AnswerTogetherWorkflow, AnswerWorkflow, AnsweredTogether, TogetherAsk};
 use temporalio_client::tonic::Request;
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
+use temporalio_common::HasWorkflowDefinition;
 use temporalio_common::protos::temporal::api::workflowservice::v1::GetSystemInfoRequest;
 
 /// How long an answer is waited for: 60 s.
@@ -48,16 +49,38 @@ impl Answers {
     /// # Errors
     /// [`AskError`]; a refusal is none.
     pub async fn ask(&self, ask: AnswerAsk) -> Result<Answered, AskError> {
-        let (kind, digits) = (ask.kind, digits(&ask.action));
-        let workflow = format!("steward-{}-{digits}", kind.word());
-        let options = WorkflowStartOptions::new(self.task_queue.clone(), workflow.clone())
+        let (kind, digits) = (ask.kind.word(), digits(&ask.action));
+        let options = self.options(format!("steward-{kind}-{digits}"), format!("{kind} {digits}"));
+        self.come(AnswerWorkflow::run, ask, options).await
+    }
+
+    /// Asks for one answer to several actions, and waits for what comes of each.
+    ///
+    /// # Errors
+    /// [`AskError`]; refusals are none.
+    pub async fn ask_together(&self, ask: TogetherAsk) -> Result<AnsweredTogether, AskError> {
+        let kind = ask.kind.word();
+        let id = format!("steward-{kind}-together-{}", ask.together);
+        let options = self.options(id, format!("{kind} {} together", ask.actions.len()));
+        self.come(AnswerTogetherWorkflow::run, ask, options).await
+    }
+
+    fn options(&self, workflow: String, summary: String) -> WorkflowStartOptions {
+        WorkflowStartOptions::new(self.task_queue.clone(), workflow)
             .execution_timeout(LASTS)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-            .static_summary(format!("{} {digits}", kind.word()))
-            .build();
-        let started = self.client.start_workflow(AnswerWorkflow::run, ask, options);
+            .static_summary(summary)
+            .build()
+    }
+
+    async fn come<W>(&self, run: W, ask: W::Input, options: WorkflowStartOptions) -> Result<W::Output, AskError>
+    where
+        W: HasWorkflowDefinition,
+        W::Input: Send,
+    {
+        let workflow = options.workflow_id.clone();
         let away = |reason: String| AskError::Away { reason };
-        let handle = match tokio::time::timeout(ACCEPTED, started).await {
+        let handle = match tokio::time::timeout(ACCEPTED, self.client.start_workflow(run, ask, options)).await {
             Ok(started) => started.map_err(|e| away(e.to_string()))?,
             Err(_) => return Err(away(format!("within {} s", ACCEPTED.as_secs()))),
         };

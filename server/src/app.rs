@@ -5,7 +5,9 @@
 //! that there is not and one that the caller may not know of get the same answer.
 
 use crate::access::session::{self, Sessions};
-use crate::access::{AccessError, Caller, Proof, Scope, Store, host::Hosts, local, origin, pace::Pace, token};
+use crate::access::{
+    AccessError, Caller, Proof, Scope, Store, host::Hosts, local, origin, pace::Pace, proxy::Proxies, token,
+};
 use crate::answer::Answers;
 use crate::api;
 use crate::api::problem::Problem;
@@ -21,7 +23,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::tick::Cadence;
@@ -43,6 +45,9 @@ pub struct Parts {
     pub ledger: Option<Arc<Ledger>>,
     pub store: Store,
     pub hosts: Hosts,
+    pub proxies: Proxies,
+    /// What arrives here is encrypted.
+    pub encrypted: bool,
     pub house: House,
     /// Raised when the process is to end.
     pub stop: watch::Receiver<bool>,
@@ -81,6 +86,8 @@ pub(crate) struct App {
     pub(crate) beat: watch::Receiver<Beat>,
     pub(crate) stop: watch::Receiver<bool>,
     hosts: Hosts,
+    proxies: Proxies,
+    encrypted: bool,
     pace: Pace,
 }
 
@@ -112,13 +119,28 @@ pub enum StartError {
 /// # Errors
 /// [`StartError`] when the keys of sessions and of the command can be neither read nor made.
 pub fn router(parts: Parts) -> Result<Router, StartError> {
-    let Parts { root, index, answers, client, ledger, store, hosts, house, stop } = parts;
+    let Parts { root, index, answers, client, ledger, store, hosts, proxies, encrypted, house, stop } = parts;
     let sessions = Sessions::open(&store)?;
     local::make(&store)?;
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let pace = Pace::default();
     let temporal = Temporal::new(client);
-    let app = Arc::new(App { root, index, answers, temporal, ledger, store, sessions, house, beat, stop, hosts, pace });
+    let app = Arc::new(App {
+        root,
+        index,
+        answers,
+        temporal,
+        ledger,
+        store,
+        sessions,
+        house,
+        beat,
+        stop,
+        hosts,
+        proxies,
+        encrypted,
+        pace,
+    });
     let router = api::router(&app)
         .merge(pages::router(&app))
         .merge(grpc::router(&app)?)
@@ -161,8 +183,9 @@ async fn guarded(mut response: Response) -> Response {
 pub(crate) struct Met {
     /// It came from a page of ours.
     ours: bool,
-    /// It came encrypted.
+    /// Its way was encrypted.
     pub(crate) secure: bool,
+    from: Option<IpAddr>,
 }
 
 impl Met {
@@ -182,10 +205,17 @@ async fn known_host(State(app): State<Shared>, mut request: Request, next: Next)
         let detail = "not a name that is answered to: add it to STEWARD_HOSTS";
         return refuse(request.uri(), Problem::new(StatusCode::MISDIRECTED_REQUEST, detail));
     };
-    let secure = false;
-    let met = Met { ours: origin::is_ours(request.headers(), host, secure), secure };
-    request.extensions_mut().insert(met);
-    next.run(request).await
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+    let came = peer.map(|peer| app.proxies.came(peer, app.encrypted, request.headers()));
+    let secure = came.map_or(app.encrypted, |came| came.secure);
+    let ours = origin::is_ours(request.headers(), host, secure);
+    request.extensions_mut().insert(Met { ours, secure, from: came.map(|came| came.from) });
+    let mut response = next.run(request).await;
+    if secure {
+        let a_year = HeaderValue::from_static("max-age=31536000");
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, a_year);
+    }
+    response
 }
 
 /// Lets nobody through to these routes who may not do that much.
@@ -209,7 +239,7 @@ pub(crate) fn admit(app: &App, scope: Scope, request: &Request) -> Result<Caller
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it cannot be told who asks; the log says more")
     })?;
     let Some(caller) = caller else {
-        let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+        let address = request.extensions().get::<Met>().and_then(|met| met.from);
         address.map_or(Ok(()), |address| app.pace.of_stranger(address)).map_err(too_many)?;
         let detail = "send a token as `Authorization: Bearer …` (`steward token create`), or log in";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, detail));

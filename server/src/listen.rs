@@ -1,11 +1,18 @@
 //! The address that is listened on, and serving there until told to end.
 
+mod tls;
+
 use axum::Router;
+use axum::serve::{Listener, ListenerExt};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use tls::Encrypted;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use tls::{Certificate, CertificateError};
 
 /// Where is listened where nobody says so: this machine alone.
 pub const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8420);
@@ -43,24 +50,40 @@ impl Listening {
         Ok(Self { listener, address })
     }
 
-    /// Serves until the flag is raised.
+    /// Serves until the flag is raised, encrypted where there is a certificate.
     ///
     /// # Errors
-    /// Where the socket fails.
-    pub async fn serve(self, router: Router, mut stop: watch::Receiver<bool>) -> io::Result<()> {
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        let mut ends = stop.clone();
-        let serving = axum::serve(self.listener, service).with_graceful_shutdown(async move {
-            // An error means that the sender is gone, which is an end as well.
-            let _ = stop.wait_for(|stop| *stop).await;
-        });
-        tokio::select! {
-            served = serving => served,
-            () = async {
-                let _ = ends.wait_for(|stop| *stop).await;
-                tokio::time::sleep(LAST_WORDS).await;
-            } => Ok(()),
-        }
+    /// [`CertificateError`] at once when the certificate cannot be used; a socket that fails is told in the log.
+    pub fn serve(
+        self,
+        router: Router,
+        certificate: Option<Certificate>,
+        stop: watch::Receiver<bool>,
+    ) -> Result<JoinHandle<()>, CertificateError> {
+        Ok(match certificate {
+            None => tokio::spawn(serve(self.listener, router, stop)),
+            Some(certificate) => {
+                tokio::spawn(serve(Encrypted::new(self.listener, self.address, certificate)?, router, stop))
+            }
+        })
+    }
+}
+
+async fn serve<L: Listener<Addr = SocketAddr>>(listener: L, router: Router, mut stop: watch::Receiver<bool>) {
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let mut ends = stop.clone();
+    // An error means that the sender is gone, which is an end as well.
+    let raised = async move { drop(stop.wait_for(|stop| *stop).await) };
+    let serving = axum::serve(listener.tap_io(|_| ()), service).with_graceful_shutdown(raised);
+    let last_words = async {
+        let _ = ends.wait_for(|stop| *stop).await;
+        tokio::time::sleep(LAST_WORDS).await;
+    };
+    tokio::select! {
+        served = serving => if let Err(e) = served {
+            tracing::error!(error = %e, "the dashboard and the control API ended");
+        },
+        () = last_words => {}
     }
 }
 

@@ -46,7 +46,10 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
         .route("/charts", get(charts::page))
         .route("/together", get(together::page))
         .route("/live", get(live::stream));
-    let answer = Router::new().route("/actions/{id}/answer", post(act::answer)).route("/stop", post(act::stop));
+    let answer = Router::new()
+        .route("/actions/{id}/answer", post(act::answer))
+        .route("/stop", post(act::stop))
+        .route("/together", post(together::answer));
     let operate = Router::new().route("/resume", post(act::resume));
     let open = Router::new()
         .route("/login", get(login::page).post(login::enter))
@@ -100,6 +103,13 @@ impl Page {
             temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),
             seen: app.beat.borrow().seq,
         })
+    }
+}
+
+impl Page {
+    /// The same, but what is done next leads to this page.
+    fn at_path(self, path: &str) -> Self {
+        Self { path: path.to_owned(), ..self }
     }
 }
 

@@ -132,6 +132,13 @@ impl World {
         self.begin_as(&id, "AnswerWorkflow", &json!({"kind": kind, "action": action, "by": "tester"})).await
     }
 
+    /// Starts a human's answer to several actions.
+    pub async fn answer_together(&self, kind: &str, actions: &[String]) -> Started {
+        let id = format!("{kind}-together-{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let ask = json!({"kind": kind, "actions": actions, "by": "tester", "together": "00000000000000aa"});
+        self.begin_as(&id, "AnswerTogetherWorkflow", &ask).await
+    }
+
     /// Starts a workflow.
     pub async fn begin_as(&self, id: &str, kind: &str, argument: &Value) -> Started {
         let options = WorkflowStartOptions::new(self.queue.clone(), id)

@@ -119,7 +119,7 @@ fn draft(seq: u64, (source, at): (u64, DateTime<Utc>)) -> Result<AuditDraft, Box
         let of = ActionId::derive(&["large", &(seq - 1).to_string()]);
         draft.kind =
             [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Reversed][usize::try_from(seq / 5 % 3)?];
-        draft.answers = Some(Answer { of, at, by: "ann".into(), reason: None, edited: false });
+        draft.answers = Some(Answer { of, at, by: "ann".into(), reason: None, edited: false, together: None });
         (draft.landing, draft.pending_confirmation) = (Landing::Live, false);
     }
     Ok(draft)

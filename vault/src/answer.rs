@@ -15,7 +15,7 @@ use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::Plan;
+use steward_domain::plan::{ActionId, Plan};
 use steward_domain::time;
 use steward_domain::tracker;
 use steward_domain::undo::{AnswerKind, Past, Refusal, Request, answer};
@@ -35,6 +35,8 @@ pub struct Asked<'a> {
     pub reason: Option<&'a str>,
     /// For a confirmation, what is to happen instead of what was proposed.
     pub edited: Option<&'a Mutation>,
+    /// Where it is one of several that are given with one click.
+    pub together: Option<&'a ActionId>,
     pub policy: &'a Policy,
     /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
     pub ceiling: Ceiling,
@@ -109,6 +111,7 @@ pub(crate) fn planned(
         by: asked.by,
         reason: asked.reason,
         edited: asked.edited,
+        together: asked.together,
         policy: asked.policy,
         ceiling: asked.ceiling,
         workflow: asked.workflow.clone(),

@@ -186,6 +186,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             by: SOURCE,
             reason: None,
             edited: None,
+            together: None,
             policy: &live(),
             ceiling: Ceiling::Act,
             workflow: WorkflowRef { id: SOURCE.into(), run_id: format!("undo-{run}") },

@@ -41,6 +41,7 @@ mod store;
 mod stream;
 mod sync;
 mod tasks;
+mod together;
 mod tracker;
 mod trust;
 mod turns;

@@ -123,6 +123,7 @@ pub fn undo(root: &Root, record: &RecordPath, now: DateTime<Utc>) -> Result<Undo
         by: "",
         reason: None,
         edited: None,
+        together: None,
         policy: &Policy::default(),
         ceiling: Ceiling::Act,
         workflow: WorkflowRef { id: String::new(), run_id: String::new() },

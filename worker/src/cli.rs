@@ -80,7 +80,8 @@ pub(crate) enum Command {
     },
     /// Take a change back (within 7 days)
     #[command(
-        after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json\n\n\
+        after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json\n  steward undo 3f9a1c22 81d04e5b\n\n\
+        Several are answered with one click: a refused one stops no other, and together they are one lesson.\n\
         Exits with 3 when it is refused."
     )]
     Undo(Answer),
@@ -186,8 +187,9 @@ pub(crate) struct Simulate {
 
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
-    /// The action's id, or its first digits (at least 4)
-    pub(crate) action: String,
+    /// The action's id, or its first digits (at least 4); of several, up to 200, all are answered with one click
+    #[arg(required = true, num_args = 1..=200, value_name = "ACTION")]
+    pub(crate) actions: Vec<String>,
     /// Why
     #[arg(long)]
     pub(crate) reason: Option<String>,

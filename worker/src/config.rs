@@ -21,7 +21,9 @@ use steward_domain::guard::Caps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
 use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
+use steward_server::access::proxy::Proxies;
 use steward_server::facts::streams::StreamName;
+use steward_server::listen::Certificate;
 use toml::Value;
 
 mod origins;
@@ -69,6 +71,9 @@ struct Raw {
     webhook_listen: Option<SocketAddr>,
     listen: Option<SocketAddr>,
     hosts: Option<String>,
+    trusted_proxies: Option<String>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
     temporal_ui: Option<String>,
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     tracker: Option<serde_json::Map<String, serde_json::Value>>,
@@ -151,6 +156,12 @@ pub(crate) struct Config {
     pub(crate) listen: Option<SocketAddr>,
     /// Names by which others reach them, beside this machine's own: none.
     pub(crate) hosts: Vec<String>,
+    /// Proxies that are believed about who asks: none.
+    #[serde(skip)]
+    pub(crate) trusted_proxies: Proxies,
+    /// With what the dashboard and the control API are encrypted: not.
+    #[serde(skip)]
+    pub(crate) tls: Option<Certificate>,
     /// The web page of a Temporal server that is set, to link to, as in `https://temporal.example`; none.
     pub(crate) temporal_ui: Option<String>,
     pub(crate) cadence: Cadence,
@@ -237,6 +248,8 @@ impl Config {
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             listen: raw.listen,
             temporal_ui: ui(raw.temporal_ui)?,
+            trusted_proxies: proxies(raw.trusted_proxies.as_deref().unwrap_or_default())?,
+            tls: certificate(raw.tls_cert, raw.tls_key)?,
             hosts: hosts(raw.hosts.as_deref().unwrap_or_default())?,
             cadence: raw.cadence,
             caps: raw.caps,
@@ -343,6 +356,25 @@ fn hosts(text: &str) -> anyhow::Result<Vec<String>> {
             "STEWARD_HOSTS has `{}`, expected names like steward.example or steward.example:8443",
             other.escape_debug()
         ),
+    }
+}
+
+fn proxies(text: &str) -> anyhow::Result<Proxies> {
+    let wrong = |other: String| {
+        format!(
+            "STEWARD_TRUSTED_PROXIES has `{}`, expected addresses or networks like 10.0.0.0/8",
+            other.escape_debug()
+        )
+    };
+    Proxies::read(text).map_err(wrong).map_err(anyhow::Error::msg)
+}
+
+fn certificate(chain: Option<PathBuf>, key: Option<PathBuf>) -> anyhow::Result<Option<Certificate>> {
+    match (chain, key) {
+        (Some(chain), Some(key)) => Ok(Some(Certificate { chain, key })),
+        (None, None) => Ok(None),
+        (Some(_), None) => bail!("STEWARD_TLS_CERT is set and STEWARD_TLS_KEY is not: set both, to PEM files"),
+        (None, Some(_)) => bail!("STEWARD_TLS_KEY is set and STEWARD_TLS_CERT is not: set both, to PEM files"),
     }
 }
 

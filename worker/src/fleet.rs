@@ -17,8 +17,8 @@ use steward_activities::judge::Bench;
 use steward_activities::tracker::Courier;
 use steward_activities::vault::Host;
 use steward_workflows::{
-    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow,
-    RouterWorkflow, StewardWorkflow, TrackerWorkflow, clerk_queue,
+    AnswerTogetherWorkflow, AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow,
+    ReversibilityDrillWorkflow, RouterWorkflow, StewardWorkflow, TrackerWorkflow, clerk_queue,
 };
 use temporalio_client::Client;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
@@ -119,6 +119,7 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
             let options = options
                 .register_workflow::<StewardWorkflow>()?
                 .register_workflow::<AnswerWorkflow>()?
+                .register_workflow::<AnswerTogetherWorkflow>()?
                 .register_workflow::<RouterWorkflow>()?
                 .register_workflow::<PurgeWorkflow>()?
                 .register_workflow::<ReversalCalibrationWorkflow>()?

@@ -12,8 +12,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use steward_workflows::{
-    AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow,
-    RouterWorkflow, StewardWorkflow, TrackerWorkflow,
+    AnswerTogetherWorkflow, AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow,
+    ReversibilityDrillWorkflow, RouterWorkflow, StewardWorkflow, TrackerWorkflow,
 };
 use temporalio_protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
 use temporalio_sdk::workflow_replayer::{
@@ -104,6 +104,7 @@ pub(crate) async fn replay(paths: &[PathBuf]) -> Vec<Replayed> {
     let options = WorkflowReplayerOptions::new()
         .register_workflow::<StewardWorkflow>()
         .and_then(|o| o.register_workflow::<AnswerWorkflow>())
+        .and_then(|o| o.register_workflow::<AnswerTogetherWorkflow>())
         .and_then(|o| o.register_workflow::<RouterWorkflow>())
         .and_then(|o| o.register_workflow::<PurgeWorkflow>())
         .and_then(|o| o.register_workflow::<ReversalCalibrationWorkflow>())

@@ -27,10 +27,11 @@ pub(crate) async fn bind(config: &Config) -> anyhow::Result<Listening> {
         let wanted = config.listen.unwrap_or(steward_server::listen::DEFAULT);
         format!("cannot listen on {wanted}: set STEWARD_LISTEN to an address of this machine that is free")
     })?;
-    if is_open(listening.address) {
+    if is_open(listening.address) && config.tls.is_none() && config.trusted_proxies.is_empty() {
         tracing::warn!(
             address = %listening.address,
-            "others than this machine can reach the dashboard, and nothing is encrypted: put a proxy with TLS before it"
+            "others than this machine can reach the dashboard, and nothing is encrypted: set STEWARD_TLS_CERT and STEWARD_TLS_KEY, or put a proxy before it and name it in \
+                STEWARD_TRUSTED_PROXIES"
         );
     }
     Ok(listening)
@@ -68,6 +69,8 @@ impl Web {
             ledger: self.ledger,
             store: Store::of(&config.state_dir()?),
             hosts: Hosts::of(listening.address, &config.hosts),
+            proxies: config.trusted_proxies.clone(),
+            encrypted: config.tls.is_some(),
             house: House {
                 policy: self.policy,
                 cadence: config.cadence,
@@ -81,12 +84,7 @@ impl Web {
             },
             stop: stop.clone(),
         };
-        let router = app::router(parts)?;
-        Ok(tokio::spawn(async move {
-            if let Err(e) = listening.serve(router, stop).await {
-                tracing::error!(error = %e, "the dashboard and the control API ended");
-            }
-        }))
+        Ok(listening.serve(app::router(parts)?, config.tls.clone(), stop)?)
     }
 }
 
@@ -97,5 +95,6 @@ impl Web {
 pub(crate) fn invitation(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
     let link = link::create(&Store::of(&config.state_dir()?), &config.operator, Scope::Operate, Utc::now())?;
     let host = config.hosts.first().map_or_else(|| address.to_string(), Clone::clone);
-    Ok(format!("http://{host}/login?link={link}"))
+    let scheme = if config.tls.is_some() || !config.trusted_proxies.is_empty() { "https" } else { "http" };
+    Ok(format!("{scheme}://{host}/login?link={link}"))
 }

@@ -84,6 +84,9 @@ pub struct AnswerAsk {
     /// For a confirmation: what is to happen instead of what was proposed, the same change to another value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Mutation>,
+    /// Where it is one of several that are given with one click.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<ActionId>,
 }
 
 /// How an answer ended; the result of `AnswerWorkflow`.

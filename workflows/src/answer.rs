@@ -17,6 +17,9 @@ use temporalio_workflow::{WorkflowContext, WorkflowResult};
 /// Longest that whoever asked is kept waiting for the tracker: 40 s of the minute that the command waits.
 const TRACKER_TIMEOUT: Duration = Duration::from_secs(40);
 
+/// What is said of a tracker that did not answer.
+const NOT_IN_TIME: &str = "no answer in time";
+
 /// Takes one answer. Argument: [`AnswerAsk`]; result: [`Answered`].
 #[workflow]
 #[derive(Default)]
@@ -33,23 +36,7 @@ impl AnswerWorkflow {
         // The details are shown as Markdown, and both the id and the message hold words of others.
         let what = format!("{} {}", ask.kind.word(), plain::text(&ask.action));
         let answered = ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?;
-        let answered = match answered {
-            Answered::Done { owes: Some(owing), action_id, record, target, lowered, .. } => {
-                let came = take_back(ctx, owing).await;
-                came.map_or_else(
-                    |reason| Answered::refused(Refusal::Tracker { record: record.to_string(), reason }),
-                    |came| Answered::Done {
-                        action_id,
-                        record: record.clone(),
-                        target,
-                        owes: None,
-                        tracker: Some(came),
-                        lowered,
-                    },
-                )
-            }
-            Answered::Done { owes: None, .. } | Answered::Refused { .. } => answered,
-        };
+        let answered = with_tracker(ctx, answered).await;
         ctx.set_current_details(match &answered {
             Answered::Done { target, record, tracker, lowered, .. } => {
                 let came = tracker.as_deref().map(|came| format!("; tracker: {came}")).unwrap_or_default();
@@ -64,12 +51,34 @@ impl AnswerWorkflow {
     }
 }
 
+/// The answer, once what it owes to the tracker was taken back there, or why it was not.
+pub(crate) async fn with_tracker<W>(ctx: &WorkflowContext<W>, answered: Answered) -> Answered {
+    let Answered::Done { owes: Some(owing), .. } = &answered else { return answered };
+    let came = take_back(ctx, owing.clone()).await;
+    settled(answered, came)
+}
+
+/// The answer, where what it owes to the tracker is not tried now.
+pub(crate) fn no_answer_in_time(answered: Answered) -> Answered {
+    settled(answered, Err(NOT_IN_TIME.into()))
+}
+
+fn settled(answered: Answered, came: Result<String, String>) -> Answered {
+    match answered {
+        Answered::Done { owes: Some(_), action_id, record, target, lowered, .. } => match came {
+            Ok(came) => Answered::Done { action_id, record, target, owes: None, tracker: Some(came), lowered },
+            Err(reason) => Answered::refused(Refusal::Tracker { record: record.to_string(), reason }),
+        },
+        Answered::Done { owes: None, .. } | Answered::Refused { .. } => answered,
+    }
+}
+
 /// Takes back in the tracker what was made there; an error says why that is still owed.
-async fn take_back(ctx: &WorkflowContext<AnswerWorkflow>, owing: ActionId) -> Result<String, String> {
+async fn take_back<W>(ctx: &WorkflowContext<W>, owing: ActionId) -> Result<String, String> {
     let options = once("take back in the tracker", TRACKER_TIMEOUT);
     match ctx.execute_activity(TrackActivities::deliver, owing, options).await {
         Ok(Tracked::Settled { came }) => Ok(came),
         Ok(Tracked::Failed { reason } | Tracked::Later { reason, .. }) => Err(reason),
-        Err(_) => Err("no answer in time".into()),
+        Err(_) => Err(NOT_IN_TIME.into()),
     }
 }

@@ -15,6 +15,7 @@ mod extract;
 mod purge;
 mod router;
 mod steward;
+mod together;
 mod tracker;
 
 pub use answer::AnswerWorkflow;
@@ -24,6 +25,7 @@ pub use extract::ExtractWorkflow;
 pub use purge::PurgeWorkflow;
 pub use router::RouterWorkflow;
 pub use steward::StewardWorkflow;
+pub use together::{AnswerTogetherWorkflow, AnsweredOne, AnsweredTogether, MAX_TOGETHER, TogetherAsk};
 pub use tracker::TrackerWorkflow;
 
 /// Memo key by which a caller asks for a tick that changes nothing: `"shadow"`.

@@ -89,7 +89,7 @@ fn matter_path(text: &str) -> Result<RecordPath, String> {
 }
 
 /// A failure that trying again would only repeat.
-fn for_good(reason: String) -> ApplicationFailure {
+pub(crate) fn for_good(reason: String) -> ApplicationFailure {
     ApplicationFailure::non_retryable(std::io::Error::other(reason))
 }
 

@@ -47,6 +47,7 @@ impl Host {
                 by: &ask.by,
                 reason: ask.reason.as_deref(),
                 edited: ask.edited.as_ref(),
+                together: ask.together.as_ref(),
                 policy: &policy,
                 ceiling,
                 workflow: of,

@@ -101,8 +101,14 @@ impl Bench {
 
     /// Undoes an action, as a workflow of this run.
     pub(crate) async fn undone(&self, id: &ActionId, run: &str) -> Answered {
-        let ask =
-            AnswerAsk { kind: AnswerKind::Undo, action: id.to_string(), by: "ann".into(), reason: None, edited: None };
+        let ask = AnswerAsk {
+            kind: AnswerKind::Undo,
+            action: id.to_string(),
+            by: "ann".into(),
+            reason: None,
+            edited: None,
+            together: None,
+        };
         let workflow = WorkflowRef { id: "undo".into(), run_id: run.into() };
         self.host.take_answer(ask, workflow).await.unwrap()
     }
@@ -198,6 +204,7 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
         by: "ann".into(),
         reason: None,
         edited: None,
+        together: None,
     };
     let click = WorkflowRef { id: "undo".into(), run_id: "click-1".into() };
     let first = bench.host.take_answer(ask.clone(), click.clone()).await.unwrap();
@@ -299,6 +306,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
         by: "ann".into(),
         reason: None,
         edited: None,
+        together: None,
     };
     let click = || WorkflowRef { id: "undo".into(), run_id: "click".into() };
     for (action, status, word) in [("ffff", 404, "no action"), ("fff", 400, "hex digits"), ("no id", 400, "hex digits")]

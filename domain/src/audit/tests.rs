@@ -110,8 +110,14 @@ fn a_record_is_filed_under_its_kind_its_instant_and_its_target() {
     assert_eq!(draft.file().unwrap().as_str(), "event/steward-action-20261121T093015123Z-pay-invoice.md");
     draft.kind = ActionKind::Reversed;
     let of = draft.id.clone();
-    draft.answers =
-        Some(Answer { of, at: at("2026-11-20T01:02:03.004Z"), by: "ann".into(), reason: None, edited: false });
+    draft.answers = Some(Answer {
+        of,
+        at: at("2026-11-20T01:02:03.004Z"),
+        by: "ann".into(),
+        reason: None,
+        edited: false,
+        together: None,
+    });
     assert_eq!(draft.file().unwrap().as_str(), "event/steward-action-reversed-20261120T010203004Z-pay-invoice.md");
 }
 
@@ -252,7 +258,7 @@ proptest! {
             draft.kind = ActionKind::Reversed;
             draft.clerk = None;
             let (of, at) = (draft.id.clone(), draft.timestamp);
-            draft.answers = Some(Answer { of, at, by, reason, edited: false });
+            draft.answers = Some(Answer { of, at, by, reason, edited: false, together: None });
         }
         let patch = if patched { vec![patch()] } else { Vec::new() };
         let record = AuditRecord::close(draft, patch, link());

@@ -299,6 +299,7 @@ fn ask_under(kind: AnswerKind, record: &AuditRecord, (policy, ceiling): (&Policy
         by: "ann",
         reason: None,
         edited: None,
+        together: None,
         policy,
         ceiling,
         workflow: run("run-2"),

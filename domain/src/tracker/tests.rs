@@ -156,7 +156,8 @@ fn who_confirmed_is_told() {
     let mut record = record();
     record.draft.kind = ActionKind::Confirmed;
     let (of, at) = (record.draft.id.clone(), record.draft.timestamp);
-    record.draft.answers = Some(Answer { of, at, by: "<b>ann</b>".into(), reason: None, edited: false });
+    record.draft.answers =
+        Some(Answer { of, at, by: "<b>ann</b>".into(), reason: None, edited: false, together: None });
     assert!(comment_html(&record).contains(", confirmed by &lt;b&gt;ann&lt;/b&gt;."));
 }
 
@@ -168,7 +169,7 @@ proptest! {
         record.draft.evidence = vec![cited];
         record.draft.kind = ActionKind::Confirmed;
         let (of, at) = (record.draft.id.clone(), record.draft.timestamp);
-        record.draft.answers = Some(Answer { of, at, by, reason: None, edited: false });
+        record.draft.answers = Some(Answer { of, at, by, reason: None, edited: false, together: None });
         let html = comment_html(&record);
         let mut bare = html.clone();
         for tag in ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"] {

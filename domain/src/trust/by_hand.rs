@@ -98,7 +98,14 @@ pub fn plan(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now:
         reasoning: String::new(),
         clerk: None,
         workflow,
-        answers: Some(Answer { of: of.id.clone(), at: of.timestamp, by: SOMEBODY.into(), reason, edited: false }),
+        answers: Some(Answer {
+            of: of.id.clone(),
+            at: of.timestamp,
+            by: SOMEBODY.into(),
+            reason,
+            edited: false,
+            together: None,
+        }),
         ..of.clone()
     };
     Plan { draft, basis: Basis::Fields, change: Change::Nothing }

@@ -62,10 +62,11 @@ pub struct Case {
     /// The lowest ceiling that humans have set by now on the matters concerned.
     pub ceiling: Ceiling,
     pub cited: Vec<CitedSource>,
-    /// The sources that spoke for it, by key; of one that was made again those that did not speak again.
+    /// The sources that spoke for it, by key; of one that was made again those that did not speak again, of one of those
+    /// that were answered with one click those of which no other tells.
     pub voices: Vec<Voice>,
-    /// Others proposed the very same again before anything came of it: it is a case of its own sources, and of
-    /// nothing else, since one act is one case.
+    /// Others proposed the very same again before anything came of it, or another action that was answered with the same
+    /// click tells the lesson: it is a case of its own sources, and of nothing else, since one act is one case.
     pub again: bool,
     pub lesson: Lesson,
 }

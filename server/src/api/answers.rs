@@ -87,7 +87,7 @@ async fn answer(app: &Shared, kind: AnswerKind, caller: Caller, (id, body): Aske
     let record = crate::facts::action::find(&app.index, &action).await?;
     let row = app.index.action_at(&record).await.map_err(crate::facts::FactsError::from)?;
     let action = row.map_or(action, |row| row.id.to_string());
-    match app.answers.ask(AnswerAsk { kind, action, by: caller.name, reason, edited: None }).await? {
+    match app.answers.ask(AnswerAsk { kind, action, by: caller.name, reason, edited: None, together: None }).await? {
         Answered::Done { action_id, record, target, tracker, lowered, .. } => Ok(Json(Done {
             action: action_id.to_string(),
             record: record.to_string(),

@@ -54,6 +54,10 @@ pub struct Action {
     pub reason: Option<String>,
     /// How a human has answered this one: the kind of that record.
     pub answered: Option<String>,
+    /// By which answers that were given together are known as one.
+    pub together: Option<String>,
+    /// A confirmation let something else happen than was proposed.
+    pub edited: bool,
     /// Its place in the chain of records, from 1.
     pub seq: u64,
     /// The clerk's words on one line. Untrusted.
@@ -164,6 +168,8 @@ impl Action {
             by: None,
             reason: None,
             answered: row.answered.map(|kind| kind.word().to_owned()),
+            together: row.together.as_ref().map(ToString::to_string),
+            edited: row.edited,
             seq: row.seq,
             reasoning: String::new(),
             gates: Vec::new(),

@@ -36,7 +36,10 @@ pub(crate) async fn answer(
             return Err(Problem::new(StatusCode::BAD_REQUEST, "the answers are undo, confirm, edit and dismiss").into());
         }
     };
-    let asked = app.answers.ask(AnswerAsk { kind, action, by: caller.name, reason: said.reason(), edited }).await;
+    let asked = app
+        .answers
+        .ask(AnswerAsk { kind, action, by: caller.name, reason: said.reason(), edited, together: None })
+        .await;
     let back = Some(said.back().to_owned());
     Ok(match asked {
         Ok(Answered::Done { action_id, .. }) => Redirect::to(&said.back_with(action_id.as_str())).into_response(),

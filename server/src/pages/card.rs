@@ -27,7 +27,7 @@ pub(crate) struct Card {
     pub(crate) sure: String,
     /// Of an answer who said so, and why.
     pub(crate) said: Option<String>,
-    /// How often the same was said.
+    /// How often the same was said, or how many were answered together.
     pub(crate) times: usize,
 }
 
@@ -80,13 +80,17 @@ pub(crate) async fn cards(root: &Root, index: &Index, rows: Vec<ActionRow>) -> R
     Ok(actions.into_iter().zip(&targets).map(|(action, target)| Card::of(action, name(target), now)).collect())
 }
 
-/// What said the very same about the same record becomes one card, the newest.
+/// What said the very same about the same record becomes one card, the newest; and so do answers given together.
 pub(crate) fn once(cards: Vec<Card>) -> Vec<Card> {
     let mut kept: Vec<Card> = Vec::with_capacity(cards.len());
     for card in cards {
-        let (target, change) = (&card.action.target, &card.action.change);
-        let same = |other: &&mut Card| other.action.target == *target && other.action.change == *change;
-        match kept.iter_mut().find(same).filter(|_| change.is_some()) {
+        let said = &card.action;
+        let same = |other: &&mut Card| {
+            let other = &other.action;
+            let again = other.target == said.target && other.change == said.change && said.change.is_some();
+            other.kind == said.kind && (again || (said.together.is_some() && other.together == said.together))
+        };
+        match kept.iter_mut().find(same) {
             Some(other) => other.times += 1,
             None => kept.push(card),
         }
@@ -102,6 +106,7 @@ fn status(action: &Action) -> String {
         ("steward-action", "pending") => format!("proposed{followed}"),
         ("steward-action", "shadow") => format!("would change{followed}"),
         ("steward-action", _) => action.decision.replace('_', " "),
+        ("steward-action-confirmed", _) if action.edited => format!("edited and confirmed{followed}"),
         ("steward-action-confirmed", _) => format!("confirmed{followed}"),
         (kind, _) => said_of(kind).to_owned(),
     }

@@ -1,16 +1,22 @@
 //! Several that wait, of one source and one class: seen together, then answered together.
 
 use super::card::{Card, cards};
-use super::{Oops, Page, shown};
+use super::form::Said;
+use super::{Oops, Page, refusal, shown};
 use crate::access::Caller;
+use crate::api::problem::Problem;
 use crate::app::Shared;
 use askama::Template;
 use axum::Extension;
-use axum::extract::{Query, State};
-use axum::http::Uri;
+use axum::body::Bytes;
+use axum::extract::{Form, Query, State};
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
+use steward_domain::undo::AnswerKind;
 use steward_vault::index::ActionRow;
+use steward_workflows::TogetherAsk;
+use steward_workflows::activities::Answered;
 
 /// How many are answered at once: what a person can look over.
 const CARDS: usize = 100;
@@ -62,4 +68,59 @@ pub(crate) async fn page(
         confirmable: cards.iter().filter(|card| card.action.confirmable).count(),
         cards,
     }))
+}
+
+/// What came of each.
+struct Came {
+    id: String,
+    /// In words; of a refusal why.
+    says: String,
+    refused: bool,
+}
+
+#[derive(Template)]
+#[template(path = "answered.html")]
+struct Done {
+    page: Page,
+    title: String,
+    came: Vec<Came>,
+}
+
+pub(crate) async fn answer(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+    body: Bytes,
+) -> Result<Response, Oops> {
+    let wrong = |detail: &str| Oops::from(Problem::new(StatusCode::BAD_REQUEST, detail));
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
+    let said: Said = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
+    let said = Said::checked(Ok(Form(said)), &caller)?;
+    let actions: Vec<String> = pairs.into_iter().filter(|(name, _)| name == "id").map(|(_, id)| id).collect();
+    if actions.is_empty() || actions.len() > CARDS {
+        return Err(wrong("say which ones: 1 to 100 of them"));
+    }
+    let kind = match said.kind.as_str() {
+        "confirm" => AnswerKind::Confirm,
+        "dismiss" => AnswerKind::Dismiss,
+        "undo" => AnswerKind::Undo,
+        _ => return Err(wrong("the answers to several are confirm, dismiss and undo")),
+    };
+    let asked = app.answers.ask_together(TogetherAsk::new(kind, actions, (caller.name.clone(), said.reason()))).await;
+    let all = match asked {
+        Ok(all) => all,
+        Err(e) => return Ok(refusal(&Problem::from(e), Some("/".to_owned()))),
+    };
+    let did = crate::answer::done(kind);
+    let refused = all.refused();
+    let title = match refused {
+        0 => format!("{} {did}", all.answers.len()),
+        _ => format!("{} {did}, {refused} refused", all.answers.len() - refused),
+    };
+    let came = all.answers.into_iter().map(|one| match one.answered {
+        Answered::Done { target, .. } => Came { id: one.action, says: format!("{did}: {target}"), refused: false },
+        Answered::Refused { message, .. } => Came { id: one.action, says: message, refused: true },
+    });
+    let page = Page::of(&app, &caller, "today", &uri).await?;
+    Ok(shown(&Done { page: page.at_path("/"), title, came: came.collect() }))
 }

@@ -1,4 +1,4 @@
-//! A change, and what a human makes of it: undo, confirm, dismiss.
+//! A change, and what a human makes of it: undo, confirm, dismiss, one by one and together.
 
 use serde_json::json;
 use steward_domain::audit::ActionKind;
@@ -6,6 +6,7 @@ use steward_domain::plan::Landing;
 use steward_domain::tick::{TaskEnd, TickReport};
 use steward_tests::steward::Said;
 use steward_tests::vault::Signal;
+use steward_tests::wait;
 use steward_tests::world::World;
 
 fn landing(report: &TickReport) -> Landing {
@@ -198,4 +199,116 @@ async fn an_id_that_is_no_id_is_refused_as_that_and_not_as_unknown() {
         assert!(said["message"].as_str().unwrap().contains("4 to 16 hex digits"), "{said}");
     }
     assert_eq!(world.run(&["undo", "ffff", "--json"]).await.expect(3).json()["status"], json!(404));
+}
+
+/// Live changes of so many tasks; the texts of the tasks before.
+async fn several_done(world: &World, tasks: usize) -> Vec<Vec<u8>> {
+    world.vault.matter("house");
+    for n in 0..tasks {
+        world.vault.task(&format!("t{n}"), "house");
+        world.vault.signal(&format!("s{n}"), &Signal::done(&format!("t{n}")));
+    }
+    let before = (0..tasks).map(|n| world.vault.read(&format!("task/t{n}.md"))).collect();
+    let worker = world.worker().await;
+    world.tick("house").await;
+    worker.stop().await;
+    assert_eq!(world.live_actions().len(), tasks);
+    before
+}
+
+fn kinds(world: &World, kind: ActionKind) -> usize {
+    world.vault.records().iter().filter(|r| r.draft.kind == kind).count()
+}
+
+#[tokio::test]
+async fn several_changes_are_undone_with_one_click_and_a_refused_one_stops_no_other() {
+    let world = World::new().await.live();
+    let before = several_done(&world, 3).await;
+    let _worker = world.worker().await;
+    let actions = world.live_actions();
+    let text = String::from_utf8(world.vault.read("task/t1.md")).unwrap();
+    let edited = world.vault.records().iter().position(|r| r.draft.target.slug() == "t1").unwrap();
+    world.vault.write("task/t1.md", text.replace("state: done", "state: archived"));
+
+    let ids: Vec<&str> = actions.iter().map(String::as_str).collect();
+    let all = [&["undo"], ids.as_slice(), &["ffffffffffffffff", "--reason", "not yet", "--json"]].concat();
+    let said = world.run(&all).await.expect(3).json();
+    let answers = said["answers"].as_array().unwrap();
+    assert_eq!(answers.iter().map(|a| a["action"].as_str().unwrap()).collect::<Vec<_>>(), all[1..5]);
+    for (n, answer) in answers.iter().enumerate() {
+        let status = if n == edited { json!(409) } else { json!(null) };
+        let status = if n == 3 { json!(404) } else { status };
+        assert_eq!(answer["status"], status, "{answer}");
+    }
+    assert_eq!(
+        (world.vault.read("task/t0.md"), world.vault.read("task/t2.md")),
+        (before[0].clone(), before[2].clone())
+    );
+    assert_eq!((world.vault.state("t1").as_str(), kinds(&world, ActionKind::Reversed)), ("archived", 2));
+    for record in world.vault.records().iter().filter(|r| r.draft.kind == ActionKind::Reversed) {
+        let answer = record.draft.answers.as_ref().unwrap();
+        assert_eq!(answer.together.as_ref().map(ToString::to_string).as_deref(), said["together"].as_str());
+        assert_eq!((answer.by.as_str(), answer.reason.as_deref()), ("tester", Some("not yet")));
+    }
+    let rows = world.json(&["audit", "list"]).await;
+    let of_the_click = rows.as_array().unwrap().iter().filter(|row| row["together"] == said["together"]).count();
+    assert_eq!(of_the_click, 2);
+    world.verify_chain().await;
+    let said = world.run(&all).await.expect(3).json();
+    assert!(said["answers"].as_array().unwrap().iter().all(|a| a["kind"] == "refused"), "{said}");
+}
+
+#[tokio::test]
+async fn of_two_changes_of_one_task_both_are_undone_in_whatever_order_they_are_named() {
+    let world = World::with_one_done().await.live();
+    let original = world.vault.read("task/rent.md");
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let done = String::from_utf8(world.vault.read("task/rent.md")).unwrap();
+    world.vault.write("task/rent.md", done.replace("state: done", "state: open"));
+    world.vault.signal("s2", &Signal::done("rent"));
+    let again = async || {
+        world.tick("house").await;
+        (world.live_actions().len() == 2).then_some(())
+    };
+    wait::until("the task to be done once more", again).await;
+    let actions = world.live_actions();
+    let said = world.json(&["undo", &actions[0], &actions[1]]).await;
+    assert!(said["answers"].as_array().unwrap().iter().all(|a| a["kind"] == "done"), "{said}");
+    assert_eq!(world.vault.read("task/rent.md"), original);
+}
+
+#[tokio::test]
+async fn a_crash_in_the_midst_of_many_answers_loses_and_doubles_none() {
+    for point in ["before-indexing:2", "after-swap:2", "after-filing:3"] {
+        let world = World::new().await.live();
+        let before = several_done(&world, 4).await;
+        let mut worker = world.worker_with(&world.steward.with("STEWARD_CRASH_AT", point)).await;
+        let undo = world.answer_together("undo", &world.live_actions()).await;
+        worker.dies().await;
+        assert!((1..4).contains(&kinds(&world, ActionKind::Reversed)), "{point}: in the midst");
+        let _worker = world.worker().await;
+        let said = undo.result().await;
+        let answers = said["answers"].as_array().unwrap();
+        assert!(answers.len() == 4 && answers.iter().all(|a| a["kind"] == "done"), "{point}: {said}");
+        for (n, text) in before.iter().enumerate() {
+            assert_eq!(&world.vault.read(&format!("task/t{n}.md")), text, "{point}");
+        }
+        let filed = [ActionKind::Action, ActionKind::Reversed, ActionKind::Lowered].map(|kind| kinds(&world, kind));
+        assert_eq!(filed, [4, 4, 2], "{point}: every two of them are a step back");
+        world.verify_chain().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_click_of_many_fails_and_changes_nothing() {
+    let world = World::with_one_done().await.live();
+    let _worker = world.worker().await;
+    let before = world.vault.files();
+    for actions in [Vec::new(), (0..201).map(|n| format!("{n:016x}")).collect::<Vec<_>>()] {
+        let failure = world.answer_together("undo", &actions).await.failure().await;
+        assert!(failure.contains("expected 1 to 200"), "{failure}");
+    }
+    assert_eq!(world.vault.files().since(&before), Vec::<String>::new());
+    world.run(&["confirm", "aaaa", "bbbb", "--set", "done"]).await.expect(1);
 }

@@ -92,8 +92,14 @@ impl Past {
             trust: None,
         };
         if let Some(kind) = said {
-            let answers =
-                Some(Answer { of: draft.id.clone(), at: timestamp, by: "ann".into(), reason: None, edited: false });
+            let answers = Some(Answer {
+                of: draft.id.clone(),
+                at: timestamp,
+                by: "ann".into(),
+                reason: None,
+                edited: false,
+                together: None,
+            });
             let id = ActionId::derive(&["answer", &number.to_string()]);
             self.file(AuditDraft { kind, id, answers, landing: Landing::Recorded, ..draft.clone() });
         }

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 30] = [
+const SCENES: [(&str, Scene); 32] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -40,6 +40,8 @@ const SCENES: [(&str, Scene); 30] = [
     ("undo-refused", |w| undo_refused(w).boxed_local()),
     ("confirm", |w| answer_pending(w.live(), "confirm").boxed_local()),
     ("dismiss", |w| answer_pending(w.live(), "dismiss").boxed_local()),
+    ("answer-together", |w| answer_together(w.live()).boxed_local()),
+    ("undo-together-with-tracker", |w| undo_together_with_tracker(w).boxed_local()),
     ("extract", |w| extract(w, 6).boxed_local()),
     ("tracker", |w| tracker(w, false).boxed_local()),
     ("tracker-away", |w| tracker(w, true).boxed_local()),
@@ -187,6 +189,42 @@ async fn answer_pending(world: World, kind: &'static str) -> (World, String) {
     let answer = world.answer(kind, world.vault.records()[0].draft.id.as_str()).await;
     assert_eq!(answer.result().await["kind"], "done");
     (world, answer.id().to_owned())
+}
+
+/// Three changes, one of which is named that there is none of, and two of one task, the older first.
+async fn answer_together(world: World) -> (World, String) {
+    one_done(&world);
+    world.vault.task("other", "house");
+    world.vault.signal("s2", &Signal::done("other"));
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let done = String::from_utf8(world.vault.read("task/rent.md")).unwrap();
+    world.vault.write("task/rent.md", done.replace("state: done", "state: open"));
+    world.vault.signal("s3", &Signal::done("rent"));
+    let again = async || {
+        world.tick("house").await;
+        (world.live_actions().len() == 3).then_some(())
+    };
+    wait::until("the task to be done once more", again).await;
+    let mut actions = world.live_actions();
+    actions.insert(1, "ffffffffffffffff".into());
+    let undo = world.answer_together("undo", &actions).await;
+    let answers = undo.result().await["answers"].clone();
+    let kinds: Vec<&str> = answers.as_array().unwrap().iter().map(|a| a["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["done", "refused", "done", "done"], "{answers}");
+    (world, undo.id().to_owned())
+}
+
+async fn undo_together_with_tracker(world: World) -> (World, String) {
+    let plane = Plane::start().await;
+    let world = with_tracker(world, &plane).await;
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    world.begin_as("tracker", "TrackerWorkflow", &Value::Null).await.result().await;
+    let undo = world.answer_together("undo", &world.live_actions()).await;
+    let ended = undo.result().await;
+    assert!(ended["answers"][0]["tracker"].is_string(), "{ended}");
+    (world, undo.id().to_owned())
 }
 
 /// A world with a task that is an issue in this tracker, and a change of it that waits to be told.

@@ -38,6 +38,8 @@ pub struct ActionRow {
     pub answered: Option<ActionKind>,
     /// A confirmation that let something else happen than was proposed.
     pub edited: bool,
+    /// What was answered with one click has one and the same: one row for whoever groups by it.
+    pub together: Option<ActionId>,
     /// Its place in the chain of records.
     pub seq: u64,
 }
@@ -68,6 +70,7 @@ pub(super) struct Row {
     proposed_state: Option<String>,
     seq: i64,
     edited: bool,
+    together: Option<String>,
     answered: Option<String>,
 }
 
@@ -163,6 +166,7 @@ impl Index {
             answers: row.answers_of.map(|id| self.word(&id)).transpose()?,
             answered: row.answered.map(|kind| self.word(&kind)).transpose()?,
             edited: row.edited,
+            together: row.together.map(|id| self.word(&id)).transpose()?,
             seq: row.seq.cast_unsigned(),
         })
     }

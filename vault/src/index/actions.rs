@@ -61,7 +61,7 @@ pub struct Filed {
 macro_rules! columns {
     () => {
         "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.landing, a.mode, a.pending, a.answers_of,
-            a.class, a.proposed_state, a.seq, a.edited,
+            a.class, a.proposed_state, a.seq, a.edited, a.together,
             (SELECT b.kind FROM actions b WHERE b.answers_of = a.id ORDER BY b.at DESC LIMIT 1) AS answered "
     };
 }

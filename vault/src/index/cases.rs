@@ -8,6 +8,7 @@
 
 use super::codec::{instant, micros};
 use super::route::source_ceiling;
+use super::together::Together;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::TryStreamExt;
@@ -24,12 +25,13 @@ use steward_domain::trust::by_hand::WATCHED;
 use steward_domain::trust::case::{Before, Case, CitedSource, Voice};
 use steward_domain::trust::outcome::{Fate, Lesson};
 
-/// What humans said and did of the action `a` and of its confirmation: kinds, moments and places in the
-/// chain, all in one text. A confirmation that let something else happen is no confirmation of `a`.
+/// What humans said and did of the action `a` and of its confirmation: kinds, moments, places in the
+/// chain and what they were answered together with, all in one text. A confirmation that let something else happen is no confirmation of `a`.
 macro_rules! answers {
     () => {
-        "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
-            (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq, '') FROM actions u WHERE u.answers_of = b.id
+        "(SELECT group_concat(CASE WHEN b.edited THEN 'edited' ELSE b.kind END || ' ' || b.at || ' ' || b.seq
+            || ' ' || COALESCE(b.together, '-') || CASE WHEN b.kind = 'steward-action-confirmed' THEN COALESCE(
+            (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.together, '-'), '') FROM actions u WHERE u.answers_of = b.id
                 AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
             FROM actions b WHERE b.answers_of = a.id)"
     };
@@ -171,9 +173,9 @@ impl Index {
         now: DateTime<Utc>,
         mut each: impl FnMut(&Case),
     ) -> Result<(), IndexError> {
-        let ceilings = self.ceilings().await?;
+        let (ceilings, together) = (self.ceilings().await?, self.together(now).await?);
         while let Some(row) = rows.try_next().await.map_err(|e| self.sql(e))? {
-            let case = self.case(&row, &ceilings, now)?;
+            let case = self.case(&row, (&ceilings, &together), now)?;
             if !case.again || !case.voices.is_empty() {
                 each(&case);
             }
@@ -201,7 +203,12 @@ impl Index {
         })
     }
 
-    fn case(&self, row: &Row, ceilings: &Ceilings, now: DateTime<Utc>) -> Result<Case, IndexError> {
+    fn case(
+        &self,
+        row: &Row,
+        (ceilings, together): (&Ceilings, &Together),
+        now: DateTime<Utc>,
+    ) -> Result<Case, IndexError> {
         let said: Said<'_> = serde_json::from_str(&row.said).map_err(|_| self.unknown(&row.said))?;
         let (seq, at, class, word, closed, target, moves_to, answers) = said;
         let at = instant(at).unwrap_or_default();
@@ -216,6 +223,9 @@ impl Index {
         let before = |(_, confidence, closed): (i64, f64, String)| {
             Ok(Before { confidence, closed: Closed::read(&closed).ok_or_else(|| self.unknown(&closed))? })
         };
+        let (fate, with) = fate(answers, landing, at);
+        let lesson = fate.lesson(now);
+        let group = with.map(|with| (with, lesson.0, class.to_owned()));
         let moves_to = moves_to.map_or(Ceiling::Act, |matter| ceilings.of_record(&matter));
         let mut case = Case {
             seq,
@@ -229,14 +239,15 @@ impl Index {
             ceiling: ceilings.of_record(&target).min(moves_to),
             cited: Vec::new(),
             voices: Vec::new(),
-            again: row.again,
-            lesson: in_time(fate(answers, landing, at).lesson(now), since),
+            again: row.again || together.is_told_by_another(seq, group.as_ref()),
+            lesson: in_time(lesson, since),
         };
         for (key, name, speaks, cited, again) in sources {
             if cited != 0 {
                 case.cited.push(CitedSource { ceiling: ceilings.sources.get(&key).copied(), key: key.clone() });
             }
-            if speaks != 0 && !(row.again && again != 0) {
+            let elsewhere = (row.again && again != 0) || together.is_told_of_by_another(&key, seq, group.as_ref());
+            if speaks != 0 && !elsewhere {
                 case.voices.push(Voice { key, name });
             }
         }
@@ -249,19 +260,21 @@ fn in_time((lesson, at): (Lesson, DateTime<Utc>), since: DateTime<Utc>) -> Lesso
     if lesson == Lesson::DoneAnyway && at - since > WATCHED { Lesson::Open } else { lesson }
 }
 
-/// What became of an action that landed so at that moment, by the answers to it; of several of a kind the latest.
+/// What became of an action that landed so at that moment, by the answers to it; of several of a kind the latest. And
+/// what the latest of all was answered together with.
 ///
 /// What came later the chain says: an answer whose clock had gone back counts at the moment of the one before it.
-pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -> Fate {
+pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -> (Fate, Option<String>) {
+    let mut together = None;
     let mut fate = Fate::landed(landing, at);
     let mut words = answers.unwrap_or_default().split(' ');
-    let mut said: Vec<(u64, Option<DateTime<Utc>>, &str)> = Vec::new();
-    while let (Some(kind), Some(at), Some(seq)) = (words.next(), words.next(), words.next()) {
-        said.push((seq.parse().unwrap_or_default(), at.parse().ok().and_then(instant), kind));
+    let mut said: Vec<(u64, Option<DateTime<Utc>>, &str, &str)> = Vec::new();
+    while let (Some(kind), Some(at), Some(seq), Some(with)) = (words.next(), words.next(), words.next(), words.next()) {
+        said.push((seq.parse().unwrap_or_default(), at.parse().ok().and_then(instant), kind, with));
     }
     said.sort_unstable();
     let mut latest = None;
-    for (_, at, kind) in said {
+    for (_, at, kind, with) in said {
         let at = at.max(latest.map(|latest: DateTime<Utc>| latest + TimeDelta::microseconds(1)));
         latest = at;
         let moment = match kind {
@@ -279,9 +292,10 @@ pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -
         };
         if let Some(moment) = moment {
             *moment = (*moment).max(at);
+            together = (with != "-").then(|| with.to_owned());
         }
     }
-    fate
+    (fate, together)
 }
 
 /// A landing by its word.

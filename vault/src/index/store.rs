@@ -41,13 +41,14 @@ const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observat
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling' FROM json_each(?1)";
 const ACTIONS: Sql = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
            pending, answers_of, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
-           moved_from, changes, proposal, prev, misnamed, edited, seq)
+           moved_from, changes, proposal, prev, misnamed, edited, together,
+           seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
            value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
            value->>'changes', value->>'proposal', value->>'prev', value->>'misnamed',
-           value->>'edited', value->>'seq'
+           value->>'edited', value->>'together', value->>'seq'
     FROM json_each(?1)";
 const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
            reason, hash)

@@ -9,7 +9,7 @@ use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use sqlx::FromRow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::audit::ActionKind;
 use steward_domain::path::RecordPath;
 use steward_domain::trust::confidence::{Confidence, Standing, Step};
@@ -65,25 +65,29 @@ struct StepRow {
     name: String,
     contribution: Option<f64>,
     speaks: bool,
+    class: Option<String>,
+    together: Option<String>,
 }
 
 #[derive(FromRow)]
 struct FateRow {
     source: String,
+    seq: i64,
+    class: String,
     at: i64,
     landing: String,
     answers: Option<String>,
 }
 
 const STEPS: &str = "
-    SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution, s.speaks
+    SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution, s.speaks, a.class, a.together
     FROM actions a JOIN action_sources s ON s.action = a.path
     WHERE (a.kind = 'steward-action' AND a.judged = 1) OR a.kind = 'steward-action-reversed'
     ORDER BY a.seq, s.source";
 
 /// Every proposal by each source that spoke for it and did not say the same again, with what humans said of it.
 const FATES: &str = concat!(
-    "SELECT s.source, a.at, a.landing, ",
+    "SELECT s.source, a.seq, a.class, a.at, a.landing, ",
     answers!(),
     " AS answers FROM actions a JOIN action_sources s ON s.action = a.path
     WHERE a.kind = 'steward-action' AND a.class IS NOT NULL AND s.speaks = 1 AND NOT (",
@@ -101,10 +105,16 @@ impl Index {
     pub async fn trust(&self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
         let mut sources: BTreeMap<String, SourceTrust> = BTreeMap::new();
         let mut steps = sqlx::query_as::<_, StepRow>(STEPS).fetch(&self.store.reader);
-        let mut breath = Breath::default();
+        let (mut breath, mut undone_together) = (Breath::default(), BTreeSet::new());
         while let Some(row) = steps.try_next().await.map_err(|e| self.sql(e))? {
             breath.take().await;
             let Some(step) = step(&row) else { continue };
+            // Many undos with one click are one lesson to each source and class.
+            if let (Step::Undone, Some(together)) = (step, row.together)
+                && !undone_together.insert((together, row.class, row.source.clone()))
+            {
+                continue;
+            }
             let source = sources.entry(row.source).or_default();
             let before = source.confidence.standing;
             source.confidence = source.confidence.after(step);
@@ -118,6 +128,7 @@ impl Index {
             }
         }
         drop(steps);
+        let together = self.together(now).await?;
         let mut fates = sqlx::query_as::<_, FateRow>(FATES).fetch(&self.store.reader);
         let mut agreed: (String, Vec<DateTime<Utc>>) = Default::default();
         let mut count = |(source, moments): (String, Vec<DateTime<Utc>>)| {
@@ -132,8 +143,11 @@ impl Index {
             }
             let landing = landing(&row.landing).ok_or_else(|| self.unknown(&row.landing))?;
             let at = instant(row.at).unwrap_or_default();
-            let (lesson, since) = fate(row.answers.as_deref(), landing, at).lesson(now);
-            if lesson.agrees() == Some(true) {
+            let (fate, with) = fate(row.answers.as_deref(), landing, at);
+            let (lesson, since) = fate.lesson(now);
+            let group = with.map(|with| (with, lesson, row.class));
+            let elsewhere = together.is_told_of_by_another(&row.source, row.seq.cast_unsigned(), group.as_ref());
+            if lesson.agrees() == Some(true) && !elsewhere {
                 agreed.1.push(since);
             }
         }

@@ -284,6 +284,7 @@ impl<'a> Click<'a> {
             by: "ann",
             reason: Some("not yet"),
             edited: self.edited.as_ref(),
+            together: None,
             policy: &self.policy,
             ceiling: self.ceiling,
             workflow: WorkflowRef { id: format!("al-{}", self.kind.word()), run_id: self.run.into() },

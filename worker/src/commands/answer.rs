@@ -14,6 +14,7 @@ use steward_domain::mutation::Mutation;
 use steward_domain::trust::mark::Subject;
 use steward_domain::undo::AnswerKind;
 use steward_server::answer::{Answers, done};
+use steward_workflows::TogetherAsk;
 use steward_workflows::activities::{AnswerAsk, Answered};
 
 pub(crate) async fn undo(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
@@ -23,7 +24,10 @@ pub(crate) async fn undo(config: &Config, answer: cli::Answer, out: Out) -> anyh
 pub(crate) async fn confirm(config: &Config, confirm: cli::Confirm, out: Out) -> anyhow::Result<Exit> {
     let cli::Confirm { answer, set } = confirm;
     let edited = match set {
-        Some(value) => Some(chosen(config, &answer.action, &value).await?),
+        Some(value) => {
+            let [action] = answer.actions.as_slice() else { bail!("--set is for one action at a time") };
+            Some(chosen(config, action, &value).await?)
+        }
         None => None,
     };
     run(config, (AnswerKind::Confirm, edited), answer, out).await
@@ -62,7 +66,7 @@ pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyho
         bail!("{} is not lowered; {others}", shown(&subject.to_string()));
     };
     drop(look);
-    run(config, (AnswerKind::Raise, None), cli::Answer { action: action.to_string(), reason, by }, out).await
+    run(config, (AnswerKind::Raise, None), cli::Answer { actions: vec![action.to_string()], reason, by }, out).await
 }
 
 /// Whom a person means: of what is lowered what goes by that very word, classes first, as it was told to them.
@@ -78,7 +82,11 @@ async fn run(
     out: Out,
 ) -> anyhow::Result<Exit> {
     let by = answer.by.unwrap_or_else(|| config.operator.clone());
-    let ask = AnswerAsk { kind, action: answer.action, by, reason: answer.reason, edited };
+    let [action] = answer.actions.as_slice() else {
+        let ask = TogetherAsk::new(kind, answer.actions, (by, answer.reason));
+        return together(config, ask, out).await;
+    };
+    let ask = AnswerAsk { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
     let answered = match remote::Server::find(config, &ask.by).await? {
         Some(server) if kind != AnswerKind::Raise => server.answer(ask).await?,
         Some(_) | None => {
@@ -86,7 +94,29 @@ async fn run(
             Answers::new(client, &config.task_queue).ask(ask).await?
         }
     };
-    out.value(&answered, || match &answered {
+    out.value(&answered, || told(kind, &answered))?;
+    Ok(match answered {
+        Answered::Done { .. } => Exit::Ok,
+        Answered::Refused { .. } => Exit::Refused,
+    })
+}
+
+/// One answer to several actions.
+async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result<Exit> {
+    let kind = ask.kind;
+    let client = temporal::connect(config, Vec::new()).await?;
+    let all = Answers::new(client, &config.task_queue).ask_together(ask).await?;
+    let refused = all.refused();
+    out.value(&all, || {
+        let lines = all.answers.iter().map(|one| format!("{}: {}", shown(&one.action), told(kind, &one.answered)));
+        let count = format!("{} {}, {refused} refused", all.answers.len() - refused, done(kind));
+        lines.chain([count]).collect::<Vec<_>>().join("\n")
+    })?;
+    Ok(if refused == 0 { Exit::Ok } else { Exit::Refused })
+}
+
+fn told(kind: AnswerKind, answered: &Answered) -> String {
+    match answered {
         Answered::Done { target, record, tracker, lowered, .. } => {
             let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
             let steps: String = lowered.iter().map(|step| format!("\none step back: {}", shown(step))).collect();
@@ -100,11 +130,7 @@ async fn run(
             format!("{what}; see {record}{came}{steps}")
         }
         Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),
-    })?;
-    Ok(match answered {
-        Answered::Done { .. } => Exit::Ok,
-        Answered::Refused { .. } => Exit::Refused,
-    })
+    }
 }
 
 #[cfg(test)]

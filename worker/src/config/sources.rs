@@ -22,7 +22,7 @@ const OTHER_VARIABLES: [&str; 6] = [
 /// Tables whose keys the environment spells with a prefix.
 const TABLES: [&str; 3] = ["cadence", "caps", "tracker"];
 /// Keys whose value is text even where it looks like a number.
-const TEXT_KEYS: [&str; 24] = [
+const TEXT_KEYS: [&str; 27] = [
     "vault",
     "state_dir",
     "live_mode",
@@ -40,6 +40,9 @@ const TEXT_KEYS: [&str; 24] = [
     "webhook_listen",
     "listen",
     "hosts",
+    "trusted_proxies",
+    "tls_cert",
+    "tls_key",
     "temporal_ui",
     "tracker_kind",
     "tracker_base_url",
@@ -64,7 +67,7 @@ const NEVER_UNSET: [&str; 11] = [
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 22] = [
+const NOT_FROM_A_VAULT: [&str; 25] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -85,6 +88,9 @@ const NOT_FROM_A_VAULT: [&str; 22] = [
     "webhook_listen",
     "listen",
     "hosts",
+    "trusted_proxies",
+    "tls_cert",
+    "tls_key",
     "temporal_ui",
     "tracker",
 ];

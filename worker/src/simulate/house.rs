@@ -149,6 +149,7 @@ impl House {
             by: PRINCIPAL,
             reason: None,
             edited: None,
+            together: None,
             policy: self.policy(),
             ceiling: Ceiling::Act,
             workflow: workflow(kind.word(), record),

@@ -396,7 +396,7 @@ async fn an_answer_to_a_routed_change_shows_on_its_signal() {
         bench.sync().await;
         bench.route().await;
         let action = route::action_id(&path("signal/1.md")).to_string();
-        let ask = AnswerAsk { kind, action, by: "ann".into(), reason: None, edited };
+        let ask = AnswerAsk { kind, action, by: "ann".into(), reason: None, edited, together: None };
         let answered = bench.host.take_answer(ask, run()).await.unwrap();
         assert!(matches!(answered, Answered::Done { .. }), "{answered:?}");
         assert_eq!(bench.standing("signal/1.md").0, status);
@@ -417,7 +417,14 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
         bench.route().await;
         bench.put(file, text);
         let action = route::action_id(&path("signal/1.md")).to_string();
-        let ask = AnswerAsk { kind: AnswerKind::Confirm, action, by: "ann".into(), reason: None, edited: None };
+        let ask = AnswerAsk {
+            kind: AnswerKind::Confirm,
+            action,
+            by: "ann".into(),
+            reason: None,
+            edited: None,
+            together: None,
+        };
         let refused = bench.host.take_answer(ask, run()).await.unwrap();
         assert!(matches!(refused, Answered::Refused { status: 400, .. }), "{file}: {refused:?}");
         assert!(bench.task().contains("state: open"));
@@ -440,7 +447,8 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
         bench.route().await;
         let action = route::action_id(&path("signal/move.md")).to_string();
         let edited = Some(Mutation::ParentMatter { to: path("matter/house.md") });
-        let ask = AnswerAsk { kind: AnswerKind::Confirm, action, by: "ann".into(), reason: None, edited };
+        let ask =
+            AnswerAsk { kind: AnswerKind::Confirm, action, by: "ann".into(), reason: None, edited, together: None };
         let answered = bench.host.take_answer(ask, run()).await.unwrap();
         let refused = match &answered {
             Answered::Refused { status, .. } => Some(*status),

@@ -122,6 +122,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
         by: "a".into(),
         reason: None,
         edited: None,
+        together: None,
     };
     let click = WorkflowRef { id: "confirm".into(), run_id: "click".into() };
     assert!(matches!(bench.host.take_answer(answer, click).await.unwrap(), Answered::Done { .. }));

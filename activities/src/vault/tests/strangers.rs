@@ -62,6 +62,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
         by: "ann".into(),
         reason: None,
         edited: None,
+        together: None,
     };
     let click = WorkflowRef { id: "raise".into(), run_id: "click".into() };
     assert!(matches!(bench.host.take_answer(raise, click).await.unwrap(), Answered::Done { .. }));

@@ -100,6 +100,49 @@ async fn what_is_proposed_is_confirmed_dismissed_or_confirmed_otherwise() {
 }
 
 #[tokio::test]
+async fn several_are_answered_as_one_act_and_each_for_itself() {
+    let world = World::new().await.live();
+    world.vault.matter("house");
+    for task in ["rent", "roof"] {
+        world.vault.task(task, "house");
+        world.vault.signal(&format!("s-{task}"), &Signal { effect_confidence: 0.9, ..Signal::done(task) });
+    }
+    let (_up, api) = api::up(&world).await;
+    world.tick("house").await;
+    let mut actions = Actions::new(rpc::caller(&world, &api, "act").await);
+    let waiting: Vec<String> = world.vault.records().iter().map(|record| record.draft.id.to_string()).collect();
+    let ask = |ids: &[&str], kind: v1::AnswerKind| v1::AnswerTogetherRequest {
+        ids: ids.iter().map(|id| (*id).to_owned()).collect(),
+        kind: kind.into(),
+        reason: "all of them".into(),
+    };
+    let (one, two) = (waiting[0].as_str(), waiting[1].as_str());
+    let dismiss = v1::AnswerKind::Dismiss;
+    for bad in [ask(&[], dismiss), ask(&[one, one], dismiss), ask(&[one, &one[..8]], dismiss)] {
+        assert_eq!(refusal(actions.answer_together(bad).await), told(Code::InvalidArgument, 400, ""));
+    }
+    let none = actions.answer_together(ask(&[one], v1::AnswerKind::Unspecified)).await;
+    assert_eq!(refusal(none), told(Code::InvalidArgument, 400, ""));
+    assert_eq!(world.vault.records().len(), 2, "nothing happened");
+
+    let all = [&two[..8], "ffffffffffffffff", one];
+    let done = actions.answer_together(ask(&all, dismiss)).await.unwrap().into_inner();
+    let named: Vec<&str> = done.results.iter().map(|result| result.id.as_str()).collect();
+    assert_eq!(named, all);
+    let taken = |at: usize| match done.results[at].result.clone().unwrap() {
+        v1::answer_result::Result::Answered(answered) => Ok(answered),
+        v1::answer_result::Result::Refused(refused) => Err(refused.reason()),
+    };
+    assert_eq!(taken(1), Err(RefusalReason::Unknown));
+    for (at, id) in [(0, two), (2, one)] {
+        let answer = taken(at).unwrap();
+        assert_eq!(summary(&mut actions, id).await.answered(), ActionKind::Dismissed);
+        assert_eq!(summary(&mut actions, &answer.answer_id).await.together_id, done.together_id);
+    }
+    assert_eq!(world.vault.records().len(), 4);
+}
+
+#[tokio::test]
 async fn every_answer_that_cannot_be_has_its_code() {
     let world = World::with_one_done().await.live();
     world.vault.task("roof", "house");

@@ -456,3 +456,100 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
     bench.index.rebuild(&bench.root, later()).await.unwrap();
     assert_eq!(cases(&bench).await[0].lesson, Lesson::Undone);
 }
+
+/// Proposals about as many tasks, the later the more confident, for which these sources speak.
+fn said_of_each(bench: &Bench, sources: &[&[&str]], landing: Landing) -> Vec<ActionId> {
+    let one = |(n, sources): (usize, &&[&str])| {
+        bench.action(&format!("said-{n}"), |draft| {
+            draft.target = RecordPath::parse(&format!("task/t{n}.md")).unwrap();
+            draft.timestamp = noon("01:00:00") + TimeDelta::minutes(n as i64);
+            (draft.landing, draft.class) = (landing, Some(MutationClass::StateChange));
+            draft.confidence = 0.5 + n as f64 / 100.0;
+            for source in *sources {
+                speak(draft, source, (0.9, true));
+            }
+        })
+    };
+    sources.iter().enumerate().map(one).collect()
+}
+
+/// A human's answer to these, each two hours after the one before, by one click where one is named.
+fn said_to(bench: &Bench, kind: ActionKind, of: &[&ActionId], (sources, together): (&[&str], Option<&str>)) {
+    for (n, of) in of.iter().enumerate() {
+        bench.action(&format!("{}-{n}-{}", kind.word(), together.unwrap_or("alone")), |draft| {
+            answer(draft, kind, of);
+            (draft.timestamp, draft.class) =
+                (noon("03:00:00") + TimeDelta::hours(2 * n as i64), Some(MutationClass::StateChange));
+            draft.answers.as_mut().unwrap().together = together.map(|id| ActionId::derive(&[id]));
+            for source in sources {
+                speak(draft, source, (0.9, true));
+            }
+        });
+    }
+}
+
+fn of_class(cases: &[Case]) -> Vec<(f64, Lesson)> {
+    cases.iter().filter(|case| !case.again).map(|case| (case.confidence, case.lesson)).collect()
+}
+
+fn of_source(cases: &[Case], source: &str) -> Vec<f64> {
+    cases.iter().filter(|case| voices(case).contains(&source)).map(|case| case.confidence).collect()
+}
+
+#[tokio::test]
+async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each_source() {
+    for (together, cases_of_class, seen) in [(None, 4, 4), (Some("click"), 1, 1)] {
+        let bench = Bench::scanned().await;
+        let all = said_of_each(&bench, &[&["mail"], &["mail", "bank"], &["mail"], &["mail"]], Landing::Pending);
+        said_to(&bench, ActionKind::Confirmed, &all.iter().collect::<Vec<_>>(), (&["mail"], together));
+        let found = cases(&bench).await;
+        assert_eq!(of_class(&found).len(), cases_of_class, "{together:?}");
+        assert_eq!(observations(&bench, "mail").await, seen, "{together:?}");
+        assert_eq!((of_source(&found, "bank"), observations(&bench, "bank").await), (vec![0.51], 1), "{together:?}");
+        if together.is_some() {
+            assert_eq!(of_class(&found), [(0.53, Lesson::Confirmed)], "as bold as its boldest");
+            assert_eq!(of_source(&found, "mail"), [0.53]);
+            let rows = bench.index.actions(None, None, 9).await.unwrap();
+            let named: HashSet<_> =
+                rows.iter().filter_map(|row| row.together.as_ref().map(ToString::to_string)).collect();
+            assert_eq!((named.len(), rows.iter().filter(|row| row.together.is_some()).count()), (1, 4));
+        }
+        bench.index.rebuild(&bench.root, later()).await.unwrap();
+        assert_eq!(cases(&bench).await, found);
+    }
+}
+
+#[tokio::test]
+async fn many_undos_with_one_click_lower_a_source_once_but_each_counts_for_a_step_back() {
+    for (together, undone) in [(None, 3), (Some("click"), 1)] {
+        let bench = Bench::scanned().await;
+        let all = said_of_each(&bench, &[["mail"].as_slice(); 3], Landing::Live);
+        said_to(&bench, ActionKind::Reversed, &all.iter().collect::<Vec<_>>(), (&["mail"], together));
+        let found = cases(&bench).await;
+        assert_eq!(of_class(&found).len(), undone, "{together:?}");
+        let trust = bench.index.trust(later()).await.unwrap();
+        assert_eq!(trust["mail"].confidence.undone, undone as u32, "{together:?}");
+        let made = bench.index.made(noon("12:00:00")).await.unwrap();
+        assert_eq!(made.iter().filter(|made| made.undone.is_some()).count(), 3, "each was wrong in the world");
+    }
+}
+
+#[tokio::test]
+async fn who_is_answered_once_more_alone_leaves_the_others_and_two_clicks_are_two_lessons() {
+    let bench = Bench::scanned().await;
+    let all = said_of_each(&bench, &[["mail"].as_slice(); 4], Landing::Pending);
+    said_to(&bench, ActionKind::Confirmed, &[&all[0], &all[3]], (&["mail"], Some("one")));
+    said_to(&bench, ActionKind::Dismissed, &[&all[1], &all[2]], (&["mail"], Some("two")));
+    let found = cases(&bench).await;
+    assert_eq!(of_class(&found), [(0.52, Lesson::Dismissed), (0.53, Lesson::Confirmed)]);
+    // The boldest of the first click is taken back.
+    let rows = bench.index.actions(None, None, 9).await.unwrap();
+    let confirmed = rows.iter().find(|row| row.answers.as_ref() == Some(&all[3])).unwrap().id.clone();
+    bench.action("back", |draft| {
+        answer(draft, ActionKind::Reversed, &confirmed);
+        (draft.timestamp, draft.class) = (noon("09:00:00"), Some(MutationClass::StateChange));
+    });
+    let found = cases(&bench).await;
+    let expected = [(0.5, Lesson::Confirmed), (0.52, Lesson::Dismissed), (0.53, Lesson::Undone)];
+    assert_eq!(of_class(&found), expected, "the click that stands is told by the one that is left");
+}

@@ -112,8 +112,14 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
     bench.action("by-hand", |draft| {
         (draft.landing, draft.kind, draft.timestamp) = (Landing::Live, ActionKind::Confirmed, noon("10:00:00"));
         draft.target = path("task/t.md");
-        draft.answers =
-            Some(Answer { of: first.clone(), at: noon("09:00:00"), by: "ann".into(), reason: None, edited: false });
+        draft.answers = Some(Answer {
+            of: first.clone(),
+            at: noon("09:00:00"),
+            by: "ann".into(),
+            reason: None,
+            edited: false,
+            together: None,
+        });
     });
     bench.sync("12:00:00").await;
     assert_eq!(spent().await, 3);
