@@ -34,9 +34,10 @@ async fn an_undo_is_previewed_taken_once_and_then_already_there() {
     let mut actions = Actions::new(rpc::caller(&world, &api, "act").await);
     let id = world.vault.records()[0].draft.id.to_string();
 
+    let reader = actions.clone();
     let preview = async || {
         let asked = v1::PreviewUndoRequest { id: id.clone() };
-        actions.clone().preview_undo(asked).await.unwrap().into_inner()
+        reader.clone().preview_undo(asked).await.unwrap().into_inner()
     };
     let before = preview().await;
     assert_eq!((before.restored[0].field.as_str(), before.refusal), ("state", None));

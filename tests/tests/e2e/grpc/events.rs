@@ -89,7 +89,7 @@ async fn a_decision_its_undo_and_a_pause_are_told_and_nothing_from_before() {
     assert_eq!(refusal(next(&mut events).await).0, Code::Unauthenticated);
 
     let mut last = watch(&rpc::caller(&world, &api, "read").await, &[Area::Modes]).await.unwrap();
-    let stopping = tokio::spawn(up.stop());
-    assert_eq!(refusal(next(&mut last).await).0, Code::Unavailable);
-    assert!(stopping.await.unwrap().success());
+    let (told, ended) = tokio::join!(next(&mut last), up.stop());
+    assert_eq!(refusal(told).0, Code::Unavailable);
+    assert!(ended.success());
 }
