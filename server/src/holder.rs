@@ -34,6 +34,9 @@ pub struct UpNote {
     /// Where its dashboard and control API are.
     #[serde(default)]
     pub listen: Option<std::net::SocketAddr>,
+    /// It is spoken to by TLS there.
+    #[serde(default)]
+    pub encrypted: bool,
     /// The server that it started; `None` when it uses one that was set.
     pub server_pid: Option<u32>,
     pub task_queue: String,
@@ -105,6 +108,7 @@ mod tests {
             address: "127.0.0.1:1".into(),
             ui: None,
             listen: None,
+            encrypted: false,
             server_pid: None,
             task_queue: "q".into(),
             policy: Policy::default(),

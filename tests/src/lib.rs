@@ -12,6 +12,7 @@ pub mod clerk;
 pub mod files;
 pub mod history;
 pub mod plane;
+pub mod rpc;
 pub mod run;
 pub mod server;
 pub mod steward;

@@ -44,7 +44,8 @@ impl Server {
     pub(crate) async fn find(config: &Config, by: &str) -> anyhow::Result<Option<Self>> {
         let (root, state) = (Root::open(config.vault()?)?, config.state_dir()?);
         let listen = match Holder::of(&root, &state) {
-            Holder::Runs(note) => note.listen,
+            // What a certificate is good for is a name out there, and seldom this machine's own address.
+            Holder::Runs(note) => note.listen.filter(|_| !note.encrypted),
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
         };
         let (Some(listen), Some(token)) = (listen, local::token(&Store::of(&state))?) else { return Ok(None) };

@@ -1,9 +1,9 @@
 //! `ActionsService`: what was decided and done, and a human's answers to it.
 
-use super::refusal::{self, broken, refused};
+use super::refusal::{self, broken};
 use super::values::{instant, moment, value};
 use super::{Face, asked, by, page, record, wrong};
-use crate::facts::action;
+use crate::facts::{FactsError, action};
 use chrono::Utc;
 use steward_domain::audit::AuditRecord;
 use steward_domain::mutation::Mutation;
@@ -11,15 +11,20 @@ use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
 use steward_domain::undo::{AnswerKind, Refusal};
 use steward_proto::v1::actions_service_server::ActionsService;
-use steward_proto::v1::{self, AnswerTogetherRequest, AnswerTogetherResponse};
+use steward_proto::v1::{self, answer_result};
 use steward_vault::answer::AnswerError;
 use steward_vault::index::{ActionFilter, ActionRow, Cursor, Only};
 use steward_vault::outbox;
 use steward_vault::preview::{self, FieldFate, UndoPreview};
 use steward_workflows::activities::{AnswerAsk, Answered};
-use tonic::{Code, Request, Response, Status};
+use steward_workflows::{AnsweredOne, TogetherAsk};
+use tonic::{Request, Response, Status};
 
 const LIST: &str = "actions";
+/// Most actions that are answered together.
+const TOGETHER: usize = 100;
+/// Of what names no action so much is told back, in characters.
+const LONGEST_NAME: usize = 40;
 
 #[tonic::async_trait]
 impl ActionsService for Face {
@@ -130,9 +135,24 @@ impl ActionsService for Face {
 
     async fn answer_together(
         &self,
-        _request: Request<AnswerTogetherRequest>,
-    ) -> Result<Response<AnswerTogetherResponse>, Status> {
-        Err(refused(Code::Unimplemented, 501, "several actions cannot be answered together yet"))
+        request: Request<v1::AnswerTogetherRequest>,
+    ) -> Result<Response<v1::AnswerTogetherResponse>, Status> {
+        let by = by(&request)?.name;
+        let asked = request.into_inner();
+        let kind = asked::kind(asked.kind)?;
+        let actions = self.several(&asked.ids).await?;
+        let reason = (!asked.reason.trim().is_empty()).then_some(asked.reason);
+        let all = self.answers.ask_together(TogetherAsk::new(kind, actions, (by, reason))).await;
+        let all = all.map_err(|e| refusal::ask(&e))?;
+        let of = |(id, one): (String, AnsweredOne)| {
+            let result = match answered(one.answered) {
+                Ok(answered) => answer_result::Result::Answered(answered),
+                Err(refusal) => answer_result::Result::Refused(refusal::message(&refusal)),
+            };
+            v1::AnswerResult { id, result: Some(result) }
+        };
+        let results = asked.ids.into_iter().zip(all.answers).map(of).collect();
+        Ok(Response::new(v1::AnswerTogetherResponse { together_id: all.together.to_string(), results }))
     }
 }
 
@@ -146,6 +166,26 @@ impl Face {
         let Some(answered) = row.answered else { return Ok(None) };
         let answers = self.index.answers_to(&row.id).await.map_err(refusal::index)?;
         Ok(answers.into_iter().rfind(|answer| answer.kind == answered).map(|answer| answer.id))
+    }
+
+    /// The ids of actions that are named each once; what is not known goes along, to be refused by itself.
+    async fn several(&self, named: &[String]) -> Result<Vec<String>, Status> {
+        if !(1..=TOGETHER).contains(&named.len()) {
+            return Err(wrong(&format!("`ids` are {}, expected 1 to {TOGETHER}", named.len())));
+        }
+        let mut ids = Vec::with_capacity(named.len());
+        for name in named {
+            let id = match action::row(&self.index, name).await {
+                Ok(row) => row.id.to_string(),
+                Err(e @ FactsError::Index(_)) => return Err(e.into()),
+                Err(_) => name.chars().take(LONGEST_NAME).collect(),
+            };
+            if ids.contains(&id) {
+                return Err(wrong("`ids` name one action twice"));
+            }
+            ids.push(id);
+        }
+        Ok(ids)
     }
 
     async fn answer(&self, id: &str, Said { kind, edited, by, reason }: Said) -> Result<v1::Answered, Status> {

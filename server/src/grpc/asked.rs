@@ -1,9 +1,11 @@
-//! The change that a request names, held to the closed form of all changes before anybody is asked.
+//! What a request asks for: an answer, and the change that it names, held to the closed form of all changes before
+//! anybody is asked.
 
 use super::wrong;
 use steward_domain::mutation::{ContextField, Mutation, RelatedField};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::record::State;
+use steward_domain::undo::AnswerKind;
 use steward_proto::v1::{self, change};
 use tonic::Status;
 
@@ -15,6 +17,19 @@ pub(super) fn mutation(change: Option<v1::Change>) -> Result<Mutation, Status> {
     let read = change.and_then(|change| change.change).and_then(read);
     let sound = read.filter(Mutation::is_sound);
     sound.ok_or_else(|| wrong("`change` is not whole, or holds a value that may not be written"))
+}
+
+/// The answer that several actions are to get.
+///
+/// # Errors
+/// Where it is none.
+pub(super) fn kind(said: i32) -> Result<AnswerKind, Status> {
+    match v1::AnswerKind::try_from(said) {
+        Ok(v1::AnswerKind::Undo) => Ok(AnswerKind::Undo),
+        Ok(v1::AnswerKind::Confirm) => Ok(AnswerKind::Confirm),
+        Ok(v1::AnswerKind::Dismiss) => Ok(AnswerKind::Dismiss),
+        Ok(v1::AnswerKind::Unspecified) | Err(_) => Err(wrong("`kind` is none that there is")),
+    }
 }
 
 fn read(change: change::Change) -> Option<Mutation> {

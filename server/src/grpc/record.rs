@@ -29,7 +29,7 @@ pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>, answer: Opt
         answers: row.answers.as_ref().map(ToString::to_string).unwrap_or_default(),
         answered: row.answered.map(words::kind).unwrap_or_default(),
         answer_id: answer.map(ToString::to_string).unwrap_or_default(),
-        together_id: String::new(),
+        together_id: row.together.as_ref().map(ToString::to_string).unwrap_or_default(),
         seq: row.seq,
     }
 }

@@ -11,6 +11,7 @@ mod containment;
 mod crash;
 mod extract;
 mod fleet;
+mod grpc;
 mod idle;
 mod machine;
 mod modes;

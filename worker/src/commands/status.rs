@@ -74,7 +74,10 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         stop: brake::read(root),
         clerk: config.clerk.clone(),
-        grpc: running.as_ref().and_then(|up| up.listen).map(|address| format!("http://{address}")),
+        grpc: running.as_ref().and_then(|up| {
+            let scheme = if up.encrypted { "https" } else { "http" };
+            up.listen.map(|address| format!("{scheme}://{address}"))
+        }),
         running,
         died,
         silent,

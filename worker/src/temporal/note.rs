@@ -11,6 +11,7 @@ pub(crate) fn of_this_process(config: &Config, command: &str, address: &str) -> 
         address: address.to_owned(),
         ui: None,
         listen: None,
+        encrypted: config.tls.is_some(),
         server_pid: None,
         task_queue: config.task_queue.clone(),
         policy: config.policy.clone(),
