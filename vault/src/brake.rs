@@ -2,14 +2,18 @@
 //!
 //! `steward stop` creates `.steward/STOP`, `steward resume` removes it. Looking is one `stat`, so
 //! it is done at every reservation and every landing and a stop is obeyed at once. Whatever cannot
-//! be looked at counts as stopped.
+//! be looked at counts as stopped. Who stopped and who released it is written down in `.steward/brake.jsonl`,
+//! a line each, and not in the audit chain: the process that writes that one may be what hangs.
 
 use crate::durable;
 use crate::root::{OWN_FOLDER, Root};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 const FILE: &str = "STOP";
+const TURNS: &str = "brake.jsonl";
+/// Longest part of the log that is read back, its end: 64 KiB.
+const READ: u64 = 64 * 1024;
 
 /// Who stopped the fleet, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +21,14 @@ pub struct Stop {
     pub at: String,
     pub by: String,
     pub reason: Option<String>,
+}
+
+/// One stop or release, as it is written down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    pub stopped: bool,
+    #[serde(flatten)]
+    pub stop: Stop,
 }
 
 /// The brake cannot be set or released.
@@ -57,26 +69,57 @@ pub fn stop(root: &Root, stop: &Stop) -> Result<(), BrakeError> {
             let text = serde_json::to_string(stop).unwrap_or_default();
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            Ok(sync(root)?)
+            sync(root)?;
+            write_down(root, true, stop);
+            Ok(())
         }
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(e) => Err(e.into()),
     }
 }
 
-/// Lets the fleet run again; `false` when it was not stopped.
+/// Lets the fleet run again, and notes who did; `false` when it was not stopped.
 ///
 /// # Errors
 /// [`BrakeError`] when the file cannot be removed.
-pub fn resume(root: &Root) -> Result<bool, BrakeError> {
+pub fn resume(root: &Root, by: &Stop) -> Result<bool, BrakeError> {
     match root.dir().remove_file(format!("{OWN_FOLDER}/{FILE}")) {
         Ok(()) => {
             sync(root)?;
+            write_down(root, false, by);
             Ok(true)
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(e.into()),
     }
+}
+
+/// The last stops and releases, the newest first; nothing where none can be read.
+#[must_use]
+pub fn turns(root: &Root, most: usize) -> Vec<Turn> {
+    let read = || -> io::Result<String> {
+        let mut file = root.dir().open(format!("{OWN_FOLDER}/{TURNS}"))?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(READ)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).take(most).collect()
+}
+
+/// One line, in one write. The brake is set or released by now, and must not seem not to be for want of a line.
+fn write_down(root: &Root, stopped: bool, stop: &Stop) {
+    let line = serde_json::to_string(&Turn { stopped, stop: stop.clone() }).unwrap_or_default();
+    let mut options = cap_std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    let written = root
+        .dir()
+        .open_with(format!("{OWN_FOLDER}/{TURNS}"), &options)
+        .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()).and_then(|()| file.sync_all()));
+    // Who reads the log misses a line; who looks at the brake does not.
+    drop(written);
 }
 
 /// A stop must still be there after a power cut.
@@ -97,9 +140,13 @@ mod tests {
         stop(&root, &first).unwrap();
         stop(&root, &Stop { by: "bob".into(), ..first.clone() }).unwrap();
         assert_eq!(read(&root), Some(first));
-        assert!(resume(&root).unwrap());
-        assert!(!resume(&root).unwrap());
+        let bob = Stop { at: "later".into(), by: "bob".into(), reason: None };
+        assert!(resume(&root, &bob).unwrap());
+        assert!(!resume(&root, &bob).unwrap());
         assert_eq!(read(&root), None);
+        let told: Vec<(bool, String)> = turns(&root, 9).into_iter().map(|turn| (turn.stopped, turn.stop.by)).collect();
+        assert_eq!(told, [(false, "bob".into()), (true, "ann".into())], "what changed nothing is no turn");
+        assert_eq!(turns(&root, 1).len(), 1);
     }
 
     #[test]

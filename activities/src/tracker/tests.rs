@@ -374,7 +374,8 @@ async fn a_stopped_fleet_tells_nothing_but_takes_back() {
     assert!(matches!(other.settle(&waiting).await, Tracked::Later { held: true, .. }), "listed before the stop");
     let undo = desk.undo(&action).await;
     assert_eq!(desk.due().await, [undo]);
-    brake::resume(other.bench.host.keeper.root()).unwrap();
+    brake::resume(other.bench.host.keeper.root(), &brake::Stop { at: "now".into(), by: "ops".into(), reason: None })
+        .unwrap();
     assert_eq!(other.due().await, [waiting]);
 }
 

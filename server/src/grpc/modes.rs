@@ -54,9 +54,10 @@ impl ModesService for Face {
         &self,
         request: Request<v1::ReleaseBrakeRequest>,
     ) -> Result<Response<v1::ReleaseBrakeResponse>, Status> {
-        tracing::warn!("released by {}", by(&request)?.name.escape_debug());
+        let by = Stop { at: time::stamp(Utc::now()), by: by(&request)?.name, reason: None };
+        tracing::warn!("released by {}", by.by.escape_debug());
         let root = self.root.clone();
-        let was = tokio::task::spawn_blocking(move || brake::resume(&root));
+        let was = tokio::task::spawn_blocking(move || brake::resume(&root, &by));
         let was = was.await.map_err(|e| refusal::broken(&e.to_string()))?;
         let was_pulled = was.map_err(|e| refusal::brake(&e))?;
         Ok(Response::new(v1::ReleaseBrakeResponse { was_pulled }))

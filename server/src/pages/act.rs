@@ -67,8 +67,9 @@ pub(crate) async fn resume(
     form: Filled,
 ) -> Result<Response, Oops> {
     let said = Said::checked(form, &caller)?;
-    tracing::warn!("resumed by {}", caller.name.escape_debug());
-    brake(&app, &said, |root| brake::resume(root).map(drop)).await
+    let by = Stop { at: stamp(Utc::now()), by: caller.name, reason: said.reason() };
+    tracing::warn!("resumed by {}", by.by.escape_debug());
+    brake(&app, &said, move |root| brake::resume(root, &by).map(drop)).await
 }
 
 async fn brake(

@@ -14,9 +14,13 @@ use chrono::{DateTime, Utc};
 use steward_domain::guard::{Fill, GuardStatus, LedgerStatus};
 use steward_domain::mutation::MutationClass;
 use steward_domain::time::stamp;
+use steward_vault::brake;
 use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
+
+/// Stops and releases that are told; the newest.
+const TURNS: usize = 5;
 
 type Fact = (&'static str, String);
 
@@ -100,6 +104,11 @@ fn modes(app: &Shared) -> Vec<Fact> {
             MutationClass::Related => "relations",
         };
         told.push((name, policy.ceiling_of(class).word().to_owned()));
+    }
+    for turn in brake::turns(&app.root, TURNS) {
+        let did = if turn.stopped { "stopped" } else { "resumed" };
+        let why = turn.stop.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        told.push((did, format!("{} by {}{why}", turn.stop.at, turn.stop.by)));
     }
     told.push(("sources", format!("{} unless they say otherwise", app.house.default_ceiling.word())));
     told

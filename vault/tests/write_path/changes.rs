@@ -132,7 +132,7 @@ fn a_brake_pulled_after_the_decision_lands_it_as_shadow() {
     let record = desk.records()[receipt.record.as_str()].clone();
     let gate = record.draft.gates.last().unwrap();
     assert_eq!((gate.gate, gate.open, record.draft.mode), (GateName::Brake, false, Mode::Shadow));
-    brake::resume(keeper.root()).unwrap();
+    brake::resume(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     let again = keeper.apply(plan).unwrap();
     assert_eq!((again.landing, again.repeated), (Landing::Shadow, true), "it was decided once");
     assert_eq!(desk.read("task/pay.md"), TASK);

@@ -116,7 +116,7 @@ fn a_stopped_vault_is_not_stamped() {
     brake::stop(&desk.root(), &Stop { at: "now".into(), by: "ann".into(), reason: None }).unwrap();
     assert_eq!(keeper.stamp(&task("pay"), &stamp()).unwrap(), Stamped::Braked);
     assert_eq!(desk.read("task/pay.md"), TASK);
-    brake::resume(&desk.root()).unwrap();
+    brake::resume(&desk.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     assert_eq!(keeper.stamp(&task("pay"), &stamp()).unwrap(), Stamped::Written);
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn stop(config: &Config, reason: Option<String>, out: Out) -> anyhow:
 
 pub(crate) fn resume(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let root = Root::open(config.vault()?)?;
-    let was_stopped = brake::resume(&root)?;
+    let was_stopped = brake::resume(&root, &Stop { at: stamp(Utc::now()), by: config.operator.clone(), reason: None })?;
     out.value(&json!({"stopped": false, "was_stopped": was_stopped}), || {
         if was_stopped { "running again".into() } else { "was running".into() }
     })?;

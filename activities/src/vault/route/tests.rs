@@ -307,7 +307,7 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
     brake::stop(bench.host.keeper.root(), &stop).unwrap();
     let round = Round { policy: bench.host.settings.policy.clone(), acts: true, workflow: run(), now };
     assert!(matches!(bench.host.route_one(&round, &signal).await.unwrap(), End::Landed(Landing::Shadow)));
-    brake::resume(bench.host.keeper.root()).unwrap();
+    brake::resume(bench.host.keeper.root(), &brake::Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     // The power went out before the signal was left: its action is still named after that moment.
     assert_eq!(bench.host.index.begin_route(&signal, true, at).await.unwrap(), at);
     let failed = bench.host.route_one(&round, &signal).await.unwrap();
@@ -359,7 +359,7 @@ async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
     let end = bench.host.route_one(&round, &path("signal/context.md")).await.unwrap();
     assert!(matches!(end, End::Landed(Landing::Shadow)));
     assert_eq!(bench.read("matter/m.md"), owner);
-    brake::resume(bench.host.keeper.root()).unwrap();
+    brake::resume(bench.host.keeper.root(), &brake::Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     let later = Utc::now() + TimeDelta::seconds(11);
     assert!(bench.host.index.signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md")));
     let round = Round { now: later, ..round };
