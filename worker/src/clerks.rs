@@ -8,6 +8,18 @@ use std::time::Duration;
 use steward_activities::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Secret, Wire};
 use steward_activities::clerk::{Clerk, rules::Rules};
 
+impl ClerkChoice {
+    /// The word by which it is set.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Rules => "rules",
+            Self::Openai(_) => "openai",
+            Self::Anthropic(_) => "anthropic",
+            Self::Ollama(_) => "ollama",
+        }
+    }
+}
+
 const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
 
 /// Makes the clerk ready; asks nothing yet.

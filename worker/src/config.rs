@@ -22,7 +22,6 @@ use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESH
 use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use steward_server::access::proxy::Proxies;
-use steward_server::facts::streams::StreamName;
 use steward_server::listen::Certificate;
 use toml::Value;
 
@@ -95,18 +94,6 @@ pub(crate) enum ClerkChoice {
     Ollama(ClerkServer),
 }
 
-impl ClerkChoice {
-    /// The word by which it is set.
-    pub(crate) fn word(&self) -> &'static str {
-        match self {
-            Self::Rules => "rules",
-            Self::Openai(_) => "openai",
-            Self::Anthropic(_) => "anthropic",
-            Self::Ollama(_) => "ollama",
-        }
-    }
-}
-
 /// The server behind a clerk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ClerkServer {
@@ -173,12 +160,6 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The streams that are set, in their order.
-    pub(crate) fn stream_names(&self) -> Vec<StreamName> {
-        let name = |stream: &StreamConfig| StreamName { name: stream.name.clone(), kind: stream.kind };
-        self.streams.iter().map(name).collect()
-    }
-
     /// Reads the environment and the file.
     ///
     /// # Errors

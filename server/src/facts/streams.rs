@@ -1,4 +1,7 @@
-//! The streams: those that are set, then those that only have events left.
+//! The streams: those that are set, in their order, then those that only have events left.
+//!
+//! Numbers come from the index, names and kinds from the configuration of the process that tells. Nothing is read from
+//! a source here, and nothing is paused.
 
 use serde::Serialize;
 use steward_vault::index::{Index, IndexError, StreamCount};

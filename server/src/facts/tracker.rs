@@ -1,4 +1,7 @@
 //! What is owed to the tracker.
+//!
+//! That something is owed is told by the index, why it still is by the small files of the outbox. The tracker itself is
+//! not asked; its words never get here.
 
 use serde::Serialize;
 use steward_vault::index::{Index, IndexError};

@@ -1,4 +1,7 @@
 //! `ActionsService`: what was decided and done, and a human's answers to it.
+//!
+//! Lists come from the index, one record from its file. An answer is asked of the process that holds the vault by way of
+//! Temporal and waited for; nothing is written here. What is refused is told by [`refusal`].
 
 use super::refusal::{self, broken};
 use super::values::{instant, moment, value};

@@ -1,5 +1,7 @@
-//! What a request asks for: an answer, and the change that it names, held to the closed form of all changes before
-//! anybody is asked.
+//! What a request asks for: an answer, and the change that it names.
+//!
+//! A change is held to the closed form of all changes before anybody is asked; whether it fits what was proposed is for
+//! the rules of a confirmation to say.
 
 use super::wrong;
 use steward_domain::mutation::{ContextField, Mutation, RelatedField};

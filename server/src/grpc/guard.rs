@@ -1,4 +1,7 @@
 //! `GuardService`: how much clerks have been asked, and what would be refused.
+//!
+//! Read from the ledger that the gates use, and never written: nothing is reserved for who only looks. A ledger that
+//! cannot be read is an answer, not an error.
 
 use super::values::moment;
 use super::{Face, words};

@@ -1,4 +1,7 @@
 //! `MattersService`: what the principal cares about.
+//!
+//! From the index alone. A matter whose file cannot be read is there too, without a state, because its schedule stays as
+//! it is. Names are a person's words.
 
 use super::{Face, nothing, page, path, refusal, words};
 use steward_domain::path::{RecordKind, RecordPath};

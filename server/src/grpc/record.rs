@@ -1,4 +1,7 @@
 //! Audit records as messages.
+//!
+//! A row of the index says which; what only the record itself can tell is taken from its file. Nothing is decided here,
+//! and no text is made safer than it is: the contract says which fields are words of others.
 
 use super::values::{moment, value};
 use super::words;

@@ -1,4 +1,7 @@
 //! `SchedulesService`: the schedules at Temporal.
+//!
+//! Every page lists anew and is cut by the id after which it begins, so that a schedule which came meanwhile is in its
+//! place. Nothing is changed: that is the registrar's.
 
 use super::values::moment;
 use super::{Face, page, path};

@@ -1,4 +1,7 @@
-//! What each rpc needs. The comments of the contract say the same, and a test holds one against the other.
+//! What each rpc needs.
+//!
+//! The comments of the contract say the same, and a test holds one against the other. An rpc that nobody has listed here
+//! wants the most, so that a new one is never open by oversight.
 
 use crate::access::Scope;
 
@@ -50,7 +53,7 @@ mod tests {
     #[test]
     fn every_rpc_needs_what_its_comment_says() {
         let said = said();
-        assert_eq!(said.len(), 26, "{said:?}");
+        assert_eq!(said.len(), 24, "{said:?}");
         for (rpc, scope) in said {
             assert_eq!(of(&rpc).word(), scope, "{rpc}");
         }

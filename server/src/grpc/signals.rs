@@ -1,4 +1,7 @@
 //! `SignalsService`: what was heard. Nearly all of it is a stranger's.
+//!
+//! Lists come from the index, one signal from its file and that of its event, whose text is not given. It is passed on as
+//! it stands, in the fields that the contract calls untrusted.
 
 use super::refusal::{broken, refused};
 use super::values::moment;

@@ -1,4 +1,7 @@
 //! `StatusService`: how everything stands.
+//!
+//! The same values as `steward status`, from the index, the holder's note and the outbox. What modes, guard and streams
+//! have to tell is with their services.
 
 use super::values::moment;
 use super::{Face, refusal};

@@ -1,4 +1,7 @@
-//! `StreamsService`: where events come from. A pause is a mark in the state database, which a worker sees within seconds.
+//! `StreamsService`: where events come from, and whether they are taken in.
+//!
+//! A pause is a mark in the state database, which a worker sees within seconds, and the one thing besides the brake that
+//! is written here. No source is asked.
 
 use super::values::moment;
 use super::{Face, by, nothing, page, refusal};

@@ -1,4 +1,7 @@
 //! `TasksService`: the pieces of work, and when each is looked at.
+//!
+//! From the index alone; a task that cannot be read is not among them, but among the problems of the status. Names are a
+//! person's words.
 
 use super::values::moment;
 use super::{Face, nothing, page, path, refusal, words};

@@ -1,4 +1,7 @@
 //! Moments and values of a frontmatter as messages.
+//!
+//! A value keeps its shape, and is data whatever it says. A moment that a request names is checked before it is used:
+//! not every pair of numbers is one.
 
 use super::wrong;
 use chrono::{DateTime, Utc};

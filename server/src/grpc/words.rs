@@ -1,4 +1,7 @@
 //! The closed words of the domain as those of the contract, and back where a request may name one.
+//!
+//! Every word is matched by name, so that a new one does not compile before the contract has it. A number that the
+//! contract does not know is refused.
 
 use super::wrong;
 use steward_domain::audit::ActionKind;

@@ -2,10 +2,20 @@
 //!
 //! A stream's own keys are its adapter's to read; here is only what one stream means to another.
 
+use super::Config;
 use anyhow::bail;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use steward_activities::streams::StreamConfig;
+use steward_server::facts::streams::StreamName;
+
+impl Config {
+    /// The streams that are set, in their order.
+    pub(crate) fn stream_names(&self) -> Vec<StreamName> {
+        let name = |stream: &StreamConfig| StreamName { name: stream.name.clone(), kind: stream.kind };
+        self.streams.iter().map(name).collect()
+    }
+}
 
 pub(super) fn read(tables: BTreeMap<String, Map<String, Value>>) -> anyhow::Result<Vec<StreamConfig>> {
     let read = |(name, table): (String, _)| StreamConfig::read(&name, table);

@@ -1,4 +1,7 @@
 //! The note that a process of this configuration leaves as the holder of a vault.
+//!
+//! What it is, how it is held against the lock, and who reads it is in [`steward_server::holder`]; here is only what this
+//! process says of itself.
 
 use crate::config::Config;
 pub(crate) use steward_server::holder::{Holder, UpNote};
