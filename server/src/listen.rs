@@ -1,4 +1,7 @@
 //! The address that is listened on, and serving there until told to end.
+//!
+//! Who may come in and what they get is [`crate::app`]'s. Connections that stay open, as those of pages do, do not keep
+//! the process from ending.
 
 mod tls;
 

@@ -2,23 +2,18 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.
 
+mod token;
+mod trust;
+
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+use trust::BACKTEST;
+
+pub(crate) use token::{Token, TokenScope};
+pub(crate) use trust::{Backtest, Raise, Trust};
 
 const EXIT_CODES: &str =
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.";
-
-const BACKTEST: &str = "What is not said stays as it is set now. Nothing is asked of a clerk: what it answered, and what \
-    the gates found, stand in the records. Ceilings that people set on sources and matters hold as they are now, but for \
-    sources that are asked about; what a source may change in a day is not replayed.\n\n\
-    --write sets in steward.toml what was asked for and nothing else. It is refused (3) where that is bolder than what the \
-    file says and the cases are not reason enough, or the audit chain is broken. Ceilings of sources are yours to set: \
-    the lines are told.\n\n\
-    Examples:\n  steward backtest --mode live_high_confidence_only\n  \
-    steward backtest --mode live --confidence 0.7 --ceiling related=confirm\n  \
-    steward backtest --policy bolder.toml --against careful.toml --json\n  \
-    steward backtest --ceiling default=confirm --ceiling source:gmail=act\n  \
-    steward backtest --recommended\n  steward backtest --recommended --write";
 
 /// Gives every matter of a vault its own steward.
 #[derive(Debug, Parser)]
@@ -208,39 +203,6 @@ pub(crate) struct Confirm {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Token {
-    /// Make a token and print it, once
-    #[command(
-        after_help = "Example:\n  curl -H \"Authorization: Bearer $(steward token create --scope read --json | jq -r .token)\" \\\n    \
-        http://127.0.0.1:8420/api/v1/steward/recent-actions"
-    )]
-    Create {
-        /// read sees, act also answers and stops, operate also resumes and pauses streams
-        #[arg(long, value_enum)]
-        scope: TokenScope,
-        /// What it is for; audit records say `token <name>`
-        #[arg(long)]
-        name: Option<String>,
-    },
-    /// List them, without their secrets
-    #[command(after_help = "Example:\n  steward token list")]
-    List,
-    /// Take one away, at once
-    #[command(after_help = "Example:\n  steward token revoke 3f9a1c22")]
-    Revoke {
-        /// Its id, as `steward token list` says
-        id: String,
-    },
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum TokenScope {
-    Read,
-    Act,
-    Operate,
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum Schedules {
     /// Say what would be created, updated, paused and deleted
     #[command(after_help = "Examples:\n  steward schedules plan\n  steward schedules plan --deep\n\n\
@@ -316,67 +278,6 @@ pub(crate) enum Audit {
     #[command(after_help = "Example:\n  steward audit verify || echo somebody changed the records\n\n\
         Exits with 4 when the chain is broken.")]
     Verify,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Trust {
-    /// Let a source, a class or all strangers that were undone too often go as far as the mode allows again
-    #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n  \
-        steward trust raise strangers\n\n\
-        Exits with 3 when it is refused.")]
-    Raise(Raise),
-    /// Say how right the steward would have been, with how sure that is, and which switch that supports
-    #[command(after_help = "Examples:\n  steward trust report\n  steward trust report --html report.html\n  \
-        steward trust report --json | jq .choice")]
-    Report {
-        /// Write a page with plots into this file instead
-        #[arg(long, value_name = "FILE")]
-        html: Option<PathBuf>,
-    },
-    /// Replay the recorded decisions under other settings, and compare
-    #[command(after_help = BACKTEST)]
-    Backtest(Backtest),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Backtest {
-    /// shadow, live_high_confidence_only or live
-    #[arg(long)]
-    pub(crate) mode: Option<String>,
-    /// Least confidence for live, 0 to 1
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) confidence: Option<f64>,
-    /// Least confidence for live_high_confidence_only, 0 to 1
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) high_confidence: Option<f64>,
-    /// The ceiling of a class (state_change, context_edit, parent_matter, related), of one source (`source:NAME`), or
-    /// `default` for sources without one of their own; ask, confirm or act
-    #[arg(long = "ceiling", value_name = "CLASS=WORD")]
-    pub(crate) ceilings: Vec<String>,
-    /// A file with settings as in steward.toml; options count more
-    #[arg(long, value_name = "FILE")]
-    pub(crate) policy: Option<PathBuf>,
-    /// Ask about what the trust report recommends, and nothing else
-    #[arg(long, conflicts_with_all = ["mode", "confidence", "high_confidence", "ceilings", "policy"])]
-    pub(crate) recommended: bool,
-    /// Compare with the settings of this file instead of the present ones
-    #[arg(long, value_name = "FILE")]
-    pub(crate) against: Option<PathBuf>,
-    /// Write what was asked for into steward.toml, with what it rests on; refused where the cases are no reason for it
-    #[arg(long)]
-    pub(crate) write: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Raise {
-    /// A source as `steward status` names it, a class (state_change, context_edit, parent_matter, related), or strangers
-    pub(crate) subject: String,
-    /// Why
-    #[arg(long)]
-    pub(crate) reason: Option<String>,
-    /// Who says so (STEWARD_OPERATOR, else USER)
-    #[arg(long)]
-    pub(crate) by: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -29,6 +29,7 @@ mod origins;
 pub(crate) mod rules;
 mod sources;
 mod streams;
+mod web;
 
 pub(crate) use origins::Origins;
 pub(crate) use sources::{file_path, set_outside};
@@ -228,10 +229,10 @@ impl Config {
             tracker: raw.tracker.map(TrackerConfig::read).transpose().map_err(anyhow::Error::msg)?,
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             listen: raw.listen,
-            temporal_ui: ui(raw.temporal_ui)?,
-            trusted_proxies: proxies(raw.trusted_proxies.as_deref().unwrap_or_default())?,
-            tls: certificate(raw.tls_cert, raw.tls_key)?,
-            hosts: hosts(raw.hosts.as_deref().unwrap_or_default())?,
+            temporal_ui: web::ui(raw.temporal_ui)?,
+            trusted_proxies: web::proxies(raw.trusted_proxies.as_deref().unwrap_or_default())?,
+            tls: web::certificate(raw.tls_cert, raw.tls_key)?,
+            hosts: web::hosts(raw.hosts.as_deref().unwrap_or_default())?,
             cadence: raw.cadence,
             caps: raw.caps,
             origins: Origins::default(),
@@ -324,52 +325,6 @@ fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec
         warnings.push(format!("{name} is {value}, expected a number from 0 to 1; {default} holds"));
         default
     })
-}
-
-/// `name` or `name:port`, with commas between several.
-fn hosts(text: &str) -> anyhow::Result<Vec<String>> {
-    let names: Vec<String> =
-        text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
-    let is_name = |name: &String| !name.contains(|c: char| c == '/' || c == '*' || c.is_whitespace() || c.is_control());
-    match names.iter().find(|name| !is_name(name)) {
-        None => Ok(names),
-        Some(other) => bail!(
-            "STEWARD_HOSTS has `{}`, expected names like steward.example or steward.example:8443",
-            other.escape_debug()
-        ),
-    }
-}
-
-fn proxies(text: &str) -> anyhow::Result<Proxies> {
-    let wrong = |other: String| {
-        format!(
-            "STEWARD_TRUSTED_PROXIES has `{}`, expected addresses or networks like 10.0.0.0/8",
-            other.escape_debug()
-        )
-    };
-    Proxies::read(text).map_err(wrong).map_err(anyhow::Error::msg)
-}
-
-fn certificate(chain: Option<PathBuf>, key: Option<PathBuf>) -> anyhow::Result<Option<Certificate>> {
-    match (chain, key) {
-        (Some(chain), Some(key)) => Ok(Some(Certificate { chain, key })),
-        (None, None) => Ok(None),
-        (Some(_), None) => bail!("STEWARD_TLS_CERT is set and STEWARD_TLS_KEY is not: set both, to PEM files"),
-        (None, Some(_)) => bail!("STEWARD_TLS_KEY is set and STEWARD_TLS_CERT is not: set both, to PEM files"),
-    }
-}
-
-/// An address that a page may link to.
-fn ui(address: Option<String>) -> anyhow::Result<Option<String>> {
-    match address.map(|address| address.trim_end_matches('/').to_owned()).filter(|address| !address.is_empty()) {
-        Some(other) if !other.starts_with("http://") && !other.starts_with("https://") => {
-            bail!(
-                "STEWARD_TEMPORAL_UI is `{}`, expected an address like https://temporal.example",
-                other.escape_debug()
-            )
-        }
-        address => Ok(address),
-    }
 }
 
 /// Less than a day would drop what was extracted a moment ago.

@@ -1,4 +1,6 @@
 //! The dashboard and the control API of this process: the address, the router, the way in.
+//!
+//! Wiring and nothing else: what is set becomes what [`steward_server`] needs. It holds no keeper and calls no activity.
 
 use crate::config::Config;
 use anyhow::Context;

@@ -1,4 +1,7 @@
 //! Links that log a person in once: `/login?link=…`, printed at start and by `steward login`.
+//!
+//! A link is kept as a hash with the name and scope of whom it lets in. Looking whether it holds changes nothing; using it
+//! up has one winner. What becomes of it is a session ([`super::session`]).
 
 use super::{AccessError, Scope, Store, secret};
 use chrono::{DateTime, TimeDelta, Utc};

@@ -1,4 +1,7 @@
 //! Tokens for scripts: `Authorization: Bearer steward_…`, shown once and kept as a hash.
+//!
+//! Who may do what is told here and not decided: [`crate::app`] holds it against what is asked. A token that is revoked
+//! is nobody's with the very next request, in every process of the vault.
 
 use super::{AccessError, Caller, Proof, Scope, Store, secret};
 use chrono::{DateTime, Utc};

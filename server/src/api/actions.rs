@@ -1,4 +1,7 @@
 //! `GET recent-actions` and `GET actions/{id}`.
+//!
+//! Reads the index and the records, and changes nothing. What cannot be used of a question is refused by name, never
+//! passed over; what comes out are the facts that every face shows.
 
 use super::problem::Problem;
 use crate::app::Shared;

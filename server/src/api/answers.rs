@@ -1,4 +1,7 @@
 //! `POST undo|confirm|dismiss/{id}`: a human's answer, with the statuses of the rules.
+//!
+//! The answer itself is asked of the process that holds the vault; here it only gets its JSON. Who answered is who sent
+//! the token, whatever the body says.
 
 use super::actions::wrong;
 use super::problem::Problem;
@@ -9,6 +12,7 @@ use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use steward_domain::undo::AnswerKind;
 use steward_workflows::activities::{AnswerAsk, Answered};
 use utoipa::ToSchema;
@@ -104,9 +108,10 @@ fn said(body: &[u8]) -> Result<Said, Problem> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Said::default());
     }
-    let read: Result<Option<Said>, _> = serde_json::from_slice(body);
-    let said = read.map_err(|e| wrong(format!("the body is not {{\"reason\": …}}: {e}")))?;
-    Ok(said.unwrap_or_default())
+    // By way of a map, because a list would pass for the values of the fields.
+    let read = serde_json::from_slice::<Option<serde_json::Map<String, Value>>>(body);
+    let said = read.and_then(|map| map.map(|map| serde_json::from_value(map.into())).transpose());
+    Ok(said.map_err(|e| wrong(format!("the body is not {{\"reason\": …}}: {e}")))?.unwrap_or_default())
 }
 
 /// More than a reason needs; what is longer is refused with 413.

@@ -1,4 +1,6 @@
-//! `GET /healthz` and `GET /readyz`, for whoever starts and watches the process; they tell nothing about the vault.
+//! `GET /healthz` and `GET /readyz`, for whoever starts and watches the process.
+//!
+//! They are answered to anybody by any name, so they tell nothing about the vault: one word, or what is missing.
 
 use super::problem::Problem;
 use crate::app::Shared;

@@ -1,4 +1,7 @@
 //! An error as JSON: a problem detail (RFC 9457) with the words of the refusal.
+//!
+//! Made of what the rules, the facts and Temporal say, each in one place, so that every face has the same status for the
+//! same reason. Pages show its words ([`crate::pages`]).
 
 use crate::answer::AskError;
 use crate::facts::FactsError;

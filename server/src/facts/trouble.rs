@@ -1,4 +1,7 @@
 //! What needs mending, worst first: failures before anything else.
+//!
+//! Reads what the processes of the vault have noted; it looks for nothing itself, as `steward doctor` does. Shown on top
+//! of Today and of Fleet.
 
 use crate::app::App;
 use steward_domain::time::seconds;

@@ -1,4 +1,7 @@
 //! What would have changed an answer: the gates that stood closed, in words.
+//!
+//! The values are those that decided, as the record keeps them; nothing is weighed again. `steward why` and the page of an
+//! action say the same.
 
 use super::action::{Action, Gate};
 use steward_domain::decide::GateName;

@@ -1,4 +1,7 @@
 //! The same, encrypted: certificates from files, read again when they change.
+//!
+//! One that cannot be used ends the start; one that cannot be used any more is told in the log, and the old one stays.
+//! A key is agreed with each caller apart, so that none holds up another.
 
 use axum::serve::Listener;
 use rustls_pki_types::pem::PemObject;

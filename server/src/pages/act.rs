@@ -1,4 +1,7 @@
 //! What a click asks for: an answer to an action, the brake.
+//!
+//! An answer is asked of Temporal and waited for; then the page that was left comes again and says what was done, or a
+//! page with the status of the refusal says why not. The brake is written here, without asking anybody.
 
 use super::form::Said;
 use super::{Oops, edit, refusal};

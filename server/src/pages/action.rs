@@ -1,4 +1,7 @@
 //! Why: one action with everything that decided it; and what an undo of it would do.
+//!
+//! Both read only. The preview is made by the code of the undo itself, so what it says is what the button does, unless
+//! somebody writes in between.
 
 use super::card::{Card, cards};
 use super::edit::{self, Edit};

@@ -1,4 +1,6 @@
 //! The style, the scripts and the icon: inside the binary, under names that change with their content.
+//!
+//! So a browser may keep them for good. They hold nothing of a vault, and are given to anybody who asks by a name of ours.
 
 use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};

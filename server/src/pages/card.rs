@@ -1,4 +1,7 @@
 //! An action as a card: what a person reads first, and what they may do about it.
+//!
+//! Facts in, words out: what came to what, in one word or two, and how sure it was against what stood in the way. Text
+//! from outside stays text; the templates escape it.
 
 use super::ago;
 use crate::facts::FactsError;

@@ -1,4 +1,7 @@
 //! Two pictures: what each day came to, and whether it is as right as it says.
+//!
+//! Drawn as SVG from counts, with the same in words for who does not see it and in numbers for who wants them. The second
+//! folds over all cases of a month, so other pages load this one apart.
 
 use super::{Oops, Page, shown};
 use crate::access::Caller;

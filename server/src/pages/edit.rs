@@ -1,4 +1,7 @@
 //! A proposal that is nearly right: what may be changed of it before it is confirmed.
+//!
+//! Only its value, never its target, class or field: a form sends a text, and the proposal's own record says what that is
+//! a value of. Whether it may be is decided where it is confirmed.
 
 use super::Oops;
 use crate::api::problem::Problem;

@@ -1,4 +1,7 @@
 //! The fleet: what may be done, how full the guard is, who works, what comes in, what is wrong.
+//!
+//! Of the policy that of the process that holds the vault; of the guard what the next call would hear. A server that gives
+//! no answer is told in its place and keeps nothing else from being shown.
 
 use super::{Oops, Page, ago, shown};
 use crate::access::Caller;

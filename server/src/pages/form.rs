@@ -1,4 +1,7 @@
 //! What a form of ours says: whose page it stood on, and where to go from there.
+//!
+//! A form counts only with the key of the session that it was shown to. The way back is a page of ours or the first one,
+//! never an address that somebody sent along.
 
 use super::Oops;
 use crate::access::session::is_same;

@@ -1,4 +1,7 @@
 //! All matters, in pages, by name and state.
+//!
+//! One that cannot be read is listed with what is wrong. What was asked for stands in the address, so that a page can be
+//! kept and sent.
 
 use super::{Oops, Page, ago, link, shown};
 use crate::access::Caller;

@@ -1,4 +1,7 @@
 //! The first page of the day: what failed, what waits, what changed, what would have, and how much was quiet.
+//!
+//! Nothing is shown twice: what said the same about the same record is one card. Each part has its newest, and a link to
+//! all of them.
 
 use super::card::{Card, cards, once};
 use super::{Oops, Page, link, shown};

@@ -1,4 +1,7 @@
 //! Several that wait, of one source and one class: seen together, then answered together.
+//!
+//! What is answered is what was seen: the form names each of them, so one that came meanwhile is not among them. Each is
+//! taken or refused by itself, and told.
 
 use super::card::{Card, cards};
 use super::form::Said;

@@ -1,0 +1,54 @@
+//! What is set of the dashboard and the control API: names, proxies, a certificate, an address to link to.
+//!
+//! Only read and checked here, with an error that names the setting and an example; [`crate::web`] uses it.
+
+use anyhow::bail;
+use std::path::PathBuf;
+use steward_server::access::proxy::Proxies;
+use steward_server::listen::Certificate;
+
+/// `name` or `name:port`, with commas between several.
+pub(super) fn hosts(text: &str) -> anyhow::Result<Vec<String>> {
+    let names: Vec<String> =
+        text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+    let is_name = |name: &String| !name.contains(|c: char| c == '/' || c == '*' || c.is_whitespace() || c.is_control());
+    match names.iter().find(|name| !is_name(name)) {
+        None => Ok(names),
+        Some(other) => bail!(
+            "STEWARD_HOSTS has `{}`, expected names like steward.example or steward.example:8443",
+            other.escape_debug()
+        ),
+    }
+}
+
+pub(super) fn proxies(text: &str) -> anyhow::Result<Proxies> {
+    let wrong = |other: String| {
+        format!(
+            "STEWARD_TRUSTED_PROXIES has `{}`, expected addresses or networks like 10.0.0.0/8",
+            other.escape_debug()
+        )
+    };
+    Proxies::read(text).map_err(wrong).map_err(anyhow::Error::msg)
+}
+
+pub(super) fn certificate(chain: Option<PathBuf>, key: Option<PathBuf>) -> anyhow::Result<Option<Certificate>> {
+    match (chain, key) {
+        (Some(chain), Some(key)) => Ok(Some(Certificate { chain, key })),
+        (None, None) => Ok(None),
+        (Some(_), None) => bail!("STEWARD_TLS_CERT is set and STEWARD_TLS_KEY is not: set both, to PEM files"),
+        (None, Some(_)) => bail!("STEWARD_TLS_KEY is set and STEWARD_TLS_CERT is not: set both, to PEM files"),
+    }
+}
+
+/// An address that a page may link to.
+pub(super) fn ui(address: Option<String>) -> anyhow::Result<Option<String>> {
+    match address.map(|address| address.trim_end_matches('/').to_owned()).filter(|address| !address.is_empty()) {
+        Some(other) if !other.starts_with("http://") && !other.starts_with("https://") => {
+            bail!(
+                "STEWARD_TEMPORAL_UI is `{}`, expected an address like https://temporal.example",
+                other.escape_debug()
+            )
+        }
+        address => Ok(address),
+    }
+}
