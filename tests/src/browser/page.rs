@@ -1,0 +1,100 @@
+//! What every page is held to, whatever it shows: it ran no script of others, broke no rule of its policy, does not
+//! scroll sideways, and can be used by everybody, as far as axe-core can tell.
+//!
+//! Each check says what it found, so that a test can show that it finds something on a bad page.
+
+use super::Browser;
+use crate::run;
+use base64::Engine;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Runs in every page before its own scripts: what is started by words that others wrote leaves a mark.
+const TRAP: &str = "for (const name of ['alert', 'confirm', 'prompt', 'print']) {
+        window[name] = () => { window.stewardTrapped = name; };
+    }";
+/// Tallest screenshot, in pixels.
+const TALLEST: f64 = 6_000.0;
+
+impl Browser {
+    /// Lays the trap.
+    pub(super) async fn prepare(&self) {
+        self.cdp("Page.addScriptToEvaluateOnNewDocument", json!({"source": TRAP})).await;
+        self.looks(1_200, false).await;
+    }
+
+    /// The HTTP status of the page.
+    pub async fn status(&self) -> u64 {
+        let script = "return performance.getEntriesByType('navigation')[0].responseStatus";
+        self.run(script).await.as_u64().unwrap_or_default()
+    }
+
+    /// What the console complained of since it was asked last: scripts that failed, rules of the policy that were broken,
+    /// files that were missing. That a page has a status of its own is none; tests hold that by themselves.
+    pub async fn complaints(&self) -> Vec<String> {
+        let logged = self.sends("se/log", json!({"type": "browser"})).await;
+        let logged = logged.as_array().cloned().unwrap_or_default();
+        let own_status = |entry: &Value| {
+            let says = entry["message"].as_str().unwrap_or_default();
+            entry["source"] == "network" && says.contains("responded with a status of") && !says.contains("/assets/")
+        };
+        let bad = logged.iter().filter(|entry| entry["level"] != "INFO" && entry["level"] != "DEBUG");
+        bad.filter(|entry| !own_status(entry)).map(Value::to_string).collect()
+    }
+
+    /// What a page may never have, on this one: complaints, a script of others that ran, a scroll bar at its foot.
+    pub async fn faults(&self) -> Vec<String> {
+        let mut faults = self.complaints().await;
+        let ran = self.run("return [window.__ran, window.stewardTrapped].filter((mark) => mark !== undefined)").await;
+        if ran != json!([]) {
+            faults.push(format!("a script of others ran: {ran}"));
+        }
+        let script = "const root = document.documentElement;
+            const wide = [...document.querySelectorAll('body *')].filter((it) => {
+                const box = it.getBoundingClientRect();
+                return box.right > root.clientWidth + 1 && !it.closest('.hidden, .skip');
+            });
+            return root.scrollWidth > root.clientWidth
+                ? [root.scrollWidth, root.clientWidth, ...wide.slice(0, 3).map((it) => it.outerHTML.slice(0, 200))] : null";
+        let scrolls = self.run(script).await;
+        if !scrolls.is_null() {
+            faults.push(format!("it scrolls sideways: {scrolls}"));
+        }
+        faults
+    }
+
+    /// Holds that there is nothing of the kind.
+    pub async fn is_sound(&self) {
+        let faults = self.faults().await;
+        assert_eq!(faults, Vec::<String>::new(), "{}", self.place().await);
+    }
+
+    /// What axe-core calls serious or critical; its script is put into the page once.
+    pub async fn barriers(&self) -> Vec<String> {
+        if self.run("return typeof axe").await != json!("object") {
+            let file = run::project().join(".tools/axe-core/axe.min.js");
+            let axe = std::fs::read_to_string(&file);
+            let axe = axe.unwrap_or_else(|e| panic!("{}: {e}; run `make tools`", file.display()));
+            self.run(&format!("{axe}; window.axe = axe")).await;
+        }
+        let script = "const done = arguments[0];
+            axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations
+                .filter((it) => it.impact === 'serious' || it.impact === 'critical')
+                .flatMap((it) => it.nodes.map((node) => `${it.id}: ${node.html} ${node.failureSummary}`))), (e) => done([`${e}`]))";
+        let found = self.client.execute_async(script, Vec::new()).await.unwrap();
+        found.as_array().unwrap().iter().map(|it| it.as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Keeps a picture of the whole page as `target/screenshots/<test>-<step>.png`.
+    pub async fn shot(&self, step: &str) {
+        let size = &self.cdp("Page.getLayoutMetrics", json!({})).await["cssContentSize"];
+        let height = size["height"].as_f64().unwrap_or(900.0).min(TALLEST);
+        let clip = json!({"x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1});
+        let asked = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
+        let taken = self.cdp("Page.captureScreenshot", asked).await;
+        let png = base64::engine::general_purpose::STANDARD.decode(taken["data"].as_str().unwrap()).unwrap();
+        let folder: PathBuf = run::project().join("target/screenshots");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("{}-{step}.png", self.name)), png).unwrap();
+    }
+}

@@ -1,0 +1,100 @@
+//! What happened before a test began.
+//!
+//! [`change`] has the real keeper make a real change, as of then; no worker may serve the vault meanwhile. [`Made`]
+//! writes records in their real form, one after the other in one chain, as many as a test wants and with whatever words:
+//! to be read, not to be answered.
+
+use crate::vault::Vault;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::collections::BTreeMap;
+use steward_domain::audit::{AuditDraft, AuditRecord, Link, WorkflowRef};
+use steward_domain::clerk::{ClerkMark, Evidence, Judgement, Question, Subject, Verdict};
+use steward_domain::decide::{Case, decide};
+use steward_domain::frontmatter;
+use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::ContentHash;
+use steward_domain::record::{Effect, State, SurfaceClass};
+use steward_domain::tick::Look;
+use steward_vault::keeper::Keeper;
+use steward_vault::root::Root;
+
+/// A task of the matter `house` was found to be done then, and was changed; the action's id.
+#[must_use]
+pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
+    let keeper = Keeper::lock(Root::open(vault.path()).unwrap()).unwrap();
+    let target = RecordPath::new(RecordKind::Task, task).unwrap();
+    let bytes = vault.read(target.as_str());
+    let written = frontmatter::read(&bytes).unwrap().fields().get("state").cloned();
+    let evidence = Evidence {
+        source: "mail".into(),
+        reference: RecordPath::new(RecordKind::Signal, &format!("s-{task}")).unwrap(),
+        note: "It is finished, with thanks.".into(),
+        created: at - TimeDelta::hours(1),
+        effect: Effect::Mutation,
+        proposed_state: Some(State::Done),
+        target_confidence: 0.98,
+        effect_confidence: 0.97,
+        observations: 60,
+        ceiling: Ceiling::Act,
+    };
+    let subject = Subject {
+        task: target,
+        task_name: task.into(),
+        matter: RecordPath::new(RecordKind::Matter, "house").unwrap(),
+        matter_name: "house".into(),
+        state: State::Open,
+        surface_class: SurfaceClass::Normal,
+        due: None,
+    };
+    let verdict = Verdict {
+        decision: Judgement::LikelyDone,
+        confidence: 0.95,
+        reasoning: "The signals say so.".into(),
+        evidence: vec![evidence.reference.clone()],
+        source_contributions: BTreeMap::from([("mail".to_owned(), 0.9)]),
+    };
+    let look = Look {
+        question: Question { subject, evidence: vec![evidence], complaint: None, asked_at: at },
+        before: ContentHash::of(&bytes),
+        state_as_written: written.and_then(|state| state.as_str().map(str::to_owned)),
+        matter_ceiling: Ceiling::Act,
+        known: None,
+    };
+    let plan = decide(&Case {
+        look: &look,
+        policy: &Policy { mode: Mode::Live, ..Policy::default() },
+        note: None,
+        verdict: &verdict,
+        clerk: &ClerkMark { provider: "rules".into(), ..ClerkMark::default() },
+        caller_says_shadow: false,
+        workflow: WorkflowRef { id: "al-steward-house".into(), run_id: format!("run-{task}") },
+        at,
+    });
+    let receipt = keeper.apply(plan).unwrap();
+    AuditRecord::parse(&vault.read(receipt.record.as_str())).unwrap().draft.id.to_string()
+}
+
+/// Records that were never decided, only written.
+pub struct Made<'v> {
+    vault: &'v Vault,
+    last: Link,
+}
+
+impl<'v> Made<'v> {
+    /// Begins the chain of a vault that has none.
+    #[must_use]
+    pub fn new(vault: &'v Vault) -> Self {
+        std::fs::create_dir_all(vault.path().join("event")).unwrap();
+        Self { vault, last: Link { seq: 0, prev: ContentHash::genesis() } }
+    }
+
+    /// Writes one more.
+    pub fn record(&mut self, draft: AuditDraft) {
+        let (file, seq) = (draft.file().unwrap(), self.last.seq + 1);
+        let record = AuditRecord::close(draft, Vec::new(), Link { seq, prev: self.last.prev.clone() });
+        let text = record.render().unwrap();
+        self.last = Link { seq, prev: ContentHash::of(text.as_bytes()) };
+        std::fs::write(self.vault.path().join(file.as_str()), text).unwrap();
+    }
+}

@@ -1,0 +1,74 @@
+//! STOP, from every page and at once; and that an open page says what it does not show yet.
+
+use crate::house::{House, clear};
+use futures::join;
+use std::time::Duration;
+use steward_tests::wait;
+
+/// How long a stop may take to be everywhere, and a page to say that something is new, on a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn stop_works_within_a_second_from_every_page() {
+    let Some(house) = House::lived_in("stop").await else { return };
+    let (page, world) = (&house.browser, &house.world);
+    let brake = world.vault.path().join(".steward/STOP");
+    let id = house.action("rent");
+    let pages = ["/".to_owned(), format!("/actions/{id}"), format!("/actions/{id}/undo"), "/matters".into()];
+    let more = ["/records/matter/house.md", "/records/task/rent.md", "/fleet", "/search?q=rent", "/charts"];
+    for (number, at) in pages.into_iter().chain(more.map(str::to_owned)).enumerate() {
+        page.script(number % 2 == 0).await;
+        page.goto(&at).await;
+        assert_eq!((page.status().await, page.count(".brake button.stop").await), (200, 1), "{at}");
+        let stops = wait::within(AT_ONCE, "the fleet to stop", async || brake.exists().then_some(()));
+        let ((), ()) = join!(page.press(".brake button.stop"), stops);
+        assert_eq!(page.place().await, at, "it stays where it was pressed");
+        let said = page.text(".stopped").await;
+        assert!(said.starts_with("Stopped by tester"), "{said}");
+        page.press(".brake button.go").await;
+        assert!(!brake.exists() && page.count(".stopped").await == 0, "{at}");
+    }
+    page.is_sound().await;
+
+    page.goto("/").await;
+    page.press(".brake button.stop").await;
+    page.shot("stopped").await;
+    let status = world.json(&["status"]).await;
+    assert!(status["stop"].to_string().contains("tester"), "{status}");
+    clear(world, "late");
+    let files = world.vault.files();
+    world.tick("house").await;
+    assert_eq!(world.vault.files().since(&files), Vec::<String>::new(), "a tick changes nothing");
+    // A human's own word still counts.
+    page.press(&format!("{} button[value=undo]", house.card("rent"))).await;
+    assert_eq!(world.vault.state("rent"), "open");
+    page.press(".brake button.go").await;
+    world.tick("house").await;
+    assert_eq!(world.vault.state("late"), "done");
+}
+
+#[tokio::test]
+async fn an_open_page_says_that_there_is_more_and_moves_nothing() {
+    let Some(house) = House::lived_in("live").await else { return };
+    let page = &house.browser;
+    page.goto("/").await;
+    assert_eq!(page.text(".news").await, "");
+    let other = house.another().await;
+    other.goto("/").await;
+    other.press(&format!("{} button[value=undo]", house.card("rent"))).await;
+    let quiet = async || other.text(".news").await.is_empty();
+    wait::stays(AT_ONCE, "nothing is new to who did it", quiet).await;
+    let line = "One new record: show it";
+    wait::within(SOON, line, async || (page.text(".news").await == line).then_some(())).await;
+    assert!(page.text(&house.card("rent")).await.contains("changed"), "what is read stays");
+    page.shot("live").await;
+    page.press(".news a").await;
+    assert!(page.text("section[aria-labelledby=answered]").await.contains("undone"));
+    assert_eq!(page.text(".news").await, "");
+
+    other.press(".brake button.stop").await;
+    let stopped = async || page.text(".news").await.starts_with("The fleet was stopped.").then_some(());
+    wait::within(SOON, "the page to say that the fleet was stopped", stopped).await;
+    page.is_sound().await;
+}

@@ -1,0 +1,17 @@
+//! A real Chromium on the pages of the real binary: what a person sees, clicks and types.
+//!
+//! Where there is no Chromium the tests say so and pass. What each page looked like is in `target/screenshots/`.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod answers;
+mod brake;
+mod forged;
+mod house;
+mod keys;
+mod login;
+mod naughty;
+mod power;
+mod size;
+mod sound;
+mod temporal;
+mod undo;
