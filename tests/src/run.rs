@@ -15,7 +15,9 @@ const REAPER: &str = r#"cat >/dev/null
 for noted in "$1"/pids/*; do
   [ -e "$noted" ] && kill -KILL "${noted##*/}" 2>/dev/null
 done
-[ -n "$2" ] || rm -rf "$1""#;
+[ -n "$2" ] && exit
+# What a browser had running writes for a moment longer.
+for again in 1 2 3 4 5; do rm -rf "$1" 2>/dev/null && break; sleep 1; done"#;
 
 struct Run {
     folder: PathBuf,
