@@ -33,6 +33,9 @@ const FOLLOWERS: [ActionKind; 8] = [
     ActionKind::TrackFailed,
 ];
 
+/// No record has this place in the chain.
+const UNKNOWN: u64 = 0;
+
 /// What an undo of one action would do now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UndoPreview {
@@ -131,8 +134,8 @@ pub fn undo(root: &Root, record: &RecordPath, now: DateTime<Utc>) -> Result<Undo
     };
     let answered = patiently(|| asked_about(root, record))?;
     let attempt = || {
-        let newest = chain::head(root).map_err(ApplyError::from)?.seq;
-        match planned(root, &asked, (&answered, newest))? {
+        // That it is the newest of all would only spare a look at the names of others; to know it may cost more.
+        match planned(root, &asked, (&answered, UNKNOWN))? {
             Planned::Now(plan) => Ok(Some(prepared(root, &plan)?)),
             // Of no run there is an answer.
             Planned::Before(_) => Ok(None),
