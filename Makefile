@@ -21,7 +21,7 @@ demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
 	@cargo build --quiet -p steward-worker
 	@test -d $(DEMO)/vault || ./target/debug/steward example $(DEMO)/vault
-	@STEWARD_LOG=$${STEWARD_LOG:-warn} ./target/debug/steward up --tick-now --vault $(DEMO)/vault
+	@STEWARD_LOG=$${STEWARD_LOG:-warn} STEWARD_LIVE_MODE=$${STEWARD_LIVE_MODE:-live} ./target/debug/steward up --tick-now --vault $(DEMO)/vault
 
 test: tools
 	cargo fmt --check

@@ -4,6 +4,7 @@
 //! for what comes of it; when that takes too long the answer goes on without them.
 
 use std::time::Duration;
+use steward_domain::plan::ContentHash;
 use steward_domain::undo::AnswerKind;
 use steward_workflows::activities::{AnswerAsk, Answered};
 use steward_workflows::{AnswerTogetherWorkflow, AnswerWorkflow, AnsweredTogether, TogetherAsk};
@@ -50,7 +51,13 @@ impl Answers {
     /// [`AskError`]; a refusal is none.
     pub async fn ask(&self, ask: AnswerAsk) -> Result<Answered, AskError> {
         let (kind, digits) = (ask.kind.word(), digits(&ask.action));
-        let options = self.options(format!("steward-{kind}-{digits}"), format!("{kind} {digits}"));
+        // Two who ask the same are answered once; who asks for something else must not get that answer.
+        let other = ask.edited.as_ref().map(|edited| {
+            let value = serde_json::to_string(edited).unwrap_or_default();
+            format!("-as-{}", &ContentHash::of(value.as_bytes()).as_str()[..8])
+        });
+        let id = format!("steward-{kind}-{digits}{}", other.unwrap_or_default());
+        let options = self.options(id, format!("{kind} {digits}"));
         self.come(AnswerWorkflow::run, ask, options).await
     }
 
@@ -82,7 +89,8 @@ impl Answers {
         let away = |reason: String| AskError::Away { reason };
         let handle = match tokio::time::timeout(ACCEPTED, self.client.start_workflow(run, ask, options)).await {
             Ok(started) => started.map_err(|e| away(e.to_string()))?,
-            Err(_) => return Err(away(format!("within {} s", ACCEPTED.as_secs()))),
+            // It may have been accepted all the same.
+            Err(_) => return Err(AskError::Late { workflow }),
         };
         match tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await {
             Ok(answered) => answered.map_err(|e| AskError::Failed { workflow, reason: e.to_string() }),

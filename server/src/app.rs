@@ -1,10 +1,10 @@
 //! The server put together: what every request goes through, and where it ends.
 //!
 //! In this order: headers that every answer has, the host, who asks, their pace, their scope. What is refused is
-//! refused in the face that was asked: JSON below `/api/`, a gRPC status below a service, a page elsewhere. An address
-//! that there is not and one that the caller may not know of get the same answer.
+//! refused in the face that was asked: JSON below `/api/`, a gRPC status below a service, a page elsewhere. A stranger
+//! gets the same answer of every address, whether it is there or not; who is known gets one 404 of all that is not.
 
-use crate::access::session::{self, Sessions};
+use crate::access::session::Sessions;
 use crate::access::{
     AccessError, Caller, Proof, Scope, Store, host::Hosts, local, origin, pace::Pace, proxy::Proxies, token,
 };
@@ -19,6 +19,7 @@ use crate::pages;
 use crate::temporal::Temporal;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
+use axum::handler::Handler;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -89,6 +90,8 @@ pub(crate) struct App {
     proxies: Proxies,
     encrypted: bool,
     pace: Pace,
+    /// What the charts were drawn from last.
+    pub(crate) charts: pages::charts::Kept,
 }
 
 /// As handlers take it.
@@ -140,11 +143,12 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         proxies,
         encrypted,
         pace,
+        charts: Default::default(),
     });
     let router = api::router(&app)
         .merge(pages::router(&app))
         .merge(grpc::router(&app)?)
-        .fallback(nowhere)
+        .fallback(nowhere.layer(from_fn_with_state((Arc::clone(&app), Scope::Read), allowed)))
         .method_not_allowed_fallback(wrong_method)
         .layer(RequestBodyLimitLayer::new(api::answers::MAX_BODY))
         .layer(from_fn_with_state(Arc::clone(&app), known_host))
@@ -272,8 +276,7 @@ pub(crate) fn caller(app: &App, headers: &HeaderMap) -> Result<Option<Caller>, A
     }
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let ours = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let mut sessions = ours.filter(|(name, _)| *name == session::COOKIE);
-    Ok(sessions.find_map(|(_, value)| app.sessions.caller(value, Utc::now())))
+    app.sessions.caller(ours, Utc::now())
 }
 
 fn too_many(seconds: u32) -> Problem {

@@ -7,7 +7,7 @@ mod act;
 mod action;
 mod assets;
 mod card;
-mod charts;
+pub(crate) mod charts;
 mod edit;
 mod fleet;
 mod form;
@@ -100,7 +100,7 @@ impl Page {
             may_act: caller.scope >= Scope::Act,
             may_operate: caller.scope >= Scope::Operate,
             stop: brake::read(&app.root),
-            mode: app.house.policy.mode.word(),
+            mode: app.policy().mode.word(),
             waiting: app.index.pending_count().await?,
             vault: app.root.path().display().to_string(),
             temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),

@@ -12,6 +12,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 const FILE: &str = "STOP";
 const TURNS: &str = "brake.jsonl";
+/// Longest name and reason that are kept, in characters.
+const MOST_BY: usize = 200;
+const MOST_REASON: usize = 500;
 /// Longest part of the log that is read back, its end: 64 KiB.
 const READ: u64 = 64 * 1024;
 
@@ -21,6 +24,14 @@ pub struct Stop {
     pub at: String,
     pub by: String,
     pub reason: Option<String>,
+}
+
+impl Stop {
+    fn short(&self) -> Self {
+        let cut = |text: &str, most| text.chars().take(most).collect::<String>();
+        let reason = self.reason.as_ref().map(|reason| cut(reason, MOST_REASON));
+        Self { at: self.at.clone(), by: cut(&self.by, MOST_BY), reason }
+    }
 }
 
 /// One stop or release, as it is written down.
@@ -61,6 +72,7 @@ pub fn read(root: &Root) -> Option<Stop> {
 /// # Errors
 /// [`BrakeError`] when the file cannot be created; the message says how to do it by hand.
 pub fn stop(root: &Root, stop: &Stop) -> Result<(), BrakeError> {
+    let stop = &stop.short();
     root.dir().create_dir_all(OWN_FOLDER)?;
     let mut options = cap_std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -83,6 +95,7 @@ pub fn stop(root: &Root, stop: &Stop) -> Result<(), BrakeError> {
 /// # Errors
 /// [`BrakeError`] when the file cannot be removed.
 pub fn resume(root: &Root, by: &Stop) -> Result<bool, BrakeError> {
+    let by = &by.short();
     match root.dir().remove_file(format!("{OWN_FOLDER}/{FILE}")) {
         Ok(()) => {
             sync(root)?;

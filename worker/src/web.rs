@@ -96,7 +96,14 @@ impl Web {
 /// When nothing can be written into the state folder.
 pub(crate) fn invitation(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
     let link = link::create(&Store::of(&config.state_dir()?), &config.operator, Scope::Operate, Utc::now())?;
-    let host = config.hosts.first().map_or_else(|| address.to_string(), Clone::clone);
-    let scheme = if config.tls.is_some() || !config.trusted_proxies.is_empty() { "https" } else { "http" };
+    // Every address of a machine is none that a browser could be sent to; without a name it is this machine's own.
+    let own = if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
+    let proxied = !config.trusted_proxies.is_empty() && !config.hosts.is_empty();
+    let scheme = if config.tls.is_some() || proxied { "https" } else { "http" };
+    let host = match config.hosts.first() {
+        Some(name) if proxied || name.contains(':') => name.clone(),
+        Some(name) => format!("{name}:{}", address.port()),
+        None => own,
+    };
     Ok(format!("{scheme}://{host}/login?link={link}"))
 }

@@ -15,7 +15,7 @@ pub struct Hosts {
 
 impl Hosts {
     /// This machine's own names at the port that is listened on, the address itself where it is a real one, and what
-    /// the operator adds (`STEWARD_HOSTS`): `name` or `name:port`.
+    /// the operator adds (`STEWARD_HOSTS`): `name:port`, or `name` for that port and for none.
     #[must_use]
     pub fn of(listening: SocketAddr, added: &[String]) -> Self {
         let port = listening.port();
@@ -29,7 +29,12 @@ impl Hosts {
             let bare = names.iter().filter_map(|name| Some(name.rsplit_once(':')?.0.to_owned()));
             names.extend(bare.collect::<Vec<_>>());
         }
-        names.extend(added.iter().map(|name| name.trim().to_ascii_lowercase()));
+        for name in added.iter().map(|name| name.trim().to_ascii_lowercase()) {
+            if !name.contains(':') {
+                names.push(format!("{name}:{port}"));
+            }
+            names.push(name);
+        }
         Self { names }
     }
 
@@ -70,10 +75,17 @@ mod tests {
     #[test]
     fn only_our_own_names_are_answered_to() {
         let hosts = Hosts::of("127.0.0.1:8420".parse().unwrap(), &["Steward.example".into()]);
-        for host in ["127.0.0.1:8420", "localhost:8420", "LOCALHOST:8420", "[::1]:8420", "steward.example"] {
+        for host in [
+            "127.0.0.1:8420",
+            "localhost:8420",
+            "LOCALHOST:8420",
+            "[::1]:8420",
+            "steward.example",
+            "steward.example:8420",
+        ] {
             assert!(named(&hosts, host), "{host}");
         }
-        for host in ["evil.example", "evil.example:8420", "localhost", "localhost:8421", "steward.example:8420", ""] {
+        for host in ["evil.example", "evil.example:8420", "localhost", "localhost:8421", "steward.example:8421", ""] {
             assert!(!named(&hosts, host), "{host}");
         }
         assert!(hosts.named(&Uri::from_static("/"), &HeaderMap::new()).is_none());

@@ -46,6 +46,7 @@ impl Proxies {
 
     /// From where a request came that `peer` brought; `encrypted` where it was so to us.
     pub(crate) fn came(&self, peer: IpAddr, encrypted: bool, headers: &HeaderMap) -> Came {
+        let peer = peer.to_canonical();
         if !self.holds(peer) {
             return Came { from: peer, secure: encrypted };
         }
@@ -58,7 +59,7 @@ impl Proxies {
         let mut from = peer;
         for hop in hops.collect::<Vec<_>>().into_iter().rev() {
             let Some(hop) = hop else { break };
-            from = hop;
+            from = hop.to_canonical();
             if !self.holds(hop) {
                 break;
             }

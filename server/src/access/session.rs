@@ -1,7 +1,8 @@
 //! Sessions of browsers: a cookie that is signed, not stored.
 //!
-//! It names who logged in, what they may do and when that ends; whoever removes the key ends all of them. From it
-//! follows a key for the forms of its pages, which no other site can know.
+//! It names who logged in, what they may do and when that ends; whoever removes the key ends all of them, in every
+//! process at once, because it is read at each use. From it follow a key for the forms of its pages, which no other site
+//! can know, and the name of the cookie, since browsers send those of one vault to another on the same machine.
 
 use super::{AccessError, Caller, Proof, Scope, Store, secret};
 use base64::Engine;
@@ -12,16 +13,21 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// The cookie's name; a browser takes it on this path alone.
-pub(crate) const COOKIE: &str = "steward_session";
 /// How long a session lasts: 7 days, as long as an undo does.
 pub const SESSION_LASTS: TimeDelta = TimeDelta::days(7);
+
+const KEY: &str = "sessions";
+/// Shortest key that signs anything, in characters: what is shorter somebody has cut.
+const LEAST_KEY: usize = 40;
 
 /// Signs and reads sessions.
 #[derive(Clone)]
 pub struct Sessions {
-    key: String,
+    store: Store,
 }
+
+/// The key of the vault's sessions, as it is now.
+struct Key(String);
 
 #[derive(Serialize, Deserialize)]
 struct Session {
@@ -38,11 +44,41 @@ impl Sessions {
     /// # Errors
     /// [`AccessError`] when it can be neither read nor made.
     pub fn open(store: &Store) -> Result<Self, AccessError> {
-        Ok(Self { key: store.key("sessions")? })
+        store.key(KEY)?;
+        Ok(Self { store: store.clone() })
     }
 
-    /// A cookie's value for somebody.
-    pub(crate) fn begin(&self, name: &str, scope: Scope, now: DateTime<Utc>) -> Result<String, AccessError> {
+    /// A cookie for somebody: its name and value.
+    pub(crate) fn begin(&self, name: &str, scope: Scope, now: DateTime<Utc>) -> Result<(String, String), AccessError> {
+        let key = Key(self.store.key(KEY)?);
+        Ok((key.cookie(), key.begin(name, scope, now)?))
+    }
+
+    /// The name of the cookie that ends a session.
+    pub(crate) fn cookie(&self) -> Result<String, AccessError> {
+        Ok(Key(self.store.key(KEY)?).cookie())
+    }
+
+    /// Who has one of these cookies; nobody where it is not ours, has ended, or the key was taken away.
+    pub(crate) fn caller<'c>(
+        &self,
+        mut cookies: impl Iterator<Item = (&'c str, &'c str)>,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Caller>, AccessError> {
+        let Some(key) = self.store.made_key(KEY)?.filter(|key| key.len() >= LEAST_KEY).map(Key) else {
+            return Ok(None);
+        };
+        let name = key.cookie();
+        Ok(cookies.find_map(|(said, value)| if said == name { key.caller(value, now) } else { None }))
+    }
+}
+
+impl Key {
+    fn cookie(&self) -> String {
+        format!("steward_{}", &self.mark("cookie", "")[..10])
+    }
+
+    fn begin(&self, name: &str, scope: Scope, now: DateTime<Utc>) -> Result<String, AccessError> {
         let session = Session { name: name.to_owned(), scope, ends_at: now + SESSION_LASTS, nonce: secret()? };
         let text = BASE64.encode(serde_json::to_vec(&session).unwrap_or_default());
         let mark = self.mark("session", &text);
@@ -50,7 +86,7 @@ impl Sessions {
     }
 
     /// Whose session a cookie's value is; `None` of one that is not ours or has ended.
-    pub(crate) fn caller(&self, cookie: &str, now: DateTime<Utc>) -> Option<Caller> {
+    fn caller(&self, cookie: &str, now: DateTime<Utc>) -> Option<Caller> {
         let (text, mark) = cookie.split_once('.')?;
         if !is_same(mark, &self.mark("session", text)) {
             return None;
@@ -62,7 +98,7 @@ impl Sessions {
     }
 
     fn mark(&self, purpose: &str, text: &str) -> String {
-        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(self.key.as_bytes())
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(self.0.as_bytes())
             .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
         mac.update(purpose.as_bytes());
         mac.update(b"\0");
@@ -82,13 +118,13 @@ mod tests {
 
     #[test]
     fn a_session_holds_until_it_ends_and_cannot_be_made_up() {
-        let sessions = Sessions { key: "key".into() };
+        let sessions = Key("key".into());
         let now = Utc::now();
         let cookie = sessions.begin("ann", Scope::Act, now).unwrap();
         let ann = sessions.caller(&cookie, now).unwrap();
         assert_eq!((ann.name.as_str(), ann.scope), ("ann", Scope::Act));
         assert_eq!(sessions.caller(&cookie, now + SESSION_LASTS), None);
-        assert_eq!(Sessions { key: "other".into() }.caller(&cookie, now), None);
+        assert_eq!(Key("other".into()).caller(&cookie, now), None);
         let (text, mark) = cookie.split_once('.').unwrap();
         let bolder = String::from_utf8(BASE64.decode(text).unwrap()).unwrap().replace("\"act\"", "\"operate\"");
         assert_eq!(sessions.caller(&format!("{}.{mark}", BASE64.encode(bolder)), now), None);
@@ -98,7 +134,7 @@ mod tests {
 
     #[test]
     fn two_sessions_have_two_keys_for_their_forms_and_neither_is_its_mark() {
-        let sessions = Sessions { key: "key".into() };
+        let sessions = Key("key".into());
         let key = |cookie: &str| match sessions.caller(cookie, Utc::now()).unwrap().proof {
             Proof::Session { form_key } => form_key,
             Proof::Token => unreachable!(),
@@ -107,5 +143,21 @@ mod tests {
         let (one, two) = (one.unwrap(), two.unwrap());
         assert_ne!(key(&one), key(&two));
         assert!(!one.contains(&key(&one)));
+    }
+
+    #[test]
+    fn without_its_key_no_session_holds_and_an_emptied_one_signs_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(&Store::of(dir.path())).unwrap();
+        let (name, value) = sessions.begin("ann", Scope::Act, Utc::now()).unwrap();
+        let who = |name: &str, value: &str| sessions.caller([(name, value)].into_iter(), Utc::now()).unwrap();
+        assert_eq!(who(&name, &value).map(|ann| ann.name).as_deref(), Some("ann"));
+        assert_eq!(who("steward_other", &value), None, "that of another vault");
+        let file = dir.path().join("access/keys/sessions");
+        std::fs::write(&file, "").unwrap();
+        let forged = Key(String::new());
+        assert_eq!(who(&forged.cookie(), &forged.begin("eve", Scope::Operate, Utc::now()).unwrap()), None);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(who(&name, &value), None);
     }
 }

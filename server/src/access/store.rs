@@ -74,14 +74,17 @@ impl Store {
         }
     }
 
-    /// Everything of a kind, with the file each lies in, in no order.
+    /// Everything of a kind, with the file each lies in, in no order; what a crash left beside them is none.
     pub(super) fn all<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<(PathBuf, T)>, AccessError> {
         let folder = self.folder(kind)?;
         let mut found = Vec::new();
         for entry in fs::read_dir(&folder).map_err(|e| Self::io(&folder, e))? {
             let path = entry.map_err(|e| Self::io(&folder, e))?.path();
-            if let Some(value) = read(&path)? {
-                found.push((path, value));
+            let is_whole = path.extension().is_none();
+            match read(&path) {
+                Ok(Some(value)) if is_whole => found.push((path, value)),
+                Err(e) if is_whole => tracing::warn!("passed over: {e}"),
+                Ok(_) | Err(_) => {}
             }
         }
         Ok(found)

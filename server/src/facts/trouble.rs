@@ -4,6 +4,8 @@
 //! of Today and of Fleet.
 
 use crate::app::App;
+use crate::facts::tracker;
+use chrono::Utc;
 use steward_domain::time::seconds;
 use steward_vault::index::IndexError;
 use steward_vault::keeper::Keeper;
@@ -28,6 +30,19 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
     let mut say = |what: &str, says: String| troubles.push(Trouble { what: what.to_owned(), says });
     if !Keeper::is_held(&app.root) {
         say("Nobody serves this vault", "no steward looks and nothing is answered: start `steward up`".into());
+    }
+    if let Some(ledger) = &app.ledger
+        && let Some(refusal) = ledger.status(Utc::now()).await.refusal
+    {
+        say("No clerk is asked", refusal.reason);
+    }
+    let debt = tracker::debt(&app.root, &app.index, app.house.tracker.clone()).await?;
+    if debt.failed > 0 {
+        let error = debt.last_error.map(|error| format!(": {error}")).unwrap_or_default();
+        say("The tracker", format!("{} of {} that are owed to it were tried in vain{error}", debt.failed, debt.owed));
+    }
+    for warning in &app.house.warnings {
+        say("The configuration", warning.clone());
     }
     for stream in app.index.stream_counts().await? {
         if let Some(error) = &stream.last_error {

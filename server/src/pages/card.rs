@@ -58,6 +58,11 @@ impl Card {
         self.action.evidence.iter().filter(|cited| cited.speaks).take(QUOTES)
     }
 
+    /// How many records it stands for: of what was said again one, of what was answered together each.
+    pub(crate) fn records(&self) -> usize {
+        if self.action.together.is_some() { self.times } else { 1 }
+    }
+
     pub(crate) fn has_answers(&self) -> bool {
         self.action.waits || self.action.undo_until.is_some()
     }

@@ -11,9 +11,12 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use chrono::{NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use steward_vault::index::{ConfidenceBin, DayCount};
+use tokio::sync::Mutex;
 
 /// Days that are drawn.
 const DAYS: i64 = 30;
@@ -22,6 +25,18 @@ const LEFT: f64 = 40.0;
 const TOP: f64 = 10.0;
 const WIDTH: f64 = 570.0;
 const HEIGHT: f64 = 180.0;
+
+/// How long what was read is drawn again: 60 s.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// What both are drawn from.
+pub(crate) struct Counted {
+    days: Vec<DayCount>,
+    bins: Vec<ConfidenceBin>,
+}
+
+/// The last of them, and when it was read.
+pub(crate) type Kept = Mutex<Option<(Instant, Arc<Counted>)>>;
 
 struct Bar {
     class: &'static str,
@@ -55,9 +70,9 @@ pub(crate) async fn page(
     let now = Utc::now();
     let first = (now - TimeDelta::days(DAYS - 1)).date_naive();
     let since = first.and_time(chrono::NaiveTime::MIN).and_utc();
-    let counts = app.index.actions_per_day(since).await?;
-    let bins = app.index.confidence_vs_outcome(since, now).await?;
-    let (daily, most) = daily(first, &counts);
+    let drawn = counted(&app, since, now).await?;
+    let (counts, bins) = (&drawn.days, &drawn.bins);
+    let (daily, most) = daily(first, counts);
     let sum = |words: &[&str]| counts.iter().filter(|c| words.contains(&c.what)).map(|c| c.count).sum::<u64>();
     let decided: u64 = bins.iter().map(|bin| bin.right + bin.wrong).sum();
     let right: u64 = bins.iter().map(|bin| bin.right).sum();
@@ -74,7 +89,7 @@ pub(crate) async fn page(
         labels: labels(first),
         most,
         daily,
-        calibration: calibration(&bins),
+        calibration: calibration(bins),
         calibration_told: format!("Of {decided} proposals that are decided {right} were right"),
         tenths: (0..=10)
             .map(|n| (number(LEFT + f64::from(n) * WIDTH / 10.0), format!("{:.1}", f64::from(n) / 10.0)))
@@ -84,6 +99,21 @@ pub(crate) async fn page(
             .map(|bin| (format!("{:.1} to {:.1}", bin.from, bin.to), bin.right, bin.wrong, bin.open))
             .collect(),
     }))
+}
+
+/// What is drawn, read at most once in a while however many ask: it takes a reader of the index for its whole fold.
+async fn counted(app: &Shared, since: DateTime<Utc>, now: DateTime<Utc>) -> Result<Arc<Counted>, Oops> {
+    let mut kept = app.charts.lock().await;
+    if let Some((read_at, counted)) = kept.as_ref()
+        && read_at.elapsed() < KEPT
+    {
+        return Ok(Arc::clone(counted));
+    }
+    let days = app.index.actions_per_day(since).await?;
+    let bins = app.index.confidence_vs_outcome(since, now).await?;
+    let counted = Arc::new(Counted { days, bins });
+    *kept = Some((Instant::now(), Arc::clone(&counted)));
+    Ok(counted)
 }
 
 const UNDONE: [&str; 3] = ["reversed", "dismissed", "opposed"];

@@ -88,7 +88,7 @@ pub(crate) async fn page(
 }
 
 fn modes(app: &Shared) -> Vec<Fact> {
-    let policy = &app.house.policy;
+    let policy = &app.policy();
     let mut told = vec![
         ("mode", format!("{} (STEWARD_LIVE_MODE; nothing here raises it)", policy.mode.word())),
         (

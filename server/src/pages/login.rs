@@ -3,7 +3,7 @@
 //! Opening the link changes nothing: what looks at addresses before people do would use it up. The button does.
 
 use super::{Bare, Oops, assets, refusal, shown};
-use crate::access::session::{COOKIE, SESSION_LASTS};
+use crate::access::session::SESSION_LASTS;
 use crate::access::{AccessError, link};
 use crate::api::problem::Problem;
 use crate::app::{Met, Shared};
@@ -64,19 +64,19 @@ pub(crate) async fn enter(
     met.same_origin()?;
     let now = Utc::now();
     let Some(found) = link::take(&app.store, &asked.link, now)? else { return Ok(closed(&asked.link)) };
-    let value = app.sessions.begin(&found.name, found.scope, now)?;
+    let (name, value) = app.sessions.begin(&found.name, found.scope, now)?;
     tracing::info!("{} logged in", found.name.escape_debug());
-    Ok(with_cookie(&met, &value, SESSION_LASTS.num_seconds()))
+    Ok(with_cookie(&met, (&name, &value), SESSION_LASTS.num_seconds()))
 }
 
-pub(crate) async fn leave(Extension(met): Extension<Met>) -> Result<Response, Oops> {
+pub(crate) async fn leave(State(app): State<Shared>, Extension(met): Extension<Met>) -> Result<Response, Oops> {
     met.same_origin()?;
-    Ok(with_cookie(&met, "", 0))
+    Ok(with_cookie(&met, (&app.sessions.cookie()?, ""), 0))
 }
 
-fn with_cookie(met: &Met, value: &str, seconds: i64) -> Response {
+fn with_cookie(met: &Met, (name, value): (&str, &str), seconds: i64) -> Response {
     let secure = if met.secure { "; Secure" } else { "" };
-    let cookie = format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     let mut response = Redirect::to(if value.is_empty() { "/login" } else { "/" }).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);

@@ -71,6 +71,8 @@ struct Record {
     page: Page,
     name: String,
     state: String,
+    /// Why it cannot be read, with the mend.
+    problem: Option<String>,
     path: String,
     /// Of a task.
     matter: Option<String>,
@@ -91,15 +93,28 @@ pub(crate) async fn page(
 ) -> Result<Response, Oops> {
     let nothing = || Oops::from(Problem::new(StatusCode::NOT_FOUND, "there is nothing here"));
     let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| nothing())?;
-    let subject = app.index.subject(&path).await?.ok_or_else(nothing)?;
+    let subject = app.index.subject(&path).await?;
     let before: Option<Cursor> = asked.before.and_then(|text| text.parse().ok());
     let (events, next) = timeline(&app, &path, before.as_ref()).await?;
     let next = next.map(|next| link(&format!("/records/{path}"), &[("before", &next.to_string())]));
     let page = Page::of(&app, &caller, "matters", &uri).await?;
+    // One that cannot be read, or is gone and left a history, has a page all the same.
+    let problem = match &subject {
+        Some(_) => None,
+        None => app.index.problems().await?.into_iter().find(|one| one.path == path.as_str()).map(|one| one.message),
+    };
+    if subject.is_none() && problem.is_none() && events.is_empty() {
+        return Err(nothing());
+    }
     let bare = Record {
         page,
-        name: subject.name.clone(),
-        state: subject.state.word().to_owned(),
+        name: subject.as_ref().map_or_else(|| path.slug().to_owned(), |subject| subject.name.clone()),
+        state: match (&subject, &problem) {
+            (Some(subject), _) => subject.state.word().to_owned(),
+            (None, Some(_)) => "cannot be read".into(),
+            (None, None) => "not there any more".into(),
+        },
+        problem,
         path: path.to_string(),
         matter: None,
         looks: Vec::new(),
@@ -114,7 +129,7 @@ pub(crate) async fn page(
     } else {
         let names = app.index.names(std::slice::from_ref(&path)).await?;
         let matter = names.get(&path).and_then(|named| named.matter.as_ref()).map(ToString::to_string);
-        Record { matter, looks: of_a_task(&subject), ..bare }
+        Record { matter, looks: subject.as_ref().map(of_a_task).unwrap_or_default(), ..bare }
     };
     Ok(shown(&whole))
 }
@@ -209,7 +224,7 @@ async fn tasks(app: &Shared, matter: &RecordPath) -> Result<Vec<Task>, Oops> {
         look_id: String::new(),
         now,
         cadence: app.house.cadence,
-        policy: app.house.policy.clone(),
+        policy: app.policy(),
         stopped: brake::is_stopped(&app.root),
         max_looks: LOOKS,
         default_ceiling: app.house.default_ceiling,

@@ -28,7 +28,7 @@ const CARDS: u32 = 20;
 /// Records among which those that say the same are sought.
 const READ: u32 = 60;
 /// Answers that are listed.
-const ANSWERS: u32 = 10;
+const ANSWERS: usize = 10;
 /// So many of one source and class may be handled together.
 const CLUSTER: u32 = 3;
 /// Most clusters that are offered; the largest.
@@ -89,10 +89,11 @@ pub(crate) async fn page(
         ..ActionFilter::default()
     };
     let waits = part(app, ActionFilter { only: Only::Waiting, ..ActionFilter::default() }, CARDS).await?;
-    let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Landing::Live)), CARDS).await?;
+    let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Landing::Live)), READ).await?;
     let would = part(app, of(&[ActionKind::Action], Some(Landing::Shadow)), READ).await?;
-    let answers = [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed];
-    let answered = part(app, of(&answers, None), ANSWERS).await?.cards;
+    let answers = [ActionKind::Reversed, ActionKind::Dismissed];
+    let mut answered = part(app, of(&answers, None), READ).await?.cards;
+    answered.truncate(ANSWERS);
     Ok(shown(&Today {
         done: done(app, &asked.done).await?,
         lead: lead(page.waiting, &changed),
@@ -111,7 +112,8 @@ pub(crate) async fn page(
 async fn part(app: &Shared, filter: ActionFilter, limit: u32) -> Result<Part, Oops> {
     let found = app.index.actions_page(&filter, None, limit).await?;
     let mut cards = once(cards(&app.root, &app.index, found.rows).await?);
-    let count = if found.more { format!("{}+", cards.len()) } else { cards.len().to_string() };
+    let of_records: usize = cards.iter().map(Card::records).sum();
+    let count = if found.more { format!("{of_records}+") } else { of_records.to_string() };
     let more = found.more || cards.len() > CARDS as usize;
     cards.truncate(CARDS as usize);
     Ok(Part { cards, count, more })

@@ -4,7 +4,7 @@
 //! Each check says what it found, so that a test can show that it finds something on a bad page.
 
 use super::Browser;
-use crate::run;
+use crate::{run, wait};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -87,7 +87,12 @@ impl Browser {
 
     /// Keeps a picture of the whole page as `target/screenshots/<test>-<step>.png`.
     pub async fn shot(&self, step: &str) {
-        let size = &self.cdp("Page.getLayoutMetrics", json!({})).await["cssContentSize"];
+        // A page that was just opened again may have no size yet.
+        let size = &wait::until("the page to have a size", async || {
+            let size = self.cdp("Page.getLayoutMetrics", json!({})).await["cssContentSize"].clone();
+            (size["width"].as_f64()? >= 1.0 && size["height"].as_f64()? >= 1.0).then_some(size)
+        })
+        .await;
         let height = size["height"].as_f64().unwrap_or(900.0).min(TALLEST);
         let clip = json!({"x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1});
         let asked = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
