@@ -68,6 +68,7 @@ impl Browser {
     pub async fn goto(&self, path: &str) {
         let address = if path.starts_with('/') { format!("{}{path}", self.base) } else { path.to_owned() };
         self.client.goto(&address).await.unwrap_or_else(|e| panic!("{address}: {e}"));
+        self.is_drawn().await;
     }
 
     /// Logs in by an address that was printed.

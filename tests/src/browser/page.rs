@@ -20,7 +20,15 @@ impl Browser {
     /// Lays the trap.
     pub(super) async fn prepare(&self) {
         self.cdp("Page.addScriptToEvaluateOnNewDocument", json!({"source": TRAP})).await;
+        // A window that nobody looks at has no focus of its own, and keys may get lost.
+        self.cdp("Emulation.setFocusEmulationEnabled", json!({"enabled": true})).await;
         self.looks(1_200, false).await;
+    }
+
+    /// Waits until the page that was opened is drawn: before that it has no size, and takes no key.
+    pub(super) async fn is_drawn(&self) {
+        let script = "return document.readyState === 'complete' && document.documentElement.clientWidth > 0";
+        wait::until("the page to be drawn", async || (self.run(script).await == true).then_some(())).await;
     }
 
     /// The HTTP status of the page.

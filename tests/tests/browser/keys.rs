@@ -2,14 +2,20 @@
 
 use crate::house::House;
 use steward_tests::browser::TAB;
+use steward_tests::wait;
 
 #[tokio::test]
 async fn everything_is_done_by_keys() {
     let Some(house) = House::lived_in("keys").await else { return };
     let (page, world) = (&house.browser, &house.world);
     page.goto("/").await;
-    page.strikes(TAB).await;
-    assert_eq!(page.focus().await, "skip", "the first way leads past the head");
+    // A key that is struck as the page is being drawn may reach nothing; the first that does leads past the head.
+    let first = wait::until("a key to reach the page", async || {
+        page.strikes(TAB).await;
+        Some(page.focus().await).filter(|focus| focus != "body")
+    })
+    .await;
+    assert_eq!(first, "skip", "the first way leads past the head");
     page.shot("skip").await;
     page.strikes('\u{E007}').await;
     assert_eq!(page.focus().await, "main");
