@@ -1,7 +1,7 @@
 //! The same, encrypted: certificates from files, read again when they change.
 //!
 //! One that cannot be used ends the start; one that cannot be used any more is told in the log, and the old one stays.
-//! A key is agreed with each caller apart, so that none holds up another.
+//! A key is agreed with each caller apart; 256 who never do so hold up the others for as long as each is waited for.
 
 use axum::serve::Listener;
 use rustls_pki_types::pem::PemObject;
@@ -68,7 +68,7 @@ pub(super) struct Encrypted {
 }
 
 impl Encrypted {
-    /// Listens; a caller who is slow to agree holds up nobody else.
+    /// Listens; up to 256 callers who are slow to agree hold up nobody else.
     ///
     /// # Errors
     /// [`CertificateError`] when the certificate or its key cannot be used.
