@@ -200,6 +200,12 @@ pub enum AuditError {
 }
 
 impl AuditDraft {
+    /// Whether it asks something of a human and proposes nothing that could be confirmed.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.kind == ActionKind::Action && self.decision == Judgement::NeedsInput && self.landing == Landing::Recorded
+    }
+
     /// Where the record is filed: `event/<kind>-<ts>-<safe-slug>.md`.
     ///
     /// An answer is named after the action it answers, so that two answers of one kind meet in

@@ -153,7 +153,9 @@ pub fn answer(request: &Request<'_>) -> Result<Plan, Refusal> {
         AnswerKind::Undo => undo(request),
         AnswerKind::Confirm => confirm(request),
         AnswerKind::Dismiss => {
-            pending(request)?;
+            if !request.record.draft.asks() {
+                pending(request)?;
+            }
             Ok(Plan { draft: draft(request, Landing::Recorded), basis: Basis::Fields, change: Change::Nothing })
         }
         AnswerKind::Raise => raise(request),

@@ -72,7 +72,7 @@ pub(crate) struct Page {
     form_key: String,
     may_act: bool,
     may_operate: bool,
-    stop: Option<brake::Stop>,
+    stop: Option<Stopped>,
     mode: &'static str,
     waiting: u64,
     vault: String,
@@ -99,13 +99,28 @@ impl Page {
             form_key,
             may_act: caller.scope >= Scope::Act,
             may_operate: caller.scope >= Scope::Operate,
-            stop: brake::read(&app.root),
+            stop: brake::read(&app.root).map(Stopped::of),
             mode: app.policy().mode.word(),
             waiting: app.index.pending_count().await?,
             vault: app.root.path().display().to_string(),
             temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),
             seen: newest.max(app.beat.borrow().seq),
         })
+    }
+}
+
+/// Who stopped everything, when, and why.
+struct Stopped {
+    by: String,
+    at: String,
+    reason: Option<String>,
+}
+
+impl Stopped {
+    fn of(stop: brake::Stop) -> Self {
+        // What a person wrote into the file stands as it is.
+        let at = steward_domain::time::parse(&stop.at).map_or(stop.at, moment);
+        Self { by: stop.by, at, reason: stop.reason }
     }
 }
 
@@ -217,6 +232,11 @@ fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     if seconds < 0 { format!("in {}", span(-seconds)) } else { format!("{} ago", span(seconds)) }
 }
 
+/// A moment as a person writes it, in UTC, to the minute.
+fn moment(at: DateTime<Utc>) -> String {
+    at.format("%-d %b %Y, %H:%M UTC").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +250,7 @@ mod tests {
             ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]
         );
         assert_eq!(told(-600), "in 10 min");
+        let at = steward_domain::time::parse("2026-11-03T09:05:59.123Z").unwrap();
+        assert_eq!(moment(at), "3 Nov 2026, 09:05 UTC");
     }
 }

@@ -145,6 +145,32 @@ fn only_what_waits_for_an_answer_is_confirmed_or_dismissed() {
 }
 
 #[test]
+fn what_asks_something_of_a_human_is_dismissed_but_never_confirmed() {
+    let look = look(TASK, Some("open"), vec![evidence("gmail", 0.97, 60)]);
+    let decided = |judgement| {
+        let verdict = verdict(judgement, 0.9, &look);
+        let plan = decide(&Case {
+            look: &look,
+            policy: &live(),
+            note: None,
+            verdict: &verdict,
+            clerk: &clerk(),
+            caller_says_shadow: false,
+            workflow: run("run-1"),
+            at: at(DECIDED),
+        });
+        carry_out(&plan, TASK).unwrap().1
+    };
+    let asking = decided(Judgement::NeedsInput);
+    let dismissed = ask(AnswerKind::Dismiss, &asking, &live()).unwrap();
+    assert_eq!((dismissed.draft().kind, dismissed.landing()), (ActionKind::Dismissed, Landing::Recorded));
+    let refusal = ask(AnswerKind::Confirm, &asking, &live()).unwrap_err();
+    assert!(matches!(refusal, Refusal::NotPending { .. }), "{refusal}");
+    let calm = decided(Judgement::StillActive);
+    assert!(ask(AnswerKind::Dismiss, &calm, &live()).is_err(), "what asks nothing has nothing to dismiss");
+}
+
+#[test]
 fn a_confirmation_is_a_change_with_a_recipe_of_its_own() {
     let record = pending();
     assert!(record.draft.pending_confirmation);

@@ -3,7 +3,7 @@
 //! A row of the index says which; the rest is read from the audit record itself. A record that cannot be read any more
 //! is still listed, with the reason.
 
-use super::FactsError;
+use super::{FactsError, quote};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
@@ -97,6 +97,10 @@ pub struct Evidence {
     pub source: String,
     /// At most 50 characters, verbatim. Untrusted.
     pub quote: String,
+    /// The quote as the signal's record has it, for pages; where that says something else by now, or is gone, what is
+    /// kept of it. Untrusted.
+    #[serde(skip)]
+    pub words: String,
     /// How sure it is about what it is about, 0 to 1.
     pub target_confidence: f64,
     /// How sure it is about the effect, 0 to 1.
@@ -196,6 +200,7 @@ impl Action {
             signal: cited.reference.to_string(),
             source: cited.source.clone(),
             quote: cited.note.clone(),
+            words: quote::kept(&cited.note),
             target_confidence: cited.target_confidence,
             effect_confidence: cited.effect_confidence,
             speaks: cited.speaks,

@@ -1,23 +1,21 @@
 //! What would have changed an answer: the gates that stood closed, in words.
 //!
-//! The values are those that decided, as the record keeps them; nothing is weighed again. `steward why` and the page of an
-//! action say the same.
+//! The values are those that decided, as the record keeps them; nothing is weighed again. Of a gate `steward why` and the
+//! page of an action say the same; what may be done now stands on the page as buttons.
 
 use super::action::{Action, Gate};
 use steward_domain::decide::GateName;
 
-/// What would change it, or what may be done about it now.
+/// What would have changed it.
 #[must_use]
 pub fn would_change(action: &Action) -> Vec<String> {
-    let id = &action.id;
     if action.kind != "steward-action" {
         return Vec::new();
     }
     let mut hints = Vec::new();
     match action.landing.as_str() {
-        "live" if action.undo_until.is_some() => hints.push(format!("`steward undo {id}` takes it back for 7 days")),
         "pending" if action.answered.is_some() => {}
-        "pending" if action.confirmable => hints.push(format!("`steward confirm {id}` lets it happen")),
+        "pending" if action.confirmable => hints.push("your confirmation lets it happen".into()),
         "pending" => {
             hints.push("make the change by hand: a ceiling of `ask`, or the matter's note, leaves it to you".into());
         }

@@ -3,13 +3,14 @@
 //! Both read only. The preview is made by the code of the undo itself, so what it says is what the button does, unless
 //! somebody writes in between.
 
-use super::card::{Card, cards};
+use super::card::{self, Card, cards};
 use super::edit::{self, Edit};
-use super::{Oops, Page, shown, today};
+use super::{Oops, Page, moment, shown, today};
 use crate::access::Caller;
+use crate::api::problem::Problem;
 use crate::app::Shared;
 use crate::facts::action::{self, ActionDetail, Change, find};
-use crate::facts::why;
+use crate::facts::{quote, why};
 use askama::Template;
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
@@ -19,8 +20,6 @@ use axum::response::Response;
 use chrono::Utc;
 use serde::Deserialize;
 use serde_json::Value;
-use steward_domain::path::RecordPath;
-use steward_domain::time::stamp;
 use steward_vault::preview::{self, FieldFate, FieldPreview, UndoPreview};
 
 type Id = Result<Path<String>, PathRejection>;
@@ -133,9 +132,9 @@ fn told(page: Page, card: Card, looked: &UndoPreview) -> Undo {
         followers: looked
             .followers
             .iter()
-            .map(|after| format!("{} by {} at {} ({})", after.kind.did(), after.by, stamp(after.at), after.id))
+            .map(|after| format!("{} by {}, {} ({})", after.kind.did(), after.by, moment(after.at), after.id))
             .collect(),
-        until: looked.until.map(stamp),
+        until: looked.until.map(moment),
         ..told_nothing(page, card)
     }
 }
@@ -155,15 +154,15 @@ fn told_nothing(page: Page, card: Card) -> Undo {
 }
 
 fn named(id: Id) -> Result<String, Oops> {
-    let nothing = |_| Oops::from(crate::api::problem::Problem::new(StatusCode::NOT_FOUND, "there is nothing here"));
+    let nothing = |_| Oops::from(Problem::new(StatusCode::NOT_FOUND, "there is nothing here"));
     id.map(|Path(id)| id).map_err(nothing)
 }
 
 async fn named_card(app: &Shared, detail: &ActionDetail) -> Result<Card, Oops> {
-    let target = RecordPath::parse(&detail.action.target).ok();
-    let names = app.index.names(target.as_slice()).await?;
-    let name = target.and_then(|target| names.get(&target).map(|named| named.name.clone()));
-    Ok(Card::of(detail.action.clone(), name, Utc::now()))
+    let action = quote::whole(&app.root, vec![detail.action.clone()]).await?;
+    let cards = card::named(&app.index, action, Utc::now()).await?;
+    let gone = || Problem::new(StatusCode::NOT_FOUND, "there is nothing here");
+    cards.into_iter().next().ok_or_else(|| gone().into())
 }
 
 fn text(value: Option<&Value>) -> String {

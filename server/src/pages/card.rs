@@ -6,6 +6,7 @@
 use super::ago;
 use crate::facts::FactsError;
 use crate::facts::action::{self, Action, Evidence};
+use crate::facts::quote;
 use chrono::{DateTime, Utc};
 use steward_domain::path::RecordPath;
 use steward_domain::time::stamp;
@@ -22,6 +23,8 @@ pub(crate) struct Card {
     pub(crate) title: String,
     /// In a word or two, what it came to.
     pub(crate) status: String,
+    /// The matter of a task, its record and its name.
+    pub(crate) matter: Option<(String, String)>,
     /// What colours it.
     pub(crate) tone: &'static str,
     pub(crate) at: String,
@@ -35,7 +38,7 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    pub(crate) fn of(action: Action, name: Option<String>, now: DateTime<Utc>) -> Self {
+    fn of(action: Action, name: Option<String>, now: DateTime<Utc>) -> Self {
         let said = action.by.as_ref().map(|by| match &action.reason {
             Some(reason) => format!("{by}: {reason}"),
             None => by.clone(),
@@ -44,6 +47,7 @@ impl Card {
             title: name.unwrap_or_else(|| action.target.clone()),
             status: status(&action),
             tone: tone(&action),
+            matter: None,
             at: stamp(action.at),
             ago: ago(action.at, now),
             sure: sure(&action),
@@ -81,11 +85,24 @@ impl Evidence {
 /// The cards of these rows, in their order.
 pub(crate) async fn cards(root: &Root, index: &Index, rows: Vec<ActionRow>) -> Result<Vec<Card>, FactsError> {
     let now = Utc::now();
-    let targets: Vec<RecordPath> = rows.iter().map(|row| row.target.clone()).collect();
+    let actions = quote::whole(root, action::cards(root, rows, now).await?).await?;
+    named(index, actions, now).await
+}
+
+/// The cards of these actions, in their order.
+pub(crate) async fn named(index: &Index, actions: Vec<Action>, now: DateTime<Utc>) -> Result<Vec<Card>, FactsError> {
+    let targets: Vec<RecordPath> = actions.iter().filter_map(|action| RecordPath::parse(&action.target).ok()).collect();
     let names = index.names(&targets).await?;
-    let actions = action::cards(root, rows, now).await?;
-    let name = |target| names.get(target).map(|named| named.name.clone());
-    Ok(actions.into_iter().zip(&targets).map(|(action, target)| Card::of(action, name(target), now)).collect())
+    let matters: Vec<RecordPath> = names.values().filter_map(|named| named.matter.clone()).collect();
+    let matters = index.names(&matters).await?;
+    let card = |action: Action| {
+        let target = RecordPath::parse(&action.target).ok();
+        let known = target.and_then(|target| names.get(&target));
+        let matter = known.and_then(|known| known.matter.as_ref());
+        let matter = matter.and_then(|path| Some((path.to_string(), matters.get(path)?.name.clone())));
+        Card { matter, ..Card::of(action, known.map(|known| known.name.clone()), now) }
+    };
+    Ok(actions.into_iter().map(card).collect())
 }
 
 /// What said the very same about the same record becomes one card, the newest; and so do answers given together.
@@ -150,10 +167,12 @@ fn tone(action: &Action) -> &'static str {
 }
 
 fn sure(action: &Action) -> String {
-    let closed: Vec<&str> = action.gates.iter().filter(|gate| !gate.open).map(|gate| gate.gate.as_str()).collect();
+    let closed = action.gates.iter().filter(|gate| !gate.open);
+    let closed: Vec<String> =
+        closed.map(|gate| format!("{}: {}, needs {}", gate.gate.replace('_', " "), gate.found, gate.needed)).collect();
     let held = match closed.as_slice() {
         [] => format!("all {} gates open", action.gates.len()),
-        closed => format!("held by {}", closed.join(", ").replace('_', " ")),
+        closed => format!("held by {}", closed.join("; ")),
     };
     format!("{:.2} sure; {held}", action.confidence)
 }

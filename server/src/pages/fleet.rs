@@ -3,7 +3,7 @@
 //! Of the policy that of the process that holds the vault; of the guard what the next call would hear. A server that gives
 //! no answer is told in its place and keeps nothing else from being shown.
 
-use super::{Oops, Page, ago, shown};
+use super::{Oops, Page, Stopped, ago, moment, shown};
 use crate::access::Caller;
 use crate::app::Shared;
 use crate::facts::trouble::{self, Trouble};
@@ -16,7 +16,6 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use steward_domain::guard::{Fill, GuardStatus, LedgerStatus};
 use steward_domain::mutation::MutationClass;
-use steward_domain::time::stamp;
 use steward_vault::brake;
 use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;
@@ -35,7 +34,8 @@ struct Window {
     /// Below it is calm, above the other nearly full.
     low: u32,
     high: u32,
-    free: Option<String>,
+    /// When the next call may go.
+    free: String,
 }
 
 struct Stream {
@@ -110,8 +110,9 @@ fn modes(app: &Shared) -> Vec<Fact> {
     }
     for turn in brake::turns(&app.root, TURNS) {
         let did = if turn.stopped { "stopped" } else { "resumed" };
-        let why = turn.stop.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        told.push((did, format!("{} by {}{why}", turn.stop.at, turn.stop.by)));
+        let turn = Stopped::of(turn.stop);
+        let why = turn.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        told.push((did, format!("{} by {}{why}", turn.at, turn.by)));
     }
     told.push(("sources", format!("{} unless they say otherwise", app.house.default_ceiling.word())));
     told
@@ -131,7 +132,7 @@ fn windows(ledger: &LedgerStatus, now: DateTime<Utc>) -> [Window; 3] {
         cap: fill.cap,
         low: fill.cap / 2,
         high: fill.cap / 10 * 9,
-        free: fill.next_free.map(|at| ago(at, now)),
+        free: fill.next_free.map_or_else(|| "now".to_owned(), |at| ago(at, now)),
     };
     [window("This minute", &ledger.minute), window("This hour", &ledger.hour), window("This day", &ledger.day)]
 }
@@ -139,7 +140,7 @@ fn windows(ledger: &LedgerStatus, now: DateTime<Utc>) -> [Window; 3] {
 fn guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<Fact> {
     let mut told = Vec::new();
     if let Some(back_off) = &ledger.back_off {
-        told.push(("back-off", format!("until {}, {}", stamp(back_off.until), ago(back_off.until, now))));
+        told.push(("back-off", format!("until {}, {}", moment(back_off.until), ago(back_off.until, now))));
     }
     if ledger.probe.is_some() {
         told.push(("probe", "one call is out to see whether the clerk answers again".into()));

@@ -11,7 +11,10 @@ use futures_util::stream;
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::time::Duration;
+use steward_vault::brake;
 
+/// Takes back what was said: an event without data would not arrive.
+const NOTHING: &str = "<!-- -->";
 /// How often a line is sent that says nothing, so that nobody between takes the connection for dead: 20 s.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
@@ -26,15 +29,14 @@ pub(crate) struct Asked {
 }
 
 pub(crate) async fn stream(State(app): State<Shared>, Query(asked): Query<Asked>) -> Result<impl IntoResponse, Oops> {
-    let (beat, stop) = (app.beat.clone(), app.stop.clone());
+    let (beat, stop, root) = (app.beat.clone(), app.stop.clone(), app.root.clone());
     let events = stream::unfold((beat, stop, String::new()), move |(mut beat, mut stop, mut last)| {
-        let (seen, stopped) = (asked.seen, asked.stopped);
+        let (seen, stopped, root) = (asked.seen, asked.stopped, root.clone());
         async move {
             loop {
-                let text = {
-                    let now = beat.borrow_and_update();
-                    line(now.seq.saturating_sub(seen), stopped, now.stopped)
-                };
+                // The beat may be half a second old: a page that was drawn after a stop knows better.
+                let new = beat.borrow_and_update().seq.saturating_sub(seen);
+                let text = line(new, stopped, brake::is_stopped(&root));
                 if text != last {
                     last.clone_from(&text);
                     let event = Event::default().data(text);
@@ -57,7 +59,7 @@ fn line(new: u64, shows_stopped: bool, stopped: bool) -> String {
         (true, true) | (false, false) => "",
     };
     let news = match new {
-        0 if brake.is_empty() => return String::new(),
+        0 if brake.is_empty() => return NOTHING.to_owned(),
         0 => "Show".to_owned(),
         1 => "One new record: show it".to_owned(),
         n => format!("{n} new records: show them"),
@@ -71,8 +73,8 @@ mod tests {
 
     #[test]
     fn what_is_new_is_said_and_what_is_not_is_not() {
-        assert_eq!(line(0, false, false), "");
-        assert_eq!(line(0, true, true), "");
+        assert_eq!(line(0, false, false), NOTHING);
+        assert_eq!(line(0, true, true), NOTHING);
         assert!(line(2, false, false).contains("2 new records"));
         assert!(line(0, false, true).starts_with("The fleet was stopped. "));
         assert!(line(1, true, false).contains("runs again. <a"));

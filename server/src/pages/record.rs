@@ -4,11 +4,11 @@
 //! time and the last runs are Temporal's, and where it gives no answer the rest is shown without.
 
 use super::card::{Card, cards};
-use super::{Oops, Page, ago, link, shown};
+use super::{Oops, Page, ago, link, moment, shown};
 use crate::access::Caller;
 use crate::api::problem::Problem;
 use crate::app::Shared;
-use crate::facts::{run_address, schedule_address};
+use crate::facts::{quote, run_address, schedule_address};
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -147,7 +147,7 @@ async fn of_a_matter(app: &Shared, path: &RecordPath, bare: Record) -> Result<Re
                 "next look",
                 match schedule.next {
                     _ if schedule.paused => format!("paused: {}", schedule.note),
-                    Some(at) => format!("{}, at {}", ago(at, now), stamp(at)),
+                    Some(at) => format!("{}, {}", ago(at, now), moment(at)),
                     None => "not known".into(),
                 },
             ));
@@ -174,7 +174,7 @@ async fn of_a_matter(app: &Shared, path: &RecordPath, bare: Record) -> Result<Re
 }
 
 fn last(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
-    let mut told = vec![("last look", format!("{}, at {}", ago(tick.at, now), stamp(tick.at)))];
+    let mut told = vec![("last look", format!("{}, {}", ago(tick.at, now), moment(tick.at)))];
     let found =
         format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.looks, tick.quiet);
     told.push(("it found", found));
@@ -205,7 +205,7 @@ fn last(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
 fn of_a_task(subject: &SubjectRow) -> Vec<(&'static str, String)> {
     let now = Utc::now();
     let when = |at: Option<DateTime<Utc>>, never: &str| {
-        at.map_or_else(|| never.to_owned(), |at| format!("{}, at {}", ago(at, now), stamp(at)))
+        at.map_or_else(|| never.to_owned(), |at| format!("{}, {}", ago(at, now), moment(at)))
     };
     let mut told = vec![
         ("last look", when(subject.last_check_at, "never")),
@@ -285,7 +285,7 @@ fn signal(row: SignalRow) -> Signal {
     Signal {
         at: stamp(signal.created),
         ago: ago(signal.created, Utc::now()),
-        quote: signal.note,
+        quote: quote::kept(&signal.note),
         source: signal.source,
         standing: format!("{}{reason}", signal.status.word().replace('_', " ")),
         about: target.map(|target| target.to_string()),

@@ -31,8 +31,13 @@ async fn stop_works_within_a_second_from_every_page() {
     }
     page.is_sound().await;
 
-    page.goto("/").await;
-    page.press(".brake button.stop").await;
+    page.script(true).await;
+    for button in ["stop", "go", "stop"] {
+        page.goto("/").await;
+        page.press(&format!(".brake button.{button}")).await;
+        let quiet = async || page.text(".news").await.is_empty();
+        wait::stays(AT_ONCE, "what the page itself did is no news to it", quiet).await;
+    }
     page.shot("stopped").await;
     let status = world.json(&["status"]).await;
     assert!(status["stop"].to_string().contains("tester"), "{status}");
@@ -70,5 +75,8 @@ async fn an_open_page_says_that_there_is_more_and_moves_nothing() {
     other.press(".brake button.stop").await;
     let stopped = async || page.text(".news").await.starts_with("The fleet was stopped.").then_some(());
     wait::within(SOON, "the page to say that the fleet was stopped", stopped).await;
+    other.press(".brake button.go").await;
+    let silent = async || page.text(".news").await.is_empty().then_some(());
+    wait::within(SOON, "the page to take that back", silent).await;
     page.is_sound().await;
 }
