@@ -9,6 +9,7 @@
 mod action;
 mod actions;
 mod answers;
+mod asks;
 mod budget;
 mod cases;
 mod chain;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use steward_domain::audit::{ActionKind, AuditRecord};
+use steward_domain::clerk::Judgement;
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::Landing;
@@ -209,6 +210,14 @@ impl Action {
         // What is in the record counts; a row only knows that something was changed.
         self.undo_until = self.undo_until.filter(|_| record.undo_recipe.is_some());
         self
+    }
+}
+
+impl Action {
+    /// It asks something of a human that they may set aside by `dismiss`.
+    pub(crate) fn asks(&self) -> bool {
+        let asks = self.decision == Judgement::NeedsInput.word() && self.landing == Landing::Recorded.word();
+        asks && self.kind == ActionKind::Action.word() && self.answered.is_none()
     }
 }
 

@@ -68,7 +68,7 @@ impl Card {
     }
 
     pub(crate) fn has_answers(&self) -> bool {
-        self.action.waits || self.action.undo_until.is_some()
+        self.action.waits || self.action.asks() || self.action.undo_until.is_some()
     }
 }
 
@@ -130,6 +130,7 @@ fn status(action: &Action) -> String {
         ("steward-action", "pending") if followed.is_empty() => "waits for you".into(),
         ("steward-action", "pending") => format!("proposed{followed}"),
         ("steward-action", "shadow") => format!("would change{followed}"),
+        ("steward-action", _) if action.decision == "needs_input" => format!("asks you{followed}"),
         ("steward-action", _) => action.decision.replace('_', " "),
         ("steward-action-confirmed", _) if action.edited => format!("edited and confirmed{followed}"),
         ("steward-action-confirmed", _) => format!("confirmed{followed}"),
@@ -158,7 +159,7 @@ fn tone(action: &Action) -> &'static str {
     if action.problem.is_some() || action.kind == "steward-action-track-failed" {
         return "failed";
     }
-    match (action.waits, action.landing.as_str()) {
+    match (action.waits || action.asks(), action.landing.as_str()) {
         (true, _) => "waits",
         (false, "live") => "done",
         (false, "shadow") => "shadow",

@@ -29,6 +29,8 @@ const CARDS: u32 = 20;
 const READ: u32 = 60;
 /// Answers that are listed.
 const ANSWERS: usize = 10;
+/// How far back is looked for what asks something of a human, in days: what nobody answered for longer is no question.
+const ASKED_DAYS: i64 = 14;
 /// So many of one source and class may be handled together.
 const CLUSTER: u32 = 3;
 /// Most clusters that are offered; the largest.
@@ -65,6 +67,7 @@ struct Today {
     troubles: Vec<Trouble>,
     clusters: Vec<Together>,
     waits: Part,
+    asks: Part,
     changed: Part,
     would: Part,
     answered: Vec<Card>,
@@ -89,6 +92,7 @@ pub(crate) async fn page(
         ..ActionFilter::default()
     };
     let waits = part(app, ActionFilter { only: Only::Waiting, ..ActionFilter::default() }, CARDS).await?;
+    let asks = asks(app).await?;
     let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Landing::Live)), READ).await?;
     let would = part(app, of(&[ActionKind::Action], Some(Landing::Shadow)), READ).await?;
     let answers = [ActionKind::Reversed, ActionKind::Dismissed];
@@ -96,10 +100,11 @@ pub(crate) async fn page(
     answered.truncate(ANSWERS);
     Ok(shown(&Today {
         done: done(app, &asked.done).await?,
-        lead: lead(page.waiting, &changed),
+        lead: lead(page.waiting, &asks, &changed),
         troubles: trouble::all(app).await?,
         clusters: clusters(app).await?,
         waits,
+        asks,
         changed,
         would,
         answered,
@@ -119,11 +124,27 @@ async fn part(app: &Shared, filter: ActionFilter, limit: u32) -> Result<Part, Oo
     Ok(Part { cards, count, more })
 }
 
-fn lead(waiting: u64, changed: &Part) -> String {
+/// What the stewards ask, and nobody answered.
+async fn asks(app: &Shared) -> Result<Part, Oops> {
+    let since = Utc::now() - TimeDelta::days(ASKED_DAYS);
+    let rows = app.index.asking(since, CARDS + 1).await?;
+    let mut cards = cards(&app.root, &app.index, rows).await?;
+    let more = cards.len() > CARDS as usize;
+    cards.truncate(CARDS as usize);
+    let count = if more { format!("{CARDS}+") } else { cards.len().to_string() };
+    Ok(Part { cards, count, more })
+}
+
+fn lead(waiting: u64, asks: &Part, changed: &Part) -> String {
     let waits = match waiting {
-        0 => "Nothing waits for you".to_owned(),
+        0 => "No proposal waits for you".to_owned(),
         1 => "One proposal waits for you".to_owned(),
         n => format!("{n} proposals wait for you"),
+    };
+    let waits = match asks.count.as_str() {
+        "0" => waits,
+        "1" => format!("{waits}; one question is for you"),
+        n => format!("{waits}; {n} questions are for you"),
     };
     let did = match changed.count.as_str() {
         "0" => "nothing was changed".to_owned(),

@@ -16,6 +16,7 @@ use steward_domain::tracker::PlaneAction;
 
 mod action;
 mod answers;
+mod asks;
 mod cases;
 mod charts;
 mod drills;
@@ -325,7 +326,7 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
         DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
         ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;
         ALTER TABLE actions DROP COLUMN moved_from; DROP INDEX actions_by_proposal; ALTER TABLE actions DROP COLUMN proposal;
-        DROP INDEX actions_together; ALTER TABLE actions DROP COLUMN together; ALTER TABLE actions DROP COLUMN edited; ALTER TABLE actions DROP COLUMN prev; ALTER TABLE actions DROP COLUMN misnamed;
+        DROP INDEX actions_that_ask; DROP INDEX actions_together; ALTER TABLE actions DROP COLUMN together; ALTER TABLE actions DROP COLUMN edited; ALTER TABLE actions DROP COLUMN prev; ALTER TABLE actions DROP COLUMN misnamed;
         ALTER TABLE matters DROP COLUMN policy; ALTER TABLE matters DROP COLUMN policy_faults;
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
         ALTER TABLE actions DROP COLUMN changes; ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;

@@ -6,7 +6,7 @@ use super::*;
 use crate::index::cases::CASES_SINCE;
 use crate::index::charts::PER_DAY;
 use crate::index::pulse::PULSE;
-use crate::index::{actions, clusters, matters, search, signals};
+use crate::index::{actions, asks, clusters, matters, search, signals};
 use sqlx::AssertSqlSafe;
 use std::time::Instant;
 use steward_domain::signal::SignalStatus;
@@ -132,6 +132,7 @@ async fn no_other_page_scans_a_large_table() {
             .to_owned(),
         search::HITS.to_owned(),
         actions::WAITING.to_owned(),
+        asks::ASKING.to_owned(),
         actions::AT.to_owned(),
         actions::BY_ID.to_owned(),
         actions::ANSWERS.to_owned(),
