@@ -18,6 +18,8 @@ mod record;
 mod search;
 mod today;
 mod together;
+mod undo;
+mod undo_together;
 
 use crate::access::{Caller, Proof, Scope};
 use crate::api::problem::Problem;
@@ -38,13 +40,14 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
     let see = Router::new()
         .route("/", get(today::page))
         .route("/actions/{id}", get(action::page))
-        .route("/actions/{id}/undo", get(action::undo))
+        .route("/actions/{id}/undo", get(undo::page))
         .route("/matters", get(matters::page))
         .route("/records/{folder}/{file}", get(record::page))
         .route("/search", get(search::page))
         .route("/fleet", get(fleet::page))
         .route("/charts", get(charts::page))
         .route("/together", get(together::page))
+        .route("/together/undo", get(undo_together::page))
         .route("/live", get(live::stream));
     let answer = Router::new()
         .route("/actions/{id}/answer", post(act::answer))

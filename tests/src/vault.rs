@@ -110,6 +110,14 @@ impl Vault {
         self.write(&format!("task/{slug}.md"), text);
     }
 
+    /// Sets the field `state` of a task, as an editor would.
+    pub fn set_state(&self, task: &str, to: &str) {
+        let file = format!("task/{task}.md");
+        let now = format!("state: {}", self.state(task));
+        let text = String::from_utf8(self.read(&file)).unwrap();
+        self.write(&file, text.replace(&now, &format!("state: {to}")));
+    }
+
     /// Writes a signal under a name of its own.
     pub fn signal(&self, name: &str, signal: &Signal<'_>) {
         self.write(&format!("signal/{name}.md"), signal.text());

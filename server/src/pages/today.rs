@@ -4,7 +4,8 @@
 //! all of them.
 
 use super::card::{Card, cards, once};
-use super::{Oops, Page, link, shown};
+use super::together::class_word;
+use super::{Oops, Page, link, shown, undo_together};
 use crate::access::Caller;
 use crate::app::Shared;
 use crate::facts::action::find;
@@ -18,8 +19,9 @@ use chrono::{TimeDelta, Utc};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use steward_domain::audit::ActionKind;
+use steward_domain::mutation::MutationClass;
 use steward_domain::plan::Landing;
-use steward_vault::index::{ActionFilter, Only};
+use steward_vault::index::{ActionFilter, Cluster, Only};
 
 /// How far back is looked.
 const HOURS: i64 = 24;
@@ -43,7 +45,7 @@ pub(crate) struct Asked {
     done: String,
 }
 
-/// Several that wait, of one source and class.
+/// Several of one source and class.
 struct Together {
     href: String,
     count: u64,
@@ -66,6 +68,7 @@ struct Today {
     lead: String,
     troubles: Vec<Trouble>,
     clusters: Vec<Together>,
+    undoable: Vec<Together>,
     waits: Part,
     asks: Part,
     changed: Part,
@@ -102,7 +105,8 @@ pub(crate) async fn page(
         done: done(app, &asked.done).await?,
         lead: lead(page.waiting, &asks, &changed),
         troubles: trouble::all(app).await?,
-        clusters: clusters(app).await?,
+        clusters: offered("/together", app.index.waiting_clusters(CLUSTER).await?),
+        undoable: offered("/together/undo", app.index.undoable_clusters(undo_together::since(), CLUSTER).await?),
         waits,
         asks,
         changed,
@@ -154,18 +158,17 @@ fn lead(waiting: u64, asks: &Part, changed: &Part) -> String {
     format!("{waits}; {did} in the last {HOURS} hours.")
 }
 
-async fn clusters(app: &Shared) -> Result<Vec<Together>, Oops> {
-    let mut found = app.index.waiting_clusters(CLUSTER).await?;
+fn offered(at: &str, mut found: Vec<Cluster>) -> Vec<Together> {
     found.truncate(CLUSTERS);
-    let offered = found.into_iter().map(|cluster| {
-        let class = cluster.class.map_or("", |class| class.word());
+    let offer = |cluster: Cluster| {
+        let class = cluster.class.map_or("", MutationClass::word);
         Together {
-            href: link("/together", &[("source", &cluster.source), ("class", class)]),
+            href: link(at, &[("source", &cluster.source), ("class", class)]),
             count: cluster.count,
-            what: format!("of {} ({})", cluster.name, class.replace('_', " ")),
+            what: format!("of {} ({})", cluster.name, class_word(cluster.class)),
         }
-    });
-    Ok(offered.collect())
+    };
+    found.into_iter().map(offer).collect()
 }
 
 /// What came of the click before.

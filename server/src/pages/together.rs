@@ -16,21 +16,32 @@ use axum::extract::{Form, Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
+use steward_domain::mutation::MutationClass;
 use steward_domain::undo::AnswerKind;
-use steward_vault::index::ActionRow;
+use steward_vault::index::{ActionRow, Cluster};
 use steward_workflows::TogetherAsk;
 use steward_workflows::activities::Answered;
 
 /// How many are answered at once: what a person can look over.
-const CARDS: usize = 100;
+pub(super) const CARDS: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
 pub(crate) struct Asked {
     /// The name by which trust goes.
-    source: String,
+    pub(super) source: String,
     class: String,
+}
+
+impl Asked {
+    pub(super) fn means(&self, one: &Cluster) -> bool {
+        one.source == self.source && one.class.map_or("", MutationClass::word) == self.class
+    }
+}
+
+pub(super) fn class_word(class: Option<MutationClass>) -> String {
+    class.map_or("", MutationClass::word).replace('_', " ")
 }
 
 #[derive(Template)]
@@ -49,11 +60,7 @@ pub(crate) async fn page(
     uri: Uri,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Oops> {
-    let clusters = app.index.waiting_clusters(1).await?.into_iter();
-    let class = |class: Option<steward_domain::mutation::MutationClass>| class.map_or("", |class| class.word());
-    let found = clusters
-        .filter(|one| one.source == asked.source && class(one.class) == asked.class)
-        .max_by_key(|one| one.count);
+    let found = app.index.waiting_clusters(1).await?.into_iter().find(|one| asked.means(one));
     let page = Page::of(&app, &caller, "today", &uri).await?;
     let Some(found) = found else {
         let what = format!("{} ({})", asked.source, asked.class.replace('_', " "));
@@ -66,7 +73,7 @@ pub(crate) async fn page(
     let cards = cards(&app.root, &app.index, rows).await?;
     Ok(shown(&Together {
         page,
-        what: format!("{} ({})", found.name, class(found.class).replace('_', " ")),
+        what: format!("{} ({})", found.name, class_word(found.class)),
         count: found.count,
         confirmable: cards.iter().filter(|card| card.action.confirmable).count(),
         cards,

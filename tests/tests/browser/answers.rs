@@ -1,6 +1,8 @@
 //! What waits is let happen or turned down, with a reason.
 
-use crate::house::House;
+use crate::house::{House, clear};
+use steward_tests::vault::Signal;
+use steward_tests::wait;
 
 #[tokio::test]
 async fn what_waits_is_confirmed_or_dismissed_with_a_reason() {
@@ -45,4 +47,77 @@ async fn what_waits_is_confirmed_or_dismissed_with_a_reason() {
     assert_eq!(vault.state("roof"), "open");
     page.is_sound().await;
     house.world.verify_chain().await;
+}
+
+/// Ticks until the first page begins so.
+async fn leads_to(house: &House, lead: &str) {
+    let page = &house.browser;
+    let says = async || {
+        house.world.tick("house").await;
+        page.goto("/").await;
+        page.text(".lead").await.starts_with(lead).then_some(())
+    };
+    wait::until(lead, says).await;
+}
+
+#[tokio::test]
+async fn what_only_a_human_can_say_is_asked_once_and_can_be_set_aside() {
+    let Some(house) = House::lived_in("asks").await else { return };
+    let (page, vault) = (&house.browser, &house.world.vault);
+    let quote = "So sorry about the bank. Could you wait until the first, or shall I pay half of it now?";
+    for task in ["loan", "fence"] {
+        vault.task(task, "house");
+        let asks = Signal { quote, proposes: "", effect: "action", ..Signal::done(task) };
+        vault.signal(&format!("s-{task}"), &asks);
+    }
+    page.script(false).await;
+    leads_to(&house, "2 proposals wait for you; 2 questions are for you; ").await;
+    let card = house.card("loan");
+    let shown = page.text(&card).await;
+    assert!(shown.contains("asks you") && shown.contains(quote), "{shown}");
+    assert_eq!(page.count(&format!("{card} button[value=confirm]")).await, 0, "there is nothing to confirm");
+    page.shot("asked").await;
+    page.press(&format!("{card} button[value=dismiss]")).await;
+    assert_eq!(page.text(".done[role=status]").await, "Dismissed: loan");
+    assert_eq!(house.answer(&house.action("loan")).0, "steward-action-dismissed");
+
+    // The other one is done by hand, and asks no more.
+    vault.set_state("fence", "done");
+    leads_to(&house, "2 proposals wait for you; 2 things").await;
+    assert_eq!(page.count("section[aria-labelledby=asks]").await, 0);
+    page.is_sound().await;
+}
+
+#[tokio::test]
+async fn changes_of_one_source_are_undone_together_after_a_look_at_what_that_does() {
+    let Some(house) = House::lived_in("undo-together").await else { return };
+    let (page, world) = (&house.browser, &house.world);
+    for task in ["lamp", "door"] {
+        clear(world, task);
+    }
+    leads_to(&house, "2 proposals wait for you; 4 things").await;
+    let offer = "section[aria-labelledby=changed] .cluster a";
+    assert_eq!(page.text(offer).await, "Undo 4 together");
+    // What somebody changed since is told, and left as it is.
+    world.vault.set_state("door", "archived");
+    page.press(offer).await;
+    assert_eq!(page.text("h1").await, "Undo 3 together");
+    assert!(page.text("main .problem").await.starts_with("It would be refused now"), "{}", page.text("main").await);
+    page.shot("looked-at").await;
+    page.types(".reason input", "too early").await;
+    page.press("main button[value=undo]").await;
+    assert_eq!(page.text("h1").await, "3 undone");
+    for task in ["rent", "bills", "lamp"] {
+        assert_eq!(world.vault.state(task), "open");
+        let (kind, by, reason) = house.answer(&house.action(task));
+        assert_eq!(
+            (kind.as_str(), by.as_str(), reason.as_deref()),
+            ("steward-action-reversed", "tester", Some("too early"))
+        );
+    }
+    assert_eq!(world.vault.state("door"), "archived");
+    page.goto("/").await;
+    assert_eq!(page.count(offer).await, 0, "one is too few to be offered");
+    page.is_sound().await;
+    world.verify_chain().await;
 }
