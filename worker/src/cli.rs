@@ -84,7 +84,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  steward confirm 3f9a1c22\n  steward confirm 3f9a1c22 --set archived\n\n\
         Exits with 3 when it is refused.")]
     Confirm(Confirm),
-    /// Turn a pending proposal down
+    /// Turn a pending proposal down, or set a question aside
     #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"\n\n\
         Exits with 3 when it is refused.")]
     Dismiss(Answer),

@@ -81,7 +81,7 @@ macro_rules! endpoint {
 
 endpoint!(undo, Undo, "/api/v1/steward/undo/{id}", "Takes a change back, within 7 days.");
 endpoint!(confirm, Confirm, "/api/v1/steward/confirm/{id}", "Lets a pending proposal happen.");
-endpoint!(dismiss, Dismiss, "/api/v1/steward/dismiss/{id}", "Turns a pending proposal down.");
+endpoint!(dismiss, Dismiss, "/api/v1/steward/dismiss/{id}", "Turns a pending proposal down, or sets a question aside.");
 
 async fn answer(app: &Shared, kind: AnswerKind, caller: Caller, (id, body): Asked) -> Result<Json<Done>, Problem> {
     let Path(action) = id.map_err(|e| wrong(e.body_text()))?;
