@@ -2,6 +2,7 @@
 
 mod answers;
 mod events;
+mod foreign;
 
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::guard_service_client::GuardServiceClient;
