@@ -65,7 +65,7 @@ struct Row {
 
 const CARD: &str = "SELECT p.path, m.name, m.state, p.problem, k.observed_at AS last_tick_at,
         COALESCE(k.streak, 0) AS streak,
-        (SELECT COUNT(*) FROM tasks t WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
+        (SELECT COUNT(*) FROM tasks t INDEXED BY tasks_by_parent WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
         (SELECT COUNT(*) FROM (SELECT p.path AS target UNION ALL SELECT path FROM tasks WHERE parent = p.path) r
             CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND a.waits = 1) AS pending
     FROM (SELECT f.path, f.problem FROM files f ";

@@ -17,9 +17,8 @@ DROP INDEX actions_that_wait;
 DROP INDEX actions_that_wait_by_target;
 CREATE INDEX actions_that_wait ON actions (at) WHERE waits = 1;
 CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE waits = 1;
--- For lists by state, and for what is wrong with a note.
+-- For the list of matters by state, and for what is wrong with a note.
 CREATE INDEX matters_by_state ON matters (state);
-CREATE INDEX tasks_by_state ON tasks (state);
 CREATE INDEX matters_with_faults ON matters (path) WHERE policy_faults IS NOT NULL;
 -- Words stand under numbers that go by kind and moment (`words.rs`), so that the newest are found first without sorting
 -- any. All that is found by its words is read anew for it.

@@ -123,9 +123,7 @@ pub(super) fn page_query(filter: &TaskFilter, after: Option<&str>, limit: u32) -
         query.push(" AND t.parent = ").push_bind(matter.to_string());
     }
     if let Some(state) = filter.state {
-        // Of one matter its few are looked at, of all only those in that state.
-        let column = if filter.matter.is_some() { "+t.state" } else { "t.state" };
-        query.push(format_args!(" AND {column} = ")).push_bind(state.word());
+        query.push(" AND t.state = ").push_bind(state.word());
     }
     if let Some(after) = after {
         query.push(" AND t.path > ").push_bind(after.to_owned());

@@ -317,7 +317,7 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     bench.look("matter/m.md", "l1", "02:00:00").await;
     bench.signal("s", "matter/m.md", "");
     bench.sync("02:00:00").await;
-    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; DROP INDEX tasks_by_state;
+    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; 
         DROP INDEX matters_with_faults; DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait; DROP INDEX actions_that_wait_by_target;
         DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source; DROP INDEX signals_by_time; DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
         DROP VIEW signals_to_route; DROP TABLE action_sources; DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;

@@ -202,7 +202,6 @@ async fn pages_of_matters_tasks_and_hits_are_read_in_their_order() {
             tasks::page_query(&TaskFilter { matter, state }, Some("task/t7.md"), 50).sql().as_str().to_owned(),
             "tasks_by_parent",
         ),
-        (tasks::page_query(&TaskFilter { matter: None, state }, None, 50).sql().as_str().to_owned(), "tasks_by_state"),
         (
             matters::page_query(&MatterFilter { text: None, state }, Some("matter/m7.md"), 50)
                 .sql()

@@ -67,7 +67,7 @@ fn put(bench: &Bench, kind: usize, name: u8, content: u8) {
         RecordKind::Event => {
             bench.action(&name.to_string(), |d| {
                 d.id = ActionId::derive(&[&content.to_string()]);
-                d.pending_confirmation = variant % 3 == 0;
+                d.pending_confirmation = variant.is_multiple_of(3);
                 if variant % 3 == 1 {
                     answer(d, ActionKind::Dismissed, &ActionId::derive(&[&(content % 48).to_string()]));
                 }
@@ -144,7 +144,8 @@ async fn a_proposal_waits_as_long_as_nobody_has_answered_it() {
     assert_eq!(waits().await, 0, "the answer was there first");
     bench.remove(&of("a"));
     assert_eq!(waits().await, 1);
-    (dismiss("a"), dismiss("b"));
+    dismiss("a");
+    dismiss("b");
     assert_eq!(waits().await, 0);
     bench.remove(&of("a"));
     assert_eq!(waits().await, 0, "one answer is left");
@@ -152,7 +153,8 @@ async fn a_proposal_waits_as_long_as_nobody_has_answered_it() {
     assert_eq!(waits().await, 1, "what cannot be read is no answer");
     bench.remove(&of("p"));
     assert_eq!(waits().await, 0);
-    (propose(), dismiss("b"));
+    propose();
+    dismiss("b");
     assert_eq!(waits().await, 0);
     let good = bench.dump(&bench.index).await;
     sqlx::query("UPDATE actions SET waits = 1").execute(&bench.index.store.writer).await.unwrap();
@@ -170,7 +172,7 @@ async fn what_waits_in_an_index_of_before_is_told_before_anything_is_read_anew()
     bench.sync("10:00:00").await;
     let good = bench.dump(&bench.index).await;
     let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again;
-        DROP INDEX matters_by_state; DROP INDEX tasks_by_state; DROP INDEX matters_with_faults; DROP INDEX actions_that_wait;
+        DROP INDEX matters_by_state;  DROP INDEX matters_with_faults; DROP INDEX actions_that_wait;
         DROP INDEX actions_that_wait_by_target; ALTER TABLE actions DROP COLUMN waits;
         CREATE INDEX actions_that_wait ON actions (at) WHERE pending = 1;
         CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE pending = 1; PRAGMA user_version = 14";

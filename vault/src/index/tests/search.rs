@@ -221,7 +221,7 @@ async fn a_check_finds_words_that_are_missing_or_left_over_and_a_rebuild_mends_t
 async fn an_index_of_before_there_was_a_search_is_read_anew_for_it_and_nothing_else_comes_of_that() {
     let bench = roofer().await;
     let good = bench.dump(&bench.index).await;
-    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; DROP INDEX tasks_by_state;
+    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; 
         DROP INDEX matters_with_faults; DROP INDEX actions_together; ALTER TABLE actions DROP COLUMN together;
         ALTER TABLE actions DROP COLUMN edited; DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait;
         DROP INDEX actions_that_wait_by_target; DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source;
