@@ -76,7 +76,7 @@ pub use page::{Cursor, CursorError, MAX_PAGE, Page};
 pub use pulse::{Pulse, Watcher};
 pub use route::{FactsAsk, RouteFacts, RouteLeft};
 pub use schema::FILE;
-pub use search::Hit;
+pub use search::{Hit, SearchFilter};
 pub use signals::{SignalFilter, SignalRow, TimelineRow};
 pub use stamp::StampDue;
 pub use standing::{Interval, Lag, LastTick, Standing};

@@ -7,11 +7,13 @@ use crate::app::App;
 use crate::facts::tracker;
 use chrono::Utc;
 use steward_domain::time::seconds;
-use steward_vault::index::IndexError;
+use steward_vault::index::{IndexError, Page};
 use steward_vault::keeper::Keeper;
 
 /// Records that cannot be used of which each is told; of more only how many there are.
 const RECORDS: usize = 5;
+/// So many are counted.
+const COUNTED: u32 = 500;
 
 /// One thing that needs mending.
 pub(crate) struct Trouble {
@@ -61,15 +63,28 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
             say(&told, says);
         }
     }
-    let problems = app.index.problems().await?;
-    for problem in problems.iter().take(RECORDS) {
+    let Page { rows, more, .. } = app.index.first_problems(COUNTED).await?;
+    for problem in rows.iter().take(RECORDS) {
         say(&problem.path, problem.message.clone());
     }
-    if problems.len() > RECORDS {
-        say(
-            &format!("{} more records", problems.len() - RECORDS),
-            "cannot be used: `steward status` lists them".into(),
-        );
+    if rows.len() > RECORDS {
+        say(&left(rows.len() - RECORDS, more), "cannot be used: `steward status` lists them".into());
     }
     Ok(troubles)
+}
+
+/// How many more there are, as far as they are counted.
+fn left(count: usize, more: bool) -> String {
+    let least = if more { "at least " } else { "" };
+    format!("{least}{count} more records")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_counted_is_said_to_be() {
+        assert_eq!((left(3, false), left(495, true)), ("3 more records".into(), "at least 495 more records".into()));
+    }
 }

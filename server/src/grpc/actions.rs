@@ -8,15 +8,13 @@ use super::values::{instant, moment, value};
 use super::{Face, asked, by, page, record, wrong};
 use crate::facts::{FactsError, action};
 use chrono::Utc;
-use steward_domain::audit::AuditRecord;
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::ActionId;
 use steward_domain::undo::{AnswerKind, Refusal};
 use steward_proto::v1::actions_service_server::ActionsService;
 use steward_proto::v1::{self, answer_result};
 use steward_vault::answer::AnswerError;
-use steward_vault::index::{ActionFilter, ActionRow, Cursor, Only};
+use steward_vault::index::{ActionFilter, Cursor, Only};
 use steward_vault::outbox;
 use steward_vault::preview::{self, FieldFate, UndoPreview};
 use steward_workflows::activities::{AnswerAsk, Answered};
@@ -45,10 +43,8 @@ impl ActionsService for Face {
         };
         let (before, size) = (page::place::<Cursor>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
         let page = self.index.actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index)?;
-        let mut actions = Vec::with_capacity(page.rows.len());
-        for (row, read) in action::records(&self.root, page.rows).await? {
-            actions.push(self.summary(&row, read.ok().as_ref()).await?);
-        }
+        let read = action::records(&self.root, page.rows).await?;
+        let actions = read.iter().map(|(row, read)| record::summary(row, read.as_ref().ok())).collect();
         Ok(Response::new(v1::ListActionsResponse { actions, next_page_token: page::token(LIST, page.next) }))
     }
 
@@ -60,7 +56,7 @@ impl ActionsService for Face {
         let mut read = action::records(&self.root, vec![row]).await?;
         let (row, read) = read.pop().ok_or_else(|| broken("the record was not read"))?;
         let record = read.map_err(|reason| refusal::of(&Refusal::Record { reason }))?;
-        let summary = self.summary(&row, Some(&record)).await?;
+        let summary = record::summary(&row, Some(&record));
         let root = self.root.clone();
         let told = tokio::task::spawn_blocking(move || {
             let standing = outbox::standing(&root, &record);
@@ -160,17 +156,6 @@ impl ActionsService for Face {
 }
 
 impl Face {
-    async fn summary(&self, row: &ActionRow, record: Option<&AuditRecord>) -> Result<v1::ActionSummary, Status> {
-        Ok(record::summary(row, record, self.answer_to(row).await?.as_ref()))
-    }
-
-    /// The answer that the row tells of.
-    async fn answer_to(&self, row: &ActionRow) -> Result<Option<ActionId>, Status> {
-        let Some(answered) = row.answered else { return Ok(None) };
-        let answers = self.index.answers_to(&row.id).await.map_err(refusal::index)?;
-        Ok(answers.into_iter().rfind(|answer| answer.kind == answered).map(|answer| answer.id))
-    }
-
     /// The ids of actions that are named each once; what is not known goes along, to be refused by itself.
     async fn several(&self, named: &[String]) -> Result<Vec<String>, Status> {
         if !(1..=TOGETHER).contains(&named.len()) {

@@ -7,14 +7,13 @@ use super::values::{moment, value};
 use super::words;
 use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
 use steward_domain::mutation::Mutation;
-use steward_domain::plan::ActionId;
 use steward_domain::tracker::PlaneAction;
 use steward_proto::v1::{self, change, tracker_standing};
 use steward_vault::index::ActionRow;
 use steward_vault::outbox::Standing;
 
 /// A row of a list, with what its record says where it can be read.
-pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>, answer: Option<&ActionId>) -> v1::ActionSummary {
+pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>) -> v1::ActionSummary {
     v1::ActionSummary {
         id: row.id.to_string(),
         record: row.path.to_string(),
@@ -31,7 +30,7 @@ pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>, answer: Opt
         confirmable: record.is_some_and(|record| record.draft.confirmable),
         answers: row.answers.as_ref().map(ToString::to_string).unwrap_or_default(),
         answered: row.answered.map(words::kind).unwrap_or_default(),
-        answer_id: answer.map(ToString::to_string).unwrap_or_default(),
+        answer_id: row.answered_by.as_ref().map(ToString::to_string).unwrap_or_default(),
         together_id: row.together.as_ref().map(ToString::to_string).unwrap_or_default(),
         seq: row.seq,
     }

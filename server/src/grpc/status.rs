@@ -14,7 +14,7 @@ use steward_vault::index::{ByState, Counts, IndexError};
 use tonic::{Request, Response, Status};
 
 /// Most problems that are told.
-const PROBLEMS: usize = 500;
+const PROBLEMS: u32 = 500;
 
 #[tonic::async_trait]
 impl StatusService for Face {
@@ -31,8 +31,7 @@ impl Face {
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
         };
         let drills = self.index.drills().await?;
-        let mut problems = self.index.problems().await?;
-        problems.truncate(PROBLEMS);
+        let problems = self.index.first_problems(PROBLEMS).await?.rows;
         let problem = |it: steward_vault::index::Problem| v1::Problem { path: it.path, message: it.message };
         let looks = self.index.looks(now.date_naive()).await?;
         let look = |it: steward_vault::index::LookCount| v1::LookCount { reason: it.reason, count: it.count };

@@ -116,7 +116,7 @@ pub(crate) fn once(cards: Vec<Card>) -> Vec<Card> {
             other.kind == said.kind && (again || (said.together.is_some() && other.together == said.together))
         };
         match kept.iter_mut().find(same) {
-            Some(other) => other.times += 1,
+            Some(other) => other.times += card.times,
             None => kept.push(card),
         }
     }

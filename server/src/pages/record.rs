@@ -21,7 +21,9 @@ use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ActionId;
 use steward_domain::time::stamp;
 use steward_vault::brake;
-use steward_vault::index::{ActionRow, Cursor, LastTick, ObserveAsk, SignalRow, SubjectRow, TimelineRow, Turn};
+use steward_vault::index::{
+    ActionRow, Cursor, LastTick, ObserveAsk, SignalRow, SubjectRow, TaskFilter, TimelineRow, Turn,
+};
 use steward_workflows::schedule_id;
 
 /// Things of a page.
@@ -29,9 +31,17 @@ const ROWS: u32 = 30;
 /// Tasks that one tick would take to a clerk, as ticks have it.
 const LOOKS: usize = 64;
 
+/// Tasks of a page.
+const TASKS: u32 = 50;
+
 #[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
 pub(crate) struct Asked {
-    before: Option<String>,
+    /// Where the page of the timeline before ended.
+    before: String,
+    /// Where the page of tasks before ended.
+    tasks: String,
 }
 
 /// A signal in the timeline.
@@ -65,6 +75,15 @@ struct Task {
     outcome: String,
 }
 
+/// A page of the tasks of a matter.
+#[derive(Default)]
+struct Tasks {
+    rows: Vec<Task>,
+    /// Where this is not the first page.
+    first: Option<String>,
+    next: Option<String>,
+}
+
 #[derive(Template)]
 #[template(path = "record.html")]
 struct Record {
@@ -79,7 +98,7 @@ struct Record {
     looks: Vec<(&'static str, String)>,
     schedule: Option<String>,
     runs: Vec<Run>,
-    tasks: Vec<Task>,
+    tasks: Tasks,
     events: Vec<Event>,
     next: Option<String>,
 }
@@ -94,14 +113,15 @@ pub(crate) async fn page(
     let nothing = || Oops::from(Problem::new(StatusCode::NOT_FOUND, "there is nothing here"));
     let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| nothing())?;
     let subject = app.index.subject(&path).await?;
-    let before: Option<Cursor> = asked.before.and_then(|text| text.parse().ok());
+    let before: Option<Cursor> = asked.before.parse().ok();
     let (events, next) = timeline(&app, &path, before.as_ref()).await?;
-    let next = next.map(|next| link(&format!("/records/{path}"), &[("before", &next.to_string())]));
+    let here = format!("/records/{path}");
+    let next = next.map(|next| link(&here, &[("tasks", &asked.tasks), ("before", &next.to_string())]) + "#timeline");
     let page = Page::of(&app, &caller, "matters", &uri).await?;
     // One that cannot be read, or is gone and left a history, has a page all the same.
     let problem = match &subject {
         Some(_) => None,
-        None => app.index.problems().await?.into_iter().find(|one| one.path == path.as_str()).map(|one| one.message),
+        None => app.index.problem_of(&path).await?,
     };
     if subject.is_none() && problem.is_none() && events.is_empty() {
         return Err(nothing());
@@ -120,12 +140,13 @@ pub(crate) async fn page(
         looks: Vec::new(),
         schedule: None,
         runs: Vec::new(),
-        tasks: Vec::new(),
+        tasks: Tasks::default(),
         events,
         next,
     };
     let whole = if path.kind() == RecordKind::Matter {
-        of_a_matter(&app, &path, bare).await?
+        let tasks = tasks(&app, &path, &asked).await?;
+        of_a_matter(&app, &path, Record { tasks, ..bare }).await?
     } else {
         let names = app.index.names(std::slice::from_ref(&path)).await?;
         let matter = names.get(&path).and_then(|named| named.matter.as_ref()).map(ToString::to_string);
@@ -170,7 +191,7 @@ async fn of_a_matter(app: &Shared, path: &RecordPath, bare: Record) -> Result<Re
         None => looks.push(("last look", "never".into())),
         Some(tick) => looks.extend(last(&tick, now)),
     }
-    Ok(Record { looks, schedule: ui.map(|ui| schedule_address(ui, &id)), runs, tasks: tasks(app, path).await?, ..bare })
+    Ok(Record { looks, schedule: ui.map(|ui| schedule_address(ui, &id)), runs, ..bare })
 }
 
 fn last(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
@@ -217,7 +238,11 @@ fn of_a_task(subject: &SubjectRow) -> Vec<(&'static str, String)> {
     told
 }
 
-async fn tasks(app: &Shared, matter: &RecordPath) -> Result<Vec<Task>, Oops> {
+async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks, Oops> {
+    let filter = TaskFilter { matter: Some(matter.clone()), state: None };
+    let after = Some(asked.tasks.as_str()).filter(|after| !after.is_empty());
+    let page = app.index.tasks_page(&filter, after, TASKS).await?;
+    let (Some(first), Some(last)) = (page.rows.first(), page.rows.last()) else { return Ok(Tasks::default()) };
     let now = Utc::now();
     let ask = ObserveAsk {
         matter: matter.clone(),
@@ -229,9 +254,12 @@ async fn tasks(app: &Shared, matter: &RecordPath) -> Result<Vec<Task>, Oops> {
         max_looks: LOOKS,
         default_ceiling: app.house.default_ceiling,
     };
-    let standings = app.index.standings(&ask).await?.into_iter();
+    let standings = app.index.standings(&ask, Some((&first.path, &last.path))).await?.into_iter();
     let turns: BTreeMap<String, Turn> = standings.map(|one| (one.path.to_string(), one.turn)).collect();
-    let tasks = app.index.tasks_of(matter).await?.into_iter().map(|task| Task {
+    let at =
+        |place: &str| link(&format!("/records/{matter}"), &[("tasks", place), ("before", &asked.before)]) + "#tasks";
+    let (first, next) = (after.map(|_| at("")), page.next.as_deref().map(at));
+    let rows = page.rows.into_iter().map(|task| Task {
         next: turns.get(task.path.as_str()).map(told).unwrap_or_default(),
         path: task.path.to_string(),
         name: task.name,
@@ -239,7 +267,7 @@ async fn tasks(app: &Shared, matter: &RecordPath) -> Result<Vec<Task>, Oops> {
         last: task.last_check_at.map_or_else(|| "never".into(), |at| ago(at, now)),
         outcome: task.outcome.unwrap_or_default().replace('_', " "),
     });
-    Ok(tasks.collect())
+    Ok(Tasks { rows: rows.collect(), first, next })
 }
 
 fn told(turn: &Turn) -> String {

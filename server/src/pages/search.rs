@@ -1,6 +1,8 @@
 //! Search over matters, tasks, signals and actions; what is asked for stands in the address.
 //!
-//! With words, every record that holds them. Without, a list of actions by what they came to.
+//! With words, every record that holds them. Without, a list of actions by what they came to. What is asked for besides
+//! holds in both; of kinds of which it says nothing none is shown, and what cannot be understood shows nothing. The page
+//! says so each time.
 
 use super::card::{Card, cards};
 use super::{Oops, Page, ago, link, shown};
@@ -13,11 +15,12 @@ use axum::http::Uri;
 use axum::response::Response;
 use chrono::Utc;
 use serde::Deserialize;
+use std::str::FromStr;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordKind;
 use steward_domain::plan::Landing;
 use steward_domain::signal::source_key;
-use steward_vault::index::{ActionFilter, Cursor, Hit, Only};
+use steward_vault::index::{ActionFilter, Cursor, Hit, Only, SearchFilter};
 
 /// What a page lists.
 const ROWS: u32 = 30;
@@ -55,7 +58,10 @@ struct Search {
     kinds: &'static [&'static str],
     landings: &'static [&'static str],
     classes: &'static [&'static str],
-    wrong: Option<String>,
+    /// What cannot be understood.
+    wrong: Vec<String>,
+    /// What is not shown, and why.
+    hints: Vec<&'static str>,
     nothing: bool,
     hits: Vec<Found>,
     cards: Vec<Card>,
@@ -74,36 +80,104 @@ pub(crate) async fn page(
         kinds: &KINDS,
         landings: &LANDINGS,
         classes: &CLASSES,
-        wrong: None,
+        wrong: Vec::new(),
+        hints: Vec::new(),
         nothing: false,
         hits: Vec::new(),
         cards: Vec::new(),
         next: None,
     };
     let asks_for_words = !search.asked.q.trim().is_empty();
-    if asks_for_words {
-        words(&app, &mut search).await?;
-    } else {
-        actions(&app, &mut search).await?;
+    match sought(&search.asked) {
+        Ok(filter) if asks_for_words => words(&app, &mut search, &filter).await?,
+        Ok(filter) => actions(&app, &mut search, filter).await?,
+        Err(wrong) => search.wrong = wrong,
     }
-    search.nothing = search.hits.is_empty() && search.cards.is_empty() && search.wrong.is_none();
+    let found = search.hits.len() + search.cards.len();
+    search.nothing = found == 0 && search.wrong.is_empty() && search.next.is_none();
+    if search.next.is_some() && found < ROWS as usize {
+        search.hints.push("Many that are not asked for were passed over; older ones may follow: go on.");
+    }
     Ok(shown(&search))
 }
 
-async fn words(app: &Shared, search: &mut Search) -> Result<(), Oops> {
-    let asked = &search.asked;
-    let kinds: &[RecordKind] = match asked.kind.as_str() {
-        "matter" => &[RecordKind::Matter],
-        "task" => &[RecordKind::Task],
-        "signal" => &[RecordKind::Signal],
-        "action" => &[RecordKind::Event],
-        _ => &[],
+/// What is asked for beside the words, or what of it cannot be understood.
+fn sought(asked: &Asked) -> Result<SearchFilter, Vec<String>> {
+    let mut wrong = Vec::new();
+    let mut one_of = |name: &str, word: &str, words: &[&str]| {
+        if !words.contains(&word) {
+            let known = words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(", ");
+            wrong.push(format!("`{name}` is none of {known}, so nothing is shown"));
+        }
     };
-    let skip = asked.before.parse().unwrap_or(0);
-    let found = app.index.search(&asked.q, kinds, skip, ROWS).await?;
-    search.next = found
-        .next
-        .map(|skip| link("/search", &[("q", &asked.q), ("kind", &asked.kind), ("before", &skip.to_string())]));
+    one_of("kind", &asked.kind, &KINDS);
+    one_of("landing", &asked.landing, &LANDINGS);
+    one_of("class", &asked.class, &CLASSES);
+    let (since, source) = (asked.since.trim(), asked.source.trim());
+    let from = steward_domain::time::parse(since);
+    if from.is_none() && !since.is_empty() {
+        wrong.push("`since` is no day or moment like 2026-11-22, so nothing is shown".into());
+    }
+    let landings = [Landing::Live, Landing::Pending, Landing::Shadow, Landing::Recorded];
+    let filter = SearchFilter {
+        kind: match asked.kind.as_str() {
+            "matter" => Some(RecordKind::Matter),
+            "task" => Some(RecordKind::Task),
+            "signal" => Some(RecordKind::Signal),
+            "action" => Some(RecordKind::Event),
+            _ => None,
+        },
+        since: from,
+        class: MutationClass::ALL.into_iter().find(|class| class.word() == asked.class),
+        source: Some(source_key(source)).filter(|_| !source.is_empty()),
+        landing: landings.into_iter().find(|landing| landing.word() == asked.landing),
+        waits: asked.landing == "waits",
+    };
+    if wrong.is_empty() { Ok(filter) } else { Err(wrong) }
+}
+
+/// Which kinds are not shown because what is asked for says nothing of them.
+fn hidden(filter: &SearchFilter) -> Option<&'static str> {
+    let all = SearchFilter { kind: filter.kind, ..SearchFilter::default() };
+    let of_actions = filter.landing.is_some() || filter.waits;
+    (filter.kinds() != all.kinds()).then_some(if of_actions {
+        "Only actions came to anything: matters, tasks and signals are not shown."
+    } else {
+        "Matters and tasks have no class, source or moment: they are not shown."
+    })
+}
+
+/// The same question, from where this page ended.
+fn on(asked: &Asked, before: &str) -> String {
+    let kept = [
+        ("q", asked.q.as_str()),
+        ("kind", &asked.kind),
+        ("landing", &asked.landing),
+        ("class", &asked.class),
+        ("source", &asked.source),
+        ("since", &asked.since),
+        ("before", before),
+    ];
+    link("/search", &kept)
+}
+
+/// Where the page before ended; a place that no page gave is told.
+fn place<T: FromStr>(search: &mut Search) -> Option<Option<T>> {
+    if search.asked.before.is_empty() {
+        return Some(None);
+    }
+    let place = search.asked.before.parse().ok();
+    if place.is_none() {
+        search.wrong.push("`before` is no place that a page gave, so nothing is shown".into());
+    }
+    place.map(Some)
+}
+
+async fn words(app: &Shared, search: &mut Search, filter: &SearchFilter) -> Result<(), Oops> {
+    let Some(before) = place::<i64>(search) else { return Ok(()) };
+    search.hints.extend(hidden(filter));
+    let found = app.index.search(&search.asked.q, filter, before, ROWS).await?;
+    search.next = found.next.map(|next| on(&search.asked, &next.to_string()));
     search.hits = found.rows.into_iter().map(hit).collect();
     Ok(())
 }
@@ -123,38 +197,76 @@ fn hit(hit: Hit) -> Found {
     Found { kind, href, title: hit.title, snippet: hit.snippet, about, ago }
 }
 
-async fn actions(app: &Shared, search: &mut Search) -> Result<(), Oops> {
-    let asked = &search.asked;
-    if !matches!(asked.kind.as_str(), "" | "action") {
-        search.wrong = Some("say a word or more to find matters, tasks and signals".into());
+async fn actions(app: &Shared, search: &mut Search, asked: SearchFilter) -> Result<(), Oops> {
+    let SearchFilter { kind, since, class, source, landing, waits } = asked;
+    if kind.is_some_and(|kind| kind != RecordKind::Event) {
+        search.wrong.push("say a word or more to find matters, tasks and signals".into());
         return Ok(());
     }
-    let class = MutationClass::ALL.into_iter().find(|class| class.word() == asked.class);
-    let (landing, only) = match asked.landing.as_str() {
-        "waits" => (None, Only::Waiting),
-        "live" => (Some(Landing::Live), Only::All),
-        "pending" => (Some(Landing::Pending), Only::All),
-        "shadow" => (Some(Landing::Shadow), Only::All),
-        "recorded" => (Some(Landing::Recorded), Only::All),
-        _ => (None, Only::All),
-    };
-    let source = Some(source_key(asked.source.trim())).filter(|_| !asked.source.trim().is_empty());
-    let since = steward_domain::time::parse(asked.since.trim());
+    let Some(before) = place::<Cursor>(search) else { return Ok(()) };
+    let only = if waits { Only::Waiting } else { Only::All };
     let filter = ActionFilter { since, landing, class, source, only, ..ActionFilter::default() };
-    let before: Option<Cursor> = asked.before.parse().ok();
     let found = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
-    search.next = found.next.map(|before| {
-        let before = before.to_string();
-        let kept = [
-            ("kind", asked.kind.as_str()),
-            ("landing", &asked.landing),
-            ("class", &asked.class),
-            ("source", &asked.source),
-            ("since", &asked.since),
-            ("before", &before),
-        ];
-        link("/search", &kept)
-    });
+    search.next = found.next.map(|next| on(&search.asked, &next.to_string()));
     search.cards = cards(&app.root, &app.index, found.rows).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_understood_is_told_and_not_passed_over() {
+        let good = Asked { landing: "waits".into(), since: " 2026-11-22".into(), ..Asked::default() };
+        let filter = sought(&good).unwrap();
+        assert!(filter.waits && filter.landing.is_none() && filter.since.is_some());
+        let bad = Asked {
+            kind: "x".into(),
+            landing: "lve".into(),
+            class: "<script>".into(),
+            since: "yesterday".into(),
+            ..Asked::default()
+        };
+        let wrong = sought(&bad).unwrap_err();
+        let names: Vec<&str> = wrong.iter().filter_map(|line| line.split('`').nth(1)).collect();
+        assert_eq!(names, ["kind", "landing", "class", "since"]);
+        assert!(wrong[1].contains("none of waits, live, pending, shadow, recorded"), "{}", wrong[1]);
+    }
+
+    #[test]
+    fn every_word_that_is_offered_means_something() {
+        let asked = |kind: &str, landing: &str, class: &str| {
+            sought(&Asked { kind: kind.into(), landing: landing.into(), class: class.into(), ..Asked::default() })
+        };
+        for kind in &KINDS[1..] {
+            assert!(asked(kind, "", "").unwrap().kind.is_some(), "{kind}");
+        }
+        for landing in &LANDINGS[1..] {
+            let filter = asked("", landing, "").unwrap();
+            assert!(filter.waits || filter.landing.is_some(), "{landing}");
+        }
+        for class in &CLASSES[1..] {
+            assert!(asked("", "", class).unwrap().class.is_some(), "{class}");
+        }
+    }
+
+    #[test]
+    fn a_kind_of_which_nothing_is_said_is_named() {
+        let none = SearchFilter::default();
+        assert_eq!(hidden(&none), None);
+        assert_eq!(hidden(&SearchFilter { kind: Some(RecordKind::Task), ..none.clone() }), None);
+        let live = SearchFilter { landing: Some(Landing::Live), ..none.clone() };
+        assert!(hidden(&live).unwrap().contains("signals"));
+        assert_eq!(hidden(&SearchFilter { kind: Some(RecordKind::Event), ..live }), None);
+        let of_a_source = SearchFilter { source: Some("mail".into()), ..none };
+        assert!(!hidden(&of_a_source).unwrap().contains("signals"));
+        assert!(hidden(&SearchFilter { kind: Some(RecordKind::Matter), ..of_a_source }).is_some());
+    }
+
+    #[test]
+    fn the_next_page_asks_the_same() {
+        let asked = Asked { q: "a b".into(), landing: "live".into(), since: "2026-11-22".into(), ..Asked::default() };
+        assert_eq!(on(&asked, "7"), "/search?q=a+b&landing=live&since=2026-11-22&before=7");
+    }
 }

@@ -1,7 +1,8 @@
 //! The first page of the day: what failed, what waits, what changed, what would have, and how much was quiet.
 //!
-//! Nothing is shown twice: what said the same about the same record is one card. Each part has its newest, and a link to
-//! all of them.
+//! Nothing is shown twice: what said the same about the same record is one card, and so is what was answered together; the
+//! rows of the index tell that, so one large together keeps no other card away. Each part has its newest, and a link
+//! to all of them.
 
 use super::card::{Card, cards, once};
 use super::together::class_word;
@@ -21,18 +22,24 @@ use std::collections::BTreeMap;
 use steward_domain::audit::ActionKind;
 use steward_domain::mutation::MutationClass;
 use steward_domain::plan::Landing;
-use steward_vault::index::{ActionFilter, Cluster, Only};
+use steward_vault::index::{ActionFilter, ActionRow, Cluster, Only};
 
 /// How far back is looked.
 const HOURS: i64 = 24;
 /// Cards of each part; the rest is a click away.
-const CARDS: u32 = 20;
-/// Records among which those that say the same are sought.
-const READ: u32 = 60;
+const CARDS: usize = 20;
+/// Rows that are read at once.
+const ROWS: u32 = 200;
+/// Most rows of a part among which those that belong together are sought.
+const MOST_ROWS: usize = 2_000;
+/// Records that are read of a part, each one of its kind.
+const READ: usize = 60;
 /// Answers that are listed.
 const ANSWERS: usize = 10;
 /// How far back is looked for what asks something of a human, in days: what nobody answered for longer is no question.
 const ASKED_DAYS: i64 = 14;
+/// Questions that are looked for: one more than are shown.
+const MOST_ASKED: u32 = 21;
 /// So many of one source and class may be handled together.
 const CLUSTER: u32 = 3;
 /// Most clusters that are offered; the largest.
@@ -94,12 +101,12 @@ pub(crate) async fn page(
         kinds: kinds.to_vec(),
         ..ActionFilter::default()
     };
-    let waits = part(app, ActionFilter { only: Only::Waiting, ..ActionFilter::default() }, CARDS).await?;
+    let waits = part(app, ActionFilter { only: Only::Waiting, ..ActionFilter::default() }).await?;
     let asks = asks(app).await?;
-    let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Landing::Live)), READ).await?;
-    let would = part(app, of(&[ActionKind::Action], Some(Landing::Shadow)), READ).await?;
+    let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Landing::Live))).await?;
+    let would = part(app, of(&[ActionKind::Action], Some(Landing::Shadow))).await?;
     let answers = [ActionKind::Reversed, ActionKind::Dismissed];
-    let mut answered = part(app, of(&answers, None), READ).await?.cards;
+    let mut answered = part(app, of(&answers, None)).await?.cards;
     answered.truncate(ANSWERS);
     Ok(shown(&Today {
         done: done(app, &asked.done).await?,
@@ -118,25 +125,60 @@ pub(crate) async fn page(
     }))
 }
 
-async fn part(app: &Shared, filter: ActionFilter, limit: u32) -> Result<Part, Oops> {
-    let found = app.index.actions_page(&filter, None, limit).await?;
-    let mut cards = once(cards(&app.root, &app.index, found.rows).await?);
+async fn part(app: &Shared, filter: ActionFilter) -> Result<Part, Oops> {
+    let (mut heaps, mut read, mut before) = (Heaps::default(), 0, None);
+    let mut more = loop {
+        let page = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
+        read += page.rows.len();
+        page.rows.into_iter().for_each(|row| heaps.add(row));
+        before = page.next;
+        if before.is_none() || heaps.rows.len() > READ || read >= MOST_ROWS {
+            break before.is_some();
+        }
+    };
+    more |= heaps.rows.len() > READ;
+    heaps.rows.truncate(READ);
+    let (rows, times): (Vec<ActionRow>, Vec<usize>) = heaps.rows.into_iter().unzip();
+    let drawn = cards(&app.root, &app.index, rows).await?;
+    let mut cards = once(drawn.into_iter().zip(times).map(|(card, times)| Card { times, ..card }).collect());
     let of_records: usize = cards.iter().map(Card::records).sum();
-    let count = if found.more { format!("{of_records}+") } else { of_records.to_string() };
-    let more = found.more || cards.len() > CARDS as usize;
-    cards.truncate(CARDS as usize);
+    let count = if more { format!("{of_records}+") } else { of_records.to_string() };
+    more |= cards.len() > CARDS;
+    cards.truncate(CARDS);
     Ok(Part { cards, count, more })
 }
 
 /// What the stewards ask, and nobody answered.
 async fn asks(app: &Shared) -> Result<Part, Oops> {
     let since = Utc::now() - TimeDelta::days(ASKED_DAYS);
-    let rows = app.index.asking(since, CARDS + 1).await?;
+    let rows = app.index.asking(since, MOST_ASKED).await?;
     let mut cards = cards(&app.root, &app.index, rows).await?;
-    let more = cards.len() > CARDS as usize;
-    cards.truncate(CARDS as usize);
+    let more = cards.len() > CARDS;
+    cards.truncate(CARDS);
     let count = if more { format!("{CARDS}+") } else { cards.len().to_string() };
     Ok(Part { cards, count, more })
+}
+
+/// Rows of which each stands for all that were answered together with it, or say the very same.
+#[derive(Default)]
+struct Heaps {
+    /// The newest of each, and how many there are.
+    rows: Vec<(ActionRow, usize)>,
+    places: BTreeMap<(&'static str, String), usize>,
+}
+
+impl Heaps {
+    fn add(&mut self, row: ActionRow) {
+        let together = row.together.as_ref().map(ToString::to_string);
+        if let Some(one) = together.or_else(|| row.proposal.clone()) {
+            let place = *self.places.entry((row.kind.word(), one)).or_insert(self.rows.len());
+            if let Some((_, times)) = self.rows.get_mut(place) {
+                *times += 1;
+                return;
+            }
+        }
+        self.rows.push((row, 1));
+    }
 }
 
 fn lead(waiting: u64, asks: &Part, changed: &Part) -> String {

@@ -2,7 +2,9 @@
 //!
 //! Derived from the records, which stay the truth: an answer reads the record itself.
 
-use super::codec::{instant, micros};
+use super::actions::ActionFilter;
+use super::codec::instant;
+use super::page::MAX_PAGE;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -36,6 +38,11 @@ pub struct ActionRow {
     pub answers: Option<ActionId>,
     /// How a human has answered this one; the latest answer, where there are several.
     pub answered: Option<ActionKind>,
+    /// The answer of `answered`.
+    pub answered_by: Option<ActionId>,
+    /// What is proposed, as a hash: the same of whatever says the very same of the same record.
+    #[serde(skip)]
+    pub proposal: Option<String>,
     /// A confirmation that let something else happen than was proposed.
     pub edited: bool,
     /// What was answered with one click has one and the same: one row for whoever groups by it.
@@ -72,15 +79,9 @@ pub(super) struct Row {
     edited: bool,
     together: Option<String>,
     answered: Option<String>,
+    answered_by: Option<String>,
+    proposal: Option<String>,
 }
-
-const LIST: &str = "SELECT a.*, (SELECT b.kind FROM actions b WHERE b.answers_of = a.id ORDER BY b.at DESC LIMIT 1)
-        AS answered
-    FROM actions a WHERE a.at >= ?1 AND (?2 IS NULL OR a.target = ?2)
-    ORDER BY a.at DESC, a.seq DESC LIMIT ?3";
-const PENDING: &str = "SELECT a.*, NULL AS answered FROM actions a
-    WHERE a.pending = 1 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)
-    ORDER BY a.at DESC, a.seq DESC";
 
 impl Index {
     /// Finds an action by the beginning of its id: 4 to 16 hex digits, in any case.
@@ -117,23 +118,18 @@ impl Index {
         target: Option<&RecordPath>,
         limit: u32,
     ) -> Result<Vec<ActionRow>, IndexError> {
-        let rows: Vec<Row> = sqlx::query_as(LIST)
-            .bind(since.map_or(i64::MIN, micros))
-            .bind(target.map(RecordPath::as_str))
-            .bind(i64::from(limit))
-            .fetch_all(&self.store.reader)
-            .await
-            .map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|row| self.action(row)).collect()
-    }
-
-    /// Actions that wait for a human's answer, newest first.
-    ///
-    /// # Errors
-    /// [`IndexError::Sql`].
-    pub async fn pending(&self) -> Result<Vec<ActionRow>, IndexError> {
-        let rows: Vec<Row> = sqlx::query_as(PENDING).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|row| self.action(row)).collect()
+        let filter = ActionFilter { since, target: target.cloned(), ..ActionFilter::default() };
+        let (mut rows, mut before) = (Vec::new(), None);
+        while rows.len() < limit as usize {
+            let left = u32::try_from(limit as usize - rows.len()).unwrap_or(MAX_PAGE);
+            let page = self.actions_page(&filter, before.as_ref(), left).await?;
+            rows.extend(page.rows);
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        Ok(rows)
     }
 
     /// The record that an action is about; `None` when no such action is known.
@@ -165,6 +161,8 @@ impl Index {
             pending: row.pending,
             answers: row.answers_of.map(|id| self.word(&id)).transpose()?,
             answered: row.answered.map(|kind| self.word(&kind)).transpose()?,
+            answered_by: row.answered_by.map(|id| self.word(&id)).transpose()?,
+            proposal: row.proposal,
             edited: row.edited,
             together: row.together.map(|id| self.word(&id)).transpose()?,
             seq: row.seq.cast_unsigned(),

@@ -1,10 +1,11 @@
 //! Actions and answers, page by page and chosen: for lists, the API, and whoever follows the chain.
 //!
-//! Each page is one query that walks the index of what is asked for most narrowly, newest first, and reads no row that
-//! it does not show. Derived from the audit records, which stay the truth.
+//! Each page is one query that walks the index of what is asked for most narrowly, newest first. What is asked for besides
+//! is looked at row by row, and only so many rows for one page: one with fewer rows than were asked for, or none, may
+//! have a next. Derived from the audit records, which stay the truth.
 
 use super::action::{ActionRow, Row};
-use super::codec::micros;
+use super::codec::{instant, micros};
 use super::page::{Cursor, Page, reads};
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -57,33 +58,44 @@ pub struct Filed {
     pub more: bool,
 }
 
-/// What a row shows, and the latest answer.
+/// Most rows that are looked at for one page where not everything that is asked for is told by one index. Way out: the next
+/// page goes on behind them.
+pub(super) const LOOKED_AT: u32 = 10_000;
+
+/// What a row shows.
 macro_rules! columns {
     () => {
         "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.landing, a.mode, a.pending, a.answers_of,
-            a.class, a.proposed_state, a.seq, a.edited, a.together,
-            (SELECT b.kind FROM actions b WHERE b.answers_of = a.id ORDER BY b.at DESC LIMIT 1) AS answered "
+            a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.together, b.kind AS answered, b.id AS answered_by "
+    };
+}
+/// The latest answer beside each row.
+macro_rules! answer {
+    () => {
+        " LEFT JOIN actions b ON b.path = (SELECT c.path FROM actions c WHERE c.answers_of = a.id
+            ORDER BY c.at DESC, c.seq DESC LIMIT 1) "
     };
 }
 
-pub(super) const AT: &str = concat!(columns!(), "FROM actions a WHERE a.path = ?1");
+pub(super) const AT: &str = concat!(columns!(), "FROM actions a", answer!(), "WHERE a.path = ?1");
 /// A copied file has the same id; what lies where it was filed is the action.
 pub(super) const BY_ID: &str =
-    concat!(columns!(), "FROM actions a WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
-pub(super) const ANSWERS: &str = concat!(columns!(), "FROM actions a WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
-pub(super) const FILED: &str = concat!(columns!(), "FROM actions a WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
+    concat!(columns!(), "FROM actions a", answer!(), "WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
+pub(super) const ANSWERS: &str =
+    concat!(columns!(), "FROM actions a", answer!(), "WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
+pub(super) const FILED: &str =
+    concat!(columns!(), "FROM actions a", answer!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
 
-pub(super) const WAITING: &str = "SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE a.pending = 1
-    AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)";
+pub(super) const WAITING: &str = "SELECT COUNT(*) FROM actions INDEXED BY actions_that_wait WHERE waits = 1";
 
-/// Nobody has answered the action `a`.
-pub(super) const UNANSWERED: &str = "NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)";
 /// The action `a` changed its target, and nobody took that back.
 pub(super) const UNDOABLE: &str = "a.kind IN ('steward-action', 'steward-action-confirmed') AND NOT EXISTS (
     SELECT 1 FROM actions b WHERE b.answers_of = a.id AND b.kind = 'steward-action-reversed')";
 
 impl Index {
-    /// Actions and answers, newest first, after those of the page before; 1 to 500 of them.
+    /// Actions and answers, newest first, after those of the page before; at most 1 to 500 of them.
+    ///
+    /// A page may hold fewer, and none, although there is a next: then many were looked at that are not asked for.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -93,10 +105,24 @@ impl Index {
         before: Option<&Cursor>,
         limit: u32,
     ) -> Result<Page<ActionRow>, IndexError> {
-        let mut query = page_query(filter, before, limit);
+        let last = self.last_looked_at(filter, before).await?;
+        let mut query = page_query(filter, (before, last.as_ref()), limit);
         let rows: Vec<Row> = query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
         let rows = rows.into_iter().map(|row| self.action(row)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Page::cut(rows, limit, |row| Cursor { at: row.at, path: row.path.clone() }))
+        let page = Page::cut(rows, limit, |row| Cursor { at: row.at, path: row.path.clone() });
+        Ok(if page.more { page } else { Page { more: last.is_some(), next: last, ..page } })
+    }
+
+    /// Where a page ends at the latest; `None` where it may go to the end.
+    async fn last_looked_at(
+        &self,
+        filter: &ActionFilter,
+        before: Option<&Cursor>,
+    ) -> Result<Option<Cursor>, IndexError> {
+        let Some(mut query) = last_query(filter, before) else { return Ok(None) };
+        let row: Option<(i64, String)> =
+            query.build_query_as().fetch_optional(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        row.map(|(at, path)| Ok(Cursor { at: instant(at).unwrap_or_default(), path: self.path(&path)? })).transpose()
     }
 
     /// Actions that wait for a human's answer, newest first, page by page.
@@ -167,21 +193,22 @@ impl Index {
 }
 
 /// First the paths of the page, of which the index alone tells nearly always, then their rows.
-pub(super) fn page_query(filter: &ActionFilter, before: Option<&Cursor>, limit: u32) -> QueryBuilder<Sqlite> {
+pub(super) fn page_query(
+    filter: &ActionFilter,
+    (before, last): (Option<&Cursor>, Option<&Cursor>),
+    limit: u32,
+) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(columns!());
-    let order = begin(&mut query, filter, before);
-    if let Some(since) = filter.since {
-        query.push(format_args!(" AND {}.at >= ", order.table)).push_bind(micros(since));
+    let walk = Walk::of(filter);
+    query.push(format_args!("FROM (SELECT {0}.at, {0}.{1} AS path FROM ", walk.table, walk.path));
+    walk.begin(&mut query, filter, before);
+    if let Some(last) = last {
+        query.push(format_args!(" AND ({0}.at, {0}.{1}) >= (", walk.table, walk.path)).push_bind(micros(last.at));
+        query.push(", ").push_bind(last.path.to_string()).push(")");
     }
-    if let Some(until) = filter.until {
-        query.push(format_args!(" AND {}.at < ", order.table)).push_bind(micros(until));
-    }
-    if let Some(target) = &filter.target {
-        query.push(" AND a.target = ").push_bind(target.to_string());
-    }
-    if let Some(matter) = &filter.matter {
-        query.push(" AND a.target IN (SELECT ").push_bind(matter.to_string());
-        query.push(" UNION ALL SELECT path FROM tasks WHERE parent = ").push_bind(matter.to_string()).push(")");
+    if let Some(source) = filter.source.as_ref().filter(|_| walk.table == "a") {
+        query.push(" AND EXISTS (SELECT 1 FROM action_sources s WHERE s.action = a.path AND s.source = ");
+        query.push_bind(source.clone()).push(")");
     }
     if let Some(landing) = filter.landing {
         query.push(" AND a.landing = ").push_bind(landing.word());
@@ -197,47 +224,102 @@ pub(super) fn page_query(filter: &ActionFilter, before: Option<&Cursor>, limit: 
     match filter.only {
         Only::All => {}
         Only::Waiting => {
-            query.push(format_args!(" AND a.pending = 1 AND {UNANSWERED}"));
+            query.push(" AND a.waits = 1");
         }
         Only::Undoable => {
             query.push(format_args!(" AND a.landing = 'live' AND {UNDOABLE}"));
         }
     }
-    query.push(format_args!(" ORDER BY {0}.at DESC, {0}.{1} DESC LIMIT ", order.table, order.path));
-    query.push_bind(reads(limit));
-    query.push(") p CROSS JOIN actions a ON a.path = p.path ORDER BY a.at DESC, a.path DESC");
+    walk.order(&mut query).push_bind(reads(limit));
+    query.push(concat!(") p CROSS JOIN actions a ON a.path = p.path", answer!(), "ORDER BY p.at DESC, p.path DESC"));
     query
 }
 
-/// The table and column in whose order a page is read.
-struct Order {
-    table: &'static str,
-    path: &'static str,
+/// The last place of those that are looked at for one page, if there are so many; `None` where the walk itself tells all
+/// that is asked for, or is about one record or matter.
+pub(super) fn last_query(filter: &ActionFilter, before: Option<&Cursor>) -> Option<QueryBuilder<Sqlite>> {
+    let walk = Walk::of(filter);
+    let live = filter.landing == Some(Landing::Live) && walk.index == LIVE;
+    let told = filter.class.is_none()
+        && filter.kinds.is_empty()
+        && (filter.landing.is_none() || live)
+        && (filter.source.is_none() || walk.index == OF_SOURCE)
+        && (filter.only == Only::All || (filter.only == Only::Waiting && walk.index == WAIT));
+    if told || walk.index == OF_TARGET {
+        return None;
+    }
+    let mut query = QueryBuilder::new(format!("SELECT {0}.at, {0}.{1} FROM ", walk.table, walk.path));
+    // Its rows are not needed to count them.
+    Walk { rows: "", ..walk }.begin(&mut query, filter, before);
+    walk.order(&mut query).push_bind(1).push(" OFFSET ").push_bind(LOOKED_AT - 1);
+    Some(query)
 }
 
-/// Begins with the narrowest index; what is asked for besides is then looked at row by row.
-fn begin(query: &mut QueryBuilder<Sqlite>, filter: &ActionFilter, before: Option<&Cursor>) -> Order {
-    let (mut order, by) = (Order { table: "a", path: "path" }, "FROM (SELECT a.path FROM actions a INDEXED BY ");
-    if filter.target.is_some() || filter.matter.is_some() {
-        query.push(by).push("actions_by_target WHERE true");
-    } else if filter.only == Only::Waiting {
-        query.push(by).push("actions_that_wait WHERE true");
-    } else if let Some(source) = &filter.source {
-        order = Order { table: "s", path: "action" };
-        query.push("FROM (SELECT a.path FROM action_sources s INDEXED BY sources_by_time");
-        query.push(" CROSS JOIN actions a ON a.path = s.action WHERE s.source = ").push_bind(source.clone());
-    } else if filter.only == Only::Undoable || filter.landing == Some(Landing::Live) {
-        query.push(by).push("actions_that_live WHERE a.landing = 'live'");
-    } else {
-        query.push(by).push("actions_by_time WHERE true");
+const OF_TARGET: &str = "actions_by_target";
+const WAIT: &str = "actions_that_wait";
+const OF_SOURCE: &str = "sources_by_time";
+const LIVE: &str = "actions_that_live";
+
+/// The index in whose order a page is read, and what it tells.
+#[derive(Clone, Copy)]
+struct Walk {
+    table: &'static str,
+    path: &'static str,
+    index: &'static str,
+    /// How the rows are found beside an index of another table.
+    rows: &'static str,
+}
+
+impl Walk {
+    /// The narrowest.
+    fn of(filter: &ActionFilter) -> Self {
+        let by = |index| Self { table: "a", path: "path", index, rows: "" };
+        if filter.target.is_some() || filter.matter.is_some() {
+            by(OF_TARGET)
+        } else if filter.only == Only::Waiting {
+            by(WAIT)
+        } else if filter.source.is_some() {
+            let rows = " CROSS JOIN actions a ON a.path = s.action";
+            Self { table: "s", path: "action", index: OF_SOURCE, rows }
+        } else if filter.only == Only::Undoable || filter.landing == Some(Landing::Live) {
+            by(LIVE)
+        } else {
+            by("actions_by_time")
+        }
     }
-    if let Some(source) = filter.source.as_ref().filter(|_| order.table == "a") {
-        query.push(" AND EXISTS (SELECT 1 FROM action_sources s WHERE s.action = a.path AND s.source = ");
-        query.push_bind(source.clone()).push(")");
+
+    /// From here on, what the index itself tells.
+    fn begin(self, query: &mut QueryBuilder<Sqlite>, filter: &ActionFilter, before: Option<&Cursor>) {
+        let Self { table, path, index, rows } = self;
+        let own = if table == "a" { "actions a" } else { "action_sources s" };
+        query.push(format_args!("{own} INDEXED BY {index}{rows} WHERE "));
+        match index {
+            WAIT => query.push("a.waits = 1"),
+            LIVE => query.push("a.landing = 'live'"),
+            OF_SOURCE => query.push("s.source = ").push_bind(filter.source.clone()),
+            _ => query.push("true"),
+        };
+        if let Some(target) = &filter.target {
+            query.push(" AND a.target = ").push_bind(target.to_string());
+        }
+        if let Some(matter) = &filter.matter {
+            query.push(" AND a.target IN (SELECT ").push_bind(matter.to_string());
+            query.push(" UNION ALL SELECT path FROM tasks WHERE parent = ").push_bind(matter.to_string()).push(")");
+        }
+        if let Some(since) = filter.since {
+            query.push(format_args!(" AND {table}.at >= ")).push_bind(micros(since));
+        }
+        if let Some(until) = filter.until {
+            query.push(format_args!(" AND {table}.at < ")).push_bind(micros(until));
+        }
+        if let Some(before) = before {
+            query.push(format_args!(" AND ({table}.at, {table}.{path}) < (")).push_bind(micros(before.at));
+            query.push(", ").push_bind(before.path.to_string()).push(")");
+        }
     }
-    if let Some(before) = before {
-        query.push(format_args!(" AND ({}.at, {}.{}) < (", order.table, order.table, order.path));
-        query.push_bind(micros(before.at)).push(", ").push_bind(before.path.to_string()).push(")");
+
+    fn order(self, query: &mut QueryBuilder<Sqlite>) -> &mut QueryBuilder<Sqlite> {
+        let Self { table, path, .. } = self;
+        query.push(format_args!(" ORDER BY {table}.at DESC, {table}.{path} DESC LIMIT "))
     }
-    order
 }

@@ -74,7 +74,7 @@ struct SignalRow {
     ceiling: Option<i64>,
 }
 
-/// Every task of the matter, with its cursor and the number of its fresh signals. A date in the file that
+/// Every task of the matter between two paths, with its cursor and the number of its fresh signals. A date in the file that
 /// is our own stamp is no wish of a human's.
 pub(super) const TASKS: &str = "
     WITH fresh AS MATERIALIZED (
@@ -82,7 +82,8 @@ pub(super) const TASKS: &str = "
         FROM tasks t LEFT JOIN task_checks c ON c.task = t.path
         CROSS JOIN signals s ON s.target = t.path AND s.applied = 0 AND s.effect <> 'none'
         CROSS JOIN first_seen f ON f.signal = s.path
-        WHERE t.parent = ?1 AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
+        WHERE t.parent = ?1 AND t.path BETWEEN ?3 AND ?4
+        AND (c.last_check_at IS NULL OR f.at > c.last_check_at OR (?2 AND 'shadow' = (
             SELECT CASE WHEN a.mode = 'shadow'
                 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id) THEN a.landing END
             FROM action_evidence e JOIN actions a ON a.path = e.action
@@ -101,7 +102,7 @@ pub(super) const TASKS: &str = "
                 SELECT d.path FROM tasks d WHERE d.id = t.id AND d.path <> t.path LIMIT 5)) END AS twins
     FROM tasks t LEFT JOIN task_checks c ON c.task = t.path LEFT JOIN fresh n ON n.task = t.path
     LEFT JOIN stamps w ON w.task = t.path
-    WHERE t.parent = ?1 ORDER BY t.path";
+    WHERE t.parent = ?1 AND t.path BETWEEN ?3 AND ?4 ORDER BY t.path";
 
 /// The matter itself, if signals point at it that are fresh; it is never due for any other reason.
 pub(super) const ITSELF: &str = "
@@ -144,16 +145,19 @@ pub(super) const EVIDENCE: &str = "
             AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))
     ) ORDER BY turn, observations = 0, created DESC, path LIMIT ?3) ORDER BY created DESC, path";
 
+/// From the first path that a task can have to the last.
+pub(super) const ALL_TASKS: (&str, &str) = ("task/", "task0");
+
+/// The tasks of the matter between two paths, both included, and the matter itself.
 pub(super) async fn candidates(
     index: &Index,
     tx: &mut SqliteConnection,
-    ask: &ObserveAsk,
+    (ask, (first, last)): (&ObserveAsk, (&str, &str)),
 ) -> Result<Vec<Candidate>, IndexError> {
-    let mut rows: Vec<TaskRow> = Vec::new();
-    for sql in [TASKS, ITSELF] {
-        let found = sqlx::query_as(sql).bind(ask.matter.as_str()).bind(acts(ask)).fetch_all(&mut *tx).await;
-        rows.extend(found.map_err(|e| index.sql(e))?);
-    }
+    let tasks = sqlx::query_as(TASKS).bind(ask.matter.as_str()).bind(acts(ask)).bind(first).bind(last);
+    let mut rows: Vec<TaskRow> = tasks.fetch_all(&mut *tx).await.map_err(|e| index.sql(e))?;
+    let itself = sqlx::query_as(ITSELF).bind(ask.matter.as_str()).bind(acts(ask)).fetch_all(&mut *tx).await;
+    rows.extend(itself.map_err(|e| index.sql(e))?);
     rows.into_iter().map(|row| candidate(index, row)).collect()
 }
 

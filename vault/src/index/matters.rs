@@ -6,12 +6,13 @@
 use super::codec::instant;
 use super::page::{MAX_PAGE, Page, reads};
 use super::search::asked;
+use super::words::{document_of, places};
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{FromRow, QueryBuilder, Sqlite};
 use std::collections::BTreeMap;
-use steward_domain::path::RecordPath;
+use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::record::State;
 
 /// Which matters are asked for; all that is set must hold.
@@ -64,14 +65,13 @@ struct Row {
 
 const CARD: &str = "SELECT p.path, m.name, m.state, p.problem, k.observed_at AS last_tick_at,
         COALESCE(k.streak, 0) AS streak,
-        (SELECT COUNT(*) FROM tasks t WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
+        (SELECT COUNT(*) FROM tasks t INDEXED BY tasks_by_parent WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
         (SELECT COUNT(*) FROM (SELECT p.path AS target UNION ALL SELECT path FROM tasks WHERE parent = p.path) r
-            CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND a.pending = 1
-            WHERE NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)) AS pending
+            CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND a.waits = 1) AS pending
     FROM (SELECT f.path, f.problem FROM files f ";
 const CARDS: &str = ") p LEFT JOIN matters m ON m.path = p.path LEFT JOIN matter_ticks k ON k.matter = p.path
     ORDER BY p.path";
-const NAMES: &str =
+pub(super) const NAMES: &str =
     "SELECT t.path, t.name, t.state, t.parent FROM json_each(?1) j CROSS JOIN tasks t ON t.path = j.value
     UNION ALL SELECT m.path, m.name, m.state, NULL FROM json_each(?1) j CROSS JOIN matters m ON m.path = j.value";
 
@@ -129,17 +129,27 @@ impl Index {
 
 pub(super) fn page_query(filter: &MatterFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(CARD);
-    query.push("LEFT JOIN matters n ON n.path = f.path WHERE f.kind = 'matter'");
+    match filter.state {
+        None => query.push("INDEXED BY files_by_kind WHERE f.kind = 'matter'"),
+        Some(state) => {
+            // One that cannot be read has no state.
+            query.push("JOIN matters n INDEXED BY matters_by_state ON n.path = f.path WHERE n.state = ");
+            query.push_bind(state.word())
+        }
+    };
+    let ordered = if filter.state.is_some() { "n" } else { "f" };
     if let Some(after) = after {
-        query.push(" AND f.path > ").push_bind(after.to_owned());
-    }
-    if let Some(state) = filter.state {
-        query.push(" AND n.state = ").push_bind(state.word());
+        query.push(format_args!(" AND {ordered}.path > ")).push_bind(after.to_owned());
     }
     if let Some(words) = filter.text.as_deref().and_then(asked) {
-        query.push(" AND f.path IN (SELECT d.path FROM words w CROSS JOIN documents d ON d.id = w.rowid");
-        query.push(" WHERE words MATCH ").push_bind(words).push(" AND d.kind = 'matter')");
+        let of_matters = places(RecordKind::Matter, None);
+        query.push(concat!(
+            " AND f.path IN (SELECT d.path FROM words w CROSS JOIN documents d ON ",
+            document_of!("w.rowid")
+        ));
+        query.push(" WHERE words MATCH ").push_bind(words).push(" AND w.rowid BETWEEN ");
+        query.push_bind(*of_matters.start()).push(" AND ").push_bind(*of_matters.end()).push(")");
     }
-    query.push(" ORDER BY f.path LIMIT ").push_bind(reads(limit)).push(CARDS);
+    query.push(format_args!(" ORDER BY {ordered}.path LIMIT ")).push_bind(reads(limit)).push(CARDS);
     query
 }

@@ -159,7 +159,7 @@ impl Index {
             }
         };
         let quiet = is_quiet(ask, matter.note.as_ref());
-        let candidates = look::candidates(self, &mut tx, ask).await?;
+        let candidates = look::candidates(self, &mut tx, (ask, look::ALL_TASKS)).await?;
         let taken = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
             lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?
         } else {

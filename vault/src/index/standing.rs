@@ -168,11 +168,16 @@ impl Index {
     }
 
     /// What a tick would do with each task of a matter, and with the matter itself where signals point at it; in the
-    /// order of paths, tasks first. It moves nothing.
+    /// order of paths, tasks first. Of the tasks, where two are named, only those from the one to the other. It moves
+    /// nothing.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn standings(&self, ask: &ObserveAsk) -> Result<Vec<Standing>, IndexError> {
+    pub async fn standings(
+        &self,
+        ask: &ObserveAsk,
+        among: Option<(&RecordPath, &RecordPath)>,
+    ) -> Result<Vec<Standing>, IndexError> {
         let mut tx = self.store.reader.begin().await.map_err(|e| self.sql(e))?;
         let policy: Option<Option<String>> = sqlx::query_scalar("SELECT policy FROM matters WHERE path = ?1")
             .bind(ask.matter.as_str())
@@ -180,7 +185,8 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         let note = policy.flatten().map(|policy| self.note_policy(&policy)).transpose()?;
-        let candidates = look::candidates(self, &mut tx, ask).await?;
+        let among = among.map_or(look::ALL_TASKS, |(first, last)| (first.as_str(), last.as_str()));
+        let candidates = look::candidates(self, &mut tx, (ask, among)).await?;
         let taken = lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?;
         let quiet = is_quiet(ask, note.as_ref());
         Ok(candidates.into_iter().map(|c| standing(ask, (&taken, quiet), c)).collect())

@@ -91,18 +91,7 @@ impl Index {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Page<TaskRow, String>, IndexError> {
-        let mut query = QueryBuilder::new(TASKS);
-        if let Some(matter) = &filter.matter {
-            query.push(" AND t.parent = ").push_bind(matter.to_string());
-        }
-        if let Some(state) = filter.state {
-            query.push(" AND t.state = ").push_bind(state.word());
-        }
-        if let Some(after) = after {
-            query.push(" AND t.path > ").push_bind(after.to_owned());
-        }
-        query.push(" ORDER BY t.path LIMIT ").push_bind(reads(limit));
-        let rows = self.task_rows(query).await?;
+        let rows = self.task_rows(page_query(filter, after, limit)).await?;
         Ok(Page::cut(rows, limit, |row| row.path.to_string()))
     }
 
@@ -126,4 +115,19 @@ impl Index {
             streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
         })
     }
+}
+
+pub(super) fn page_query(filter: &TaskFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
+    let mut query = QueryBuilder::new(TASKS);
+    if let Some(matter) = &filter.matter {
+        query.push(" AND t.parent = ").push_bind(matter.to_string());
+    }
+    if let Some(state) = filter.state {
+        query.push(" AND t.state = ").push_bind(state.word());
+    }
+    if let Some(after) = after {
+        query.push(" AND t.path > ").push_bind(after.to_owned());
+    }
+    query.push(" ORDER BY t.path LIMIT ").push_bind(reads(limit));
+    query
 }

@@ -163,7 +163,7 @@ impl Bench {
         sqlx::query(spoken).execute(&index.store.writer).await.unwrap();
         for sql in [
             "SELECT 'd' || json_array(path, kind, at) FROM documents ORDER BY 1",
-            "SELECT 'w' || json_array(d.path, s.term, s.offset) FROM temp.spoken s LEFT JOIN documents d ON d.id = s.doc ORDER BY 1",
+            "SELECT 'w' || json_array(d.path, s.term, s.offset) FROM temp.spoken s LEFT JOIN documents d ON d.id = s.doc & 536870911 ORDER BY 1",
             "SELECT 'f' || json_array(path, kind, hash, size, modified_ns, inode, problem) FROM files ORDER BY 1",
             "SELECT 'm' || json_array(path, name, state, state_as_written, ceiling, hash) FROM matters ORDER BY 1",
             "SELECT 't' || json_array(path, parent, id, name, state, state_as_written, surface_class, due,
@@ -172,7 +172,7 @@ impl Bench {
                 target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
             "SELECT 'i' || json_array(path, source, observations, ceiling) FROM instincts ORDER BY 1",
             "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
-                answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, proposal, seq) FROM actions ORDER BY 1",
+                answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, proposal, seq, edited, together, waits) FROM actions ORDER BY 1",
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
                 FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
@@ -318,8 +318,9 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
     bench.look("matter/m.md", "l1", "02:00:00").await;
     bench.signal("s", "matter/m.md", "");
     bench.sync("02:00:00").await;
-    let older = "DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait; DROP INDEX actions_that_wait_by_target;
-        DROP INDEX actions_that_live; DROP INDEX signals_by_source; DROP INDEX signals_by_time; DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
+    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; 
+        DROP INDEX matters_with_faults; DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait; DROP INDEX actions_that_wait_by_target;
+        DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source; DROP INDEX signals_by_time; DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
         DROP VIEW signals_to_route; DROP TABLE action_sources; DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
         DROP TABLE stream_cursors; DROP TABLE stream_seen;
         ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;

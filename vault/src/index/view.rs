@@ -4,10 +4,13 @@
 //! and marked so: its schedule must not be removed because of a typing error.
 
 use super::observe::twin_problem;
+use super::page::{Page, reads};
 use super::{Index, IndexError, Problem};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::FromRow;
+use sqlx::query::QueryAs;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{AssertSqlSafe, FromRow, Sqlite};
 use steward_domain::path::RecordPath;
 use steward_domain::record::State;
 use steward_domain::tick::Cadence;
@@ -53,6 +56,31 @@ struct CountColumns {
     fresh: i64,
     actions: i64,
     pending: i64,
+    problems: i64,
+}
+
+/// What is wrong with records: their path, what it is, and what tells more of it.
+const PROBLEMS: [&str; 4] = [
+    "SELECT path, 'file' AS what, problem AS detail FROM files INDEXED BY files_with_problems WHERE problem IS NOT NULL",
+    "SELECT m.path, 'file', j.value FROM matters m INDEXED BY matters_with_faults, json_each(m.policy_faults) j
+        WHERE m.policy_faults IS NOT NULL",
+    "SELECT t.path, CASE WHEN f.path IS NULL THEN 'orphan' ELSE 'closed' END, t.parent
+        FROM (SELECT DISTINCT parent FROM tasks INDEXED BY tasks_by_parent) o
+        CROSS JOIN tasks t INDEXED BY tasks_by_parent ON t.parent = o.parent LEFT JOIN files f ON f.path = t.parent
+        WHERE NOT EXISTS (SELECT 1 FROM matters m WHERE m.path = o.parent)",
+    "SELECT t.path, 'id:' || t.id, (SELECT group_concat(twins.path, ', ') FROM (
+            SELECT path FROM tasks WHERE id = t.id AND path <> t.path ORDER BY path LIMIT 5) twins)
+        FROM (SELECT id FROM tasks INDEXED BY tasks_by_id WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1) i
+        CROSS JOIN tasks t INDEXED BY tasks_by_id ON t.id = i.id",
+];
+
+/// So many of each at most, then so many of all.
+pub(super) fn first_problems() -> String {
+    PROBLEMS.map(|sql| format!("SELECT * FROM ({sql} LIMIT ?1)")).join(" UNION ALL ") + " ORDER BY 1, 2 LIMIT ?1"
+}
+
+fn query_as_problems(sql: String) -> QueryAs<'static, Sqlite, (String, String, String), SqliteArguments> {
+    sqlx::query_as(AssertSqlSafe(sql))
 }
 
 impl Index {
@@ -102,22 +130,38 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn problems(&self) -> Result<Vec<Problem>, IndexError> {
-        let rows: Vec<(String, String, String)> = sqlx::query_as(
-            "SELECT path, 'file', problem FROM files WHERE problem IS NOT NULL
-             UNION ALL
-             SELECT m.path, 'file', j.value FROM matters m, json_each(m.policy_faults) j WHERE m.policy_faults IS NOT NULL
-             UNION ALL
-             SELECT t.path, CASE WHEN f.path IS NULL THEN 'orphan' ELSE 'closed' END, t.parent FROM tasks t
-             LEFT JOIN matters m ON m.path = t.parent LEFT JOIN files f ON f.path = t.parent WHERE m.path IS NULL
-             UNION ALL
-             SELECT t.path, 'id:' || t.id, group_concat(d.path, ', ') FROM tasks t JOIN tasks d
-             ON d.id = t.id AND d.path <> t.path WHERE t.id IS NOT NULL GROUP BY t.path
-             ORDER BY 1, 2",
-        )
-        .fetch_all(&self.store.reader)
-        .await
-        .map_err(|e| self.sql(e))?;
+        let rows: Vec<(String, String, String)> = query_as_problems(PROBLEMS.join(" UNION ALL ") + " ORDER BY 1, 2")
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
         Ok(rows.into_iter().map(|(path, what, detail)| problem(path, &what, detail)).collect())
+    }
+
+    /// Some of the same, of every sort the first: 1 to 500, and whether there are more.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn first_problems(&self, limit: u32) -> Result<Page<Problem, ()>, IndexError> {
+        let rows: Vec<(String, String, String)> = query_as_problems(first_problems())
+            .bind(reads(limit))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let problems = rows.into_iter().map(|(path, what, detail)| problem(path, &what, detail)).collect();
+        Ok(Page::cut(problems, limit, |_| ()))
+    }
+
+    /// Why a file cannot be used; `None` where it can, or is not there.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn problem_of(&self, path: &RecordPath) -> Result<Option<String>, IndexError> {
+        let problem: Option<Option<String>> = sqlx::query_scalar("SELECT problem FROM files WHERE path = ?1")
+            .bind(path.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        Ok(problem.flatten())
     }
 
     /// The vault in numbers.
@@ -132,8 +176,9 @@ impl Index {
         .fetch_all(&self.store.reader)
         .await
         .map_err(|e| self.sql(e))?;
-        let more: CountColumns = sqlx::query_as(
-            "SELECT (SELECT COUNT(*) FROM signals) AS signals,
+        let problems = PROBLEMS.join(" UNION ALL ");
+        let more: CountColumns = sqlx::query_as(AssertSqlSafe(format!(
+            "SELECT (SELECT COUNT(*) FROM ({problems})) AS problems, (SELECT COUNT(*) FROM signals) AS signals,
                 (SELECT COUNT(*) FROM signals s JOIN (SELECT path, state FROM tasks UNION ALL SELECT path, state FROM matters) t
                  ON t.path = s.target AND t.state = 'open'
                  JOIN first_seen f ON f.signal = s.path LEFT JOIN task_checks c ON c.task = t.path
@@ -142,9 +187,8 @@ impl Index {
                      WHERE e.ref = s.path AND a.target = t.path
                         AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))) AS fresh,
                 (SELECT COUNT(*) FROM actions) AS actions,
-                (SELECT COUNT(*) FROM actions a WHERE a.pending = 1
-                 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id)) AS pending",
-        )
+                (SELECT COUNT(*) FROM actions WHERE waits = 1) AS pending"
+        )))
         .fetch_one(&self.store.reader)
         .await
         .map_err(|e| self.sql(e))?;
@@ -153,7 +197,7 @@ impl Index {
             fresh_signals: more.fresh.cast_unsigned(),
             actions: more.actions.cast_unsigned(),
             pending: more.pending.cast_unsigned(),
-            problems: self.problems().await?.len() as u64,
+            problems: more.problems.cast_unsigned(),
             last_sync_at: self.last_sync_at().await?,
             ..Counts::default()
         };

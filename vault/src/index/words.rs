@@ -3,11 +3,14 @@
 //! Derived like the rows beside them. The full-text table keeps no text, only where each word stands: what is shown comes
 //! from the rows. Outside text goes in here and comes out as a list of records, nothing else; [`super::search`] asks.
 
+use super::codec::micros;
 use super::parse::{ActionData, Typed};
 use super::store::{Sql, json, run};
 use super::{Index, IndexError};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::SqliteConnection;
+use std::ops::RangeInclusive;
 use steward_domain::path::RecordKind;
 
 /// What one record is found by.
@@ -20,23 +23,59 @@ pub(super) struct Said {
     text: String,
 }
 
+/// The number under which the words of the document `d` stand: its kind, the second of its moment, and the end of its own
+/// number. So the highest numbers are those of matters, then tasks, then signals and actions with the newest first, and a
+/// list in that order is read and never sorted. As [`places`] has it.
+macro_rules! place {
+    () => {
+        "((CASE d.kind WHEN 'matter' THEN 3 WHEN 'task' THEN 2 WHEN 'signal' THEN 1 ELSE 0 END << 61)
+        + (MAX(0, MIN(COALESCE(d.at, 0) / 1000000, 4294967295)) << 29) + (d.id & 536870911))"
+    };
+}
+/// The document of the number `place`.
+macro_rules! document_of {
+    ($place:literal) => {
+        concat!("d.id = ", $place, " & 536870911")
+    };
+}
+pub(super) use document_of;
+#[cfg(test)]
+pub(super) use place;
+
+/// Above these bits stands the kind.
+const KIND_BITS: u32 = 61;
+/// Above these the second.
+const SECOND_BITS: u32 = 29;
+
 const DOCUMENTS: Sql = "INSERT INTO documents (path, kind, at)
     SELECT value->>'path', value->>'kind', value->>'at' FROM json_each(?1)";
 /// In the order of the numbers, or the full-text table would begin anew with each.
-const WORDS: Sql = "INSERT INTO words (rowid, text)
-    SELECT d.id, j.value->>'text' FROM json_each(?1) j CROSS JOIN documents d ON d.path = j.value->>'path'";
-const DROP_WORDS: Sql = "DELETE FROM words WHERE rowid IN (
-    SELECT d.id FROM json_each(?1) j CROSS JOIN documents d ON d.path = j.value)";
+const WORDS: Sql = concat!(
+    "INSERT INTO words (rowid, text) SELECT ",
+    place!(),
+    ", j.value->>'text' FROM json_each(?1) j CROSS JOIN documents d ON d.path = j.value->>'path' ORDER BY 1"
+);
+const DROP_WORDS: Sql = concat!(
+    "DELETE FROM words WHERE rowid IN (SELECT ",
+    place!(),
+    " FROM json_each(?1) j CROSS JOIN documents d ON d.path = j.value)"
+);
 const DROP_DOCUMENTS: Sql = "DELETE FROM documents WHERE path IN (SELECT value FROM json_each(?1))";
 /// After the documents without a file.
-pub(super) const DROP_STRAYS: Sql =
-    "DELETE FROM words WHERE rowid IN (SELECT id FROM words_docsize WHERE id NOT IN (SELECT id FROM documents))";
+pub(super) const DROP_STRAYS: Sql = concat!(
+    "DELETE FROM words WHERE rowid IN (SELECT id FROM words_docsize WHERE id NOT IN (SELECT ",
+    place!(),
+    " FROM documents d))"
+);
 /// Records without words, and words without a record.
-const UNFOUND: Sql = "WITH rows (path) AS (SELECT path FROM matters UNION ALL SELECT path FROM tasks
+const UNFOUND: Sql = concat!(
+    "WITH rows (path) AS (SELECT path FROM matters UNION ALL SELECT path FROM tasks
         UNION ALL SELECT path FROM signals UNION ALL SELECT path FROM actions)
     SELECT path FROM rows WHERE path NOT IN (
-        SELECT d.path FROM documents d JOIN words_docsize w ON w.id = d.id)
-    UNION SELECT path FROM documents WHERE path NOT IN (SELECT path FROM rows) ORDER BY 1";
+        SELECT d.path FROM documents d JOIN words_docsize w ON w.id = ",
+    place!(),
+    ") UNION SELECT path FROM documents WHERE path NOT IN (SELECT path FROM rows) ORDER BY 1"
+);
 
 /// The words of a record; `None` of kinds that are not looked for.
 pub(super) fn said(typed: &Typed) -> Option<Said> {
@@ -50,6 +89,19 @@ pub(super) fn said(typed: &Typed) -> Option<Said> {
         Typed::Instinct(_) | Typed::Stream(_) => return None,
     };
     Some(Said { path: path.clone(), kind, at, text })
+}
+
+/// The numbers under which words of a kind may stand, from a moment on where it has moments.
+pub(super) fn places(kind: RecordKind, since: Option<DateTime<Utc>>) -> RangeInclusive<i64> {
+    let rank: i64 = match kind {
+        RecordKind::Matter => 3,
+        RecordKind::Task => 2,
+        RecordKind::Signal => 1,
+        RecordKind::Event | RecordKind::Instinct | RecordKind::Stream => 0,
+    };
+    let second = since.map_or(0, |since| (micros(since) / 1_000_000).clamp(0, u32::MAX.into()));
+    let first = rank << KIND_BITS;
+    first + (second << SECOND_BITS)..=first + ((1 << KIND_BITS) - 1)
 }
 
 /// What it is about, whose word it took, and what it quotes.

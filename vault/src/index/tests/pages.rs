@@ -117,11 +117,11 @@ async fn an_answer_is_found_from_its_action_and_what_was_answered_waits_no_longe
     let answers = index.answers_to(&ids[3]).await.unwrap();
     assert_eq!(answers.iter().map(|a| &a.id).collect::<Vec<_>>(), [&undone]);
     let row = index.action_by_id(&ids[3]).await.unwrap().unwrap();
-    assert_eq!(row.answered, Some(ActionKind::Reversed));
+    assert_eq!((row.answered, row.answered_by.as_ref()), (Some(ActionKind::Reversed), Some(&undone)));
     assert_eq!(index.action_at(&row.path).await.unwrap(), Some(row));
     assert_eq!(index.action_by_id(&ActionId::derive(&["nobody"])).await.unwrap(), None);
     let waiting = index.pending_page(None, 500).await.unwrap();
-    assert_eq!(waiting.rows, index.pending().await.unwrap());
+    assert!(!waiting.rows.is_empty() && waiting.rows.iter().all(|row| row.pending && row.answered.is_none()));
     assert_eq!((waiting.rows.len(), index.pending_count().await.unwrap()), (5, 5));
     let undoable = ActionFilter { only: Only::Undoable, ..ActionFilter::default() };
     let undoable = pages(index, &undoable, 500).await;

@@ -1,18 +1,20 @@
 //! With 5,000 matters, 25,000 tasks, 10,000 signals and 10,000 actions no page reads a whole table.
 //!
-//! A plan that scans `actions` or `signals`, or sorts all of them, is a fault whatever the time says.
+//! A plan that scans `actions` or `signals`, or sorts all of them, is a fault whatever the time says. So is a page that
+//! looks at more rows than it may.
 
 use super::*;
 use crate::index::cases::CASES_SINCE;
 use crate::index::charts::PER_DAY;
 use crate::index::pulse::PULSE;
-use crate::index::{actions, asks, clusters, matters, search, signals};
+use crate::index::words::{self, place};
+use crate::index::{actions, asks, clusters, look, matters, search, signals, tasks, view};
 use sqlx::AssertSqlSafe;
 use std::time::Instant;
 use steward_domain::signal::SignalStatus;
 
 /// The index says of a made-up vault what a scan of it would.
-const FILL: &str = "
+const FILL: &str = concat!("
     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
     INSERT INTO matters (path, name, state, ceiling, hash) SELECT 'matter/m' || i || '.md', 'Repair of roof ' || i,
         CASE WHEN i % 50 = 0 THEN 'archived' ELSE 'open' END, 'act', '' FROM n;
@@ -40,9 +42,9 @@ const FILL: &str = "
     INSERT INTO action_evidence (ref, action) SELECT 'signal/s' || (seq - 1) || '.md', path FROM actions;
     INSERT INTO documents (path, kind, at) SELECT path, 'matter', NULL FROM matters UNION ALL SELECT path, 'task', NULL
         FROM tasks UNION ALL SELECT path, 'signal', created FROM signals UNION ALL SELECT path, 'event', at FROM actions;
-    INSERT INTO words (rowid, text) SELECT d.id, COALESCE(m.name, t.name, s.note || ' ' || s.source, 'mail invoice paid')
+    INSERT INTO words (rowid, text) SELECT ", place!(), ", COALESCE(m.name, t.name, s.note || ' ' || s.source, 'mail invoice paid')
         FROM documents d LEFT JOIN matters m ON m.path = d.path LEFT JOIN tasks t ON t.path = d.path
-        LEFT JOIN signals s ON s.path = d.path ORDER BY d.id;";
+        LEFT JOIN signals s ON s.path = d.path ORDER BY 1;");
 
 async fn large() -> Bench {
     let bench = Bench::scanned().await;
@@ -95,8 +97,14 @@ async fn no_page_of_actions_scans_or_sorts_them() {
     let place = Cursor { at: at("2023-11-18T00:00:00Z"), path: path("event/steward-action-05000.md") };
     let none = ActionFilter::default();
     let (target, matter) = (Some(path("task/t7.md")), Some(path("matter/m7.md")));
+    let oldest = Cursor { at: at("2023-11-15T00:00:00Z"), path: path("event/steward-action-00001.md") };
+    let source = Some("mail-7".to_owned());
     let filters = [
         (none.clone(), "actions_by_time"),
+        (ActionFilter { landing: Some(Landing::Recorded), source: source.clone(), ..none.clone() }, "sources_by_time"),
+        (ActionFilter { landing: Some(Landing::Shadow), ..none.clone() }, "actions_by_time"),
+        (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, "actions_by_time"),
+        (ActionFilter { only: Only::Waiting, source, ..none.clone() }, "actions_that_wait"),
         (ActionFilter { since: Some(at("2023-11-18T00:00:00Z")), ..none.clone() }, "actions_by_time"),
         (ActionFilter { class: Some(MutationClass::Related), ..none.clone() }, "actions_by_time"),
         (ActionFilter { landing: Some(Landing::Live), ..none.clone() }, "actions_that_live"),
@@ -107,14 +115,117 @@ async fn no_page_of_actions_scans_or_sorts_them() {
         (ActionFilter { matter, ..none }, "actions_by_target"),
     ];
     for (filter, by) in filters {
+        let plain = [
+            none_of(&filter),
+            ActionFilter { landing: Some(Landing::Live), ..none_of(&filter) },
+            ActionFilter { only: Only::Waiting, ..none_of(&filter) },
+            ActionFilter { source: filter.source.clone(), ..none_of(&filter) },
+        ];
+        let passes_over = !plain.contains(&filter) && by != "actions_by_target";
         for before in [None, Some(&place)] {
-            let plan = plan(&bench.index, actions::page_query(&filter, before, 50).sql().as_str()).await;
+            let last = actions::last_query(&filter, before);
+            if let Some(last) = &last {
+                let plan = plan(&bench.index, last.sql().as_str()).await;
+                let narrow = plan.len() == 1 && plan[0].contains(by) && plan[0].contains("COVERING");
+                assert!(narrow, "{filter:?}: where a page ends is told by the index alone: {plan:#?}");
+            }
+            assert_eq!(last.is_some(), passes_over, "{filter:?}");
+            let last = last.and(Some(&oldest));
+            let plan = plan(&bench.index, actions::page_query(&filter, (before, last), 50).sql().as_str()).await;
             let walks = plan.iter().any(|step| step.contains(by));
             // In the order of its index it stops at the end of the page.
             let ordered: Vec<_> = scans(&plan).into_iter().filter(|step| !step.contains(by)).collect();
             assert!(walks && ordered.is_empty(), "{filter:?}: {plan:#?}");
             assert!(filter.matter.is_some() || !sorts_all(&plan), "{filter:?}: {plan:#?}");
         }
+    }
+}
+
+/// What any walk tells by itself.
+fn none_of(filter: &ActionFilter) -> ActionFilter {
+    ActionFilter { since: filter.since, until: filter.until, ..ActionFilter::default() }
+}
+
+/// A page looks at so many rows and none more, tells where it ended, and all of them together lose none.
+#[tokio::test]
+async fn what_is_rare_is_found_by_pages_that_end() {
+    let bench = large().await;
+    let more = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)
+        INSERT INTO actions (path, id, kind, target, at, decision, confidence, landing, mode, pending, class, judged, closed,
+            seq) SELECT printf('event/steward-action-old-%05d.md', i), printf('b%015x', i), 'steward-action', 'task/t1.md',
+            1600000000000000 + i, 'likely_done', 0.9, CASE WHEN i IN (3, 20000) THEN 'recorded' ELSE 'live' END, 'live', 0,
+            'state_change', 1, '', 100000 + i FROM n;
+        INSERT INTO action_sources (action, source, name, cited, speaks, seq, at)
+            SELECT path, 'loud', 'Loud', 1, 1, seq, at FROM actions WHERE seq > 100000";
+    sqlx::raw_sql(more).execute(&bench.index.store.writer).await.unwrap();
+    let rare =
+        ActionFilter { landing: Some(Landing::Recorded), source: Some("loud".into()), ..ActionFilter::default() };
+    let (mut found, mut pages, mut before) = (Vec::new(), 0, None);
+    loop {
+        let page = bench.index.actions_page(&rare, before.as_ref(), 50).await.unwrap();
+        assert_eq!(page.more, page.next.is_some());
+        found.extend(page.rows.iter().map(|row| row.path.slug().to_owned()));
+        (pages, before) = (pages + 1, page.next);
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, ["steward-action-old-20000", "steward-action-old-00003"]);
+    assert_eq!(pages, 3, "25,000 rows, 10,000 at a time");
+    let rows = bench.index.actions(Some(at("2020-01-01T00:00:00Z")), None, 1_200).await.unwrap();
+    assert_eq!(rows.len(), 1_200);
+}
+
+#[tokio::test]
+async fn what_waits_is_read_without_what_was_answered() {
+    let bench = large().await;
+    for sql in [actions::WAITING, clusters::cluster_query(Only::Waiting, None, 3).sql().as_str()] {
+        let plan = plan(&bench.index, sql).await;
+        let own: Vec<&String> = plan.iter().filter(|step| step.contains("actions_")).collect();
+        assert!(own.len() == 1 && own[0].contains("actions_that_wait"), "{plan:#?}");
+    }
+    let rows: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM actions INDEXED BY actions_that_wait WHERE waits = 1")
+        .fetch_one(&bench.index.store.reader)
+        .await
+        .unwrap();
+    assert_eq!(rows, 1_000, "2,000 were proposed, and half of them answered");
+}
+
+#[tokio::test]
+async fn pages_of_matters_tasks_and_hits_are_read_in_their_order() {
+    let bench = large().await;
+    let matter = Some(path("matter/m7.md"));
+    let state = Some(State::Archived);
+    let queries = [
+        (tasks::page_query(&TaskFilter::default(), Some("task/t7.md"), 50).sql().as_str().to_owned(), "PRIMARY KEY"),
+        (
+            tasks::page_query(&TaskFilter { matter, state }, Some("task/t7.md"), 50).sql().as_str().to_owned(),
+            "tasks_by_parent",
+        ),
+        (
+            matters::page_query(&MatterFilter { text: None, state }, Some("matter/m7.md"), 50)
+                .sql()
+                .as_str()
+                .to_owned(),
+            "matters_by_state",
+        ),
+        (
+            matters::page_query(&MatterFilter::default(), Some("matter/m7.md"), 50).sql().as_str().to_owned(),
+            "files_by_kind",
+        ),
+        (search::PLACES.to_owned(), "VIRTUAL TABLE"),
+        (view::first_problems(), "files_with_problems"),
+    ];
+    for (sql, by) in queries {
+        let plan = plan(&bench.index, &sql).await;
+        assert!(plan.iter().any(|step| step.contains(by)), "{sql}: {plan:#?}");
+        let chosen = plan.iter().position(|step| step.starts_with("SCAN p")).unwrap_or(plan.len());
+        let sorts = plan[..chosen].iter().any(|step| step.contains("TEMP B-TREE"));
+        assert!(!sorts || by == "files_with_problems", "{sql}: {plan:#?}");
+        // Whether a task's matter is there, and whether ids are alone, is told by walking an index once.
+        let walks = |step: &str| step.contains("tasks_by_parent") || step.contains("tasks_by_id");
+        let scans = scans(&plan).into_iter().filter(|step| by != "files_with_problems" || !walks(step)).count();
+        assert_eq!(scans, 0, "{sql}: {plan:#?}");
     }
 }
 
@@ -130,7 +241,10 @@ async fn no_other_page_scans_a_large_table() {
             .sql()
             .as_str()
             .to_owned(),
+        matters::NAMES.to_owned(),
+        look::TASKS.to_owned(),
         search::HITS.to_owned(),
+        search::PLACES.to_owned(),
         actions::WAITING.to_owned(),
         asks::ASKING.to_owned(),
         actions::AT.to_owned(),
@@ -190,9 +304,24 @@ async fn every_page_of_a_large_vault_is_whole() {
     assert_eq!(told("matters", index.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
     let text = MatterFilter { text: Some("roof 49".into()), state: Some(State::Open) };
     assert_eq!(told("matters by text", index.matters_page(&text, None, 500).await.unwrap().rows.len()), 109);
-    assert_eq!(told("search for a few", index.search("roofer 7777", &[], 0, 50).await.unwrap().rows.len()), 1);
-    assert_eq!(told("search for all", index.search("r", &[], 0, 50).await.unwrap().rows.len()), 50);
-    assert_eq!(told("search deep", index.search("paid", &[], 9_000, 50).await.unwrap().rows.len()), 50);
+    assert_eq!(
+        told(
+            "search for a few",
+            index.search("roofer 7777", &SearchFilter::default(), None, 50).await.unwrap().rows.len()
+        ),
+        1
+    );
+    assert_eq!(
+        told("search for all", index.search("r", &SearchFilter::default(), None, 50).await.unwrap().rows.len()),
+        50
+    );
+    let deep = *words::places(RecordKind::Event, Some(at("2023-11-15T00:00:00Z"))).start();
+    let found = index.search("paid", &SearchFilter::default(), Some(deep), 50).await.unwrap();
+    assert_eq!(told("search deep", found.rows.len()), 50);
+    let rare = SearchFilter { class: Some(MutationClass::Related), ..SearchFilter::default() };
+    let found = index.search("paid", &rare, None, 500).await.unwrap();
+    assert_eq!(told("search of a rare class", found.rows.len()), 0, "so many signals are looked at and none more");
+    assert_eq!(index.search("paid", &rare, found.next, 500).await.unwrap().rows.len(), 104);
     assert!(told("per day", index.actions_per_day(at("2023-11-14T00:00:00Z")).await.unwrap().len()) > 7);
     assert_eq!(
         told("confidence", index.confidence_vs_outcome(at("2023-11-14T00:00:00Z"), Utc::now()).await.unwrap().len()),

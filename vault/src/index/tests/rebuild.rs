@@ -67,6 +67,10 @@ fn put(bench: &Bench, kind: usize, name: u8, content: u8) {
         RecordKind::Event => {
             bench.action(&name.to_string(), |d| {
                 d.id = ActionId::derive(&[&content.to_string()]);
+                d.pending_confirmation = variant.is_multiple_of(3);
+                if variant % 3 == 1 {
+                    answer(d, ActionKind::Dismissed, &ActionId::derive(&[&(content % 48).to_string()]));
+                }
                 for n in 0..variant % 4 {
                     cite(d, &format!("signal/n{n}.md"));
                 }
@@ -119,6 +123,66 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(walk(&steps));
     }
+}
+
+/// In whatever order a proposal and the answers to it come and go.
+#[tokio::test]
+async fn a_proposal_waits_as_long_as_nobody_has_answered_it() {
+    let bench = Bench::scanned().await;
+    let id = ActionId::derive(&["p"]);
+    let waits = async || {
+        bench.sync("10:00:00").await;
+        assert!(bench.index.check(&bench.root).await.unwrap().is_empty());
+        bench.index.pending_count().await.unwrap()
+    };
+    let dismiss = |name: &str| bench.action(name, |d| answer(d, ActionKind::Dismissed, &id));
+    let propose = || bench.action("p", |d| (d.landing, d.pending_confirmation) = (Landing::Pending, true));
+    let of = |name: &str| format!("event/steward-action-{name}.md");
+    dismiss("a");
+    assert_eq!(waits().await, 0);
+    propose();
+    assert_eq!(waits().await, 0, "the answer was there first");
+    bench.remove(&of("a"));
+    assert_eq!(waits().await, 1);
+    dismiss("a");
+    dismiss("b");
+    assert_eq!(waits().await, 0);
+    bench.remove(&of("a"));
+    assert_eq!(waits().await, 0, "one answer is left");
+    bench.put(&of("b"), "---\nbroken: [\n---\n");
+    assert_eq!(waits().await, 1, "what cannot be read is no answer");
+    bench.remove(&of("p"));
+    assert_eq!(waits().await, 0);
+    propose();
+    dismiss("b");
+    assert_eq!(waits().await, 0);
+    let good = bench.dump(&bench.index).await;
+    sqlx::query("UPDATE actions SET waits = 1").execute(&bench.index.store.writer).await.unwrap();
+    bench.index.rebuild(&bench.root, noon("11:00:00")).await.unwrap();
+    assert_eq!(bench.dump(&bench.index).await, good, "a rebuild mends it");
+}
+
+#[tokio::test]
+async fn what_waits_in_an_index_of_before_is_told_before_anything_is_read_anew() {
+    let bench = Bench::scanned().await;
+    for name in ["p", "q"] {
+        bench.action(name, |d| (d.landing, d.pending_confirmation) = (Landing::Pending, true));
+    }
+    bench.action("a", |d| answer(d, ActionKind::Dismissed, &ActionId::derive(&["q"])));
+    bench.sync("10:00:00").await;
+    let good = bench.dump(&bench.index).await;
+    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again;
+        DROP INDEX matters_by_state;  DROP INDEX matters_with_faults; DROP INDEX actions_that_wait;
+        DROP INDEX actions_that_wait_by_target; ALTER TABLE actions DROP COLUMN waits;
+        CREATE INDEX actions_that_wait ON actions (at) WHERE pending = 1;
+        CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE pending = 1; PRAGMA user_version = 14";
+    sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
+    bench.index.close().await;
+    let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
+    let waiting = again.pending_page(None, 9).await.unwrap().rows;
+    assert_eq!(waiting.iter().map(|row| row.path.slug()).collect::<Vec<_>>(), ["steward-action-p"]);
+    again.sync_all(&bench.root, noon("11:00:00")).await.unwrap();
+    assert_eq!(bench.dump(&again).await, good);
 }
 
 #[tokio::test]

@@ -4,8 +4,26 @@ use super::*;
 use proptest::prelude::*;
 
 async fn found(index: &Index, words: &str) -> Vec<String> {
-    let page = index.search(words, &[], 0, 100).await.unwrap();
+    let page = index.search(words, &SearchFilter::default(), None, 100).await.unwrap();
     page.rows.into_iter().map(|hit| hit.path.to_string()).collect()
+}
+
+fn of_kind(kind: RecordKind) -> SearchFilter {
+    SearchFilter { kind: Some(kind), ..SearchFilter::default() }
+}
+
+/// The names of all hits, by pages of so many.
+async fn paged(index: &Index, words: &str, filter: &SearchFilter, limit: u32) -> Vec<String> {
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let page = index.search(words, filter, before, limit).await.unwrap();
+        assert!(page.rows.len() <= limit as usize && page.more == page.next.is_some());
+        all.extend(page.rows.into_iter().map(|hit| hit.path.slug().to_owned()));
+        before = page.next;
+        if before.is_none() {
+            return all;
+        }
+    }
 }
 
 async fn roofer() -> Bench {
@@ -38,8 +56,7 @@ async fn matters_tasks_signals_and_actions_are_found_by_their_words() {
 #[tokio::test]
 async fn a_hit_says_what_it_is_and_what_it_is_about() {
     let bench = roofer().await;
-    let page =
-        bench.index.search("pa", &[RecordKind::Task, RecordKind::Signal, RecordKind::Event], 0, 9).await.unwrap();
+    let page = bench.index.search("pa", &SearchFilter::default(), None, 9).await.unwrap();
     let told: Vec<_> = page.rows.iter().map(|h| (h.kind, h.title.as_str(), h.snippet.as_str())).collect();
     let wanted = [
         (RecordKind::Task, "Pay the roofer", "open"),
@@ -51,7 +68,7 @@ async fn a_hit_says_what_it_is_and_what_it_is_about() {
     assert_eq!(about, [Some("matter/roof.md"), Some("task/pay.md"), Some("task/pay.md")]);
     assert_eq!(page.rows[2].id, Some(ActionId::derive(&["a1"])));
     assert_eq!((page.rows[0].at, page.rows[2].at), (None, Some(noon("09:00:00"))));
-    let only = bench.index.search("pa", &[RecordKind::Signal], 0, 9).await.unwrap();
+    let only = bench.index.search("pa", &of_kind(RecordKind::Signal), None, 9).await.unwrap();
     assert_eq!(only.rows.len(), 1);
 }
 
@@ -77,17 +94,71 @@ async fn hits_are_paged_and_signals_and_actions_come_newest_first() {
         bench.put(&format!("matter/m{n}.md"), "---\ntype: matter\nname: T\n---\n");
     }
     bench.sync("10:00:00").await;
-    let (mut all, mut skip) = (Vec::new(), Some(0));
-    while let Some(from) = skip {
-        let page = bench.index.search("t", &[], from, 3).await.unwrap();
-        assert!(page.rows.len() <= 3 && page.more == page.next.is_some());
-        all.extend(page.rows.into_iter().map(|h| h.path.slug().to_owned()));
-        skip = page.next;
-    }
+    let all = paged(&bench.index, "t", &SearchFilter::default(), 3).await;
     assert_eq!(all.len(), 14);
     let newest = (0..7).rev().map(|n| format!("steward-action-a{n}"));
     assert_eq!(all[7..], newest.collect::<Vec<_>>());
-    assert!(bench.index.search("t", &[], u32::MAX, 3).await.unwrap().rows.is_empty());
+    for place in [i64::MIN, 0] {
+        assert!(bench.index.search("t", &SearchFilter::default(), Some(place), 3).await.unwrap().rows.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn the_newest_come_first_in_whatever_order_they_were_written() {
+    let bench = Bench::scanned().await;
+    for (n, clock) in [(0, "05:00:00"), (1, "07:00:00"), (2, "06:00:00")] {
+        bench.action(&format!("a{n}"), |d| d.timestamp = noon(clock));
+        bench.sync("10:00:00").await;
+    }
+    bench.put("signal/s.md", signal_text("task/t.md", "2026-11-01", ""));
+    bench.put("signal/of-before.md", signal_text("task/t.md", "1066-10-14", ""));
+    bench.sync("10:01:00").await;
+    let all = paged(&bench.index, "t", &SearchFilter::default(), 2).await;
+    assert_eq!(all, ["steward-action-a1", "steward-action-a2", "steward-action-a0"]);
+    assert_eq!(paged(&bench.index, "paid", &SearchFilter::default(), 1).await, ["s", "of-before"]);
+}
+
+#[tokio::test]
+async fn what_is_asked_for_beside_the_words_holds_too() {
+    let bench = Bench::scanned().await;
+    bench.matter("paid");
+    bench.task("paid", "paid", "");
+    bench.put("signal/old.md", signal_text("task/paid.md", "2026-11-01", ""));
+    bench.put("signal/new.md", signal_text("task/paid.md", "2026-11-21T04:00:00.5Z", ""));
+    for (n, landing) in [Landing::Live, Landing::Pending, Landing::Pending, Landing::Shadow].into_iter().enumerate() {
+        bench.action(&format!("a{n}"), |d| {
+            (d.timestamp, d.landing) = (noon(&format!("0{n}:00:00")), landing);
+            d.pending_confirmation = landing == Landing::Pending;
+            d.class = Some([MutationClass::StateChange, MutationClass::Related][n % 2]);
+            cite(d, "signal/old.md");
+            d.source_contributions.insert(["gmail", "bank"][n / 2].into(), 0.9);
+        });
+    }
+    bench.action("a9", |d| answer(d, ActionKind::Dismissed, &ActionId::derive(&["a1"])));
+    bench.sync("10:00:00").await;
+    let all = SearchFilter::default();
+    let table: [(SearchFilter, &[&str]); 10] = [
+        (SearchFilter { landing: Some(Landing::Pending), ..all.clone() }, &["a2", "a1"]),
+        (SearchFilter { waits: true, ..all.clone() }, &["a2"]),
+        (SearchFilter { class: Some(MutationClass::Related), ..all.clone() }, &["a3", "a1"]),
+        (SearchFilter { class: Some(MutationClass::StateChange), ..all.clone() }, &["new", "old", "a2", "a0"]),
+        (SearchFilter { source: Some("bank".into()), ..all.clone() }, &["a3", "a2"]),
+        (SearchFilter { source: Some("gmail".into()), ..all.clone() }, &["new", "old", "a3", "a2", "a1", "a0"]),
+        (SearchFilter { since: Some(noon("02:00:00")), ..all.clone() }, &["new", "a3", "a2"]),
+        (SearchFilter { since: Some(at("2026-11-21T04:00:00.7Z")), ..all.clone() }, &[]),
+        (SearchFilter { landing: Some(Landing::Live), kind: Some(RecordKind::Signal), ..all.clone() }, &[]),
+        (SearchFilter { since: Some(noon("00:00:00")), kind: Some(RecordKind::Matter), ..all }, &[]),
+    ];
+    for (filter, wanted) in table {
+        for limit in [1, 2, 500] {
+            let found = paged(&bench.index, "paid", &filter, limit).await;
+            let found: Vec<&str> = found.iter().map(|name| name.trim_start_matches("steward-action-")).collect();
+            assert_eq!(found, wanted, "{filter:?} by {limit}");
+        }
+    }
+    let kinds = |filter: SearchFilter| filter.kinds();
+    assert_eq!(kinds(SearchFilter { waits: true, ..SearchFilter::default() }), [RecordKind::Event]);
+    assert_eq!(kinds(SearchFilter { since: Some(noon("00:00:00")), ..SearchFilter::default() }).len(), 2);
 }
 
 #[tokio::test]
@@ -120,7 +191,7 @@ proptest! {
         runtime.block_on(async {
             let bench = roofer().await;
             for text in &texts {
-                bench.index.search(text, &[], 0, 9).await.unwrap();
+                bench.index.search(text, &SearchFilter::default(), None, 9).await.unwrap();
             }
         });
     }
@@ -132,7 +203,7 @@ async fn a_check_finds_words_that_are_missing_or_left_over_and_a_rebuild_mends_t
     let good = bench.dump(&bench.index).await;
     for sql in [
         "DELETE FROM documents WHERE path = 'task/pay.md'",
-        "DELETE FROM words WHERE rowid = (SELECT id FROM documents WHERE path = 'signal/s1.md')",
+        "DELETE FROM words WHERE rowid & 536870911 = (SELECT id FROM documents WHERE path = 'signal/s1.md')",
         "INSERT INTO documents (path, kind) VALUES ('matter/ghost.md', 'matter')",
     ] {
         sqlx::query(sql).execute(&bench.index.store.writer).await.unwrap();
@@ -150,9 +221,10 @@ async fn a_check_finds_words_that_are_missing_or_left_over_and_a_rebuild_mends_t
 async fn an_index_of_before_there_was_a_search_is_read_anew_for_it_and_nothing_else_comes_of_that() {
     let bench = roofer().await;
     let good = bench.dump(&bench.index).await;
-    let older = "DROP INDEX actions_that_ask; DROP INDEX actions_together; ALTER TABLE actions DROP COLUMN together;
+    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; 
+        DROP INDEX matters_with_faults; DROP INDEX actions_that_ask; DROP INDEX actions_together; ALTER TABLE actions DROP COLUMN together;
         ALTER TABLE actions DROP COLUMN edited; DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait;
-        DROP INDEX actions_that_wait_by_target; DROP INDEX actions_that_live; DROP INDEX signals_by_source;
+        DROP INDEX actions_that_wait_by_target; DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source;
         DROP INDEX signals_by_time; DROP INDEX sources_by_time; ALTER TABLE action_sources DROP COLUMN at;
         DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
         DROP INDEX signals_by_status; CREATE INDEX signals_by_status ON signals (status); PRAGMA user_version = 12";

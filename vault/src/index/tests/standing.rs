@@ -4,7 +4,7 @@ use super::*;
 use steward_domain::tick::SkipReason;
 
 async fn turns(bench: &Bench, ask: &ObserveAsk) -> Vec<(String, Turn)> {
-    let standings = bench.index.standings(ask).await.unwrap();
+    let standings = bench.index.standings(ask, None).await.unwrap();
     standings.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect()
 }
 
@@ -35,7 +35,11 @@ async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing
     for _ in 0..2 {
         assert_eq!(turns(&bench, &ask).await, wanted);
     }
-    assert_eq!(bench.index.standings(&ask).await.unwrap()[1].fresh, 1);
+    assert_eq!(bench.index.standings(&ask, None).await.unwrap()[1].fresh, 1);
+    let (first, last) = (path("task/fresh.md"), path("task/quiet.md"));
+    let some = bench.index.standings(&ask, Some((&first, &last))).await.unwrap();
+    let some: Vec<_> = some.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect();
+    assert_eq!(some, wanted[1..4]);
     let seen = bench.look("matter/m.md", "l/1", "02:00:00").await;
     assert_eq!((seen.looks.len(), seen.quiet), (1, 1), "a tick finds what was told");
     let after = turns(&bench, &ask).await;

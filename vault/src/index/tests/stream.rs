@@ -178,8 +178,9 @@ async fn a_file_of_an_older_version_gets_the_tables_of_streams() {
     bench.event("mail/a", "x:y", "01:00:00", |_| ());
     bench.sync("01:00:00").await;
     let older =
-        "DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait; DROP INDEX actions_that_wait_by_target;
-        DROP INDEX actions_that_live; DROP INDEX signals_by_source; DROP INDEX signals_by_time; DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
+        "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; 
+        DROP INDEX matters_with_faults; DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait; DROP INDEX actions_that_wait_by_target;
+        DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source; DROP INDEX signals_by_time; DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
         DROP TABLE action_sources; DROP VIEW signals_to_route; DROP INDEX routes_by_turn; DROP INDEX routes_of_shadow;
         DROP TABLE answers; DROP TABLE stream_events; DROP TABLE stream_cursors; DROP TABLE stream_seen;
         DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;

@@ -119,6 +119,33 @@ async fn each_broken_record_has_its_message_and_the_others_go_on() {
 }
 
 #[tokio::test]
+async fn the_first_problems_are_of_every_sort_and_no_more_than_were_asked_for() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    for n in 0..7 {
+        bench.put(&format!("task/broken{n}.md"), "---\nbroken: [\n---\n");
+        bench.task(&format!("lost{n}"), "nowhere", "");
+        bench.task(&format!("twin{n}"), "m", "id: x\n");
+        let policy = "---\ntype: matter\nname: N\nsteward:\n  ceilng: act\n---\n";
+        bench.put(&format!("matter/note{n}.md"), policy);
+    }
+    bench.sync("01:00:00").await;
+    let index = &bench.index;
+    let all = index.problems().await.unwrap();
+    assert_eq!((all.len(), index.counts().await.unwrap().problems), (28, 28));
+    let whole = index.first_problems(28).await.unwrap();
+    assert_eq!((whole.rows, whole.more), (all.clone(), false));
+    for limit in [1, 5, 27] {
+        let some = index.first_problems(limit).await.unwrap();
+        assert_eq!((some.rows.len(), some.more), (limit as usize, true));
+        assert!(some.rows.iter().all(|problem| all.contains(problem)), "{some:?}");
+    }
+    assert!(index.problem_of(&path("task/broken3.md")).await.unwrap().unwrap().contains("failed to read"));
+    assert_eq!(index.problem_of(&path("task/lost3.md")).await.unwrap(), None);
+    assert_eq!(index.problem_of(&path("task/gone.md")).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_file_name_that_is_no_text_is_a_problem_once() {
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::scanned().await;
