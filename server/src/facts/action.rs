@@ -166,7 +166,7 @@ impl Action {
             mode: row.mode.word().to_owned(),
             class: row.class.map(|class| class.word().to_owned()),
             change: None,
-            waits: row.pending && row.answered.is_none(),
+            waits: row.pending && row.answered.is_none() && !row.settled,
             undo_until: undo_until(row, now),
             confirmable: false,
             answers: row.answers.as_ref().map(ToString::to_string),

@@ -27,6 +27,7 @@ pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>) -> v1::Acti
         change_class: row.class.map(words::class).unwrap_or_default(),
         proposed: record.and_then(proposed),
         pending: row.pending,
+        settled: row.settled,
         confirmable: record.is_some_and(|record| record.draft.confirmable),
         answers: row.answers.as_ref().map(ToString::to_string).unwrap_or_default(),
         answered: row.answered.map(words::kind).unwrap_or_default(),

@@ -127,7 +127,8 @@ fn status(action: &Action) -> String {
     let followed = action.answered.as_deref().map(|kind| format!(", {}", said_of(kind))).unwrap_or_default();
     match (action.kind.as_str(), action.landing.as_str()) {
         ("steward-action", "live") => format!("changed{followed}"),
-        ("steward-action", "pending") if followed.is_empty() => "waits for you".into(),
+        ("steward-action", "pending") if action.waits => "waits for you".into(),
+        ("steward-action", "pending") if followed.is_empty() => "proposed, and is so by now".into(),
         ("steward-action", "pending") => format!("proposed{followed}"),
         ("steward-action", "shadow") => format!("would change{followed}"),
         ("steward-action", _) if action.decision == "needs_input" => format!("asks you{followed}"),

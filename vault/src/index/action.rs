@@ -32,8 +32,10 @@ pub struct ActionRow {
     pub mode: Mode,
     pub class: Option<MutationClass>,
     pub proposed_state: Option<State>,
-    /// It was filed to wait for a human; see `answered`.
+    /// It was filed to wait for a human; see `answered` and `settled`.
     pub pending: bool,
+    /// It was filed so, and its target is by now what was proposed: there is nothing left to answer.
+    pub settled: bool,
     /// The action that this one answers.
     pub answers: Option<ActionId>,
     /// How a human has answered this one; the latest answer, where there are several.
@@ -72,6 +74,7 @@ pub(super) struct Row {
     landing: String,
     mode: String,
     pending: bool,
+    settled: bool,
     answers_of: Option<String>,
     class: Option<String>,
     proposed_state: Option<String>,
@@ -159,6 +162,7 @@ impl Index {
             class: row.class.map(|c| self.word(&c)).transpose()?,
             proposed_state: row.proposed_state.map(|s| self.word(&s)).transpose()?,
             pending: row.pending,
+            settled: row.settled,
             answers: row.answers_of.map(|id| self.word(&id)).transpose()?,
             answered: row.answered.map(|kind| self.word(&kind)).transpose()?,
             answered_by: row.answered_by.map(|id| self.word(&id)).transpose()?,

@@ -62,11 +62,31 @@ pub struct Filed {
 /// page goes on behind them.
 pub(super) const LOOKED_AT: u32 = 10_000;
 
+/// The target of the action `a` is by now what was proposed, whoever made it so: there is nothing left to answer.
+macro_rules! settled {
+    () => {
+        "EXISTS (SELECT 1 FROM tasks t WHERE t.path = a.target AND t.state = a.proposed_state UNION ALL
+            SELECT 1 FROM matters m WHERE m.path = a.target AND m.state = a.proposed_state)"
+    };
+}
+/// The action `a` waits for a human's answer.
+macro_rules! waits {
+    () => {
+        concat!("a.waits = 1 AND NOT ", super::actions::settled!())
+    };
+}
+pub(super) use {settled, waits};
+
 /// What a row shows.
 macro_rules! columns {
     () => {
-        "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.landing, a.mode, a.pending, a.answers_of,
-            a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.together, b.kind AS answered, b.id AS answered_by "
+        concat!(
+            "SELECT a.path, a.id, a.kind, a.target, a.at, a.decision, a.confidence, a.landing, a.mode, a.pending, a.answers_of,
+            a.class, a.proposed_state, a.proposal, a.seq, a.edited, a.together, b.kind AS answered, b.id AS answered_by,
+            a.pending = 1 AND ",
+            settled!(),
+            " AS settled "
+        )
     };
 }
 /// The latest answer beside each row.
@@ -86,7 +106,8 @@ pub(super) const ANSWERS: &str =
 pub(super) const FILED: &str =
     concat!(columns!(), "FROM actions a", answer!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
 
-pub(super) const WAITING: &str = "SELECT COUNT(*) FROM actions INDEXED BY actions_that_wait WHERE waits = 1";
+pub(super) const WAITING: &str =
+    concat!("SELECT COUNT(*) FROM actions a INDEXED BY actions_that_wait WHERE ", waits!());
 
 /// The action `a` changed its target, and nobody took that back.
 pub(super) const UNDOABLE: &str = "a.kind IN ('steward-action', 'steward-action-confirmed') AND NOT EXISTS (
@@ -224,7 +245,7 @@ pub(super) fn page_query(
     match filter.only {
         Only::All => {}
         Only::Waiting => {
-            query.push(" AND a.waits = 1");
+            query.push(concat!(" AND ", waits!()));
         }
         Only::Undoable => {
             query.push(format_args!(" AND a.landing = 'live' AND {UNDOABLE}"));

@@ -3,7 +3,7 @@
 //! Each action is in one cluster: that of the source that spoke for it and weighed most. What is then done to each of
 //! them is decided again from its record; nothing here changes anything.
 
-use super::actions::{Only, UNDOABLE};
+use super::actions::{Only, UNDOABLE, waits};
 use super::codec::{instant, micros};
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -99,7 +99,7 @@ pub(super) fn cluster_query(only: Only, since: Option<DateTime<Utc>>, min: u32) 
     let mut query = QueryBuilder::new(EACH);
     match only {
         Only::All => query.push("actions_by_time WHERE a.kind = 'steward-action'"),
-        Only::Waiting => query.push("actions_that_wait WHERE a.waits = 1"),
+        Only::Waiting => query.push(concat!("actions_that_wait WHERE ", waits!())),
         Only::Undoable => query.push(format_args!("actions_that_live WHERE a.landing = 'live' AND {UNDOABLE}")),
     };
     if let Some(since) = since {

@@ -3,6 +3,7 @@
 //! In the order of paths. A matter that cannot be read is in the list too, with the reason: it must not vanish because of
 //! a typing error. What is counted is counted for the rows of the page alone.
 
+use super::actions::waits;
 use super::codec::instant;
 use super::page::{MAX_PAGE, Page, reads};
 use super::search::asked;
@@ -63,12 +64,16 @@ struct Row {
     streak: i64,
 }
 
-const CARD: &str = "SELECT p.path, m.name, m.state, p.problem, k.observed_at AS last_tick_at,
+const CARD: &str = concat!(
+    "SELECT p.path, m.name, m.state, p.problem, k.observed_at AS last_tick_at,
         COALESCE(k.streak, 0) AS streak,
         (SELECT COUNT(*) FROM tasks t INDEXED BY tasks_by_parent WHERE t.parent = p.path AND t.state = 'open') AS open_tasks,
         (SELECT COUNT(*) FROM (SELECT p.path AS target UNION ALL SELECT path FROM tasks WHERE parent = p.path) r
-            CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND a.waits = 1) AS pending
-    FROM (SELECT f.path, f.problem FROM files f ";
+            CROSS JOIN actions a INDEXED BY actions_that_wait_by_target ON a.target = r.target AND ",
+    waits!(),
+    ") AS pending
+    FROM (SELECT f.path, f.problem FROM files f "
+);
 const CARDS: &str = ") p LEFT JOIN matters m ON m.path = p.path LEFT JOIN matter_ticks k ON k.matter = p.path
     ORDER BY p.path";
 pub(super) const NAMES: &str =

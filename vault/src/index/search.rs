@@ -5,6 +5,7 @@
 //! stands in the order of the list, so no more is read than a page shows, or looks at where something else is asked for
 //! as well. What comes back is plain text without markup, and most of it is a stranger's.
 
+use super::actions::waits;
 use super::codec::{instant, micros};
 use super::page::{Page, bounded, reads};
 use super::words::{document_of, places, slug};
@@ -106,7 +107,9 @@ pub(super) const HITS: &str = concat!(
     document_of!("j.value"),
     " LEFT JOIN signals s ON s.path = d.path LEFT JOIN actions a ON a.path = d.path
         WHERE (?2 IS NULL OR d.at >= ?2) AND (?3 IS NULL OR COALESCE(a.class, s.class) = ?3)
-            AND (?4 IS NULL OR a.landing = ?4) AND (NOT ?5 OR a.waits = 1)
+            AND (?4 IS NULL OR a.landing = ?4) AND (NOT ?5 OR (",
+    waits!(),
+    "))
             AND (?6 IS NULL OR s.instinct = ?6
                 OR EXISTS (SELECT 1 FROM action_sources q WHERE q.action = d.path AND q.source = ?6))
         ORDER BY j.key LIMIT ?7)

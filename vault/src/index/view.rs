@@ -3,6 +3,7 @@
 //! Read-only, each one query on the reading connections. A matter that cannot be read is in the list
 //! and marked so: its schedule must not be removed because of a typing error.
 
+use super::actions::WAITING;
 use super::observe::twin_problem;
 use super::page::{Page, reads};
 use super::{Index, IndexError, Problem};
@@ -187,7 +188,7 @@ impl Index {
                      WHERE e.ref = s.path AND a.target = t.path
                         AND (a.landing = 'live' OR (a.landing = 'pending' AND a.judged = 0)))) AS fresh,
                 (SELECT COUNT(*) FROM actions) AS actions,
-                (SELECT COUNT(*) FROM actions WHERE waits = 1) AS pending"
+                ({WAITING}) AS pending"
         )))
         .fetch_one(&self.store.reader)
         .await

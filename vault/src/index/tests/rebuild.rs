@@ -163,6 +163,38 @@ async fn a_proposal_waits_as_long_as_nobody_has_answered_it() {
 }
 
 #[tokio::test]
+async fn a_proposal_of_what_is_so_by_now_has_nothing_left_to_answer() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    for name in ["p1", "p2"] {
+        bench.action(name, |d| {
+            (d.landing, d.pending_confirmation, d.class) = (Landing::Pending, true, Some(MutationClass::StateChange));
+            cite(d, "signal/s.md");
+            d.source_contributions.insert("gmail".into(), 0.9);
+        });
+    }
+    let index = &bench.index;
+    let waits = async |clock: &str| {
+        bench.sync(clock).await;
+        let page = index.pending_page(None, 10).await.unwrap().rows.len() as u64;
+        let cards = index.matters_page(&MatterFilter::default(), None, 10).await.unwrap().rows[0].pending;
+        let clusters = index.waiting_clusters(1).await.unwrap().first().map_or(0, |one| one.count);
+        let filter = SearchFilter { waits: true, ..SearchFilter::default() };
+        let found = index.search("gmail", &filter, None, 10).await.unwrap().rows.len() as u64;
+        let settled = index.actions(None, None, 10).await.unwrap().iter().filter(|row| row.settled).count() as u64;
+        let count = index.pending_count().await.unwrap();
+        assert_eq!([page, cards, clusters, found, 2 - settled], [count; 5]);
+        count
+    };
+    assert_eq!(waits("10:00:00").await, 2);
+    bench.task("t", "m", "state: done\n");
+    assert_eq!(waits("11:00:00").await, 0);
+    bench.task("t", "m", "state: open\n");
+    assert_eq!(waits("12:00:00").await, 2, "it is not so any more");
+}
+
+#[tokio::test]
 async fn what_waits_in_an_index_of_before_is_told_before_anything_is_read_anew() {
     let bench = Bench::scanned().await;
     for name in ["p", "q"] {
@@ -171,7 +203,7 @@ async fn what_waits_in_an_index_of_before_is_told_before_anything_is_read_anew()
     bench.action("a", |d| answer(d, ActionKind::Dismissed, &ActionId::derive(&["q"])));
     bench.sync("10:00:00").await;
     let good = bench.dump(&bench.index).await;
-    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again;
+    let older = "DROP INDEX actions_that_ask; DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again;
         DROP INDEX matters_by_state;  DROP INDEX matters_with_faults; DROP INDEX actions_that_wait;
         DROP INDEX actions_that_wait_by_target; ALTER TABLE actions DROP COLUMN waits;
         CREATE INDEX actions_that_wait ON actions (at) WHERE pending = 1;
