@@ -55,6 +55,7 @@ pub struct Parts {
 }
 
 /// What is set for the vault, as far as it is shown.
+#[derive(Clone, Debug, PartialEq)]
 pub struct House {
     /// Of the process that holds the vault.
     pub policy: Policy,

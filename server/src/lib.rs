@@ -16,4 +16,5 @@ pub mod grpc;
 pub mod holder;
 pub mod listen;
 mod pages;
+pub mod serving;
 mod temporal;

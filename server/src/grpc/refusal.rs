@@ -59,6 +59,7 @@ pub(super) fn message(refusal: &Refusal) -> v1::Refusal {
         fields,
         newer_id: newer,
         record,
+        json: serde_json::to_string(refusal).unwrap_or_default(),
     }
 }
 
