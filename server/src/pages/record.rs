@@ -19,6 +19,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ActionId;
+use steward_domain::tick::MAX_LOOKS;
 use steward_domain::time::stamp;
 use steward_vault::brake;
 use steward_vault::index::{ActionRow, Cursor, LastTick, ObserveAsk, SignalRow, SubjectRow, TimelineRow, Turn};
@@ -26,8 +27,6 @@ use steward_workflows::schedule_id;
 
 /// Things of a page.
 const ROWS: u32 = 30;
-/// Tasks that one tick would take to a clerk, as ticks have it.
-const LOOKS: usize = 64;
 
 #[derive(Deserialize)]
 pub(crate) struct Asked {
@@ -226,7 +225,7 @@ async fn tasks(app: &Shared, matter: &RecordPath) -> Result<Vec<Task>, Oops> {
         cadence: app.house.cadence,
         policy: app.policy(),
         stopped: brake::is_stopped(&app.root),
-        max_looks: LOOKS,
+        max_looks: MAX_LOOKS,
         default_ceiling: app.house.default_ceiling,
     };
     let standings = app.index.standings(&ask).await?.into_iter();

@@ -23,6 +23,7 @@ mod schedules;
 mod serve;
 mod stamps;
 mod tracker;
+mod trouble;
 mod trust;
 mod trust_report;
 mod up;

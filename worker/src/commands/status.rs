@@ -4,7 +4,6 @@
 //! time beside a worker. What it says is from the files whether a server listens or not; that server is only asked
 //! whether it answers.
 
-use super::drilled::Drilled;
 use super::streams::span;
 use crate::config::Config;
 use crate::engine;
@@ -16,6 +15,7 @@ use serde::Serialize;
 use steward_domain::guard::{Cap, GuardStatus, Refusal};
 use steward_domain::mode::{Mode, Policy};
 use steward_domain::trust::mark::Subject;
+use steward_server::facts::drilled::Drilled;
 use steward_server::facts::tracker::{self, Debt};
 use steward_vault::brake::{self, Stop};
 use steward_vault::index::{Counts, Index, LookCount, Problem, StreamCount};

@@ -27,8 +27,6 @@ use tokio::time::MissedTickBehavior;
 
 /// How often is looked: 500 ms.
 const EVERY: Duration = Duration::from_millis(500);
-/// The rate guard's ledger, inside the state folder.
-const LEDGER: &str = "ledger.db";
 
 /// What the faces are made of.
 pub(crate) struct Faces {
@@ -45,7 +43,8 @@ type Which = (u64, u64);
 #[derive(Clone, PartialEq)]
 struct Made {
     index: Option<Which>,
-    ledger: Option<Which>,
+    /// The configuration's file, as it was read.
+    config: Option<Written>,
     house: House,
 }
 
@@ -63,11 +62,11 @@ impl Faces {
         listening: Listening,
         stop: watch::Receiver<bool>,
     ) -> anyhow::Result<JoinHandle<()>> {
-        let (made, edited) = (self.now(None)?, written(&config::file_path().0));
+        let made = self.now(written(&config::file_path().0), None)?;
         let (ends, end) = watch::channel(false);
         let (show, shown) = watch::channel(self.router(index, made.house.clone(), end)?);
         let serving = listening.serve(turning(shown), self.config.tls.clone(), stop.clone())?;
-        tokio::spawn(self.follow(Now { made, edited, ends, show, told: String::new() }, stop));
+        tokio::spawn(self.follow(Now { made, ends, show, told: String::new() }, stop));
         Ok(serving)
     }
 
@@ -81,7 +80,7 @@ impl Faces {
 
     /// What they would be made of now: what decides is what the process that holds the vault says of itself. One that
     /// has not said so yet decides as was known before.
-    fn now(&self, before: Option<&House>) -> anyhow::Result<Made> {
+    fn now(&self, read: Option<Written>, before: Option<&House>) -> anyhow::Result<Made> {
         let (config, state) = (&self.config, self.config.state_dir()?);
         let namespace = &self.client.options().namespace;
         let house = match (Holder::of(&self.root, &state), before) {
@@ -98,7 +97,7 @@ impl Faces {
             (Holder::Silent(_), Some(before)) => before.clone(),
             (Holder::Died(_) | Holder::Silent(_) | Holder::Nobody, _) => house(config, namespace, None),
         };
-        Ok(Made { index: which(&state.join(FILE)), ledger: which(&state.join(LEDGER)), house })
+        Ok(Made { index: which(&state.join(FILE)), config: read, house })
     }
 
     async fn follow(mut self, mut now: Now, mut stop: watch::Receiver<bool>) {
@@ -125,11 +124,10 @@ impl Faces {
 
     async fn turn(&mut self, now: &mut Now) -> anyhow::Result<()> {
         let edited = written(&config::file_path().0);
-        if edited != now.edited {
+        if edited != now.made.config {
             self.config = Config::load(self.config.vault.as_deref())?;
-            now.edited = edited;
         }
-        let made = self.now(Some(&now.made.house))?;
+        let made = self.now(edited, Some(&now.made.house))?;
         if made == now.made || made.index.is_none() {
             return Ok(());
         }
@@ -140,7 +138,7 @@ impl Faces {
         now.ends.send_replace(true);
         now.ends = ends;
         now.made = made;
-        tracing::info!("the settings, the index or its guard are others by now: they are shown");
+        tracing::info!("the settings or the index are others by now: they are shown");
         Ok(())
     }
 }
@@ -148,8 +146,6 @@ impl Faces {
 /// The faces that are shown.
 struct Now {
     made: Made,
-    /// The configuration's file, as it was read.
-    edited: Option<Written>,
     /// Ends what listens to them.
     ends: watch::Sender<bool>,
     show: watch::Sender<Router>,
