@@ -99,6 +99,10 @@ async fn a_server_follows_to_an_index_that_was_read_anew() {
     assert_eq!(recent().await.expect(200)["actions"], json!([]));
     assert!(worker.stop().await.success());
     let state = world.vault.path().join(".steward");
+    // Removed and not written over: who has the old file open can go on reading it, and must not.
+    for file in ["state.db", "state.db-wal", "state.db-shm"] {
+        let _ = std::fs::remove_file(state.join(file));
+    }
     std::fs::write(state.join("state.db"), "no database").unwrap();
     world.run(&["index", "rebuild"]).await.expect(0);
     let _worker = world.worker().await;
