@@ -37,8 +37,7 @@ use temporalio_sdk::activities::ActivityContext;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
-pub const MAX_LOOKS: usize = 64;
+pub use steward_domain::tick::MAX_LOOKS;
 
 /// What the environment and the configuration say, fixed for the life of the process.
 #[derive(Clone, Debug)]

@@ -13,6 +13,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Most tasks of one matter that one tick asks a clerk about; the rest stay due.
+pub const MAX_LOOKS: usize = 64;
+
 /// How often things are looked at, in seconds. Every value is a configuration key of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -119,6 +119,40 @@ impl Refusal {
             Self::Tracker { .. } => 502,
         }
     }
+
+    /// What goes with it beside its words.
+    #[must_use]
+    pub fn besides(&self) -> Besides<'_> {
+        let none = Besides::default();
+        match self {
+            Self::Conflict { fields } => Besides { fields, ..none },
+            Self::NotTheNewest { fields, newer, .. } => Besides { fields, newer, ..none },
+            Self::Tracker { record, .. } => Besides { record, ..none },
+            Self::Unknown { .. }
+            | Self::Ambiguous { .. }
+            | Self::Malformed { .. }
+            | Self::NothingToUndo { .. }
+            | Self::NotPending { .. }
+            | Self::NothingToRaise { .. }
+            | Self::HumanOnly { .. }
+            | Self::NotAnEdit { .. }
+            | Self::AlreadyAnswered { .. }
+            | Self::ShadowNow
+            | Self::Expired { .. }
+            | Self::Record { .. } => none,
+        }
+    }
+}
+
+/// What goes with some refusals; empty for all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Besides<'a> {
+    /// The fields that humans edited since, or that a newer change holds.
+    pub fields: &'a [String],
+    /// The action to be undone first.
+    pub newer: &'a str,
+    /// The record that was filed in spite of it.
+    pub record: &'a str,
 }
 
 /// A human's answer, ready to be planned.

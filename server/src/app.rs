@@ -15,6 +15,7 @@ use crate::beat::{self, Beat};
 use crate::facts::streams::StreamName;
 use crate::grpc;
 use crate::holder::Holder;
+use crate::outside::{self, Outside};
 use crate::pages;
 use crate::temporal::Temporal;
 use axum::Router;
@@ -55,6 +56,7 @@ pub struct Parts {
 }
 
 /// What is set for the vault, as far as it is shown.
+#[derive(Clone, Debug, PartialEq)]
 pub struct House {
     /// Of the process that holds the vault.
     pub policy: Policy,
@@ -85,6 +87,8 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     pub(crate) house: House,
     pub(crate) beat: watch::Receiver<Beat>,
+    /// What Temporal said last.
+    pub(crate) outside: watch::Receiver<Outside>,
     pub(crate) stop: watch::Receiver<bool>,
     hosts: Hosts,
     proxies: Proxies,
@@ -128,6 +132,7 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let pace = Pace::default();
     let temporal = Temporal::new(client);
+    let outside = outside::start(temporal.clone(), stop.clone());
     let app = Arc::new(App {
         root,
         index,
@@ -138,6 +143,7 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         sessions,
         house,
         beat,
+        outside,
         stop,
         hosts,
         proxies,

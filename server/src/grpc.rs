@@ -23,6 +23,7 @@ mod tasks;
 mod values;
 mod words;
 
+pub use asked::proposed;
 pub use record::change;
 
 use crate::access::Caller;

@@ -4,10 +4,12 @@
 //! counts only together with the lock: without it, the process that wrote it is gone and said nothing.
 //! The other commands find the server by it, and show the policy that decides.
 
+use crate::serving::Door;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
-use steward_domain::mode::Policy;
+use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::tick::Cadence;
 use steward_vault::keeper::Keeper;
 use steward_vault::root::Root;
 
@@ -17,8 +19,8 @@ const FILE: &str = "up.json";
 #[derive(Debug, thiserror::Error)]
 #[error("failed to write {}: {source}", path.display())]
 pub struct NoteError {
-    path: PathBuf,
-    source: io::Error,
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
 }
 
 /// What the holder of a vault says of itself.
@@ -37,14 +39,34 @@ pub struct UpNote {
     /// It is spoken to by TLS there.
     #[serde(default)]
     pub encrypted: bool,
+    /// The certificate that is shown there, in PEM.
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+    /// The first name by which others reach it, perhaps with a port.
+    #[serde(default)]
+    pub host: Option<String>,
     /// The server that it started; `None` when it uses one that was set.
     pub server_pid: Option<u32>,
     pub task_queue: String,
     /// The policy of the process that runs, which may differ from a command's environment.
     pub policy: Policy,
+    /// How often it looks; older notes do not say.
+    #[serde(default)]
+    pub cadence: Option<Cadence>,
+    /// Its ceiling of sources on which no human has set one; older notes do not say.
+    #[serde(default)]
+    pub default_ceiling: Option<Ceiling>,
 }
 
 impl UpNote {
+    /// Where it listens, if it does.
+    #[must_use]
+    pub fn door(&self) -> Option<Door> {
+        let listen = self.listen?;
+        let (certificate, host) = (self.certificate.clone(), self.host.clone());
+        Some(Door { listen, encrypted: self.encrypted, certificate, host })
+    }
+
     /// Leaves the note; only for the holder of the lock.
     ///
     /// # Errors
@@ -109,9 +131,13 @@ mod tests {
             ui: None,
             listen: None,
             encrypted: false,
+            certificate: None,
+            host: None,
             server_pid: None,
             task_queue: "q".into(),
             policy: Policy::default(),
+            cadence: None,
+            default_ceiling: None,
         }
     }
 

@@ -15,5 +15,7 @@ pub mod facts;
 pub mod grpc;
 pub mod holder;
 pub mod listen;
+mod outside;
 mod pages;
+pub mod serving;
 mod temporal;

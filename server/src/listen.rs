@@ -6,6 +6,7 @@
 mod tls;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::serve::{Listener, ListenerExt};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,6 +15,7 @@ use tls::Encrypted;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tower_service::Service;
 
 pub use tls::{Certificate, CertificateError};
 
@@ -23,6 +25,14 @@ pub const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::L
 const NEXT_PORTS: u16 = 20;
 /// How long those who are being answered get to hear the rest when the process ends: 2 s.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What is served, and may be another from one request to the next: each goes to the one of its moment.
+pub fn turning(faces: watch::Receiver<Router>) -> Router {
+    Router::new().fallback(move |request: Request| {
+        let mut of_now = faces.borrow().clone();
+        async move { of_now.call(request).await }
+    })
+}
 
 /// An address that is taken, by us.
 pub struct Listening {

@@ -3,16 +3,23 @@
 //! Every question has a short patience: a page says that the server gave no answer rather than wait for one.
 
 use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
 use std::time::Duration;
+use steward_domain::time::seconds;
 use temporalio_client::tonic::{Code, IntoRequest};
 use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::protos::temporal::api::enums::v1::{TaskQueueKind, TaskQueueType, WorkflowExecutionStatus};
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleActionResult;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
+use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
 /// How long the server may take to answer: 2 s.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Most runs that failed of which is read.
+const FAILED: i32 = 200;
+/// By which a run says what schedule started it.
+const SCHEDULED_BY: &str = "TemporalScheduledById";
 
 /// The server gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +50,15 @@ pub(crate) struct Run {
     pub(crate) workflow: String,
     pub(crate) run: String,
     /// `running`, `completed`, `failed`, …, as the schedule last saw it.
+    pub(crate) status: String,
+}
+
+/// A schedule whose run failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) schedule: String,
+    pub(crate) at: DateTime<Utc>,
+    /// `failed` or `timed out`.
     pub(crate) status: String,
 }
 
@@ -77,6 +93,51 @@ impl Temporal {
         }
     }
 
+    /// The schedules whose ids begin so of which a run failed since then, each with its newest such run, the newest first;
+    /// and whether there may be more.
+    pub(crate) async fn failed(&self, prefix: &str, since: DateTime<Utc>) -> Result<(Vec<Failed>, bool), Away> {
+        let query = format!(
+            "{SCHEDULED_BY} STARTS_WITH '{prefix}' AND ExecutionStatus IN ('Failed', 'TimedOut') AND CloseTime > '{}'",
+            seconds(since)
+        );
+        let request = svc::ListWorkflowExecutionsRequest {
+            namespace: self.client.namespace().to_owned(),
+            page_size: FAILED,
+            query,
+            ..svc::ListWorkflowExecutionsRequest::default()
+        };
+        let mut service = self.client.connection().workflow_service();
+        let asked = tokio::time::timeout(PATIENCE, service.list_workflow_executions(request.into_request())).await;
+        let answer = asked.map_err(|_| late())?.map_err(|status| Away(status.message().to_owned()))?.into_inner();
+        let mut newest: BTreeMap<String, Failed> = BTreeMap::new();
+        for run in answer.executions.into_iter().filter_map(failed) {
+            let known = newest.entry(run.schedule.clone()).or_insert_with(|| run.clone());
+            if known.at < run.at {
+                *known = run;
+            }
+        }
+        let mut newest: Vec<Failed> = newest.into_values().collect();
+        newest.sort_by_key(|run| std::cmp::Reverse(run.at));
+        Ok((newest, !answer.next_page_token.is_empty()))
+    }
+
+    /// Whether a run of this schedule went well after that.
+    pub(crate) async fn went_well(&self, schedule: &str, after: DateTime<Utc>) -> Result<bool, Away> {
+        // Its id is quoted in the question; one of ours has no quotes.
+        if schedule.contains(['\'', '\\']) {
+            return Ok(false);
+        }
+        let query = format!(
+            "{SCHEDULED_BY} = '{schedule}' AND ExecutionStatus = 'Completed' AND CloseTime > '{}'",
+            after.to_rfc3339()
+        );
+        let request = svc::CountWorkflowExecutionsRequest { namespace: self.client.namespace().to_owned(), query };
+        let mut service = self.client.connection().workflow_service();
+        let asked = tokio::time::timeout(PATIENCE, service.count_workflow_executions(request.into_request())).await;
+        let answer = asked.map_err(|_| late())?.map_err(|status| Away(status.message().to_owned()))?;
+        Ok(answer.into_inner().count > 0)
+    }
+
     /// Who took workflow or activity tasks from a queue in the last five minutes.
     pub(crate) async fn workers(&self, queue: &str, kind: TaskQueueType) -> Result<Vec<Worker>, Away> {
         let named =
@@ -98,6 +159,18 @@ impl Temporal {
             })
             .collect())
     }
+}
+
+fn failed(info: WorkflowExecutionInfo) -> Option<Failed> {
+    let by = info.search_attributes.and_then(|mut all| all.indexed_fields.remove(SCHEDULED_BY))?;
+    let at = info.close_time.and_then(|at| instant(at.seconds, at.nanos))?;
+    Some(Failed { schedule: serde_json::from_slice(&by.data).ok()?, at, status: word(info.status) })
+}
+
+/// A status in words.
+fn word(status: i32) -> String {
+    let status = WorkflowExecutionStatus::try_from(status).map_or("", |status| status.as_str_name());
+    status.trim_start_matches("WORKFLOW_EXECUTION_STATUS_").to_ascii_lowercase().replace('_', " ")
 }
 
 fn late() -> Away {
@@ -127,14 +200,12 @@ fn run(result: ScheduleActionResult) -> Run {
         result.schedule_time.and_then(|at| instant(at.seconds, at.nanos)),
         result.actual_time.and_then(|at| instant(at.seconds, at.nanos)),
     );
-    let status = WorkflowExecutionStatus::try_from(result.start_workflow_status);
-    let status = status.map_or("", |status| status.as_str_name()).trim_start_matches("WORKFLOW_EXECUTION_STATUS_");
     let started = result.start_workflow_result.unwrap_or_default();
     Run {
         at: begun.or(due),
         late_seconds: due.zip(begun).map_or(0, |(due, begun)| (begun - due).num_seconds().max(0)),
         workflow: started.workflow_id,
         run: started.run_id,
-        status: status.to_ascii_lowercase().replace('_', " "),
+        status: word(result.start_workflow_status),
     }
 }

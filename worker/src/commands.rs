@@ -8,7 +8,6 @@ pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod brake;
 pub(crate) mod doctor;
-pub(crate) mod drilled;
 pub(crate) mod example;
 pub(crate) mod index;
 pub(crate) mod policy;

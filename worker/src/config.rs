@@ -75,6 +75,7 @@ struct Raw {
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
     temporal_ui: Option<String>,
+    server: Option<String>,
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     tracker: Option<serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
@@ -152,6 +153,8 @@ pub(crate) struct Config {
     pub(crate) tls: Option<Certificate>,
     /// The web page of a Temporal server that is set, to link to, as in `https://temporal.example`; none.
     pub(crate) temporal_ui: Option<String>,
+    /// The server that answers are asked of, as in `https://steward.example`; `None` for the one of the vault.
+    pub(crate) server: Option<String>,
     pub(crate) cadence: Cadence,
     pub(crate) caps: Caps,
     /// Where what decides was set.
@@ -230,6 +233,7 @@ impl Config {
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             listen: raw.listen,
             temporal_ui: web::ui(raw.temporal_ui)?,
+            server: web::server(raw.server)?,
             trusted_proxies: web::proxies(raw.trusted_proxies.as_deref().unwrap_or_default())?,
             tls: web::certificate(raw.tls_cert, raw.tls_key)?,
             hosts: web::hosts(raw.hosts.as_deref().unwrap_or_default())?,

@@ -1,65 +1,94 @@
 //! The process that listens for this vault, asked by gRPC.
 //!
-//! Only one on this machine that holds the vault and says so in its note is asked, with the key that lies in the state
-//! folder. Where there is none, or nobody answers at its address, the command goes its other way: `None` says that
-//! nothing was asked.
+//! One on this machine that says so in its note is asked with the key that lies in the state folder. Where there is none,
+//! or nobody answers at its address, the command goes its other way: `None` says that nothing was asked. One that is named
+//! (`STEWARD_SERVER`) is asked with a token and needs no vault here; there is no other way then. A process that answers
+//! with another certificate, or that does not know the key, is another vault's.
+
+mod line;
 
 use crate::config::Config;
-use crate::temporal::note::Holder;
+use crate::temporal::note::Door;
 use anyhow::{Context, anyhow, bail};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
+use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::undo::{AnswerKind, Refusal};
 use steward_proto::REFUSAL_TRAILER;
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
-use steward_proto::v1::{
-    self, ConfirmActionRequest, DismissActionRequest, EditAndConfirmActionRequest, UndoActionRequest,
-};
+use steward_proto::v1::status_service_client::StatusServiceClient;
+use steward_proto::v1::streams_service_client::StreamsServiceClient;
+use steward_proto::v1::{self, answer_result};
 use steward_server::access::{Store, local};
-use steward_server::grpc::change;
+use steward_server::grpc::{change, proposed};
 use steward_vault::root::Root;
 use steward_workflows::activities::{AnswerAsk, Answered};
+use steward_workflows::{AnsweredOne, AnsweredTogether, TogetherAsk};
 use tonic::metadata::{Ascii, Binary, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// How long the connection may take: 2 s; it is this machine.
-const CONNECT: Duration = Duration::from_secs(2);
-/// Longer than the server waits for an answer itself, which then says so: 75 s.
-const PATIENCE: Duration = Duration::from_secs(75);
+/// The token for a server that is named.
+const TOKEN: &str = "STEWARD_TOKEN";
+/// Most actions that a server answers together.
+const TOGETHER: usize = 100;
 
 /// A server that answers.
 pub(crate) struct Server {
     channel: Channel,
     token: MetadataValue<Ascii>,
     by: MetadataValue<Binary>,
+    /// It is named, and may be anywhere.
+    far: bool,
 }
 
 impl Server {
-    /// The server of this vault, asked in this name; `None` where none listens.
+    /// The server that is named, or the one of this vault, asked in this name; `None` where neither is.
     ///
     /// # Errors
-    /// When the vault or the key cannot be read.
+    /// When the vault or the key cannot be read; of one that is named also when it does not answer.
     pub(crate) async fn find(config: &Config, by: &str) -> anyhow::Result<Option<Self>> {
+        if let Some(server) = &config.server {
+            return Self::named(server, by).await.map(Some);
+        }
         let (root, state) = (Root::open(config.vault()?)?, config.state_dir()?);
-        let listen = match Holder::of(&root, &state) {
-            // What a certificate is good for is a name out there, and seldom this machine's own address.
-            Holder::Runs(note) => note.listen.filter(|_| !note.encrypted),
-            Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
-        };
-        let (Some(listen), Some(token)) = (listen, local::token(&Store::of(&state))?) else { return Ok(None) };
-        let endpoint = Endpoint::from_shared(format!("http://{}", reachable(listen)))?;
-        let Ok(channel) = endpoint.connect_timeout(CONNECT).timeout(PATIENCE).connect().await else { return Ok(None) };
-        let token = format!("Bearer {token}").parse()?;
-        Ok(Some(Self { channel, token, by: MetadataValue::from_bytes(by.as_bytes()) }))
+        let Some(door) = Door::of(&root, &state) else { return Ok(None) };
+        Self::at(&door, &Store::of(&state), by).await
+    }
+
+    /// The one behind this door; `None` where nobody answers there.
+    async fn at(door: &Door, store: &Store, by: &str) -> anyhow::Result<Option<Self>> {
+        let Some(token) = local::token(store)? else { return Ok(None) };
+        let Ok(channel) = line::near(door).await else { return Ok(None) };
+        Self::new(channel, &token, (by, false)).map(Some)
+    }
+
+    async fn named(server: &str, by: &str) -> anyhow::Result<Self> {
+        let token = std::env::var(TOKEN).ok().filter(|token| !token.trim().is_empty()).with_context(|| {
+            format!("STEWARD_SERVER is set and {TOKEN} is not: make one there with `steward token create --scope act`")
+        })?;
+        let channel = line::far(server).await;
+        let channel = channel.with_context(|| {
+            format!("no server answers at {server}: is `steward up` or `steward serve` running there, and is that its address?")
+        })?;
+        Self::new(channel, token.trim(), (by, true))
+    }
+
+    fn new(channel: Channel, token: &str, (by, far): (&str, bool)) -> anyhow::Result<Self> {
+        let token = format!("Bearer {token}").parse().map_err(|_| anyhow!("{TOKEN} holds what no token has"))?;
+        Ok(Self { channel, token, by: MetadataValue::from_bytes(by.as_bytes()), far })
     }
 
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.metadata_mut().insert("authorization", self.token.clone());
-        request.metadata_mut().insert_bin(local::BY, self.by.clone());
+        if !self.far {
+            request.metadata_mut().insert_bin(local::BY, self.by.clone());
+        }
         request
+    }
+
+    fn actions(&self) -> ActionsServiceClient<Channel> {
+        ActionsServiceClient::new(self.channel.clone())
     }
 
     /// A human's answer; a refusal is one too.
@@ -67,44 +96,138 @@ impl Server {
     /// # Errors
     /// When the server cannot take it now, with its own words.
     pub(crate) async fn answer(&self, ask: AnswerAsk) -> anyhow::Result<Answered> {
-        let mut client = ActionsServiceClient::new(self.channel.clone());
+        let mut client = self.actions();
         let (id, reason) = (ask.action, ask.reason.unwrap_or_default());
         let answered = match ask.kind {
             AnswerKind::Undo => {
-                let asked = client.undo_action(self.request(UndoActionRequest { id, reason })).await;
+                let asked = client.undo_action(self.request(v1::UndoActionRequest { id, reason })).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
             AnswerKind::Confirm if ask.edited.is_some() => {
                 let change = ask.edited.as_ref().map(change);
-                let asked = EditAndConfirmActionRequest { id, change, reason };
+                let asked = v1::EditAndConfirmActionRequest { id, change, reason };
                 let asked = client.edit_and_confirm_action(self.request(asked)).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
             AnswerKind::Confirm => {
-                let asked = client.confirm_action(self.request(ConfirmActionRequest { id, reason })).await;
+                let asked = client.confirm_action(self.request(v1::ConfirmActionRequest { id, reason })).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
             AnswerKind::Dismiss => {
-                let asked = client.dismiss_action(self.request(DismissActionRequest { id, reason })).await;
+                let asked = client.dismiss_action(self.request(v1::DismissActionRequest { id, reason })).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
             AnswerKind::Raise => bail!("a raise is asked by way of Temporal"),
         };
         match answered {
             Ok(answered) => done(answered.context("the server said nothing of the answer")?),
-            Err(status) => refused(&status).map(Answered::refused),
+            Err(status) => self.refused(&status).map(Answered::refused),
         }
+    }
+
+    /// Whether so many are answered at once.
+    pub(crate) fn takes(&self, ask: &TogetherAsk) -> bool {
+        self.far || ask.actions.len() <= TOGETHER
+    }
+
+    /// One answer to several actions.
+    ///
+    /// # Errors
+    /// When the server cannot take it now, with its own words.
+    pub(crate) async fn answer_together(&self, ask: TogetherAsk) -> anyhow::Result<AnsweredTogether> {
+        let kind = match ask.kind {
+            AnswerKind::Undo => v1::AnswerKind::Undo,
+            AnswerKind::Confirm => v1::AnswerKind::Confirm,
+            AnswerKind::Dismiss => v1::AnswerKind::Dismiss,
+            AnswerKind::Raise => bail!("a raise is asked by way of Temporal"),
+        };
+        let (ids, reason) = (ask.actions, ask.reason.unwrap_or_default());
+        let asked = v1::AnswerTogetherRequest { ids, kind: kind.into(), reason };
+        let answer = self.actions().answer_together(self.request(asked)).await;
+        let answer = answer.map_err(|status| self.trouble(&status))?.into_inner();
+        let of = |one: v1::AnswerResult| -> anyhow::Result<AnsweredOne> {
+            let answered = match one.result.context("the server said nothing of one of them")? {
+                answer_result::Result::Answered(answered) => done(answered)?,
+                answer_result::Result::Refused(refused) => Answered::refused(
+                    serde_json::from_str(&refused.json)
+                        .context("the server is of another version than this command")?,
+                ),
+            };
+            Ok(AnsweredOne { action: one.id, answered })
+        };
+        let together = serde_json::from_value(answer.together_id.into()).context("the server named no id")?;
+        let answers = answer.results.into_iter().map(of).collect::<anyhow::Result<_>>()?;
+        Ok(AnsweredTogether { together, answers })
+    }
+
+    /// The change that an action proposes; `None` where it proposes none.
+    ///
+    /// # Errors
+    /// When the server cannot tell.
+    pub(crate) async fn proposed(&self, id: &str) -> anyhow::Result<Option<Mutation>> {
+        let asked = self.request(v1::GetActionRequest { id: id.to_owned() });
+        let answer = self.actions().get_action(asked).await.map_err(|status| self.trouble(&status))?.into_inner();
+        Ok(answer.action.and_then(|action| action.summary).and_then(|summary| summary.proposed).and_then(proposed))
+    }
+
+    /// Pauses a stream or lets it go on.
+    ///
+    /// # Errors
+    /// When the server knows none of that name, or cannot now.
+    pub(crate) async fn pause(&self, name: &str, paused: bool) -> anyhow::Result<()> {
+        let (mut client, name) = (StreamsServiceClient::new(self.channel.clone()), name.to_owned());
+        let done = match paused {
+            true => client.pause_stream(self.request(v1::PauseStreamRequest { name })).await.map(drop),
+            false => client.resume_stream(self.request(v1::ResumeStreamRequest { name })).await.map(drop),
+        };
+        done.map_err(|status| self.trouble(&status))
+    }
+
+    /// The refusal that a status carries.
+    fn refused(&self, status: &Status) -> anyhow::Result<Refusal> {
+        let whole = status.metadata().get_bin(REFUSAL_TRAILER).and_then(|whole| whole.to_bytes().ok());
+        let refusal = whole.and_then(|whole| serde_json::from_slice(&whole).ok());
+        refusal.ok_or_else(|| self.trouble(status))
+    }
+
+    fn trouble(&self, status: &Status) -> anyhow::Error {
+        anyhow!("{}", trouble(self.far, status))
     }
 }
 
-/// An address that a process which listens everywhere is reached by.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    let ip = match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
-    };
-    SocketAddr::new(ip, listen.port())
+/// The server of this vault, held against its note: its version, or why it does not answer.
+pub(crate) async fn version(door: &Door, config: &Config) -> Result<String, String> {
+    let told = |e: anyhow::Error| crate::out::causes(&e);
+    let store = Store::of(&config.state_dir().map_err(told)?);
+    let token = local::token(&store).map_err(|e| e.to_string())?.ok_or("it has made no key yet")?;
+    let channel = line::near(door).await.map_err(told)?;
+    let server = Server::new(channel, &token, (&config.operator, false)).map_err(told)?;
+    let mut asked = server.request(v1::GetStatusRequest {});
+    asked.set_timeout(line::NEAR);
+    let answer = StatusServiceClient::new(server.channel.clone()).get_status(asked).await;
+    answer.map(|status| status.into_inner().version).map_err(|status| trouble(false, &status))
+}
+
+/// What is wrong, with the mend.
+fn trouble(far: bool, status: &Status) -> String {
+    let said = status.message();
+    match (status.code(), far) {
+        (Code::Unauthenticated, false) => {
+            format!("the server does not know the key of this vault's state folder: start it again ({said})")
+        }
+        (Code::Unauthenticated, true) => {
+            format!(
+                "the server does not know this {TOKEN}: it is another vault's, or was revoked; `steward token list` there says which are left"
+            )
+        }
+        (Code::PermissionDenied, true) => {
+            format!(
+                "{said}: `steward token create --scope act` there makes one that answers, `operate` one that pauses streams"
+            )
+        }
+        (Code::Unimplemented, _) => format!("what answers there is no Steward of this version ({said})"),
+        _ => said.to_owned(),
+    }
 }
 
 fn done(answered: v1::Answered) -> anyhow::Result<Answered> {
@@ -119,42 +242,5 @@ fn done(answered: v1::Answered) -> anyhow::Result<Answered> {
     })
 }
 
-/// The refusal that a status carries.
-fn refused(status: &Status) -> anyhow::Result<Refusal> {
-    let whole = status.metadata().get_bin(REFUSAL_TRAILER).and_then(|whole| whole.to_bytes().ok());
-    let refusal = whole.and_then(|whole| serde_json::from_slice(&whole).ok());
-    refusal.ok_or_else(|| match status.code() {
-        Code::Unauthenticated => {
-            anyhow!(
-                "the server does not know the key of this vault's state folder: start it again ({})",
-                status.message()
-            )
-        }
-        _ => anyhow!("{}", status.message()),
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_comes_back_as_it_was_and_trouble_is_none() {
-        let refusal =
-            Refusal::AlreadyAnswered { id: "0123456789abcdef".into(), how: "undone".into(), by: "Jörg".into() };
-        let mut status = Status::already_exists(refusal.to_string());
-        let whole = serde_json::to_vec(&refusal).unwrap();
-        status.metadata_mut().insert_bin(REFUSAL_TRAILER, MetadataValue::from_bytes(&whole));
-        assert_eq!(refused(&status).unwrap(), refusal);
-        let away = refused(&Status::unavailable("the Temporal server gave no answer")).unwrap_err();
-        assert_eq!(away.to_string(), "the Temporal server gave no answer");
-        assert!(refused(&Status::unauthenticated("no")).unwrap_err().to_string().contains("start it again"));
-    }
-
-    #[test]
-    fn a_server_that_listens_everywhere_is_asked_on_this_machine() {
-        for (listen, asked) in [("0.0.0.0:1", "127.0.0.1:1"), ("[::]:2", "[::1]:2"), ("10.0.0.1:3", "10.0.0.1:3")] {
-            assert_eq!(reachable(listen.parse().unwrap()), asked.parse().unwrap());
-        }
-    }
-}
+mod tests;

@@ -2,12 +2,16 @@
 //!
 //! Wiring and nothing else: what is set becomes what [`steward_server`] needs. It holds no keeper and calls no activity.
 
+mod faces;
+
+pub(crate) use faces::Faces;
+
 use crate::config::Config;
 use anyhow::Context;
+use axum::Router;
 use chrono::Utc;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use steward_domain::mode::Policy;
 use steward_server::access::host::{Hosts, is_open};
 use steward_server::access::{Scope, Store, link};
 use steward_server::answer::Answers;
@@ -45,10 +49,25 @@ pub(crate) struct Web {
     pub(crate) root: Root,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Option<Arc<Ledger>>,
-    /// Of the process that holds the vault.
-    pub(crate) policy: Policy,
-    /// The Temporal UI, where it is known.
-    pub(crate) ui: Option<String>,
+    pub(crate) house: House,
+}
+
+/// What is shown of what is set, where this process and no other decides.
+///
+/// The Temporal UI is that of the server which this process started, where it did.
+pub(crate) fn house(config: &Config, namespace: &str, ui: Option<&str>) -> House {
+    let ui = ui.or(config.temporal_ui.as_deref());
+    House {
+        policy: config.policy.clone(),
+        cadence: config.cadence,
+        default_ceiling: config.default_ceiling,
+        task_queue: config.task_queue.clone(),
+        temporal_ui: ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
+        clerk: config.clerk.word(),
+        tracker: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
+        streams: config.stream_names(),
+        warnings: config.warnings.clone(),
+    }
 }
 
 impl Web {
@@ -62,31 +81,25 @@ impl Web {
         listening: Listening,
         stop: watch::Receiver<bool>,
     ) -> anyhow::Result<JoinHandle<()>> {
-        let namespace = self.client.options().namespace.clone();
-        let parts = Parts {
+        let router = self.router(config, listening.address, stop.clone())?;
+        Ok(listening.serve(router, config.tls.clone(), stop)?)
+    }
+
+    /// What is served there, until the flag is raised.
+    fn router(self, config: &Config, address: SocketAddr, stop: watch::Receiver<bool>) -> anyhow::Result<Router> {
+        Ok(app::router(Parts {
             root: self.root,
             index: self.index,
-            answers: Answers::new(self.client.clone(), &config.task_queue),
+            answers: Answers::new(self.client.clone(), &self.house.task_queue),
             client: self.client,
             ledger: self.ledger,
             store: Store::of(&config.state_dir()?),
-            hosts: Hosts::of(listening.address, &config.hosts),
+            hosts: Hosts::of(address, &config.hosts),
             proxies: config.trusted_proxies.clone(),
             encrypted: config.tls.is_some(),
-            house: House {
-                policy: self.policy,
-                cadence: config.cadence,
-                default_ceiling: config.default_ceiling,
-                task_queue: config.task_queue.clone(),
-                temporal_ui: self.ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
-                clerk: config.clerk.word(),
-                tracker: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
-                streams: config.stream_names(),
-                warnings: config.warnings.clone(),
-            },
-            stop: stop.clone(),
-        };
-        Ok(listening.serve(app::router(parts)?, config.tls.clone(), stop)?)
+            house: self.house,
+            stop,
+        })?)
     }
 }
 

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use steward_domain::undo::Refusal;
+use steward_domain::undo::{Besides, Refusal};
 use utoipa::ToSchema;
 
 /// Why a request was not followed.
@@ -53,22 +53,8 @@ impl Problem {
     pub(crate) fn refused(refusal: &Refusal, status: u16, message: String) -> Self {
         let said = serde_json::to_value(refusal).unwrap_or_default();
         let word = said.get("refused").and_then(|word| word.as_str()).map(Into::into);
-        let (fields, record) = match refusal {
-            Refusal::Conflict { fields } | Refusal::NotTheNewest { fields, .. } => (fields.clone().into(), None),
-            Refusal::Tracker { record, .. } => (Box::default(), Some(record.as_str().into())),
-            Refusal::Unknown { .. }
-            | Refusal::Ambiguous { .. }
-            | Refusal::Malformed { .. }
-            | Refusal::NothingToUndo { .. }
-            | Refusal::NotPending { .. }
-            | Refusal::NothingToRaise { .. }
-            | Refusal::HumanOnly { .. }
-            | Refusal::NotAnEdit { .. }
-            | Refusal::AlreadyAnswered { .. }
-            | Refusal::ShadowNow
-            | Refusal::Expired { .. }
-            | Refusal::Record { .. } => (Box::default(), None),
-        };
+        let Besides { fields, record, .. } = refusal.besides();
+        let (fields, record) = (fields.into(), (!record.is_empty()).then(|| record.into()));
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Self { refused: word, fields, record, ..Self::new(status, message) }
     }

@@ -6,6 +6,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_workflows::{
     CALIBRATION_SCHEDULE, DRILL_SCHEDULE, EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, SCHEDULE_PREFIX,
@@ -32,6 +33,10 @@ pub const HOUSE: [(&str, &str); 6] = [
 ];
 /// Schedules in one page of a listing; the server gives no more at once.
 const PAGE: i32 = 1000;
+/// Most pages of one listing: 100,000 schedules.
+const PAGES: usize = 100;
+/// How long the server may take for one page: 10 s.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why schedules could not be listed.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +54,38 @@ pub enum ListingError {
         /// Counted from 1.
         page: usize,
     },
+    /// The server took too long for a page; nothing was done.
+    #[error("list the schedules (page {page}): no answer within {} s; nothing was changed, the next round tries again", PATIENCE.as_secs())]
+    Late {
+        /// Counted from 1.
+        page: usize,
+    },
+    /// There are more than 100,000; nothing was done.
+    #[error("list the schedules: more than {PAGES} pages of {PAGE}; nothing was changed: are all of them Steward's?")]
+    Endless,
+}
+
+/// Whether a pause with this note was made by us, because the matter is done; any other is a person's.
+///
+/// The words are those of the notes that the worker leaves.
+#[must_use]
+pub fn is_our_pause(note: &str) -> bool {
+    note.starts_with("Paused by Steward:")
+}
+
+/// Those of ours that a person paused, by id, of so many pages of paused ones at most; and whether there are more pages.
+///
+/// # Errors
+/// [`ListingError`].
+pub(crate) async fn paused_by_hand(
+    client: &Client,
+    (pages, now): (usize, DateTime<Utc>),
+) -> Result<(Vec<ScheduleRow>, bool), ListingError> {
+    let query = format!("ScheduleId STARTS_WITH '{EVERY_PREFIX}' AND TemporalSchedulePaused = true");
+    let (entries, more) = listed(client, query, pages).await?;
+    let rows = entries.into_iter().filter(is_ours).map(|entry| row(entry, now));
+    // The listing may lag behind what it is filtered by.
+    Ok((rows.filter(|row| row.paused && !is_our_pause(&row.note)).collect(), more))
 }
 
 /// One run that a schedule started.
@@ -86,12 +123,13 @@ pub struct ScheduleRow {
 /// [`ListingError`].
 pub async fn list(client: &Client, prefix: &str, now: DateTime<Utc>) -> Result<Vec<ScheduleRow>, ListingError> {
     let entries = entries(client, prefix).await?;
-    let ours = entries.into_iter().filter(|entry| {
-        let workflow = workflow_type(entry);
-        let steward = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
-        steward || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
-    });
-    Ok(ours.map(|entry| row(entry, now)).collect())
+    Ok(entries.into_iter().filter(is_ours).map(|entry| row(entry, now)).collect())
+}
+
+fn is_ours(entry: &ScheduleListEntry) -> bool {
+    let workflow = workflow_type(entry);
+    let steward = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
+    steward || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
 }
 
 /// Every schedule whose id begins so, of whatever workflow, by id.
@@ -99,29 +137,39 @@ pub async fn list(client: &Client, prefix: &str, now: DateTime<Utc>) -> Result<V
 /// # Errors
 /// [`ListingError`].
 pub async fn entries(client: &Client, prefix: &str) -> Result<Vec<ScheduleListEntry>, ListingError> {
+    let (mut entries, more) = listed(client, format!("ScheduleId STARTS_WITH '{prefix}'"), PAGES).await?;
+    if more {
+        return Err(ListingError::Endless);
+    }
+    entries.retain(|entry| entry.schedule_id.starts_with(prefix));
+    Ok(entries)
+}
+
+/// What a query finds, by id, of so many pages at most; and whether there are more.
+async fn listed(client: &Client, query: String, pages: usize) -> Result<(Vec<ScheduleListEntry>, bool), ListingError> {
     let mut service = client.connection().workflow_service();
     let mut found = BTreeMap::new();
     let mut token = Vec::new();
-    for page in 1.. {
+    for page in 1..=pages {
         let request = ListSchedulesRequest {
             namespace: client.options().namespace.clone(),
             maximum_page_size: PAGE,
             next_page_token: token.clone(),
-            query: format!("ScheduleId STARTS_WITH '{prefix}'"),
+            query: query.clone(),
         };
-        let answer = service.list_schedules(Request::new(request)).await;
+        let asked = tokio::time::timeout(PATIENCE, service.list_schedules(Request::new(request))).await;
+        let answer = asked.map_err(|_| ListingError::Late { page })?;
         let answer = answer.map_err(|status| ListingError::Broken { page, source: Box::new(status) })?.into_inner();
-        let ours = answer.schedules.into_iter().filter(|entry| entry.schedule_id.starts_with(prefix));
-        found.extend(ours.map(|entry| (entry.schedule_id.clone(), entry)));
+        found.extend(answer.schedules.into_iter().map(|entry| (entry.schedule_id.clone(), entry)));
         if answer.next_page_token.is_empty() {
-            break;
+            return Ok((found.into_values().collect(), false));
         }
         if answer.next_page_token == token {
             return Err(ListingError::Repeats { page });
         }
         token = answer.next_page_token;
     }
-    Ok(found.into_values().collect())
+    Ok((found.into_values().collect(), true))
 }
 
 /// The workflow that a schedule starts; empty where that is not told.

@@ -4,7 +4,11 @@
 //! of Today and of Fleet.
 
 use crate::app::App;
+use crate::facts::drilled::Drilled;
 use crate::facts::tracker;
+use crate::holder::Holder;
+use crate::outside::{Outside, Paused, named};
+use crate::temporal::Failed;
 use chrono::Utc;
 use steward_domain::time::seconds;
 use steward_vault::index::{IndexError, Page};
@@ -15,12 +19,48 @@ const RECORDS: usize = 5;
 /// So many are counted.
 const COUNTED: u32 = 500;
 
+/// Schedules of a kind of which each is told; of more only how many there are.
+const SCHEDULES: usize = 3;
+
 /// One thing that needs mending.
 pub(crate) struct Trouble {
     /// What it is about.
     pub(crate) what: String,
     /// What is wrong, with the mend. May hold words of others.
     pub(crate) says: String,
+}
+
+/// What is wrong at Temporal.
+fn of_temporal(outside: &Outside) -> Vec<Trouble> {
+    let mut troubles = Vec::new();
+    let mut say = |what: String, says: String| troubles.push(Trouble { what, says });
+    if let Some(away) = &outside.away {
+        let says =
+            format!("{away}: until it answers no steward looks and no answer is taken; `steward doctor` says more");
+        say("The Temporal server".into(), says);
+    }
+    for Failed { schedule, at, status } in outside.failed.iter().take(SCHEDULES) {
+        let says =
+            format!("its last run {status} at {}: the Temporal UI has its history, the worker's log why", seconds(*at));
+        say(named(schedule), says);
+    }
+    let more = if outside.more { "at least " } else { "" };
+    if outside.failed.len() > SCHEDULES {
+        let says = "their last runs failed as well: `steward schedules list` has the newest of each".into();
+        say(format!("{more}{} more schedules", outside.failed.len() - SCHEDULES), says);
+    }
+    for Paused { what, note } in outside.paused.iter().take(SCHEDULES) {
+        let note = if note.is_empty() { String::new() } else { format!(" (“{note}”)") };
+        say(
+            what.clone(),
+            format!("its schedule was paused by hand{note}: nobody looks until it is unpaused in Temporal"),
+        );
+    }
+    if outside.paused.len() > SCHEDULES {
+        let says = "were paused by hand too: `steward schedules list` names them".into();
+        say(format!("{more}{} more schedules", outside.paused.len() - SCHEDULES), says);
+    }
+    troubles
 }
 
 /// Everything that is known to need mending.
@@ -32,6 +72,13 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
     let mut say = |what: &str, says: String| troubles.push(Trouble { what: what.to_owned(), says });
     if !Keeper::is_held(&app.root) {
         say("Nobody serves this vault", "no steward looks and nothing is answered: start `steward up`".into());
+    }
+    for Trouble { what, says } in of_temporal(&app.outside.borrow()) {
+        say(&what, says);
+    }
+    let drilled = Drilled::of(&app.index, &Holder::of(&app.root, app.index.state_dir()), Utc::now()).await?;
+    if drilled.late {
+        say("The nightly drill", drilled.told());
     }
     if let Some(ledger) = &app.ledger
         && let Some(refusal) = ledger.status(Utc::now()).await.refusal

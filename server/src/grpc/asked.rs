@@ -16,9 +16,13 @@ use tonic::Status;
 /// # Errors
 /// Where it is not whole, or holds a value that may not be written.
 pub(super) fn mutation(change: Option<v1::Change>) -> Result<Mutation, Status> {
-    let read = change.and_then(|change| change.change).and_then(read);
-    let sound = read.filter(Mutation::is_sound);
-    sound.ok_or_else(|| wrong("`change` is not whole, or holds a value that may not be written"))
+    change.and_then(proposed).ok_or_else(|| wrong("`change` is not whole, or holds a value that may not be written"))
+}
+
+/// A change in the closed form of all changes; `None` where it is not whole, or holds a value that may not be written.
+#[must_use]
+pub fn proposed(change: v1::Change) -> Option<Mutation> {
+    change.change.and_then(read).filter(Mutation::is_sound)
 }
 
 /// The answer that several actions are to get.

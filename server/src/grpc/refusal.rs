@@ -7,7 +7,7 @@ use crate::answer::AskError;
 use crate::api::problem::Problem;
 use crate::facts::FactsError;
 use axum::response::Response;
-use steward_domain::undo::Refusal;
+use steward_domain::undo::{Besides, Refusal};
 use steward_proto::v1::{self, RefusalReason};
 use steward_proto::{FIELDS_TRAILER, NEWER_TRAILER, REASON_TRAILER, RECORD_TRAILER, REFUSAL_TRAILER, STATUS_TRAILER};
 use steward_vault::brake::BrakeError;
@@ -34,13 +34,13 @@ pub(crate) fn of(refusal: &Refusal) -> Status {
     let (code, reason) = code(refusal);
     let mut status = refused(code, refusal.status(), refusal.to_string());
     put(&mut status, REASON_TRAILER, &word(reason));
-    let Told { fields, newer, record } = told(refusal);
+    let Besides { fields, newer, record } = refusal.besides();
     if !fields.is_empty() {
         put(&mut status, FIELDS_TRAILER, &fields.join(","));
     }
     for (key, value) in [(NEWER_TRAILER, newer), (RECORD_TRAILER, record)] {
         if !value.is_empty() {
-            put(&mut status, key, &value);
+            put(&mut status, key, value);
         }
     }
     if let Ok(whole) = serde_json::to_vec(refusal) {
@@ -51,44 +51,15 @@ pub(crate) fn of(refusal: &Refusal) -> Status {
 
 /// As part of an answer.
 pub(super) fn message(refusal: &Refusal) -> v1::Refusal {
-    let Told { fields, newer, record } = told(refusal);
+    let Besides { fields, newer, record } = refusal.besides();
     v1::Refusal {
         reason: code(refusal).1.into(),
         http_status: refusal.status().into(),
         message: refusal.to_string(),
-        fields,
-        newer_id: newer,
-        record,
-    }
-}
-
-/// What goes with some refusals.
-#[derive(Default)]
-struct Told {
-    fields: Vec<String>,
-    newer: String,
-    record: String,
-}
-
-fn told(refusal: &Refusal) -> Told {
-    match refusal {
-        Refusal::Conflict { fields } => Told { fields: fields.clone(), ..Told::default() },
-        Refusal::NotTheNewest { fields, newer, .. } => {
-            Told { fields: fields.clone(), newer: newer.clone(), ..Told::default() }
-        }
-        Refusal::Tracker { record, .. } => Told { record: record.clone(), ..Told::default() },
-        Refusal::Unknown { .. }
-        | Refusal::Ambiguous { .. }
-        | Refusal::Malformed { .. }
-        | Refusal::NothingToUndo { .. }
-        | Refusal::NotPending { .. }
-        | Refusal::NothingToRaise { .. }
-        | Refusal::HumanOnly { .. }
-        | Refusal::NotAnEdit { .. }
-        | Refusal::AlreadyAnswered { .. }
-        | Refusal::ShadowNow
-        | Refusal::Expired { .. }
-        | Refusal::Record { .. } => Told::default(),
+        fields: fields.to_vec(),
+        newer_id: newer.to_owned(),
+        record: record.to_owned(),
+        json: serde_json::to_string(refusal).unwrap_or_default(),
     }
 }
 

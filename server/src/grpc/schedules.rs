@@ -8,12 +8,15 @@ use super::{Face, page, path};
 use crate::facts::schedules::{self, EVERY_PREFIX, RecentRun, ScheduleRow};
 use crate::grpc::refusal::refused;
 use chrono::Utc;
+use std::time::Duration;
 use steward_domain::path::RecordKind;
 use steward_proto::v1;
 use steward_proto::v1::schedules_service_server::SchedulesService;
 use tonic::{Code, Request, Response, Status};
 
 const LIST: &str = "schedules";
+/// How long the whole listing may take: 20 s.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tonic::async_trait]
 impl SchedulesService for Face {
@@ -27,8 +30,11 @@ impl SchedulesService for Face {
         let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
         let prefix = matter.as_ref().map(|matter| steward_workflows::schedule_id(matter.slug()));
         let prefix = prefix.as_deref().unwrap_or(EVERY_PREFIX);
-        let listed = schedules::list(self.temporal.client(), prefix, Utc::now()).await;
-        let mut rows = listed.map_err(|e| refused(Code::Unavailable, 503, e.to_string()))?;
+        let listing = schedules::list(self.temporal.client(), prefix, Utc::now());
+        let away = |why: String| refused(Code::Unavailable, 503, why);
+        let listed = tokio::time::timeout(PATIENCE, listing).await;
+        let listed = listed.map_err(|_| away(format!("the listing takes longer than {} s", PATIENCE.as_secs())))?;
+        let mut rows = listed.map_err(|e| away(e.to_string()))?;
         rows.retain(|row| matter.is_none() || row.id == prefix);
         let (rows, next) = page::cut(rows, (after.as_deref(), size), |row| &row.id);
         let schedules = rows.into_iter().map(schedule).collect();

@@ -5,6 +5,7 @@
 
 use super::values::moment;
 use super::{Face, refusal};
+use crate::facts::drilled::Drilled;
 use crate::facts::tracker::{self, Debt};
 use crate::holder::{Holder, UpNote};
 use chrono::Utc;
@@ -26,11 +27,12 @@ impl StatusService for Face {
 impl Face {
     async fn standing(&self) -> Result<v1::GetStatusResponse, IndexError> {
         let now = Utc::now();
-        let holder = match Holder::of(&self.root, self.index.state_dir()) {
+        let holder = Holder::of(&self.root, self.index.state_dir());
+        let Drilled { last, late } = Drilled::of(&self.index, &holder, now).await?;
+        let holder = match holder {
             Holder::Runs(note) => Some(note),
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
         };
-        let drills = self.index.drills().await?;
         let problems = self.index.first_problems(PROBLEMS).await?.rows;
         let problem = |it: steward_vault::index::Problem| v1::Problem { path: it.path, message: it.message };
         let looks = self.index.looks(now.date_naive()).await?;
@@ -38,8 +40,7 @@ impl Face {
         Ok(v1::GetStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             vault: self.root.path().display().to_string(),
-            // Nobody drills a vault that is not served.
-            drill: Some(v1::Drill { last: drills.last.map(moment), late: holder.is_some() && drills.is_late(now) }),
+            drill: Some(v1::Drill { last: last.map(moment), late }),
             process: holder.map(process),
             clerk: self.house.clerk.to_owned(),
             counts: Some(counts(&self.index.counts().await?)),

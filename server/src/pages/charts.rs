@@ -119,7 +119,7 @@ async fn counted(app: &Shared, since: DateTime<Utc>, now: DateTime<Utc>) -> Resu
 const UNDONE: [&str; 3] = ["reversed", "dismissed", "opposed"];
 /// What is stacked, from the ground up.
 const STACK: [(&str, &[&str]); 4] =
-    [("live", &["live"]), ("pending", &["pending"]), ("shadow", &["shadow"]), ("wrong", &UNDONE)];
+    [("live", &["live", "confirmed"]), ("pending", &["pending"]), ("shadow", &["shadow"]), ("wrong", &UNDONE)];
 
 /// The bars of each day, and the highest.
 fn daily(first: NaiveDate, counts: &[DayCount]) -> (Vec<Bar>, u64) {
@@ -183,7 +183,13 @@ mod tests {
         let count = |day: i64, what, count| DayCount { day: first + TimeDelta::days(day), what, count };
         let (bars, most) = daily(
             first,
-            &[count(0, "live", 3), count(0, "shadow", 1), count(2, "reversed", 2), count(2, "tracked", 9)],
+            &[
+                count(0, "live", 2),
+                count(0, "confirmed", 1),
+                count(0, "shadow", 1),
+                count(2, "reversed", 2),
+                count(2, "tracked", 9),
+            ],
         );
         assert_eq!(most, 4);
         let drawn: Vec<(&str, &str, &str)> = bars.iter().map(|b| (b.class, b.y.as_str(), b.height.as_str())).collect();

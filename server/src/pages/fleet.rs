@@ -16,6 +16,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use steward_domain::guard::{Fill, GuardStatus, LedgerStatus};
 use steward_domain::mutation::MutationClass;
+use steward_domain::time;
 use steward_vault::brake;
 use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;
@@ -131,10 +132,15 @@ fn windows(ledger: &LedgerStatus, now: DateTime<Utc>) -> [Window; 3] {
         used: fill.used,
         cap: fill.cap,
         low: fill.cap / 2,
-        high: fill.cap / 10 * 9,
+        high: nearly(fill.cap),
         free: fill.next_free.map_or_else(|| "now".to_owned(), |at| ago(at, now)),
     };
     [window("This minute", &ledger.minute), window("This hour", &ledger.hour), window("This day", &ledger.day)]
+}
+
+/// From where on a window is nearly full: nine tenths, and never less than one call.
+fn nearly(cap: u32) -> u32 {
+    cap - cap / 10
 }
 
 fn guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<Fact> {
@@ -176,8 +182,11 @@ async fn workers(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
             some.iter().map(|one| format!("{}{}", one.name, seen(one))).collect::<Vec<_>>().join(", ")
         }
     };
-    let lag = app.index.lag(&app.house.cadence, now).await?;
+    let released = brake::turns(&app.root, 1).pop().filter(|turn| !turn.stopped);
+    let released = released.and_then(|turn| time::parse(&turn.stop.at));
+    let lag = app.index.lag(&app.house.cadence, (released, now)).await?;
     let late = match (&lag.worst, lag.late) {
+        _ if brake::is_stopped(&app.root) => "stopped: nobody is looked at until it is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {
             format!("{late} matters are late, {matter} the most: by {} min", seconds / 60)
         }
@@ -222,5 +231,15 @@ fn stream(count: StreamCount, now: DateTime<Utc>) -> Stream {
         parked: count.parked,
         newest: count.newest_at.map(|at| ago(at, now)).unwrap_or_default(),
         error: count.last_error.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_of_few_calls_is_not_nearly_full_while_it_is_empty() {
+        assert_eq!([0, 1, 5, 10, 60, u32::MAX].map(nearly), [0, 1, 5, 9, 54, 3_865_470_566]);
     }
 }

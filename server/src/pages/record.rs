@@ -19,6 +19,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ActionId;
+use steward_domain::tick::MAX_LOOKS;
 use steward_domain::time::stamp;
 use steward_vault::brake;
 use steward_vault::index::{
@@ -28,8 +29,6 @@ use steward_workflows::schedule_id;
 
 /// Things of a page.
 const ROWS: u32 = 30;
-/// Tasks that one tick would take to a clerk, as ticks have it.
-const LOOKS: usize = 64;
 
 /// Tasks of a page.
 const TASKS: u32 = 50;
@@ -251,7 +250,7 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
         cadence: app.house.cadence,
         policy: app.policy(),
         stopped: brake::is_stopped(&app.root),
-        max_looks: LOOKS,
+        max_looks: MAX_LOOKS,
         default_ceiling: app.house.default_ceiling,
     };
     let standings = app.index.standings(&ask, Some((&first.path, &last.path))).await?.into_iter();

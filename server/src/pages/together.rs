@@ -80,6 +80,12 @@ pub(crate) async fn page(
     }))
 }
 
+/// Which ones an answer is for: what a ceiling of `ask` leaves to a human's own hand is not confirmed.
+fn chosen(pairs: Vec<(String, String)>, kind: &str) -> Vec<String> {
+    let is_one = |name: &str| name == "id" || (name == "by_hand" && kind != "confirm");
+    pairs.into_iter().filter(|(name, _)| is_one(name)).map(|(_, id)| id).collect()
+}
+
 /// What came of each.
 struct Came {
     id: String,
@@ -106,7 +112,7 @@ pub(crate) async fn answer(
     let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
     let said: Said = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
     let said = Said::checked(Ok(Form(said)), &caller)?;
-    let actions: Vec<String> = pairs.into_iter().filter(|(name, _)| name == "id").map(|(_, id)| id).collect();
+    let actions = chosen(pairs, &said.kind);
     if actions.is_empty() || actions.len() > CARDS {
         return Err(wrong("say which ones: 1 to 100 of them"));
     }
@@ -133,4 +139,17 @@ pub(crate) async fn answer(
     });
     let page = Page::of(&app, &caller, "today", &uri).await?;
     Ok(shown(&Done { page: page.at_path("/"), title, came: came.collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_to_a_human_is_dismissed_with_the_others_and_never_confirmed() {
+        let pair = |name: &str, id: &str| (name.to_owned(), id.to_owned());
+        let form = || vec![pair("id", "a"), pair("by_hand", "b"), pair("kind", "c"), pair("id", "d")];
+        assert_eq!(chosen(form(), "confirm"), ["a", "d"]);
+        assert_eq!(chosen(form(), "dismiss"), ["a", "b", "d"]);
+    }
 }

@@ -86,8 +86,14 @@ pub(super) struct Row {
     proposal: Option<String>,
 }
 
+/// `g` follows every hex digit, so the range holds all ids that begin so. Of copied files, which have one id, what lies
+/// where it was filed is the action.
+const FOUND: &str = "SELECT a.path FROM actions a WHERE a.id >= ?1 AND a.id < ?1 || 'g'
+        AND a.path = (SELECT b.path FROM actions b WHERE b.id = a.id ORDER BY b.misnamed, b.seq, b.path LIMIT 1)
+    ORDER BY a.at DESC LIMIT 20";
+
 impl Index {
-    /// Finds an action by the beginning of its id: 4 to 16 hex digits, in any case.
+    /// Finds an action by the beginning of its id: 4 to 16 hex digits, in any case. Copies of its record are no others.
     ///
     /// # Errors
     /// [`IndexError::Prefix`] when the text is no such beginning.
@@ -96,13 +102,8 @@ impl Index {
         if !(4..=16).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(IndexError::Prefix(prefix.chars().take(40).flat_map(char::escape_debug).collect()));
         }
-        // `g` follows every hex digit, so the range holds all ids that begin so.
         let paths: Vec<String> =
-            sqlx::query_scalar("SELECT path FROM actions WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY at DESC LIMIT 20")
-                .bind(text)
-                .fetch_all(&self.store.reader)
-                .await
-                .map_err(|e| self.sql(e))?;
+            sqlx::query_scalar(FOUND).bind(text).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
         let mut paths = paths.iter().map(|p| self.path(p)).collect::<Result<Vec<_>, _>>()?;
         Ok(match paths.len() {
             0 => Found::None,

@@ -117,11 +117,16 @@ pub struct Lag {
 }
 
 impl Index {
-    /// How far ticks lag behind.
+    /// How far ticks lag behind; what was not looked at before `from`, when the brake was released last, is late from
+    /// then on.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn lag(&self, cadence: &Cadence, now: DateTime<Utc>) -> Result<Lag, IndexError> {
+    pub async fn lag(
+        &self,
+        cadence: &Cadence,
+        (from, now): (Option<DateTime<Utc>>, DateTime<Utc>),
+    ) -> Result<Lag, IndexError> {
         let rows: Vec<(String, Option<i64>, i64)> =
             sqlx::query_as(LAG).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
         let mut lag = Lag::default();
@@ -131,6 +136,7 @@ impl Index {
                 continue;
             };
             let interval = i64::from(cadence.matter_interval_seconds(u32::try_from(streak).unwrap_or(u32::MAX)));
+            let at = from.map_or(at, |from| at.max(from));
             let over = (now - at).num_seconds() - interval;
             if over <= interval / 2 {
                 continue;

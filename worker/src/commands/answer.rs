@@ -26,7 +26,8 @@ pub(crate) async fn confirm(config: &Config, confirm: cli::Confirm, out: Out) ->
     let edited = match set {
         Some(value) => {
             let [action] = answer.actions.as_slice() else { bail!("--set is for one action at a time") };
-            Some(chosen(config, action, &value).await?)
+            let by = answer.by.as_deref().unwrap_or(&config.operator);
+            Some(chosen(config, (action, by), &value).await?)
         }
         None => None,
     };
@@ -34,13 +35,20 @@ pub(crate) async fn confirm(config: &Config, confirm: cli::Confirm, out: Out) ->
 }
 
 /// What is proposed, with another value.
-async fn chosen(config: &Config, action: &str, value: &str) -> anyhow::Result<Mutation> {
-    let look = super::look(config).await?;
-    let record = super::audit::read(&look.root, &super::find(&look.index, action).await?)?.draft;
-    let of_the_state = record.proposed_state.map(|to| Mutation::StateChange { to });
-    let Some(proposed) = record.proposal.map(|proposal| proposal.mutation).or(of_the_state) else {
-        bail!("{} proposes no change", record.id);
+async fn chosen(config: &Config, (action, by): (&str, &str), value: &str) -> anyhow::Result<Mutation> {
+    let proposed = match &config.server {
+        Some(_) => match remote::Server::find(config, by).await? {
+            Some(server) => server.proposed(action).await?,
+            None => None,
+        },
+        None => {
+            let look = super::look(config).await?;
+            let record = super::audit::read(&look.root, &super::find(&look.index, action).await?)?.draft;
+            let of_the_state = record.proposed_state.map(|to| Mutation::StateChange { to });
+            record.proposal.map(|proposal| proposal.mutation).or(of_the_state)
+        }
     };
+    let proposed = proposed.with_context(|| format!("{} proposes no change", shown(action)))?;
     let shown = shown(value);
     proposed.with_value(value).with_context(|| format!("`{shown}` cannot be written into `{}`", proposed.field()))
 }
@@ -87,9 +95,10 @@ async fn run(
         return together(config, ask, out).await;
     };
     let ask = AnswerAsk { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
-    let answered = match remote::Server::find(config, &ask.by).await? {
-        Some(server) if kind != AnswerKind::Raise => server.answer(ask).await?,
-        Some(_) | None => {
+    let server = if kind == AnswerKind::Raise { None } else { remote::Server::find(config, &ask.by).await? };
+    let answered = match server {
+        Some(server) => server.answer(ask).await?,
+        None => {
             let client = temporal::connect(config, Vec::new()).await?;
             Answers::new(client, &config.task_queue).ask(ask).await?
         }
@@ -104,8 +113,13 @@ async fn run(
 /// One answer to several actions.
 async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result<Exit> {
     let kind = ask.kind;
-    let client = temporal::connect(config, Vec::new()).await?;
-    let all = Answers::new(client, &config.task_queue).ask_together(ask).await?;
+    let all = match remote::Server::find(config, &ask.by).await? {
+        Some(server) if server.takes(&ask) => server.answer_together(ask).await?,
+        Some(_) | None => {
+            let client = temporal::connect(config, Vec::new()).await?;
+            Answers::new(client, &config.task_queue).ask_together(ask).await?
+        }
+    };
     let refused = all.refused();
     out.value(&all, || {
         let lines = all.answers.iter().map(|one| format!("{}: {}", shown(&one.action), told(kind, &one.answered)));

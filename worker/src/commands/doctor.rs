@@ -4,7 +4,6 @@
 //! the lock for a moment, which finishes what a crash left half done; besides that it changes nothing but
 //! the loss of the ledger, which an operator may accept.
 
-use super::drilled::Drilled;
 use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
@@ -15,6 +14,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::Plane;
+use steward_server::facts::drilled::Drilled;
 use steward_vault::brake;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};

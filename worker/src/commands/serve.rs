@@ -1,19 +1,17 @@
 //! `steward serve`: the dashboard and the control API alone, beside a worker that holds the vault.
 //!
-//! It reads the index that the worker keeps and asks Temporal; it takes no lock and does no activity.
+//! It reads the index that the worker keeps and asks Temporal; it takes no lock and does no activity. Where it listens
+//! stands in a note of its own, by which the commands find it.
 
 use super::Look;
 use crate::config::Config;
-use crate::engine::raised;
 use crate::out::{Exit, Out};
-use crate::temporal;
-use crate::temporal::note::Holder;
-use crate::web::{self, Web};
-use std::sync::Arc;
+use crate::temporal::{self, note};
+use crate::web::{self, Faces};
 use tokio::sync::watch;
 
 pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
-    let (raise, mut stop) = watch::channel(false);
+    let (raise, stop) = watch::channel(false);
     super::up::raise_when_told(raise)?;
     let telemetry = crate::telemetry::init()?;
     super::up::warn(config);
@@ -21,19 +19,13 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let address = listening.address;
     let client = temporal::connect(config, telemetry.plugins()).await?;
     let Look { root, index, .. } = &super::look(config).await?;
-    let (policy, ui) = match Holder::of(root, &config.state_dir()?) {
-        Holder::Runs(note) => (note.policy, note.ui),
-        Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => (config.policy.clone(), None),
-    };
-    let ui = ui.or_else(|| config.temporal_ui.clone());
-    let ledger = crate::engine::open_ledger(config, root, &config.state_dir()?);
-    let ledger = ledger.inspect_err(|e| tracing::warn!("the rate guard cannot be shown: {e:#}")).ok().map(Arc::new);
-    let web = Web { client, root: root.clone(), index: Arc::new(index.clone()), ledger, policy, ui };
-    let serving = web.serve(config, listening, stop.clone())?;
+    let faces = Faces { config: config.clone(), client, root: root.clone(), address };
+    let serving = faces.serve(index.clone(), listening, stop)?;
+    let noted = note::of_this_listener(config, address).leave(&config.state_dir()?)?;
     out.say(&format!("dashboard  {}\nCtrl-C ends it", web::invitation(config, address)?))?;
-    raised(&mut stop).await;
     // It ends by the same flag, and says itself why it ended otherwise.
     let _ = serving.await;
+    drop(noted);
     telemetry.shutdown().await;
     Ok(Exit::Ok)
 }

@@ -1,19 +1,21 @@
 //! `steward status`: how everything stands, from the same values the gates use.
 //!
-//! It reads the configuration, the brake, the ledger and the index, asks no server and changes no
-//! record, so that it can be run at any time beside a worker.
+//! It reads the configuration, the brake, the ledger and the index and changes no record, so that it can be run at any
+//! time beside a worker. What it says is from the files whether a server listens or not; that server is only asked
+//! whether it answers.
 
-use super::drilled::Drilled;
 use super::streams::span;
 use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
-use crate::temporal::note::{Holder, UpNote};
+use crate::remote;
+use crate::temporal::note::{Door, Holder, Serving, UpNote};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::guard::{Cap, GuardStatus, Refusal};
 use steward_domain::mode::{Mode, Policy};
 use steward_domain::trust::mark::Subject;
+use steward_server::facts::drilled::Drilled;
 use steward_server::facts::tracker::{self, Debt};
 use steward_vault::brake::{self, Stop};
 use steward_vault::index::{Counts, Index, LookCount, Problem, StreamCount};
@@ -28,8 +30,12 @@ struct Status {
     clerk: crate::config::ClerkChoice,
     /// The process that holds the vault and said so.
     running: Option<UpNote>,
-    /// Where that process speaks gRPC: the port of the dashboard.
+    /// Who listens beside it, as `steward serve` does.
+    serving: Vec<Serving>,
+    /// Where gRPC is spoken: the port of the dashboard, of the process that holds the vault if it listens.
     grpc: Option<String>,
+    /// Whether it answers there.
+    server: Option<Answers>,
     /// The last one that held it, if it ended without a word.
     died: Option<UpNote>,
     /// Who holds it without having said so: `process <number>`.
@@ -44,6 +50,24 @@ struct Status {
     lowered: Vec<Lowered>,
     problems: Vec<Problem>,
     warnings: Vec<String>,
+}
+
+/// What a server that listens says of itself.
+#[derive(Serialize)]
+struct Answers {
+    /// `None` where it gives no answer.
+    version: Option<String>,
+    /// Why not.
+    trouble: Option<String>,
+}
+
+impl Answers {
+    async fn of(door: &Door, config: &Config) -> Self {
+        match remote::version(door, config).await {
+            Ok(version) => Self { version: Some(version), trouble: None },
+            Err(trouble) => Self { version: None, trouble: Some(trouble) },
+        }
+    }
 }
 
 /// What was undone too often and waits for a human to raise it.
@@ -69,15 +93,18 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         Holder::Silent(holder) => (None, None, Some(holder)),
         Holder::Nobody => (None, None, None),
     };
+    let door = Door::of(root, &state);
     let status = Status {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         stop: brake::read(root),
         clerk: config.clerk.clone(),
-        grpc: running.as_ref().and_then(|up| {
-            let scheme = if up.encrypted { "https" } else { "http" };
-            up.listen.map(|address| format!("{scheme}://{address}"))
-        }),
+        server: match &door {
+            Some(door) => Some(Answers::of(door, config).await),
+            None => None,
+        },
+        grpc: door.map(|door| door.address()),
+        serving: Serving::all(&state),
         running,
         died,
         silent,
@@ -139,6 +166,12 @@ fn describe(status: &Status) -> String {
         row("lowered", format!("{told} to {} at {since}: `steward trust raise {whose}`", one.mode.word()));
     }
     row("running", running(status));
+    for one in &status.serving {
+        row("serving", format!("`steward serve`, process {}; dashboard at {}", one.pid, one.door.address()));
+    }
+    if let (Some(address), Some(trouble)) = (&status.grpc, status.server.as_ref().and_then(|it| it.trouble.as_ref())) {
+        lines.push(format!("{address} gives no answer: {}", shown(trouble)));
+    }
     lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
     lines.extend(status.warnings.iter().map(|w| shown(w)));
     lines.join("\n")
@@ -166,7 +199,7 @@ async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
 fn running(status: &Status) -> String {
     match (&status.running, &status.silent, &status.died) {
         (Some(note), ..) => {
-            let listen = note.listen.map(|address| format!("; dashboard at http://{address}")).unwrap_or_default();
+            let listen = note.door().map(|door| format!("; dashboard at {}", door.address())).unwrap_or_default();
             format!("`steward {}`, process {} at {}{listen}", shown(&note.command), note.pid, shown(&note.address))
         }
         (None, Some(holder), _) => format!("{}, which has not said more yet", shown(holder)),

@@ -1,12 +1,13 @@
 //! `steward streams list|add|pause|resume|test`.
 //!
 //! `add` edits `steward.toml` and keeps what a human wrote there; `pause` and `resume` are a mark in the
-//! state database, which a running worker sees within seconds; `test` reads a source once and stores
-//! nothing. None of them asks a server of ours.
+//! state database, which a running worker sees within seconds, made by the server where one listens; `test` reads a source once
+//! and stores nothing.
 
 use crate::cli;
 use crate::config::{self, Config};
 use crate::out::{Exit, Out, shown, table};
+use crate::remote;
 use anyhow::{Context, bail};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -161,9 +162,14 @@ pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 async fn pause(config: &Config, name: &str, paused: bool, out: Out) -> anyhow::Result<Exit> {
-    let stream = find(config, name)?;
-    let index = Index::open(&config.state_dir()?).await?;
-    index.pause_stream(&stream.name, paused).await?;
+    match remote::Server::find(config, &config.operator).await? {
+        Some(server) => server.pause(name, paused).await?,
+        None => {
+            let stream = find(config, name)?;
+            let index = Index::open(&config.state_dir()?).await?;
+            index.pause_stream(&stream.name, paused).await?;
+        }
+    }
     out.value(&json!({"stream": name, "paused": paused}), || {
         if paused {
             format!("{name} is paused until `steward streams resume {name}`")

@@ -5,7 +5,7 @@
 use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};
-use crate::temporal::note::Holder;
+use crate::temporal::note::Door;
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
@@ -52,10 +52,7 @@ pub(crate) fn run(config: &Config, what: &cli::Token, out: Out) -> anyhow::Resul
 /// Prints an address that logs in once.
 pub(crate) fn login(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let root = Root::open(config.vault()?)?;
-    let address = match Holder::of(&root, &config.state_dir()?) {
-        Holder::Runs(note) => note.listen,
-        Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
-    };
+    let address = Door::of(&root, &config.state_dir()?).map(|door| door.listen);
     let address = address.or(config.listen).unwrap_or(steward_server::listen::DEFAULT);
     let link = crate::web::invitation(config, address)?;
     out.value(&json!({"link": link}), || format!("{link}\nIt lets one person in, within an hour."))?;

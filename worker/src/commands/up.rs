@@ -136,8 +136,8 @@ async fn serve(config: &Config, up: &crate::cli::Up, begun: Begun, out: Out) -> 
     let web = listening.map(|listening| {
         let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
         let ledger = Some(Arc::clone(&engine.parts.ledger));
-        let (policy, ui) = (config.policy.clone(), ui.clone().or_else(|| config.temporal_ui.clone()));
-        Web { client: crew.client.clone(), root, index, ledger, policy, ui }.serve(config, listening, crew.stop.clone())
+        let house = web::house(config, &crew.client.options().namespace, ui.as_deref());
+        Web { client: crew.client.clone(), root, index, ledger, house }.serve(config, listening, crew.stop.clone())
     });
     let web = web.transpose()?;
     let served = Served { config, crew: &crew, engine: &engine, ui: ui.as_deref(), listen };

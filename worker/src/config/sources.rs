@@ -11,18 +11,19 @@ use toml::{Table, Value};
 
 const PREFIX: &str = "STEWARD_";
 /// Variables of ours that are no configuration keys: secrets, the log filter, test switches.
-const OTHER_VARIABLES: [&str; 6] = [
+const OTHER_VARIABLES: [&str; 7] = [
     "STEWARD_CONFIG",
     "STEWARD_LOG",
     "STEWARD_CLERK_API_KEY",
     "STEWARD_TRACKER_API_KEY",
+    "STEWARD_TOKEN",
     "STEWARD_CRASH_AT",
     "STEWARD_YAML_SUITE",
 ];
 /// Tables whose keys the environment spells with a prefix.
 const TABLES: [&str; 3] = ["cadence", "caps", "tracker"];
 /// Keys whose value is text even where it looks like a number.
-const TEXT_KEYS: [&str; 27] = [
+const TEXT_KEYS: [&str; 28] = [
     "vault",
     "state_dir",
     "live_mode",
@@ -44,6 +45,7 @@ const TEXT_KEYS: [&str; 27] = [
     "tls_cert",
     "tls_key",
     "temporal_ui",
+    "server",
     "tracker_kind",
     "tracker_base_url",
     "tracker_workspace",
@@ -67,7 +69,7 @@ const NEVER_UNSET: [&str; 11] = [
 ];
 /// Keys that a file inside the vault may not set: how far a steward goes, what it runs and reads, whom it
 /// asks and hears.
-const NOT_FROM_A_VAULT: [&str; 25] = [
+const NOT_FROM_A_VAULT: [&str; 26] = [
     "live_mode",
     "confidence_threshold",
     "high_confidence_threshold",
@@ -92,6 +94,7 @@ const NOT_FROM_A_VAULT: [&str; 25] = [
     "tls_cert",
     "tls_key",
     "temporal_ui",
+    "server",
     "tracker",
 ];
 

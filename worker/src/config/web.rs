@@ -3,6 +3,8 @@
 //! Only read and checked here, with an error that names the setting and an example; [`crate::web`] uses it.
 
 use anyhow::bail;
+use axum::http::Uri;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use steward_server::access::proxy::Proxies;
 use steward_server::listen::Certificate;
@@ -38,6 +40,22 @@ pub(super) fn certificate(chain: Option<PathBuf>, key: Option<PathBuf>) -> anyho
         (Some(_), None) => bail!("STEWARD_TLS_CERT is set and STEWARD_TLS_KEY is not: set both, to PEM files"),
         (None, Some(_)) => bail!("STEWARD_TLS_KEY is set and STEWARD_TLS_CERT is not: set both, to PEM files"),
     }
+}
+
+/// A server to ask: a token goes there, so by TLS unless it stays on this machine.
+pub(super) fn server(address: Option<String>) -> anyhow::Result<Option<String>> {
+    let Some(address) = address.map(|address| address.trim_end_matches('/').to_owned()) else { return Ok(None) };
+    let own = address.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http"));
+    let own = own.as_ref().and_then(Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned());
+    let stays = own.is_some_and(|host| host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()));
+    if !stays && !address.starts_with("https://") {
+        bail!(
+            "STEWARD_SERVER is `{}`, expected an address like https://steward.example: a token goes there, and in the \
+             clear only to this machine itself",
+            address.escape_debug()
+        );
+    }
+    Ok(Some(address))
 }
 
 /// An address that a page may link to.

@@ -13,18 +13,13 @@ use super::facts::{self, Facts};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
+pub(crate) use steward_server::facts::schedules::is_our_pause;
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
 /// The note of a pause that we made.
 pub(crate) const DONE_NOTE: &str = "Paused by Steward: the matter is done. Set its state to open to resume.";
 /// The note that we leave when we end a pause of ours.
 pub(crate) const REOPENED_NOTE: &str = "Resumed by Steward: the matter is open again.";
-
-/// Whether a pause with this note is ours; any other is a person's.
-#[must_use]
-pub(crate) fn is_our_pause(note: &str) -> bool {
-    note.starts_with("Paused by Steward:")
-}
 
 /// How a matter stands, as far as its schedule is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,12 +1,13 @@
 //! What happens is told as it happens, and a stop is one of the first things.
 
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::events_service_client::EventsServiceClient;
 use steward_proto::v1::modes_service_client::ModesServiceClient;
 use steward_proto::v1::streams_service_client::StreamsServiceClient;
 use steward_proto::v1::{self, Area, EventKind, WatchEventsRequest, WatchEventsResponse};
-use steward_tests::api;
+use steward_tests::api::{self, Api};
 use steward_tests::rpc::{self, Line, refusal};
 use steward_tests::world::World;
 use tonic::{Code, Status, Streaming};
@@ -92,4 +93,33 @@ async fn a_decision_its_undo_and_a_pause_are_told_and_nothing_from_before() {
     let (told, ended) = tokio::join!(next(&mut last), up.stop());
     assert_eq!(refusal(told).0, Code::Unavailable);
     assert!(ended.success());
+}
+
+#[tokio::test]
+async fn who_is_behind_by_more_than_a_page_is_told_that_something_was_missed() {
+    let world = World::with_one_done().await;
+    // Nobody holds the vault, so what is new is read by the next command.
+    let mut serve = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["serve"]);
+    serve.says("Ctrl-C ends it").await;
+    let api = Api::new(api::link(&serve).split("/login").next().unwrap());
+    let line = rpc::caller(&world, &api, "read").await;
+    let mut events = watch(&line, &[Area::Tasks]).await.unwrap();
+    serve.send(Signal::STOP);
+    for n in 0..600 {
+        world.vault.task(&format!("t{n}"), "house");
+    }
+    let status = world.json(&["status"]).await;
+    assert_eq!(status["counts"]["tasks"]["open"], 601, "{status}");
+    assert_eq!(status["server"]["version"], serde_json::Value::Null, "it hangs, and the files tell all the same");
+    serve.send(Signal::CONT);
+    let missed = next(&mut events).await.unwrap();
+    assert_eq!((missed.kind(), missed.area()), (EventKind::Missed, Area::Unspecified));
+    world.vault.task("after", "house");
+    world.run(&["status"]).await.expect(0);
+    let after = next(&mut events).await.unwrap();
+    assert_eq!(
+        (after.kind(), after.subject.as_str()),
+        (EventKind::TaskChanged, "task/after.md"),
+        "it goes on from there"
+    );
 }

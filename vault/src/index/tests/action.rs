@@ -35,12 +35,28 @@ async fn an_action_is_found_by_the_beginning_of_its_id() {
 
 #[tokio::test]
 async fn a_beginning_that_two_ids_share_names_both() {
-    let (bench, ids) = three_actions().await;
-    bench.action("copy", |d| d.id = ids[0].clone());
+    let (bench, _) = three_actions().await;
+    for (slug, id) in [("four", "abcd000000000001"), ("five", "abcd000000000002")] {
+        bench.action(slug, |d| d.id = serde_json::from_value(id.into()).unwrap());
+    }
     bench.sync("10:01:00").await;
-    match bench.index.find_action(ids[0].as_str()).await.unwrap() {
+    match bench.index.find_action("abcd").await.unwrap() {
         Found::Many(paths) => assert_eq!(paths.len(), 2),
         other => panic!("{other:?}"),
+    }
+    assert!(matches!(bench.index.find_action("abcd000000000002").await.unwrap(), Found::One(_)));
+}
+
+#[tokio::test]
+async fn a_record_that_was_copied_is_still_the_one_action_of_its_id() {
+    let (bench, ids) = three_actions().await;
+    let original = bench.root.path().join("event/steward-action-one.md");
+    std::fs::copy(&original, original.with_file_name("a-copy.md")).unwrap();
+    std::fs::copy(&original, original.with_file_name("steward-action-z-copy.md")).unwrap();
+    bench.sync("10:01:00").await;
+    let found = bench.index.action_by_id(&ids[0]).await.unwrap().unwrap().path;
+    for text in [ids[0].as_str(), &ids[0].as_str()[..6]] {
+        assert_eq!(bench.index.find_action(text).await.unwrap(), Found::One(found.clone()), "{text}");
     }
 }
 

@@ -68,6 +68,29 @@ async fn the_last_tick_is_told_with_its_reasons() {
     assert_eq!((tick.looks, tick.signals, tick.interval.streak), (1, 1, 0));
 }
 
+#[tokio::test]
+async fn nobody_is_late_at_once_when_the_brake_was_released_just_now() {
+    let bench = Bench::scanned().await;
+    for matter in ["a", "b"] {
+        bench.matter(matter);
+    }
+    bench.sync("01:00:00").await;
+    bench.look("matter/a.md", "l/1", "02:00:00").await;
+    let lag = async |from: Option<&str>, now| {
+        let lag = bench.index.lag(&Cadence::default(), (from.map(noon), noon(now))).await.unwrap();
+        (lag.late, lag.worst.map(|(_, seconds)| seconds), lag.never)
+    };
+    assert_eq!(lag(None, "02:40:00").await, (0, None, 1));
+    assert_eq!(lag(None, "09:00:00").await, (1, Some(6 * 3_600 + 1_800), 1));
+    assert_eq!(lag(Some("08:30:00"), "09:00:00").await, (0, None, 1), "it was stopped until then");
+    assert_eq!(lag(Some("08:00:00"), "09:00:00").await, (1, Some(1_800), 1), "and is late since");
+    assert_eq!(
+        lag(Some("01:30:00"), "09:00:00").await.1,
+        Some(6 * 3_600 + 1_800),
+        "what was released before counts not"
+    );
+}
+
 #[test]
 fn an_interval_grows_when_it_says_so_and_says_when_it_grows_no_more() {
     let cadence = Cadence::default();

@@ -1,28 +1,30 @@
-//! Whether the reversibility drill still runs, for `steward status` and `steward doctor`.
+//! Whether the reversibility drill still runs, for `steward status`, `steward doctor` and the pages.
 //!
 //! What a drill finds is in the audit chain; one that cannot run finds nothing, and only here that is told. It is
 //! judged while a process serves the vault: nobody drills one that is not served.
 
-use crate::temporal::note::Holder;
+use crate::holder::Holder;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::time;
-use steward_vault::index::Index;
+use steward_vault::index::{Index, IndexError};
 use steward_workflows::DRILL_SCHEDULE;
 
 /// How it stands with the drill.
-#[derive(Serialize)]
-pub(crate) struct Drilled {
+#[derive(Debug, Serialize)]
+pub struct Drilled {
     /// The last one that tried every class.
-    pub(crate) last: Option<DateTime<Utc>>,
+    pub last: Option<DateTime<Utc>>,
     /// There was none for 48 h, and the vault was served for as long.
-    pub(crate) late: bool,
+    pub late: bool,
 }
 
 impl Drilled {
+    /// What is known of it now.
+    ///
     /// # Errors
-    /// When the index cannot be read.
-    pub(crate) async fn of(index: &Index, holder: &Holder, now: DateTime<Utc>) -> anyhow::Result<Self> {
+    /// [`IndexError::Sql`].
+    pub async fn of(index: &Index, holder: &Holder, now: DateTime<Utc>) -> Result<Self, IndexError> {
         let drills = index.drills().await?;
         let is_served = match holder {
             Holder::Runs(_) => true,
@@ -32,7 +34,8 @@ impl Drilled {
     }
 
     /// As it is told to a person; with the mend where it is late.
-    pub(crate) fn told(&self) -> String {
+    #[must_use]
+    pub fn told(&self) -> String {
         let last = self.last.map_or_else(|| "none yet".to_owned(), |at| format!("last at {}", time::seconds(at)));
         if !self.late {
             return last;
@@ -47,16 +50,18 @@ impl Drilled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::temporal::note;
+    use crate::holder::UpNote;
     use chrono::TimeDelta;
+    use serde_json::json;
+    use steward_domain::mode::Policy;
 
     #[tokio::test]
     async fn a_drill_that_does_not_run_is_told_while_the_vault_is_served() {
         let dir = tempfile::tempdir().unwrap();
         let index = Index::open(dir.path()).await.unwrap();
         let start = time::parse("2026-11-20T12:00:00Z").unwrap();
-        let runs = Holder::Runs(note::of_this_process(&Config::of_variables(&[]), "up", "here"));
+        let note = json!({"command": "up", "pid": 1, "address": "", "task_queue": "q", "policy": Policy::default()});
+        let runs = Holder::Runs(serde_json::from_value::<UpNote>(note).unwrap());
         let after = async |hours, holder| {
             let drilled = Drilled::of(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
             (drilled.late, drilled.told())

@@ -1,0 +1,136 @@
+//! The commands that ask a server: several at once, by TLS, and from where no vault is.
+
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use steward_tests::api;
+use steward_tests::run::free_port;
+use steward_tests::steward::Steward;
+use steward_tests::vault::Signal;
+use steward_tests::world::World;
+
+/// Two matters' tasks that were changed.
+async fn changed() -> World {
+    let world = World::with_one_done().await.live();
+    world.vault.task("roof", "house");
+    world.vault.signal("s2", &Signal::done("roof"));
+    world
+}
+
+/// Whoever is started so reaches no Temporal server.
+fn nowhere(world: &World) -> Steward {
+    world.steward.with("TEMPORAL_ADDRESS", "127.0.0.1:9")
+}
+
+/// A certificate for a name, with its key.
+async fn certificate(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
+    let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+    let mut command = tokio::process::Command::new("openssl");
+    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9"]);
+    command.args(["-subj", "/CN=test", "-addext", &format!("subjectAltName=DNS:{name}"), "-keyout"]);
+    let made = command.arg(&key).arg("-out").arg(&cert).output().await.unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    (cert, key)
+}
+
+#[tokio::test]
+async fn several_are_answered_by_the_server_as_by_temporal() {
+    let world = changed().await;
+    let (_up, _api) = api::up(&world).await;
+    world.tick("house").await;
+    let ids = world.live_actions();
+    let asked = ["--json", "undo", &ids[0], &ids[1], "ffffffffffffffff", "--by", "Jörg"];
+    let there = nowhere(&world).run(&asked).await.expect(3).json();
+    assert_eq!((world.vault.state("rent"), world.vault.state("roof")), ("open".to_owned(), "open".to_owned()));
+    assert_eq!(there["answers"][0]["kind"], json!("done"), "{there}");
+    assert_eq!(there["answers"][2]["refusal"]["refused"], json!("unknown"), "{there}");
+    let answers = world.vault.records().into_iter().filter_map(|record| record.draft.answers);
+    assert_eq!(answers.map(|answer| answer.by).collect::<Vec<_>>(), ["Jörg", "Jörg"]);
+    let again = nowhere(&world).run(&asked).await.expect(3).json();
+    std::fs::remove_file(world.vault.path().join(".steward/access/keys/command")).unwrap();
+    let here = world.run(&asked).await.expect(3).json();
+    assert_eq!(here, again, "by Temporal and by gRPC");
+}
+
+#[tokio::test]
+async fn a_server_with_tls_is_asked_by_the_certificate_that_it_shows_and_no_other() {
+    let mut world = changed().await;
+    let (cert, key) = certificate(&world.folder, "steward.example").await;
+    let (other, _) = certificate(&world.folder, "other.example").await;
+    let port = free_port();
+    world.steward.set("STEWARD_TLS_CERT", cert.display()).set("STEWARD_TLS_KEY", key.display());
+    world.steward.set("STEWARD_HOSTS", "steward.example").set("STEWARD_LISTEN", format!("127.0.0.1:{port}"));
+    let mut up = world.steward.start(&["up"]);
+    up.says("up; Ctrl-C ends it").await;
+    world.hold_calibration().await;
+    world.tick("house").await;
+    let ids = world.live_actions();
+    // Who types the command has none of the settings.
+    let bare = ["STEWARD_TLS_CERT", "STEWARD_TLS_KEY", "STEWARD_HOSTS", "STEWARD_LISTEN"];
+    let plain = bare.iter().fold(nowhere(&world), |steward, name| steward.without(name));
+    plain.run(&["undo", &ids[0]]).await.expect(0);
+    let status = plain.run(&["--json", "status"]).await.expect(0).json();
+    assert_eq!(status["grpc"], json!(format!("https://127.0.0.1:{port}")));
+    assert_eq!(status["server"]["trouble"], json!(null), "{status}");
+
+    let note = world.vault.path().join(".steward/up.json");
+    let written = std::fs::read_to_string(&note).unwrap();
+    for (what, wrong) in [
+        ("another certificate", written.replace(&cert.display().to_string(), &other.display().to_string())),
+        ("another name", written.replace("\"steward.example\"", "\"other.example\"")),
+    ] {
+        assert_ne!(wrong, written);
+        std::fs::write(&note, wrong).unwrap();
+        let status = plain.run(&["--json", "status"]).await.expect(0).json();
+        assert_eq!(status["server"]["version"], json!(null), "{what}: {status}");
+        plain.run(&["undo", &ids[1]]).await.expect(1);
+    }
+    assert_eq!(world.vault.records().len(), 3, "two changes and one undo");
+}
+
+#[tokio::test]
+async fn a_server_that_is_named_is_asked_with_a_token_from_where_no_vault_is() {
+    let world = changed().await;
+    let (_up, api) = api::up(&world).await;
+    world.tick("house").await;
+    let ids = world.live_actions();
+    let token = async |scope: &str| {
+        let made = world.json(&["token", "create", "--scope", scope, "--name", "elsewhere"]).await;
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let elsewhere = nowhere(&world).without("STEWARD_VAULT").with("STEWARD_SERVER", &api.base);
+    let undo = async |steward: &Steward, code: i32| steward.run(&["undo", &ids[0]]).await.expect(code).all();
+    assert!(undo(&elsewhere, 1).await.contains("steward token create --scope act"));
+    let nobody = elsewhere.with("STEWARD_TOKEN", "steward_AAAA");
+    assert!(undo(&nobody, 1).await.contains("does not know this STEWARD_TOKEN"));
+    let reader = elsewhere.with("STEWARD_TOKEN", token("read").await);
+    assert!(undo(&reader, 1).await.contains("needs the scope `act`"));
+    let actor = elsewhere.with("STEWARD_TOKEN", token("act").await);
+    let away = actor.with("STEWARD_SERVER", format!("http://127.0.0.1:{}", free_port()));
+    assert!(undo(&away, 1).await.contains("no server answers at"));
+    let clear = actor.with("STEWARD_SERVER", "http://steward.example");
+    assert!(undo(&clear, 1).await.contains("in the clear only to this machine"));
+
+    assert!(undo(&actor, 0).await.contains("undone: task/"));
+    let by = world.vault.records().last().unwrap().draft.answers.clone().unwrap().by;
+    assert_eq!(by, "token elsewhere");
+    assert!(actor.run(&["streams", "pause", "inbox"]).await.expect(1).err.contains("needs the scope `operate`"));
+    let operator = elsewhere.with("STEWARD_TOKEN", token("operate").await);
+    operator.run(&["streams", "pause", "inbox"]).await.expect(0);
+    assert_eq!(world.json(&["streams", "list"]).await[0]["paused"], json!(true));
+}
+
+#[tokio::test]
+async fn another_value_is_chosen_from_where_no_vault_is() {
+    let world = World::new().await.live();
+    world.vault.matter("house");
+    world.vault.task("rent", "house");
+    world.vault.signal("s1", &Signal { effect_confidence: 0.9, ..Signal::done("rent") });
+    let (_up, api) = api::up(&world).await;
+    world.tick("house").await;
+    let waits = world.vault.records()[0].draft.id.to_string();
+    let made = world.json(&["token", "create", "--scope", "act", "--name", "elsewhere"]).await;
+    let elsewhere = nowhere(&world).without("STEWARD_VAULT").with("STEWARD_SERVER", &api.base);
+    let actor = elsewhere.with("STEWARD_TOKEN", made["token"].as_str().unwrap());
+    actor.run(&["confirm", &waits, "--set", "archived"]).await.expect(0);
+    assert_eq!(world.vault.state("rent"), "archived");
+}

@@ -1,0 +1,117 @@
+//! `steward serve` beside a worker: found by its note, and shows what is there now.
+
+use serde_json::{Value, json};
+use steward_proto::v1::matters_service_client::MattersServiceClient;
+use steward_proto::v1::modes_service_client::ModesServiceClient;
+use steward_proto::v1::{self, Mode};
+use steward_tests::api::{self, Api};
+use steward_tests::steward::{Running, Steward};
+use steward_tests::world::World;
+use steward_tests::{rpc, wait};
+
+/// Serves on a free port, with its address.
+async fn serve(steward: &Steward) -> (Running, Api) {
+    let mut running = steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["serve"]);
+    running.says("Ctrl-C ends it").await;
+    let base = api::link(&running).split("/login").next().unwrap().to_owned();
+    (running, Api::new(&base))
+}
+
+#[tokio::test]
+async fn the_commands_find_the_server_that_listens_beside_the_worker() {
+    let world = World::with_one_done().await.live();
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    assert_eq!(world.json(&["status"]).await["grpc"], Value::Null, "a worker listens nowhere");
+    let (serving, api) = serve(&world.steward).await;
+    let status = world.json(&["status"]).await;
+    assert_eq!((&status["grpc"], &status["running"]["command"]), (&json!(api.base), &json!("worker")));
+    assert_eq!(status["serving"][0]["pid"], json!(serving.pid()));
+    assert_eq!(status["server"]["version"].as_str().map(str::is_empty), Some(false), "{status}");
+    let told = world.run(&["status"]).await.expect(0).out;
+    assert!(told.contains(&format!("dashboard at {}", api.base)), "{told}");
+    let link = world.json(&["login"]).await;
+    assert!(link["link"].as_str().unwrap().starts_with(&format!("{}/login", api.base)), "{link}");
+    // Nobody answers there: what goes through goes by gRPC.
+    let nowhere = world.steward.with("TEMPORAL_ADDRESS", "127.0.0.1:9");
+    nowhere.run(&["undo", &world.live_action()]).await.expect(0);
+    assert!(serving.stop().await.success());
+    let status = world.json(&["status"]).await;
+    assert_eq!((&status["grpc"], &status["serving"]), (&Value::Null, &json!([])));
+
+    let (mut killed, _) = serve(&world.steward).await;
+    killed.kill();
+    let status = world.json(&["status"]).await;
+    assert_eq!((&status["grpc"], &status["serving"]), (&Value::Null, &json!([])), "the note of a dead one");
+}
+
+#[tokio::test]
+async fn a_server_shows_the_settings_of_whoever_holds_the_vault_now() {
+    let world = World::with_one_done().await;
+    let worker = world.worker().await;
+    let _ = world.tick("house").await;
+    let (_serving, api) = serve(&world.steward).await;
+    let line = rpc::caller(&world, &api, "read").await;
+    let reader = api.token(&world, "read").await;
+    let shown = async || {
+        let modes = ModesServiceClient::new(line.clone()).get_modes(v1::GetModesRequest {}).await;
+        let listed = MattersServiceClient::new(line.clone()).list_matters(v1::ListMattersRequest::default()).await;
+        let fleet = reader.get("/fleet").await.body;
+        let (sources, ui) =
+            (fleet.contains("confirm unless they say otherwise"), fleet.contains("https://temporal.example/"));
+        // What moves to the next faces may be told to ask again.
+        let (mode, matters) = (modes.ok()?.into_inner().configured(), listed.ok()?.into_inner().matters);
+        Some((mode, matters.first()?.interval_seconds, sources, ui))
+    };
+    assert_eq!(shown().await, Some((Mode::Shadow, 1800, false, false)));
+    assert!(worker.stop().await.success());
+    let mut other = world.steward.with("STEWARD_LIVE_MODE", "live").with("STEWARD_DEFAULT_CEILING", "confirm");
+    other.set("STEWARD_CADENCE_MATTER_SECONDS", 600).set("STEWARD_TEMPORAL_UI", "https://temporal.example");
+    let _worker = world.worker_with(&other).await;
+    let of_now = Some((Mode::Live, 600, true, true));
+    wait::until("the settings of the new holder", async || (shown().await == of_now).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_server_alone_shows_the_configuration_as_it_was_edited() {
+    let world = World::with_one_done().await;
+    let file = world.folder.join("steward.toml");
+    std::fs::write(&file, "default_ceiling = \"ask\"\n").unwrap();
+    let (_serving, api) = serve(&world.steward.with("STEWARD_CONFIG", file.display())).await;
+    let reader = api.token(&world, "read").await;
+    let says =
+        async |word: &str| reader.get("/fleet").await.body.contains(&format!("{word} unless they say otherwise"));
+    assert!(says("ask").await);
+    std::fs::write(&file, "default_ceiling = \"confirm\" # edited\n").unwrap();
+    wait::until("the edited ceiling", async || says("confirm").await.then_some(())).await;
+    std::fs::write(&file, "no_such_key = 1\n").unwrap();
+    std::fs::write(&file, "default_ceiling = \"act\" # and mended again\n").unwrap();
+    wait::until("the mended ceiling", async || says("act").await.then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_server_follows_to_an_index_that_was_read_anew() {
+    let world = World::with_one_done().await.live();
+    let worker = world.worker().await;
+    let (_serving, api) = serve(&world.steward).await;
+    let api = api.token(&world, "act").await;
+    let recent = async || api.get("/api/v1/steward/recent-actions").await;
+    assert_eq!(recent().await.expect(200)["actions"], json!([]));
+    assert!(worker.stop().await.success());
+    let state = world.vault.path().join(".steward");
+    // Removed and not written over: who has the old file open can go on reading it, and must not.
+    for file in ["state.db", "state.db-wal", "state.db-shm"] {
+        let _ = std::fs::remove_file(state.join(file));
+    }
+    std::fs::write(state.join("state.db"), "no database").unwrap();
+    world.run(&["index", "rebuild"]).await.expect(0);
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let seen = async || {
+        let answer = recent().await;
+        (answer.status == 200 && answer.json()["actions"][0]["target"] == json!("task/rent.md")).then(|| answer.json())
+    };
+    let listed = wait::until("the new index to be shown", seen).await;
+    let _ = api.answer("undo", listed["actions"][0]["id"].as_str().unwrap()).await.expect(200);
+    assert_eq!(world.vault.state("rent"), "open");
+}
