@@ -320,12 +320,19 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     else {
         panic!("not filed")
     };
-    let copy = RecordPath::parse("event/steward-action-copy.md").unwrap();
-    std::fs::copy(bench.dir.path().join(record.as_str()), bench.dir.path().join(copy.as_str())).unwrap();
-    bench.host.note(&[&copy]).await.unwrap();
-    let refused = bench.host.take_answer(ask(&action_id.as_str()[..6]), click()).await.unwrap();
-    let Answered::Refused { status, message, .. } = refused else { panic!("{refused:?}") };
-    assert!(status == 400 && message.contains("2 actions") && message.contains("more digits"), "{status} {message}");
+    let text = std::fs::read_to_string(bench.dir.path().join(record.as_str())).unwrap();
+    let other = text.replace(action_id.as_str(), &format!("{}0000000000", &action_id.as_str()[..6]));
+    assert_ne!(other, text);
+    // A copy is no other action; a record of another id that begins so is.
+    let said = [("copy", &text, "changed nothing"), ("other", &other, "more digits")];
+    for (slug, text, word) in said {
+        let path = RecordPath::parse(&format!("event/steward-action-{slug}.md")).unwrap();
+        std::fs::write(bench.dir.path().join(path.as_str()), text).unwrap();
+        bench.host.note(&[&path]).await.unwrap();
+        let refused = bench.host.take_answer(ask(&action_id.as_str()[..6]), click()).await.unwrap();
+        let Answered::Refused { status, message, .. } = refused else { panic!("{refused:?}") };
+        assert!(status == 400 && message.contains(word), "{slug}: {status} {message}");
+    }
 }
 
 #[tokio::test]
