@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use steward_domain::path::RecordPath;
 use steward_domain::undo::{AnswerKind, Refusal};
-use steward_proto::REFUSAL_TRAILER;
+use steward_proto::{REFUSAL_TRAILER, STATUS_TRAILER};
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::{
     self, ConfirmActionRequest, DismissActionRequest, EditAndConfirmActionRequest, UndoActionRequest,
@@ -62,11 +62,12 @@ impl Server {
         request
     }
 
-    /// A human's answer; a refusal is one too.
+    /// A human's answer; a refusal is one too. `None` when the server says that nothing was asked: it starts, or Temporal
+    /// is away.
     ///
     /// # Errors
-    /// When the server cannot take it now, with its own words.
-    pub(crate) async fn answer(&self, ask: AnswerAsk) -> anyhow::Result<Answered> {
+    /// When the server cannot take it, with its own words.
+    pub(crate) async fn answer(&self, ask: AnswerAsk) -> anyhow::Result<Option<Answered>> {
         let mut client = ActionsServiceClient::new(self.channel.clone());
         let (id, reason) = (ask.action, ask.reason.unwrap_or_default());
         let answered = match ask.kind {
@@ -91,10 +92,16 @@ impl Server {
             AnswerKind::Raise => bail!("a raise is asked by way of Temporal"),
         };
         match answered {
-            Ok(answered) => done(answered.context("the server said nothing of the answer")?),
-            Err(status) => refused(&status).map(Answered::refused),
+            Ok(answered) => done(answered.context("the server said nothing of the answer")?).map(Some),
+            Err(status) if is_for_later(&status) => Ok(None),
+            Err(status) => refused(&status).map(Answered::refused).map(Some),
         }
     }
+}
+
+/// What the server itself says with this status is that nothing was asked; a line that broke says nothing of the kind.
+fn is_for_later(status: &Status) -> bool {
+    status.code() == Code::Unavailable && status.metadata().get(STATUS_TRAILER).is_some_and(|http| http == "503")
 }
 
 /// An address that a process which listens everywhere is reached by.
@@ -149,6 +156,14 @@ mod tests {
         let away = refused(&Status::unavailable("the Temporal server gave no answer")).unwrap_err();
         assert_eq!(away.to_string(), "the Temporal server gave no answer");
         assert!(refused(&Status::unauthenticated("no")).unwrap_err().to_string().contains("start it again"));
+    }
+
+    #[test]
+    fn only_what_the_server_itself_puts_off_was_not_asked() {
+        let mut status = Status::unavailable("Steward is starting");
+        assert!(!is_for_later(&status), "the line may have broken after the question");
+        status.metadata_mut().insert(STATUS_TRAILER, "503".parse().unwrap());
+        assert!(is_for_later(&status));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::{Oops, Page, ago, shown};
 use crate::access::Caller;
 use crate::app::Shared;
+use crate::facts::deeds::{self, DeedRow};
 use crate::facts::trouble::{self, Trouble};
 use crate::temporal::{Away, Worker};
 use askama::Template;
@@ -17,13 +18,12 @@ use chrono::{DateTime, Utc};
 use steward_domain::guard::{Fill, GuardStatus, LedgerStatus};
 use steward_domain::mutation::MutationClass;
 use steward_domain::time::stamp;
-use steward_vault::brake;
 use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
-/// Stops and releases that are told; the newest.
-const TURNS: usize = 5;
+/// What people did to the fleet that is told; the newest.
+const DEEDS: usize = 12;
 
 type Fact = (&'static str, String);
 
@@ -60,6 +60,7 @@ struct Fleet {
     workers: Vec<Fact>,
     index: Vec<Fact>,
     streams: Vec<Stream>,
+    deeds: Vec<DeedRow>,
 }
 
 pub(crate) async fn page(
@@ -81,6 +82,7 @@ pub(crate) async fn page(
         guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| guard(l, now)).collect(),
         workers: workers(&app, now).await?,
         index: index(&app, now).await?,
+        deeds: deeds::newest(&app.root, DEEDS),
         streams: streams.into_iter().map(|count| stream(count, now)).collect(),
         page: Page::of(&app, &caller, "fleet", &uri).await?,
     };
@@ -107,11 +109,6 @@ fn modes(app: &Shared) -> Vec<Fact> {
             MutationClass::Related => "relations",
         };
         told.push((name, policy.ceiling_of(class).word().to_owned()));
-    }
-    for turn in brake::turns(&app.root, TURNS) {
-        let did = if turn.stopped { "stopped" } else { "resumed" };
-        let why = turn.stop.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        told.push((did, format!("{} by {}{why}", turn.stop.at, turn.stop.by)));
     }
     told.push(("sources", format!("{} unless they say otherwise", app.house.default_ceiling.word())));
     told

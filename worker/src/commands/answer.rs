@@ -88,8 +88,12 @@ async fn run(
     };
     let ask = AnswerAsk { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
     let answered = match remote::Server::find(config, &ask.by).await? {
-        Some(server) if kind != AnswerKind::Raise => server.answer(ask).await?,
-        Some(_) | None => {
+        Some(server) if kind != AnswerKind::Raise => server.answer(ask.clone()).await?,
+        Some(_) | None => None,
+    };
+    let answered = match answered {
+        Some(answered) => answered,
+        None => {
             let client = temporal::connect(config, Vec::new()).await?;
             Answers::new(client, &config.task_queue).ask(ask).await?
         }

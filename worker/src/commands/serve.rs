@@ -17,8 +17,8 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     super::up::raise_when_told(raise)?;
     let telemetry = crate::telemetry::init()?;
     super::up::warn(config);
-    let listening = web::bind(config).await?;
-    let address = listening.address;
+    let serving = web::bind(config, stop.clone()).await?;
+    let address = serving.address;
     let client = temporal::connect(config, telemetry.plugins()).await?;
     let Look { root, index, .. } = &super::look(config).await?;
     let (policy, ui) = match Holder::of(root, &config.state_dir()?) {
@@ -29,11 +29,11 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let ledger = crate::engine::open_ledger(config, root, &config.state_dir()?);
     let ledger = ledger.inspect_err(|e| tracing::warn!("the rate guard cannot be shown: {e:#}")).ok().map(Arc::new);
     let web = Web { client, root: root.clone(), index: Arc::new(index.clone()), ledger, policy, ui };
-    let serving = web.serve(config, listening, stop.clone())?;
+    web.answer(config, &serving, stop.clone())?;
     out.say(&format!("dashboard  {}\nCtrl-C ends it", web::invitation(config, address)?))?;
     raised(&mut stop).await;
     // It ends by the same flag, and says itself why it ended otherwise.
-    let _ = serving.await;
+    serving.ended().await;
     telemetry.shutdown().await;
     Ok(Exit::Ok)
 }
