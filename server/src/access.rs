@@ -11,6 +11,7 @@ pub mod local;
 pub(crate) mod origin;
 pub(crate) mod pace;
 pub mod proxy;
+pub(crate) mod seats;
 pub mod session;
 mod store;
 pub mod token;
@@ -19,6 +20,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 pub use store::{AccessError, Store};
+
+/// Longest name of a token or of who logs in, in characters.
+const MAX_NAME_CHARS: usize = 60;
 
 /// What somebody may do; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,6 +72,25 @@ pub struct Caller {
     pub proof: Proof,
 }
 
+/// A name that may stand in an audit record: what shows as it reads, and cannot be taken for a token's `token:name#id`.
+///
+/// # Errors
+/// [`AccessError::Name`] says what is wrong with it.
+pub fn name(text: &str) -> Result<String, AccessError> {
+    let text = text.trim();
+    // Marks that no one sees: they turn the letters around them, or make two names look like one.
+    let unseen = |c| matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let wrong = match text.chars().count() {
+        0 => Some("it is empty"),
+        count if count > MAX_NAME_CHARS => Some("it is longer than 60 characters"),
+        _ if text.chars().any(|c| c.is_control() || unseen(c)) => Some("it holds a character that does not show"),
+        _ if text.contains('#') => Some("`#` stands before the id of a token"),
+        _ => None,
+    };
+    let shown = || text.escape_debug().take(MAX_NAME_CHARS).collect();
+    wrong.map_or_else(|| Ok(text.to_owned()), |reason| Err(AccessError::Name { name: shown(), reason }))
+}
+
 /// 32 random bytes as 43 characters that fit into an address.
 ///
 /// # Errors
@@ -77,4 +100,18 @@ pub(crate) fn secret() -> Result<String, AccessError> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|e| AccessError::Random(e.to_string()))?;
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_shows_as_it_reads_and_is_no_tokens() {
+        assert_eq!(name(" Jörg at the desk ").unwrap(), "Jörg at the desk");
+        let long = "x".repeat(MAX_NAME_CHARS + 1);
+        for other in ["", " ", "a\nb", "\u{1b}[2J", "ann\u{202e}nna", "token:x#3f9a1c22", long.as_str()] {
+            assert!(matches!(name(other), Err(AccessError::Name { .. })), "{other:?}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ pub(crate) mod health;
 pub(crate) mod problem;
 
 use crate::access::Scope;
-use crate::app::{Shared, require};
+use crate::app::{self, Shared, require};
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -56,14 +56,14 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
         .routes(routes!(answers::confirm))
         .routes(routes!(answers::dismiss))
         .split_for_parts();
-    let (open, open_api) = OpenApiRouter::<Shared>::new()
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
-        .split_for_parts();
-    let description = read_api.merge_from(act_api).merge_from(open_api);
+    let (lives, lives_api) = OpenApiRouter::<Shared>::new().routes(routes!(health::healthz)).split_for_parts();
+    let (ready, ready_api) = OpenApiRouter::<Shared>::new().routes(routes!(health::readyz)).split_for_parts();
+    let description = read_api.merge_from(act_api).merge_from(lives_api).merge_from(ready_api);
     let text: Arc<str> = description.to_json().unwrap_or_default().into();
     let described = Router::new().route("/api/v1/openapi.json", get(describe)).layer(Extension(text));
-    require(read, app, Scope::Read).merge(require(act, app, Scope::Act)).merge(open).merge(described)
+    // That it lives costs a word, and whoever asks too often must not be told that it does not.
+    let open = lives.merge(app::open(ready.merge(described), app));
+    require(read, app, Scope::Read).merge(require(act, app, Scope::Act)).merge(open)
 }
 
 /// The description itself; it holds no secret, and tools ask for it without one.

@@ -6,10 +6,12 @@
 
 use crate::access::session::Sessions;
 use crate::access::{
-    AccessError, Caller, Proof, Scope, Store, host::Hosts, local, origin, pace::Pace, proxy::Proxies, token,
+    AccessError, Caller, Proof, Scope, Store, host::Hosts, local, origin, pace::Pace, proxy::Proxies, seats::Seat,
+    seats::Seats, token,
 };
 use crate::answer::Answers;
 use crate::api;
+use crate::api::health::IndexFile;
 use crate::api::problem::Problem;
 use crate::beat::{self, Beat};
 use crate::facts::streams::StreamName;
@@ -19,14 +21,18 @@ use crate::outside::{self, Outside};
 use crate::pages;
 use crate::temporal::Temporal;
 use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::handler::Handler;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use chrono::Utc;
+use futures_util::FutureExt;
 use std::net::{IpAddr, SocketAddr};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::tick::Cadence;
 use steward_vault::guard::Ledger;
@@ -34,8 +40,6 @@ use steward_vault::index::Index;
 use steward_vault::root::Root;
 use temporalio_client::Client;
 use tokio::sync::watch;
-use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::limit::RequestBodyLimitLayer;
 
 /// What the faces need of the process they run in.
 pub struct Parts {
@@ -72,9 +76,20 @@ pub struct House {
     /// Where the tracker is; `None` where none is set.
     pub tracker: Option<String>,
     pub streams: Vec<StreamName>,
+    /// How often the whole vault is read.
+    pub scan_every: Duration,
     /// What is wrong with the configuration. May quote it.
     pub warnings: Vec<String>,
 }
+
+/// Most live streams of one caller: each open tab of the dashboard is one, each `WatchEvents` too.
+const LIVE_OF_EACH: usize = 32;
+/// Most live streams of all callers together.
+const LIVE_OF_ALL: usize = 256;
+/// When it is worth asking again for a place among them, in seconds.
+const FULL_FOR: u32 = 30;
+/// How often is looked whether who listens still may, besides whenever anything happens: 5 s.
+pub(crate) const KNOWN_AGAIN: Duration = Duration::from_secs(5);
 
 /// What every request can reach.
 pub(crate) struct App {
@@ -94,6 +109,9 @@ pub(crate) struct App {
     proxies: Proxies,
     encrypted: bool,
     pace: Pace,
+    live: Seats<String>,
+    /// The file that [`App::index`] opened.
+    pub(crate) index_file: IndexFile,
     /// What the charts were drawn from last.
     pub(crate) charts: pages::charts::Kept,
 }
@@ -109,6 +127,24 @@ impl App {
             Holder::Runs(note) => note.policy,
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => self.house.policy.clone(),
         }
+    }
+}
+
+impl App {
+    /// A place among those who listen, for as long as it is kept.
+    pub(crate) fn listener(&self, caller: &Caller) -> Result<Seat<String>, Problem> {
+        self.live.take(caller.name.clone(), false).ok_or_else(|| Problem {
+            retry_after: Some(FULL_FOR),
+            ..Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                format!("too many listen live, {LIVE_OF_EACH} of one caller or {LIVE_OF_ALL} of all: close some"),
+            )
+        })
+    }
+
+    /// Whether who showed this may still see what they see; it may be taken away, and a session ends.
+    pub(crate) fn still_sees(&self, headers: &HeaderMap) -> Result<bool, AccessError> {
+        Ok(caller(self, headers)?.is_some_and(|caller| caller.scope >= Scope::Read))
     }
 }
 
@@ -131,6 +167,7 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
     local::make(&store)?;
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let pace = Pace::default();
+    let index_file = IndexFile::of(index.state_dir());
     let temporal = Temporal::new(client);
     let outside = outside::start(temporal.clone(), stop.clone());
     let app = Arc::new(App {
@@ -149,6 +186,8 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         proxies,
         encrypted,
         pace,
+        live: Seats::new(LIVE_OF_EACH, LIVE_OF_ALL),
+        index_file,
         charts: Default::default(),
     });
     let router = api::router(&app)
@@ -156,15 +195,41 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         .merge(grpc::router(&app)?)
         .fallback(nowhere.layer(from_fn_with_state((Arc::clone(&app), Scope::Read), allowed)))
         .method_not_allowed_fallback(wrong_method)
-        .layer(RequestBodyLimitLayer::new(api::answers::MAX_BODY))
+        // Where a body is read, and so after it is known who sends it.
+        .layer(DefaultBodyLimit::max(api::answers::MAX_BODY))
         .layer(from_fn_with_state(Arc::clone(&app), known_host))
-        .layer(CatchPanicLayer::custom(|_| {
-            let detail = "something went wrong here; the log says more";
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response()
-        }))
-        .layer(axum::middleware::map_response(guarded))
+        .layer(from_fn(unbroken))
+        .layer(map_response(guarded))
         .with_state(app);
     Ok(router)
+}
+
+/// When a process that starts is worth asking again, in seconds.
+const STARTS_FOR: u32 = 2;
+
+/// Who answers before there is a [`router`]: the process lives, and everything else is for later.
+pub(crate) fn starting() -> Router {
+    Router::new()
+        .route("/healthz", get(api::health::healthz))
+        .route("/assets/{name}", get(pages::asset))
+        .fallback(not_yet)
+        .layer(map_response(guarded))
+}
+
+async fn not_yet(method: Method, uri: Uri) -> Response {
+    let detail = "Steward is starting, and reads the vault first.";
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+    refuse((&method, &uri), Problem { retry_after: Some(STARTS_FOR), ..problem })
+}
+
+/// What panics is answered as well, in the face that was asked.
+async fn unbroken(request: Request, next: Next) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("the answer to {} panicked", uri.path().escape_debug());
+        let detail = "something went wrong here; the log says more";
+        refuse((&method, &uri), Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+    })
 }
 
 /// What may be done with an answer, whoever gets it.
@@ -204,6 +269,16 @@ impl Met {
         self.from.map_or(Ok(()), |from| app.pace.of_stranger(from)).map_err(too_many)
     }
 
+    /// As [`Met::paced`], for what anybody may have.
+    pub(crate) fn unhurried(&self, app: &App) -> Result<(), Problem> {
+        self.from.map_or(Ok(()), |from| app.pace.of_anybody(from)).map_err(too_many)
+    }
+
+    /// The address that asks, where it is known.
+    pub(crate) fn from(&self) -> Option<IpAddr> {
+        self.from
+    }
+
     /// Holds that a page of ours asks.
     pub(crate) fn same_origin(&self) -> Result<(), Problem> {
         let detail = "this came from another page than ours, and was not done";
@@ -213,17 +288,17 @@ impl Met {
 
 async fn known_host(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
     // Who watches a machine asks it by any of its addresses, and is told nothing.
-    if matches!(request.uri().path(), "/healthz" | "/readyz") {
-        return next.run(request).await;
-    }
-    let Some(host) = app.hosts.named(request.uri(), request.headers()) else {
+    let by_any_name = matches!(request.uri().path(), "/healthz" | "/readyz");
+    let host = app.hosts.named(request.uri(), request.headers());
+    if host.is_none() && !by_any_name {
         let detail = "not a name that is answered to: add it to STEWARD_HOSTS";
-        return refuse(request.uri(), Problem::new(StatusCode::MISDIRECTED_REQUEST, detail));
-    };
+        let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, detail);
+        return refuse((request.method(), request.uri()), problem);
+    }
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
     let came = peer.map(|peer| app.proxies.came(peer, app.encrypted, request.headers()));
     let secure = came.map_or(app.encrypted, |came| came.secure);
-    let ours = origin::is_ours(request.headers(), host, secure);
+    let ours = host.is_some_and(|host| origin::is_ours(request.headers(), host, secure));
     request.extensions_mut().insert(Met { ours, secure, from: came.map(|came| came.from) });
     let mut response = next.run(request).await;
     if secure {
@@ -244,7 +319,19 @@ async fn allowed(State((app, scope)): State<(Shared, Scope)>, mut request: Reque
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(refusal) => refuse(request.uri(), refusal),
+        Err(refusal) => refuse((request.method(), request.uri()), refusal),
+    }
+}
+
+/// Lets anybody ask these routes, and no address too often.
+pub(crate) fn open<S: Clone + Send + Sync + 'static>(router: Router<S>, app: &Shared) -> Router<S> {
+    router.route_layer(from_fn_with_state(Arc::clone(app), unhurried))
+}
+
+async fn unhurried(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    match request.extensions().get::<Met>().map_or(Ok(()), |met| met.unhurried(&app)) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refuse((request.method(), request.uri()), refusal),
     }
 }
 
@@ -293,18 +380,20 @@ fn too_many(seconds: u32) -> Problem {
 }
 
 /// In the face that was asked.
-fn refuse(uri: &Uri, problem: Problem) -> Response {
+fn refuse((method, uri): (&Method, &Uri), problem: Problem) -> Response {
     if grpc::is_asked(uri.path()) {
         return grpc::refusal::response(&problem);
     }
     let to_a_program = uri.path().starts_with("/api/") || matches!(uri.path(), "/healthz" | "/readyz");
-    if to_a_program { problem.into_response() } else { pages::refusal(&problem, None) }
+    // An address to which something was sent may be none to open.
+    let back = (!method.is_safe()).then(|| "/".to_owned());
+    if to_a_program { problem.into_response() } else { pages::refusal(&problem, back) }
 }
 
-async fn nowhere(uri: Uri) -> Response {
-    refuse(&uri, Problem::new(StatusCode::NOT_FOUND, "there is nothing here"))
+async fn nowhere(method: Method, uri: Uri) -> Response {
+    refuse((&method, &uri), Problem::new(StatusCode::NOT_FOUND, "there is nothing here"))
 }
 
-async fn wrong_method(uri: Uri) -> Response {
-    refuse(&uri, Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
+async fn wrong_method(method: Method, uri: Uri) -> Response {
+    refuse((&method, &uri), Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
 }

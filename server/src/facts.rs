@@ -4,6 +4,7 @@
 //! say too. Text that came from outside is marked so, and is never anything but text.
 
 pub mod action;
+pub(crate) mod deeds;
 pub mod drilled;
 pub(crate) mod quote;
 pub mod schedules;

@@ -27,7 +27,7 @@ pub use asked::proposed;
 pub use record::change;
 
 use crate::access::Caller;
-use crate::app::{self, App, Shared};
+use crate::app::{self, App, Met, Shared};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -101,7 +101,8 @@ pub(crate) fn router(app: &Shared) -> Result<Router<Shared>, tonic_reflection::s
             reporter.set_service_status(name, ServingStatus::Serving).await;
         }
     });
-    let router = with(with(router, reflection), health);
+    let reflection = reflection.max_decoding_message_size(LONGEST);
+    let router = with(with(router, reflection), health.max_decoding_message_size(LONGEST));
     Ok(router.route_layer(from_fn_with_state(Arc::clone(app), allowed)))
 }
 
@@ -126,7 +127,10 @@ pub(crate) fn is_asked(path: &str) -> bool {
 async fn allowed(State(app): State<Shared>, mut request: Request<Body>, next: Next) -> Response {
     let path = request.uri().path();
     if path.starts_with(HEALTH) {
-        return next.run(request).await;
+        return match request.extensions().get::<Met>().map_or(Ok(()), |met| met.unhurried(&app)) {
+            Ok(()) => next.run(request).await,
+            Err(problem) => refusal::response(&problem),
+        };
     }
     let scope = scope::of(path.rsplit('/').next().unwrap_or_default());
     // A page of somebody else's can make a browser send a cookie, but no token.

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
+mod acts;
 pub mod answer;
 mod api;
 pub mod app;

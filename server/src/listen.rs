@@ -1,20 +1,36 @@
 //! The address that is listened on, and serving there until told to end.
 //!
 //! Who may come in and what they get is [`crate::app`]'s. Connections that stay open, as those of pages do, do not keep
-//! the process from ending.
+//! the process from ending. Whoever connects and asks nothing is let go in 10 s, and no address has more than its seats, so
+//! that a few callers who are silent or slow, by TLS or without, hold up nobody else.
 
+#[cfg(test)]
+mod tests;
 mod tls;
 
+use crate::access::pace;
+use crate::access::proxy::Proxies;
+use crate::access::seats::Seats;
+use crate::app;
 use axum::Router;
-use axum::extract::Request;
-use axum::serve::{Listener, ListenerExt};
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::response::Response;
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
-use tls::Encrypted;
+use tls::Secure;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::sync::{Notify, watch};
+use tokio::task::{JoinHandle, JoinSet};
 use tower_service::Service;
 
 pub use tls::{Certificate, CertificateError};
@@ -25,14 +41,23 @@ pub const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::L
 const NEXT_PORTS: u16 = 20;
 /// How long those who are being answered get to hear the rest when the process ends: 2 s.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a connection that has been used may lie still between two requests: 30 s; by HTTP/2 for as long as the other end
+/// says that it is there.
+const IDLE: Duration = Duration::from_secs(30);
 
-/// What is served, and may be another from one request to the next: each goes to the one of its moment.
-pub fn turning(faces: watch::Receiver<Router>) -> Router {
-    Router::new().fallback(move |request: Request| {
-        let mut of_now = faces.borrow().clone();
-        async move { of_now.call(request).await }
-    })
+/// What callers may take of us.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// How long a caller may take to agree on a key, and then to ask the first thing.
+    patience: Duration,
+    /// Most connections of one address that is no trusted proxy; of IPv6 of one network.
+    of_each: usize,
+    /// Most connections of all.
+    of_all: usize,
 }
+
+/// 512 is half of the files that a process may usually have open.
+const LIMITS: Limits = Limits { patience: Duration::from_secs(10), of_each: 128, of_all: 512 };
 
 /// An address that is taken, by us.
 pub struct Listening {
@@ -63,51 +88,136 @@ impl Listening {
         Ok(Self { listener, address })
     }
 
-    /// Serves until the flag is raised, encrypted where there is a certificate.
+    /// Serves until the flag is raised. Until [`Serving::answer_with`] says how, everybody is told to come again.
     ///
     /// # Errors
     /// [`CertificateError`] at once when the certificate cannot be used; a socket that fails is told in the log.
-    pub fn serve(
-        self,
-        router: Router,
-        certificate: Option<Certificate>,
-        stop: watch::Receiver<bool>,
-    ) -> Result<JoinHandle<()>, CertificateError> {
-        Ok(match certificate {
-            None => tokio::spawn(serve(self.listener, router, stop)),
-            Some(certificate) => {
-                tokio::spawn(serve(Encrypted::new(self.listener, self.address, certificate)?, router, stop))
+    pub fn serve(self, way: Way, stop: watch::Receiver<bool>) -> Result<Serving, CertificateError> {
+        self.serve_within(LIMITS, way, stop)
+    }
+
+    fn serve_within(self, limits: Limits, way: Way, stop: watch::Receiver<bool>) -> Result<Serving, CertificateError> {
+        let secure = way.certificate.map(Secure::new).transpose()?;
+        let (shows, router) = watch::channel(app::starting());
+        let door = Door { router, patience: limits.patience, stop };
+        let task = tokio::spawn(accept(self.listener, (secure, way.proxies), door, limits));
+        Ok(Serving { address: self.address, shows, task })
+    }
+}
+
+/// How callers come.
+#[derive(Default)]
+pub struct Way {
+    /// Everything is encrypted with it.
+    pub certificate: Option<Certificate>,
+    /// Many callers come from these addresses, so each of them is none.
+    pub proxies: Proxies,
+}
+
+/// An address that is listened on.
+pub struct Serving {
+    pub address: SocketAddr,
+    shows: watch::Sender<Router>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// From now on this answers; requests under way end with the one that they began with.
+    pub fn answer_with(&self, router: Router) {
+        drop(self.shows.send_replace(router));
+    }
+
+    /// What answers from now on is sent there, as to [`Serving::answer_with`].
+    #[must_use]
+    pub fn shows(&self) -> watch::Sender<Router> {
+        self.shows.clone()
+    }
+
+    /// Waits for the end, which follows the flag.
+    pub async fn ended(self) {
+        // Whoever panicked has said why.
+        let _ = self.task.await;
+    }
+}
+
+/// Who answers now.
+#[derive(Clone)]
+struct Door {
+    router: watch::Receiver<Router>,
+    patience: Duration,
+    stop: watch::Receiver<bool>,
+}
+
+impl Door {
+    async fn answer(self, peer: SocketAddr, request: Request<Incoming>) -> Result<Response, Infallible> {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let mut router = self.router.borrow().clone();
+        router.call(request).await
+    }
+}
+
+async fn accept(
+    mut listener: TcpListener,
+    (mut secure, proxies): (Option<Secure>, Proxies),
+    door: Door,
+    limits: Limits,
+) {
+    let (seats, mut stop) = (Seats::new(limits.of_each, limits.of_all), door.stop.clone());
+    let mut callers = JoinSet::new();
+    loop {
+        let (stream, peer) = tokio::select! {
+            accepted = Listener::accept(&mut listener) => accepted,
+            // An error means that the sender is gone, which is an end as well.
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        while callers.try_join_next().is_some() {}
+        let Some(seat) = seats.take(pace::stranger(peer.ip()), proxies.holds(peer.ip())) else { continue };
+        let (acceptor, door) = (secure.as_mut().map(Secure::acceptor), door.clone());
+        callers.spawn(async move {
+            let _seat = seat;
+            // What is sent is sent whole, and waits for nothing.
+            let _ = stream.set_nodelay(true);
+            match acceptor {
+                None => answer(stream, peer, door).await,
+                Some(acceptor) => {
+                    if let Ok(Some(stream)) = tokio::time::timeout(door.patience, tls::agree(stream, acceptor)).await {
+                        answer(stream, peer, door).await;
+                    }
+                }
             }
-        })
+        });
     }
+    drop(listener);
+    let _ = tokio::time::timeout(LAST_WORDS, async { while callers.join_next().await.is_some() {} }).await;
 }
 
-async fn serve<L: Listener<Addr = SocketAddr>>(listener: L, router: Router, mut stop: watch::Receiver<bool>) {
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let mut ends = stop.clone();
-    // An error means that the sender is gone, which is an end as well.
-    let raised = async move { drop(stop.wait_for(|stop| *stop).await) };
-    let serving = axum::serve(listener.tap_io(|_| ()), service).with_graceful_shutdown(raised);
-    let last_words = async {
-        let _ = ends.wait_for(|stop| *stop).await;
-        tokio::time::sleep(LAST_WORDS).await;
-    };
+/// Answers what one caller asks, until they go, ask nothing in time, or the flag is raised.
+async fn answer<S>(stream: S, peer: SocketAddr, door: Door)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (asked, patience, mut stop) = (Arc::new(Notify::new()), door.patience, door.stop.clone());
+    let service = service_fn({
+        let asked = Arc::clone(&asked);
+        move |request| {
+            asked.notify_one();
+            door.clone().answer(peer, request)
+        }
+    });
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(IDLE).keep_alive_timeout(patience);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
     tokio::select! {
-        served = serving => if let Err(e) = served {
-            tracing::error!(error = %e, "the dashboard and the control API ended");
-        },
-        () = last_words => {}
+        // How it ended is the caller's affair.
+        _ = connection.as_mut() => return,
+        first = tokio::time::timeout(patience, asked.notified()) => if first.is_err() { return },
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn an_address_that_was_set_is_taken_or_none() {
-        let free = Listening::bind(Some("127.0.0.1:0".parse().unwrap())).await.unwrap();
-        let taken = Listening::bind(Some(free.address)).await;
-        assert_eq!(taken.err().map(|e| e.kind()), Some(io::ErrorKind::AddrInUse));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stop.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
     }
+    let _ = connection.await;
 }

@@ -21,9 +21,11 @@ mod together;
 mod undo;
 mod undo_together;
 
+pub(crate) use assets::asset;
+
 use crate::access::{Caller, Proof, Scope};
 use crate::api::problem::Problem;
-use crate::app::{Shared, require};
+use crate::app::{Shared, open, require};
 use crate::facts::FactsError;
 use askama::Template;
 use assets::Assets;
@@ -54,14 +56,13 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
         .route("/stop", post(act::stop))
         .route("/together", post(together::answer));
     let operate = Router::new().route("/resume", post(act::resume));
-    let open = Router::new()
-        .route("/login", get(login::page).post(login::enter))
-        .route("/logout", post(login::leave))
-        .route("/assets/{name}", get(assets::asset));
+    let door = Router::new().route("/login", get(login::page).post(login::enter)).route("/logout", post(login::leave));
+    let assets = Router::new().route("/assets/{name}", get(assets::asset));
     require(see, app, Scope::Read)
         .merge(require(answer, app, Scope::Act))
         .merge(require(operate, app, Scope::Operate))
-        .merge(open)
+        .merge(door)
+        .merge(open(assets, app))
 }
 
 /// What every page shows around its own.
@@ -121,13 +122,15 @@ struct Stopped {
 
 impl Stopped {
     fn of(stop: brake::Stop) -> Self {
-        // What a person wrote into the file stands as it is.
-        let at = steward_domain::time::parse(&stop.at).map_or(stop.at, moment);
-        Self { by: stop.by, at, reason: stop.reason }
+        Self { by: stop.by, at: written_moment(&stop.at), reason: stop.reason }
     }
 }
 
 impl Page {
+    fn live(&self) -> String {
+        live::address(self)
+    }
+
     /// The same, but what is done next leads to this page.
     fn at_path(self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self }
@@ -177,13 +180,16 @@ struct Bare<'a> {
 pub(crate) fn refusal(problem: &Problem, back: Option<String>) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let unknown = status == StatusCode::UNAUTHORIZED;
+    let starts = status == StatusCode::SERVICE_UNAVAILABLE && problem.retry_after.is_some();
     let (title, text) = if unknown {
         ("Log in", "Open the address that `steward up` printed, or let `steward login` print another.")
+    } else if starts {
+        ("A moment, please", problem.detail.as_str())
     } else {
         (title(status), problem.detail.as_str())
     };
     // Whoever comes from a page of others brings no cookie; from this one they do.
-    let back = back.as_deref().or(Some(if unknown { "" } else { "/" }));
+    let back = back.as_deref().or(Some(if unknown || starts { "" } else { "/" }));
     let mut response = shown(&Bare { assets: assets::all(), title, text, link: None, back });
     *response.status_mut() = status;
     if let Some(seconds) = problem.retry_after {
@@ -195,6 +201,7 @@ pub(crate) fn refusal(problem: &Problem, back: Option<String>) -> Response {
 fn title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::NOT_FOUND => "There is nothing here",
+        StatusCode::PAYLOAD_TOO_LARGE => "Too much",
         StatusCode::CONFLICT => "Not done",
         StatusCode::GONE => "Too late",
         StatusCode::BAD_GATEWAY => "Done in part",
@@ -238,6 +245,11 @@ fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
 /// A moment as a person writes it, in UTC, to the minute.
 fn moment(at: DateTime<Utc>) -> String {
     at.format("%-d %b %Y, %H:%M UTC").to_string()
+}
+
+/// A moment of a file; what a person wrote into it stands as it is.
+fn written_moment(at: &str) -> String {
+    steward_domain::time::parse(at).map_or_else(|| at.to_owned(), moment)
 }
 
 #[cfg(test)]

@@ -6,17 +6,16 @@
 //! a line each, and not in the audit chain: the process that writes that one may be what hangs.
 
 use crate::durable;
+use crate::lines;
 use crate::root::{OWN_FOLDER, Root};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 
 const FILE: &str = "STOP";
 const TURNS: &str = "brake.jsonl";
 /// Longest name and reason that are kept, in characters.
 const MOST_BY: usize = 200;
 const MOST_REASON: usize = 500;
-/// Longest part of the log that is read back, its end: 64 KiB.
-const READ: u64 = 64 * 1024;
 
 /// Who stopped the fleet, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,29 +109,13 @@ pub fn resume(root: &Root, by: &Stop) -> Result<bool, BrakeError> {
 /// The last stops and releases, the newest first; nothing where none can be read.
 #[must_use]
 pub fn turns(root: &Root, most: usize) -> Vec<Turn> {
-    let read = || -> io::Result<String> {
-        let mut file = root.dir().open(format!("{OWN_FOLDER}/{TURNS}"))?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(READ)))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let text = read().unwrap_or_default();
-    text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).take(most).collect()
+    lines::newest(root, TURNS, most)
 }
 
-/// One line, in one write. The brake is set or released by now, and must not seem not to be for want of a line.
+/// The brake is set or released by now, and must not seem not to be for want of a line.
 fn write_down(root: &Root, stopped: bool, stop: &Stop) {
-    let line = serde_json::to_string(&Turn { stopped, stop: stop.clone() }).unwrap_or_default();
-    let mut options = cap_std::fs::OpenOptions::new();
-    options.append(true).create(true);
-    let written = root
-        .dir()
-        .open_with(format!("{OWN_FOLDER}/{TURNS}"), &options)
-        .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()).and_then(|()| file.sync_all()));
     // Who reads the log misses a line; who looks at the brake does not.
-    drop(written);
+    drop(lines::append(root, TURNS, &Turn { stopped, stop: stop.clone() }));
 }
 
 /// A stop must still be there after a power cut.

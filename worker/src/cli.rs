@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use trust::BACKTEST;
 
-pub(crate) use token::{Token, TokenScope};
+pub(crate) use token::{Login, Token, TokenScope};
 pub(crate) use trust::{Backtest, Raise, Trust};
 
 const EXIT_CODES: &str =
@@ -49,9 +49,10 @@ pub(crate) enum Command {
     /// Tokens for scripts that use the control API
     #[command(subcommand, after_help = "Example:\n  steward token create --scope act --name button")]
     Token(Token),
-    /// Print an address that logs you in to the dashboard, once
-    #[command(after_help = "Example:\n  xdg-open $(steward login --json | jq -r .link)")]
-    Login,
+    /// Print an address that logs you, or whom you give it to, in to the dashboard, once
+    #[command(after_help = "Examples:\n  xdg-open $(steward login --json | jq -r .link)\n  \
+        steward login --name Ann --scope read")]
+    Login(Login),
     /// The schedules of all matters
     #[command(subcommand, after_help = "Example:\n  steward schedules plan")]
     Schedules(Schedules),

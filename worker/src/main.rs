@@ -76,7 +76,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Worker => commands::up::worker(&config, out).await,
         Command::Serve => commands::serve::run(&config, out).await,
         Command::Token(what) => commands::token::run(&config, &what, out),
-        Command::Login => commands::token::login(&config, out),
+        Command::Login(login) => commands::token::login(&config, &login, out),
         Command::Schedules(what) => commands::schedules::run(&config, &what, out).await,
         Command::Tick(tick) => commands::tick::run(&config, &tick, out).await,
         Command::Signals(what) => commands::signals::run(&config, &what, out).await,

@@ -13,11 +13,11 @@ use anyhow::{Context, anyhow, bail};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::undo::{AnswerKind, Refusal};
-use steward_proto::REFUSAL_TRAILER;
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::status_service_client::StatusServiceClient;
 use steward_proto::v1::streams_service_client::StreamsServiceClient;
 use steward_proto::v1::{self, answer_result};
+use steward_proto::{REFUSAL_TRAILER, STATUS_TRAILER};
 use steward_server::access::{Store, local};
 use steward_server::grpc::{change, proposed};
 use steward_vault::root::Root;
@@ -91,11 +91,12 @@ impl Server {
         ActionsServiceClient::new(self.channel.clone())
     }
 
-    /// A human's answer; a refusal is one too.
+    /// A human's answer; a refusal is one too. `None` when the server says that nothing was asked: it starts, or Temporal
+    /// is away.
     ///
     /// # Errors
-    /// When the server cannot take it now, with its own words.
-    pub(crate) async fn answer(&self, ask: AnswerAsk) -> anyhow::Result<Answered> {
+    /// When the server cannot take it, with its own words.
+    pub(crate) async fn answer(&self, ask: AnswerAsk) -> anyhow::Result<Option<Answered>> {
         let mut client = self.actions();
         let (id, reason) = (ask.action, ask.reason.unwrap_or_default());
         let answered = match ask.kind {
@@ -120,8 +121,9 @@ impl Server {
             AnswerKind::Raise => bail!("a raise is asked by way of Temporal"),
         };
         match answered {
-            Ok(answered) => done(answered.context("the server said nothing of the answer")?),
-            Err(status) => self.refused(&status).map(Answered::refused),
+            Ok(answered) => done(answered.context("the server said nothing of the answer")?).map(Some),
+            Err(status) if !self.far && is_for_later(&status) => Ok(None),
+            Err(status) => self.refused(&status).map(Answered::refused).map(Some),
         }
     }
 
@@ -130,11 +132,11 @@ impl Server {
         self.far || ask.actions.len() <= TOGETHER
     }
 
-    /// One answer to several actions.
+    /// One answer to several actions; `None` as for one.
     ///
     /// # Errors
-    /// When the server cannot take it now, with its own words.
-    pub(crate) async fn answer_together(&self, ask: TogetherAsk) -> anyhow::Result<AnsweredTogether> {
+    /// When the server cannot take it, with its own words.
+    pub(crate) async fn answer_together(&self, ask: TogetherAsk) -> anyhow::Result<Option<AnsweredTogether>> {
         let kind = match ask.kind {
             AnswerKind::Undo => v1::AnswerKind::Undo,
             AnswerKind::Confirm => v1::AnswerKind::Confirm,
@@ -144,7 +146,11 @@ impl Server {
         let (ids, reason) = (ask.actions, ask.reason.unwrap_or_default());
         let asked = v1::AnswerTogetherRequest { ids, kind: kind.into(), reason };
         let answer = self.actions().answer_together(self.request(asked)).await;
-        let answer = answer.map_err(|status| self.trouble(&status))?.into_inner();
+        let answer = match answer {
+            Ok(answer) => answer.into_inner(),
+            Err(status) if !self.far && is_for_later(&status) => return Ok(None),
+            Err(status) => return Err(self.trouble(&status)),
+        };
         let of = |one: v1::AnswerResult| -> anyhow::Result<AnsweredOne> {
             let answered = match one.result.context("the server said nothing of one of them")? {
                 answer_result::Result::Answered(answered) => done(answered)?,
@@ -157,7 +163,7 @@ impl Server {
         };
         let together = serde_json::from_value(answer.together_id.into()).context("the server named no id")?;
         let answers = answer.results.into_iter().map(of).collect::<anyhow::Result<_>>()?;
-        Ok(AnsweredTogether { together, answers })
+        Ok(Some(AnsweredTogether { together, answers }))
     }
 
     /// The change that an action proposes; `None` where it proposes none.
@@ -228,6 +234,11 @@ fn trouble(far: bool, status: &Status) -> String {
         (Code::Unimplemented, _) => format!("what answers there is no Steward of this version ({said})"),
         _ => said.to_owned(),
     }
+}
+
+/// What the server itself says with this status is that nothing was asked; a line that broke says nothing of the kind.
+fn is_for_later(status: &Status) -> bool {
+    status.code() == Code::Unavailable && status.metadata().get(STATUS_TRAILER).is_some_and(|http| http == "503")
 }
 
 fn done(answered: v1::Answered) -> anyhow::Result<Answered> {

@@ -12,23 +12,23 @@ use axum::Router;
 use chrono::Utc;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use steward_server::access::host::{Hosts, is_open};
 use steward_server::access::{Scope, Store, link};
 use steward_server::answer::Answers;
 use steward_server::app::{self, House, Parts};
-use steward_server::listen::Listening;
+use steward_server::listen::{Listening, Serving, Way};
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
 use temporalio_client::Client;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
-/// Takes the address.
+/// Takes the address, and tells everybody there to come again until there is a [`Web`].
 ///
 /// # Errors
-/// When it is taken or not this machine's; the message names the setting.
-pub(crate) async fn bind(config: &Config) -> anyhow::Result<Listening> {
+/// When it is taken or not this machine's, or the certificate cannot be used; the message names the setting.
+pub(crate) async fn bind(config: &Config, stop: watch::Receiver<bool>) -> anyhow::Result<Serving> {
     let listening = Listening::bind(config.listen).await.with_context(|| {
         let wanted = config.listen.unwrap_or(steward_server::listen::DEFAULT);
         format!("cannot listen on {wanted}: set STEWARD_LISTEN to an address of this machine that is free")
@@ -40,7 +40,7 @@ pub(crate) async fn bind(config: &Config) -> anyhow::Result<Listening> {
                 STEWARD_TRUSTED_PROXIES"
         );
     }
-    Ok(listening)
+    Ok(listening.serve(Way { certificate: config.tls.clone(), proxies: config.trusted_proxies.clone() }, stop)?)
 }
 
 /// What is served.
@@ -66,26 +66,22 @@ pub(crate) fn house(config: &Config, namespace: &str, ui: Option<&str>) -> House
         clerk: config.clerk.word(),
         tracker: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
         streams: config.stream_names(),
+        scan_every: Duration::from_secs(config.scan_seconds),
         warnings: config.warnings.clone(),
     }
 }
 
 impl Web {
-    /// Serves until the flag is raised.
+    /// Answers whoever comes to an address, until the flag is raised.
     ///
     /// # Errors
     /// When the keys of sessions and of the command can be neither read nor made.
-    pub(crate) fn serve(
-        self,
-        config: &Config,
-        listening: Listening,
-        stop: watch::Receiver<bool>,
-    ) -> anyhow::Result<JoinHandle<()>> {
-        let router = self.router(config, listening.address, stop.clone())?;
-        Ok(listening.serve(router, config.tls.clone(), stop)?)
+    pub(crate) fn answer(self, config: &Config, at: &Serving, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
+        at.answer_with(self.router(config, at.address, stop)?);
+        Ok(())
     }
 
-    /// What is served there, until the flag is raised.
+    /// What answers there, until the flag is raised.
     fn router(self, config: &Config, address: SocketAddr, stop: watch::Receiver<bool>) -> anyhow::Result<Router> {
         Ok(app::router(Parts {
             root: self.root,
@@ -103,12 +99,20 @@ impl Web {
     }
 }
 
-/// An address that logs a person in, once, with everything that a person may do.
+/// An address that logs the operator in, once, with everything that a person may do.
 ///
 /// # Errors
 /// When nothing can be written into the state folder.
 pub(crate) fn invitation(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
-    let link = link::create(&Store::of(&config.state_dir()?), &config.operator, Scope::Operate, Utc::now())?;
+    invite(config, address, (&config.operator, Scope::Operate))
+}
+
+/// An address that logs somebody in, once, under this name and with this scope.
+///
+/// # Errors
+/// When nothing can be written into the state folder.
+pub(crate) fn invite(config: &Config, address: SocketAddr, (name, scope): (&str, Scope)) -> anyhow::Result<String> {
+    let link = link::create(&Store::of(&config.state_dir()?), name, scope, Utc::now())?;
     // Every address of a machine is none that a browser could be sent to; without a name it is this machine's own.
     let own = if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
     let proxied = !config.trusted_proxies.is_empty() && !config.hosts.is_empty();

@@ -19,7 +19,7 @@ pub(crate) struct Link {
     ends_at: DateTime<Utc>,
 }
 
-/// Makes a link for somebody; returns what follows `?link=`.
+/// Makes a link for somebody, as [`super::name`] lets them be called or this machine calls them; returns what follows `?link=`.
 ///
 /// # Errors
 /// [`AccessError`] when nothing can be written.

@@ -13,13 +13,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const CALLER: (u32, u32) = (50, 300);
 /// Requests a second of one address from which nobody is known yet, and how many at once.
 const STRANGER: (u32, u32) = (2, 60);
+/// Requests a second of one address for what anybody may have, and how many at once: a page and all that it is made of,
+/// for every person of a house, and whoever watches the process.
+const OPEN: (u32, u32) = (20, 200);
 /// After how many requests what no longer limits anybody is forgotten.
 const SWEEP: u32 = 1_024;
 
-/// The two paces.
+/// The paces.
 pub(crate) struct Pace {
     callers: DefaultKeyedRateLimiter<String>,
     strangers: DefaultKeyedRateLimiter<IpAddr>,
+    open: DefaultKeyedRateLimiter<IpAddr>,
     asked: AtomicU32,
 }
 
@@ -28,6 +32,7 @@ impl Default for Pace {
         Self {
             callers: RateLimiter::keyed(quota(CALLER)),
             strangers: RateLimiter::keyed(quota(STRANGER)),
+            open: RateLimiter::keyed(quota(OPEN)),
             asked: AtomicU32::new(0),
         }
     }
@@ -40,21 +45,32 @@ impl Pace {
         self.callers.check_key(&name.to_owned()).map_err(|until| seconds(self.callers.clock(), &until))
     }
 
-    /// As [`Pace::of_caller`], for an address. A machine has as many IPv6 addresses as it likes below one prefix.
+    /// As [`Pace::of_caller`], for an address from which nobody is known.
     pub(crate) fn of_stranger(&self, address: IpAddr) -> Result<(), u32> {
         self.sweep();
-        let key = match address {
-            IpAddr::V4(_) => address,
-            IpAddr::V6(ip) => IpAddr::V6((u128::from(ip) & !u128::from(u64::MAX)).into()),
-        };
-        self.strangers.check_key(&key).map_err(|until| seconds(self.strangers.clock(), &until))
+        self.strangers.check_key(&stranger(address)).map_err(|until| seconds(self.strangers.clock(), &until))
+    }
+
+    /// As [`Pace::of_caller`], for an address that asks for what anybody may have.
+    pub(crate) fn of_anybody(&self, address: IpAddr) -> Result<(), u32> {
+        self.sweep();
+        self.open.check_key(&stranger(address)).map_err(|until| seconds(self.open.clock(), &until))
     }
 
     fn sweep(&self) {
         if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP) {
             self.callers.retain_recent();
             self.strangers.retain_recent();
+            self.open.retain_recent();
         }
+    }
+}
+
+/// Who an address counts as: a machine has as many IPv6 addresses as it likes below one prefix.
+pub(crate) fn stranger(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6((u128::from(ip) & !u128::from(u64::MAX)).into()),
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
@@ -80,6 +96,10 @@ mod tests {
         assert_eq!(pace.of_stranger(one), Err(1));
         assert_eq!(pace.of_stranger(two), Ok(()));
         assert_eq!(pace.of_caller("ann"), Ok(()));
+        assert_eq!(pace.of_anybody(one), Ok(()), "what anybody may have has a pace of its own");
+        let refused = (0..2 * OPEN.1).filter(|_| pace.of_anybody(one).is_err()).count();
+        assert!(refused >= OPEN.1 as usize - 50, "{refused}");
+        assert_eq!(pace.of_anybody(two), Ok(()));
     }
 
     #[test]

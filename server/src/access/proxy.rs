@@ -40,7 +40,8 @@ impl Proxies {
         self.0.is_empty()
     }
 
-    fn holds(&self, address: IpAddr) -> bool {
+    /// Whether this is the address of one of them.
+    pub(crate) fn holds(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }
 

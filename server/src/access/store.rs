@@ -18,6 +18,8 @@ pub enum AccessError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: cannot be read ({reason}): remove it, and make a new one", path.display())]
     Form { path: PathBuf, reason: String },
+    #[error("`{name}` cannot be a name: {reason}")]
+    Name { name: String, reason: &'static str },
     #[error("the system has no random bytes to give: {0}")]
     Random(String),
 }

@@ -1,15 +1,25 @@
 //! `GET /healthz` and `GET /readyz`, for whoever starts and watches the process.
 //!
-//! They are answered to anybody by any name, so they tell nothing about the vault: one word, or what is missing.
+//! They are answered to anybody by any name, so they tell nothing about the vault: one word, or what is missing. The first
+//! says that the process lives, the second that what is shown is true and what is clicked is done.
 
 use super::problem::Problem;
-use crate::app::Shared;
+use crate::app::{App, Shared};
+use crate::holder::Holder;
 use axum::extract::State;
 use axum::http::StatusCode;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
+use steward_vault::index::FILE;
 
 /// How long the index and the server may take to answer: 3 s.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How many whole scans may be missed before the index is behind.
+const SCANS: i32 = 3;
+/// What a scan of a large vault may take besides: 2 min.
+const A_SCAN: TimeDelta = TimeDelta::minutes(2);
 
 /// The process answers.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
@@ -18,17 +28,79 @@ pub(crate) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// It can do its work: the index can be read and the Temporal server answers.
+/// It can do its work: a worker holds the vault, the index is up to date and the Temporal server answers.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "Ready", body = String, content_type = "text/plain"),
+        (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Not yet; `detail` says what is missing", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn readyz(State(app): State<Shared>) -> Result<&'static str, Problem> {
-    let away = |what: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, what.to_owned());
-    let read = tokio::time::timeout(PATIENCE, app.index.last_sync_at()).await;
-    match read {
-        Ok(Ok(Some(_))) => {}
-        Ok(Ok(None)) => return Err(away("the vault has not been read yet")),
-        Ok(Err(_)) | Err(_) => return Err(away("the index cannot be read")),
+    let away = |what| Problem::new(StatusCode::SERVICE_UNAVAILABLE, what);
+    missing(&app).await.map_or(Ok("ready"), |what| Err(away(what)))
+}
+
+/// What is missing, in words that name no file, matter or person.
+async fn missing(app: &App) -> Option<&'static str> {
+    match Holder::of(&app.root, app.index.state_dir()) {
+        Holder::Runs(_) | Holder::Silent(_) => {}
+        Holder::Died(_) => return Some("the process that served the vault died: start `steward up` or a worker again"),
+        Holder::Nobody => return Some("nobody serves the vault: start `steward up` or a worker"),
     }
-    if app.answers.is_there(PATIENCE).await { Ok("ready") } else { Err(away("the Temporal server does not answer")) }
+    if IndexFile::of(app.index.state_dir()) != app.index_file {
+        return Some("the index was set aside and this process reads the old one: start it again");
+    }
+    match tokio::time::timeout(PATIENCE, app.index.last_sync_at()).await {
+        Ok(Ok(Some(synced))) if is_behind(synced, app.house.scan_every, Utc::now()) => {
+            return Some(
+                "the index is behind: the vault was not read for several scans; the log of the worker says why",
+            );
+        }
+        Ok(Ok(Some(_))) => {}
+        Ok(Ok(None)) => return Some("the vault has not been read yet"),
+        Ok(Err(_)) | Err(_) => return Some("the index cannot be read"),
+    }
+    (!app.answers.is_there(PATIENCE).await).then_some("the Temporal server does not answer")
+}
+
+fn is_behind(synced: DateTime<Utc>, scan_every: Duration, now: DateTime<Utc>) -> bool {
+    let several = TimeDelta::from_std(scan_every).unwrap_or(TimeDelta::MAX).checked_mul(SCANS);
+    now - synced > several.and_then(|several| several.checked_add(&A_SCAN)).unwrap_or(TimeDelta::MAX)
+}
+
+/// Which file the index is, whatever has its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexFile(Option<(u64, u64)>);
+
+impl IndexFile {
+    /// The one that has the name now.
+    pub(crate) fn of(state_dir: &Path) -> Self {
+        Self(std::fs::metadata(state_dir.join(FILE)).ok().map(|meta| (meta.dev(), meta.ino())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_missed_several_scans_is_behind_and_a_slow_one_is_not() {
+        let (now, every) = (Utc::now(), Duration::from_secs(60));
+        assert!(!is_behind(now - TimeDelta::seconds(299), every, now));
+        assert!(is_behind(now - TimeDelta::seconds(301), every, now));
+        assert!(!is_behind(now + TimeDelta::hours(1), every, now), "a clock that was set back");
+        assert!(!is_behind(now - TimeDelta::days(9), Duration::MAX, now));
+    }
+
+    #[test]
+    fn an_index_that_was_set_aside_is_another_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE);
+        std::fs::write(&file, "1").unwrap();
+        let open = IndexFile::of(dir.path());
+        std::fs::write(&file, "2").unwrap();
+        assert_eq!(IndexFile::of(dir.path()), open);
+        std::fs::rename(&file, dir.path().join("aside")).unwrap();
+        assert_ne!(IndexFile::of(dir.path()), open);
+        std::fs::write(&file, "3").unwrap();
+        assert_ne!(IndexFile::of(dir.path()), open);
+    }
 }

@@ -6,15 +6,15 @@
 
 use super::refusal::{self, refused};
 use super::values::moment;
-use super::{Face, wrong};
-use crate::app;
+use super::{Face, by, wrong};
+use crate::access::seats::Seat;
+use crate::app::KNOWN_AGAIN;
 use crate::beat::Beat;
 use axum::http::HeaderMap;
 use chrono::Utc;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 use steward_domain::path::RecordKind;
 use steward_proto::v1::events_service_server::EventsService;
 use steward_proto::v1::{Area, EventKind, WatchEventsRequest, WatchEventsResponse};
@@ -25,8 +25,6 @@ use tonic::{Code, Request, Response, Status};
 
 /// Most records that are read at once; who is further behind has missed some.
 const AT_ONCE: u32 = 500;
-/// How often is looked whether the caller may still listen: 5 s.
-const KNOWN_AGAIN: Duration = Duration::from_secs(5);
 
 #[tonic::async_trait]
 impl EventsService for Face {
@@ -36,6 +34,7 @@ impl EventsService for Face {
         &self,
         request: Request<WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
+        let seat = self.listener(&by(&request)?).map_err(|full| refusal::status(&full))?;
         let headers = request.metadata().clone().into_headers();
         let areas = areas(&request.into_inner().areas)?;
         let place = self.place().await.map_err(refusal::index)?;
@@ -44,6 +43,7 @@ impl EventsService for Face {
             stop: self.stop.clone(),
             face: self.clone(),
             headers,
+            _seat: seat,
             areas,
             place,
             ready: VecDeque::new(),
@@ -86,6 +86,7 @@ struct Watch {
     face: Face,
     /// What they showed, which may be taken away from them.
     headers: HeaderMap,
+    _seat: Seat<String>,
     areas: Vec<Area>,
     beat: watch::Receiver<Beat>,
     stop: watch::Receiver<bool>,
@@ -111,6 +112,7 @@ impl Watch {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
+            self.is_known()?;
             self.fill().await.map_err(refusal::index)?;
             if !self.ready.is_empty() {
                 continue;
@@ -122,14 +124,13 @@ impl Watch {
                 changed = self.beat.changed() => changed.map_err(|_| down())?,
                 () = tokio::time::sleep(KNOWN_AGAIN) => {}
             }
-            self.is_known()?;
         }
     }
 
     fn is_known(&self) -> Result<(), Status> {
-        match app::caller(&self.face, &self.headers) {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(refused(Code::Unauthenticated, 401, "the token was withdrawn")),
+        match self.face.still_sees(&self.headers) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(refused(Code::Unauthenticated, 401, "the token was withdrawn")),
             Err(e) => Err(refusal::broken(&e.to_string())),
         }
     }

@@ -91,6 +91,11 @@ fn word(reason: RefusalReason) -> String {
 
 /// A refusal before a service was reached, as HTTP carries it.
 pub(crate) fn response(problem: &Problem) -> Response {
+    status(problem).into_http()
+}
+
+/// What every face refuses in the same words.
+pub(crate) fn status(problem: &Problem) -> Status {
     let code = match problem.status {
         401 => Code::Unauthenticated,
         403 | 421 => Code::PermissionDenied,
@@ -100,7 +105,7 @@ pub(crate) fn response(problem: &Problem) -> Response {
         503 => Code::Unavailable,
         _ => Code::Internal,
     };
-    refused(code, problem.status, problem.detail.clone()).into_http()
+    refused(code, problem.status, problem.detail.clone())
 }
 
 impl From<FactsError> for Status {

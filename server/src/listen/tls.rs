@@ -1,26 +1,23 @@
 //! The same, encrypted: certificates from files, read again when they change.
 //!
 //! One that cannot be used ends the start; one that cannot be used any more is told in the log, and the old one stays.
-//! A key is agreed with each caller apart; 256 who never do so hold up the others for as long as each is waited for.
+//! A key is agreed with each caller apart, so that one who never does holds up nobody; how long is waited and for how many
+//! is the listener's to say.
 
-use axum::serve::Listener;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
-/// How long a caller may take to agree on a key: 10 s.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How many may do so at once.
-const AT_ONCE: usize = 256;
+/// What a caller hears who does not encrypt.
+const PLAIN: &str = "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 55\r\n\r\n\
+    This address is asked by TLS only: begin it with https\n";
 /// How often is looked whether the certificate is another by now: 60 s.
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -61,75 +58,50 @@ impl Certificate {
     }
 }
 
-/// Connections whose key is agreed.
-pub(super) struct Encrypted {
-    agreed: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
-    address: SocketAddr,
+/// What keys are agreed with, as the files have it now.
+pub(super) struct Secure {
+    certificate: Certificate,
+    acceptor: TlsAcceptor,
+    looked: Instant,
+    known: Option<(SystemTime, SystemTime)>,
 }
 
-impl Encrypted {
-    /// Listens; up to 256 callers who are slow to agree hold up nobody else.
+impl Secure {
+    /// Reads the files.
     ///
     /// # Errors
     /// [`CertificateError`] when the certificate or its key cannot be used.
-    pub(super) fn new(
-        listener: TcpListener,
-        address: SocketAddr,
-        certificate: Certificate,
-    ) -> Result<Self, CertificateError> {
-        let acceptor = certificate.acceptor()?;
-        let (tell, agreed) = mpsc::channel(AT_ONCE);
-        tokio::spawn(accept(listener, (certificate, acceptor), tell));
-        Ok(Self { agreed, address })
+    pub(super) fn new(certificate: Certificate) -> Result<Self, CertificateError> {
+        let (known, acceptor) = (certificate.changed_at(), certificate.acceptor()?);
+        Ok(Self { certificate, acceptor, looked: Instant::now(), known })
     }
-}
 
-async fn accept(
-    mut listener: TcpListener,
-    (certificate, mut acceptor): (Certificate, TlsAcceptor),
-    tell: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
-) {
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
-    let (mut looked, mut known) = (Instant::now(), certificate.changed_at());
-    loop {
-        let (stream, peer) = tokio::select! {
-            accepted = Listener::accept(&mut listener) => accepted,
-            () = tell.closed() => return,
-        };
-        if looked.elapsed() > LOOK {
-            looked = Instant::now();
-            let now = certificate.changed_at();
-            if now != known {
-                match certificate.acceptor() {
-                    Ok(fresh) => (acceptor, known) = (fresh, now),
+    /// For the next caller; now and then the files are looked at first.
+    pub(super) fn acceptor(&mut self) -> TlsAcceptor {
+        if self.looked.elapsed() > LOOK {
+            self.looked = Instant::now();
+            let now = self.certificate.changed_at();
+            if now != self.known {
+                match self.certificate.acceptor() {
+                    Ok(fresh) => (self.acceptor, self.known) = (fresh, now),
                     Err(e) => tracing::error!("the new certificate cannot be used, the old one stays: {e}"),
                 }
             }
         }
-        let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
-        let (agreeing, tell) = (acceptor.accept(stream), tell.clone());
-        tokio::spawn(async move {
-            let _turn = turn;
-            if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, agreeing).await {
-                // Nobody listens any more: the process ends.
-                let _ = tell.send((stream, peer)).await;
-            }
-        });
+        self.acceptor.clone()
     }
 }
 
-impl Listener for Encrypted {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.agreed.recv().await {
-            Some(agreed) => agreed,
-            None => std::future::pending().await,
-        }
+/// Agrees on a key; `None` when that failed. Who speaks plainly is told so, in the plain words that they understand.
+pub(super) async fn agree(mut stream: TcpStream, acceptor: TlsAcceptor) -> Option<TlsStream<TcpStream>> {
+    let mut first = [0];
+    // Of TLS the first byte is no letter, of any request by HTTP it is one.
+    if stream.peek(&mut first).await.is_ok_and(|read| read == 1) && first[0].is_ascii_alphabetic() {
+        // What was sent must be read, or the end would overtake the answer.
+        let _ = stream.read(&mut [0; 4096]).await;
+        let _ = stream.write_all(PLAIN.as_bytes()).await;
+        let _ = stream.shutdown().await;
+        return None;
     }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
-    }
+    acceptor.accept(stream).await.ok()
 }

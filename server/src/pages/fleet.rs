@@ -3,9 +3,10 @@
 //! Of the policy that of the process that holds the vault; of the guard what the next call would hear. A server that gives
 //! no answer is told in its place and keeps nothing else from being shown.
 
-use super::{Oops, Page, Stopped, ago, moment, shown};
+use super::{Oops, Page, ago, moment, shown, written_moment};
 use crate::access::Caller;
 use crate::app::Shared;
+use crate::facts::deeds::{self, DeedRow};
 use crate::facts::trouble::{self, Trouble};
 use crate::temporal::{Away, Worker};
 use askama::Template;
@@ -22,8 +23,8 @@ use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
-/// Stops and releases that are told; the newest.
-const TURNS: usize = 5;
+/// What people did to the fleet that is told; the newest.
+const DEEDS: usize = 12;
 
 type Fact = (&'static str, String);
 
@@ -61,6 +62,7 @@ struct Fleet {
     workers: Vec<Fact>,
     index: Vec<Fact>,
     streams: Vec<Stream>,
+    deeds: Vec<DeedRow>,
 }
 
 pub(crate) async fn page(
@@ -82,6 +84,10 @@ pub(crate) async fn page(
         guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| guard(l, now)).collect(),
         workers: workers(&app, now).await?,
         index: index(&app, now).await?,
+        deeds: deeds::newest(&app.root, DEEDS)
+            .into_iter()
+            .map(|deed| DeedRow { at: written_moment(&deed.at), ..deed })
+            .collect(),
         streams: streams.into_iter().map(|count| stream(count, now)).collect(),
         page: Page::of(&app, &caller, "fleet", &uri).await?,
     };
@@ -108,12 +114,6 @@ fn modes(app: &Shared) -> Vec<Fact> {
             MutationClass::Related => "relations",
         };
         told.push((name, policy.ceiling_of(class).word().to_owned()));
-    }
-    for turn in brake::turns(&app.root, TURNS) {
-        let did = if turn.stopped { "stopped" } else { "resumed" };
-        let turn = Stopped::of(turn.stop);
-        let why = turn.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        told.push((did, format!("{} by {}{why}", turn.at, turn.by)));
     }
     told.push(("sources", format!("{} unless they say otherwise", app.house.default_ceiling.word())));
     told

@@ -47,10 +47,7 @@ impl Said {
 
     /// A page of ours: never an address that leads elsewhere.
     pub(crate) fn back(&self) -> &str {
-        let ours = self.back.starts_with('/')
-            && !self.back.starts_with("//")
-            && self.back.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-        if ours { &self.back } else { "/" }
+        ours(&self.back)
     }
 
     /// The same, to say there what was done.
@@ -61,6 +58,14 @@ impl Said {
         let query: String = kept.map(|pair| format!("{pair}&")).collect();
         format!("{path}?{query}done={done}")
     }
+}
+
+/// An address of a page of ours, or the first one's.
+pub(crate) fn ours(address: &str) -> &str {
+    let is_ours = address.starts_with('/')
+        && !address.starts_with("//")
+        && address.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_ours { address } else { "/" }
 }
 
 #[cfg(test)]

@@ -1,10 +1,17 @@
 //! `GET /live`: says on a page that is open that there is more to see than it shows.
 //!
-//! Nothing on the page moves by itself: what is being read or typed stays. Server-sent events, one line of HTML each.
+//! Nothing on the page moves by itself: what is being read or typed stays. Server-sent events, one line of HTML each. Whoever
+//! logged out, or whose key was taken away, is told nothing more: the stream ends, and a browser that asks again is refused.
 
-use super::Oops;
-use crate::app::Shared;
+use super::form::ours;
+use super::{Oops, Page, link};
+use crate::access::Caller;
+use crate::access::seats::Seat;
+use crate::app::{KNOWN_AGAIN, Shared};
+use crate::beat::Beat;
+use axum::Extension;
 use axum::extract::{Query, State};
+use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream;
@@ -12,6 +19,7 @@ use serde::Deserialize;
 use std::convert::Infallible;
 use std::time::Duration;
 use steward_vault::brake;
+use tokio::sync::watch;
 
 /// Takes back what was said: an event without data would not arrive.
 const NOTHING: &str = "<!-- -->";
@@ -26,57 +34,109 @@ pub(crate) struct Asked {
     /// It shows a fleet that is stopped.
     #[serde(default)]
     stopped: bool,
+    /// Where the page is, or the one that comes after it.
+    #[serde(default)]
+    at: String,
 }
 
-pub(crate) async fn stream(State(app): State<Shared>, Query(asked): Query<Asked>) -> Result<impl IntoResponse, Oops> {
-    let (beat, stop, root) = (app.beat.clone(), app.stop.clone(), app.root.clone());
-    let events = stream::unfold((beat, stop, String::new()), move |(mut beat, mut stop, mut last)| {
-        let (seen, stopped, root) = (asked.seen, asked.stopped, root.clone());
-        async move {
-            loop {
-                // The beat may be half a second old: a page that was drawn after a stop knows better.
-                let new = beat.borrow_and_update().seq.saturating_sub(seen);
-                let text = line(new, stopped, brake::is_stopped(&root));
-                if text != last {
-                    last.clone_from(&text);
-                    let event = Event::default().data(text);
-                    return Some((Ok::<_, Infallible>(event), (beat, stop, last)));
-                }
-                tokio::select! {
-                    changed = beat.changed() => if changed.is_err() { return None },
-                    _ = stop.wait_for(|stop| *stop) => return None,
-                }
-            }
-        }
+/// Where a page hears of what it does not show.
+pub(super) fn address(page: &Page) -> String {
+    let (seen, stopped) = (page.seen.to_string(), page.stop.is_some().to_string());
+    link("/live", &[("seen", &seen), ("stopped", &stopped), ("at", &page.path)])
+}
+
+pub(crate) async fn stream(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Query(asked): Query<Asked>,
+) -> Result<impl IntoResponse, Oops> {
+    let _seat = app.listener(&caller)?;
+    let (beat, stop) = (app.beat.clone(), app.stop.clone());
+    let watch = Watch { app, headers, asked, _seat, beat, stop, last: NOTHING.to_owned() };
+    let events = stream::unfold(watch, |mut watch| async move {
+        let text = watch.next().await?;
+        Some((Ok::<_, Infallible>(Event::default().data(text)), watch))
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-fn line(new: u64, shows_stopped: bool, stopped: bool) -> String {
-    let brake = match (shows_stopped, stopped) {
+/// One page that listens.
+struct Watch {
+    app: Shared,
+    /// What was shown, which may be taken away.
+    headers: HeaderMap,
+    asked: Asked,
+    _seat: Seat<String>,
+    beat: watch::Receiver<Beat>,
+    stop: watch::Receiver<bool>,
+    last: String,
+}
+
+impl Watch {
+    /// The next line that is another than the last; `None` when there will be none.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            if !self.app.still_sees(&self.headers).unwrap_or(false) {
+                return None;
+            }
+            // The beat may be half a second old: a page that was drawn after a stop knows better.
+            let seq = self.beat.borrow_and_update().seq;
+            let text = line(&self.asked, seq, brake::is_stopped(&self.app.root));
+            if text != self.last {
+                self.last.clone_from(&text);
+                return Some(text);
+            }
+            tokio::select! {
+                changed = self.beat.changed() => changed.ok()?,
+                _ = self.stop.wait_for(|stop| *stop) => return None,
+                () = tokio::time::sleep(KNOWN_AGAIN) => {}
+            }
+        }
+    }
+}
+
+fn line(asked: &Asked, seq: u64, stopped: bool) -> String {
+    let brake = match (asked.stopped, stopped) {
         (false, true) => "The fleet was stopped. ",
         (true, false) => "The fleet runs again. ",
         (true, true) | (false, false) => "",
     };
-    let news = match new {
+    let news = match seq.saturating_sub(asked.seen) {
         0 if brake.is_empty() => return NOTHING.to_owned(),
         0 => "Show".to_owned(),
         1 => "One new record: show it".to_owned(),
         n => format!("{n} new records: show them"),
     };
-    format!("{brake}<a href=\"\">{news}</a>")
+    // A page of ours is letters, digits and marks; of these the ones that end an attribute or begin an entity are HTML too.
+    let at = ours(&asked.at).replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;");
+    format!("{brake}<a href=\"{at}\">{news}</a>")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn said(new: u64, shows_stopped: bool, stopped: bool) -> String {
+        line(&Asked { seen: 3, stopped: shows_stopped, at: "/fleet".into() }, 3 + new, stopped)
+    }
+
     #[test]
     fn what_is_new_is_said_and_what_is_not_is_not() {
-        assert_eq!(line(0, false, false), NOTHING);
-        assert_eq!(line(0, true, true), NOTHING);
-        assert!(line(2, false, false).contains("2 new records"));
-        assert!(line(0, false, true).starts_with("The fleet was stopped. "));
-        assert!(line(1, true, false).contains("runs again. <a"));
+        assert_eq!(said(0, false, false), NOTHING);
+        assert_eq!(said(0, true, true), NOTHING);
+        assert!(said(2, false, false).contains("2 new records"));
+        assert!(said(0, false, true).starts_with("The fleet was stopped. "));
+        assert!(said(1, true, false).contains("runs again. <a"));
+    }
+
+    #[test]
+    fn the_line_leads_to_the_page_and_never_out_of_its_attribute() {
+        let led = |at: &str| line(&Asked { seen: 0, stopped: false, at: at.into() }, 1, false);
+        assert!(led("/search?q=a&k=b").starts_with("<a href=\"/search?q=a&amp;k=b\">"));
+        assert!(led("/\"onclick=\"x").starts_with("<a href=\"/&quot;onclick=&quot;x\">"));
+        for theirs in ["", "//evil.example", "javascript:x"] {
+            assert!(led(theirs).starts_with("<a href=\"/\">"), "{theirs}");
+        }
     }
 }

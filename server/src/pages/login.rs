@@ -5,15 +5,17 @@
 use super::{Bare, Oops, assets, refusal, shown};
 use crate::access::session::SESSION_LASTS;
 use crate::access::{AccessError, link};
+use crate::acts;
 use crate::api::problem::Problem;
-use crate::app::{Met, Shared};
+use crate::app::{self, Met, Shared};
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Query, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
 use serde::Deserialize;
+use steward_vault::operator::{Deed, OperatorError};
 
 #[derive(Deserialize)]
 pub(crate) struct Asked {
@@ -25,6 +27,13 @@ impl From<AccessError> for Oops {
     fn from(e: AccessError) -> Self {
         tracing::error!("failed to log in: {e}");
         Self(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "nobody can be let in; the log says why"))
+    }
+}
+
+impl From<OperatorError> for Oops {
+    fn from(_: OperatorError) -> Self {
+        let detail = "it cannot be written down who comes in, so nobody is let in; the log says why";
+        Self(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
     }
 }
 
@@ -59,18 +68,33 @@ pub(crate) async fn enter(
     Extension(met): Extension<Met>,
     asked: Result<Form<Asked>, FormRejection>,
 ) -> Result<Response, Oops> {
-    let Ok(Form(asked)) = asked else { return Ok(closed("")) };
+    let Form(asked) = match asked {
+        Ok(asked) => asked,
+        Err(e) if e.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            return Err(Problem::new(e.status(), e.body_text()).into());
+        }
+        Err(_) => return Ok(closed("")),
+    };
     met.paced(&app)?;
     met.same_origin()?;
     let now = Utc::now();
     let Some(found) = link::take(&app.store, &asked.link, now)? else { return Ok(closed(&asked.link)) };
+    acts::write_down(&app, (&found.name, Some(&met)), Deed::Login, found.scope.to_string()).await?;
     let (name, value) = app.sessions.begin(&found.name, found.scope, now)?;
     tracing::info!("{} logged in", found.name.escape_debug());
     Ok(with_cookie(&met, (&name, &value), SESSION_LASTS.num_seconds()))
 }
 
-pub(crate) async fn leave(State(app): State<Shared>, Extension(met): Extension<Met>) -> Result<Response, Oops> {
+pub(crate) async fn leave(
+    State(app): State<Shared>,
+    Extension(met): Extension<Met>,
+    headers: HeaderMap,
+) -> Result<Response, Oops> {
     met.same_origin()?;
+    if let Some(caller) = app::caller(&app, &headers)? {
+        // Nobody is kept in because the disk is full; the log has it.
+        let _ = acts::write_down(&app, (&caller.name, Some(&met)), Deed::Logout, caller.scope.to_string()).await;
+    }
     Ok(with_cookie(&met, (&app.sessions.cookie()?, ""), 0))
 }
 

@@ -12,6 +12,7 @@ use crate::app::Shared;
 use askama::Template;
 use axum::Extension;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{Form, Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -106,8 +107,9 @@ pub(crate) async fn answer(
     State(app): State<Shared>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Oops> {
+    let body = body.map_err(|e| Oops::from(Problem::new(e.status(), e.body_text())))?;
     let wrong = |detail: &str| Oops::from(Problem::new(StatusCode::BAD_REQUEST, detail));
     let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
     let said: Said = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;

@@ -1,8 +1,19 @@
-//! `steward token …`: its options and examples.
+//! `steward token …` and `steward login`: their options and examples.
 //!
 //! Words only; what they do is [`crate::commands::token`].
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+
+/// Whom the address lets in.
+#[derive(Debug, Args)]
+pub(crate) struct Login {
+    /// Who comes in; audit records say so [default: STEWARD_OPERATOR]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// read sees, act also answers and stops, operate also resumes and pauses streams
+    #[arg(long, value_enum, default_value = "operate")]
+    pub(crate) scope: TokenScope,
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
@@ -15,7 +26,7 @@ pub(crate) enum Token {
         /// read sees, act also answers and stops, operate also resumes and pauses streams
         #[arg(long, value_enum)]
         scope: TokenScope,
-        /// What it is for; audit records say `token <name>`
+        /// What it is for; audit records say `token:<name>#<id>`
         #[arg(long)]
         name: Option<String>,
     },

@@ -97,7 +97,11 @@ async fn run(
     let ask = AnswerAsk { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
     let server = if kind == AnswerKind::Raise { None } else { remote::Server::find(config, &ask.by).await? };
     let answered = match server {
-        Some(server) => server.answer(ask).await?,
+        Some(server) => server.answer(ask.clone()).await?,
+        None => None,
+    };
+    let answered = match answered {
+        Some(answered) => answered,
         None => {
             let client = temporal::connect(config, Vec::new()).await?;
             Answers::new(client, &config.task_queue).ask(ask).await?
@@ -113,9 +117,13 @@ async fn run(
 /// One answer to several actions.
 async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result<Exit> {
     let kind = ask.kind;
-    let all = match remote::Server::find(config, &ask.by).await? {
-        Some(server) if server.takes(&ask) => server.answer_together(ask).await?,
-        Some(_) | None => {
+    let all = match remote::Server::find(config, &ask.by).await?.filter(|server| server.takes(&ask)) {
+        Some(server) => server.answer_together(ask.clone()).await?,
+        None => None,
+    };
+    let all = match all {
+        Some(all) => all,
+        None => {
             let client = temporal::connect(config, Vec::new()).await?;
             Answers::new(client, &config.task_queue).ask_together(ask).await?
         }

@@ -15,16 +15,16 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     super::up::raise_when_told(raise)?;
     let telemetry = crate::telemetry::init()?;
     super::up::warn(config);
-    let listening = web::bind(config).await?;
-    let address = listening.address;
+    let serving = web::bind(config, stop.clone()).await?;
+    let address = serving.address;
     let client = temporal::connect(config, telemetry.plugins()).await?;
     let Look { root, index, .. } = &super::look(config).await?;
     let faces = Faces { config: config.clone(), client, root: root.clone(), address };
-    let serving = faces.serve(index.clone(), listening, stop)?;
+    faces.serve(index.clone(), &serving, stop)?;
     let noted = note::of_this_listener(config, address).leave(&config.state_dir()?)?;
     out.say(&format!("dashboard  {}\nCtrl-C ends it", web::invitation(config, address)?))?;
     // It ends by the same flag, and says itself why it ended otherwise.
-    let _ = serving.await;
+    serving.ended().await;
     drop(noted);
     telemetry.shutdown().await;
     Ok(Exit::Ok)

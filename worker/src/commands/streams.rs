@@ -19,6 +19,8 @@ use steward_domain::stream::StreamEvent;
 use steward_domain::time::stamp;
 use steward_server::facts::streams::{self, StreamRow};
 use steward_vault::index::Index;
+use steward_vault::operator::Deed;
+use steward_vault::root::Root;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 /// How long a source may take to be read once: 2 min.
@@ -167,6 +169,8 @@ async fn pause(config: &Config, name: &str, paused: bool, out: Out) -> anyhow::R
         None => {
             let stream = find(config, name)?;
             let index = Index::open(&config.state_dir()?).await?;
+            let deed = if paused { Deed::StreamPaused } else { Deed::StreamResumed };
+            super::token::write_down(config, &Root::open(config.vault()?)?, (deed, stream.name.clone()))?;
             index.pause_stream(&stream.name, paused).await?;
         }
     }

@@ -1,6 +1,7 @@
 //! `steward token create|list|revoke` and `steward login`: who may use the control API and the dashboard.
 //!
-//! They write into the state folder, where every process of the vault looks at each request, so they need no server.
+//! They write into the state folder, where every process of the vault looks at each request, so they need no server. Who
+//! made or revoked a token is written down in the vault; a token that cannot be is taken back before anybody has it.
 
 use crate::cli;
 use crate::config::Config;
@@ -9,21 +10,22 @@ use crate::temporal::note::Door;
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
-use steward_domain::time::seconds;
-use steward_server::access::{Scope, Store, token};
+use steward_domain::time::{seconds, stamp};
+use steward_server::access::{self, Scope, Store, token};
+use steward_vault::operator::{self, Act, Deed, OperatorError};
 use steward_vault::root::Root;
 
 pub(crate) fn run(config: &Config, what: &cli::Token, out: Out) -> anyhow::Result<Exit> {
     let store = Store::of(&config.state_dir()?);
     match what {
         cli::Token::Create { scope, name } => {
-            let scope = match scope {
-                cli::TokenScope::Read => Scope::Read,
-                cli::TokenScope::Act => Scope::Act,
-                cli::TokenScope::Operate => Scope::Operate,
-            };
             let name = name.clone().unwrap_or_else(|| config.operator.clone());
-            let (text, token) = token::create(&store, &name, scope, Utc::now())?;
+            let root = Root::open(config.vault()?)?;
+            let (text, token) = token::create(&store, &name, as_scope(*scope), Utc::now())?;
+            if let Err(e) = write_down(config, &root, (Deed::TokenMade, format!("{}, {}", token.by(), token.scope))) {
+                token::revoke(&store, &token.id)?;
+                return Err(e.into());
+            }
             out.value(&json!({"token": text, "id": token.id, "name": token.name, "scope": token.scope}), || {
                 format!("{text}\nIt is not shown again. `steward token revoke {}` takes it away.", token.id)
             })?;
@@ -40,21 +42,41 @@ pub(crate) fn run(config: &Config, what: &cli::Token, out: Out) -> anyhow::Resul
             })?;
         }
         cli::Token::Revoke { id } => {
-            if !token::revoke(&store, id)? {
+            let Some(token) = token::all(&store)?.into_iter().find(|token| token.id == *id) else {
                 bail!("no token has the id `{}`: see `steward token list`", shown(id));
-            }
+            };
+            token::revoke(&store, id)?;
+            // Taken away it is, whatever the disk says.
+            write_down(config, &Root::open(config.vault()?)?, (Deed::TokenRevoked, token.by()))?;
             out.value(&json!({"revoked": id}), || format!("revoked {}", shown(id)))?;
         }
     }
     Ok(Exit::Ok)
 }
 
+fn as_scope(scope: cli::TokenScope) -> Scope {
+    match scope {
+        cli::TokenScope::Read => Scope::Read,
+        cli::TokenScope::Act => Scope::Act,
+        cli::TokenScope::Operate => Scope::Operate,
+    }
+}
+
+/// In the name of whoever types.
+pub(super) fn write_down(config: &Config, root: &Root, (act, on): (Deed, String)) -> Result<(), OperatorError> {
+    operator::write_down(root, &Act { at: stamp(Utc::now()), by: config.operator.clone(), act, on, from: None })
+}
+
 /// Prints an address that logs in once.
-pub(crate) fn login(config: &Config, out: Out) -> anyhow::Result<Exit> {
+pub(crate) fn login(config: &Config, login: &cli::Login, out: Out) -> anyhow::Result<Exit> {
     let root = Root::open(config.vault()?)?;
     let address = Door::of(&root, &config.state_dir()?).map(|door| door.listen);
     let address = address.or(config.listen).unwrap_or(steward_server::listen::DEFAULT);
-    let link = crate::web::invitation(config, address)?;
-    out.value(&json!({"link": link}), || format!("{link}\nIt lets one person in, within an hour."))?;
+    let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::name)?;
+    let scope = as_scope(login.scope);
+    let link = crate::web::invite(config, address, (&name, scope))?;
+    out.value(&json!({"link": link, "name": name, "scope": scope}), || {
+        format!("{link}\nIt lets one person in, within an hour, as {} ({scope}).", shown(&name))
+    })?;
     Ok(Exit::Ok)
 }

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use steward_server::listen::Listening;
+use steward_server::listen::Serving;
 use steward_vault::keeper::Keeper;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -35,8 +35,8 @@ pub(crate) async fn run(config: &Config, up: &crate::cli::Up, out: Out) -> anyho
     let telemetry = crate::telemetry::init()?;
     warn(config);
     let mut house = House::default();
-    let listening = if up.once { None } else { Some(web::bind(config).await?) };
-    let begun = unless(&stop, begin(config, (&telemetry, listening), &raise, (&mut house, out))).await;
+    let serving = if up.once { None } else { Some(web::bind(config, stop.clone()).await?) };
+    let begun = unless(&stop, begin(config, (&telemetry, serving), &raise, (&mut house, out))).await;
     let ended = match begun.transpose() {
         Ok(None) => Ok(Exit::Ok),
         Err(e) => Err(e),
@@ -96,20 +96,20 @@ struct Begun {
     crew: Crew,
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
     clerk: JoinHandle<()>,
-    /// Where the dashboard will be; nowhere with `--once`.
-    listening: Option<Listening>,
+    /// Where the dashboard is; nowhere with `--once`.
+    serving: Option<Serving>,
 }
 
 async fn begin(
     config: &Config,
-    (telemetry, listening): (&Telemetry, Option<Listening>),
+    (telemetry, serving): (&Telemetry, Option<Serving>),
     raise: &watch::Sender<bool>,
     (house, out): (&mut House, Out),
 ) -> anyhow::Result<Begun> {
     let parts = Parts::open(config).await?;
     house.keeper = Some(Arc::clone(&parts.keeper));
     let state = config.state_dir()?;
-    let listen = listening.as_ref().map(|listening| listening.address);
+    let listen = serving.as_ref().map(|serving| serving.address);
     let client = if temporal::is_named() {
         let client = temporal::connect(config, telemetry.plugins()).await?;
         UpNote { listen, ..note::of_this_process(config, "up", &temporal::address(config)?) }.write(&state)?;
@@ -125,27 +125,27 @@ async fn begin(
     let (crew, failures) = engine::crew(config, client, telemetry.runtime_options()?, raise.subscribe())?;
     let clerk = engine::start_clerk(config, &crew)?;
     let ui = house.server.as_ref().map(|server| server.ui.clone());
-    Ok(Begun { raise: raise.clone(), ui, parts, crew, failures, clerk, listening })
+    Ok(Begun { raise: raise.clone(), ui, parts, crew, failures, clerk, serving })
 }
 
 /// Serves until the crew's stop flag is raised, or something ends it; then all has ended.
 async fn serve(config: &Config, up: &crate::cli::Up, begun: Begun, out: Out) -> anyhow::Result<Exit> {
-    let Begun { raise, ui, parts, crew, mut failures, clerk, listening } = begun;
+    let Begun { raise, ui, parts, crew, mut failures, clerk, serving } = begun;
     let engine = engine::start(config, &crew, parts).await?;
-    let listen = listening.as_ref().map(|listening| listening.address);
-    let web = listening.map(|listening| {
+    let listen = serving.as_ref().map(|serving| serving.address);
+    if let Some(serving) = &serving {
         let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
         let ledger = Some(Arc::clone(&engine.parts.ledger));
         let house = web::house(config, &crew.client.options().namespace, ui.as_deref());
-        Web { client: crew.client.clone(), root, index, ledger, house }.serve(config, listening, crew.stop.clone())
-    });
-    let web = web.transpose()?;
+        let web = Web { client: crew.client.clone(), root, index, ledger, house };
+        web.answer(config, serving, crew.stop.clone())?;
+    }
     let served = Served { config, crew: &crew, engine: &engine, ui: ui.as_deref(), listen };
     let ended = stay(&served, up, &mut failures, out).await;
     raise.send_replace(true);
-    if let Some(web) = web {
+    if let Some(serving) = serving {
         // It ends by the same flag, and says itself why it ended otherwise.
-        let _ = web.await;
+        serving.ended().await;
     }
     engine.end().await;
     // A worker that panicked has already said why.

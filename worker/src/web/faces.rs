@@ -17,12 +17,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_server::app::House;
-use steward_server::listen::{Listening, turning};
+use steward_server::listen::Serving;
 use steward_vault::index::{FILE, Index};
 use steward_vault::root::Root;
 use temporalio_client::Client;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 /// How often is looked: 500 ms.
@@ -56,18 +55,12 @@ impl Faces {
     ///
     /// # Errors
     /// When the keys of sessions and of the command can be neither read nor made, and of a certificate.
-    pub(crate) fn serve(
-        self,
-        index: Index,
-        listening: Listening,
-        stop: watch::Receiver<bool>,
-    ) -> anyhow::Result<JoinHandle<()>> {
+    pub(crate) fn serve(self, index: Index, at: &Serving, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
         let made = self.now(written(&config::file_path().0), None)?;
         let (ends, end) = watch::channel(false);
-        let (show, shown) = watch::channel(self.router(index, made.house.clone(), end)?);
-        let serving = listening.serve(turning(shown), self.config.tls.clone(), stop.clone())?;
-        tokio::spawn(self.follow(Now { made, ends, show, told: String::new() }, stop));
-        Ok(serving)
+        at.answer_with(self.router(index, made.house.clone(), end)?);
+        tokio::spawn(self.follow(Now { made, ends, show: at.shows(), told: String::new() }, stop));
+        Ok(())
     }
 
     fn router(&self, index: Index, house: House, end: watch::Receiver<bool>) -> anyhow::Result<Router> {

@@ -1,0 +1,28 @@
+//! Writing down who did what to the house itself: into `.steward/operator.jsonl`, before it is done.
+//!
+//! Answers to actions are in the audit chain and turns of the brake in its log. What gives anybody more, or takes
+//! anything in or keeps it out, is refused where it cannot be written down; who goes is not kept from going.
+
+use crate::app::{App, Met};
+use chrono::Utc;
+use std::io;
+use steward_domain::time::stamp;
+use steward_vault::operator::{self, Act, Deed, OperatorError};
+
+/// Writes it down; `on` says what it was done to.
+///
+/// # Errors
+/// [`OperatorError`] when that failed, and it must not be done.
+pub(crate) async fn write_down(
+    app: &App,
+    (by, met): (&str, Option<&Met>),
+    act: Deed,
+    on: String,
+) -> Result<(), OperatorError> {
+    let act = Act { at: stamp(Utc::now()), by: by.to_owned(), act, on, from: met.and_then(Met::from) };
+    let root = app.root.clone();
+    let written = tokio::task::spawn_blocking(move || operator::write_down(&root, &act)).await;
+    written
+        .unwrap_or_else(|e| Err(io::Error::other(e).into()))
+        .inspect_err(|e| tracing::error!("failed to write down what was done: {e}"))
+}

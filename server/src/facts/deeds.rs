@@ -1,0 +1,78 @@
+//! Who did what lately to the house itself: turns of the brake and acts, told as one.
+//!
+//! Read from the two logs beside the audit chain. Names and reasons are words of others, and only text.
+
+use steward_vault::brake;
+use steward_vault::operator::{self, Deed};
+use steward_vault::root::Root;
+
+/// One line of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeedRow {
+    /// RFC 3339, UTC; of a brake that was set by hand whatever stands there.
+    pub(crate) at: String,
+    pub(crate) by: String,
+    pub(crate) did: &'static str,
+    /// What it was done to, or why.
+    pub(crate) on: String,
+    /// The address from which it was asked, where that is known.
+    pub(crate) from: String,
+}
+
+/// The newest, the last one first.
+pub(crate) fn newest(root: &Root, most: usize) -> Vec<DeedRow> {
+    let turns = brake::turns(root, most).into_iter().map(|turn| DeedRow {
+        at: turn.stop.at,
+        by: turn.stop.by,
+        did: if turn.stopped { "stopped the fleet" } else { "let the fleet run again" },
+        on: turn.stop.reason.unwrap_or_default(),
+        from: String::new(),
+    });
+    let acts = operator::acts(root, most).into_iter().map(|act| DeedRow {
+        at: act.at,
+        by: act.by,
+        did: words(act.act),
+        on: act.on,
+        from: act.from.map(|from| from.to_string()).unwrap_or_default(),
+    });
+    let mut all: Vec<DeedRow> = turns.chain(acts).collect();
+    // One form of moments in both, so that their text sorts as they do; those of one log stay in their order.
+    all.sort_by(|a, b| b.at.cmp(&a.at));
+    all.truncate(most);
+    all
+}
+
+fn words(deed: Deed) -> &'static str {
+    match deed {
+        Deed::StreamPaused => "paused a stream",
+        Deed::StreamResumed => "resumed a stream",
+        Deed::TokenMade => "made a token",
+        Deed::TokenRevoked => "revoked a token",
+        Deed::Login => "logged in",
+        Deed::Logout => "logged out",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steward_vault::brake::Stop;
+    use steward_vault::operator::Act;
+
+    #[test]
+    fn turns_of_the_brake_and_acts_are_told_in_the_order_they_happened() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let at = |n: u32| format!("2026-11-23T10:00:0{n}.000Z");
+        let act = |n, act| Act { at: at(n), by: "ann".into(), act, on: "x".into(), from: None };
+        operator::write_down(&root, &act(1, Deed::Login)).unwrap();
+        brake::stop(&root, &Stop { at: at(2), by: "bob".into(), reason: Some("odd".into()) }).unwrap();
+        operator::write_down(&root, &act(3, Deed::TokenMade)).unwrap();
+        let told: Vec<_> = newest(&root, 9).into_iter().map(|row| (row.by, row.did, row.on)).collect();
+        let row = |by: &str, did, on: &str| (by.to_owned(), did, on.to_owned());
+        let expected =
+            [row("ann", "made a token", "x"), row("bob", "stopped the fleet", "odd"), row("ann", "logged in", "x")];
+        assert_eq!(told, expected);
+        assert_eq!(newest(&root, 2).len(), 2);
+    }
+}
