@@ -110,7 +110,7 @@ async fn before_there_is_a_router_everybody_is_told_to_come_again_in_their_own_f
         assert!(said.contains("retry-after: 2") && said.contains("content-security-policy:"), "{path}: {said}");
     }
     let said = ask("POST", "/steward.v1.ActionsService/UndoAction").await;
-    assert!(said.contains("grpc-status: 14") && said.contains("steward-http-status: 503"), "{said}");
+    assert!(said.contains("grpc-status: 14") && said.contains("steward-status: 503"), "{said}");
     bench.answers();
     assert!(ask("GET", "/").await.ends_with("hello"));
 }
