@@ -1,6 +1,7 @@
 //! The real binary on a real Temporal server.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod access;
 mod answers;
 mod api;
 mod arrival;

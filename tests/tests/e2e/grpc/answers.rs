@@ -48,7 +48,7 @@ async fn an_undo_is_previewed_taken_once_and_then_already_there() {
     assert_eq!(done.target, "task/rent.md");
     assert_eq!(world.vault.read("task/rent.md"), original);
     let by = world.vault.records().last().unwrap().draft.answers.clone().unwrap();
-    assert_eq!((by.by.as_str(), by.reason.as_deref()), ("token test act", Some("as the test says")));
+    assert_eq!((by.by.split('#').next().unwrap(), by.reason.as_deref()), ("token:test act", Some("as the test says")));
     let after = summary(&mut actions, &id).await;
     assert_eq!((after.answered(), after.answer_id), (ActionKind::Reversed, done.answer_id));
 

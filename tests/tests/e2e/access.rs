@@ -1,0 +1,103 @@
+//! Who did what to the house itself, who may keep listening, and what is too much.
+
+use futures::StreamExt;
+use reqwest::{Client, Method, Response};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use steward_tests::api::{self, Api};
+use steward_tests::world::World;
+use steward_tests::{rpc, wait};
+
+/// As many live pages as one caller may have open.
+const OF_EACH: usize = 32;
+
+fn written(world: &World) -> Vec<(String, String, String)> {
+    let text = std::fs::read_to_string(world.vault.path().join(".steward/operator.jsonl")).unwrap_or_default();
+    let line = |line: &str| {
+        let act: Value = serde_json::from_str(line).unwrap();
+        let field = |name: &str| act[name].as_str().unwrap_or_default().to_owned();
+        assert!(!field("at").is_empty(), "{act}");
+        (field("by"), field("act"), field("on"))
+    };
+    text.lines().map(line).collect()
+}
+
+#[tokio::test]
+async fn whoever_makes_a_token_pauses_a_stream_comes_or_goes_is_written_down() {
+    let world = World::with_one_done().await.live();
+    let (up, api) = api::up(&world).await;
+    let (token, id) = rpc::token(&world, "operate").await;
+    world.json(&["streams", "pause", "inbox"]).await;
+    let link = api::link(&up);
+    let secret = link.split("link=").nth(1).unwrap();
+    let form = api.with("origin", &api.base).with("content-type", "application/x-www-form-urlencoded");
+    let entered = form.ask(Method::POST, "/login", Some(format!("link={secret}"))).await;
+    assert_eq!(entered.status, 303, "{}", entered.body);
+    let cookie = entered.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let left = form.with("cookie", &cookie).ask(Method::POST, "/logout", Some(String::new())).await;
+    assert_eq!(left.status, 303, "{}", left.body);
+    let page = api.with("authorization", &format!("Bearer {token}")).get("/fleet").await;
+    world.json(&["token", "revoke", &id]).await;
+
+    let acts = written(&world);
+    let did: Vec<&str> = acts.iter().map(|(_, act, _)| act.as_str()).collect();
+    assert_eq!(did, ["token.made", "stream.paused", "login", "logout", "token.revoked"]);
+    assert!(acts.iter().all(|(by, ..)| by == "tester"), "{acts:?}");
+    assert!(acts[0].2.contains(&id) && acts[0].2.contains("operate") && acts[1].2 == "inbox", "{acts:?}");
+    let file = std::fs::metadata(world.vault.path().join(".steward/operator.jsonl")).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    for told in ["paused a stream", "inbox", "made a token", "logged in", "logged out"] {
+        assert!(page.status == 200 && page.body.contains(told), "{told}: {}", page.body);
+    }
+    assert!(
+        !page.body.contains(&token) && !acts.iter().any(|(.., on)| on.contains(&token)),
+        "no secret is written down"
+    );
+}
+
+#[tokio::test]
+async fn too_large_a_body_is_refused_in_the_face_that_was_asked_and_only_to_who_may() {
+    let world = World::with_one_done().await.live();
+    let (_up, api) = api::up(&world).await;
+    let body = || Some(format!("{{\"reason\": \"{}\"}}", "x".repeat(70_000)));
+    let undo = "/api/v1/steward/undo/ffffffffffffffff";
+    let stranger = api.with("content-type", "application/json").ask(Method::POST, undo, body()).await;
+    assert_eq!(stranger.status, 401);
+    let actor = api.token(&world, "act").await;
+    let refused = actor.with("content-type", "application/json").ask(Method::POST, undo, body()).await;
+    assert_eq!(refused.headers["content-type"], "application/problem+json");
+    assert_eq!(refused.expect(413)["status"], 413);
+    let form = actor.with("content-type", "application/x-www-form-urlencoded");
+    let page = form.ask(Method::POST, "/together", body()).await;
+    assert_eq!((page.status, page.headers["content-type"].to_str().unwrap()), (413, "text/html; charset=utf-8"));
+}
+
+async fn listen(api: &Api, token: &str) -> Response {
+    let request = Client::new().get(format!("{}/live?seen=0", api.base)).bearer_auth(token);
+    request.send().await.unwrap()
+}
+
+#[tokio::test]
+async fn nobody_takes_all_the_places_of_who_listens_and_who_may_no_more_hears_no_more() {
+    let world = World::with_one_done().await.live();
+    let (_up, api) = api::up(&world).await;
+    let (token, id) = rpc::token(&world, "read").await;
+    let (other, _) = rpc::token(&world, "read").await;
+    let mut open = Vec::new();
+    for _ in 0..OF_EACH {
+        let listening = listen(&api, &token).await;
+        assert_eq!(listening.status(), 200);
+        open.push(listening);
+    }
+    let full = listen(&api, &token).await;
+    assert!(full.status() == 429 && full.headers().contains_key("retry-after"), "{full:?}");
+    assert_eq!(listen(&api, &other).await.status(), 200, "another caller has places of their own");
+    drop(open.split_off(1));
+    let again = async || (listen(&api, &token).await.status() == 200).then_some(());
+    wait::until("a place to be free again", again).await;
+
+    world.json(&["token", "revoke", &id]).await;
+    let mut last = open.pop().unwrap().bytes_stream();
+    let ends = async { while let Some(Ok(_)) = last.next().await {} };
+    tokio::time::timeout(wait::PATIENCE, ends).await.expect("it ends when its token is taken away");
+}
