@@ -101,3 +101,24 @@ async fn nobody_takes_all_the_places_of_who_listens_and_who_may_no_more_hears_no
     let ends = async { while let Some(Ok(_)) = last.next().await {} };
     tokio::time::timeout(wait::PATIENCE, ends).await.expect("it ends when its token is taken away");
 }
+
+#[tokio::test]
+async fn a_link_for_somebody_else_lets_them_in_by_their_name_and_to_no_more_than_it_says() {
+    let world = World::with_one_done().await.live();
+    let (_up, api) = api::up(&world).await;
+    let login = world.json(&["login", "--name", "Ann", "--scope", "read"]).await;
+    let secret = login["link"].as_str().unwrap().split("link=").nth(1).unwrap().to_owned();
+    let form = api.with("origin", &api.base).with("content-type", "application/x-www-form-urlencoded");
+    let enter = async || form.ask(Method::POST, "/login", Some(format!("link={secret}"))).await;
+    let entered = enter().await;
+    let cookie = entered.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let ann = form.with("cookie", &cookie);
+    let page = ann.get("/").await;
+    assert!(page.body.contains("Ann") && page.body.contains("<button class=\"stop\" disabled>"), "{}", page.body);
+    let key = page.body.split("name=\"form_key\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let stopped = ann.ask(Method::POST, "/stop", Some(format!("form_key={key}&back=/"))).await;
+    assert_eq!(stopped.status, 403, "{}", stopped.body);
+    let again = enter().await;
+    assert!(again.status == 401 && again.body.contains("Used up"), "{}", again.body);
+    assert_eq!(written(&world), [("Ann".into(), "login".into(), "read".into())]);
+}
