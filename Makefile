@@ -26,7 +26,7 @@ demo: $(TEMPORAL)
 test: tools
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo build --quiet -p steward-worker
+	cargo build --workspace --all-targets --quiet
 	cargo test --workspace --quiet
 
 tools: $(TEMPORAL) $(SUITE) $(BUF) $(AXE) $(BLNS) $(DOVECOT) $(CHROMIUM) $(FUZZER)

@@ -56,6 +56,9 @@ pub struct UpNote {
     /// Its ceiling of sources on which no human has set one; older notes do not say.
     #[serde(default)]
     pub default_ceiling: Option<Ceiling>,
+    /// How often it looks at every file.
+    #[serde(default)]
+    pub scan_seconds: Option<u64>,
 }
 
 impl UpNote {
@@ -77,6 +80,15 @@ impl UpNote {
         // Renamed into place, because others read it at any moment.
         let written = std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &path));
         written.map_err(|source| NoteError { path, source })
+    }
+
+    /// Says in the note of this process that it listens no more.
+    pub fn shut(state_dir: &Path) {
+        if let Some(note) = Self::read(state_dir).filter(|note| note.pid == std::process::id())
+            && let Err(e) = (Self { listen: None, ..note }).write(state_dir)
+        {
+            tracing::warn!("{e}");
+        }
     }
 
     /// Takes the note of this process away.
@@ -138,6 +150,7 @@ mod tests {
             policy: Policy::default(),
             cadence: None,
             default_ceiling: None,
+            scan_seconds: None,
         }
     }
 

@@ -17,6 +17,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::response::Response;
 use axum::serve::Listener;
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -25,12 +26,13 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tls::Secure;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
+use tower_http::timeout::TimeoutBody;
 use tower_service::Service;
 
 pub use tls::{Certificate, CertificateError};
@@ -41,15 +43,18 @@ pub const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::L
 const NEXT_PORTS: u16 = 20;
 /// How long those who are being answered get to hear the rest when the process ends: 2 s.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long a connection that has been used may lie still between two requests: 30 s; by HTTP/2 for as long as the other end
-/// says that it is there.
-const IDLE: Duration = Duration::from_secs(30);
+
+/// How often it is told at most that callers are let go: once a minute.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 /// What callers may take of us.
 #[derive(Clone, Copy)]
 struct Limits {
     /// How long a caller may take to agree on a key, and then to ask the first thing.
     patience: Duration,
+    /// How long a connection that has been used may lie still with nothing to answer, and how long what is sent with a
+    /// request may pause.
+    idle: Duration,
     /// Most connections of one address that is no trusted proxy; of IPv6 of one network.
     of_each: usize,
     /// Most connections of all.
@@ -57,7 +62,8 @@ struct Limits {
 }
 
 /// 512 is half of the files that a process may usually have open.
-const LIMITS: Limits = Limits { patience: Duration::from_secs(10), of_each: 128, of_all: 512 };
+const LIMITS: Limits =
+    Limits { patience: Duration::from_secs(10), idle: Duration::from_secs(30), of_each: 128, of_all: 512 };
 
 /// An address that is taken, by us.
 pub struct Listening {
@@ -99,8 +105,8 @@ impl Listening {
     fn serve_within(self, limits: Limits, way: Way, stop: watch::Receiver<bool>) -> Result<Serving, CertificateError> {
         let secure = way.certificate.map(Secure::new).transpose()?;
         let (shows, router) = watch::channel(app::starting());
-        let door = Door { router, patience: limits.patience, stop };
-        let task = tokio::spawn(accept(self.listener, (secure, way.proxies), door, limits));
+        let door = Door { router, limits, stop };
+        let task = tokio::spawn(accept(self.listener, (secure, way.proxies), door));
         Ok(Serving { address: self.address, shows, task })
     }
 }
@@ -144,26 +150,22 @@ impl Serving {
 #[derive(Clone)]
 struct Door {
     router: watch::Receiver<Router>,
-    patience: Duration,
+    limits: Limits,
     stop: watch::Receiver<bool>,
 }
 
 impl Door {
     async fn answer(self, peer: SocketAddr, request: Request<Incoming>) -> Result<Response, Infallible> {
-        let mut request = request.map(Body::new);
+        let mut request = request.map(|body| Body::new(TimeoutBody::new(self.limits.idle, body)));
         request.extensions_mut().insert(ConnectInfo(peer));
         let mut router = self.router.borrow().clone();
         router.call(request).await
     }
 }
 
-async fn accept(
-    mut listener: TcpListener,
-    (mut secure, proxies): (Option<Secure>, Proxies),
-    door: Door,
-    limits: Limits,
-) {
-    let (seats, mut stop) = (Seats::new(limits.of_each, limits.of_all), door.stop.clone());
+async fn accept(mut listener: TcpListener, (mut secure, proxies): (Option<Secure>, Proxies), door: Door) {
+    let (seats, mut stop) = (Seats::new(door.limits.of_each, door.limits.of_all), door.stop.clone());
+    let mut told = None;
     let mut callers = JoinSet::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -172,7 +174,13 @@ async fn accept(
             _ = stop.wait_for(|stop| *stop) => break,
         };
         while callers.try_join_next().is_some() {}
-        let Some(seat) = seats.take(pace::stranger(peer.ip()), proxies.holds(peer.ip())) else { continue };
+        let Some(seat) = seats.take(pace::stranger(peer.ip()), proxies.holds(peer.ip())) else {
+            if told.is_none_or(|told: Instant| told.elapsed() > TOLD_AGAIN) {
+                tracing::warn!(from = %peer.ip(), "a caller was let go: all connections of their address, or of all, are taken");
+                told = Some(Instant::now());
+            }
+            continue;
+        };
         let (acceptor, door) = (secure.as_mut().map(Secure::acceptor), door.clone());
         callers.spawn(async move {
             let _seat = seat;
@@ -181,7 +189,9 @@ async fn accept(
             match acceptor {
                 None => answer(stream, peer, door).await,
                 Some(acceptor) => {
-                    if let Ok(Some(stream)) = tokio::time::timeout(door.patience, tls::agree(stream, acceptor)).await {
+                    if let Ok(Some(stream)) =
+                        tokio::time::timeout(door.limits.patience, tls::agree(stream, acceptor)).await
+                    {
                         answer(stream, peer, door).await;
                     }
                 }
@@ -197,17 +207,28 @@ async fn answer<S>(stream: S, peer: SocketAddr, door: Door)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (asked, patience, mut stop) = (Arc::new(Notify::new()), door.patience, door.stop.clone());
+    let (asked, mut stop) = (Arc::new(Notify::new()), door.stop.clone());
+    let Limits { patience, idle, .. } = door.limits;
+    // Each request holds one of it, until its answer has been read or given up.
+    let held = Arc::new(());
     let service = service_fn({
-        let asked = Arc::clone(&asked);
+        let (asked, held) = (Arc::clone(&asked), Arc::downgrade(&held));
         move |request| {
             asked.notify_one();
-            door.clone().answer(peer, request)
+            let (answered, one) = (door.clone().answer(peer, request), held.upgrade());
+            async move {
+                let response = answered.await?;
+                let keeps = move |frame| {
+                    let _of_this_request = &one;
+                    frame
+                };
+                Ok::<_, Infallible>(response.map(|body| Body::new(body.map_frame(keeps))))
+            }
         }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(IDLE).keep_alive_timeout(patience);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(idle);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(idle).keep_alive_timeout(patience);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
@@ -215,9 +236,15 @@ where
         _ = connection.as_mut() => return,
         first = tokio::time::timeout(patience, asked.notified()) => if first.is_err() { return },
     }
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = stop.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
+    loop {
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            _ = stop.wait_for(|stop| *stop) => break,
+            more = tokio::time::timeout(idle, asked.notified()) => {
+                if more.is_err() && Arc::strong_count(&held) == 1 { break }
+            }
+        }
     }
+    connection.as_mut().graceful_shutdown();
     let _ = connection.await;
 }

@@ -30,10 +30,13 @@ use crate::facts::FactsError;
 use askama::Template;
 use assets::Assets;
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
+use std::sync::Arc;
 use steward_vault::brake;
 use steward_vault::index::{ActionFilter, IndexError};
 
@@ -58,9 +61,10 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
     let operate = Router::new().route("/resume", post(act::resume));
     let door = Router::new().route("/login", get(login::page).post(login::enter)).route("/logout", post(login::leave));
     let assets = Router::new().route("/assets/{name}", get(assets::asset));
-    require(see, app, Scope::Read)
-        .merge(require(answer, app, Scope::Act))
-        .merge(require(operate, app, Scope::Operate))
+    let headed = |router: Router<Shared>| router.route_layer(from_fn_with_state(Arc::clone(app), headed));
+    require(headed(see), app, Scope::Read)
+        .merge(require(headed(answer), app, Scope::Act))
+        .merge(require(headed(operate), app, Scope::Operate))
         .merge(door)
         .merge(open(assets, app))
 }
@@ -164,6 +168,36 @@ impl IntoResponse for Oops {
     }
 }
 
+/// What could not be done, to be told with everything that stands around a page.
+#[derive(Clone)]
+struct Told {
+    title: &'static str,
+    text: String,
+    back: String,
+}
+
+#[derive(Template)]
+#[template(path = "told.html")]
+struct ToldPage {
+    page: Page,
+    told: Told,
+}
+
+/// Gives a refusal the head of every page, where who asked is known: whom something is refused may want to stop it all.
+async fn headed(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let (caller, uri) = (request.extensions().get::<Caller>().cloned(), request.uri().clone());
+    let mut response = next.run(request).await;
+    let (Some(told), Some(caller)) = (response.extensions_mut().remove::<Told>(), caller) else { return response };
+    // What keeps a page from being made is told without it.
+    let Ok(page) = Page::of(&app, &caller, "", &uri).await else { return response };
+    let mut whole = shown(&ToldPage { page: page.at_path("/"), told });
+    *whole.status_mut() = response.status();
+    if let Some(after) = response.headers_mut().remove(header::RETRY_AFTER) {
+        whole.headers_mut().insert(header::RETRY_AFTER, after);
+    }
+    whole
+}
+
 /// A page with nothing but a few words.
 #[derive(Template)]
 #[template(path = "bare.html")]
@@ -191,6 +225,8 @@ pub(crate) fn refusal(problem: &Problem, back: Option<String>) -> Response {
     // Whoever comes from a page of others brings no cookie; from this one they do.
     let back = back.as_deref().or(Some(if unknown || starts { "" } else { "/" }));
     let mut response = shown(&Bare { assets: assets::all(), title, text, link: None, back });
+    let back = back.filter(|back| !back.is_empty()).unwrap_or("/").to_owned();
+    response.extensions_mut().insert(Told { title, text: text.to_owned(), back });
     *response.status_mut() = status;
     if let Some(seconds) = problem.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());

@@ -66,7 +66,7 @@ impl Keeper {
     fn answer_once(&self, asked: &Asked<'_>) -> Result<Receipt, AnswerError> {
         let mut turn = self.turn()?;
         let record = asked_about(self.root(), asked.record)?;
-        match planned(self.root(), asked, (&record, turn.head.seq))? {
+        match planned(self.root(), asked, (&record, Known::Newest(turn.head.seq)))? {
             Planned::Before(receipt) => Ok(receipt),
             Planned::Now(plan) => {
                 let owes = if asked.kind == AnswerKind::Undo { tracker::revert(&record) } else { None };
@@ -83,11 +83,20 @@ pub(crate) enum Planned {
     Now(Box<Plan>),
 }
 
-/// Plans an answer to this record; `newest` is the number of the newest record of all. Changes nothing.
+/// What is known of the other records.
+#[derive(Clone, Copy)]
+pub(crate) enum Known<'a> {
+    /// The number of the newest of all.
+    Newest(u64),
+    /// The names of all that lie in `event/`.
+    Names(&'a [String]),
+}
+
+/// Plans an answer to this record. Changes nothing.
 pub(crate) fn planned(
     root: &Root,
     asked: &Asked<'_>,
-    (record, newest): (&AuditRecord, u64),
+    (record, known): (&AuditRecord, Known<'_>),
 ) -> Result<Planned, AnswerError> {
     if let Some(receipt) = answered_before(root, asked, record)? {
         return Ok(Planned::Before(receipt));
@@ -102,8 +111,12 @@ pub(crate) fn planned(
         return Err(Refusal::ShadowNow.into());
     }
     // After the newest record of all there is nothing.
-    let alone = asked.kind != AnswerKind::Undo || record.undo_recipe.is_none() || record.seq == newest;
-    let past = if alone { Vec::new() } else { past(root, record)? };
+    let (newest, names) = match known {
+        Known::Newest(seq) => (seq == record.seq, None),
+        Known::Names(names) => (false, Some(names)),
+    };
+    let alone = asked.kind != AnswerKind::Undo || record.undo_recipe.is_none() || newest;
+    let past = if alone { Vec::new() } else { past(root, record, names)? };
     let plan = answer(&Request {
         kind: asked.kind,
         record,
@@ -135,8 +148,8 @@ pub(crate) fn asked_about(root: &Root, path: &RecordPath) -> Result<AuditRecord,
 }
 
 /// What else was changed in the same record, where an undo has to know.
-pub(crate) fn past(root: &Root, record: &AuditRecord) -> Result<Vec<Past>, AnswerError> {
-    past::of(root, record).map_err(|e| match e {
+pub(crate) fn past(root: &Root, record: &AuditRecord, names: Option<&[String]>) -> Result<Vec<Past>, AnswerError> {
+    past::of(root, record, names).map_err(|e| match e {
         ChainError::Record { .. } => Refusal::Record { reason: format!("{e}: run `steward audit verify`") }.into(),
         e => ApplyError::from(e).into(),
     })

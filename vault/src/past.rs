@@ -10,11 +10,14 @@ use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::undo::{MOMENT_CHARS, Past, is_of};
 
-/// Every change of the record that this one changed, in no order.
-pub(crate) fn of(root: &Root, record: &AuditRecord) -> Result<Vec<Past>, ChainError> {
+/// Every change of the record that this one changed, in no order; by these names of `event/`, or those of now.
+pub(crate) fn of(root: &Root, record: &AuditRecord, names: Option<&[String]>) -> Result<Vec<Past>, ChainError> {
     let target = &record.draft.target;
-    let names = root.names(RecordKind::Event)?;
-    let ours = names.iter().filter(|name| is_of(name, target));
+    let of_now = match names {
+        Some(_) => Vec::new(),
+        None => root.names(RecordKind::Event)?,
+    };
+    let ours = names.unwrap_or(&of_now).iter().filter(|name| is_of(name, target));
     let mut past = Vec::new();
     for path in ours.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
         let found = match read(root, &path) {

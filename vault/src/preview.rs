@@ -5,7 +5,7 @@
 //! happens cannot differ but by what people write in between. Values are those of the vault, as they stand there;
 //! all of them are untrusted text.
 
-use crate::answer::{AnswerError, Asked, Planned, asked_about, past, patiently, planned};
+use crate::answer::{AnswerError, Asked, Known, Planned, asked_about, past, patiently, planned};
 use crate::apply::prepared;
 use crate::chain;
 use crate::keeper::ApplyError;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch, WorkflowRef};
 use steward_domain::frontmatter;
 use steward_domain::mode::{Ceiling, Policy};
-use steward_domain::path::RecordPath;
+use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::{ActionId, Prepared};
 use steward_domain::tracker::{self, PlaneAction};
 use steward_domain::undo::{self, AnswerKind, Refusal};
@@ -32,9 +32,6 @@ const FOLLOWERS: [ActionKind; 8] = [
     ActionKind::Tracked,
     ActionKind::TrackFailed,
 ];
-
-/// No record has this place in the chain.
-const UNKNOWN: u64 = 0;
 
 /// What an undo of one action would do now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -120,6 +117,31 @@ impl From<Refusal> for Refused {
 /// [`AnswerError::Refused`] where there is no such record or it cannot be read, so that nothing can be shown;
 /// [`AnswerError::Apply`] when the vault cannot be read. Every other refusal is part of the preview.
 pub fn undo(root: &Root, record: &RecordPath, now: DateTime<Utc>) -> Result<UndoPreview, AnswerError> {
+    undo_among(root, (record, &names(root)?), now)
+}
+
+/// The same of several, in their order; what else lies in `event/` is listed once for all of them.
+///
+/// # Errors
+/// [`AnswerError::Apply`] when that cannot be listed.
+pub fn undo_each(
+    root: &Root,
+    records: &[RecordPath],
+    now: DateTime<Utc>,
+) -> Result<Vec<Result<UndoPreview, AnswerError>>, AnswerError> {
+    let names = names(root)?;
+    Ok(records.iter().map(|record| undo_among(root, (record, &names), now)).collect())
+}
+
+fn names(root: &Root) -> Result<Vec<String>, AnswerError> {
+    Ok(root.names(RecordKind::Event).map_err(ApplyError::from)?)
+}
+
+fn undo_among(
+    root: &Root,
+    (record, names): (&RecordPath, &[String]),
+    now: DateTime<Utc>,
+) -> Result<UndoPreview, AnswerError> {
     let asked = Asked {
         kind: AnswerKind::Undo,
         record,
@@ -134,8 +156,7 @@ pub fn undo(root: &Root, record: &RecordPath, now: DateTime<Utc>) -> Result<Undo
     };
     let answered = patiently(|| asked_about(root, record))?;
     let attempt = || {
-        // That it is the newest of all would only spare a look at the names of others; to know it may cost more.
-        match planned(root, &asked, (&answered, UNKNOWN))? {
+        match planned(root, &asked, (&answered, Known::Names(names)))? {
             Planned::Now(plan) => Ok(Some(prepared(root, &plan)?)),
             // Of no run there is an answer.
             Planned::Before(_) => Ok(None),
@@ -147,7 +168,7 @@ pub fn undo(root: &Root, record: &RecordPath, now: DateTime<Utc>) -> Result<Undo
         Err(e @ AnswerError::Apply(_)) => return Err(e),
     };
     let newer = match &outcome {
-        Err(Refusal::NotTheNewest { .. }) => undo::newer(&answered, &past(root, &answered)?),
+        Err(Refusal::NotTheNewest { .. }) => undo::newer(&answered, &past(root, &answered, Some(names))?),
         Ok(_) | Err(_) => Vec::new(),
     };
     Ok(UndoPreview {

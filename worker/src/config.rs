@@ -171,6 +171,7 @@ impl Config {
     /// file inside the vault that sets what a vault may not.
     pub(crate) fn load(vault_flag: Option<&Path>) -> anyhow::Result<Self> {
         let file = File::find()?;
+        file.names_no_server()?;
         let mut config = Self::from_parts(&file, sources::environment(std::env::vars_os())?)?;
         if let Some(vault) = vault_flag {
             config.vault = Some(vault.to_owned());
@@ -185,10 +186,23 @@ impl Config {
         Ok(config)
     }
 
+    /// These settings, as far as a process that listens can take them up: where and how it listens stays as it was.
+    pub(crate) fn behind_the_door_of(self, old: &Self) -> Self {
+        Self {
+            vault: old.vault.clone(),
+            state_dir: old.state_dir.clone(),
+            listen: old.listen,
+            hosts: old.hosts.clone(),
+            trusted_proxies: old.trusted_proxies.clone(),
+            tls: old.tls.clone(),
+            ..self
+        }
+    }
+
     /// What these variables alone make of it.
     #[cfg(test)]
     pub(crate) fn of_variables(variables: &[(&str, &str)]) -> Self {
-        let file = File { path: "steward.toml".into(), table: toml::Table::new() };
+        let file = File { path: "steward.toml".into(), table: toml::Table::new(), named: false };
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Self::from_parts(&file, variables.collect()).unwrap()
     }

@@ -176,17 +176,21 @@ impl Server {
         Ok(answer.action.and_then(|action| action.summary).and_then(|summary| summary.proposed).and_then(proposed))
     }
 
-    /// Pauses a stream or lets it go on.
+    /// Pauses a stream or lets it go on; `false` as `None` of an answer.
     ///
     /// # Errors
-    /// When the server knows none of that name, or cannot now.
-    pub(crate) async fn pause(&self, name: &str, paused: bool) -> anyhow::Result<()> {
+    /// When the server knows none of that name, or cannot.
+    pub(crate) async fn pause(&self, name: &str, paused: bool) -> anyhow::Result<bool> {
         let (mut client, name) = (StreamsServiceClient::new(self.channel.clone()), name.to_owned());
         let done = match paused {
             true => client.pause_stream(self.request(v1::PauseStreamRequest { name })).await.map(drop),
             false => client.resume_stream(self.request(v1::ResumeStreamRequest { name })).await.map(drop),
         };
-        done.map_err(|status| self.trouble(&status))
+        match done {
+            Ok(()) => Ok(true),
+            Err(status) if !self.far && is_for_later(&status) => Ok(false),
+            Err(status) => Err(self.trouble(&status)),
+        }
     }
 
     /// The refusal that a status carries.

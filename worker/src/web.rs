@@ -7,6 +7,7 @@ mod faces;
 pub(crate) use faces::Faces;
 
 use crate::config::Config;
+use crate::temporal::note::{self, Door};
 use anyhow::Context;
 use axum::Router;
 use chrono::Utc;
@@ -104,20 +105,21 @@ impl Web {
 /// # Errors
 /// When nothing can be written into the state folder.
 pub(crate) fn invitation(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
-    invite(config, address, (&config.operator, Scope::Operate))
+    invite(config, &note::of_this_listener(config, address).door, (&config.operator, Scope::Operate))
 }
 
-/// An address that logs somebody in, once, under this name and with this scope.
+/// An address behind this door that logs somebody in, once, under this name and with this scope.
 ///
 /// # Errors
 /// When nothing can be written into the state folder.
-pub(crate) fn invite(config: &Config, address: SocketAddr, (name, scope): (&str, Scope)) -> anyhow::Result<String> {
+pub(crate) fn invite(config: &Config, door: &Door, (name, scope): (&str, Scope)) -> anyhow::Result<String> {
+    let address = door.listen;
     let link = link::create(&Store::of(&config.state_dir()?), name, scope, Utc::now())?;
     // Every address of a machine is none that a browser could be sent to; without a name it is this machine's own.
     let own = if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
-    let proxied = !config.trusted_proxies.is_empty() && !config.hosts.is_empty();
-    let scheme = if config.tls.is_some() || proxied { "https" } else { "http" };
-    let host = match config.hosts.first() {
+    let proxied = !config.trusted_proxies.is_empty() && door.host.is_some();
+    let scheme = if door.encrypted || proxied { "https" } else { "http" };
+    let host = match &door.host {
         Some(name) if proxied || name.contains(':') => name.clone(),
         Some(name) => format!("{name}:{}", address.port()),
         None => own,

@@ -14,8 +14,6 @@ use subtle::ConstantTimeEq;
 pub const BY: &str = "steward-by-bin";
 const KEY: &str = "command";
 const PREFIX: &str = "steward-command_";
-/// Longest name, in characters.
-const MAX_NAME_CHARS: usize = 200;
 
 /// What the command sends as its token; `None` where no process of this vault has listened yet.
 ///
@@ -43,9 +41,7 @@ pub(crate) fn caller(store: &Store, text: &str, headers: &HeaderMap) -> Result<O
 
 fn decoded(said: &[u8]) -> Option<String> {
     let bytes = STANDARD.decode(said).or_else(|_| STANDARD_NO_PAD.decode(said)).ok()?;
-    let name: String =
-        String::from_utf8(bytes).ok()?.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
-    (!name.trim().is_empty()).then_some(name)
+    super::name(&String::from_utf8(bytes).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -61,9 +57,11 @@ mod tests {
         let text = token(&store).unwrap().unwrap();
         let mut headers = HeaderMap::new();
         assert_eq!(caller(&store, &text, &headers).unwrap().unwrap().name, "the command");
-        headers.insert(BY, STANDARD_NO_PAD.encode("Jörg\n").parse().unwrap());
+        headers.insert(BY, STANDARD_NO_PAD.encode("Jörg").parse().unwrap());
         let known = caller(&store, &text, &headers).unwrap().unwrap();
         assert_eq!((known.name.as_str(), known.scope), ("Jörg", Scope::Operate));
+        headers.insert(BY, STANDARD_NO_PAD.encode("token:button#3f9a1c22").parse().unwrap());
+        assert_eq!(caller(&store, &text, &headers).unwrap().unwrap().name, "the command", "nobody passes for a token");
         for other in [PREFIX, "steward-command_AAAA", &text[..text.len() - 1], &text[PREFIX.len()..], ""] {
             assert_eq!(caller(&store, other, &headers).unwrap(), None, "{other}");
         }

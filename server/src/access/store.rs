@@ -10,6 +10,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Shortest key, in characters: what is shorter somebody has cut, or a full disk.
+const LEAST_KEY: usize = 40;
 
 /// Why something cannot be said of tokens and links.
 #[derive(Debug, thiserror::Error)]
@@ -92,9 +96,16 @@ impl Store {
         Ok(found)
     }
 
-    /// A key that is made the first time it is asked for: whoever removes the file ends every session.
+    /// A key that is made the first time it is asked for: whoever removes the file ends every session. What is shorter than
+    /// a key is none, as an empty file that a full disk left.
     pub(super) fn key(&self, name: &str) -> Result<String, AccessError> {
         let path = self.folder("keys")?.join(name);
+        match fs::read_to_string(&path) {
+            Ok(key) if key.len() >= LEAST_KEY => return Ok(key),
+            Ok(_) => fs::remove_file(&path).map_err(|e| Self::io(&path, e))?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Self::io(&path, e)),
+        }
         match write_new(&path, super::secret()?.as_bytes()) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(Self::io(&path, e)),
             Ok(()) | Err(_) => {}
@@ -106,7 +117,7 @@ impl Store {
     pub(super) fn made_key(&self, name: &str) -> Result<Option<String>, AccessError> {
         let path = self.dir.join("keys").join(name);
         match fs::read_to_string(&path) {
-            Ok(key) => Ok(Some(key)),
+            Ok(key) => Ok(Some(key).filter(|key| key.len() >= LEAST_KEY)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Self::io(&path, e)),
         }
@@ -129,7 +140,9 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, AccessError> {
 
 /// Linked into place whole: two that write at once cannot leave half of each.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension(format!("new-{}", std::process::id()));
+    static ANOTHER: AtomicU32 = AtomicU32::new(0);
+    let number = ANOTHER.fetch_add(1, Ordering::Relaxed);
+    let beside = path.with_extension(format!("new-{}-{number}", std::process::id()));
     let written = (|| {
         let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         file.write_all(bytes)?;
@@ -156,6 +169,23 @@ mod tests {
         for (path, _) in store.all::<String>("tokens").unwrap() {
             assert!(!path.display().to_string().contains("hush"));
             assert!(!fs::read_to_string(path).unwrap().contains("hush"));
+        }
+    }
+
+    #[test]
+    fn a_key_is_one_for_all_who_ask_at_once_and_what_is_cut_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::of(dir.path());
+        let keys: Vec<String> = std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..8).map(|_| scope.spawn(|| store.key("k").unwrap())).collect();
+            asked.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0] && key.len() >= LEAST_KEY), "{keys:?}");
+        let file = dir.path().join("access/keys/k");
+        for cut in ["", "A"] {
+            fs::write(&file, cut).unwrap();
+            assert_eq!(store.made_key("k").unwrap(), None);
+            assert!(store.key("k").unwrap().len() >= LEAST_KEY);
         }
     }
 

@@ -14,7 +14,7 @@ pub fn would_change(action: &Action) -> Vec<String> {
     }
     let mut hints = Vec::new();
     match action.landing.as_str() {
-        "pending" if action.answered.is_some() => {}
+        "pending" if !action.waits => {}
         "pending" if action.confirmable => hints.push("your confirmation lets it happen".into()),
         "pending" => {
             hints.push("make the change by hand: a ceiling of `ask`, or the matter's note, leaves it to you".into());

@@ -17,7 +17,7 @@ use tokio_rustls::{TlsConnector, rustls};
 
 /// Longer than any answer takes on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
-const SHORT: Limits = Limits { patience: Duration::from_millis(300), ..LIMITS };
+const SHORT: Limits = Limits { patience: Duration::from_millis(300), idle: Duration::from_millis(300), ..LIMITS };
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 struct Bench {
@@ -53,7 +53,7 @@ fn made(dir: &Path) -> Certificate {
 
 impl Bench {
     fn answers(&self) {
-        self.serving.answer_with(Router::new().route("/", get(async || "hello")));
+        self.serving.answer_with(Router::new().route("/", get(async || "hello").post(async |body: String| body)));
     }
 
     async fn connect(&self) -> TcpStream {
@@ -156,7 +156,7 @@ async fn who_says_nothing_or_stops_halfway_is_let_go() {
 
 #[tokio::test]
 async fn callers_who_are_silent_keep_nobody_waiting() {
-    let few = Limits { of_each: 3, of_all: 5, patience: LONG * 10 };
+    let few = Limits { of_each: 3, of_all: 5, patience: LONG * 10, idle: LONG };
     for encrypted in [false, true] {
         let bench = bench(few, encrypted, "127.0.0.2").await;
         bench.answers();
@@ -187,17 +187,45 @@ async fn many_may_come_by_a_trusted_proxy_up_to_the_seats_of_all() {
 }
 
 #[tokio::test]
-async fn a_connection_that_stays_open_does_not_keep_the_process() {
+async fn what_was_begun_is_said_to_its_end_and_what_only_stays_open_keeps_nobody() {
     let bench = bench(LIMITS, false, "").await;
-    bench.answers();
+    let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let slow = {
+        let (begun, go) = (Arc::clone(&begun), Arc::clone(&go));
+        async move || {
+            begun.notify_one();
+            go.notified().await;
+            "hello"
+        }
+    };
+    bench.serving.answer_with(Router::new().route("/", get(slow)));
+    let _idle = bench.connect().await;
     let mut open = bench.connect().await;
     open.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    let mut begun = [0; 12];
-    open.read_exact(&mut begun).await.unwrap();
-    assert_eq!(&begun, b"HTTP/1.1 200");
+    begun.notified().await;
     bench.stop.send(true).unwrap();
+    go.notify_one();
+    assert!(rest(&mut open).await.ends_with("hello"));
     tokio::time::timeout(LONG, bench.serving.ended()).await.unwrap();
-    assert!(rest(&mut open).await.ends_with("hello"), "what was begun is said to its end");
+}
+
+#[tokio::test]
+async fn what_is_sent_half_and_what_lies_still_gives_its_seat_back() {
+    let bench = bench(SHORT, false, "").await;
+    bench.answers();
+    let half = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 60000\r\n\r\nxx";
+    let said = asked(&mut bench.connect().await, half).await;
+    assert!(said.starts_with("HTTP/1.1 4") && !said.ends_with("xx"), "{said}");
+    let mut one = bench.connect().await;
+    one.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    assert!(rest(&mut one).await.ends_with("hello"), "it is closed once it lies still");
+    // By HTTP/2 the other end keeps the connection alive for ever, and asks nothing more.
+    let (mut client, connection) = h2::client::handshake(bench.connect().await).await.unwrap();
+    let kept = tokio::spawn(connection);
+    let request = axum::http::Request::get("http://x/").body(()).unwrap();
+    let (answer, _) = client.send_request(request, true).unwrap();
+    assert_eq!(answer.await.unwrap().status(), 200);
+    tokio::time::timeout(LONG, kept).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! Facts in, words out: what came to what, in one word or two, and how sure it was against what stood in the way. Text
 //! from outside stays text; the templates escape it.
 
-use super::ago;
+use super::{ago, link};
 use crate::facts::FactsError;
 use crate::facts::action::{self, Action, Evidence};
 use crate::facts::quote;
@@ -67,6 +67,12 @@ impl Card {
         if self.action.together.is_some() { self.times } else { 1 }
     }
 
+    /// It stands for several that were answered together and may be taken back together: where that is shown first.
+    pub(crate) fn undo_together(&self) -> Option<String> {
+        let together = self.action.together.as_ref().filter(|_| self.times > 1 && self.action.undo_until.is_some())?;
+        Some(link("/together/undo", &[("together", together)]))
+    }
+
     pub(crate) fn has_answers(&self) -> bool {
         self.action.waits || self.action.asks() || self.action.undo_until.is_some()
     }
@@ -113,7 +119,9 @@ pub(crate) fn once(cards: Vec<Card>) -> Vec<Card> {
         let same = |other: &&mut Card| {
             let other = &other.action;
             let again = other.target == said.target && other.change == said.change && said.change.is_some();
-            other.kind == said.kind && (again || (said.together.is_some() && other.together == said.together))
+            other.kind == said.kind
+                && other.answered == said.answered
+                && (again || (said.together.is_some() && other.together == said.together))
         };
         match kept.iter_mut().find(same) {
             Some(other) => other.times += card.times,

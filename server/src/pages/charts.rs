@@ -80,8 +80,8 @@ pub(crate) async fn page(
         page: Page::of(&app, &caller, "fleet", &uri).await?,
         days: DAYS,
         daily_told: format!(
-            "In {DAYS} days: {} changed, {} asked, {} only said, {} undone or dismissed",
-            sum(&["live"]),
+            "In {DAYS} days: {} changed or confirmed, {} asked, {} only said, {} undone or dismissed",
+            sum(&["live", "confirmed"]),
             sum(&["pending"]),
             sum(&["shadow"]),
             sum(&UNDONE)

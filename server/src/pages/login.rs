@@ -4,7 +4,7 @@
 
 use super::{Bare, Oops, assets, refusal, shown};
 use crate::access::session::SESSION_LASTS;
-use crate::access::{AccessError, link};
+use crate::access::{AccessError, Proof, link};
 use crate::acts;
 use crate::api::problem::Problem;
 use crate::app::{self, Met, Shared};
@@ -90,8 +90,10 @@ pub(crate) async fn leave(
     Extension(met): Extension<Met>,
     headers: HeaderMap,
 ) -> Result<Response, Oops> {
+    met.paced(&app)?;
     met.same_origin()?;
-    if let Some(caller) = app::caller(&app, &headers)? {
+    // A token has nothing to leave.
+    if let Some(caller) = app::caller(&app, &headers)?.filter(|caller| matches!(caller.proof, Proof::Session { .. })) {
         // Nobody is kept in because the disk is full; the log has it.
         let _ = acts::write_down(&app, (&caller.name, Some(&met)), Deed::Logout, caller.scope.to_string()).await;
     }

@@ -241,7 +241,12 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
     let filter = TaskFilter { matter: Some(matter.clone()), state: None };
     let after = Some(asked.tasks.as_str()).filter(|after| !after.is_empty());
     let page = app.index.tasks_page(&filter, after, TASKS).await?;
-    let (Some(first), Some(last)) = (page.rows.first(), page.rows.last()) else { return Ok(Tasks::default()) };
+    let at =
+        |place: &str| link(&format!("/records/{matter}"), &[("tasks", place), ("before", &asked.before)]) + "#tasks";
+    let back = after.map(|_| at(""));
+    let (Some(first), Some(last)) = (page.rows.first(), page.rows.last()) else {
+        return Ok(Tasks { first: back, ..Tasks::default() });
+    };
     let now = Utc::now();
     let ask = ObserveAsk {
         matter: matter.clone(),
@@ -255,9 +260,7 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
     };
     let standings = app.index.standings(&ask, Some((&first.path, &last.path))).await?.into_iter();
     let turns: BTreeMap<String, Turn> = standings.map(|one| (one.path.to_string(), one.turn)).collect();
-    let at =
-        |place: &str| link(&format!("/records/{matter}"), &[("tasks", place), ("before", &asked.before)]) + "#tasks";
-    let (first, next) = (after.map(|_| at("")), page.next.as_deref().map(at));
+    let next = page.next.as_deref().map(at);
     let rows = page.rows.into_iter().map(|task| Task {
         next: turns.get(task.path.as_str()).map(told).unwrap_or_default(),
         path: task.path.to_string(),
@@ -266,7 +269,7 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
         last: task.last_check_at.map_or_else(|| "never".into(), |at| ago(at, now)),
         outcome: task.outcome.unwrap_or_default().replace('_', " "),
     });
-    Ok(Tasks { rows: rows.collect(), first, next })
+    Ok(Tasks { rows: rows.collect(), first: back, next })
 }
 
 fn told(turn: &Turn) -> String {

@@ -187,8 +187,8 @@ fn hit(hit: Hit) -> Found {
     let (kind, href) = match (hit.kind, &hit.id) {
         (_, Some(id)) => ("action", format!("/actions/{id}")),
         (RecordKind::Signal, None) => {
-            let about = about.clone().map(|about| format!("/records/{about}"));
-            ("signal", about.unwrap_or_else(|| "/search?kind=signal".into()))
+            // One that is about nothing yet stands on no page; its file does, for `steward signals why`.
+            ("signal", about.as_ref().map(|about| format!("/records/{about}")).unwrap_or_default())
         }
         (RecordKind::Matter, None) => ("matter", format!("/records/{}", hit.path)),
         (_, None) => ("task", format!("/records/{}", hit.path)),

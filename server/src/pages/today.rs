@@ -30,8 +30,8 @@ const HOURS: i64 = 24;
 const CARDS: usize = 20;
 /// Rows that are read at once.
 const ROWS: u32 = 200;
-/// Most rows of a part among which those that belong together are sought.
-const MOST_ROWS: usize = 2_000;
+/// Most times that rows of a part are read, to find those that belong together or any at all.
+const PAGES: u32 = 10;
 /// Records that are read of a part, each one of its kind.
 const READ: usize = 60;
 /// Answers that are listed.
@@ -129,10 +129,10 @@ async fn part(app: &Shared, filter: ActionFilter) -> Result<Part, Oops> {
     let (mut heaps, mut read, mut before) = (Heaps::default(), 0, None);
     let mut more = loop {
         let page = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
-        read += page.rows.len();
+        read += 1;
         page.rows.into_iter().for_each(|row| heaps.add(row));
         before = page.next;
-        if before.is_none() || heaps.rows.len() > READ || read >= MOST_ROWS {
+        if before.is_none() || heaps.rows.len() > READ || read >= PAGES {
             break before.is_some();
         }
     };
@@ -164,14 +164,16 @@ async fn asks(app: &Shared) -> Result<Part, Oops> {
 struct Heaps {
     /// The newest of each, and how many there are.
     rows: Vec<(ActionRow, usize)>,
-    places: BTreeMap<(&'static str, String), usize>,
+    places: BTreeMap<(&'static str, &'static str, String), usize>,
 }
 
 impl Heaps {
     fn add(&mut self, row: ActionRow) {
         let together = row.together.as_ref().map(ToString::to_string);
         if let Some(one) = together.or_else(|| row.proposal.clone()) {
-            let place = *self.places.entry((row.kind.word(), one)).or_insert(self.rows.len());
+            // What was taken back alone since stands for itself.
+            let answered = row.answered.map_or("", |kind| kind.word());
+            let place = *self.places.entry((row.kind.word(), answered, one)).or_insert(self.rows.len());
             if let Some((_, times)) = self.rows.get_mut(place) {
                 *times += 1;
                 return;

@@ -33,6 +33,8 @@ pub(crate) struct Asked {
     /// The name by which trust goes.
     pub(super) source: String,
     class: String,
+    /// Instead of both, what was answered with one click.
+    pub(super) together: String,
 }
 
 impl Asked {

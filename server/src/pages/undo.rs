@@ -60,9 +60,10 @@ pub(crate) async fn page(
 /// What an undo of each of these records would do, in their order.
 pub(super) async fn previews(root: &Root, records: Vec<RecordPath>) -> Vec<Preview> {
     let (root, count, now) = (root.clone(), records.len(), Utc::now());
-    let look = move || records.iter().map(|record| preview::undo(&root, record, now)).collect::<Vec<_>>();
+    let look = move || preview::undo_each(&root, &records, now);
     match tokio::task::spawn_blocking(look).await {
-        Ok(looked) => {
+        Ok(Err(e)) => (0..count).map(|_| Preview::refused(&e)).collect(),
+        Ok(Ok(looked)) => {
             looked.into_iter().map(|one| one.map_or_else(Preview::refused, |one| Preview::of(&one))).collect()
         }
         Err(e) => (0..count).map(|_| Preview::refused(&e)).collect(),

@@ -1,4 +1,4 @@
-//! Several changes of one source and one class: what taking them back would do, before one click does.
+//! Several changes of one source and one class, or of one click: what taking them back would do, before one click does.
 //!
 //! What would be refused is told and left out of the form. What is taken back is what was seen: the form names each of
 //! them, and `POST /together` answers it.
@@ -15,6 +15,9 @@ use axum::extract::{Query, State};
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
+use std::collections::BTreeSet;
+use steward_domain::audit::ActionKind;
+use steward_domain::plan::{ActionId, Landing};
 use steward_vault::index::ActionRow;
 
 /// How far back changes are taken together: a day, as far as the first page shows them.
@@ -28,7 +31,6 @@ struct UndoTogether {
     count: u64,
     possible: usize,
     changes: Vec<(Card, Preview)>,
-    hours: i64,
 }
 
 /// Since when changes are taken together.
@@ -42,21 +44,52 @@ pub(crate) async fn page(
     uri: Uri,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Oops> {
+    let (what, count, rows) = match ActionId::try_from(asked.together.clone()) {
+        Ok(click) => of_one_click(&app, &click).await?,
+        Err(_) => of_one_source(&app, asked).await?,
+    };
+    let previews = previews(&app.root, rows.iter().map(|row| row.path.clone()).collect()).await;
+    let mut changes: Vec<_> = cards(&app.root, &app.index, rows).await?.into_iter().zip(previews).collect();
+    follow(&mut changes);
+    Ok(shown(&UndoTogether {
+        page: Page::of(&app, &caller, "today", &uri).await?,
+        what,
+        count,
+        possible: changes.iter().filter(|(_, preview)| preview.refused.is_none()).count(),
+        changes,
+    }))
+}
+
+async fn of_one_source(app: &Shared, asked: Asked) -> Result<(String, u64, Vec<ActionRow>), Oops> {
     let clusters = app.index.undoable_clusters(since(), 1).await?;
     let found = clusters.into_iter().find(|one| asked.means(one));
     let mut rows: Vec<ActionRow> = Vec::new();
     for id in found.iter().flat_map(|found| &found.ids).take(CARDS) {
         rows.extend(app.index.action_by_id(id).await?);
     }
-    let previews = previews(&app.root, rows.iter().map(|row| row.path.clone()).collect()).await;
-    let changes: Vec<_> = cards(&app.root, &app.index, rows).await?.into_iter().zip(previews).collect();
     let name = found.as_ref().map_or(asked.source, |found| found.name.clone());
-    Ok(shown(&UndoTogether {
-        page: Page::of(&app, &caller, "today", &uri).await?,
-        what: format!("{name} ({})", class_word(found.as_ref().and_then(|found| found.class))),
-        count: found.map_or(0, |found| found.count),
-        possible: changes.iter().filter(|(_, preview)| preview.refused.is_none()).count(),
-        changes,
-        hours: HOURS,
-    }))
+    let class = class_word(found.as_ref().and_then(|found| found.class));
+    Ok((format!("of {name} ({class}) in the last {HOURS} hours"), found.map_or(0, |found| found.count), rows))
+}
+
+async fn of_one_click(app: &Shared, click: &ActionId) -> Result<(String, u64, Vec<ActionRow>), Oops> {
+    let mut rows = app.index.answered_together(click).await?;
+    rows.retain(|row| row.landing == Landing::Live && row.answered != Some(ActionKind::Reversed));
+    let count = rows.len() as u64;
+    rows.truncate(CARDS);
+    Ok(("that were confirmed with one click".to_owned(), count, rows))
+}
+
+/// The newer of two changes of one field is taken back first, so the older one follows it.
+fn follow(changes: &mut [(Card, Preview)]) {
+    let mut possible: BTreeSet<String> = BTreeSet::new();
+    for (card, preview) in changes {
+        let follows = !preview.newer.is_empty() && preview.newer.iter().all(|id| possible.contains(id));
+        if follows {
+            preview.refused = None;
+        }
+        if preview.refused.is_none() {
+            possible.insert(card.action.id.clone());
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What waits is let happen or turned down, with a reason.
 
 use crate::house::{House, clear};
+use steward_domain::audit::ActionKind;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 
@@ -34,6 +35,7 @@ async fn what_waits_is_confirmed_or_dismissed_with_a_reason() {
     page.goto("/").await;
     page.answers("confirm", &roof).await;
     assert_eq!((page.status().await, page.text("h1").await.as_str()), (409, "Not done"));
+    assert_eq!(page.count(".brake button.stop").await, 1, "whom something is refused may stop it all");
     page.goto("/").await;
     page.answers("dismiss", &house.action("rent")).await;
     assert_eq!((page.status().await, page.text("h1").await.as_str()), (400, "Refused"));
@@ -86,6 +88,37 @@ async fn what_only_a_human_can_say_is_asked_once_and_can_be_set_aside() {
     leads_to(&house, "2 proposals wait for you; 2 things").await;
     assert_eq!(page.count("section[aria-labelledby=asks]").await, 0);
     page.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_was_confirmed_together_is_one_card_and_undone_together() {
+    let Some(house) = House::lived_in_with("confirm-together", &["gate"]).await else { return };
+    let (page, vault) = (&house.browser, &house.world.vault);
+    page.goto("/").await;
+    page.press("section[aria-labelledby=waits] .cluster a").await;
+    page.press("main button[value=confirm]").await;
+    assert_eq!(page.text("h1").await, "3 confirmed");
+    page.goto("/").await;
+    let all = "section[aria-labelledby=changed] .answers a.button";
+    assert_eq!(page.text(all).await, "Undo 3 together");
+    page.press(all).await;
+    assert_eq!(page.text("h1").await, "Undo 3 together");
+    // One of them alone, by somebody else: the others are left as one.
+    let one =
+        vault.records().iter().rev().find(|r| r.draft.kind == ActionKind::Confirmed).unwrap().draft.id.to_string();
+    let other = house.another().await;
+    other.goto("/").await;
+    other.answers("undo", &one).await;
+    page.goto("/").await;
+    assert_eq!(page.text(all).await, "Undo 2 together");
+    page.press(all).await;
+    page.press("main button[value=undo]").await;
+    assert_eq!(page.text("h1").await, "2 undone");
+    for task in ["roof", "desk", "gate"] {
+        assert_eq!(vault.state(task), "open", "{task}");
+    }
+    page.is_sound().await;
+    house.world.verify_chain().await;
 }
 
 #[tokio::test]

@@ -16,7 +16,15 @@ async fn stop_works_within_a_second_from_every_page() {
     let brake = world.vault.path().join(".steward/STOP");
     let id = house.action("rent");
     let pages = ["/".to_owned(), format!("/actions/{id}"), format!("/actions/{id}/undo"), "/matters".into()];
-    let more = ["/records/matter/house.md", "/records/task/rent.md", "/fleet", "/search?q=rent", "/charts"];
+    let more = [
+        "/together",
+        "/together/undo",
+        "/records/matter/house.md",
+        "/records/task/rent.md",
+        "/fleet",
+        "/search?q=rent",
+        "/charts",
+    ];
     for (number, at) in pages.into_iter().chain(more.map(str::to_owned)).enumerate() {
         page.script(number % 2 == 0).await;
         page.goto(&at).await;

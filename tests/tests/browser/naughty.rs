@@ -63,7 +63,8 @@ fn named(vault: &Vault, path: &str, name: &str, more: &str) {
 
 /// The record number `n`, which cites these words and was made with them.
 fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
-    let landing = [Landing::Live, Landing::Pending, Landing::Shadow][n % 3];
+    let asks = n % 6 == 2;
+    let landing = if asks { Landing::Recorded } else { [Landing::Live, Landing::Pending, Landing::Shadow][n % 3] };
     let word = |at: usize| words[at % words.len()].clone();
     let cited = |(at, word): (usize, &String)| Cited {
         reference: RecordPath::parse(&format!("signal/s{n}-{at}.md")).unwrap(),
@@ -80,7 +81,7 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
         timestamp: at,
         target: RecordPath::parse(&format!("task/t{n}.md")).unwrap(),
         class: Some(MutationClass::StateChange),
-        decision: Judgement::LikelyDone,
+        decision: if asks { Judgement::NeedsInput } else { Judgement::LikelyDone },
         confidence: 0.9,
         mode: Mode::Live,
         landing,
@@ -202,13 +203,17 @@ async fn no_words_of_others_run_or_break_a_page() {
         page.is_sound().await;
         page.shot(&format!("page{}", at.replace(['/', '?'], "-"))).await;
     }
+    assert!(read_on(&page, "/search?q=script").await.len() > 1_000, "words of others are found");
+    page.goto("/").await;
+    assert!(page.count("section[aria-labelledby=asks] .card").await > 1);
     // What is asked comes back, too.
     let base = page.run("return location.origin").await;
     for word in SCRIPTS.iter().map(|word| (*word).to_owned()).chain(words.iter().step_by(40).cloned()) {
-        let fields = [("q", word.as_str()), ("source", word.as_str()), ("landing", word.as_str())];
-        let query = reqwest::Url::parse_with_params(&format!("{}/search", base.as_str().unwrap()), fields).unwrap();
-        page.goto(query.as_str()).await;
-        page.is_sound().await;
+        for fields in [&[("q", word.as_str())][..], &[("source", &word)], &[("landing", &word), ("since", &word)]] {
+            let query = reqwest::Url::parse_with_params(&format!("{}/search", base.as_str().unwrap()), fields).unwrap();
+            page.goto(query.as_str()).await;
+            page.is_sound().await;
+        }
     }
 }
 

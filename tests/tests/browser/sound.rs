@@ -34,6 +34,8 @@ async fn everybody_can_use_every_page_in_light_and_dark_on_a_phone_and_a_desk() 
         ("search", "/search?q=rent".into()),
         ("actions", "/search?kind=action".into()),
         ("together", together),
+        ("undo-together", "/together/undo?source=mail&class=state_change".into()),
+        ("refused", "/actions/ffffffffffffffff".into()),
         ("nowhere", "/nowhere".into()),
         ("used", api::link(&house.up).replace(&house.api.base, "")),
     ];

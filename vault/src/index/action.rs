@@ -34,7 +34,7 @@ pub struct ActionRow {
     pub proposed_state: Option<State>,
     /// It was filed to wait for a human; see `answered` and `settled`.
     pub pending: bool,
-    /// It was filed so, and its target is by now what was proposed: there is nothing left to answer.
+    /// It was filed so, and its target has by now the state or the matter that was proposed: nothing is left to answer.
     pub settled: bool,
     /// The action that this one answers.
     pub answers: Option<ActionId>,

@@ -62,11 +62,13 @@ pub struct Filed {
 /// page goes on behind them.
 pub(super) const LOOKED_AT: u32 = 10_000;
 
-/// The target of the action `a` is by now what was proposed, whoever made it so: there is nothing left to answer.
+/// The target of the action `a` has by now the state or the matter that was proposed, whoever made it so: there is nothing
+/// left to answer. The index does not hold the other fields.
 macro_rules! settled {
     () => {
         "EXISTS (SELECT 1 FROM tasks t WHERE t.path = a.target AND t.state = a.proposed_state UNION ALL
-            SELECT 1 FROM matters m WHERE m.path = a.target AND m.state = a.proposed_state)"
+            SELECT 1 FROM matters m WHERE m.path = a.target AND m.state = a.proposed_state UNION ALL
+            SELECT 1 FROM tasks t WHERE t.path = a.target AND t.parent = a.moves_to)"
     };
 }
 /// The action `a` waits for a human's answer.
@@ -103,6 +105,12 @@ pub(super) const BY_ID: &str =
     concat!(columns!(), "FROM actions a", answer!(), "WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
 pub(super) const ANSWERS: &str =
     concat!(columns!(), "FROM actions a", answer!(), "WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
+pub(super) const TOGETHER: &str = concat!(
+    columns!(),
+    "FROM actions a INDEXED BY actions_together",
+    answer!(),
+    "WHERE a.together = ?1 ORDER BY a.at DESC, a.path DESC LIMIT 500"
+);
 pub(super) const FILED: &str =
     concat!(columns!(), "FROM actions a", answer!(), "WHERE a.seq > ?1 ORDER BY a.seq, a.path LIMIT ?2");
 
@@ -178,6 +186,19 @@ impl Index {
     pub async fn answers_to(&self, id: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
         let rows: Vec<Row> =
             sqlx::query_as(ANSWERS).bind(id.as_str()).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        rows.into_iter().map(|row| self.action(row)).collect()
+    }
+
+    /// What was answered with one click, newest first; at most 500 of them.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn answered_together(&self, click: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
+        let rows: Vec<Row> = sqlx::query_as(TOGETHER)
+            .bind(click.as_str())
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
         rows.into_iter().map(|row| self.action(row)).collect()
     }
 

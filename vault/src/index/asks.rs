@@ -1,7 +1,7 @@
 //! What the stewards ask of a human: decisions that nothing can be known without one.
 //!
 //! Each asks about its task or matter as it was then. A newer decision about the same record, an answer, or a record that
-//! is open no more: any of them ends it. Derived from the audit records, which stay the truth.
+//! is open no more: any of them ends it. What is only noted about the record, as a due date that somebody named, does not. Derived from the audit records, which stay the truth.
 
 use super::action::ActionRow;
 use super::codec::micros;
@@ -18,7 +18,8 @@ pub(super) const ASKING: &str = "SELECT p.path FROM (
         ORDER BY at DESC LIMIT ?2) p
     WHERE NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = p.id)
         AND NOT EXISTS (SELECT 1 FROM actions b INDEXED BY actions_by_target
-            WHERE b.target = p.target AND b.at > p.at AND b.kind = 'steward-action')
+            WHERE b.target = p.target AND b.at > p.at AND b.kind = 'steward-action'
+                AND (b.class IS NULL OR b.class = 'state_change'))
         AND (EXISTS (SELECT 1 FROM tasks t WHERE t.path = p.target AND t.state = 'open')
             OR EXISTS (SELECT 1 FROM matters m WHERE m.path = p.target AND m.state = 'open'))
     ORDER BY p.at DESC, p.path DESC LIMIT ?3";

@@ -89,7 +89,7 @@ async fn run(
     answer: cli::Answer,
     out: Out,
 ) -> anyhow::Result<Exit> {
-    let by = answer.by.unwrap_or_else(|| config.operator.clone());
+    let by = steward_server::access::name(answer.by.as_deref().unwrap_or(&config.operator))?;
     let [action] = answer.actions.as_slice() else {
         let ask = TogetherAsk::new(kind, answer.actions, (by, answer.reason));
         return together(config, ask, out).await;

@@ -17,8 +17,11 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     super::up::warn(config);
     let serving = web::bind(config, stop.clone()).await?;
     let address = serving.address;
-    let client = temporal::connect(config, telemetry.plugins()).await?;
-    let Look { root, index, .. } = &super::look(config).await?;
+    let begun = async { Ok((temporal::connect(config, telemetry.plugins()).await?, super::look(config).await?)) };
+    let begun: Option<anyhow::Result<_>> = super::up::unless(&stop, begun).await;
+    let Some(begun) = begun else { return Ok(Exit::Ok) };
+    let (client, look) = begun?;
+    let Look { root, index, .. } = &look;
     let faces = Faces { config: config.clone(), client, root: root.clone(), address };
     faces.serve(index.clone(), &serving, stop)?;
     let noted = note::of_this_listener(config, address).leave(&config.state_dir()?)?;

@@ -164,15 +164,16 @@ pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 async fn pause(config: &Config, name: &str, paused: bool, out: Out) -> anyhow::Result<Exit> {
-    match remote::Server::find(config, &config.operator).await? {
+    let done = match remote::Server::find(config, &config.operator).await? {
         Some(server) => server.pause(name, paused).await?,
-        None => {
-            let stream = find(config, name)?;
-            let index = Index::open(&config.state_dir()?).await?;
-            let deed = if paused { Deed::StreamPaused } else { Deed::StreamResumed };
-            super::token::write_down(config, &Root::open(config.vault()?)?, (deed, stream.name.clone()))?;
-            index.pause_stream(&stream.name, paused).await?;
-        }
+        None => false,
+    };
+    if !done {
+        let stream = find(config, name)?;
+        let index = Index::open(&config.state_dir()?).await?;
+        let deed = if paused { Deed::StreamPaused } else { Deed::StreamResumed };
+        super::token::write_down(config, &Root::open(config.vault()?)?, (deed, stream.name.clone()))?;
+        index.pause_stream(&stream.name, paused).await?;
     }
     out.value(&json!({"stream": name, "paused": paused}), || {
         if paused {

@@ -6,7 +6,7 @@
 use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};
-use crate::temporal::note::Door;
+use crate::temporal::note::{self, Door};
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
@@ -70,11 +70,12 @@ pub(super) fn write_down(config: &Config, root: &Root, (act, on): (Deed, String)
 /// Prints an address that logs in once.
 pub(crate) fn login(config: &Config, login: &cli::Login, out: Out) -> anyhow::Result<Exit> {
     let root = Root::open(config.vault()?)?;
-    let address = Door::of(&root, &config.state_dir()?).map(|door| door.listen);
-    let address = address.or(config.listen).unwrap_or(steward_server::listen::DEFAULT);
+    let listens = config.listen.unwrap_or(steward_server::listen::DEFAULT);
+    // Who listens knows by which name and key they are reached; this shell may have other settings.
+    let door = Door::of(&root, &config.state_dir()?).unwrap_or_else(|| note::of_this_listener(config, listens).door);
     let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::name)?;
     let scope = as_scope(login.scope);
-    let link = crate::web::invite(config, address, (&name, scope))?;
+    let link = crate::web::invite(config, &door, (&name, scope))?;
     out.value(&json!({"link": link, "name": name, "scope": scope}), || {
         format!("{link}\nIt lets one person in, within an hour, as {} ({scope}).", shown(&name))
     })?;

@@ -142,6 +142,8 @@ async fn serve(config: &Config, up: &crate::cli::Up, begun: Begun, out: Out) -> 
     }
     let served = Served { config, crew: &crew, engine: &engine, ui: ui.as_deref(), listen };
     let ended = stay(&served, up, &mut failures, out).await;
+    // Before the port is anybody's: whoever asks a server from now on would send its key there.
+    UpNote::shut(&config.state_dir()?);
     raise.send_replace(true);
     if let Some(serving) = serving {
         // It ends by the same flag, and says itself why it ended otherwise.
@@ -277,7 +279,7 @@ pub(crate) fn raise_when_told(raise: watch::Sender<bool>) -> anyhow::Result<()> 
 }
 
 /// Does something unless the process is told to end meanwhile.
-async fn unless<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn unless<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = T>) -> Option<T> {
     let mut stop = stop.clone();
     tokio::select! {
         done = work => Some(done),

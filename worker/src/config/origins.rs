@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn the_environment_comes_before_the_file_and_the_file_before_the_default() {
         let table = "live_mode = \"live\"\nrelated_ceiling = \"ask\"".parse().unwrap();
-        let file = File { path: "steward.toml".into(), table };
+        let file = File { path: "steward.toml".into(), table, named: false };
         let variables = vec![("STEWARD_LIVE_MODE".to_owned(), String::new())];
         let origins = Origins::of(&file, &variables);
         let found = ["live_mode", "related_ceiling", "default_ceiling"].map(|key| origins.of_key(key));

@@ -105,6 +105,8 @@ pub(super) type Variables = Vec<(String, String)>;
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) table: Table,
+    /// `STEWARD_CONFIG` names it; otherwise it lies where the command is typed.
+    pub(super) named: bool,
 }
 
 /// Where the configuration's file is or would be, and whether it was named: `STEWARD_CONFIG`, else
@@ -127,11 +129,25 @@ impl File {
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let table = text.parse::<Table>().with_context(|| format!("failed to read {}", path.display()))?;
-                Ok(Self { path, table })
+                Ok(Self { path, table, named })
             }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !named => Ok(Self { path, table: Table::new() }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !named => {
+                Ok(Self { path, table: Table::new(), named })
+            }
             Err(e) => Err(e).with_context(|| format!("failed to read {}", path.display())),
         }
+    }
+
+    /// Refuses a server that is named by a file which merely lies in the folder where a command is typed: a token goes
+    /// there, so a human says it.
+    pub(super) fn names_no_server(&self) -> anyhow::Result<()> {
+        if self.table.contains_key("server") && !self.named {
+            bail!(
+                "{} sets `server`, and a token would go there: set {PREFIX}SERVER, or name the file in STEWARD_CONFIG",
+                self.path.display()
+            );
+        }
+        Ok(())
     }
 
     /// Refuses a file inside the vault that sets what a vault may not.
@@ -249,7 +265,7 @@ mod tests {
         ];
         let held = |path: &Path, text: &str| {
             std::fs::write(path, text).unwrap();
-            File { path: path.to_owned(), table: text.parse().unwrap() }.keep_to_its_place(&vault)
+            File { path: path.to_owned(), table: text.parse().unwrap(), named: false }.keep_to_its_place(&vault)
         };
         for text in bold {
             for inside in ["steward.toml", "notes/steward.toml"] {
@@ -258,13 +274,17 @@ mod tests {
             }
             held(&dir.path().join("steward.toml"), text).unwrap();
         }
+        let server =
+            |named| File { path: "steward.toml".into(), table: "server = \"https://x\"".parse().unwrap(), named };
+        assert!(server(false).names_no_server().unwrap_err().to_string().contains("STEWARD_CONFIG"));
+        server(true).names_no_server().unwrap();
         held(&vault.join("steward.toml"), "task_queue = \"q\"\nscan_seconds = 5").unwrap();
         // A link, either way.
         std::os::unix::fs::symlink(dir.path().join("steward.toml"), vault.join("link.toml")).unwrap();
         std::fs::write(vault.join("real.toml"), "").unwrap();
         std::os::unix::fs::symlink(vault.join("real.toml"), dir.path().join("back.toml")).unwrap();
         for path in [vault.join("link.toml"), dir.path().join("back.toml")] {
-            let file = File { path, table: bold[0].parse().unwrap() };
+            let file = File { path, table: bold[0].parse().unwrap(), named: false };
             assert!(file.keep_to_its_place(&vault).is_err());
         }
     }

@@ -6,7 +6,7 @@ use steward_domain::mutation::MutationClass;
 fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<Config> {
     let table = toml.parse()?;
     let variables = sources::environment(variables.iter().map(|(n, v)| ((*n).into(), (*v).into())))?;
-    Config::from_parts(&File { path: "steward.toml".into(), table }, variables)
+    Config::from_parts(&File { path: "steward.toml".into(), table, named: false }, variables)
 }
 
 #[test]

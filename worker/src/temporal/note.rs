@@ -25,6 +25,7 @@ pub(crate) fn of_this_process(config: &Config, command: &str, address: &str) -> 
         policy: config.policy.clone(),
         cadence: Some(config.cadence),
         default_ceiling: Some(config.default_ceiling),
+        scan_seconds: Some(config.scan_seconds),
     }
 }
 

@@ -83,6 +83,7 @@ impl Faces {
                     policy: note.policy,
                     cadence: note.cadence.unwrap_or(config.cadence),
                     default_ceiling: note.default_ceiling.unwrap_or(config.default_ceiling),
+                    scan_every: note.scan_seconds.map_or(of_our_own.scan_every, Duration::from_secs),
                     task_queue: note.task_queue,
                     ..of_our_own
                 }
@@ -117,12 +118,18 @@ impl Faces {
 
     async fn turn(&mut self, now: &mut Now) -> anyhow::Result<()> {
         let edited = written(&config::file_path().0);
+        let mut unread = Ok(());
         if edited != now.made.config {
-            self.config = Config::load(self.config.vault.as_deref())?;
+            // What was set before holds on where the file cannot be read, and the rest is followed all the same.
+            match Config::load(self.config.vault.as_deref()) {
+                Ok(config) => self.config = config.behind_the_door_of(&self.config),
+                Err(e) => unread = Err(e),
+            }
         }
-        let made = self.now(edited, Some(&now.made.house))?;
+        let read = if unread.is_ok() { edited } else { now.made.config };
+        let made = self.now(read, Some(&now.made.house))?;
         if made == now.made || made.index.is_none() {
-            return Ok(());
+            return unread;
         }
         let (ends, end) = watch::channel(false);
         let index = Index::open(&self.config.state_dir()?).await?;
@@ -132,7 +139,7 @@ impl Faces {
         now.ends = ends;
         now.made = made;
         tracing::info!("the settings or the index are others by now: they are shown");
-        Ok(())
+        unread
     }
 }
 

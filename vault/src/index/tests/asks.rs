@@ -53,6 +53,11 @@ async fn what_asks_is_told_until_it_is_answered_decided_anew_or_closed() {
         draft.timestamp = noon("09:30:00");
     });
     assert_eq!(asking(&bench, "11:00:00").await, ["m", "kept"]);
+    bench.action("noted", |draft| {
+        (draft.decision, draft.landing, draft.target) = (Judgement::StillActive, Landing::Live, path("task/kept.md"));
+        (draft.class, draft.timestamp) = (Some(MutationClass::ContextEdit), noon("09:35:00"));
+    });
+    assert_eq!(asking(&bench, "11:30:00").await, ["m", "kept"], "a note beside it answers nothing");
     bench.action("kept-2", asks("kept", "09:40:00"));
     assert_eq!(asking(&bench, "12:00:00").await, ["kept", "m"], "asked twice is one question, the newer");
 }

@@ -49,7 +49,7 @@ pub(crate) fn with_values(
         key.leaf_decor_mut().set_prefix(lines);
     }
     let text = format!("{mark}{}", ended_like(old, &document.to_string()));
-    File { path: path.to_owned(), table: document.to_string().parse()? }.keep_to_its_place(vault)?;
+    File { path: path.to_owned(), table: document.to_string().parse()?, named: false }.keep_to_its_place(vault)?;
     Ok(text)
 }
 
