@@ -41,6 +41,14 @@ pub(crate) struct Asked {
     before: String,
 }
 
+impl Asked {
+    /// The day of `since`, as a field for days takes it; empty where there is none.
+    fn day(&self) -> &str {
+        let day = self.since.trim().get(..10).unwrap_or_default();
+        if chrono::NaiveDate::parse_from_str(day, "%Y-%m-%d").is_ok() { day } else { "" }
+    }
+}
+
 struct Found {
     kind: &'static str,
     href: String,
