@@ -122,3 +122,33 @@ async fn a_link_for_somebody_else_lets_them_in_by_their_name_and_to_no_more_than
     assert!(again.status == 401 && again.body.contains("Used up"), "{}", again.body);
     assert_eq!(written(&world), [("Ann".into(), "login".into(), "read".into())]);
 }
+
+#[tokio::test]
+async fn by_tls_a_browser_is_told_to_come_so_again_and_its_cookie_goes_no_other_way() {
+    let mut world = World::with_one_done().await;
+    let (cert, key) = crate::remote::certificate(&world.folder, "steward.example").await;
+    world.steward.set("STEWARD_TLS_CERT", cert.display()).set("STEWARD_TLS_KEY", key.display());
+    world.steward.set("STEWARD_HOSTS", "steward.example");
+    let (_up, api) = api::up(&world).await;
+    let link = world.json(&["login"]).await["link"].as_str().unwrap().to_owned();
+    let (base, secret) = link.split_once("/login?link=").unwrap();
+    assert_eq!(base, api.base, "the command knows the name and the key by which it is reached");
+    let port = base.rsplit(':').next().unwrap();
+    // The name is the test's own: whose certificate it is, another test asks.
+    let client = Client::builder()
+        .danger_accept_invalid_certs(true)
+        .resolve("steward.example", format!("127.0.0.1:{port}").parse().unwrap())
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .build()
+        .unwrap();
+    let page = client.get(&link).send().await.unwrap();
+    assert!(page.status() == 200 && page.headers().contains_key("strict-transport-security"), "{page:?}");
+    let form = client.post(format!("{base}/login")).header("origin", base);
+    let form = form.header("content-type", "application/x-www-form-urlencoded").body(format!("link={secret}"));
+    let entered = form.send().await.unwrap();
+    let cookie = entered.headers()["set-cookie"].to_str().unwrap().to_owned();
+    for word in ["; Secure", "; HttpOnly", "; SameSite=Strict"] {
+        assert!(entered.status() == 303 && cookie.contains(word), "{cookie}");
+    }
+}

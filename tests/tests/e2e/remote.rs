@@ -22,7 +22,7 @@ fn nowhere(world: &World) -> Steward {
 }
 
 /// A certificate for a name, with its key.
-async fn certificate(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
+pub(crate) async fn certificate(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
     let mut command = tokio::process::Command::new("openssl");
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9"]);

@@ -115,3 +115,32 @@ async fn a_server_follows_to_an_index_that_was_read_anew() {
     let _ = api.answer("undo", listed["actions"][0]["id"].as_str().unwrap()).await.expect(200);
     assert_eq!(world.vault.state("rent"), "open");
 }
+
+#[tokio::test]
+async fn readiness_says_what_is_missing_and_an_address_that_asks_too_often_is_put_off() {
+    let world = World::with_one_done().await;
+    let mut worker = world.worker().await;
+    world.tick("house").await;
+    let (_serving, api) = serve(&world.steward).await;
+    let ready = async || (api.get("/readyz").await.body == "ready").then_some(());
+    wait::until("it to be ready", ready).await;
+    worker.kill();
+    let died = async || {
+        let answer = api.get("/readyz").await;
+        (answer.status == 503).then(|| answer.json()["detail"].as_str().unwrap().to_owned())
+    };
+    let detail = wait::until("it to be ready no more", died).await;
+    assert!(detail.contains("died"), "{detail}");
+    assert_eq!(api.get("/healthz").await.status, 200, "it lives all the same");
+    for path in ["/readyz", "/api/v1/openapi.json"] {
+        let mut last = api.get(path).await;
+        for _ in 0..1_000 {
+            if last.status == 429 {
+                break;
+            }
+            last = api.get(path).await;
+        }
+        assert!(last.status == 429 && last.headers.contains_key("retry-after"), "{path}: {}", last.status);
+    }
+    assert_eq!(api.get("/healthz").await.status, 200, "who watches too closely is not told that it died");
+}
