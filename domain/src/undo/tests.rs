@@ -13,10 +13,14 @@ use proptest::sample::select;
 const DECIDED: &str = "2026-11-21T09:30:15.123Z";
 
 fn plan_for(bytes: &[u8], policy: &Policy, confidence: f64) -> Plan {
+    plan_of(Judgement::LikelyDone, bytes, (policy, confidence))
+}
+
+fn plan_of(judgement: Judgement, bytes: &[u8], (policy, confidence): (&Policy, f64)) -> Plan {
     let document = crate::frontmatter::read(bytes).unwrap();
     let written = document.fields().get("state").and_then(|s| s.as_str());
     let look = look(bytes, written, vec![evidence("gmail", 0.97, 60)]);
-    let verdict = verdict(Judgement::LikelyDone, confidence, &look);
+    let verdict = verdict(judgement, confidence, &look);
     decide(&Case {
         look: &look,
         policy,
@@ -146,21 +150,7 @@ fn only_what_waits_for_an_answer_is_confirmed_or_dismissed() {
 
 #[test]
 fn what_asks_something_of_a_human_is_dismissed_but_never_confirmed() {
-    let look = look(TASK, Some("open"), vec![evidence("gmail", 0.97, 60)]);
-    let decided = |judgement| {
-        let verdict = verdict(judgement, 0.9, &look);
-        let plan = decide(&Case {
-            look: &look,
-            policy: &live(),
-            note: None,
-            verdict: &verdict,
-            clerk: &clerk(),
-            caller_says_shadow: false,
-            workflow: run("run-1"),
-            at: at(DECIDED),
-        });
-        carry_out(&plan, TASK).unwrap().1
-    };
+    let decided = |judgement| carry_out(&plan_of(judgement, TASK, (&live(), 0.9)), TASK).unwrap().1;
     let asking = decided(Judgement::NeedsInput);
     let dismissed = ask(AnswerKind::Dismiss, &asking, &live()).unwrap();
     assert_eq!((dismissed.draft().kind, dismissed.landing()), (ActionKind::Dismissed, Landing::Recorded));
