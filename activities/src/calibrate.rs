@@ -2,8 +2,8 @@
 //!
 //! The records are read through the index, the rules are [`steward_domain::trust`]'s. An instinct's numbers are the
 //! whole of what the records say, never a step more than before: doing it twice, in another order or after a
-//! loss comes to the same. What a human wrote stays: a ceiling, words, and observations given in advance, on top of
-//! which ours are counted.
+//! loss comes to the same. What a human wrote stays: a ceiling, words, observations given in advance, to which ours
+//! are added, and the confidence from which the average starts.
 
 use crate::failure::passing;
 use crate::vault::{Host, on_a_blocking_thread};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::frontmatter::{self, FieldEdit, Fields};
 use steward_domain::path::{PathError, RecordKind, RecordPath};
+use steward_domain::record::Instinct;
 use steward_domain::time;
 use steward_domain::trust::confidence::Standing;
 use steward_domain::trust::mark::{Subject, TrustMark, shown_name};
@@ -261,10 +262,11 @@ fn create(keeper: &Keeper, path: &RecordPath, trust: &SourceTrust) -> Result<boo
 
 /// What has to change in these fields.
 fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
-    let number = |field: &str| fields.get(field).and_then(Value::as_u64).unwrap_or(0);
-    // Where we wrote before and our count is gone, what stands there is ours.
-    let is_lost = fields.contains_key("confidence") && !fields.contains_key("counted");
-    let given = if is_lost { 0 } else { number("observations").saturating_sub(number("counted")) };
+    let number = |field: &str| fields.get(field).and_then(Value::as_u64);
+    // Until we have written our count, every number is the human's. The same write keeps both, so a crash adds nothing twice.
+    let counted = number(Instinct::COUNTED);
+    let given = number("observations").unwrap_or(0).saturating_sub(counted.unwrap_or(0));
+    let start = if counted.is_none() { Instinct::read(fields).start } else { None };
     let history: Vec<String> = trust
         .moves
         .iter()
@@ -272,7 +274,7 @@ fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
         .collect();
     let wanted = [
         ("observations", json!(given.saturating_add(trust.observations.into()))),
-        ("counted", json!(trust.observations)),
+        (Instinct::COUNTED, json!(trust.observations)),
         ("confidence", json!((trust.confidence.value * 10_000.0).round() / 10_000.0)),
         ("status", json!(trust.confidence.standing.word())),
         ("history", json!(history)),
@@ -282,17 +284,82 @@ fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let nothing = |(field, value): &(&str, Value)| *value == json!([]) && !fields.contains_key(*field);
     let differs = |one: &(&str, Value)| fields.get(one.0) != Some(&one.1) && !nothing(one);
     let edit = |(field, value): (&str, Value)| FieldEdit { field: field.to_owned(), value: Some(value) };
-    wanted.into_iter().filter(differs).map(edit).collect()
+    let start = start.map(|start| (Instinct::START, json!(start)));
+    wanted.into_iter().chain(start).filter(differs).map(edit).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::vault::tests::Bench;
+    use proptest::prelude::*;
     use steward_domain::mode::Mode;
+    use steward_domain::trust::confidence::Confidence;
 
     fn run() -> (WorkflowRef, DateTime<Utc>) {
         (WorkflowRef { id: "calibrate".into(), run_id: "run".into() }, Utc::now())
+    }
+
+    /// An instinct of `bank`, before anything is known of its records.
+    fn write_instinct(bench: &Bench, lines: &str) -> std::path::PathBuf {
+        let file = bench.dir.path().join("instinct/bank.md");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, format!("---\ntype: instinct\nsource: bank\n{lines}---\nDry and right.\n")).unwrap();
+        file
+    }
+
+    fn read_fields(file: &std::path::Path) -> Fields {
+        frontmatter::read(&std::fs::read(file).unwrap()).unwrap().fields().clone()
+    }
+
+    #[tokio::test]
+    async fn what_a_human_wrote_of_a_source_survives_the_first_calibration_and_every_later_one() {
+        let bench = Bench::new(Mode::Live).await;
+        let file = write_instinct(&bench, "observations: 62\nconfidence: 0.82\n");
+        bench.changed("").await;
+        calibrate(&bench.host, Pace::whole, run()).await.unwrap();
+        let first = read_fields(&file);
+        assert_eq!((&first["observations"], &first["counted"]), (&json!(62), &json!(0)));
+        let confidence = first["confidence"].as_f64().unwrap();
+        assert!((confidence - (0.9 * 0.82 + 0.1 * 0.99)).abs() < 0.001, "one judgement from 0.82: {confidence}");
+        assert_eq!(calibrate(&bench.host, Pace::whole, run()).await.unwrap(), Calibrated::default());
+        bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
+        assert_eq!(calibrate(&bench.host, Pace::whole, run()).await.unwrap(), Calibrated::default());
+        assert_eq!(read_fields(&file), first, "the start is not taken a second time");
+        // Left alone for a week, the change was right: ours are added.
+        let in_a_week = (run().0, Utc::now() + chrono::TimeDelta::days(8));
+        calibrate(&bench.host, Pace::whole, in_a_week).await.unwrap();
+        let later = read_fields(&file);
+        assert_eq!((&later["observations"], &later["counted"]), (&json!(63), &json!(1)));
+        assert_eq!(later["confidence"], first["confidence"], "nobody judged since");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_human_wrote_first_is_kept_beside_what_was_counted_since(
+            given in prop::option::of(0_u32..1_000),
+            start in prop::option::of(0.0..=1.0_f64),
+            counts in prop::collection::vec((0_u32..50, 0.0..=1.0_f64), 1..6),
+        ) {
+            let mut fields = Fields::new();
+            if let Some(given) = given {
+                fields.insert("observations".into(), json!(given));
+            }
+            if let Some(start) = start {
+                fields.insert("confidence".into(), json!(start));
+            }
+            for (observations, value) in counts {
+                let confidence = Confidence::starting_at(value);
+                let trust = SourceTrust { observations, confidence, ..SourceTrust::default() };
+                for edit in edits(&fields, &trust) {
+                    fields.insert(edit.field, edit.value.unwrap());
+                }
+                prop_assert!(edits(&fields, &trust).is_empty(), "twice is once");
+                prop_assert_eq!(&fields["observations"], &json!(given.unwrap_or(0) + observations));
+                prop_assert_eq!(&fields["counted"], &json!(observations));
+                prop_assert_eq!(Instinct::read(&fields).start, start);
+            }
+        }
     }
 
     fn out_of_time() -> Pace {

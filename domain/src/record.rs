@@ -127,6 +127,8 @@ pub struct Instinct {
     pub observations: u32,
     /// Set by a human; `None` where none is written.
     pub ceiling: Option<Ceiling>,
+    /// The confidence from which the source's average starts, 0 to 1; `None` where no human wrote one.
+    pub start: Option<f64>,
 }
 
 impl Matter {
@@ -168,13 +170,26 @@ impl Task {
 }
 
 impl Instinct {
+    /// How many of the observations are ours; where it is missing or no count, every number of the instinct is the human's.
+    pub const COUNTED: &str = "counted";
+    /// The human's confidence, kept when `confidence` becomes ours.
+    pub const START: &str = "initial_confidence";
+
     /// Understands an instinct's frontmatter; a count that cannot be read is 0.
     #[must_use]
     pub fn read(fields: &Fields) -> Self {
         let pruned = text(fields, "status").ok().flatten().is_some_and(|status| status == Standing::Pruned.word());
         let seen = if pruned { None } else { fields.get("observations").and_then(Value::as_u64) }.unwrap_or(0);
         let source = text(fields, "source").ok().flatten().filter(|source| !source.trim().is_empty());
-        Self { source, observations: u32::try_from(seen).unwrap_or(u32::MAX), ceiling: ceiling(fields, "ceiling") }
+        let share = |field| fields.get(field).and_then(Value::as_f64).filter(|share| (0.0..=1.0).contains(share));
+        let is_counted = fields.get(Self::COUNTED).and_then(Value::as_u64).is_some();
+        let by_hand = if is_counted { None } else { share("confidence") };
+        Self {
+            source,
+            observations: u32::try_from(seen).unwrap_or(u32::MAX),
+            ceiling: ceiling(fields, "ceiling"),
+            start: by_hand.or_else(|| share(Self::START)),
+        }
     }
 }
 
@@ -315,6 +330,13 @@ mod tests {
     fn a_ceiling_that_is_there_but_unreadable_means_ask() {
         assert_eq!(Instinct::read(&fields(json!({"ceiling": 3}))).ceiling, Some(Ceiling::Ask));
         assert_eq!(Instinct::read(&fields(json!({}))).ceiling, None);
+        let start = |fields_| Instinct::read(&fields(fields_)).start;
+        assert_eq!(start(json!({"confidence": 0.82})), Some(0.82));
+        assert_eq!(start(json!({"confidence": 0.9, "initial_confidence": 0.82, "counted": 3})), Some(0.82));
+        assert_eq!(start(json!({"confidence": 0.9, "counted": 0})), None, "that one is ours");
+        for none in [json!(82), json!(-0.1), json!("0.82"), json!(null)] {
+            assert_eq!(start(json!({"confidence": none})), None);
+        }
         let seen = |status| Instinct::read(&fields(json!({"observations": 60, "status": status}))).observations;
         assert_eq!((seen("live"), seen("pruned")), (60, 0), "a pruned source is a stranger");
     }

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where a source begins.
+/// Where a source begins of which no human wrote a confidence.
 pub const START: f64 = 0.5;
 /// What a judgement leaves of the confidence before it.
 const KEPT: f64 = 0.9;
@@ -81,6 +81,12 @@ impl Default for Confidence {
 }
 
 impl Confidence {
+    /// Before the first step, from a confidence of 0 to 1.
+    #[must_use]
+    pub fn starting_at(value: f64) -> Self {
+        Self { value, ..Self::default() }
+    }
+
     /// The same after one step more.
     #[must_use]
     pub fn after(mut self, step: Step) -> Self {
@@ -143,6 +149,13 @@ mod tests {
         assert_eq!(after([Step::Undone; 6]).value, 0.0, "never below 0");
         assert!((after([judged(7.0)]).value - 0.55).abs() < 1e-12, "what is outside counts as the nearer end");
         assert!((after([judged(f64::NAN)]).value - 0.45).abs() < 1e-12);
+    }
+
+    #[test]
+    fn where_a_human_has_it_start_is_forgotten_by_a_tenth_at_each_judgement() {
+        let known = [judged(1.0), judged(1.0)].into_iter().fold(Confidence::starting_at(0.82), Confidence::after);
+        assert!((known.value - (0.81 * 0.82 + 0.19)).abs() < 1e-12, "{known:?}");
+        assert_eq!(known.standing, Standing::Pending, "its judgements are still counted from none");
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod router;
 mod schedules;
 mod serve;
 mod stamps;
+mod track_records;
 mod tracker;
 mod trouble;
 mod trust;

@@ -89,6 +89,8 @@ pub(super) struct InstinctData {
     source: String,
     observations: u32,
     ceiling: Option<u8>,
+    /// Where the average of its confidence starts.
+    start: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -279,6 +281,7 @@ fn instinct(path: &str, name: &str, instinct: Instinct) -> Typed {
         // A name that is no source's own stands for itself, as it did when a human chose it.
         source: instinct.source.map_or_else(|| name.trim().to_lowercase(), |source| source_key(&source)),
         observations: instinct.observations,
+        start: instinct.start,
         ceiling: instinct.ceiling.map(|c| c as u8),
     })
 }

@@ -37,8 +37,8 @@ const SIGNALS: Sql = "INSERT OR REPLACE INTO signals (path, target, created, sou
            value->>'note', value->>'effect', value->>'class', value->>'proposal', value->>'proposed_state',
            value->>'target_confidence', value->>'effect_confidence', value->>'status', value->>'reason',
            value->>'applied', value->>'source_event' FROM json_each(?1)";
-const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observations, ceiling)
-    SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling' FROM json_each(?1)";
+const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observations, ceiling, start)
+    SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling', value->>'start' FROM json_each(?1)";
 const ACTIONS: Sql = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
            pending, answers_of, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
            moved_from, changes, proposal, prev, misnamed, edited, together,

@@ -170,7 +170,7 @@ impl Bench {
                 snoozed_until, next_check_after, hash) FROM tasks ORDER BY 1",
             "SELECT 's' || json_array(path, target, created, source, instinct, note, effect, proposed_state,
                 target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
-            "SELECT 'i' || json_array(path, source, observations, ceiling) FROM instincts ORDER BY 1",
+            "SELECT 'i' || json_array(path, source, observations, ceiling, start) FROM instincts ORDER BY 1",
             "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
                 answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, proposal, seq, edited, together, waits) FROM actions ORDER BY 1",
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
@@ -332,7 +332,7 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
         ALTER TABLE actions DROP COLUMN changes; ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;
         ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
-        ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; PRAGMA user_version = 1";
+        ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 1";
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;
     for _ in 0..2 {

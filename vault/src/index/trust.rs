@@ -1,7 +1,8 @@
 //! What the audit records say of the sources, in the order of the chain.
 //!
 //! One pass over the tables, row by row, so that a million records need no more memory than a hundred. The
-//! rules are [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice.
+//! rules are [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice. An average starts where
+//! a human wrote that it does.
 
 use super::cases::{answers, fate, landing, made_again, said_again};
 use super::codec::instant;
@@ -97,6 +98,10 @@ const FATES: &str = concat!(
     ") ORDER BY s.source"
 );
 
+/// Where a human has the average of a source start, by the file that [`Index::instinct_files`] names for it.
+const STARTS: &str = "SELECT source, start FROM (SELECT source, start, MIN(path) FROM instincts GROUP BY source)
+    WHERE start IS NOT NULL";
+
 impl Index {
     /// What the records say of every source by now, by the name that trust goes by.
     ///
@@ -104,6 +109,9 @@ impl Index {
     /// [`IndexError::Sql`].
     pub async fn trust(&self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
         let mut sources: BTreeMap<String, SourceTrust> = BTreeMap::new();
+        let starts: Vec<(String, f64)> =
+            sqlx::query_as(STARTS).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+        let starts: BTreeMap<String, f64> = starts.into_iter().collect();
         let mut steps = sqlx::query_as::<_, StepRow>(STEPS).fetch(&self.store.reader);
         let (mut breath, mut undone_together) = (Breath::default(), BTreeSet::new());
         while let Some(row) = steps.try_next().await.map_err(|e| self.sql(e))? {
@@ -115,7 +123,10 @@ impl Index {
             {
                 continue;
             }
-            let source = sources.entry(row.source).or_default();
+            let source = sources.entry(row.source).or_insert_with_key(|source| {
+                let confidence = starts.get(source).copied().map(Confidence::starting_at).unwrap_or_default();
+                SourceTrust { confidence, ..SourceTrust::default() }
+            });
             let before = source.confidence.standing;
             source.confidence = source.confidence.after(step);
             source.name = row.name;

@@ -60,6 +60,23 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
 }
 
 #[tokio::test]
+async fn an_average_starts_where_a_human_wrote_that_it_does_and_that_outlives_our_own_numbers() {
+    let bench = Bench::scanned().await;
+    judged(&bench, "one", (1, Landing::Live), &[("bank", 1.0), ("aside", 1.0)]);
+    bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 62\nconfidence: 0.8\n---\n");
+    bench.sync("13:00:00").await;
+    let value = async |source: &str| bench.index.trust(noon("13:00:00")).await.unwrap()[source].confidence.value;
+    assert!((value("bank").await - 0.82).abs() < 1e-9 && (value("aside").await - 0.55).abs() < 1e-9);
+    let ours = "observations: 62\nconfidence: 0.82\ninitial_confidence: 0.8\ncounted: 0\n";
+    bench.put("instinct/bank.md", format!("---\ntype: instinct\n{ours}---\n"));
+    bench.sync("13:01:00").await;
+    assert!((value("bank").await - 0.82).abs() < 1e-9, "the judgement is not weighed twice");
+    bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 0\nconfidence: 0.9\ncounted: 0\n---\n");
+    bench.sync("13:02:00").await;
+    assert!((value("bank").await - 0.55).abs() < 1e-9, "without the human's number it starts in the middle");
+}
+
+#[tokio::test]
 async fn a_source_that_never_gives_anything_is_pruned_and_that_has_its_cause() {
     let bench = Bench::scanned().await;
     for n in 0..3 {
