@@ -5,6 +5,7 @@
 //! something the page it came from ([`origin`]). The command of this machine has a key of its own ([`local`]). Secrets are kept as hashes only, in `access/` of the state folder,
 //! one file each, so that every process of the vault knows them and taking one away is removing a file.
 
+pub(crate) mod admission;
 pub mod host;
 pub mod link;
 pub mod local;

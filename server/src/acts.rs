@@ -3,7 +3,8 @@
 //! Answers to actions are in the audit chain and turns of the brake in its log. What gives anybody more, or takes
 //! anything in or keeps it out, is refused where it cannot be written down; who goes is not kept from going.
 
-use crate::app::{App, Met};
+use crate::access::admission::Met;
+use crate::app::App;
 use chrono::Utc;
 use std::io;
 use steward_domain::time::stamp;
@@ -13,13 +14,8 @@ use steward_vault::operator::{self, Act, Deed, OperatorError};
 ///
 /// # Errors
 /// [`OperatorError`] when that failed, and it must not be done.
-pub(crate) async fn write_down(
-    app: &App,
-    (by, met): (&str, Option<&Met>),
-    act: Deed,
-    on: String,
-) -> Result<(), OperatorError> {
-    let act = Act { at: stamp(Utc::now()), by: by.to_owned(), act, on, from: met.and_then(Met::from) };
+pub(crate) async fn write_down(app: &App, (by, met): (&str, &Met), act: Deed, on: String) -> Result<(), OperatorError> {
+    let act = Act { at: stamp(Utc::now()), by: by.to_owned(), act, on, from: Some(met.from) };
     let root = app.root.clone();
     let written = tokio::task::spawn_blocking(move || operator::write_down(&root, &act)).await;
     written

@@ -9,7 +9,8 @@ pub(crate) mod health;
 pub(crate) mod problem;
 
 use crate::access::Scope;
-use crate::app::{self, Shared, require};
+use crate::access::admission::{self, require};
+use crate::app::Shared;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -62,7 +63,7 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
     let text: Arc<str> = description.to_json().unwrap_or_default().into();
     let described = Router::new().route("/api/v1/openapi.json", get(describe)).layer(Extension(text));
     // That it lives costs a word, and whoever asks too often must not be told that it does not.
-    let open = lives.merge(app::open(ready.merge(described), app));
+    let open = lives.merge(admission::open(ready.merge(described), app));
     require(read, app, Scope::Read).merge(require(act, app, Scope::Act)).merge(open)
 }
 

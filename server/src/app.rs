@@ -4,11 +4,9 @@
 //! refused in the face that was asked: JSON below `/api/`, a gRPC status below a service, a page elsewhere. A stranger
 //! gets the same answer of every address, whether it is there or not; who is known gets one 404 of all that is not.
 
-use crate::access::session::Sessions;
-use crate::access::{
-    AccessError, Caller, Proof, Scope, Store, host::Hosts, local, origin, pace::Pace, proxy::Proxies, seats::Seat,
-    seats::Seats, token,
-};
+use crate::access::admission::{self, AccessChecks};
+use crate::access::seats::{Seat, Seats};
+use crate::access::{AccessError, Caller, Scope, Store, host::Hosts, local, proxy::Proxies};
 use crate::answer::Answers;
 use crate::api;
 use crate::api::health::IndexFile;
@@ -21,15 +19,13 @@ use crate::outside::{self, Outside};
 use crate::pages;
 use crate::temporal::Temporal;
 use axum::Router;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use chrono::Utc;
 use futures_util::FutureExt;
-use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,17 +94,12 @@ pub(crate) struct App {
     pub(crate) answers: Answers,
     pub(crate) temporal: Temporal,
     pub(crate) ledger: Option<Arc<Ledger>>,
-    pub(crate) store: Store,
-    pub(crate) sessions: Sessions,
+    pub(crate) access: Arc<AccessChecks>,
     pub(crate) house: House,
     pub(crate) beat: watch::Receiver<Beat>,
     /// What Temporal said last.
     pub(crate) outside: watch::Receiver<Outside>,
     pub(crate) stop: watch::Receiver<bool>,
-    hosts: Hosts,
-    proxies: Proxies,
-    encrypted: bool,
-    pace: Pace,
     live: Seats<String>,
     /// The file that [`App::index`] opened.
     pub(crate) index_file: IndexFile,
@@ -144,7 +135,7 @@ impl App {
 
     /// Whether who showed this may still see what they see; it may be taken away, and a session ends.
     pub(crate) fn still_sees(&self, headers: &HeaderMap) -> Result<bool, AccessError> {
-        Ok(caller(self, headers)?.is_some_and(|caller| caller.scope >= Scope::Read))
+        Ok(self.access.caller(headers)?.is_some_and(|caller| caller.scope >= Scope::Read))
     }
 }
 
@@ -163,10 +154,9 @@ pub enum StartError {
 /// [`StartError`] when the keys of sessions and of the command can be neither read nor made.
 pub fn router(parts: Parts) -> Result<Router, StartError> {
     let Parts { root, index, answers, client, ledger, store, hosts, proxies, encrypted, house, stop } = parts;
-    let sessions = Sessions::open(&store)?;
     local::make(&store)?;
+    let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
-    let pace = Pace::default();
     let index_file = IndexFile::of(index.state_dir());
     let temporal = Temporal::new(client);
     let outside = outside::start(temporal.clone(), stop.clone());
@@ -176,16 +166,11 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         answers,
         temporal,
         ledger,
-        store,
-        sessions,
+        access: Arc::clone(&access),
         house,
         beat,
         outside,
         stop,
-        hosts,
-        proxies,
-        encrypted,
-        pace,
         live: Seats::new(LIVE_OF_EACH, LIVE_OF_ALL),
         index_file,
         charts: Default::default(),
@@ -193,11 +178,11 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
     let router = api::router(&app)
         .merge(pages::router(&app))
         .merge(grpc::router(&app)?)
-        .fallback(nowhere.layer(from_fn_with_state((Arc::clone(&app), Scope::Read), allowed)))
+        .fallback(nowhere.layer(from_fn_with_state((Arc::clone(&access), Scope::Read), admission::allowed)))
         .method_not_allowed_fallback(wrong_method)
         // Where a body is read, and so after it is known who sends it.
         .layer(DefaultBodyLimit::max(api::answers::MAX_BODY))
-        .layer(from_fn_with_state(Arc::clone(&app), known_host))
+        .layer(from_fn_with_state(access, admission::known_host))
         .layer(from_fn(unbroken))
         .layer(map_response(guarded))
         .with_state(app);
@@ -253,134 +238,8 @@ async fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// How a request reached us.
-#[derive(Clone)]
-pub(crate) struct Met {
-    /// It came from a page of ours.
-    ours: bool,
-    /// Its way was encrypted.
-    pub(crate) secure: bool,
-    from: Option<IpAddr>,
-}
-
-impl Met {
-    /// Holds that this address does not ask too often; for what is answered to strangers.
-    pub(crate) fn paced(&self, app: &App) -> Result<(), Problem> {
-        self.from.map_or(Ok(()), |from| app.pace.of_stranger(from)).map_err(too_many)
-    }
-
-    /// As [`Met::paced`], for what anybody may have.
-    pub(crate) fn unhurried(&self, app: &App) -> Result<(), Problem> {
-        self.from.map_or(Ok(()), |from| app.pace.of_anybody(from)).map_err(too_many)
-    }
-
-    /// The address that asks, where it is known.
-    pub(crate) fn from(&self) -> Option<IpAddr> {
-        self.from
-    }
-
-    /// Holds that a page of ours asks.
-    pub(crate) fn same_origin(&self) -> Result<(), Problem> {
-        let detail = "this came from another page than ours, and was not done";
-        if self.ours { Ok(()) } else { Err(Problem::new(StatusCode::FORBIDDEN, detail)) }
-    }
-}
-
-async fn known_host(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
-    // Who watches a machine asks it by any of its addresses, and is told nothing.
-    let by_any_name = matches!(request.uri().path(), "/healthz" | "/readyz");
-    let host = app.hosts.named(request.uri(), request.headers());
-    if host.is_none() && !by_any_name {
-        let detail = "not a name that is answered to: add it to STEWARD_HOSTS";
-        let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, detail);
-        return refuse((request.method(), request.uri()), problem);
-    }
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
-    let came = peer.map(|peer| app.proxies.came(peer, app.encrypted, request.headers()));
-    let secure = came.map_or(app.encrypted, |came| came.secure);
-    let ours = host.is_some_and(|host| origin::is_ours(request.headers(), host, secure));
-    request.extensions_mut().insert(Met { ours, secure, from: came.map(|came| came.from) });
-    let mut response = next.run(request).await;
-    if secure {
-        let a_year = HeaderValue::from_static("max-age=31536000");
-        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, a_year);
-    }
-    response
-}
-
-/// Lets nobody through to these routes who may not do that much.
-pub(crate) fn require<S: Clone + Send + Sync + 'static>(router: Router<S>, app: &Shared, scope: Scope) -> Router<S> {
-    router.route_layer(from_fn_with_state((Arc::clone(app), scope), allowed))
-}
-
-async fn allowed(State((app, scope)): State<(Shared, Scope)>, mut request: Request, next: Next) -> Response {
-    match admit(&app, scope, &request) {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(refusal) => refuse((request.method(), request.uri()), refusal),
-    }
-}
-
-/// Lets anybody ask these routes, and no address too often.
-pub(crate) fn open<S: Clone + Send + Sync + 'static>(router: Router<S>, app: &Shared) -> Router<S> {
-    router.route_layer(from_fn_with_state(Arc::clone(app), unhurried))
-}
-
-async fn unhurried(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    match request.extensions().get::<Met>().map_or(Ok(()), |met| met.unhurried(&app)) {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refuse((request.method(), request.uri()), refusal),
-    }
-}
-
-pub(crate) fn admit(app: &App, scope: Scope, request: &Request) -> Result<Caller, Problem> {
-    let caller = caller(app, request.headers()).map_err(|e| {
-        tracing::error!("failed to tell who asks: {e}");
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "it cannot be told who asks; the log says more")
-    })?;
-    let Some(caller) = caller else {
-        request.extensions().get::<Met>().map_or(Ok(()), |met| met.paced(app))?;
-        let detail = "send a token as `Authorization: Bearer …` (`steward token create`), or log in";
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, detail));
-    };
-    app.pace.of_caller(&caller.name).map_err(too_many)?;
-    if caller.scope < scope {
-        let detail = format!("this needs the scope `{scope}`, and you have `{}`", caller.scope);
-        return Err(Problem::new(StatusCode::FORBIDDEN, detail));
-    }
-    if !request.method().is_safe() && caller.proof != Proof::Token {
-        request.extensions().get::<Met>().map_or(Ok(()), Met::same_origin)?;
-    }
-    Ok(caller)
-}
-
-/// Who asks; a token counts before a cookie, and one that is wrong is not made up for by the other.
-pub(crate) fn caller(app: &App, headers: &HeaderMap) -> Result<Option<Caller>, AccessError> {
-    if let Some(said) = headers.get(header::AUTHORIZATION) {
-        let said = said.to_str().unwrap_or_default();
-        let (scheme, text) = said.split_once(' ').unwrap_or((said, ""));
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Ok(None);
-        }
-        let known = token::caller(&app.store, text.trim())?;
-        return known.map_or_else(|| local::caller(&app.store, text.trim(), headers), |known| Ok(Some(known)));
-    }
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let ours = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    app.sessions.caller(ours, Utc::now())
-}
-
-fn too_many(seconds: u32) -> Problem {
-    Problem {
-        retry_after: Some(seconds),
-        ..Problem::new(StatusCode::TOO_MANY_REQUESTS, format!("too many requests: ask again in {seconds} s"))
-    }
-}
-
 /// In the face that was asked.
-fn refuse((method, uri): (&Method, &Uri), problem: Problem) -> Response {
+pub(crate) fn refuse((method, uri): (&Method, &Uri), problem: Problem) -> Response {
     if grpc::is_asked(uri.path()) {
         return grpc::refusal::response(&problem);
     }

@@ -27,7 +27,8 @@ pub use asked::proposed;
 pub use record::change;
 
 use crate::access::Caller;
-use crate::app::{self, App, Met, Shared};
+use crate::access::admission::Met;
+use crate::app::{App, Shared};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -127,7 +128,7 @@ pub(crate) fn is_asked(path: &str) -> bool {
 async fn allowed(State(app): State<Shared>, mut request: Request<Body>, next: Next) -> Response {
     let path = request.uri().path();
     if path.starts_with(HEALTH) {
-        return match request.extensions().get::<Met>().map_or(Ok(()), |met| met.unhurried(&app)) {
+        return match Met::of(request.extensions()).and_then(|met| met.unhurried(&app.access)) {
             Ok(()) => next.run(request).await,
             Err(problem) => refusal::response(&problem),
         };
@@ -135,7 +136,7 @@ async fn allowed(State(app): State<Shared>, mut request: Request<Body>, next: Ne
     let scope = scope::of(path.rsplit('/').next().unwrap_or_default());
     // A page of somebody else's can make a browser send a cookie, but no token.
     request.headers_mut().remove(header::COOKIE);
-    match app::admit(&app, scope, &request) {
+    match app.access.admit(scope, &request) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -148,6 +149,11 @@ async fn allowed(State(app): State<Shared>, mut request: Request<Body>, next: Ne
 fn by<T>(request: &tonic::Request<T>) -> Result<Caller, Status> {
     let caller = request.extensions().get::<Caller>().cloned();
     caller.ok_or_else(|| refused(Code::Internal, 500, "it cannot be told who asks"))
+}
+
+/// How the request reached us.
+fn met<T>(request: &tonic::Request<T>) -> Result<Met, Status> {
+    Met::of(request.extensions()).cloned().map_err(|problem| refusal::status(&problem))
 }
 
 /// A path of a record of this kind.

@@ -23,9 +23,10 @@ mod undo_together;
 
 pub(crate) use assets::asset;
 
+use crate::access::admission::{open, require};
 use crate::access::{Caller, Proof, Scope};
 use crate::api::problem::Problem;
-use crate::app::{Shared, open, require};
+use crate::app::Shared;
 use crate::facts::FactsError;
 use askama::Template;
 use assets::Assets;

@@ -1,10 +1,12 @@
 //! Sessions of browsers: a cookie that is signed, not stored.
 //!
 //! It names who logged in, what they may do and when that ends; whoever removes the key ends all of them, in every
-//! process at once, because it is read at each use. From it follow a key for the forms of its pages, which no other site
+//! process at once, because it is read at each use. Logging out ends one of them: until the session would have ended by
+//! itself, a file in the state folder says so to every process. From it follow a key for the forms of its pages, which no other site
 //! can know, and the name of the cookie, since browsers send those of one vault to another on the same machine.
 
 use super::{AccessError, Caller, Proof, Scope, Store, secret};
+use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -17,6 +19,8 @@ use subtle::ConstantTimeEq;
 pub const SESSION_LASTS: TimeDelta = TimeDelta::days(7);
 
 const KEY: &str = "sessions";
+/// The files of sessions that were logged out, each named after the hash of the session's nonce.
+const ENDED: &str = "ended-sessions";
 
 /// Signs and reads sessions.
 #[derive(Clone)]
@@ -34,6 +38,13 @@ struct Session {
     ends_at: DateTime<Utc>,
     /// Tells two sessions of one person apart.
     nonce: String,
+}
+
+/// A session that was logged out.
+#[derive(Serialize, Deserialize)]
+struct EndedSession {
+    /// From then on the cookie alone says that it has ended.
+    ends_at: DateTime<Utc>,
 }
 
 impl Sessions {
@@ -60,13 +71,69 @@ impl Sessions {
     /// Who has one of these cookies; nobody where it is not ours, has ended, or the key was taken away.
     pub(crate) fn caller<'c>(
         &self,
-        mut cookies: impl Iterator<Item = (&'c str, &'c str)>,
+        cookies: impl Iterator<Item = (&'c str, &'c str)>,
         now: DateTime<Utc>,
     ) -> Result<Option<Caller>, AccessError> {
-        let Some(key) = self.store.made_key(KEY)?.map(Key) else { return Ok(None) };
-        let name = key.cookie();
-        Ok(cookies.find_map(|(said, value)| if said == name { key.caller(value, now) } else { None }))
+        Ok(self.find_open(cookies, now)?.into_iter().next().map(|(_, caller)| caller))
     }
+
+    /// Ends the sessions of these cookies, in every process; whose they were, where one was open.
+    ///
+    /// # Errors
+    /// [`AccessError`] when the end could not be written down: then they go on.
+    pub(crate) fn end<'c>(
+        &self,
+        cookies: impl Iterator<Item = (&'c str, &'c str)>,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Caller>, AccessError> {
+        let mut left = None;
+        for (session, caller) in self.find_open(cookies, now)? {
+            let written = self.store.put(ENDED, &session.nonce, &EndedSession { ends_at: session.ends_at });
+            // Another process may have been faster.
+            if written.is_err() && !self.store.holds(ENDED, &session.nonce)? {
+                written?;
+            }
+            left = Some(caller);
+        }
+        if let Err(e) = self.forget_expired(now) {
+            tracing::warn!("files of sessions that are over were left: {e}");
+        }
+        Ok(left)
+    }
+
+    /// The sessions among these cookies that are ours and go on.
+    fn find_open<'c>(
+        &self,
+        cookies: impl Iterator<Item = (&'c str, &'c str)>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<(Session, Caller)>, AccessError> {
+        let Some(key) = self.store.made_key(KEY)?.map(Key) else { return Ok(Vec::new()) };
+        let name = key.cookie();
+        let mut open = Vec::new();
+        for (_, value) in cookies.filter(|(said, _)| *said == name) {
+            if let Some(found) = key.read_session(value, now)
+                && !self.store.holds(ENDED, &found.0.nonce)?
+            {
+                open.push(found);
+            }
+        }
+        Ok(open)
+    }
+
+    /// Removes what is kept of sessions that are over by themselves.
+    fn forget_expired(&self, now: DateTime<Utc>) -> Result<(), AccessError> {
+        for (path, _) in self.store.all::<EndedSession>(ENDED)?.into_iter().filter(|(_, ended)| ended.ends_at <= now) {
+            // Another process may have been faster.
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(())
+    }
+}
+
+/// The cookies of a request, each with its name and value.
+pub(crate) fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='))
 }
 
 impl Key {
@@ -81,16 +148,16 @@ impl Key {
         Ok(format!("{text}.{mark}"))
     }
 
-    /// Whose session a cookie's value is; `None` of one that is not ours or has ended.
-    fn caller(&self, cookie: &str, now: DateTime<Utc>) -> Option<Caller> {
+    /// The session of a cookie's value, and whose it is; `None` of one that is not ours or is over.
+    fn read_session(&self, cookie: &str, now: DateTime<Utc>) -> Option<(Session, Caller)> {
         let (text, mark) = cookie.split_once('.')?;
         if !is_same(mark, &self.mark("session", text)) {
             return None;
         }
         let session: Session = serde_json::from_slice(&BASE64.decode(text).ok()?).ok()?;
         let form_key = self.mark("form", text);
-        let caller = Caller { name: session.name, scope: session.scope, proof: Proof::Session { form_key } };
-        (now < session.ends_at).then_some(caller)
+        let caller = Caller { name: session.name.clone(), scope: session.scope, proof: Proof::Session { form_key } };
+        (now < session.ends_at).then_some((session, caller))
     }
 
     fn mark(&self, purpose: &str, text: &str) -> String {
@@ -111,6 +178,52 @@ pub(crate) fn is_same(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Key {
+        fn caller(&self, cookie: &str, now: DateTime<Utc>) -> Option<Caller> {
+            self.read_session(cookie, now).map(|(_, caller)| caller)
+        }
+    }
+
+    #[test]
+    fn a_session_that_was_logged_out_is_nobodys_in_every_process_and_the_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let [here, there] = [(), ()].map(|()| Sessions::open(&Store::of(dir.path())).unwrap());
+        let now = Utc::now();
+        let [left, other] = [(), ()].map(|()| here.begin("ann", Scope::Act, now).unwrap());
+        let who = |sessions: &Sessions, (name, value): &(String, String)| {
+            sessions.caller([(name.as_str(), value.as_str())].into_iter(), now).unwrap().map(|caller| caller.name)
+        };
+        let end = |(name, value): &(String, String), now| {
+            here.end([(name.as_str(), value.as_str())].into_iter(), now).map(|caller| caller.map(|caller| caller.name))
+        };
+        assert_eq!(end(&left, now).unwrap().as_deref(), Some("ann"));
+        assert_eq!((who(&here, &left), who(&there, &left)), (None, None));
+        assert_eq!(who(&there, &other).as_deref(), Some("ann"));
+        assert_eq!(end(&left, now).unwrap(), None, "it is over already");
+        let folder = dir.path().join("access").join(ENDED);
+        let files = || std::fs::read_dir(&folder).unwrap().count();
+        let text =
+            std::fs::read_to_string(std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path()).unwrap();
+        assert!(files() == 1 && !text.contains("ann"), "{text}");
+        assert_eq!(end(&other, now + SESSION_LASTS).unwrap(), None, "this one is over by itself");
+        assert_eq!(files(), 0, "what is over by itself needs no file");
+    }
+
+    #[test]
+    fn a_session_whose_end_cannot_be_written_goes_on_and_the_caller_hears_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(&Store::of(dir.path())).unwrap();
+        let (name, value) = sessions.begin("ann", Scope::Act, Utc::now()).unwrap();
+        let cookie = || [(name.as_str(), value.as_str())].into_iter();
+        let folder = dir.path().join("access").join(ENDED);
+        std::os::unix::fs::symlink(dir.path().join("nowhere"), &folder).unwrap();
+        assert!(matches!(sessions.end(cookie(), Utc::now()), Err(AccessError::Io { .. })));
+        assert!(sessions.caller(cookie(), Utc::now()).unwrap().is_some());
+        std::fs::remove_file(&folder).unwrap();
+        std::fs::write(&folder, "no folder").unwrap();
+        assert!(sessions.caller(cookie(), Utc::now()).is_err(), "nobody is let in by what cannot be read");
+    }
 
     #[test]
     fn a_session_holds_until_it_ends_and_cannot_be_made_up() {

@@ -69,6 +69,12 @@ impl Store {
         read(&self.file(kind, secret))
     }
 
+    /// Whether anything is kept of a secret, readable or not.
+    pub(super) fn holds(&self, kind: &str, secret: &str) -> Result<bool, AccessError> {
+        let path = self.file(kind, secret);
+        path.try_exists().map_err(|e| Self::io(&path, e))
+    }
+
     /// As [`Store::get`], and never again: of several at once, one gets it.
     pub(super) fn take<T: DeserializeOwned>(&self, kind: &str, secret: &str) -> Result<Option<T>, AccessError> {
         let path = self.file(kind, secret);

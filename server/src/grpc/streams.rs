@@ -4,9 +4,9 @@
 //! is written here. No source is asked.
 
 use super::values::moment;
-use super::{Face, by, nothing, page, refusal};
+use super::{Face, by, met, nothing, page, refusal};
+use crate::access::admission::Met;
 use crate::acts;
-use crate::app::Met;
 use crate::facts::streams::{self, StreamRow};
 use steward_proto::v1;
 use steward_proto::v1::streams_service_server::StreamsService;
@@ -33,7 +33,7 @@ impl StreamsService for Face {
         &self,
         request: Request<v1::PauseStreamRequest>,
     ) -> Result<Response<v1::PauseStreamResponse>, Status> {
-        let asker = (by(&request)?.name, request.extensions().get::<Met>().cloned());
+        let asker = (by(&request)?.name, met(&request)?);
         let stream = Some(self.pause(&request.into_inner().name, true, asker).await?);
         Ok(Response::new(v1::PauseStreamResponse { stream }))
     }
@@ -42,7 +42,7 @@ impl StreamsService for Face {
         &self,
         request: Request<v1::ResumeStreamRequest>,
     ) -> Result<Response<v1::ResumeStreamResponse>, Status> {
-        let asker = (by(&request)?.name, request.extensions().get::<Met>().cloned());
+        let asker = (by(&request)?.name, met(&request)?);
         let stream = Some(self.pause(&request.into_inner().name, false, asker).await?);
         Ok(Response::new(v1::ResumeStreamResponse { stream }))
     }
@@ -53,7 +53,7 @@ impl Face {
         streams::all(&self.index, &self.house.streams).await.map_err(refusal::index)
     }
 
-    async fn pause(&self, name: &str, paused: bool, asker: (String, Option<Met>)) -> Result<v1::Stream, Status> {
+    async fn pause(&self, name: &str, paused: bool, asker: (String, Met)) -> Result<v1::Stream, Status> {
         let find = |rows: Vec<StreamRow>| rows.into_iter().find(|row| row.count.source == name);
         let gone = || nothing("there is no stream of that name");
         let row = find(self.streams().await?).ok_or_else(gone)?;
@@ -63,7 +63,7 @@ impl Face {
         let (by, met) = asker;
         tracing::warn!(stream = %row.count.source.escape_debug(), paused, "by {}", by.escape_debug());
         let deed = if paused { Deed::StreamPaused } else { Deed::StreamResumed };
-        let written = acts::write_down(self, (&by, met.as_ref()), deed, name.to_owned()).await;
+        let written = acts::write_down(self, (&by, &met), deed, name.to_owned()).await;
         written.map_err(|e| refusal::broken(&e.to_string()))?;
         self.index.pause_stream(name, paused).await.map_err(refusal::index)?;
         find(self.streams().await?).map(stream).ok_or_else(gone)

@@ -3,11 +3,12 @@
 //! Opening the link changes nothing: what looks at addresses before people do would use it up. The button does.
 
 use super::{Bare, Oops, assets, refusal, shown};
-use crate::access::session::SESSION_LASTS;
-use crate::access::{AccessError, Proof, link};
+use crate::access::admission::Met;
+use crate::access::session::{SESSION_LASTS, cookies};
+use crate::access::{AccessError, link};
 use crate::acts;
 use crate::api::problem::Problem;
-use crate::app::{self, Met, Shared};
+use crate::app::Shared;
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Query, State};
@@ -16,6 +17,10 @@ use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
 use serde::Deserialize;
 use steward_vault::operator::{Deed, OperatorError};
+
+/// Shown where a session goes on although its end was asked for.
+const NOT_LEFT: &str = "You are still logged in: the end of this session could not be written into the state folder, and \
+    the log says why. Try again; whoever removes access/keys/sessions there ends every session.";
 
 #[derive(Deserialize)]
 pub(crate) struct Asked {
@@ -42,8 +47,8 @@ pub(crate) async fn page(
     Extension(met): Extension<Met>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Oops> {
-    met.paced(&app)?;
-    if !link::holds(&app.store, &asked.link, Utc::now())? {
+    met.paced(&app.access)?;
+    if !link::holds(&app.access.store, &asked.link, Utc::now())? {
         return Ok(closed(&asked.link));
     }
     let text = "This address lets you in once.";
@@ -75,12 +80,12 @@ pub(crate) async fn enter(
         }
         Err(_) => return Ok(closed("")),
     };
-    met.paced(&app)?;
+    met.paced(&app.access)?;
     met.same_origin()?;
     let now = Utc::now();
-    let Some(found) = link::take(&app.store, &asked.link, now)? else { return Ok(closed(&asked.link)) };
-    acts::write_down(&app, (&found.name, Some(&met)), Deed::Login, found.scope.to_string()).await?;
-    let (name, value) = app.sessions.begin(&found.name, found.scope, now)?;
+    let Some(found) = link::take(&app.access.store, &asked.link, now)? else { return Ok(closed(&asked.link)) };
+    acts::write_down(&app, (&found.name, &met), Deed::Login, found.scope.to_string()).await?;
+    let (name, value) = app.access.sessions.begin(&found.name, found.scope, now)?;
     tracing::info!("{} logged in", found.name.escape_debug());
     Ok(with_cookie(&met, (&name, &value), SESSION_LASTS.num_seconds()))
 }
@@ -90,14 +95,18 @@ pub(crate) async fn leave(
     Extension(met): Extension<Met>,
     headers: HeaderMap,
 ) -> Result<Response, Oops> {
-    met.paced(&app)?;
+    met.paced(&app.access)?;
     met.same_origin()?;
+    let ended = app.access.sessions.end(cookies(&headers), Utc::now()).map_err(|e| {
+        tracing::error!("failed to end a session: {e}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, NOT_LEFT)
+    })?;
     // A token has nothing to leave.
-    if let Some(caller) = app::caller(&app, &headers)?.filter(|caller| matches!(caller.proof, Proof::Session { .. })) {
+    if let Some(caller) = ended {
         // Nobody is kept in because the disk is full; the log has it.
-        let _ = acts::write_down(&app, (&caller.name, Some(&met)), Deed::Logout, caller.scope.to_string()).await;
+        let _ = acts::write_down(&app, (&caller.name, &met), Deed::Logout, caller.scope.to_string()).await;
     }
-    Ok(with_cookie(&met, (&app.sessions.cookie()?, ""), 0))
+    Ok(with_cookie(&met, (&app.access.sessions.cookie()?, ""), 0))
 }
 
 fn with_cookie(met: &Met, (name, value): (&str, &str), seconds: i64) -> Response {

@@ -22,6 +22,7 @@ mod remote;
 mod router;
 mod schedules;
 mod serve;
+mod sessions;
 mod stamps;
 mod track_records;
 mod tracker;
