@@ -24,6 +24,17 @@ fn misleads(c: char) -> bool {
     c.is_control() || turns || hides || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
+/// Whether a character does not show, or turns the direction in which a person reads.
+///
+/// Wider than what a record leaves out: joiners belong to many scripts and stay in a record, but two names that differ in
+/// one of them look alike on a screen.
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
+    let joins = matches!(c, '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{200c}' | '\u{200d}' | '\u{2061}'..='\u{2064}');
+    let marks = matches!(c, '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    misleads(c) || joins || marks
+}
+
 /// Puts a backslash before whatever Markdown would take for markup.
 pub(crate) fn escape(line: &str) -> String {
     let mut out = String::with_capacity(line.len());

@@ -293,6 +293,76 @@ fn written_moment(at: &str) -> String {
 mod tests {
     use super::*;
 
+    /// What pages call the words of others by, and paths, which others may have named.
+    const OF_OTHERS: [&str; 34] = [
+        "about",
+        "after",
+        "before",
+        "by",
+        "caller",
+        "done",
+        "error",
+        "field",
+        "follower",
+        "found",
+        "hint",
+        "matter",
+        "model",
+        "name",
+        "needed",
+        "now",
+        "on",
+        "ours",
+        "outcome",
+        "path",
+        "problem",
+        "provider",
+        "quote",
+        "reason",
+        "reasoning",
+        "record",
+        "refused",
+        "said",
+        "says",
+        "signal",
+        "snippet",
+        "source",
+        "what",
+        "words",
+    ];
+
+    /// The expressions that a template shows between its tags and outside `<bdi>`.
+    fn shown_bare(template: &str) -> Vec<String> {
+        let mut bare = Vec::new();
+        for (at, _) in template.match_indices("{{ ") {
+            let (before, after) = template.split_at(at);
+            let in_a_tag = before.rfind('<') > before.rfind('>');
+            let is_alone = before.rfind("<option").or(before.rfind("{% block title"))
+                > before.rfind("</option>").or(before.rfind("{% endblock"));
+            if !in_a_tag && !is_alone && !before.ends_with("<bdi>") {
+                bare.push(after[3..].split(" }}").next().unwrap().to_owned());
+            }
+        }
+        bare
+    }
+
+    #[test]
+    fn words_of_others_turn_no_words_around_them() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+        let mut faults = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let bare = shown_bare(&std::fs::read_to_string(&path).unwrap());
+            let is_of_others = |shown: &String| {
+                // The limits of the rate guard are called by names of ours.
+                shown != "window.name" && OF_OTHERS.contains(&shown.rsplit('.').next().unwrap_or_default())
+            };
+            faults.extend(bare.into_iter().filter(is_of_others).map(|shown| format!("{}: {shown}", path.display())));
+        }
+        assert_eq!(faults, Vec::<String>::new(), "to be shown within <bdi>");
+        assert_eq!(shown_bare("<p title=\"{{ name }}\"><bdi>{{ name }}</bdi> {{ quote }}</p>"), ["quote"]);
+    }
+
     #[test]
     fn times_are_told_in_the_unit_that_a_person_would_take() {
         let now = Utc::now();

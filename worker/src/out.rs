@@ -1,13 +1,15 @@
 //! What commands print: a table or a line for a person, JSON for a script.
 //!
 //! With `--json` exactly one JSON value goes to standard output; everything else goes to standard
-//! error. Text that came from outside has its control characters escaped, so that it can neither
-//! forge a line nor drive a terminal.
+//! error. Text that came from outside has its control characters escaped, and what hides or turns the
+//! reading direction, so that it can neither forge a line nor drive a terminal nor read as something else.
 
 use anyhow::Context;
 use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
+use std::fmt::Write as _;
 use std::io::Write;
+use steward_domain::plain::is_unseen;
 
 /// A line under the headings and nothing else; see comfy-table's presets for the places.
 const PLAIN: &str = "     ──            ";
@@ -32,7 +34,7 @@ pub(crate) struct Out {
 impl Out {
     /// Prints a value: as JSON, or as what a person reads.
     pub(crate) fn value(self, value: &impl Serialize, human: impl FnOnce() -> String) -> anyhow::Result<()> {
-        let text = if self.json { serde_json::to_string_pretty(value)? } else { human() };
+        let text = if self.json { json_text(&serde_json::to_string_pretty(value)?) } else { laid_out(&human()) };
         line(&text)
     }
 
@@ -41,8 +43,30 @@ impl Out {
         if self.json {
             return Ok(());
         }
-        line(text)
+        line(&laid_out(text))
     }
+}
+
+/// Printed lines with everything escaped that is no part of their layout.
+fn laid_out(text: &str) -> String {
+    escape_if(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// Printed JSON with every character escaped that does not show. Such characters stand in strings alone, where
+/// `\\u` and four digits mean the same.
+pub(crate) fn json_text(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unseen(c) && c != '\n' {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // A string takes whatever is written into it.
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
 }
 
 /// A reader that went away (`| head`) is not an error of ours.
@@ -67,13 +91,17 @@ pub(crate) fn table(headings: &[&str]) -> Table {
 
 /// Text from outside, safe to show.
 pub(crate) fn shown(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    escape_if(text, is_unseen)
+}
+
+fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    text.chars().flat_map(|c| if is_escaped(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 /// The one JSON value of a command that failed: `{"error": "…"}`.
 pub(crate) fn error_as_json(message: &str) {
     // Standard error has said it already.
-    let _ = line(&serde_json::json!({ "error": message.trim_end() }).to_string());
+    let _ = line(&json_text(&serde_json::json!({ "error": message.trim_end() }).to_string()));
 }
 
 /// How far something long has come, for whoever waits for it.
@@ -105,6 +133,25 @@ mod tests {
         assert_eq!(shown("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
         assert_eq!(shown("Zürich – ok"), "Zürich – ok");
     }
+
+    #[test]
+    fn what_turns_or_hides_is_shown_as_what_it_is() {
+        assert_eq!(shown("gpj\u{202e}.exe\u{200b}\u{200d}\u{85}"), "gpj\\u{202e}.exe\\u{200b}\\u{200d}\\u{85}");
+        assert_eq!(laid_out("a\tb\n\u{2066}c\u{9b}31m"), "a\tb\n\\u{2066}c\\u{9b}31m");
+        assert_eq!(shown("مرحبا – ﷺ 👍"), "مرحبا – ﷺ 👍", "letters of any direction show themselves");
+    }
+
+    #[test]
+    fn json_says_the_same_in_characters_that_show() {
+        let value = serde_json::json!({"a\u{9b}": "\u{85}\u{7f}\u{202e}\u{2028}\u{e0041}\u{1b}\n\"\\ ok"});
+        for text in [serde_json::to_string_pretty(&value).unwrap(), value.to_string()] {
+            let safe = json_text(&text);
+            assert!(safe.chars().all(|c| !is_unseen(c) || c == '\n'), "{safe}");
+            assert!(safe.contains("a\\u009b") && safe.contains("\\u202e") && safe.contains("\\udb40\\udc41"), "{safe}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+        }
+    }
+
     #[test]
     fn a_cause_is_told_once() {
         #[derive(Debug, thiserror::Error)]

@@ -65,6 +65,17 @@ impl Browser {
             return root.scrollWidth > root.clientWidth
                 ? [root.scrollWidth, root.clientWidth, ...wide.slice(0, 3).map((it) => it.outerHTML.slice(0, 200))] : null";
         let scrolls = self.run(script).await;
+        let turning = "const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), bare = [];
+            while (texts.nextNode()) {
+                const {data, parentElement} = texts.currentNode;
+                if (/[\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]/.test(data) && !parentElement.closest('bdi, option'))
+                    bare.push(data.slice(0, 80));
+            }
+            return bare";
+        let turning = self.run(turning).await;
+        if turning != json!([]) {
+            faults.push(format!("words turn what stands around them: {turning}"));
+        }
         if !scrolls.is_null() {
             faults.push(format!("it scrolls sideways: {scrolls}"));
         }

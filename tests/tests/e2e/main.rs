@@ -29,5 +29,6 @@ mod tracker;
 mod trouble;
 mod trust;
 mod trust_report;
+mod unseen;
 mod up;
 mod wake;

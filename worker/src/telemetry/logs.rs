@@ -5,10 +5,12 @@
 //! may be in any value: control characters and what reorders text are escaped, so that a value can
 //! neither forge a line nor drive a terminal.
 
+use crate::out;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Write as _};
+use steward_domain::plain::is_unseen;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -156,7 +158,7 @@ fn lines(from: &Metadata<'_>, fields: &Fields, at: DateTime<Local>, colour: bool
         let crate_name = from.target().split("::").next().unwrap_or_default();
         line += &format!("{dim}{crate_name}:{plain} ");
     }
-    line += &escaped(&fields.message, |c| c.escape_default().to_string());
+    line += &out::shown(&fields.message);
     for (name, value) in &fields.rest {
         let _ = write!(line, " {dim}{name}={plain}{}", shown(value));
     }
@@ -176,12 +178,12 @@ fn tint(level: Level) -> &'static str {
 /// A value as a person reads it: bare where it is one word, quoted where it could be taken for more.
 fn shown(value: &Value) -> String {
     let Value::String(text) = value else { return value.to_string() };
-    let bare = !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !"\"=".contains(c) && !is_unsafe(c));
+    let bare = !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !"\"=".contains(c) && !is_unseen(c));
     if bare {
         return text.clone();
     }
     let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", escaped(&quoted, |c| c.escape_default().to_string()))
+    format!("\"{}\"", out::shown(&quoted))
 }
 
 fn json(from: &Metadata<'_>, fields: Fields, at: DateTime<Utc>) -> String {
@@ -193,22 +195,7 @@ fn json(from: &Metadata<'_>, fields: Fields, at: DateTime<Utc>) -> String {
     for (name, value) in fields.rest {
         line.entry(name).or_insert(value);
     }
-    escaped(&Value::Object(line).to_string(), |c| format!("\\u{:04x}", u32::from(c)))
-}
-
-/// Control characters, and what a terminal or an editor takes for the end of a line or for another
-/// direction of reading.
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-fn escaped(text: &str, escape: impl Fn(char) -> String) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_unsafe(c) { safe += &escape(c) } else { safe.push(c) }
-    }
-    safe
+    out::json_text(&Value::Object(line).to_string())
 }
 
 #[cfg(test)]
@@ -271,7 +258,7 @@ mod tests {
             let log = log_of(style, say);
             assert_eq!(log.matches('\n').count(), 1, "{log:?}");
             assert!(log.ends_with('\n'));
-            assert!(!log.trim_end_matches('\n').chars().any(is_unsafe), "{log:?}");
+            assert!(!log.trim_end_matches('\n').chars().any(is_unseen), "{log:?}");
         }
         let json: Value = serde_json::from_str(&log_of(Style::Json, say)).unwrap();
         for field in ["message", "matter", "workflow_id", "task", "reason", "error"] {

@@ -93,7 +93,8 @@ fn summary(told: &Told) -> String {
 
 fn supported(report: &Report) -> String {
     let rows = supported_first(report);
-    let says: String = rows.iter().take(SHOWN).map(|row| format!("<li>{}</li>", escaped(&row.says))).collect();
+    let says: String =
+        rows.iter().take(SHOWN).map(|row| format!("<li><bdi>{}</bdi></li>", escaped(&row.says))).collect();
     format!("<h2>What the cases support</h2><ul>{says}</ul>{}", more(rows.len()))
 }
 
@@ -138,7 +139,7 @@ fn lowered(told: &Told) -> String {
         let record =
             one.record.as_ref().map(|r| format!(", see <code>{}</code>", escaped(r.as_str()))).unwrap_or_default();
         format!(
-            "<li><strong>{}</strong> went down to <code>{}</code> at {}{record}. Back up: <code>{}</code></li>",
+            "<li><strong><bdi>{}</bdi></strong> went down to <code>{}</code> at {}{record}. Back up: <code>{}</code></li>",
             escaped(&one.subject.told(one.name.as_deref())),
             one.mode.word(),
             seconds(one.since),
@@ -188,7 +189,7 @@ fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Re
         let (name, tally, precision) = (name(row), row.tally, row.tally.precision());
         let _ = write!(
             body,
-            "<tr><th scope=\"row\">{}</th><td class=\"plot\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
+            "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"plot\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
             escaped(&name),
             plot::interval(&format!("Precision of {name}"), &precision, asked),
             escaped(&percent(tally)),
