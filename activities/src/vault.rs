@@ -1,7 +1,7 @@
 //! The activities of the process that holds the vault.
 //!
 //! Thin: each gathers what the vault's own parts need, calls one of them, and turns what came of
-//! it into a value. The policy (mode, thresholds, ceilings) and the brake enter here, so that
+//! it into a value. The policy (mode, thresholds, ceilings) and the stop enter here, so that
 //! workflow code sees no environment.
 
 mod answer;
@@ -16,9 +16,10 @@ use crate::judge::unless_given_up;
 use crate::purge;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
-use steward_domain::audit::WorkflowRef;
+use steward_domain::audit::{AuditDraft, WorkflowRef};
 use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, ReserveRequest};
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::landing::LandingLimits;
+use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{Landing, Plan};
 use steward_domain::tick::{Cadence, Observation};
@@ -42,7 +43,7 @@ pub use steward_domain::tick::MAX_LOOKS;
 /// What the environment and the configuration say, fixed for the life of the process.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The ceiling; the brake lowers it at run time, nothing raises it.
+    /// The ceiling of this process; nothing raises it.
     pub policy: Policy,
     pub default_ceiling: Ceiling,
     pub cadence: Cadence,
@@ -85,16 +86,7 @@ impl Host {
         brake::is_stopped(self.keeper.root())
     }
 
-    fn policy(&self, stopped: bool) -> Policy {
-        let mut policy = self.settings.policy.clone();
-        if stopped {
-            policy.mode = Mode::Shadow;
-        }
-        policy
-    }
-
     async fn look(&self, ask: ObserveAsk) -> Result<Observation, ActivityError> {
-        let stopped = self.stopped();
         let before = self.index.interval_of(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
         let mut seen = self
             .index
@@ -103,9 +95,9 @@ impl Host {
                 look_id: ask.look_id,
                 now: Utc::now(),
                 cadence: self.settings.cadence,
-                policy: self.policy(stopped),
+                policy: self.settings.policy.clone(),
                 default_ceiling: self.settings.default_ceiling,
-                stopped,
+                stopped: self.stopped(),
                 max_looks: MAX_LOOKS,
             })
             .await
@@ -168,13 +160,15 @@ impl Host {
         Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
     }
 
-    /// Has the keeper carry a plan out, within what trust, its sources' budget and its matter's note allow by now, and
-    /// tells the index.
+    /// Has the keeper carry a plan out, within what this process, trust, its sources' budget and its matter's note allow
+    /// by now, and tells the index.
     ///
     /// # Errors
     /// When the index cannot be read or written; that the keeper refuses is an answer.
     pub async fn land(&self, plan: Plan, now: DateTime<Utc>) -> Result<Result<Receipt, ApplyError>, ActivityError> {
         let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
+        let ceiling = self.ceiling_at_landing(plan.draft(), now).await?;
+        let plan = plan.within_policy(&LandingLimits { policy: &self.settings.policy, ceiling });
         let spendings = self.index.spendings(plan.draft(), now).await.map_err(passing)?;
         let caps = self.index.caps().await.map_err(passing)?;
         let speaking = self.index.speakers(plan.draft()).await.map_err(passing)?;
@@ -190,6 +184,23 @@ impl Host {
             Err(_) => self.note(&[&target]).await?,
         }
         Ok(applied)
+    }
+
+    /// The lowest ceiling that humans have set for the sources of a plan and the matters concerned, by their files.
+    async fn ceiling_at_landing(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Ceiling, ActivityError> {
+        if draft.landing < Landing::Pending {
+            return Ok(Ceiling::default());
+        }
+        let new_parent = draft.proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
+        // The watcher may not have seen yet that one of them was edited, renamed or deleted.
+        let root = self.keeper.root();
+        let stale = self.index.matters_out_of_date(root, &draft.target, new_parent).await.map_err(passing)?;
+        if !stale.is_empty() {
+            self.index.sync_paths(root, &stale, now).await.map_err(passing)?;
+        }
+        let sources: Vec<&str> = draft.evidence.iter().map(|cited| cited.source.as_str()).collect();
+        let default = self.settings.default_ceiling;
+        self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
     }
 
     /// Files a record that changes nothing, and tells the index.
@@ -325,6 +336,7 @@ fn unapplied(e: ApplyError) -> Result<Applied, ActivityError> {
     match e {
         ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => Ok(Applied::ChangedMeanwhile),
         ApplyError::Record { .. } | ApplyError::Root(_) => Ok(Applied::Unusable { reason: e.to_string() }),
+        ApplyError::Stopped => Ok(Applied::Stopped),
         ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => Err(passing(e)),
     }
 }

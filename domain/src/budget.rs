@@ -91,7 +91,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::tests::live_plan;
+    use crate::decide::tests::{live_plan, shadow_plan};
 
     fn known(changes: u32) -> Spending {
         Spending { source: "bank".into(), changes, strangers: None }
@@ -163,11 +163,9 @@ mod tests {
 
     #[test]
     fn a_budget_opens_nothing() {
-        let braked = live_plan().braked().within_budget(&[known(0)], 20);
-        assert_eq!(braked, live_plan().braked());
+        assert_eq!(shadow_plan().within_budget(&[known(0)], 20), shadow_plan());
         let held = live_plan().within_budget(&[known(1)], 0);
         assert_eq!(held.clone().within_budget(&[known(0)], 20), held);
         assert_eq!(held.landing(), Landing::Pending);
-        assert_eq!(held.braked().landing(), Landing::Shadow);
     }
 }

@@ -46,6 +46,7 @@ pub enum GateName {
     Trust,
     /// What the matter's own note allows there.
     Policy,
+    /// An operator's stop, in records of before stopped plans were left unfiled.
     Brake,
 }
 
@@ -87,11 +88,6 @@ impl GateName {
 impl Gate {
     pub(crate) fn new(gate: GateName, open: bool, found: impl Into<String>, needed: impl Into<String>) -> Self {
         Self { gate, open, found: found.into(), needed: needed.into() }
-    }
-
-    /// The gate that an operator closed between the decision and its landing.
-    pub(crate) fn brake() -> Self {
-        Self::new(GateName::Brake, false, "stopped", "running")
     }
 }
 

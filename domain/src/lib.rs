@@ -15,6 +15,7 @@ pub mod decide;
 pub mod extract;
 pub mod frontmatter;
 pub mod guard;
+pub mod landing;
 pub mod mode;
 pub mod mutation;
 pub mod note_policy;

@@ -1,7 +1,7 @@
 //! How far a steward may go: shadow, live for high confidence only, live.
 //!
-//! The environment sets the ceiling; nothing at run time raises it. A brake lowers it to shadow
-//! for the whole fleet. A mode travels as data inside a plan, never as a flag beside it.
+//! The environment sets the ceiling; nothing at run time raises it. A stop is no mode: under it nothing is decided or
+//! changed. A mode travels as data inside a plan, never as a flag beside it.
 
 use crate::mutation::MutationClass;
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ impl Ceiling {
 /// Travels with the observation so that workflow code sees no environment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
-    /// The ceiling from the environment, already lowered by the brake.
+    /// The ceiling from the environment.
     pub mode: Mode,
     /// Least confidence for `live`, 0 to 1.
     pub confidence_threshold: f64,

@@ -138,6 +138,15 @@ impl Mutation {
         }
     }
 
+    /// The matter that a task would move to.
+    #[must_use]
+    pub fn new_parent(&self) -> Option<&RecordPath> {
+        match self {
+            Self::ParentMatter { to } => Some(to),
+            Self::StateChange { .. } | Self::ContextEdit { .. } | Self::Related { .. } => None,
+        }
+    }
+
     /// Every field that any change may write, of tasks or matters.
     #[must_use]
     pub fn fields() -> Vec<&'static str> {

@@ -209,7 +209,7 @@ impl Plan {
         &self.draft
     }
 
-    /// How it lands; a brake may lower it, nothing raises it.
+    /// How it lands; what holds at landing may lower it, nothing raises it.
     #[must_use]
     pub fn landing(&self) -> Landing {
         self.draft.landing
@@ -225,19 +225,6 @@ impl Plan {
     #[must_use]
     pub fn changes_the_record(&self) -> bool {
         self.draft.landing == Landing::Live && self.change != Change::Nothing
-    }
-
-    /// The same plan with the brake pulled: a live change becomes a shadow one.
-    #[must_use]
-    pub fn braked(mut self) -> Self {
-        if self.draft.landing == Landing::Live || self.draft.landing == Landing::Pending {
-            self.draft.landing = Landing::Shadow;
-            self.draft.pending_confirmation = false;
-            self.draft.mode = crate::mode::Mode::Shadow;
-            self.draft.gates.push(crate::decide::Gate::brake());
-            crate::route::say_in_shadow(&mut self.draft);
-        }
-        self
     }
 
     /// Works out the bytes to write over the record as it is now.

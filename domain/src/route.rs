@@ -191,8 +191,8 @@ pub fn action_id(signal: &RecordPath) -> ActionId {
     ActionId::derive(&["route", signal.as_str()])
 }
 
-/// Names a brake's shadow as such: the action itself is still to come.
-pub(crate) fn say_in_shadow(draft: &mut AuditDraft) {
+/// Names what landed as a shadow as such: the action itself is still to come.
+pub(crate) fn rename_as_shadow(draft: &mut AuditDraft) {
     if let [cited] = draft.evidence.as_slice()
         && draft.id == action_id(&cited.reference)
     {

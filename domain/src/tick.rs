@@ -227,6 +227,8 @@ pub enum TaskEnd {
     ChangedMeanwhile,
     /// The run's time was used up; it stays due.
     NoTimeLeft,
+    /// An operator stopped the fleet; nothing was filed and it stays due.
+    Stopped,
     /// Something else went wrong; it stays due.
     Error { reason: String },
 }

@@ -77,7 +77,7 @@ pub enum Refusal {
     #[error("{id} lowered nothing, so there is nothing to raise")]
     NothingToRaise { id: String },
     #[error(
-        "{id} may only be carried out by hand: its ceiling is `ask` or its matter's note does not allow it, or so it was when it was proposed"
+        "{id} may only be carried out by hand: its ceiling is `ask` (as where its matter is missing) or its matter's note does not allow it, or so it was when it was proposed"
     )]
     HumanOnly { id: String },
     #[error("{id} was already {how} by {by}")]
@@ -88,8 +88,10 @@ pub enum Refusal {
     Conflict { fields: Vec<String> },
     #[error("{id} is not the newest change of {}: undo {newer} first", fields.join(", "))]
     NotTheNewest { id: String, fields: Vec<String>, newer: String },
-    #[error("the mode is shadow now, so nothing may change: set STEWARD_LIVE_MODE, or `steward resume` after a stop")]
+    #[error("the mode is shadow now, so nothing may change: set STEWARD_LIVE_MODE")]
     ShadowNow,
+    #[error("the fleet is stopped, so nothing may change: `steward resume` lets it run again")]
+    Stopped,
     #[error("{id} can no longer be undone: its window ended {ended}")]
     Expired { id: String, ended: String },
     #[error("{reason}")]
@@ -113,7 +115,11 @@ impl Refusal {
             | Self::NothingToRaise { .. }
             | Self::NotAnEdit { .. }
             | Self::HumanOnly { .. } => 400,
-            Self::AlreadyAnswered { .. } | Self::Conflict { .. } | Self::NotTheNewest { .. } | Self::ShadowNow => 409,
+            Self::AlreadyAnswered { .. }
+            | Self::Conflict { .. }
+            | Self::NotTheNewest { .. }
+            | Self::ShadowNow
+            | Self::Stopped => 409,
             Self::Expired { .. } => 410,
             Self::Record { .. } => 422,
             Self::Tracker { .. } => 502,
@@ -138,6 +144,7 @@ impl Refusal {
             | Self::NotAnEdit { .. }
             | Self::AlreadyAnswered { .. }
             | Self::ShadowNow
+            | Self::Stopped
             | Self::Expired { .. }
             | Self::Record { .. } => none,
         }

@@ -108,7 +108,7 @@ pub(crate) fn planned(
         return Err(Refusal::NotAnEdit { id: record.draft.id.to_string(), reason }.into());
     }
     if asked.kind == AnswerKind::Confirm && brake::is_stopped(root) {
-        return Err(Refusal::ShadowNow.into());
+        return Err(Refusal::Stopped.into());
     }
     // After the newest record of all there is nothing.
     let (newest, names) = match known {

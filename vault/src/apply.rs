@@ -24,8 +24,8 @@ use steward_domain::tracker::{self, PlaneAction};
 impl Keeper {
     /// Carries a steward's plan out, once however often it is asked.
     ///
-    /// A pulled brake turns a live change into a shadow one. What a human answers goes through
-    /// [`Keeper::answer`], which sees to it that one answer wins.
+    /// Under a stop nothing is filed; a plan that was filed before the stop is still found. What a human answers goes
+    /// through [`Keeper::answer`], which sees to it that one answer wins.
     ///
     /// # Errors
     /// [`ApplyError`]; asking again is safe.
@@ -34,7 +34,9 @@ impl Keeper {
             return Err(ApplyError::Form("a human's answer is no plan of a steward".into()));
         }
         let mut turn = self.turn()?;
-        let plan = if brake::is_stopped(self.root()) { plan.braked() } else { plan };
+        if brake::is_stopped(self.root()) {
+            return self.done_before(&plan, &file_of(&plan)?)?.ok_or(ApplyError::Stopped);
+        }
         self.carry_out(&mut turn, &plan, None)
     }
 
@@ -48,7 +50,7 @@ impl Keeper {
         plan: &Plan,
         says: Option<PlaneAction>,
     ) -> Result<Receipt, ApplyError> {
-        let record = plan.draft().file().map_err(|e| ApplyError::Form(e.to_string()))?;
+        let record = file_of(plan)?;
         if let Some(receipt) = self.done_before(plan, &record)? {
             return Ok(receipt);
         }
@@ -199,6 +201,11 @@ impl Keeper {
         }
         turn.keep(intent);
     }
+}
+
+/// The path of a plan's audit record.
+fn file_of(plan: &Plan) -> Result<RecordPath, ApplyError> {
+    plan.draft().file().map_err(|e| ApplyError::Form(e.to_string()))
 }
 
 /// The target as it is now, and what the plan makes of it. Changes nothing.

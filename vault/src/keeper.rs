@@ -54,6 +54,8 @@ pub enum ApplyError {
     Conflict { path: RecordPath, fields: Vec<String> },
     #[error("{path}: {source}")]
     Record { path: RecordPath, source: PrepareError },
+    #[error("the fleet is stopped: `steward resume` lets it run again")]
+    Stopped,
     #[error("{0}")]
     Form(String),
     #[error(transparent)]

@@ -70,6 +70,8 @@ pub enum Applied {
     Unusable {
         reason: String,
     },
+    /// An operator stopped the fleet: nothing was filed, and the task stays due.
+    Stopped,
 }
 
 /// A human's answer to an action; the argument of `AnswerWorkflow`.

@@ -187,6 +187,7 @@ async fn apply(
         }
         Ok(Applied::ChangedMeanwhile) => TaskEnd::ChangedMeanwhile,
         Ok(Applied::Unusable { reason }) => TaskEnd::Error { reason },
+        Ok(Applied::Stopped) => TaskEnd::Stopped,
         Err(e) => TaskEnd::Error { reason: e.to_string() },
     }
 }

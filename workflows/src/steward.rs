@@ -1,13 +1,13 @@
 //! `StewardWorkflow`: one look at one matter.
 //!
 //! Observe; if nothing needs a clerk the tick is over. Otherwise every look is evaluated, at most
-//! eight at once, oldest first, within the run's time. A record that a human changed meanwhile is
+//! eight at once, oldest first, within the run's time and until a stop. A record that a human changed meanwhile is
 //! observed and judged again, never overwritten.
 
 use crate::CALLER_MEMO;
 use crate::activities::{ObserveAsk, VaultActivities};
 use crate::evaluate::{Round, evaluate};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Duration;
 use steward_domain::path::{RecordKind, RecordPath};
@@ -49,9 +49,11 @@ impl StewardWorkflow {
             let (policy, note, limit) = (seen.policy, seen.note, START_NO_LATER);
             let round = Round { look_id, policy, note, caller_says_shadow, started, limit };
             let ended = evaluate_all(ctx, &round, looks).await;
-            let again = ended.iter().any(|t| t.ended == TaskEnd::ChangedMeanwhile);
+            let ended_so = |end: &TaskEnd| ended.iter().any(|task| task.ended == *end);
+            let (again, stopped) = (ended_so(&TaskEnd::ChangedMeanwhile), ended_so(&TaskEnd::Stopped));
+            report.stopped |= stopped;
             merge(&mut report, ended);
-            if !again {
+            if !again || stopped {
                 break;
             }
         }
@@ -96,7 +98,8 @@ pub(crate) fn for_good(reason: String) -> ApplicationFailure {
 async fn evaluate_all(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, looks: Vec<Look>) -> Vec<TaskReport> {
     let lanes = looks.len().min(LANES);
     let queue: RefCell<VecDeque<(usize, Look)>> = RefCell::new(looks.into_iter().enumerate().collect());
-    let queue = &queue;
+    let stopped = Cell::new(false);
+    let (queue, stopped) = (&queue, &stopped);
     let lane = |_| async move {
         let mut ended = Vec::new();
         loop {
@@ -104,7 +107,14 @@ async fn evaluate_all(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, loo
             let Some((place, look)) = next else {
                 return ended;
             };
-            ended.push((place, evaluate(ctx, round, look).await));
+            // Once one task met a stop, those that wait are not begun.
+            let report = if stopped.get() {
+                TaskReport { task: look.question.subject.task, ended: TaskEnd::Stopped }
+            } else {
+                evaluate(ctx, round, look).await
+            };
+            stopped.set(stopped.get() || report.ended == TaskEnd::Stopped);
+            ended.push((place, report));
         }
     };
     let mut all: Vec<(usize, TaskReport)> = join_all((0..lanes).map(lane)).await.into_iter().flatten().collect();
@@ -154,6 +164,7 @@ fn details(report: &TickReport) -> String {
             TaskEnd::ClerkFailed { .. } => format!("- {}: no answer from the clerk", task.task),
             TaskEnd::ChangedMeanwhile => format!("- {}: changed meanwhile", task.task),
             TaskEnd::NoTimeLeft => format!("- {}: no time left", task.task),
+            TaskEnd::Stopped => format!("- {}: stopped", task.task),
             TaskEnd::Error { .. } => format!("- {}: error", task.task),
         });
     }

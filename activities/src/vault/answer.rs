@@ -32,7 +32,7 @@ impl Host {
             Err(IndexError::Prefix(id)) => return Ok(Answered::refused(Refusal::Malformed { id })),
             Err(e) => return Err(passing(e)),
         };
-        let policy = self.policy(self.stopped());
+        let policy = self.settings.policy.clone();
         let (kind, filed) = (ask.kind, record.clone());
         let answered_to = self.recorded(&record).await?;
         let ceiling = match (&answered_to, kind) {
@@ -84,10 +84,8 @@ impl Host {
         self.index.sync_all(self.keeper.root(), Utc::now()).await.map_err(passing)?;
         let draft = &record.draft;
         let sources: Vec<&str> = draft.evidence.iter().map(|e| e.source.as_str()).collect();
-        let new_parent = match edited.or(draft.proposal.as_ref().map(|p| &p.mutation)) {
-            Some(Mutation::ParentMatter { to }) => Some(to),
-            Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. }) | None => None,
-        };
+        let mutation = edited.or(draft.proposal.as_ref().map(|p| &p.mutation));
+        let new_parent = mutation.and_then(Mutation::new_parent);
         if let Some(edited) = edited {
             let notes = self.index.notes_of(&draft.target, new_parent).await.map_err(passing)?;
             if notes.iter().any(|(_, note)| note.forbids(edited)) {

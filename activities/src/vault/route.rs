@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::frontmatter::{self, FieldEdit};
-use steward_domain::mode::{Mode, Policy};
+use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::{ActionId, Landing, Plan};
@@ -32,7 +32,7 @@ const ROUND_TIME: Duration = Duration::from_secs(15);
 const MEND: TimeDelta = TimeDelta::minutes(10);
 /// When a signal is looked at again that has been dealt with, should its standing not show that: 6 h.
 const LATER: TimeDelta = TimeDelta::hours(6);
-/// When a change is tried again that a human's edit came before: 10 s.
+/// When a change is tried again that a human's edit or a stop came before: 10 s.
 const SOON: TimeDelta = TimeDelta::seconds(10);
 
 /// What one round shares.
@@ -50,6 +50,8 @@ enum End {
     Skipped(RouteSkip),
     /// Tried again later.
     Failed(String),
+    /// An operator stopped the fleet: nothing was filed, and it is tried again soon.
+    Stopped,
 }
 
 /// A signal, and its target as far as there is one.
@@ -65,7 +67,7 @@ impl Host {
         if self.stopped() {
             return Ok(Routed { stopped: true, ..Routed::default() });
         }
-        let policy = self.policy(false);
+        let policy = self.settings.policy.clone();
         let round = Round { acts: policy.mode > Mode::Shadow, policy, workflow, now: Utc::now() };
         let limit = limit as usize;
         let signals = self.index.signals_to_route(limit, round.now, round.acts).await.map_err(passing)?;
@@ -84,6 +86,10 @@ impl Host {
                 End::Landed(landing) => *report.landed.entry(landing).or_default() += 1,
                 End::Skipped(skip) => *report.skipped.entry(skip.word().to_owned()).or_default() += 1,
                 End::Failed(reason) => report.fail(format!("{signal}: {reason}")),
+                End::Stopped => {
+                    (report.stopped, report.more) = (true, false);
+                    break;
+                }
             }
         }
         Ok(report)
@@ -133,7 +139,8 @@ impl Host {
             claim: facts.and_then(|f| f.claim.as_ref()),
             weighing,
             observations: facts.map_or(0, |f| f.observations),
-            ceiling: facts.map_or(self.settings.default_ceiling, |f| f.ceiling),
+            // Of what is not known, a human is asked.
+            ceiling: facts.map_or(Ceiling::Ask, |f| f.ceiling),
             policy: &round.policy,
             notes: facts.map_or(&[], |f| &f.notes),
             workflow: round.workflow.clone(),
@@ -173,10 +180,7 @@ impl Host {
         let Some(path) = signal.target.clone() else {
             return Ok(Ok(Read { signal, target: None, facts: None }));
         };
-        let new_parent = match &signal.proposal {
-            Some(Mutation::ParentMatter { to }) => Some(to),
-            Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. }) | None => None,
-        };
+        let new_parent = signal.proposal.as_ref().and_then(Mutation::new_parent);
         let ask = FactsAsk {
             signal: reference,
             source: &signal.source_type,
@@ -206,9 +210,9 @@ impl Host {
         if round.acts {
             self.stand(reference, standing_of(receipt.landing, &receipt)).await?;
         }
-        // A brake that was pulled this very moment: the change itself is still to come.
-        let braked = round.acts && receipt.landing == Landing::Shadow;
-        self.leave(round, reference, if braked { (SOON, false) } else { (LATER, true) }).await?;
+        // A lowered source turned the change into a shadow: the next round says so on the signal.
+        let is_lowered = round.acts && receipt.landing == Landing::Shadow;
+        self.leave(round, reference, if is_lowered { (SOON, false) } else { (LATER, true) }).await?;
         Ok(End::Landed(receipt.landing))
     }
 
@@ -216,7 +220,7 @@ impl Host {
     /// back no other.
     async fn unrouted(&self, round: &Round, reference: &RecordPath, e: ApplyError) -> Result<End, ActivityError> {
         let wait = match &e {
-            ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => SOON,
+            ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } | ApplyError::Stopped => SOON,
             ApplyError::Record { .. }
             | ApplyError::Root(_)
             | ApplyError::Form(_)
@@ -224,7 +228,7 @@ impl Host {
             | ApplyError::Io { .. } => MEND,
         };
         self.leave(round, reference, (wait, false)).await?;
-        Ok(End::Failed(e.to_string()))
+        Ok(if matches!(e, ApplyError::Stopped) { End::Stopped } else { End::Failed(e.to_string()) })
     }
 
     async fn skip(

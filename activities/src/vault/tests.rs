@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use steward_domain::clerk::{Judgement, Usage, Verdict};
 use steward_domain::decide::{Case, decide};
 use steward_domain::guard::{CallId, Settled, Settlement};
+use steward_domain::mode::Mode;
 use steward_domain::plan::{ActionId, Landing, Plan};
 use steward_domain::tick::TaskClock;
 use steward_domain::undo::AnswerKind;
@@ -257,16 +258,82 @@ async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
 }
 
 #[tokio::test]
-async fn a_stop_between_decision_and_landing_keeps_the_change_out() {
+async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_due() {
     let bench = Bench::new(Mode::Live).await;
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let before = bench.task();
     let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
     brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let files = bench.files();
+    assert_eq!(bench.host.carry_out(ask).await.unwrap(), Applied::Stopped);
+    assert_eq!((bench.task(), bench.files()), (before, files));
+    let seen = bench.see("run/2").await;
+    assert!(seen.stopped && seen.looks.is_empty(), "{seen:?}");
+    brake::resume(bench.host.keeper.root(), &stop).unwrap();
+    bench.host.index.release("run").await.unwrap();
+    let seen = bench.see("run/3").await;
+    assert_eq!(seen.looks[0].question.evidence.len(), 1, "the evidence was used up");
+    let applied = bench.host.carry_out(apply_ask(&seen, "run/3")).await.unwrap();
+    assert!(matches!(applied, Applied::Filed { landing: Landing::Live, .. }), "{applied:?}");
+}
+
+#[tokio::test]
+async fn a_plan_lands_no_livelier_than_the_process_that_lands_it_allows() {
+    let live = Policy { mode: Mode::Live, ..Policy::default() };
+    let surer = Policy { mode: Mode::LiveHighConfidenceOnly, high_confidence_threshold: 0.999, ..live.clone() };
+    let confirm = Policy { state_change_ceiling: Ceiling::Confirm, ..live.clone() };
+    for (now, landing) in [
+        (Policy::default(), Landing::Shadow),
+        (surer, Landing::Pending),
+        (Policy { confidence_threshold: 0.999, ..live.clone() }, Landing::Pending),
+        (confirm, Landing::Pending),
+        (live, Landing::Live),
+    ] {
+        let mut bench = Bench::new(Mode::Live).await;
+        let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
+        bench.host.settings.policy = now.clone();
+        let applied = bench.host.carry_out(ask).await.unwrap();
+        assert!(matches!(&applied, Applied::Filed { landing: found, .. } if *found == landing), "{now:?}: {applied:?}");
+        assert_eq!(bench.task() == before, landing != Landing::Live, "{now:?}");
+        let Applied::Filed { record, .. } = applied else { panic!("{applied:?}") };
+        let record = bench.host.recorded(&record).await.unwrap().unwrap();
+        assert_eq!(record.draft.mode, now.mode);
+    }
+}
+
+#[tokio::test]
+async fn a_matter_or_a_source_that_a_human_held_back_since_the_decision_is_held_at_landing() {
+    type Hold = fn(&Path);
+    let holds: [Hold; 2] = [
+        |vault| {
+            std::fs::write(vault.join("matter/m.md"), "---\ntype: matter\nname: M\nsteward_ceiling: confirm\n---\n").unwrap()
+        },
+        |vault| {
+            std::fs::create_dir_all(vault.join("instinct")).unwrap();
+            std::fs::write(vault.join("instinct/bank.md"), "---\ntype: instinct\nceiling: confirm\n---\n").unwrap();
+        },
+    ];
+    for (n, hold) in holds.into_iter().enumerate() {
+        let bench = Bench::new(Mode::Live).await;
+        let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
+        hold(bench.dir.path());
+        if n == 1 {
+            bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
+        }
+        let applied = bench.host.carry_out(ask).await.unwrap();
+        assert!(matches!(applied, Applied::Filed { landing: Landing::Pending, .. }), "{n}: {applied:?}");
+        assert_eq!(bench.task(), before);
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_was_made_in_shadow_stays_a_shadow_where_the_mode_is_live() {
+    let mut bench = Bench::new(Mode::Shadow).await;
+    let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
+    bench.host.settings.policy.mode = Mode::Live;
     let applied = bench.host.carry_out(ask).await.unwrap();
-    assert!(matches!(applied, Applied::Filed { landing: steward_domain::plan::Landing::Shadow, .. }), "{applied:?}");
+    assert!(matches!(applied, Applied::Filed { landing: Landing::Shadow, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
-    assert!(bench.see("run/2").await.stopped);
 }
 
 #[tokio::test]

@@ -83,11 +83,11 @@ pub(crate) fn live() -> Policy {
 
 /// A case in which every gate is open; a test closes one.
 #[derive(Clone)]
-struct Wide {
+pub(crate) struct Wide {
     look: Look,
-    policy: Policy,
-    verdict: Verdict,
-    caller_says_shadow: bool,
+    pub(crate) policy: Policy,
+    pub(crate) verdict: Verdict,
+    pub(crate) caller_says_shadow: bool,
 }
 
 impl Wide {
@@ -97,13 +97,13 @@ impl Wide {
         Self { look, policy: live(), verdict, caller_says_shadow: false }
     }
 
-    fn with(change: impl FnOnce(&mut Self)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Self {
         let mut wide = Self::open();
         change(&mut wide);
         wide
     }
 
-    fn decide(&self) -> Plan {
+    pub(crate) fn decide(&self) -> Plan {
         decide(&Case {
             look: &self.look,
             policy: &self.policy,
@@ -126,6 +126,11 @@ impl Wide {
 /// A plan behind open gates.
 pub(crate) fn live_plan() -> Plan {
     Wide::open().decide()
+}
+
+/// The same in shadow.
+pub(crate) fn shadow_plan() -> Plan {
+    Wide::with(|w| w.policy.mode = Mode::Shadow).decide()
 }
 
 #[test]
@@ -393,21 +398,6 @@ fn the_same_case_always_gives_the_same_plan() {
     assert_eq!(wide.decide(), wide.decide());
     let json = serde_json::to_string(&wide.decide()).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), wide.decide());
-}
-
-#[test]
-fn a_brake_between_decision_and_landing_leaves_a_shadow_record_that_says_so() {
-    for change in [(|_| {}) as Change, |w: &mut Wide| w.verdict.confidence = 0.1] {
-        let braked = Wide::with(change).decide().braked();
-        let draft = braked.draft();
-        assert_eq!((draft.landing, draft.mode, draft.pending_confirmation), (Landing::Shadow, Mode::Shadow, false));
-        assert!(!braked.changes_the_record());
-        let last = draft.gates.last().unwrap();
-        assert_eq!((last.gate, last.open, last.found.as_str()), (GateName::Brake, false, "stopped"));
-        assert_eq!((draft.class, draft.proposed_state), (Some(MutationClass::StateChange), Some(State::Done)));
-    }
-    let recorded = Wide::with(|w| w.verdict.decision = Judgement::StillActive).decide();
-    assert_eq!(recorded.clone().braked(), recorded, "what changes nothing needs no brake");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clerk::Judgement;
-use crate::decide::tests::{at, clerk, evidence, live_plan, look, path, run, verdict};
+use crate::decide::tests::{at, clerk, evidence, live_plan, shadow_plan, look, path, run, verdict};
 use crate::decide::{Case, decide};
 use crate::frontmatter::{self, FieldEdit};
 use crate::mode::{Mode, Policy};
@@ -371,8 +371,8 @@ fn a_day_has_so_many_changes_and_no_more() {
         Landing::Pending,
         "both matters of a move count"
     );
-    let braked = live_plan().braked();
-    assert_eq!(braked.clone().within_notes(&two, at("2026-11-21")), braked, "it raises nothing");
+    let shadow = shadow_plan();
+    assert_eq!(shadow.clone().within_notes(&two, at("2026-11-21")), shadow, "it raises nothing");
 }
 
 #[test]

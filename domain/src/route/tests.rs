@@ -4,6 +4,7 @@ use super::*;
 use crate::audit::{AuditRecord, Link};
 use crate::decide::tests::{at, live, path, run};
 use crate::frontmatter;
+use crate::landing::LandingLimits;
 use crate::mode::Mode;
 use crate::mutation::{ContextField, RelatedField};
 use crate::undo::{AnswerKind, Refusal, Request, answer};
@@ -268,6 +269,17 @@ fn mode_and_each_ceiling_hold_a_routed_change_back() {
     assert_eq!((class.plan().landing(), class.plan().draft().confirmable), (Landing::Pending, false));
     let other = Wide::open().with(|w| w.policy.related_ceiling = Ceiling::Ask).plan();
     assert_eq!(other.landing(), Landing::Live, "another class's ceiling");
+}
+
+#[test]
+fn what_lands_in_shadow_has_the_id_of_a_shadow_so_that_the_action_itself_can_still_come() {
+    let live = Wide::open().plan();
+    let shadow = Policy { mode: Mode::Shadow, ..Policy::default() };
+    let landed = live.clone().within_policy(&LandingLimits { policy: &shadow, ceiling: Ceiling::Act });
+    assert_eq!((landed.landing(), live.id()), (Landing::Shadow, &action_id(&path("signal/a.md"))));
+    let decided_in_shadow = Wide::open().with(|w| w.policy.mode = Mode::Shadow).plan();
+    assert_eq!(landed.id(), decided_in_shadow.id());
+    assert_ne!(landed.id(), live.id());
 }
 
 #[test]

@@ -319,6 +319,7 @@ fn every_refusal_has_the_status_of_the_contract() {
         (Refusal::AlreadyAnswered { id: id(), how: id(), by: id() }, 409),
         (Refusal::Conflict { fields: vec![] }, 409),
         (Refusal::ShadowNow, 409),
+        (Refusal::Stopped, 409),
         (Refusal::Expired { id: id(), ended: id() }, 410),
         (Refusal::Record { reason: id() }, 422),
     ];

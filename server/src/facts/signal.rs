@@ -2,6 +2,8 @@
 //!
 //! Read from its file and from that of its event. Nearly all of it is a stranger's.
 
+mod orphan;
+
 use serde::Serialize;
 use steward_domain::frontmatter::{self, FrontmatterError};
 use steward_domain::path::RecordPath;
@@ -71,7 +73,10 @@ pub fn read(root: &Root, path: RecordPath) -> Result<Filed, SignalError> {
 #[must_use]
 pub fn explain(root: &Root, filed: Filed) -> Explained {
     let event = filed.signal.source_event.as_ref().and_then(|path| event(root, path));
-    let (why, what_would_change_it) = (why(&filed.signal), what_would_change(&filed.signal));
+    let waits = filed.signal.status == SignalStatus::Unrouted && filed.signal.effect == Effect::Mutation;
+    let orphaned = filed.signal.target.as_ref().filter(|_| waits).and_then(|path| orphan::missing_steward(root, path));
+    let why = why(&filed.signal);
+    let what_would_change_it = orphaned.unwrap_or_else(|| what_would_change(&filed.signal));
     Explained { filed, event, why, what_would_change_it }
 }
 

@@ -14,6 +14,7 @@ mod extract;
 mod fleet;
 mod grpc;
 mod idle;
+mod landing;
 mod machine;
 mod modes;
 mod policy;

@@ -1,27 +1,44 @@
 //! What the notes of matters allow, and how much was changed under each of them in a day.
 //!
-//! The notes are in the table of matters, as [`super::parse`] understood them. A matter that is there and cannot be read
+//! The notes are in the table of matters, as [`super::parse`] understood them. A matter that is missing or cannot be read
 //! allows the strictest: what it would have said is not known. Changes are counted from the audit records, for the
 //! matter under which a record lies now, and for the one that a task left by being moved. Whoever lands a change
 //! asks while no other change can land.
 
 use super::codec::micros;
 use super::{Index, IndexError};
+use crate::root::Root;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::audit::AuditDraft;
 use steward_domain::budget::BUDGET_WINDOW;
 use steward_domain::mode::Ceiling;
-use steward_domain::mutation::Mutation;
 use steward_domain::note_policy::{NoteNow, NotePolicy};
 use steward_domain::path::RecordPath;
-use steward_domain::plan::ActionId;
+use steward_domain::plan::{ActionId, ContentHash};
 
-/// The notes that concern a task or matter, and another matter; one that has nothing to say is none.
-const NOTES: &str = "
-    SELECT f.path, m.policy FROM files f LEFT JOIN matters m ON m.path = f.path
-    WHERE f.path IN (?1, ?2, (SELECT parent FROM tasks WHERE path = ?1)) AND f.kind = 'matter'
-        AND (m.path IS NULL OR m.policy IS NOT NULL) ORDER BY f.path";
+/// The matters that a change of a task or matter concerns, and the one that it is to move to. A task that is not known
+/// stands for its matter, so that there is always one.
+macro_rules! concerned {
+    () => {
+        "(SELECT COALESCE((SELECT parent FROM tasks WHERE path = ?1), ?1) AS path UNION SELECT ?2 WHERE ?2 IS NOT NULL) c"
+    };
+}
+pub(super) use concerned;
+
+/// The notes of those matters; one that has nothing to say is none, and one that is missing says the strictest.
+const NOTES: &str = concat!(
+    "SELECT c.path, m.policy FROM ",
+    concerned!(),
+    " LEFT JOIN matters m ON m.path = c.path WHERE m.path IS NULL OR m.policy IS NOT NULL ORDER BY c.path"
+);
+
+/// The same matters, with what their files were when they were read last.
+const KNOWN: &str = concat!(
+    "SELECT c.path, f.hash FROM ",
+    concerned!(),
+    " LEFT JOIN files f ON f.path = c.path WHERE c.path LIKE 'matter/%'"
+);
 
 /// Live changes of a matter and of what lies or lay under it, without one of them.
 const SPENT: &str = "
@@ -31,7 +48,9 @@ const SPENT: &str = "
 
 const WITH_NOTES: &str = "
     SELECT f.path FROM files f LEFT JOIN matters m ON m.path = f.path
-    WHERE f.kind = 'matter' AND (m.path IS NULL OR m.policy IS NOT NULL OR m.policy_faults IS NOT NULL) ORDER BY f.path";
+    WHERE f.kind = 'matter' AND (m.path IS NULL OR m.policy IS NOT NULL OR m.policy_faults IS NOT NULL)
+    UNION SELECT t.parent FROM tasks t WHERE NOT EXISTS (SELECT 1 FROM matters m WHERE m.path = t.parent)
+    ORDER BY 1";
 
 const CEILINGS: &str =
     "SELECT path, source, ceiling FROM instincts WHERE ceiling IS NOT NULL ORDER BY source, path LIMIT ?1";
@@ -47,7 +66,35 @@ pub struct SourceCeiling {
 }
 
 impl Index {
-    /// What the notes allow of the matter that a record is or lies under, and of the one that it is to move to.
+    /// The matters that a change meets, of those whose files are not as the tables know them.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn matters_out_of_date(
+        &self,
+        root: &Root,
+        target: &RecordPath,
+        new_parent: Option<&RecordPath>,
+    ) -> Result<Vec<RecordPath>, IndexError> {
+        let rows: Vec<(String, Option<String>)> = sqlx::query_as(KNOWN)
+            .bind(target.as_str())
+            .bind(new_parent.map(RecordPath::as_str))
+            .fetch_all(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let mut stale = Vec::new();
+        for (matter, known) in rows {
+            let matter = self.path(&matter)?;
+            let now = root.read(&matter).ok().map(|content| content.hash);
+            if now.as_ref().map(ContentHash::as_str) != known.as_deref() {
+                stale.push(matter);
+            }
+        }
+        Ok(stale)
+    }
+
+    /// What the notes allow of the matter that a record is or lies under, and of the one that it is to move to; the
+    /// strictest of one that is missing or cannot be read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -74,10 +121,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn notes_now(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Vec<NoteNow>, IndexError> {
-        let new_parent = match draft.proposal.as_ref().map(|p| &p.mutation) {
-            Some(Mutation::ParentMatter { to }) => Some(to),
-            Some(Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. }) | None => None,
-        };
+        let new_parent = draft.proposal.as_ref().and_then(|p| p.mutation.new_parent());
         let mut notes = Vec::new();
         for (matter, policy) in self.notes_of(&draft.target, new_parent).await? {
             let counts = policy.daily_budget.is_some();
@@ -106,7 +150,8 @@ impl Index {
             .map_err(|e| self.sql(e))
     }
 
-    /// The matters whose notes say what is allowed, or cannot be read, in the order of paths.
+    /// The matters whose notes say what is allowed or cannot be read, and those that tasks name and that are missing, in
+    /// the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

@@ -6,6 +6,7 @@
 //! what must wait holds up nothing. Only [`crate::keeper`] writes a signal's standing.
 
 use super::codec::{instant, micros};
+use super::note_policy::concerned;
 use super::store::json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -44,7 +45,8 @@ pub struct RouteFacts {
     pub others_wait: bool,
     pub claim: Option<Claim>,
     pub observations: u32,
-    /// The lowest that a human set for the source and the matters concerned.
+    /// The lowest that a human set for the source and the matters concerned; `ask` where the target's matter is missing or
+    /// cannot be read.
     pub ceiling: Ceiling,
     /// What the notes of the matters concerned allow, of those that say anything.
     pub notes: Vec<NotePolicy>,
@@ -103,6 +105,10 @@ const FACTS: &str = "
             WHERE s.path = ?1 AND g.at > COALESCE(c.last_check_at, 0)) AS others_wait
     FROM (SELECT ?2 AS path) a LEFT JOIN tasks t ON t.path = a.path
     LEFT JOIN matters m ON m.path = COALESCE(t.parent, a.path) LEFT JOIN matters p ON p.path = ?4";
+
+/// What humans set for the matters of a change; NULL for one that is missing or cannot be read.
+const MATTER_CEILINGS: &str =
+    concat!("SELECT m.ceiling FROM ", concerned!(), " LEFT JOIN matters m ON m.path = c.path");
 
 /// Off the router's list.
 const NEVER: i64 = i64::MAX;
@@ -200,6 +206,9 @@ impl Index {
         for set in matters.into_iter().flatten() {
             ceiling = ceiling.min(self.word(set)?);
         }
+        if row.matter.is_none() {
+            ceiling = Ceiling::Ask;
+        }
         let notes = self.notes_of(ask.target, ask.new_parent).await?;
         Ok(Some(RouteFacts {
             first_seen: instant(seen).unwrap_or_default(),
@@ -254,7 +263,8 @@ impl Index {
         settled.map(drop).map_err(|e| self.sql(e))
     }
 
-    /// The lowest ceiling that a human has set by now for the sources of an action and the matters concerned.
+    /// The lowest ceiling that a human has set by now for the sources of an action and the matters concerned; `ask` where
+    /// one of those is missing or cannot be read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
@@ -265,17 +275,15 @@ impl Index {
         sources: &[&str],
         default_ceiling: Ceiling,
     ) -> Result<Ceiling, IndexError> {
-        let matters: Vec<String> = sqlx::query_scalar(
-            "SELECT m.ceiling FROM matters m WHERE m.path IN (?1, ?2, (SELECT parent FROM tasks WHERE path = ?1))",
-        )
-        .bind(target.as_str())
-        .bind(new_parent.map(RecordPath::as_str))
-        .fetch_all(&self.store.writer)
-        .await
-        .map_err(|e| self.sql(e))?;
+        let matters: Vec<Option<String>> = sqlx::query_scalar(MATTER_CEILINGS)
+            .bind(target.as_str())
+            .bind(new_parent.map(RecordPath::as_str))
+            .fetch_all(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
         let mut lowest = Ceiling::Act;
         for set in matters {
-            lowest = lowest.min(self.word(&set)?);
+            lowest = lowest.min(set.map_or(Ok(Ceiling::Ask), |set| self.word(&set))?);
         }
         for source in sources {
             let set: Option<i64> = sqlx::query_scalar("SELECT MIN(ceiling) FROM instincts WHERE source = ?1")

@@ -226,7 +226,7 @@ fn in_shadow_mode_or_after_a_stop_a_confirmation_is_refused_and_can_be_made_late
     // The stop came after the policy was read.
     brake::stop(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.policy = live();
-    assert_eq!(refusal(click.ask(&keeper)), Refusal::ShadowNow);
+    assert_eq!(refusal(click.ask(&keeper)), Refusal::Stopped);
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 1));
     brake::resume(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.ask(&keeper).unwrap();

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use steward_domain::audit::ActionKind;
 use steward_domain::clerk::Judgement;
-use steward_domain::decide::GateName;
-use steward_domain::mode::{Mode, Policy};
+use steward_domain::mode::Policy;
 use steward_domain::plan::Landing;
 use steward_domain::undo::AnswerKind;
 use steward_vault::brake::{self, Stop};
@@ -120,22 +119,29 @@ fn what_changes_nothing_is_filed_and_leaves_every_file_alone() {
 }
 
 #[test]
-fn a_brake_pulled_after_the_decision_lands_it_as_shadow() {
+fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
     let stop = Stop { at: "now".into(), by: "ops".into(), reason: None };
     brake::stop(keeper.root(), &stop).unwrap();
+    for landing in [Landing::Live, Landing::Pending, Landing::Recorded] {
+        let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match landing {
+            Landing::Pending => w.confidence = 0.1,
+            Landing::Recorded => w.decision = Judgement::StillActive,
+            Landing::Live | Landing::Shadow => {}
+        });
+        assert_eq!(wish.plan().landing(), landing);
+        let refused = keeper.apply(wish.plan()).unwrap_err();
+        assert!(matches!(refused, ApplyError::Stopped), "{refused}");
+    }
+    assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 0));
+    brake::resume(keeper.root(), &stop).unwrap();
     let receipt = keeper.apply(plan.clone()).unwrap();
-    assert_eq!(receipt.landing, Landing::Shadow);
-    assert_eq!(desk.read("task/pay.md"), TASK);
-    let record = desk.records()[receipt.record.as_str()].clone();
-    let gate = record.draft.gates.last().unwrap();
-    assert_eq!((gate.gate, gate.open, record.draft.mode), (GateName::Brake, false, Mode::Shadow));
-    brake::resume(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    assert_eq!((receipt.landing, receipt.repeated), (Landing::Live, false));
+    brake::stop(keeper.root(), &stop).unwrap();
     let again = keeper.apply(plan).unwrap();
-    assert_eq!((again.landing, again.repeated), (Landing::Shadow, true), "it was decided once");
-    assert_eq!(desk.read("task/pay.md"), TASK);
+    assert_eq!((again.landing, again.repeated), (Landing::Live, true), "it was filed before the stop");
 }
 
 #[test]

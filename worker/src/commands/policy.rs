@@ -58,13 +58,12 @@ pub(crate) async fn run(
     let look = super::look(config).await?;
     let (root, index) = (&look.root, &look.index);
     let named = matter.as_deref().map(super::matter).transpose()?;
-    if let Some(path) = named.as_ref().filter(|path| !root.exists(path)) {
+    // A matter that tasks name and that is missing is one of those.
+    let noted = index.matters_with_notes().await?;
+    if let Some(path) = named.as_ref().filter(|path| !root.exists(path) && !noted.contains(path)) {
         bail!("{path}: not in the vault");
     }
-    let matters = match named {
-        Some(matter) => vec![matter],
-        None => index.matters_with_notes().await?,
-    };
+    let matters = named.map_or(noted, |matter| vec![matter]);
     let settings = Settings {
         config,
         running: match Holder::of(root, &config.state_dir()?) {

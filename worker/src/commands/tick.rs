@@ -124,6 +124,7 @@ fn row(task: &RecordPath, ended: &TaskEnd) -> Vec<String> {
         TaskEnd::ClerkFailed { reason } => (format!("no answer: {}", shown(reason)), String::new(), "", String::new()),
         TaskEnd::ChangedMeanwhile => ("changed meanwhile".into(), String::new(), "", String::new()),
         TaskEnd::NoTimeLeft => ("no time left".into(), String::new(), "", String::new()),
+        TaskEnd::Stopped => ("stopped, stays due".into(), String::new(), "", String::new()),
         TaskEnd::Error { reason } => (format!("error: {}", shown(reason)), String::new(), "", String::new()),
     };
     vec![task.slug().to_owned(), came_to, confidence, landed.to_owned(), action]

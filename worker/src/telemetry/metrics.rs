@@ -72,6 +72,7 @@ impl Metrics {
             }
             Applied::ChangedMeanwhile => "changed_meanwhile",
             Applied::Unusable { .. } => "unusable",
+            Applied::Stopped => "stopped",
         };
         self.applies.add(1, &[KeyValue::new("outcome", outcome)]);
     }

@@ -1,7 +1,7 @@
 //! When a step back is due, what it does to a plan, and how often it comes by chance.
 
 use super::*;
-use crate::decide::tests::{at, live, live_plan};
+use crate::decide::tests::{at, live, live_plan, shadow_plan};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
@@ -173,8 +173,8 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
     let caps = Caps::from([class(MutationClass::StateChange, Mode::LiveHighConfidenceOnly)]);
     let held = unsure.within_trust(&both, &caps, &live());
     assert_eq!((held.landing(), held.draft().pending_confirmation), (Landing::Pending, true));
-    let braked = live_plan().braked();
-    assert_eq!(braked.clone().within_trust(&both, &caps, &live()), braked, "it raises nothing");
+    let shadow = shadow_plan();
+    assert_eq!(shadow.clone().within_trust(&both, &caps, &live()), shadow, "it raises nothing");
 }
 
 /// Months of one source that makes ten changes a day, looked at every hour: after how many hours it is lowered.

@@ -149,3 +149,50 @@ async fn a_task_that_moves_meets_the_notes_of_both_matters() {
     assert_eq!(facts.notes.len(), 2);
     assert_eq!(notes(&bench, "matter/m.md", None).await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_task_whose_matter_is_missing_or_unreadable_is_under_a_note_that_says_ask() {
+    type Spoil = fn(&Bench);
+    let renamed: Spoil = |bench| {
+        bench.remove("matter/m.md");
+        matter(bench, "n", "");
+    };
+    let spoils: [Spoil; 3] =
+        [|bench| bench.remove("matter/m.md"), renamed, |bench| bench.put("matter/m.md", "---\ntype: matter\nstate: [\n---\n")];
+    for spoil in spoils {
+        let bench = noted("").await;
+        let (signal, target) = (path("signal/s.md"), path("task/t.md"));
+        let asked = FactsAsk {
+            signal: &signal,
+            source: "mail",
+            target: &target,
+            new_parent: None,
+            acts: true,
+            default_ceiling: Ceiling::Act,
+        };
+        let ceilings = async || {
+            let facts = bench.index.route_facts(&asked).await.unwrap().unwrap();
+            (facts.ceiling, bench.index.ceiling_of(&target, None, &[], Ceiling::Act).await.unwrap())
+        };
+        assert_eq!((ceilings().await, notes(&bench, "task/t.md", None).await), ((Ceiling::Act, Ceiling::Act), vec![]));
+        spoil(&bench);
+        let stale = bench.index.matters_out_of_date(&bench.root, &target, None).await.unwrap();
+        assert_eq!(stale, [path("matter/m.md")], "the tables do not know it yet");
+        bench.sync("02:00:00").await;
+        assert_eq!(ceilings().await, (Ceiling::Ask, Ceiling::Ask));
+        assert_eq!(notes(&bench, "task/t.md", None).await, [("m".to_owned(), NotePolicy::strictest())]);
+        assert!(bench.index.matters_with_notes().await.unwrap().contains(&path("matter/m.md")));
+        assert!(bench.index.matters_out_of_date(&bench.root, &target, None).await.unwrap().is_empty());
+        matter(&bench, "m", "");
+        bench.sync("02:01:00").await;
+        assert_eq!((ceilings().await, notes(&bench, "task/t.md", None).await), ((Ceiling::Act, Ceiling::Act), vec![]));
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_the_tables_do_not_know_is_under_a_note_that_says_ask() {
+    let bench = noted("").await;
+    assert_eq!(notes(&bench, "task/new.md", None).await[0].1, NotePolicy::strictest());
+    let ceiling = bench.index.ceiling_of(&path("task/new.md"), None, &[], Ceiling::Act).await.unwrap();
+    assert_eq!(ceiling, Ceiling::Ask);
+}

@@ -166,6 +166,7 @@ impl Round {
             }
             TaskEnd::ChangedMeanwhile => unsaid(matter, path, "changed_meanwhile", (0.0, String::new())),
             TaskEnd::NoTimeLeft => unsaid(matter, path, "no_time_left", (0.0, String::new())),
+            TaskEnd::Stopped => unsaid(matter, path, "stopped", (0.0, String::new())),
         };
         self.said.push(said);
     }

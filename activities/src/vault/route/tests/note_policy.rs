@@ -86,3 +86,28 @@ async fn the_router_comes_back_when_it_is_quiet_no_more_and_leaves_the_steward_i
     assert_eq!((waiting(29).await, waiting(31).await), (0, 3), "half an hour later it looks whether they are shorter");
     assert_eq!((waiting(140).await, waiting(151).await), (3, 4), "the steward has its interval after them");
 }
+
+#[tokio::test]
+async fn what_is_proposed_for_a_task_whose_matter_is_gone_only_asks() {
+    let bench = Bench::of_all_classes(Mode::Live).await;
+    let quiet = bench.read("task/quiet.md");
+    std::fs::remove_file(bench.dir.path().join("matter/m.md")).unwrap();
+    bench.sync().await;
+    bench.route().await;
+    assert_eq!(bench.read("task/quiet.md"), quiet, "it had the limits of no matter at all");
+    let of_tasks: Vec<AuditRecord> =
+        bench.records().into_iter().filter(|r| r.draft.target.kind() == RecordKind::Task).collect();
+    assert_eq!(of_tasks.len(), 3);
+    assert!(of_tasks.iter().all(|r| r.draft.landing == Landing::Pending && !r.draft.confirmable), "{of_tasks:?}");
+}
+
+#[tokio::test]
+async fn a_matter_that_goes_between_decision_and_landing_leaves_its_task_to_a_human() {
+    let bench = Bench::new(Mode::Live).await;
+    let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
+    std::fs::rename(bench.dir.path().join("matter/m.md"), bench.dir.path().join("matter/n.md")).unwrap();
+    let applied = bench.host.carry_out(ask).await.unwrap();
+    assert!(matches!(applied, Applied::Filed { landing: Landing::Pending, .. }), "{applied:?}");
+    assert_eq!(bench.task(), before);
+    assert!(!bench.records()[0].draft.confirmable);
+}

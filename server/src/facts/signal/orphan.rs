@@ -1,0 +1,66 @@
+//! Signals about a task that no steward looks after, because its matter is missing or cannot be read.
+
+use steward_domain::frontmatter;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::record::{Matter, Task};
+use steward_vault::root::Root;
+
+/// What keeps the task of a signal from having a steward, and the fix; `None` where it has one, or where the task itself
+/// cannot be read.
+pub(super) fn missing_steward(root: &Root, target: &RecordPath) -> Option<String> {
+    if target.kind() != RecordKind::Task {
+        return None;
+    }
+    let task = root.read(target).ok()?;
+    let task = Task::read(frontmatter::read(&task.bytes).ok()?.fields()).ok()?;
+    let matter = task.parent_matter;
+    let problem = unreadable(root, &matter)?;
+    Some(format!(
+        "{matter}, the matter of {target}, {problem}: no steward judges the task and nothing of it changes without a human; \
+         restore the matter, or name another one in `parent_matter`"
+    ))
+}
+
+fn unreadable(root: &Root, matter: &RecordPath) -> Option<String> {
+    if !root.exists(matter) {
+        return Some("is missing".to_owned());
+    }
+    let fault = |e: String| Some(format!("cannot be read ({e})"));
+    let file = match root.read(matter) {
+        Ok(file) => file,
+        Err(e) => return fault(e.to_string()),
+    };
+    match frontmatter::read(&file.bytes).map(|document| Matter::read(document.fields())) {
+        Ok(Ok(_)) => None,
+        Ok(Err(e)) => fault(e.to_string()),
+        Err(e) => fault(e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_whose_matter_is_missing_or_unreadable_has_no_steward_and_both_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let file = dir.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        put("task/rent.md", "---\ntype: task\nname: R\nstate: open\nparent_matter: house\n---\n");
+        let root = Root::open(dir.path()).unwrap();
+        let said = || missing_steward(&root, &RecordPath::parse("task/rent.md").unwrap());
+        let missing = said().unwrap();
+        assert!(missing.starts_with("matter/house.md, the matter of task/rent.md, is missing: "), "{missing}");
+        put("matter/house.md", "---\ntype: matter\nname: H\nstate: [\n---\n");
+        assert!(said().unwrap().contains("cannot be read ("));
+        put("matter/house.md", "---\ntype: matter\nname: H\nstate: sold\n---\n");
+        let unknown = said().unwrap();
+        assert!(unknown.contains("cannot be read (") && unknown.contains("state"), "{unknown}");
+        put("matter/house.md", "---\ntype: matter\nname: H\n---\n");
+        assert_eq!(said(), None);
+        assert_eq!(missing_steward(&root, &RecordPath::parse("matter/gone.md").unwrap()), None);
+    }
+}

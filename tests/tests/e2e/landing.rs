@@ -1,0 +1,154 @@
+//! What holds when a plan lands: the process that lands it, a stop, the matter that is there by then.
+
+use serde_json::json;
+use steward_domain::audit::AuditRecord;
+use steward_domain::mode::Mode;
+use steward_domain::plan::Landing;
+use steward_domain::tick::TaskEnd;
+use steward_tests::clerk::{Clerk, Says, gate};
+use steward_tests::vault::Signal;
+use steward_tests::wait;
+use steward_tests::world::World;
+
+/// Has a live holder observe tasks that a clerk of another process judges, kills it while that clerk thinks, and lands
+/// the plans in a holder of another mode.
+async fn landed_in(mode: &str, sure: f64) -> (World, Vec<AuditRecord>) {
+    let (open, opened) = gate();
+    let says = move |_: &_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", sure)));
+    let (at_holder, elsewhere) = (Clerk::start(says.clone()).await, Clerk::start(says).await);
+    let world = World::new().await.live().asking(&at_holder).set("STEWARD_LIVE_PER_SOURCE_DAY", 100);
+    world.vault.matter("house");
+    world.vault.instinct("mail", 60);
+    let mut steward = world.steward.without("STEWARD_VAULT");
+    steward.set("STEWARD_CLERK_BASE_URL", &elsewhere.url);
+    let mut thinks = steward.start(&["worker"]);
+    thinks.says("serving clerk calls").await;
+    let mut holder = world.worker().await;
+    let mut count = 0;
+    wait::until("a call of the other process", async || {
+        world.vault.task(&format!("t{count}"), "house");
+        world.vault.signal(&format!("s{count}"), &Signal::done(&format!("t{count}")));
+        count += 1;
+        let tick = world.begin("house").await;
+        let asked = async || (at_holder.asked().len() + elsewhere.asked().len() >= count).then_some(());
+        wait::until("its call", asked).await;
+        drop(tick);
+        (!elsewhere.asked().is_empty()).then_some(())
+    })
+    .await;
+    let before: Vec<_> = (0..count).map(|n| world.vault.state(&format!("t{n}"))).collect();
+    holder.kill();
+    let world = world.set("STEWARD_LIVE_MODE", mode);
+    let _other = world.worker().await;
+    open.send_replace(true);
+    let records = wait::until("a record", async || Some(world.vault.records()).filter(|all| !all.is_empty())).await;
+    let after: Vec<_> = (0..count).map(|n| world.vault.state(&format!("t{n}"))).collect();
+    assert_eq!(after, before, "{mode}: {records:#?}");
+    assert_eq!(world.live_actions().len(), 0);
+    world.verify_chain().await;
+    (world, records)
+}
+
+#[tokio::test]
+async fn what_a_live_holder_observed_lands_in_shadow_where_the_next_one_is_in_shadow() {
+    let (_world, records) = landed_in("shadow", 0.97).await;
+    assert!(records.iter().all(|r| (r.draft.landing, r.draft.mode) == (Landing::Shadow, Mode::Shadow)), "{records:#?}");
+}
+
+#[tokio::test]
+async fn what_a_live_holder_observed_waits_for_a_human_where_the_next_one_must_be_surer() {
+    let (_world, records) = landed_in("live_high_confidence_only", 0.78).await;
+    let bound = |r: &AuditRecord| {
+        (r.draft.landing, r.draft.mode, r.draft.pending_confirmation)
+            == (Landing::Pending, Mode::LiveHighConfidenceOnly, true)
+    };
+    assert!(records.iter().all(bound), "{records:#?}");
+}
+
+#[tokio::test]
+async fn a_stop_between_decision_and_landing_files_nothing_and_the_change_comes_after_it() {
+    let (open, opened) = gate();
+    let clerk =
+        Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
+    let world = World::with_one_done().await.live().asking(&clerk);
+    let before = world.vault.files();
+    let _worker = world.worker().await;
+    let tick = world.begin("house").await;
+    wait::until("the call", async || (clerk.asked().len() == 1).then_some(())).await;
+    world.run(&["stop"]).await.expect(0);
+    open.send_replace(true);
+    let report = tick.report().await;
+    assert!(report.stopped && report.evaluated[0].ended == TaskEnd::Stopped, "{report:?}");
+    assert_eq!((world.vault.records().len(), world.vault.files().since(&before)), (0, Vec::<String>::new()));
+    world.run(&["resume"]).await.expect(0);
+    let done = async || {
+        world.tick("house").await;
+        (world.vault.state("rent") == "done").then_some(())
+    };
+    wait::until("the change", done).await;
+    assert_eq!((clerk.asked().len(), world.vault.records().len(), world.live_actions().len()), (1, 1, 1));
+    world.verify_chain().await;
+}
+
+fn link(world: &World, name: &str, task: &str) {
+    let text = format!(
+        "---\ntype: signal\ncreated: 2026-11-20\nsource_type: mail\nraw_quote: Eve joins\ntarget_kind: task\n\
+         target_path: task/{task}.md\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal:\n  class: related\n  \
+         add: {{related_to: Eve}}\neffect_confidence: 0.99\nstatus: unrouted\n---\n"
+    );
+    world.vault.write(&format!("signal/{name}.md"), text);
+}
+
+fn remove_matter(world: &World, slug: &str) {
+    std::fs::remove_file(world.vault.path().join(format!("matter/{slug}.md"))).unwrap();
+}
+
+#[tokio::test]
+async fn a_task_whose_matter_is_gone_is_changed_by_no_signal_and_every_command_says_why() {
+    let world = World::new().await.live();
+    for matter in ["house", "garden"] {
+        world.vault.matter(matter);
+    }
+    world.vault.task("rent", "house");
+    world.vault.task("mow", "garden");
+    let rent = world.vault.read("task/rent.md");
+    remove_matter(&world, "house");
+    world.vault.signal("says-done", &Signal::done("rent"));
+    link(&world, "orphan", "rent");
+    link(&world, "kept", "mow");
+    let _worker = world.worker().await;
+    let of = |task: &str| world.vault.records().into_iter().find(|r| r.draft.target.slug() == task);
+    let kept = wait::until("the change of the task that has a matter", async || of("mow")).await;
+    let held = wait::until("the question about the other", async || of("rent")).await;
+    assert_eq!((kept.draft.landing, held.draft.landing), (Landing::Live, Landing::Pending), "{held:#?}");
+    assert_eq!((held.draft.confirmable, world.vault.read("task/rent.md")), (false, rent));
+    let refused = world.run(&["confirm", held.draft.id.as_str(), "--json"]).await.expect(3).json();
+    assert!(refused["message"].to_string().contains("matter is missing"), "{refused}");
+
+    let explained = world.run(&["signals", "explain", "signal/says-done.md"]).await.expect(0);
+    assert!(explained.out.contains("matter/house.md") && explained.out.contains("is missing"), "{explained}");
+    assert!(!explained.out.contains("steward tick"), "there is no steward to ask: {explained}");
+    let checked = world.run(&["policy", "check"]).await.expect(4);
+    assert!(checked.out.contains("matter/house.md"), "{checked}");
+}
+
+#[tokio::test]
+async fn a_matter_that_is_renamed_while_a_clerk_thinks_leaves_the_task_to_a_human() {
+    let (open, opened) = gate();
+    let clerk =
+        Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
+    let world = World::with_one_done().await.live().asking(&clerk);
+    let rent = world.vault.read("task/rent.md");
+    let _worker = world.worker().await;
+    let tick = world.begin("house").await;
+    wait::until("the call", async || (clerk.asked().len() == 1).then_some(())).await;
+    world.vault.matter("home");
+    remove_matter(&world, "house");
+    open.send_replace(true);
+    let report = tick.report().await;
+    assert!(matches!(report.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Pending, .. }), "{report:?}");
+    let record = world.vault.records().remove(0);
+    assert_eq!((record.draft.confirmable, world.vault.read("task/rent.md")), (false, rent));
+    let refused = world.run(&["confirm", record.draft.id.as_str(), "--json"]).await.expect(3).json();
+    assert_eq!(refused["status"], json!(400), "{refused}");
+}
