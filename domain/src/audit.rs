@@ -186,6 +186,9 @@ pub struct AuditRecord {
     pub plane_action: Option<PlaneAction>,
     /// `None` where nothing was changed.
     pub undo_recipe: Option<UndoRecipe>,
+    /// What the target says after the change ([`crate::content`]); `None` where nothing was changed, and in older records.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content_sha256: Option<ContentHash>,
     /// SHA-256 of the record before this one in the chain; 64 zeros for the first.
     pub prev_sha256: ContentHash,
 }
@@ -272,9 +275,16 @@ impl AuditRecord {
             partially_applied: false,
             plane_action: None,
             undo_recipe: undoable.then_some(UndoRecipe { vault_patch: patch, plane_revert: None, expires_at }),
+            content_sha256: None,
             prev_sha256: link.prev,
             draft,
         }
+    }
+
+    /// The same record with what its target says after the change.
+    #[must_use]
+    pub fn with_content(self, content: Option<ContentHash>) -> Self {
+        Self { content_sha256: content, ..self }
     }
 
     /// The same record with what it says of the tracker.

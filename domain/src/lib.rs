@@ -5,12 +5,14 @@
 //! (what may change), [`frontmatter`] (how it is read and edited), [`tick`] (what is due), [`clerk`] and
 //! [`extract`] (what is asked and answered, of signals and of raw events), [`note_policy`] (what a matter's own
 //! note allows), [`mod@decide`] and [`mod@route`] (what follows), [`plan`] (the exact change), [`audit`] (what is remembered), [`undo`]
-//! (the way back), [`tracker`] (a task's issue elsewhere), [`stamp`] (a look's marks in a task's file).
+//! (the way back), [`tracker`] (a task's issue elsewhere), [`stamp`] (a look's marks in a task's file),
+//! [`content`] (whether a record says something new).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod audit;
 pub mod budget;
 pub mod clerk;
+pub mod content;
 pub mod decide;
 pub mod extract;
 pub mod frontmatter;

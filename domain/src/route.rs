@@ -5,6 +5,14 @@
 //! the same answer. It opens the same gates as [`mod@crate::decide`], and what it plans goes the same way
 //! through the one apply. The words of a signal name no field and no file: its proposal is of a closed
 //! form and its target a record that was found.
+//!
+//! The router never contradicts the steward. While a human is asked about the record, or newer words about it say
+//! otherwise, a proposal is withheld and becomes part of a question. So an unknown source can turn a proposal into a
+//! question, but never into nothing.
+
+mod doubt;
+mod misfit;
+mod skip;
 
 use crate::audit::{ActionKind, AuditDraft, Cited, Proposal, WorkflowRef};
 use crate::clerk::{Judgement, MAX_REASONING_CHARS};
@@ -18,9 +26,12 @@ use crate::plan::{ActionId, Basis, Change, ContentHash, Landing, Plan};
 use crate::record::{Effect, State};
 use crate::signal::Signal;
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+pub use doubt::{Doubt, question_id};
+pub use misfit::explain_misfit;
+pub use skip::RouteSkip;
 
 /// The record that a signal points at, as it is now.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +94,7 @@ pub struct RouteCase<'a> {
     pub new_parent: Option<State>,
     pub claim: Option<&'a Claim>,
     pub weighing: Weighing,
+    pub doubt: Option<&'a Doubt>,
     /// How often the source was right before.
     pub observations: u32,
     /// The lowest ceiling that a human set for the source and the matters concerned.
@@ -101,88 +113,8 @@ pub struct RouteCase<'a> {
 pub enum Route {
     Skipped(RouteSkip),
     Planned(Box<Plan>),
-}
-
-/// Why a signal is not acted upon.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RouteSkip {
-    /// It changes nothing.
-    NotAMutation,
-    /// It asks something of the principal.
-    AsksThePrincipal,
-    /// It proposes nothing that may be written.
-    NoProposal,
-    /// It may be about more than one record: a human names the one.
-    AmbiguousTarget,
-    TargetMissing,
-    /// The target is done or archived.
-    TargetClosed,
-    /// The target has no such field.
-    WrongKind,
-    /// The field holds something else than text, or than a list.
-    WrongForm,
-    Snoozed,
-    /// Its matter's note wants nothing changed at this time of day.
-    QuietHours,
-    /// The target says so already.
-    AlreadySo,
-    /// There is no such matter to move to.
-    ParentMissing,
-    /// The matter to move to is done or archived.
-    ParentClosed,
-    /// A record has cited it for this target before, or this very signal was routed before.
-    Claimed(ActionId),
-    /// Its target's steward has a turn first.
-    WithTheSteward,
-    /// The steward has weighed it and did not rest a decision on it.
-    Weighed,
-}
-
-impl RouteSkip {
-    /// The word used in signals and reports.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::NotAMutation => "not_a_mutation",
-            Self::AsksThePrincipal => "asks_the_principal",
-            Self::NoProposal => "no_proposal",
-            Self::AmbiguousTarget => "ambiguous_target",
-            Self::TargetMissing => "target_missing",
-            Self::TargetClosed => "target_closed",
-            Self::WrongKind => "wrong_kind",
-            Self::WrongForm => "wrong_form",
-            Self::Snoozed => "snoozed",
-            Self::QuietHours => "quiet_hours",
-            Self::AlreadySo => "already_so",
-            Self::ParentMissing => "parent_missing",
-            Self::ParentClosed => "parent_closed",
-            Self::Claimed(_) => "claimed",
-            Self::WithTheSteward => "with_the_steward",
-            Self::Weighed => "weighed",
-        }
-    }
-
-    /// Whether the signal is looked at again, because time alone may change the answer.
-    #[must_use]
-    pub fn passes(&self) -> bool {
-        match self {
-            Self::Snoozed | Self::QuietHours | Self::WithTheSteward => true,
-            Self::NotAMutation
-            | Self::AsksThePrincipal
-            | Self::NoProposal
-            | Self::AmbiguousTarget
-            | Self::TargetMissing
-            | Self::TargetClosed
-            | Self::WrongKind
-            | Self::WrongForm
-            | Self::AlreadySo
-            | Self::ParentMissing
-            | Self::ParentClosed
-            | Self::Claimed(_)
-            | Self::Weighed => false,
-        }
-    }
+    /// The proposal is withheld, and this plan asks a human about it.
+    QuestionPlanned(Box<Plan>),
 }
 
 /// The one action that a signal may lead to by itself.
@@ -208,6 +140,20 @@ fn shadow_id(signal: &RecordPath) -> ActionId {
 /// Routes one signal.
 #[must_use]
 pub fn route(case: &RouteCase<'_>) -> Route {
+    match (propose(case), case.doubt) {
+        (Route::Planned(_), Some(Doubt::Asked(question))) => Route::Skipped(RouteSkip::Withheld(question.clone())),
+        (Route::Planned(plan), Some(Doubt::Contradicted { question, newer })) => {
+            Route::QuestionPlanned(Box::new(doubt::question_about(*plan, question, newer)))
+        }
+        // What would have been shown is listed as well where nothing can be proposed.
+        (Route::Skipped(RouteSkip::Weighed), Some(Doubt::Asked(question))) if confidence_in(case.signal) >= SHOWN_FROM => {
+            Route::Skipped(RouteSkip::Withheld(question.clone()))
+        }
+        (route, _) => route,
+    }
+}
+
+fn propose(case: &RouteCase<'_>) -> Route {
     match fitting(case) {
         Err(skip) => Route::Skipped(skip),
         Ok((mutation, target)) => {
@@ -223,33 +169,19 @@ pub fn route(case: &RouteCase<'_>) -> Route {
     }
 }
 
+/// The lower one of how sure target and effect are.
+fn confidence_in(signal: &Signal) -> f64 {
+    signal.target_confidence.min(signal.effect_confidence)
+}
+
 /// The proposal and its target, if the one may change the other now.
 fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), RouteSkip> {
     let signal = case.signal;
-    match signal.effect {
-        Effect::None => return Err(RouteSkip::NotAMutation),
-        Effect::Action => return Err(RouteSkip::AsksThePrincipal),
-        Effect::Mutation => {}
-    }
-    let named = signal.target.as_ref().ok_or(RouteSkip::AmbiguousTarget)?;
+    let named = addressed(signal)?;
     if let Some(claim) = case.claim.filter(|claim| claim.holds(signal.proposal.as_ref())) {
         return Err(RouteSkip::Claimed(claim.id.clone()));
     }
-    let mutation = signal.proposal.as_ref().ok_or(RouteSkip::NoProposal)?;
-    if !mutation.fits(named.kind()) {
-        return Err(RouteSkip::WrongKind);
-    }
-    let target = case.target.filter(|t| t.path == *named).ok_or(RouteSkip::TargetMissing)?;
-    if target.has_twin {
-        return Err(RouteSkip::AmbiguousTarget);
-    }
-    match target.state {
-        State::Open => {}
-        State::Done | State::Archived => return Err(RouteSkip::TargetClosed),
-    }
-    if says_so(mutation, target)? {
-        return Err(RouteSkip::AlreadySo);
-    }
+    let (mutation, target) = check_target(signal, named, case.target)?;
     if target.snoozed_until.is_some_and(|until| until > case.at) {
         return Err(RouteSkip::Snoozed);
     }
@@ -277,6 +209,36 @@ fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), Route
     Ok((mutation, target))
 }
 
+/// The record that a proposal is about.
+fn addressed(signal: &Signal) -> Result<&RecordPath, RouteSkip> {
+    match signal.effect {
+        Effect::None => Err(RouteSkip::NotAMutation),
+        Effect::Action => Err(RouteSkip::AsksThePrincipal),
+        Effect::Mutation => signal.target.as_ref().ok_or(RouteSkip::AmbiguousTarget),
+    }
+}
+
+/// What the two files alone say: the proposal and its target, if the one may change the other.
+fn check_target<'a>(
+    signal: &'a Signal,
+    named: &RecordPath,
+    target: Option<&'a Target>,
+) -> Result<(&'a Mutation, &'a Target), RouteSkip> {
+    let mutation = signal.proposal.as_ref().ok_or(RouteSkip::NoProposal)?;
+    if !mutation.fits(named.kind()) {
+        return Err(RouteSkip::WrongKind);
+    }
+    let target = target.filter(|t| t.path == *named).ok_or(RouteSkip::TargetMissing)?;
+    if target.has_twin {
+        return Err(RouteSkip::AmbiguousTarget);
+    }
+    match target.state {
+        State::Open => {}
+        State::Done | State::Archived => return Err(RouteSkip::TargetClosed),
+    }
+    if says_so(mutation, target)? { Err(RouteSkip::AlreadySo) } else { Ok((mutation, target)) }
+}
+
 /// Whether the target has the proposed value already.
 fn says_so(mutation: &Mutation, target: &Target) -> Result<bool, RouteSkip> {
     let now = target.fields.get(mutation.field()).filter(|v| !v.is_null());
@@ -301,7 +263,7 @@ fn says_so(mutation: &Mutation, target: &Target) -> Result<bool, RouteSkip> {
 fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
     let signal = case.signal;
     let now = target.fields.get(mutation.field()).filter(|v| !v.is_null());
-    let combined = signal.target_confidence.min(signal.effect_confidence);
+    let combined = confidence_in(signal);
     let ceilings = case.notes.iter().map(NotePolicy::ceiling);
     let ceiling = ceilings.fold(case.ceiling.min(case.policy.ceiling_of(mutation.class())), Ceiling::min);
     let mut gates = gates(case, combined, ceiling);
@@ -360,7 +322,7 @@ fn gates(case: &RouteCase<'_>, combined: f64, ceiling: Ceiling) -> Vec<Gate> {
     ];
     let weighed = case.signal.proposal.as_ref().is_some_and(|m| m.class() == MutationClass::StateChange);
     if weighed && case.weighing == Weighing::DoneBesideOthers {
-        // No message may silence another: what the steward passed over while others spoke is shown.
+        // A message may turn another into a question, never into nothing: what the steward passed over is shown.
         gates.push(Gate::new(GateName::Steward, false, "not decided upon beside other messages", "its own decision"));
     }
     gates

@@ -14,6 +14,11 @@ use serde_json::Value;
 const CHECKED: &str = "last_steward_check_at";
 const NEXT: &str = "next_check_after";
 
+/// Whether a stamp writes this field.
+pub(crate) fn is_stamped(field: &str) -> bool {
+    matches!(field, CHECKED | NEXT)
+}
+
 /// What the file of a task should say of its last look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {

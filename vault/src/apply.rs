@@ -16,6 +16,7 @@ use crate::root::{OWN_FOLDER, Root, Snapshot};
 use crate::swap::{self, Look, Swapped};
 use std::io;
 use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
+use steward_domain::content::content_hash;
 use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ContentHash, Plan, PrepareError, Prepared};
@@ -56,7 +57,9 @@ impl Keeper {
         }
         let ready = if plan.changes_the_record() { self.prepare(plan)? } else { None };
         let (patch, owed, content) = ready.map_or_else(Default::default, |r| (r.patch, r.owed, Some(r.content)));
-        let closed = AuditRecord::close(plan.draft().clone(), patch, turn.head.next()).with_tracker(says.or(owed));
+        let closed = AuditRecord::close(plan.draft().clone(), patch, turn.head.next())
+            .with_tracker(says.or(owed))
+            .with_content(content.as_ref().and_then(Content::said));
         let intent = self.stage(turn, &closed, &record, content)?;
         self.land(turn, intent)?;
         Ok(Receipt { id: plan.id().clone(), record, landing: plan.landing(), repeated: false })
@@ -230,6 +233,11 @@ pub(crate) struct Content {
 }
 
 impl Content {
+    /// What it says, whatever its formatting; `None` where it cannot be read.
+    fn said(&self) -> Option<ContentHash> {
+        frontmatter::read(&self.bytes).ok().map(|document| content_hash(&document))
+    }
+
     pub(crate) fn new(target: RecordPath, current: &Snapshot, bytes: Vec<u8>) -> Self {
         let change = ContentChange {
             target,

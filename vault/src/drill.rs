@@ -235,6 +235,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             new_parent: Some(State::Open),
             claim: None,
             weighing: Weighing::Until(self.now),
+            doubt: None,
             observations: u32::MAX,
             ceiling: Ceiling::Act,
             policy: &live(),
@@ -244,7 +245,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             decided_at: self.now,
         });
         Ok(match routed {
-            Route::Planned(plan) => Ok(*plan),
+            Route::Planned(plan) | Route::QuestionPlanned(plan) => Ok(*plan),
             Route::Skipped(why) => Err(why),
         })
     }

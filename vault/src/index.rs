@@ -17,6 +17,7 @@ mod charts;
 mod check;
 mod clusters;
 mod codec;
+mod doubt;
 mod drills;
 mod extract;
 mod lease;

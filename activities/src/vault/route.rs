@@ -3,8 +3,12 @@
 //! What a signal and its target say is read from their files; who has acted before and how far whom is
 //! trusted comes from the index; the decision is [`mod@steward_domain::route`]. The keeper carries it out.
 //! A crash anywhere and the same round again comes to the same: a record that was filed claims its
-//! signal, and its name is the same for every try. Where nothing may change no signal's standing is noted.
+//! signal, and its name is the same for every try. Where nothing may change no signal's standing is noted in its file;
+//! the index keeps the reason for every signal that the router has met.
 
+mod standing;
+
+use self::standing::{settled, standing_of};
 use super::{Host, on_a_blocking_thread};
 use crate::failure::passing;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -16,10 +20,12 @@ use steward_domain::frontmatter::{self, FieldEdit};
 use steward_domain::mode::{Ceiling, Mode, Policy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plain;
 use steward_domain::plan::{ActionId, Landing, Plan};
 use steward_domain::record::{Matter, State, Task};
-use steward_domain::route::{self, Claim, Route, RouteCase, RouteSkip, Target, Weighing};
+use steward_domain::route::{self, Claim, Doubt, Route, RouteCase, RouteSkip, Target, Weighing};
 use steward_domain::signal::{Signal, SignalStatus};
+use steward_domain::time::stamp;
 use steward_domain::undo::AnswerKind;
 use steward_vault::index::{FactsAsk, RouteFacts, RouteLeft};
 use steward_vault::keeper::{ApplyError, Receipt};
@@ -32,6 +38,8 @@ const ROUND_TIME: Duration = Duration::from_secs(15);
 const MEND: TimeDelta = TimeDelta::minutes(10);
 /// When a signal is looked at again that has been dealt with, should its standing not show that: 6 h.
 const LATER: TimeDelta = TimeDelta::hours(6);
+/// When a signal is looked at again that is listed on a question: 10 years, so never by time alone.
+const WITHHELD: TimeDelta = TimeDelta::days(3_650);
 /// When a change is tried again that a human's edit or a stop came before: 10 s.
 const SOON: TimeDelta = TimeDelta::seconds(10);
 
@@ -59,6 +67,23 @@ struct Read {
     signal: Signal,
     target: Option<Target>,
     facts: Option<RouteFacts>,
+    doubt: Option<Doubt>,
+}
+
+/// How a signal is left.
+struct Leave {
+    wait: TimeDelta,
+    /// Its action has its record.
+    filed: bool,
+    reason: String,
+    question: Option<ActionId>,
+}
+
+impl Leave {
+    /// For a while, for this reason.
+    fn waiting(wait: TimeDelta, reason: &str) -> Self {
+        Self { wait, filed: false, reason: plain::one_line(reason), question: None }
+    }
 }
 
 impl Host {
@@ -102,18 +127,25 @@ impl Host {
             Ok(read) => read,
             Err(reason) => {
                 self.note(&[reference]).await?;
-                self.leave(round, reference, (MEND, false)).await?;
+                self.leave(round, reference, Leave::waiting(MEND, &reason)).await?;
                 return Ok(End::Failed(reason));
             }
         };
         let routed = self.decide(round, reference, &read, round.now);
         let skip = match routed {
             Route::Skipped(skip) => skip,
-            Route::Planned(_) => {
+            Route::Planned(_) | Route::QuestionPlanned(_) => {
                 let named_after = self.index.begin_route(reference, round.acts, round.now).await.map_err(passing)?;
                 match self.decide(round, reference, &read, named_after) {
                     Route::Skipped(skip) => skip,
                     Route::Planned(plan) => return self.carry_out_routed(round, reference, *plan).await,
+                    Route::QuestionPlanned(plan) => match self.land(*plan, Utc::now()).await? {
+                        Ok(receipt) => {
+                            tracing::info!(signal = %reference, action_id = %receipt.id, "question to a human filed");
+                            RouteSkip::Withheld(receipt.id)
+                        }
+                        Err(e) => return self.unrouted(round, reference, e).await,
+                    },
                 }
             }
         };
@@ -138,6 +170,7 @@ impl Host {
             new_parent: facts.and_then(|f| f.new_parent),
             claim: facts.and_then(|f| f.claim.as_ref()),
             weighing,
+            doubt: read.doubt.as_ref(),
             observations: facts.map_or(0, |f| f.observations),
             // Of what is not known, a human is asked.
             ceiling: facts.map_or(Ceiling::Ask, |f| f.ceiling),
@@ -178,7 +211,7 @@ impl Host {
             Err(reason) => return Ok(Err(reason)),
         };
         let Some(path) = signal.target.clone() else {
-            return Ok(Ok(Read { signal, target: None, facts: None }));
+            return Ok(Ok(Read { signal, target: None, facts: None, doubt: None }));
         };
         let new_parent = signal.proposal.as_ref().and_then(Mutation::new_parent);
         let ask = FactsAsk {
@@ -190,9 +223,13 @@ impl Host {
             default_ceiling: self.settings.default_ceiling,
         };
         let facts = self.index.route_facts(&ask).await.map_err(passing)?;
+        let doubt = match &signal.proposal {
+            Some(_) => self.index.find_doubt(reference, &path).await.map_err(passing)?,
+            None => None,
+        };
         let (root, known) = (self.keeper.root().clone(), facts.clone());
         match on_a_blocking_thread(move || target(&root, path, known.as_ref())).await? {
-            Ok(target) => Ok(Ok(Read { signal, target, facts })),
+            Ok(target) => Ok(Ok(Read { signal, target, facts, doubt })),
             Err(reason) => Ok(Err(reason)),
         }
     }
@@ -212,7 +249,9 @@ impl Host {
         }
         // A lowered source turned the change into a shadow: the next round says so on the signal.
         let is_lowered = round.acts && receipt.landing == Landing::Shadow;
-        self.leave(round, reference, if is_lowered { (SOON, false) } else { (LATER, true) }).await?;
+        let reason = format!("{}: {}", receipt.landing.word(), receipt.id);
+        let wait = if is_lowered { SOON } else { LATER };
+        self.leave(round, reference, Leave { filed: !is_lowered, ..Leave::waiting(wait, &reason) }).await?;
         Ok(End::Landed(receipt.landing))
     }
 
@@ -227,8 +266,9 @@ impl Host {
             | ApplyError::Chain(_)
             | ApplyError::Io { .. } => MEND,
         };
-        self.leave(round, reference, (wait, false)).await?;
-        Ok(if matches!(e, ApplyError::Stopped) { End::Stopped } else { End::Failed(e.to_string()) })
+        let reason = e.to_string();
+        self.leave(round, reference, Leave::waiting(wait, &reason)).await?;
+        Ok(if matches!(e, ApplyError::Stopped) { End::Stopped } else { End::Failed(reason) })
     }
 
     async fn skip(
@@ -249,104 +289,40 @@ impl Host {
                 facts.map(|f| self.turn_ends(round, f))
             };
             let wait = until.map_or(MEND, |until| until - round.now);
-            return self.leave(round, reference, (wait, false)).await;
+            let reason = match until {
+                Some(until) => format!("{}: until {}", skip.word(), stamp(until)),
+                None => skip.word().to_owned(),
+            };
+            return self.leave(round, reference, Leave::waiting(wait, &reason)).await;
         }
         if round.acts {
             let standing = settled(skip, read.facts.as_ref().and_then(|f| f.claim.as_ref()));
             self.stand(reference, Some(standing)).await?;
         }
-        // The moment of an action that was filed stays taken.
-        self.leave(round, reference, (LATER, matches!(skip, RouteSkip::Claimed(_)))).await
+        let left = match skip {
+            // The moment of an action that was filed stays taken.
+            RouteSkip::Claimed(id) => {
+                Leave { filed: true, ..Leave::waiting(LATER, &format!("{}: {id}", skip.word())) }
+            }
+            // It is not met again until its file says something new or a record cites it.
+            RouteSkip::Withheld(id) => {
+                let question = Some(id.clone());
+                Leave { question, ..Leave::waiting(WITHHELD, &format!("{}: {id}", skip.word())) }
+            }
+            _ => {
+                let misfit = route::explain_misfit(&read.signal, read.target.as_ref());
+                Leave::waiting(LATER, misfit.as_deref().unwrap_or(skip.word()))
+            }
+        };
+        self.leave(round, reference, left).await
     }
 
-    /// Notes where a signal stands, if its name says that we wrote it, or its event lies in the vault. In what
-    /// people and other tools wrote nothing is noted, and one that a human has just changed or broken is
-    /// left as it is; `state.db` and the audit records know all the same.
-    async fn stand(
-        &self,
-        reference: &RecordPath,
-        standing: Option<(SignalStatus, String)>,
-    ) -> Result<(), ActivityError> {
-        let Some((status, reason)) = standing.filter(|_| self.is_ours(reference)) else { return Ok(()) };
-        let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
-        let edits = [edit("status", status.word()), edit("reason", &reason)];
-        let (keeper, path) = (Arc::clone(&self.keeper), reference.clone());
-        match on_a_blocking_thread(move || keeper.note(&path, &edits)).await? {
-            Ok(_) => {}
-            Err(e @ (ApplyError::Io { .. } | ApplyError::Chain(_) | ApplyError::Form(_))) => return Err(passing(e)),
-            Err(e) => tracing::warn!(signal = %reference, error = %e, "failed to note where a signal stands"),
-        }
-        self.note(&[reference]).await
-    }
-
-    fn is_ours(&self, reference: &RecordPath) -> bool {
-        let root = self.keeper.root();
-        let Ok(content) = root.read(reference) else { return false };
-        let Ok(document) = frontmatter::read(&content.bytes) else { return false };
-        Signal::read(document.fields()).is_ok_and(|signal| {
-            let event = signal.source_event.filter(|event| event.kind() == RecordKind::Stream);
-            event.is_some_and(|event| {
-                let named = Signal::path(&event, &signal.raw_quote, signal.created);
-                named.is_ok_and(|named| named == *reference) || root.exists(&event)
-            })
-        })
-    }
-
-    async fn leave(
-        &self,
-        round: &Round,
-        reference: &RecordPath,
-        (wait, filed): (TimeDelta, bool),
-    ) -> Result<(), ActivityError> {
-        let left = RouteLeft { acts: round.acts, until: round.now + wait, now: round.now, filed };
+    async fn leave(&self, round: &Round, reference: &RecordPath, leave: Leave) -> Result<(), ActivityError> {
+        let Leave { wait, filed, reason, question } = leave;
+        let (acts, now) = (round.acts, round.now);
+        let left = RouteLeft { acts, until: now + wait, now, filed, reason, question };
         self.index.leave_route(reference, &left).await.map_err(passing)
     }
-
-    /// Notes a human's answer on the signal that the answered action came from, if it came from one alone.
-    pub(super) async fn stand_answered(
-        &self,
-        record: &AuditRecord,
-        (kind, edited): (AnswerKind, bool),
-    ) -> Result<(), ActivityError> {
-        let draft = &record.draft;
-        let first = draft.answers.as_ref().map_or(&draft.id, |answer| &answer.of);
-        let [cited] = draft.evidence.as_slice() else { return Ok(()) };
-        if route::action_id(&cited.reference) != *first || draft.kind == ActionKind::Dismissed {
-            return Ok(());
-        }
-        let standing = match kind {
-            AnswerKind::Confirm if edited => (SignalStatus::Skipped, format!("edited: {first}")),
-            AnswerKind::Confirm => (SignalStatus::Applied, first.to_string()),
-            AnswerKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
-            AnswerKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
-            AnswerKind::Raise => return Ok(()),
-        };
-        self.stand(&cited.reference, Some(standing)).await
-    }
-}
-
-/// Where a signal stands after its action; nothing where that was only said.
-fn standing_of(landing: Landing, receipt: &Receipt) -> Option<(SignalStatus, String)> {
-    let id: &ActionId = &receipt.id;
-    match landing {
-        Landing::Live => Some((SignalStatus::Applied, id.to_string())),
-        Landing::Pending => Some((SignalStatus::Pending, id.to_string())),
-        Landing::Recorded | Landing::Shadow => None,
-    }
-}
-
-/// Where a signal stands that is not acted upon, for good.
-fn settled(skip: &RouteSkip, claim: Option<&Claim>) -> (SignalStatus, String) {
-    if let RouteSkip::Claimed(id) = skip {
-        let status = match claim.map(|c| c.landing) {
-            Some(Landing::Live) => SignalStatus::Applied,
-            Some(Landing::Pending) => SignalStatus::Pending,
-            Some(Landing::Recorded | Landing::Shadow) | None => SignalStatus::Skipped,
-        };
-        return (status, id.to_string());
-    }
-    let asks = *skip == RouteSkip::AsksThePrincipal;
-    (if asks { SignalStatus::ActionPending } else { SignalStatus::Skipped }, skip.word().to_owned())
 }
 
 /// The target as its file says; `None` where there is none, an error where it cannot be understood.

@@ -247,6 +247,7 @@ impl Asked {
             new_parent: Some(State::Open),
             claim: None,
             weighing: Weighing::Until(self.at),
+            doubt: None,
             observations: 60,
             ceiling: self.ceiling,
             policy: &self.policy,
@@ -273,7 +274,7 @@ fn reach(landing: Landing) -> u8 {
 
 fn routed(route: &Route) -> u8 {
     match route {
-        Route::Planned(plan) => reach(plan.landing()),
+        Route::Planned(plan) | Route::QuestionPlanned(plan) => reach(plan.landing()),
         Route::Skipped(_) => 0,
     }
 }
@@ -298,7 +299,7 @@ fn each_line_holds_a_change_back_and_says_with_which_values() {
         let plans = [
             Some(Asked::open().decide(Some(&note))),
             match Asked::open().route(std::slice::from_ref(&note)) {
-                Route::Planned(plan) => Some(*plan),
+                Route::Planned(plan) | Route::QuestionPlanned(plan) => Some(*plan),
                 Route::Skipped(skip) => {
                     assert_eq!((skip, note.quiet_hours.is_some()), (RouteSkip::QuietHours, true), "{line}");
                     None

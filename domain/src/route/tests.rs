@@ -25,6 +25,7 @@ pub(crate) struct Wide {
     new_parent: Option<State>,
     claim: Option<Claim>,
     weighing: Weighing,
+    doubt: Option<Doubt>,
     observations: u32,
     ceiling: Ceiling,
     policy: Policy,
@@ -67,6 +68,7 @@ impl Wide {
             new_parent: Some(State::Open),
             claim: None,
             weighing: Weighing::Until(at(NOW)),
+            doubt: None,
             observations: 0,
             ceiling: Ceiling::Act,
             policy: live(),
@@ -90,6 +92,7 @@ impl Wide {
             new_parent: self.new_parent,
             claim: self.claim.as_ref(),
             weighing: self.weighing,
+            doubt: self.doubt.as_ref(),
             observations: self.observations,
             ceiling: self.ceiling,
             policy: &self.policy,
@@ -103,14 +106,14 @@ impl Wide {
     fn plan(&self) -> Plan {
         match self.route() {
             Route::Planned(plan) => *plan,
-            Route::Skipped(skip) => panic!("skipped: {skip:?}"),
+            other => panic!("not planned: {other:?}"),
         }
     }
 
     fn skip(&self) -> RouteSkip {
         match self.route() {
             Route::Skipped(skip) => skip,
-            Route::Planned(plan) => panic!("planned: {plan:?}"),
+            other => panic!("not skipped: {other:?}"),
         }
     }
 }
@@ -163,6 +166,67 @@ fn what_the_steward_passed_over_while_others_spoke_waits_for_a_human() {
         let taken_up = passed_over().with(|w| w.claim = Some(claim(landing, decision)));
         assert!(matches!(taken_up.skip(), RouteSkip::Claimed(_)), "{landing:?}");
     }
+}
+
+fn contradicted() -> Option<Doubt> {
+    let newer = Cited {
+        reference: path("signal/newer.md"),
+        source: "mail:stranger".into(),
+        note: "it bounced".into(),
+        target_confidence: 0.9,
+        effect_confidence: 0.9,
+        speaks: true,
+    };
+    let question = question_id(&path("task/pay.md"), &path("signal/newer.md"), None);
+    Some(Doubt::Contradicted { question, newer: vec![newer] })
+}
+
+#[test]
+fn while_a_human_is_asked_a_proposal_is_listed_on_the_question_and_not_made() {
+    let question = action_id(&path("signal/question.md"));
+    let asked = || Wide::open().with(|w| w.doubt = Some(Doubt::Asked(question.clone())));
+    let withheld = RouteSkip::Withheld(question.clone());
+    assert_eq!(asked().skip(), withheld);
+    assert_eq!(asked().with(|w| w.weighing = Weighing::DoneBesideOthers).skip(), withheld);
+    assert_eq!(asked().with(|w| w.policy.mode = Mode::Shadow).skip(), withheld);
+    // What could not be proposed for another reason keeps that reason.
+    assert_eq!(asked().with(|w| w.target = None).skip(), RouteSkip::TargetMissing);
+    let weak = asked().with(|w| (w.weighing, w.signal.effect_confidence) = (Weighing::DoneBesideOthers, 0.49));
+    assert_eq!(weak.skip(), RouteSkip::Weighed);
+}
+
+#[test]
+fn newer_words_of_an_unknown_source_turn_a_proposal_into_a_question_and_never_into_nothing() {
+    for mode in [Mode::Live, Mode::Shadow] {
+        let case = Wide::open().with(|w| (w.doubt, w.policy.mode) = (contradicted(), mode));
+        let Route::QuestionPlanned(plan) = case.route() else { panic!("no question: {:?}", case.route()) };
+        assert!(plan.draft().asks() && !plan.changes_the_record(), "{mode:?}");
+        let cited: Vec<_> = plan.draft().evidence.iter().map(|cited| cited.reference.slug()).collect();
+        assert_eq!(cited, ["newer", "a"], "it shows both sides");
+        assert!(plan.draft().source_contributions.is_empty(), "it teaches nothing");
+        assert_eq!(case.route(), case.route(), "the same for every try");
+        let (_, record) = carry_out(&plan, TASK);
+        assert_eq!(record.draft.id, *plan.id());
+        assert!(ask(AnswerKind::Dismiss, &record).is_ok());
+    }
+}
+
+#[test]
+fn a_misfit_names_the_field_and_the_member() {
+    let scalar = TASK.replace("related_to:\n  - \"[[Ann]]\" # first\n  - Bob", "related_to: Bob");
+    let table = [
+        (Wide::about("task/pay.md", &scalar, related("Eve", true)), "wrong_form: `related_to` of task/pay.md is no list"),
+        (Wide::about("task/pay.md", TASK, related("Eve", false)), "already_so: `Eve` is not in `related_to`"),
+        (Wide::about("task/pay.md", TASK, related("Ann", true)), "already_so: `Ann` is in `related_to`"),
+        (Wide::open().with(|w| w.target = None), "target_missing: there is no task/pay.md"),
+        (Wide::about("task/pay.md", TASK, owner("bob")), "wrong_kind: task/pay.md has no field `owner`"),
+    ];
+    for (wide, words) in table {
+        let told = explain_misfit(&wide.signal, wide.target.as_ref()).unwrap();
+        assert!(told.starts_with(words), "{told}");
+    }
+    let fits = Wide::open();
+    assert_eq!(explain_misfit(&fits.signal, fits.target.as_ref()), None);
 }
 
 #[test]

@@ -1,38 +1,66 @@
-//! What the stewards ask of a human: decisions that nothing can be known without one.
+//! What the stewards and the router ask of a human: decisions for which nothing can be known without one.
 //!
-//! Each asks about its task or matter as it was then. A newer decision about the same record, an answer, or a record that
-//! is open no more: any of them ends it. What is only noted about the record, as a due date that somebody named, does not. Derived from the audit records, which stay the truth.
+//! Each asks about its task or matter. It stays open until a human answers it, edits the record or closes it, or a clerk
+//! decides on a signal that is newer than the question; a newer question about the same record replaces it. A quiet
+//! check, a proposal of the router and time end none. Derived from the audit records, which stay the truth; what humans
+//! have edited since is our own state, and where that is lost a question stays.
 
 use super::action::ActionRow;
-use super::codec::micros;
+use super::store::Sql;
+use super::why::{Row, WeighedSignal};
 use super::{Index, IndexError};
-use chrono::{DateTime, Utc};
 use steward_domain::path::RecordPath;
+use steward_domain::plan::ActionId;
 
-/// Most that are looked at, also of those that ask no more: the newest.
-const LOOKED_AT: u32 = 500;
-
-pub(super) const ASKING: &str = "SELECT p.path FROM (
-        SELECT path, id, target, at FROM actions INDEXED BY actions_that_ask
-        WHERE decision = 'needs_input' AND kind = 'steward-action' AND landing = 'recorded' AND at >= ?1
-        ORDER BY at DESC LIMIT ?2) p
-    WHERE NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = p.id)
-        AND NOT EXISTS (SELECT 1 FROM actions b INDEXED BY actions_by_target
-            WHERE b.target = p.target AND b.at > p.at AND b.kind = 'steward-action'
-                AND (b.class IS NULL OR b.class = 'state_change'))
+/// The action `p`, of those with `asks = 1`, is a question that has not ended. What we left ourselves since is no edit
+/// of a human's.
+macro_rules! is_open {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM signals n CROSS JOIN first_seen f ON f.signal = n.path
+                CROSS JOIN action_evidence e ON e.ref = n.path CROSS JOIN actions b ON b.path = e.action
+                WHERE n.target = p.target AND f.at > p.at AND b.target = p.target AND b.seq > p.seq
+                    AND b.kind = 'steward-action' AND b.judged = 1 AND b.decision <> 'needs_input'
+                    AND NOT EXISTS (SELECT 1 FROM action_evidence own WHERE own.ref = n.path AND own.action = p.path))
+        AND NOT EXISTS (SELECT 1 FROM edits d WHERE d.path = p.target AND d.after_seq >= p.seq AND NOT EXISTS (
+            SELECT 1 FROM actions b INDEXED BY actions_by_target
+            WHERE b.target = p.target AND b.content = d.content AND b.seq > p.seq))
         AND (EXISTS (SELECT 1 FROM tasks t WHERE t.path = p.target AND t.state = 'open')
-            OR EXISTS (SELECT 1 FROM matters m WHERE m.path = p.target AND m.state = 'open'))
-    ORDER BY p.at DESC, p.path DESC LIMIT ?3";
+            OR EXISTS (SELECT 1 FROM matters m WHERE m.path = p.target AND m.state = 'open'))"
+    };
+}
+pub(super) use is_open;
+
+/// At most one for each record that was ever asked about.
+pub(super) const ASKING: Sql = concat!(
+    "SELECT p.path FROM actions p INDEXED BY actions_that_ask WHERE p.asks = 1 AND ",
+    is_open!(),
+    " ORDER BY p.seq DESC LIMIT ?1"
+);
+
+/// What a record about which a human is asked says by now.
+pub(super) const EDITS: Sql = "INSERT INTO edits (path, content, after_seq)
+    SELECT c.path, j.value->>'content', COALESCE((SELECT MAX(seq) FROM actions), 0)
+    FROM json_each(?1) j CROSS JOIN contents c ON c.path = j.value->>'path'
+    WHERE c.content <> j.value->>'content' AND EXISTS (
+        SELECT 1 FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = c.path AND p.asks = 1)
+    ON CONFLICT (path, content) DO UPDATE SET after_seq = excluded.after_seq";
+pub(super) const CONTENTS: Sql = "INSERT OR REPLACE INTO contents (path, content)
+    SELECT value->>'path', value->>'content' FROM json_each(?1)";
+
+/// Known by the router's own state, or by what it wrote into the signal.
+pub(super) const WITHHELD: Sql = "
+    SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status, reason
+    FROM signals WHERE path IN (SELECT signal FROM routes WHERE question = ?1
+        UNION SELECT path FROM signals WHERE status = 'skipped' AND reason = 'withheld: ' || ?1)
+    ORDER BY created DESC, path LIMIT ?2";
 
 impl Index {
-    /// Decisions since a moment that still ask something of a human, newest first; at most so many, 1 to 100.
+    /// Decisions that still ask something of a human, newest first; at most so many, 1 to 100.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn asking(&self, since: DateTime<Utc>, limit: u32) -> Result<Vec<ActionRow>, IndexError> {
+    pub async fn asking(&self, limit: u32) -> Result<Vec<ActionRow>, IndexError> {
         let paths: Vec<String> = sqlx::query_scalar(ASKING)
-            .bind(micros(since))
-            .bind(LOOKED_AT)
             .bind(limit.clamp(1, 100))
             .fetch_all(&self.store.reader)
             .await
@@ -43,5 +71,19 @@ impl Index {
             rows.extend(self.action_at(&path).await?);
         }
         Ok(rows)
+    }
+
+    /// The signals that were not proposed because of this question, newest first; at most so many.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn withheld_by(&self, question: &ActionId, limit: u32) -> Result<Vec<WeighedSignal>, IndexError> {
+        let rows: Vec<Row> = sqlx::query_as(WITHHELD)
+            .bind(question.as_str())
+            .bind(limit)
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        rows.into_iter().map(|row| self.weighed(row)).collect()
     }
 }

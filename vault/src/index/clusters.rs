@@ -1,10 +1,13 @@
 //! Actions of one source and one class, counted together, so that a page can offer to handle them at once.
 //!
 //! Each action is in one cluster: that of the source that spoke for it and weighed most. What is then done to each of
-//! them is decided again from its record; nothing here changes anything.
+//! them is decided again from its record; nothing here changes anything. A proposal that newer words leave unclear, or
+//! about whose record a human is asked, is in none.
 
 use super::actions::{Only, UNDOABLE, waits};
+use super::asks::is_open;
 use super::codec::{instant, micros};
+use super::doubt::leaves_unclear;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -50,6 +53,20 @@ const EACH: &str = "WITH each AS MATERIALIZED (SELECT a.path, a.id, a.at, a.clas
         SELECT s.source FROM action_sources s WHERE s.action = a.path AND s.speaks = 1
         ORDER BY s.contribution DESC, s.source LIMIT 1) AS source
     FROM actions a INDEXED BY ";
+/// Newer than all that the action `a` cites, and not cited by it; or a question about its record.
+const UNCLEAR: &str = concat!(
+    " AND NOT EXISTS (SELECT 1 FROM action_evidence e CROSS JOIN signals s ON s.path = e.ref AND s.target = a.target
+            CROSS JOIN signals o INDEXED BY signals_by_target ON o.target = a.target AND o.created >= s.created
+        WHERE e.action = a.path AND o.path <> s.path AND ",
+    leaves_unclear!(),
+    " AND NOT EXISTS (SELECT 1 FROM action_evidence c WHERE c.ref = o.path AND c.action = a.path)
+            AND o.created >= (SELECT MAX(x.created) FROM action_evidence c JOIN signals x ON x.path = c.ref
+                WHERE c.action = a.path))
+        AND NOT EXISTS (SELECT 1 FROM actions p INDEXED BY actions_that_ask_by_target
+            WHERE p.target = a.target AND p.asks = 1 AND ",
+    is_open!(),
+    ")"
+);
 const CLUSTERS: &str = "), turns AS (
         SELECT *, ROW_NUMBER() OVER (PARTITION BY source, class ORDER BY at DESC, path DESC) AS turn
         FROM each WHERE source IS NOT NULL)
@@ -99,7 +116,7 @@ pub(super) fn cluster_query(only: Only, since: Option<DateTime<Utc>>, min: u32) 
     let mut query = QueryBuilder::new(EACH);
     match only {
         Only::All => query.push("actions_by_time WHERE a.kind = 'steward-action'"),
-        Only::Waiting => query.push(concat!("actions_that_wait WHERE ", waits!())),
+        Only::Waiting => query.push(concat!("actions_that_wait WHERE ", waits!())).push(UNCLEAR),
         Only::Undoable => query.push(format_args!("actions_that_live WHERE a.landing = 'live' AND {UNDOABLE}")),
     };
     if let Some(since) = since {

@@ -4,15 +4,17 @@
 //! has no row of its kind, so that nothing acts upon it. An instinct is the exception: one that cannot be read must
 //! not set its source free, so it stands with no observations and the ceiling `ask`. Pure; the rows go to [`super::store`].
 
+mod sources;
+
 use super::codec::{micros, word};
 use super::read::Content;
 use super::store::json;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use steward_domain::audit::{ActionKind, AuditDraft, AuditError, AuditRecord, Proposal};
+use steward_domain::audit::{ActionKind, AuditError, AuditRecord, Proposal};
 use steward_domain::decide::Closed;
-use steward_domain::frontmatter::{self, Document, Fields, member_name};
+use steward_domain::content::content_hash;
+use steward_domain::frontmatter::{self, Document, member_name};
 use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::mutation::{Mutation, MutationClass};
 use steward_domain::note_policy::{self, NotePolicy};
@@ -45,6 +47,8 @@ pub(super) struct MatterData {
     policy: Option<String>,
     policy_faults: Option<String>,
     hash: String,
+    /// What it says, as a hash.
+    pub(super) content: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,6 +64,8 @@ pub(super) struct TaskData {
     snoozed_until: Option<i64>,
     next_check_after: Option<i64>,
     hash: String,
+    /// What it says, as a hash.
+    pub(super) content: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -132,6 +138,8 @@ pub(super) struct ActionData {
     proposal: Option<String>,
     /// The hash of the record before it.
     prev: String,
+    /// What the target said after the change, as a hash.
+    content: Option<String>,
     misnamed: bool,
     edited: bool,
     together: Option<String>,
@@ -162,7 +170,7 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
     let fields = document.fields();
     let understood = match kind {
         RecordKind::Matter => matter(path, &document, content),
-        RecordKind::Task => task(path, fields, content),
+        RecordKind::Task => task(path, &document, content),
         RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s)),
         RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event(path, e, content)),
         RecordKind::Instinct | RecordKind::Event => Ok(instinct(path.as_str(), path.slug(), Instinct::read(fields))),
@@ -191,10 +199,12 @@ fn matter(path: &RecordPath, document: &Document, content: &Content) -> Result<T
         policy: policy.map(|policy| json(&policy)),
         policy_faults: (!told.is_empty()).then(|| json(&told)),
         hash: content.hash.as_str().to_owned(),
+        content: content_hash(document).as_str().to_owned(),
     }))
 }
 
-fn task(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, RecordError> {
+fn task(path: &RecordPath, document: &Document, content: &Content) -> Result<Typed, RecordError> {
+    let fields = document.fields();
     let task = Task::read(fields)?;
     // A change must name the text it replaces, and an empty value has none.
     if fields.get("state").is_some_and(Value::is_null) {
@@ -213,6 +223,7 @@ fn task(path: &RecordPath, fields: &Fields, content: &Content) -> Result<Typed, 
         snoozed_until: task.snoozed_until.map(micros),
         next_check_after: task.next_check_after.map(micros),
         hash: content.hash.as_str().to_owned(),
+        content: content_hash(document).as_str().to_owned(),
     }))
 }
 
@@ -321,11 +332,12 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         moved_from,
         proposal: draft.proposes().map(|hash| hash.as_str().to_owned()),
         prev: record.prev_sha256.as_str().to_owned(),
+        content: record.content_sha256.as_ref().map(|hash| hash.as_str().to_owned()),
         misnamed: draft.file().as_ref() != Ok(path),
         edited: draft.answers.as_ref().is_some_and(|answer| answer.edited),
         together: draft.answers.as_ref().and_then(|answer| answer.together.as_ref()).map(ToString::to_string),
         seq: record.seq,
-        sources: sources(&draft),
+        sources: sources::read(&draft),
         quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
     })))
@@ -360,33 +372,6 @@ fn capped(mark: &TrustMark) -> (String, Option<&'static str>) {
         TrustMark::Pruned { .. } | TrustMark::Raised { .. } => None,
     };
     (json(mark.subject()), mode)
-}
-
-/// The sources that were weighed, and those that spoke. Of several names of one source the last counts.
-fn sources(draft: &AuditDraft) -> Vec<Contribution> {
-    let cited: BTreeSet<String> = draft.evidence.iter().map(|e| source_key(&e.source)).collect();
-    let mut speaking = draft.speaking();
-    let weighed = draft.source_contributions.iter();
-    let mut sources: Vec<Contribution> = weighed
-        .map(|(name, part)| {
-            let source = source_key(name);
-            let speaks = speaking.contains_key(&source);
-            Contribution {
-                cited: cited.contains(&source),
-                speaks,
-                source,
-                name: name.clone(),
-                contribution: Some(*part),
-            }
-        })
-        .collect();
-    speaking.retain(|key, _| sources.iter().all(|known| known.source != *key));
-    let silent = speaking.into_iter().map(|(source, name)| {
-        let cited = cited.contains(&source);
-        Contribution { source, name, contribution: None, cited, speaks: true }
-    });
-    sources.extend(silent);
-    sources
 }
 
 /// The matter that a task is to move to.

@@ -14,6 +14,7 @@ use sqlx::FromRow;
 use steward_domain::mode::Ceiling;
 use steward_domain::note_policy::NotePolicy;
 use steward_domain::path::RecordPath;
+use steward_domain::plan::ActionId;
 use steward_domain::record::State;
 use steward_domain::route::{Claim, action_id};
 use steward_domain::signal::source_key;
@@ -130,9 +131,9 @@ const BEGIN: &str = "
     RETURNING at";
 
 const LEFT: &str = "
-    INSERT INTO routes (signal, acts, at, retry_at, met_at) VALUES (?1, ?2, NULL, ?3, ?4)
+    INSERT INTO routes (signal, acts, at, retry_at, met_at, reason, question) VALUES (?1, ?2, NULL, ?3, ?4, ?6, ?7)
     ON CONFLICT (signal) DO UPDATE SET acts = excluded.acts, retry_at = excluded.retry_at, met_at = excluded.met_at,
-        at = CASE WHEN ?5 THEN at END";
+        at = CASE WHEN ?5 THEN at END, reason = excluded.reason, question = excluded.question";
 
 /// What has been settled is off the list, until its file says something new.
 const SETTLED: &str = "
@@ -256,11 +257,27 @@ impl Index {
             .bind(micros(left.until))
             .bind(micros(left.now))
             .bind(left.filed)
+            .bind(&left.reason)
+            .bind(left.question.as_ref().map(ActionId::as_str))
             .execute(&self.store.writer)
             .await
             .map_err(|e| self.sql(e))?;
         let settled = sqlx::query(SETTLED).bind(signal.as_str()).bind(NEVER).execute(&self.store.writer).await;
         settled.map(drop).map_err(|e| self.sql(e))
+    }
+
+    /// What the router last made of a signal, in words; `None` where it has not met it since the signal said something
+    /// new.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn route_reason(&self, signal: &RecordPath) -> Result<Option<String>, IndexError> {
+        let reason: Option<Option<String>> = sqlx::query_scalar("SELECT reason FROM routes WHERE signal = ?1")
+            .bind(signal.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        Ok(reason.flatten())
     }
 
     /// The lowest ceiling that a human has set by now for the sources of an action and the matters concerned; `ask` where
@@ -305,6 +322,10 @@ pub struct RouteLeft {
     pub now: DateTime<Utc>,
     /// Its action has its record.
     pub filed: bool,
+    /// What holds it, or what became of it, on one line.
+    pub reason: String,
+    /// The question on which it is listed.
+    pub question: Option<ActionId>,
 }
 
 /// A ceiling as the tables hold it: 0 ask, 1 confirm, 2 act.

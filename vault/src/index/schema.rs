@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The file, inside the state folder.
 pub const FILE: &str = "state.db";
 /// The tables this build knows, one step for each version; a step is never changed once it was released.
-const STEPS: [&str; 17] = [
+const STEPS: [&str; 18] = [
     include_str!("schema.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
@@ -34,6 +34,7 @@ const STEPS: [&str; 17] = [
     include_str!("schema_15.sql"),
     include_str!("schema_16.sql"),
     include_str!("schema_17.sql"),
+    include_str!("schema_18.sql"),
 ];
 /// How long one process waits for another one's write, 5 s: a batch of a scan takes a tenth of that.
 const BUSY: Duration = Duration::from_secs(5);

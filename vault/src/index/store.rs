@@ -5,6 +5,7 @@
 
 use super::Index;
 use super::IndexError;
+use super::asks;
 use super::codec::{self, micros};
 use super::parse::Typed;
 use super::read::{FileNow, Known};
@@ -41,13 +42,13 @@ const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observat
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling', value->>'start' FROM json_each(?1)";
 const ACTIONS: Sql = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, landing, mode,
            pending, answers_of, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
-           moved_from, changes, proposal, prev, misnamed, edited, together,
+           moved_from, changes, proposal, prev, content, misnamed, edited, together,
            seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'landing', value->>'mode', value->>'pending', value->>'answers_of',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
            value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
-           value->>'changes', value->>'proposal', value->>'prev', value->>'misnamed',
+           value->>'changes', value->>'proposal', value->>'prev', value->>'content', value->>'misnamed',
            value->>'edited', value->>'together', value->>'seq'
     FROM json_each(?1)";
 const STREAM_EVENTS: Sql = "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,
@@ -68,7 +69,8 @@ const DECIDED: Sql = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_
 const ROUTES: Sql = "INSERT INTO routes (signal, acts, at, retry_at, met_at)
     SELECT n.value, s.path IS NULL, NULL, CASE WHEN s.path IS NULL THEN 9223372036854775807 ELSE 0 END, 0
     FROM json_each(?1) n LEFT JOIN signals_to_route s ON s.path = n.value WHERE true
-    ON CONFLICT (signal) DO UPDATE SET retry_at = excluded.retry_at, acts = MAX(acts, excluded.acts)";
+    ON CONFLICT (signal) DO UPDATE SET retry_at = excluded.retry_at, acts = MAX(acts, excluded.acts), reason = NULL,
+        question = NULL";
 /// A signal whose content is known keeps the moment at which it was first seen.
 const FIRST_SEEN: Sql = "INSERT INTO first_seen (signal, hash, at)
     SELECT value->>'path', value->>'hash', CASE WHEN ?3 THEN MIN(value->>'created', ?2) ELSE ?2 END
@@ -237,8 +239,12 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
             Typed::Action(row) => actions.push(row),
         }
     }
+    insert(tx, asks::EDITS, &matters).await?;
+    insert(tx, asks::EDITS, &tasks).await?;
     insert(tx, MATTERS, &matters).await?;
     insert(tx, TASKS, &tasks).await?;
+    insert(tx, asks::CONTENTS, &matters).await?;
+    insert(tx, asks::CONTENTS, &tasks).await?;
     insert(tx, INSTINCTS, &instincts).await?;
     insert(tx, ACTIONS, &actions).await?;
     insert(tx, EVIDENCE, &actions).await?;

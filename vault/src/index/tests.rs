@@ -39,6 +39,14 @@ mod sync;
 mod tracker;
 mod trust;
 
+/// Takes what the newest version of the tables added out again.
+const WITHOUT_QUESTIONS: &str = "DROP TRIGGER question_is_asked; DROP TRIGGER question_is_answered;
+    DROP TRIGGER question_is_asked_again; DROP INDEX actions_that_ask; DROP INDEX actions_that_ask_by_target;
+    DROP INDEX questions_by_target; ALTER TABLE actions DROP COLUMN asks; ALTER TABLE actions DROP COLUMN content;
+    DROP TABLE contents; DROP TABLE edits; DROP INDEX routes_by_question; DROP INDEX signals_skipped;
+    ALTER TABLE routes DROP COLUMN reason; ALTER TABLE routes DROP COLUMN question;
+    CREATE INDEX actions_that_ask ON actions (at)";
+
 /// A vault, its index and a clock of file times that never stands still.
 struct Bench {
     dir: tempfile::TempDir,
@@ -172,7 +180,7 @@ impl Bench {
                 target_confidence, effect_confidence, applied, class, proposal, status, reason, source_event) FROM signals ORDER BY 1",
             "SELECT 'i' || json_array(path, source, observations, ceiling, start) FROM instincts ORDER BY 1",
             "SELECT 'a' || json_array(path, id, kind, target, at, decision, confidence, landing, mode, pending,
-                answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, proposal, seq, edited, together, waits) FROM actions ORDER BY 1",
+                answers_of, proposed_state, class, judged, issue, tracks_of, closed, moves_to, proposal, seq, edited, together, waits, asks, content) FROM actions ORDER BY 1",
             "SELECT 'v' || json_array(path, source, pattern, received_at, status, tries, reason, hash)
                 FROM stream_events ORDER BY 1",
             "SELECT 'e' || json_array(ref, action) FROM action_evidence ORDER BY 1",
@@ -333,6 +341,7 @@ async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds()
         ALTER TABLE actions DROP COLUMN changes; ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;
         ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
         ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 1";
+    sqlx::raw_sql(WITHOUT_QUESTIONS).execute(&bench.index.store.writer).await.unwrap();
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;
     for _ in 0..2 {

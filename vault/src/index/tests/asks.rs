@@ -1,6 +1,9 @@
-//! What still asks something of a human, and what ends that.
+//! What still asks something of a human, what ends that, and what is listed on it.
 
 use super::*;
+use steward_domain::content::content_hash;
+use steward_domain::frontmatter;
+use steward_domain::route::{Doubt, question_id};
 
 fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
     let target = path(&format!("task/{slug}.md"));
@@ -10,54 +13,277 @@ fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
     }
 }
 
+/// A decision of a clerk about a task that rests on these signals.
+fn decides(slug: &str, clock: &'static str, signals: &'static [&str]) -> impl FnOnce(&mut AuditDraft) {
+    let target = path(&format!("task/{slug}.md"));
+    move |draft| {
+        (draft.decision, draft.landing, draft.proposed_state) = (Judgement::StillActive, Landing::Recorded, None);
+        (draft.target, draft.timestamp) = (target, noon(clock));
+        signals.iter().for_each(|signal| cite(draft, &format!("signal/{signal}.md")));
+    }
+}
+
 async fn asking(bench: &Bench, clock: &str) -> Vec<String> {
     bench.sync(clock).await;
-    let rows = bench.index.asking(noon("08:00:00"), 100).await.unwrap();
+    let rows = bench.index.asking(100).await.unwrap();
     rows.iter().map(|row| row.target.slug().to_owned()).collect()
 }
 
+fn dismissed(bench: &Bench, task: &str, asked: &ActionId) {
+    let name = format!("{task}-dismissed");
+    bench.put(&format!("event/steward-action-dismissed-{name}.md"), {
+        let mut said = draft(&name);
+        answer(&mut said, ActionKind::Dismissed, asked);
+        said.target = path(&format!("task/{task}.md"));
+        let link = Link { seq: 90, prev: ContentHash::genesis() };
+        AuditRecord::close(said, Vec::new(), link).render().unwrap()
+    });
+}
+
 #[tokio::test]
-async fn what_asks_is_told_until_it_is_answered_decided_anew_or_closed() {
+async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time_ends_nothing() {
     let bench = Bench::scanned().await;
     bench.matter("m");
     for task in ["old", "kept", "again", "answered", "closed"] {
         bench.task(task, "m", "");
     }
-    bench.action("old", asks("old", "07:59:59"));
+    bench.action("calm", decides("kept", "09:00:30", &[]));
+    bench.action("old", |draft| {
+        asks("old", "07:59:59")(draft);
+        draft.timestamp = at("2025-01-01");
+    });
     bench.action("kept", asks("kept", "09:01:00"));
     bench.action("again-1", asks("again", "09:02:00"));
     let asked = bench.action("answered", asks("answered", "09:03:00"));
     bench.action("closed", asks("closed", "09:04:00"));
-    bench.action("calm", |draft| {
-        (draft.decision, draft.landing, draft.target) =
-            (Judgement::StillActive, Landing::Recorded, path("task/kept.md"));
-        draft.timestamp = noon("09:00:30");
-    });
     bench.action("of-a-matter", |draft| {
         asks("x", "09:05:00")(draft);
         draft.target = path("matter/m.md");
     });
-    assert_eq!(asking(&bench, "10:00:00").await, ["m", "closed", "answered", "again", "kept"], "newest first");
-    assert_eq!(bench.index.asking(noon("08:00:00"), 2).await.unwrap().len(), 2);
+    assert_eq!(asking(&bench, "10:00:00").await, ["m", "closed", "answered", "again", "kept", "old"], "newest first");
+    assert_eq!(bench.index.asking(2).await.unwrap().len(), 2);
 
-    bench.put("event/steward-action-dismissed-x.md", {
-        let mut said = draft("said");
-        answer(&mut said, ActionKind::Dismissed, &asked);
-        let link = Link { seq: 90, prev: ContentHash::genesis() };
-        AuditRecord::close(said, Vec::new(), link).render().unwrap()
-    });
+    dismissed(&bench, "answered", &asked);
     bench.task("closed", "m", "state: done\n");
-    bench.action("again-2", |draft| {
-        (draft.decision, draft.landing, draft.target) =
-            (Judgement::LikelyDone, Landing::Pending, path("task/again.md"));
-        draft.timestamp = noon("09:30:00");
-    });
-    assert_eq!(asking(&bench, "11:00:00").await, ["m", "kept"]);
+    assert_eq!(asking(&bench, "11:00:00").await, ["m", "again", "kept", "old"]);
     bench.action("noted", |draft| {
         (draft.decision, draft.landing, draft.target) = (Judgement::StillActive, Landing::Live, path("task/kept.md"));
         (draft.class, draft.timestamp) = (Some(MutationClass::ContextEdit), noon("09:35:00"));
     });
-    assert_eq!(asking(&bench, "11:30:00").await, ["m", "kept"], "a note beside it answers nothing");
+    assert_eq!(asking(&bench, "11:30:00").await, ["m", "again", "kept", "old"], "a note beside it answers nothing");
     bench.action("kept-2", asks("kept", "09:40:00"));
-    assert_eq!(asking(&bench, "12:00:00").await, ["kept", "m"], "asked twice is one question, the newer");
+    assert_eq!(asking(&bench, "12:00:00").await, ["kept", "m", "again", "old"], "asked twice is one question, the newer");
+    bench.remove("event/steward-action-dismissed-answered-dismissed.md");
+    bench.remove("event/steward-action-kept-2.md");
+    assert_eq!(asking(&bench, "12:30:00").await, ["m", "answered", "again", "kept", "old"], "as the records tell it");
+}
+
+#[tokio::test]
+async fn a_quiet_check_and_a_routers_proposal_end_no_question_and_newer_evidence_does() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    bench.signal("before", "task/t.md", "");
+    bench.sync("08:00:00").await;
+    bench.action("question", asks("t", "09:00:00"));
+    assert_eq!(asking(&bench, "09:00:01").await, ["t"]);
+    bench.action("quiet", decides("t", "09:30:00", &[]));
+    bench.action("on-the-old", decides("t", "10:00:00", &["before"]));
+    bench.action("routed", |draft| {
+        decides("t", "10:30:00", &["before"])(draft);
+        (draft.decision, draft.clerk, draft.landing) = (Judgement::LikelyDone, None, Landing::Pending);
+    });
+    assert_eq!(asking(&bench, "11:00:00").await, ["t"]);
+    bench.signal("news", "task/t.md", "");
+    assert_eq!(asking(&bench, "12:00:00").await, ["t"], "what nobody has weighed decides nothing");
+    bench.action("routed-too", |draft| {
+        decides("t", "12:10:00", &["news"])(draft);
+        draft.clerk = None;
+    });
+    assert_eq!(asking(&bench, "12:15:00").await, ["t"], "the router decides nothing");
+    bench.action("decided", decides("t", "12:30:00", &["news"]));
+    assert_eq!(asking(&bench, "13:00:00").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_changed_value_or_text_of_a_humans_ends_a_question_and_a_change_of_ours_does_not() {
+    let text = |more: &str, body: &str| task_text("m", more).replace("body\n", body);
+    for (name, edited, ends) in [
+        ("value", text("due: 2026-12-01\n", "body\n"), true),
+        ("text", text("", "They pay on the first.\n"), true),
+        ("formatting", text("", "body\n").replace("name: Do it", "name: \"Do it\"  # so"), false),
+        ("stamp", text("last_steward_check_at: 2026-11-21T10:00:00Z\n", "body\n"), false),
+    ] {
+        let bench = Bench::scanned().await;
+        bench.matter("m");
+        bench.put("task/t.md", text("", "body\n"));
+        bench.sync("08:00:00").await;
+        // Before the question nothing counts.
+        bench.put("task/t.md", text("due: 2026-11-30\n", "body\n"));
+        bench.sync("08:10:00").await;
+        bench.put("task/t.md", text("", "body\n"));
+        bench.sync("08:20:00").await;
+        bench.action("question", asks("t", "09:00:00"));
+        assert_eq!(asking(&bench, "09:00:01").await, ["t"], "{name}");
+        // A change of ours, told first by the file and then by its record.
+        let ours = text("related_to: [Ann]\n", "body\n");
+        let said = content_hash(&frontmatter::read(ours.as_bytes()).unwrap());
+        bench.put("task/t.md", &ours);
+        let mut record = draft("ours");
+        (record.timestamp, record.decision) = (noon("09:10:00"), Judgement::StillActive);
+        let link = Link { seq: 50, prev: ContentHash::genesis() };
+        let record = AuditRecord::close(record, Vec::new(), link).with_content(Some(said));
+        bench.put("event/steward-action-ours.md", record.render().unwrap());
+        assert_eq!(asking(&bench, "09:10:00").await, ["t"], "{name}: ours is no human's");
+        // An editor that removes a file and writes it anew has edited it.
+        bench.remove("task/t.md");
+        bench.sync("09:20:00").await;
+        bench.put("task/t.md", edited.replace("name:", "related_to: [Ann]\nname:"));
+        assert_eq!(asking(&bench, "09:30:00").await.is_empty(), ends, "{name}");
+        bench.index.rebuild(&bench.root, noon("10:00:00")).await.unwrap();
+        assert_eq!(asking(&bench, "10:00:01").await.is_empty(), ends, "{name}: a rebuild forgets nothing");
+        let (anew, _) = Index::open_anew(&bench.dir.path().join("anew")).await.unwrap();
+        anew.sync_all(&bench.root, noon("11:00:00")).await.unwrap();
+        assert_eq!(anew.asking(9).await.unwrap().len(), 1, "{name}: where the state is lost it stays");
+    }
+}
+
+/// A signal of its own about the task, of an hour.
+fn says(bench: &Bench, slug: &str, hour: u32, change: impl FnOnce(String) -> String) {
+    let text = change(signal_text("task/t.md", &format!("2026-11-20T{hour:02}:00:00Z"), ""));
+    bench.put(&format!("signal/{slug}.md"), text);
+}
+
+fn requests(text: String) -> String {
+    text.replace("effect: mutation", "effect: action")
+}
+
+fn edits_owner(to: &'static str) -> impl Fn(String) -> String {
+    move |text| {
+        let set = format!("class: context_edit\n  set:\n    owner: {to}");
+        text.replace("class: state_change\n  set:\n    state: done", &set).replace("task/t.md", "matter/m.md").replace("kind: task", "kind: matter")
+    }
+}
+
+fn relates(verb: &'static str, member: &'static str) -> impl Fn(String) -> String {
+    move |text| text.replace("class: state_change\n  set:\n    state: done", &format!("class: related\n  {verb}:\n    related_to: {member}"))
+}
+
+async fn doubt(bench: &Bench, signal: &str, target: &str) -> Option<Doubt> {
+    bench.index.find_doubt(&path(&format!("signal/{signal}.md")), &path(target)).await.unwrap()
+}
+
+#[tokio::test]
+async fn newer_words_that_propose_otherwise_or_ask_something_leave_older_ones_unclear() {
+    type Change = Box<dyn Fn(String) -> String>;
+    let archived = |text: String| text.replace("state: done", "state: archived");
+    let same: fn(String) -> String = |text| text;
+    let table: Vec<(&str, Change, Change, u32, bool)> = vec![
+        ("a request", Box::new(same), Box::new(requests), 11, true),
+        ("an older request", Box::new(same), Box::new(requests), 9, false),
+        ("another state", Box::new(same), Box::new(archived), 11, true),
+        ("another state of before", Box::new(same), Box::new(archived), 9, false),
+        ("the same state", Box::new(same), Box::new(same), 11, false),
+        ("no effect", Box::new(same), Box::new(|text: String| text.replace("effect: mutation", "effect: none")), 11, false),
+        ("done by hand", Box::new(same), Box::new(|text| requests(text).replace("type: signal\n", "type: signal\nstatus: applied\n")), 11, false),
+        ("another owner", Box::new(edits_owner("Ann")), Box::new(edits_owner("Bob")), 11, true),
+        ("a request beside an owner", Box::new(edits_owner("Ann")), Box::new(requests), 11, false),
+        ("the opposite of a member", Box::new(relates("add", "Ann")), Box::new(relates("remove", "Ann")), 11, true),
+        ("another member", Box::new(relates("add", "Ann")), Box::new(relates("remove", "Bob")), 11, false),
+    ];
+    for (name, older, newer, hour, unclear) in table {
+        let bench = Bench::scanned().await;
+        bench.matter("m");
+        bench.task("t", "m", "");
+        says(&bench, "s", 10, older);
+        says(&bench, "o", hour, newer);
+        bench.sync("08:00:00").await;
+        let problems = bench.index.problems().await.unwrap();
+        assert!(problems.is_empty(), "{name}: {problems:?}");
+        let target = if name.contains("owner") { "matter/m.md" } else { "task/t.md" };
+        let found = doubt(&bench, "s", target).await;
+        assert_eq!(found.is_some(), unclear, "{name}: {found:?}");
+        let Some(Doubt::Contradicted { question, newer }) = found else { continue };
+        assert_eq!(newer.iter().map(|cited| cited.reference.slug()).collect::<Vec<_>>(), ["o"], "{name}");
+        assert_eq!(question, question_id(&path(target), &path("signal/o.md"), None), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn older_messages_belong_to_the_open_question_and_after_it_to_a_new_one() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    says(&bench, "older", 8, |text| text);
+    bench.sync("08:30:00").await;
+    assert_eq!(doubt(&bench, "older", "task/t.md").await, None);
+    let first = bench.action("question", asks("t", "09:00:00"));
+    bench.sync("09:00:01").await;
+    assert_eq!(doubt(&bench, "older", "task/t.md").await, Some(Doubt::Asked(first.clone())));
+    bench.put("signal/late.md", signal_text("task/t.md", "2026-11-21T09:30:00Z", ""));
+    bench.sync("09:30:00").await;
+    assert_eq!(doubt(&bench, "late", "task/t.md").await, None, "newer than the question, and nothing says otherwise");
+    bench.put("signal/ask.md", requests(signal_text("task/t.md", "2026-11-21T09:40:00Z", "")));
+    bench.sync("09:40:00").await;
+    assert_eq!(doubt(&bench, "late", "task/t.md").await, Some(Doubt::Asked(first.clone())));
+    dismissed(&bench, "t", &first);
+    bench.sync("10:00:00").await;
+    let second = question_id(&path("task/t.md"), &path("signal/ask.md"), Some(&first));
+    let Some(Doubt::Contradicted { question, .. }) = doubt(&bench, "late", "task/t.md").await else { panic!() };
+    assert_eq!(question, second, "an answered question takes nothing up");
+}
+
+#[tokio::test]
+async fn what_is_withheld_is_listed_on_its_question() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    let question = ActionId::derive(&["question"]);
+    bench.signal("hand", "task/t.md", "");
+    bench.signal("ours", "task/t.md", &format!("status: skipped\nreason: 'withheld: {question}'\n"));
+    bench.signal("other", "task/t.md", "status: skipped\nreason: weighed\n");
+    bench.sync("08:00:00").await;
+    let left = RouteLeft {
+        acts: true,
+        until: noon("20:00:00"),
+        now: noon("08:00:00"),
+        filed: false,
+        reason: format!("withheld: {question}"),
+        question: Some(question.clone()),
+    };
+    bench.index.leave_route(&path("signal/hand.md"), &left).await.unwrap();
+    let listed = bench.index.withheld_by(&question, 9).await.unwrap();
+    assert_eq!(listed.iter().map(|signal| signal.path.slug()).collect::<Vec<_>>(), ["hand", "ours"]);
+    let reason = bench.index.route_reason(&path("signal/hand.md")).await.unwrap();
+    assert_eq!(reason, Some(format!("withheld: {question}")));
+    bench.signal("hand", "task/t.md", "origin_at: 2026-11-20T09:00:00Z\n");
+    bench.sync("09:00:00").await;
+    assert_eq!(bench.index.route_reason(&path("signal/hand.md")).await.unwrap(), None, "it says something new");
+}
+
+#[tokio::test]
+async fn what_newer_words_leave_unclear_is_no_part_of_a_batch() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    for task in ["clear", "asked", "contradicted", "weighed"] {
+        bench.task(task, "m", "");
+        let old = |text: String| text.replace("task/t.md", &format!("task/{task}.md"));
+        says(&bench, &format!("{task}-old"), 8, old);
+        if matches!(task, "contradicted" | "weighed") {
+            says(&bench, &format!("{task}-new"), 9, |text| requests(old(text)));
+        }
+        bench.action(task, |draft| {
+            (draft.landing, draft.pending_confirmation) = (Landing::Pending, true);
+            (draft.target, draft.class) = (path(&format!("task/{task}.md")), Some(MutationClass::StateChange));
+            cite(draft, &format!("signal/{task}-old.md"));
+            if task == "weighed" {
+                cite(draft, "signal/weighed-new.md");
+            }
+        });
+    }
+    bench.action("question", asks("asked", "09:30:00"));
+    bench.sync("10:00:00").await;
+    let clusters = bench.index.waiting_clusters(1).await.unwrap();
+    let ids: BTreeSet<ActionId> = clusters.into_iter().flat_map(|cluster| cluster.ids).collect();
+    assert_eq!(ids, BTreeSet::from([ActionId::derive(&["clear"]), ActionId::derive(&["weighed"])]));
 }

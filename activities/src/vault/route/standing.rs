@@ -1,0 +1,99 @@
+//! Where a signal stands, noted in its own file.
+
+use super::{Host, on_a_blocking_thread};
+use crate::failure::passing;
+use serde_json::json;
+use std::sync::Arc;
+use steward_domain::audit::{ActionKind, AuditRecord};
+use steward_domain::frontmatter::{self, FieldEdit};
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::{ActionId, Landing};
+use steward_domain::route::{self, Claim, RouteSkip};
+use steward_domain::signal::{Signal, SignalStatus};
+use steward_domain::undo::AnswerKind;
+use steward_vault::keeper::{ApplyError, Receipt};
+use temporalio_common::ActivityError;
+
+impl Host {
+    /// Notes where a signal stands, if its name says that we wrote it, or its event lies in the vault. In what
+    /// people and other tools wrote nothing is noted, and one that a human has just changed or broken is
+    /// left as it is; `state.db` and the audit records know all the same.
+    pub(super) async fn stand(
+        &self,
+        reference: &RecordPath,
+        standing: Option<(SignalStatus, String)>,
+    ) -> Result<(), ActivityError> {
+        let Some((status, reason)) = standing.filter(|_| self.is_ours(reference)) else { return Ok(()) };
+        let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
+        let edits = [edit("status", status.word()), edit("reason", &reason)];
+        let (keeper, path) = (Arc::clone(&self.keeper), reference.clone());
+        match on_a_blocking_thread(move || keeper.note(&path, &edits)).await? {
+            Ok(_) => {}
+            Err(e @ (ApplyError::Io { .. } | ApplyError::Chain(_) | ApplyError::Form(_))) => return Err(passing(e)),
+            Err(e) => tracing::warn!(signal = %reference, error = %e, "failed to note where a signal stands"),
+        }
+        self.note(&[reference]).await
+    }
+
+    fn is_ours(&self, reference: &RecordPath) -> bool {
+        let root = self.keeper.root();
+        let Ok(content) = root.read(reference) else { return false };
+        let Ok(document) = frontmatter::read(&content.bytes) else { return false };
+        Signal::read(document.fields()).is_ok_and(|signal| {
+            let event = signal.source_event.filter(|event| event.kind() == RecordKind::Stream);
+            event.is_some_and(|event| {
+                let named = Signal::path(&event, &signal.raw_quote, signal.created);
+                named.is_ok_and(|named| named == *reference) || root.exists(&event)
+            })
+        })
+    }
+
+    /// Notes a human's answer on the signal that the answered action came from, if it came from one alone.
+    pub(in crate::vault) async fn stand_answered(
+        &self,
+        record: &AuditRecord,
+        (kind, edited): (AnswerKind, bool),
+    ) -> Result<(), ActivityError> {
+        let draft = &record.draft;
+        let first = draft.answers.as_ref().map_or(&draft.id, |answer| &answer.of);
+        let [cited] = draft.evidence.as_slice() else { return Ok(()) };
+        if route::action_id(&cited.reference) != *first || draft.kind == ActionKind::Dismissed {
+            return Ok(());
+        }
+        let standing = match kind {
+            AnswerKind::Confirm if edited => (SignalStatus::Skipped, format!("edited: {first}")),
+            AnswerKind::Confirm => (SignalStatus::Applied, first.to_string()),
+            AnswerKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
+            AnswerKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
+            AnswerKind::Raise => return Ok(()),
+        };
+        self.stand(&cited.reference, Some(standing)).await
+    }
+}
+
+/// Where a signal stands after its action; nothing where that was only said.
+pub(super) fn standing_of(landing: Landing, receipt: &Receipt) -> Option<(SignalStatus, String)> {
+    let id: &ActionId = &receipt.id;
+    match landing {
+        Landing::Live => Some((SignalStatus::Applied, id.to_string())),
+        Landing::Pending => Some((SignalStatus::Pending, id.to_string())),
+        Landing::Recorded | Landing::Shadow => None,
+    }
+}
+
+/// Where a signal stands that is not acted upon, for good.
+pub(super) fn settled(skip: &RouteSkip, claim: Option<&Claim>) -> (SignalStatus, String) {
+    if let RouteSkip::Claimed(id) = skip {
+        let status = match claim.map(|c| c.landing) {
+            Some(Landing::Live) => SignalStatus::Applied,
+            Some(Landing::Pending) => SignalStatus::Pending,
+            Some(Landing::Recorded | Landing::Shadow) | None => SignalStatus::Skipped,
+        };
+        return (status, id.to_string());
+    }
+    if let RouteSkip::Withheld(question) = skip {
+        return (SignalStatus::Skipped, format!("{}: {question}", skip.word()));
+    }
+    let asks = *skip == RouteSkip::AsksThePrincipal;
+    (if asks { SignalStatus::ActionPending } else { SignalStatus::Skipped }, skip.word().to_owned())
+}

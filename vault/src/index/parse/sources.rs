@@ -1,0 +1,33 @@
+//! The sources of an action, as its record tells them.
+
+use super::Contribution;
+use std::collections::BTreeSet;
+use steward_domain::audit::AuditDraft;
+use steward_domain::signal::source_key;
+
+/// The sources that were weighed, and those that spoke. Of several names of one source the last counts.
+pub(super) fn read(draft: &AuditDraft) -> Vec<Contribution> {
+    let cited: BTreeSet<String> = draft.evidence.iter().map(|e| source_key(&e.source)).collect();
+    let mut speaking = draft.speaking();
+    let weighed = draft.source_contributions.iter();
+    let mut sources: Vec<Contribution> = weighed
+        .map(|(name, part)| {
+            let source = source_key(name);
+            let speaks = speaking.contains_key(&source);
+            Contribution {
+                cited: cited.contains(&source),
+                speaks,
+                source,
+                name: name.clone(),
+                contribution: Some(*part),
+            }
+        })
+        .collect();
+    speaking.retain(|key, _| sources.iter().all(|known| known.source != *key));
+    let silent = speaking.into_iter().map(|(source, name)| {
+        let cited = cited.contains(&source);
+        Contribution { source, name, contribution: None, cited, speaks: true }
+    });
+    sources.extend(silent);
+    sources
+}
