@@ -346,9 +346,13 @@ impl Extractor {
     pub async fn event(self: Arc<Self>, ctx: ActivityContext, event: RecordPath) -> Result<Extracted, ActivityError> {
         let run = ctx.info().workflow_run_id.clone().unwrap_or_default();
         let span = tracing::info_span!("event");
-        tokio::select! {
+        let ended = tokio::select! {
             ended = self.read(&event, &run).instrument(span) => ended,
             failed = keep_alive(&ctx) => Err(failed),
+        };
+        if ended.is_err() && !self.host.can_write().await {
+            self.host.index.run_routines_again();
         }
+        ended
     }
 }

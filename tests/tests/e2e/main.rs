@@ -12,6 +12,7 @@ mod containment;
 mod crash;
 mod extract;
 mod fleet;
+mod full_disk;
 mod grpc;
 mod idle;
 mod machine;

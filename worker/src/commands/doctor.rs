@@ -191,6 +191,9 @@ async fn vault(
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
     findings.ok("vault", root.path().display().to_string());
+    let state = config.state_dir()?;
+    disk("vault disk", root.path(), findings);
+    disk("state disk", &state, findings);
     match Keeper::lock(root.clone()) {
         Ok(_) => findings.ok("lock", "free"),
         Err(e @ LockError::Held { .. }) => match holder {
@@ -207,7 +210,6 @@ async fn vault(
         findings.ok("brake", "running");
     }
     clock(&root, findings);
-    let state = config.state_dir()?;
     ledger(config, &root, &state, accept_loss, findings).await;
     match Index::open(&state).await {
         Err(e) => findings.wrong("index", e.to_string()),
@@ -224,6 +226,17 @@ async fn vault(
         Err(e) => findings.wrong("audit", e.to_string()),
     }
     Ok(())
+}
+
+/// Whether a folder can be written; one that is not there yet is not made for that.
+fn disk(check: &'static str, folder: &Path, findings: &mut Findings) {
+    if !folder.exists() {
+        return findings.ok(check, format!("{}: not made yet", folder.display()));
+    }
+    match steward_vault::disk::check_writable(folder) {
+        Ok(free) => findings.ok(check, format!("{}: can be written, {free} bytes free", folder.display())),
+        Err(e) => findings.wrong(check, e.to_string()),
+    }
 }
 
 fn drill(drill: &Drilled, findings: &mut Findings) {
