@@ -121,6 +121,7 @@ fn use_spare(dir: &Dir, stop: &Stop) -> io::Result<()> {
     if text.len() > SPARE_BYTES {
         text = serde_json::to_string(&Stop { reason: None, ..stop.clone() })?;
     }
+    text.push_str(&" ".repeat(SPARE_BYTES.saturating_sub(text.len())));
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     dir.rename(SPARE, dir, FILE)?;
     durable::sync(dir)?;
@@ -146,7 +147,7 @@ pub fn set_spare_aside(root: &Root) {
 pub fn resume(root: &Root, by: &Stop) -> Result<bool, BrakeError> {
     let by = &by.short();
     let failed = |source| BrakeError(source, "released");
-    match root.dir().remove_file(format!("{OWN_FOLDER}/{FILE}")) {
+    match take_away(root) {
         Ok(()) => {
             sync(root).map_err(failed)?;
             write_down(root, false, by);
@@ -155,6 +156,17 @@ pub fn resume(root: &Root, by: &Stop) -> Result<bool, BrakeError> {
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(failed(e)),
+    }
+}
+
+/// A stop that took the space set aside becomes that again, as the disk may still be full.
+fn take_away(root: &Root) -> io::Result<()> {
+    let (stop, spare) = (format!("{OWN_FOLDER}/{FILE}"), format!("{OWN_FOLDER}/{SPARE}"));
+    let found = root.dir().symlink_metadata(&stop)?;
+    if found.is_file() && found.len() == SPARE_BYTES as u64 && root.dir().symlink_metadata(&spare).is_err() {
+        root.dir().rename(&stop, root.dir(), &spare)
+    } else {
+        root.dir().remove_file(&stop)
     }
 }
 

@@ -23,6 +23,7 @@ mod remote;
 mod router;
 mod schedules;
 mod serve;
+mod short_waits;
 mod stamps;
 mod tracker;
 mod trouble;

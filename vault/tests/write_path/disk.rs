@@ -163,6 +163,9 @@ fn the_stop_needs_no_space(vault: &Path) {
         brake::stop(keeper.root(), &stop(reason)).unwrap();
         assert!(brake::is_stopped(keeper.root()));
         assert_eq!(brake::read(keeper.root()), Some(stop(reason)));
+        assert!(brake::resume(keeper.root(), &stop("")).unwrap());
+        brake::stop(keeper.root(), &stop("")).unwrap();
+        assert_eq!(brake::read(keeper.root()), Some(stop("")), "the second stop has the space of the first");
         let _ = std::fs::remove_file(&ballast);
         let _ = std::fs::remove_dir_all(&names_taken);
         assert!(brake::resume(keeper.root(), &stop("")).unwrap());
