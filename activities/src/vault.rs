@@ -25,6 +25,7 @@ use steward_domain::plan::{Landing, Plan};
 use steward_domain::tick::{Cadence, Observation};
 use steward_vault::brake;
 use steward_vault::crash;
+use steward_vault::disk;
 use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Index, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
@@ -38,6 +39,7 @@ use temporalio_sdk::activities::ActivityContext;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
+pub use answer::FiledAnswer;
 pub use steward_domain::tick::MAX_LOOKS;
 
 /// What the environment and the configuration say, fixed for the life of the process.
@@ -79,6 +81,8 @@ pub struct Host {
     pub routing: Arc<Mutex<()>>,
     /// Trust is brought in line by one at a time, also where one that was given up has not ended yet.
     pub learning: Arc<Mutex<()>>,
+    /// Answers that were filed and that the index and the signals do not show yet.
+    pub unshown: Arc<Mutex<Vec<FiledAnswer>>>,
 }
 
 impl Host {
@@ -87,6 +91,7 @@ impl Host {
     }
 
     async fn look(&self, ask: ObserveAsk) -> Result<Observation, ActivityError> {
+        self.show_filed_answers().await?;
         let before = self.index.interval_of(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
         let mut seen = self
             .index
@@ -119,6 +124,11 @@ impl Host {
         let outcome = if self.stopped() { stopped() } else { self.ledger.reserve(&ask, now).await };
         if let ReserveOutcome::Refused(refusal) = &outcome {
             let task = ask.task.unwrap_or_default();
+            if refusal.cap == Cap::LedgerUnreadable
+                && let Ok(target) = RecordPath::parse(&task)
+            {
+                self.try_again_later(&target).await;
+            }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
             self.index.count_look(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
         }
@@ -152,7 +162,13 @@ impl Host {
             clock: ask.clock,
             cadence: self.settings.cadence,
         };
-        self.index.record_check(&done).await.map_err(passing)?;
+        if let Err(e) = self.index.record_check(&done).await {
+            if self.can_write().await {
+                return Err(passing(e));
+            }
+            tracing::warn!(task = %target, error = %e, "decided; the check is recorded when the disk can be written");
+            self.index.record_check_later(done);
+        }
         tracing::info!(
             task = %target, action_id = %receipt.id, decision = decision.word(), landing = receipt.landing.word(),
             repeated = receipt.repeated, "decision filed"
@@ -166,6 +182,9 @@ impl Host {
     /// # Errors
     /// When the index cannot be read or written; that the keeper refuses is an answer.
     pub async fn land(&self, plan: Plan, now: DateTime<Utc>) -> Result<Result<Receipt, ApplyError>, ActivityError> {
+        if plan.landing() == Landing::Live {
+            self.catch_up().await?;
+        }
         let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
         let ceiling = self.ceiling_at_landing(plan.draft(), now).await?;
         let plan = plan.within_policy(&LandingLimits { policy: &self.settings.policy, ceiling });
@@ -180,7 +199,7 @@ impl Host {
         let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
         crash::point("before-indexing");
         match &applied {
-            Ok(receipt) => self.note(&[&target, &receipt.record]).await?,
+            Ok(receipt) => self.note_done(&[&target, &receipt.record]).await?,
             Err(_) => self.note(&[&target]).await?,
         }
         Ok(applied)
@@ -228,6 +247,51 @@ impl Host {
         let paths: Vec<RecordPath> = paths.iter().map(|p| (*p).clone()).collect();
         self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map(drop).map_err(passing)
     }
+
+    /// [`Host::note`] for what was done and filed: a disk that cannot be written makes the index late, not the work undone.
+    pub(crate) async fn note_done(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
+        let noted = self.note(paths).await;
+        if let Err(e) = &noted
+            && !self.can_write().await
+        {
+            tracing::warn!(error = ?e, "the index is told when the disk can be written");
+            self.index.read_later(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>());
+            return Ok(());
+        }
+        noted
+    }
+
+    /// Before a live change: what was filed while the disk could not be written counts for it.
+    async fn catch_up(&self) -> Result<(), ActivityError> {
+        self.index.read_waiting(self.keeper.root()).await.map_err(passing)?;
+        self.show_filed_answers().await
+    }
+
+    /// Whether the vault and the state folder can be written.
+    pub(crate) async fn can_write(&self) -> bool {
+        let folders = [self.keeper.root().path().to_owned(), self.index.state_dir().to_owned()];
+        let checked = on_a_blocking_thread(move || folders.iter().all(|folder| disk::check_writable(folder).is_ok()));
+        checked.await.unwrap_or(false)
+    }
+
+    /// Wakes a target's matter once the disk can be written, where it is the disk that failed its work.
+    pub(crate) async fn try_again_later(&self, target: &RecordPath) {
+        if !self.can_write().await {
+            self.index.try_again(target, Utc::now());
+        }
+    }
+
+    async fn or_try_again<T>(
+        &self,
+        target: &RecordPath,
+        work: impl Future<Output = Result<T, ActivityError>>,
+    ) -> Result<T, ActivityError> {
+        let ended = work.await;
+        if ended.is_err() {
+            self.try_again_later(target).await;
+        }
+        ended
+    }
 }
 
 #[activities]
@@ -238,7 +302,8 @@ impl Host {
         _ctx: ActivityContext,
         ask: ObserveAsk,
     ) -> Result<Observation, ActivityError> {
-        self.look(ask).await
+        let matter = ask.matter.clone();
+        self.or_try_again(&matter, self.look(ask)).await
     }
 
     #[activity(definition = steward_workflows::activities::Reserve)]
@@ -257,17 +322,27 @@ impl Host {
 
     #[activity(definition = steward_workflows::activities::Apply)]
     pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
-        self.carry_out(ask).await
+        let target = ask.plan.target().clone();
+        self.or_try_again(&target, self.carry_out(ask)).await
     }
 
     #[activity(definition = steward_workflows::activities::Release)]
     pub async fn release(self: Arc<Self>, _ctx: ActivityContext, run_id: String) -> Result<(), ActivityError> {
-        self.index.release(&run_id).await.map_err(passing)
+        let released = self.index.release(&run_id).await;
+        if released.is_err() && !self.can_write().await {
+            self.index.release_later(&run_id);
+            return Ok(());
+        }
+        released.map_err(passing)
     }
 
     #[activity(definition = steward_workflows::activities::Route)]
     pub async fn route(self: Arc<Self>, ctx: ActivityContext, ask: RouteAsk) -> Result<Routed, ActivityError> {
-        self.route_round(ask.limit, workflow_of(&ctx)).await
+        let routed = self.route_round(ask.limit, workflow_of(&ctx)).await;
+        if routed.is_err() && !self.can_write().await {
+            self.index.run_routines_again();
+        }
+        routed
     }
 
     #[activity(definition = steward_workflows::activities::Purge)]

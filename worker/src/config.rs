@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use sources::{File, Variables};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steward_activities::clerk::remote::{ANTHROPIC, MAX_RESPONSE_BYTES, OLLAMA, OPENAI, Wire};
+use steward_activities::clerk::remote::{ANTHROPIC, CALLS_PER_SECOND, MAX_RESPONSE_BYTES, OLLAMA, OPENAI, Wire};
 use steward_activities::purge::KEEP_EVENTS_DAYS;
 use steward_activities::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
@@ -57,6 +58,7 @@ struct Raw {
     clerk_model: Option<String>,
     clerk_timeout_seconds: Option<u64>,
     clerk_max_response_bytes: Option<usize>,
+    clerk_calls_per_second: Option<u32>,
     task_queue: Option<String>,
     temporal_cli: Option<PathBuf>,
     temporal_port: Option<u16>,
@@ -103,6 +105,8 @@ pub(crate) struct ClerkServer {
     pub(crate) model: String,
     pub(crate) timeout_seconds: u64,
     pub(crate) max_response_bytes: usize,
+    /// Calls that this process begins in a second.
+    pub(crate) calls_per_second: NonZeroU32,
 }
 
 /// Everything that is set, checked.
@@ -384,7 +388,16 @@ fn clerk_server(raw: &Raw, wire: &Wire) -> anyhow::Result<ClerkServer> {
         model: model.with_context(|| format!("STEWARD_CLERK is {name} but STEWARD_CLERK_MODEL is not set"))?,
         timeout_seconds: clerk_timeout(raw)?,
         max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(MAX_RESPONSE_BYTES),
+        calls_per_second: calls_per_second(raw)?,
     })
+}
+
+/// A pace for one process; how many calls there may be in all is the rate guard's.
+fn calls_per_second(raw: &Raw) -> anyhow::Result<NonZeroU32> {
+    let wanted = raw.clerk_calls_per_second.unwrap_or(CALLS_PER_SECOND.get());
+    NonZeroU32::new(wanted)
+        .filter(|pace| pace.get() <= 1_000)
+        .with_context(|| format!("STEWARD_CLERK_CALLS_PER_SECOND is {wanted}, expected 1 to 1000"))
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ mod stream;
 mod sync;
 mod tracker;
 mod trust;
+mod unfinished;
 
 /// Takes what the newest version of the tables added out again.
 const WITHOUT_QUESTIONS: &str = "DROP TRIGGER question_is_asked; DROP TRIGGER question_is_answered;
