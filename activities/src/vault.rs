@@ -251,6 +251,10 @@ impl Host {
 
     #[activity(definition = steward_workflows::activities::Release)]
     pub async fn release(self: Arc<Self>, _ctx: ActivityContext, run_id: String) -> Result<(), ActivityError> {
+        if self.stopped() {
+            // The stop came between the look and its end; what was taken is judged when it is over.
+            self.index.wake_unjudged(&run_id, Utc::now()).await.map_err(passing)?;
+        }
         self.index.release(&run_id).await.map_err(passing)
     }
 

@@ -70,6 +70,7 @@ pub use clusters::{Cluster, MAX_CLUSTER_IDS};
 pub use drills::Drills;
 pub use matters::{MatterCard, MatterFilter, Named};
 pub use news::News;
+pub use wake::WakeMark;
 pub use note_policy::SourceCeiling;
 pub use observe::{ObserveAsk, Turn};
 pub use page::{Cursor, CursorError, MAX_PAGE, Page};
