@@ -70,7 +70,6 @@ pub use clusters::{Cluster, MAX_CLUSTER_IDS};
 pub use drills::Drills;
 pub use matters::{MatterCard, MatterFilter, Named};
 pub use news::News;
-pub use wake::WakeMark;
 pub use note_policy::SourceCeiling;
 pub use observe::{ObserveAsk, Turn};
 pub use page::{Cursor, CursorError, MAX_PAGE, Page};
@@ -89,6 +88,7 @@ pub use tasks::{TaskFilter, TaskRow};
 pub use tracker::Owing;
 pub use trust::{Move, SourceTrust};
 pub use view::{ByState, Counts, MatterRow};
+pub use wake::WakeMark;
 pub use why::{SubjectRow, WeighedSignal};
 
 /// How the way out of a file that cannot be used reads in messages.

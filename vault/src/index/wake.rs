@@ -93,11 +93,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn oldest_wakes(
-        &self,
-        pass_over: &[&RecordPath],
-        limit: usize,
-    ) -> Result<Vec<WakeMark>, IndexError> {
+    pub async fn oldest_wakes(&self, pass_over: &[&RecordPath], limit: usize) -> Result<Vec<WakeMark>, IndexError> {
         let rows: Vec<MarkRow> = sqlx::query_as(OLDEST)
             .bind(json(&pass_over))
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))

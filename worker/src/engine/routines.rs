@@ -78,3 +78,5 @@ async fn trigger(registrar: Registrar, id: &'static str) {
     }
 }
 
+#[cfg(test)]
+mod tests;

@@ -124,3 +124,5 @@ fn back_off(first: Duration, tries: u32, longest: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(tries.min(16))).min(longest)
 }
 
+#[cfg(test)]
+mod tests;
