@@ -328,7 +328,12 @@ impl Host {
 
     #[activity(definition = steward_workflows::activities::Release)]
     pub async fn release(self: Arc<Self>, _ctx: ActivityContext, run_id: String) -> Result<(), ActivityError> {
-        let released = self.index.release(&run_id).await;
+        // A stop that came between the look and its end: what was taken is judged when it is over.
+        let woken = if self.stopped() { self.index.wake_unjudged(&run_id, Utc::now()).await } else { Ok(()) };
+        let released = match woken {
+            Ok(()) => self.index.release(&run_id).await,
+            Err(e) => Err(e),
+        };
         if released.is_err() && !self.can_write().await {
             self.index.release_later(&run_id);
             return Ok(());

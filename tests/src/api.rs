@@ -41,6 +41,7 @@ impl Answer {
 
 /// A world's worker with its dashboard: `up` on a server of its namespace.
 pub async fn up(world: &World) -> (Running, Api) {
+    world.index_quietly(&world.steward).await;
     let mut running = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").start(&["up"]);
     running.says("up; Ctrl-C ends it").await;
     world.hold_calibration().await;

@@ -88,6 +88,12 @@ impl Steward {
         self
     }
 
+    /// A variable of its environment, where it is text.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name)?.to_str()
+    }
+
     /// A copy that is started in this folder.
     #[must_use]
     pub fn inside(&self, folder: &Path) -> Self {

@@ -3,6 +3,7 @@
 use crate::steward::{Running, Said, Steward};
 use crate::vault::Vault;
 use crate::{run, server, wait};
+use chrono::Utc;
 use rustix::process::Pid;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -10,6 +11,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use steward_domain::tick::TickReport;
+use steward_vault::index::{self, Index};
+use steward_vault::root::Root;
 use temporalio_client::{Client, UntypedWorkflow, UntypedWorkflowHandle, WorkflowStartOptions};
 use temporalio_common::data_converters::RawValue;
 use temporalio_common::protos::temporal::api::common::v1::Payload;
@@ -106,10 +109,25 @@ impl World {
 
     /// A worker started in another way.
     pub async fn worker_with(&self, steward: &Steward) -> Running {
+        self.index_quietly(steward).await;
         let mut running = steward.start(&["worker"]);
         running.says("serving the vault").await;
         self.hold_calibration().await;
         running
+    }
+
+    /// Reads the vault into its index, as the first start would, but leaves nobody to be woken. Most tests tick a
+    /// matter themselves and want no other tick. Without signals, or with an index, there is nothing to do.
+    pub async fn index_quietly(&self, steward: &Steward) {
+        let state = steward.variable("STEWARD_STATE_DIR").map_or(self.vault.path().join(".steward"), PathBuf::from);
+        if state.join(index::FILE).exists() || !self.vault.path().join("signal").is_dir() {
+            return;
+        }
+        let (root, index) = (Root::open(self.vault.path()).unwrap(), Index::open(&state).await.unwrap());
+        index.sync_all(&root, Utc::now()).await.unwrap();
+        for (matter, mark) in index.wakes().await.unwrap() {
+            index.woken(&matter, mark).await.unwrap();
+        }
     }
 
     /// Pauses what comes by the clock, and would write instincts into whatever test it meets. A worker that serves

@@ -90,6 +90,7 @@ pub use tasks::{TaskFilter, TaskRow};
 pub use tracker::Owing;
 pub use trust::{Move, SourceTrust};
 pub use view::{ByState, Counts, MatterRow};
+pub use wake::WakeMark;
 pub use why::{SubjectRow, WeighedSignal};
 
 /// How the way out of a file that cannot be used reads in messages.

@@ -3,24 +3,24 @@
 //! A hint and nothing more: events get lost, queues overflow, network drives are silent. Whatever is
 //! not understood becomes [`Hint::Rescan`], and the periodic scans of [`crate::index`] are the truth.
 //! Only the folders of records are watched, so a large attachment folder or a git history costs
-//! nothing. The hints go to whoever owns the index.
+//! nothing. A file that is whole (renamed into place, or closed by its writer) is hinted at once; of all
+//! other changes the further ones are awaited ([`pending`]). The hints go to whoever owns the index.
+
+mod pending;
 
 use crate::inbox;
 use crate::root::Root;
-use notify_debouncer_full::notify::{self, Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode};
-use notify_debouncer_full::{DebounceEventResult, Debouncer, NoCache, new_debouncer_opt};
+use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
+use notify::{ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use pending::Pending;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::Arc;
 use steward_domain::audit::is_record;
 use steward_domain::path::{RecordKind, RecordPath};
 use tokio::sync::mpsc;
 
-/// How long changes of one file are gathered: 150 ms. An editor's save is several events within a
-/// few milliseconds; a person does not notice the rest.
-const DEBOUNCE: Duration = Duration::from_millis(150);
 /// Beyond so many files a scan is cheaper than looking at each.
 const MANY: usize = 500;
 
@@ -38,7 +38,7 @@ pub enum Hint {
 /// Watches until it is dropped.
 #[derive(Debug)]
 pub struct Watcher {
-    stop: Sender<Message>,
+    pending: Arc<Pending>,
 }
 
 /// The vault cannot be watched. Changes are still found by the periodic scan.
@@ -55,19 +55,23 @@ pub enum WatchError {
     Thread(#[from] io::Error),
 }
 
-enum Message {
-    Events(DebounceEventResult),
-    Stop,
-}
-
 /// The folders under watch.
 struct Folders {
     root: PathBuf,
-    debouncer: Debouncer<RecommendedWatcher, NoCache>,
+    watcher: RecommendedWatcher,
+}
+
+/// When a change may be hinted at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Urgency {
+    /// Nothing more is written to the file.
+    AtOnce,
+    /// More may follow within moments.
+    Later,
 }
 
 /// What a batch of events comes to.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Gathered {
     paths: BTreeSet<RecordPath>,
     /// Folders of records that came, went or were replaced.
@@ -81,25 +85,24 @@ struct Gathered {
 /// # Errors
 /// [`WatchError`] when the system does not allow it; the caller goes on with its periodic scan.
 pub fn watch(root: &Root, hints: mpsc::Sender<Hint>) -> Result<Watcher, WatchError> {
-    let (stop, messages) = channel();
-    let events = stop.clone();
-    let tell = move |result| {
-        // Fails only while the watcher is being dropped.
-        let _ = events.send(Message::Events(result));
-    };
+    let pending = Arc::new(Pending::default());
     let path = root.path().to_owned();
-    let debouncer = new_debouncer_opt(DEBOUNCE, None, tell, NoCache::new(), Config::default());
-    let debouncer = debouncer.map_err(|e| WatchError::new(&path, e))?;
-    let mut folders = Folders { root: path, debouncer };
+    let tell = {
+        let (pending, root) = (Arc::clone(&pending), path.clone());
+        move |result: notify::Result<Event>| pending.add(&root, result)
+    };
+    let watcher = notify::recommended_watcher(tell).map_err(|e| WatchError::new(&path, e))?;
+    let mut folders = Folders { root: path, watcher };
     folders.watch_all()?;
-    std::thread::Builder::new().name("vault-watch".into()).spawn(move || folders.run(&messages, &hints))?;
-    Ok(Watcher { stop })
+    let of_thread = Arc::clone(&pending);
+    std::thread::Builder::new().name("vault-watch".into()).spawn(move || folders.run(&of_thread, &hints))?;
+    Ok(Watcher { pending })
 }
 
 impl Folders {
     fn watch_all(&mut self) -> Result<(), WatchError> {
         let root = self.root.clone();
-        self.debouncer.watch(&root, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&root, e))?;
+        self.watcher.watch(&root, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&root, e))?;
         RecordKind::ALL
             .into_iter()
             .map(RecordKind::folder)
@@ -112,30 +115,22 @@ impl Folders {
         if !path.is_dir() {
             return Ok(());
         }
-        self.debouncer.watch(&path, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&path, e))?;
+        self.watcher.watch(&path, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&path, e))?;
         if folder == RecordKind::Stream.folder() {
             // Gone again, or not ours to read: the periodic scan says so.
             let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
             for source in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()) {
-                self.debouncer.watch(&source, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&source, e))?;
+                self.watcher.watch(&source, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&source, e))?;
             }
         }
         Ok(())
     }
 
-    fn run(mut self, messages: &Receiver<Message>, hints: &mpsc::Sender<Hint>) {
-        while let Ok(Message::Events(result)) = messages.recv() {
-            let mut gathered = Gathered::default();
-            match result {
-                Ok(events) => events.iter().for_each(|e| gathered.add(&self.root, &e.event)),
-                Err(errors) => {
-                    tracing::debug!(?errors, "watching failed in part; scanning instead");
-                    gathered.rescan = true;
-                }
-            }
+    fn run(mut self, pending: &Pending, hints: &mpsc::Sender<Hint>) {
+        while let Some(gathered) = pending.next() {
             for folder in &gathered.folders {
                 // The old folder may be gone, and its watch with it.
-                let _ = self.debouncer.unwatch(self.root.join(folder));
+                let _ = self.watcher.unwatch(&self.root.join(folder));
                 if let Err(e) = self.watch_folder(folder) {
                     tracing::warn!(error = %e, "failed to watch a new folder; the periodic scan finds its changes");
                 }
@@ -149,14 +144,33 @@ impl Folders {
     }
 }
 
+impl Urgency {
+    /// `None` for an event that is no change.
+    ///
+    /// A file that goes may be about to come back, as editors save: it is awaited.
+    fn of_event(event: &Event) -> Option<Self> {
+        match event.kind {
+            EventKind::Modify(ModifyKind::Name(RenameMode::To))
+            | EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Self::AtOnce),
+            // Reading is no change, and our own scans read.
+            EventKind::Access(_) => None,
+            // Both sides of it have come on their own.
+            EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => None,
+            EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => {
+                Some(Self::Later)
+            }
+        }
+    }
+}
+
 impl Gathered {
+    fn is_empty(&self) -> bool {
+        let Self { paths, folders, rescan, inbox } = self;
+        paths.is_empty() && folders.is_empty() && !rescan && !inbox
+    }
+
     fn add(&mut self, root: &Path, event: &Event) {
         self.rescan |= event.need_rescan();
-        match event.kind {
-            // Reading is no change, and our own scans read.
-            EventKind::Access(_) => return,
-            EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => {}
-        }
         for path in &event.paths {
             self.add_path(root, path);
         }
@@ -254,8 +268,7 @@ impl WatchError {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // Fails only when the thread has ended already.
-        let _ = self.stop.send(Message::Stop);
+        self.pending.end();
     }
 }
 

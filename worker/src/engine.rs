@@ -1,34 +1,39 @@
 //! The process that holds a vault: its parts wired together, its loops, its end.
 //!
-//! Takes the lock, brings the index up to date, registers the schedules, starts the workers, and
-//! then listens: to the file system (a hint), to the clock (the truth), to matters whose cadence
-//! changed. Everything it does to the vault goes through the activities and the keeper.
+//! Takes the lock, brings the index up to date, registers the schedules and starts the workers. Then four
+//! parts run, each at its own pace: [`listen`] keeps the index up to date, [`wake`] wakes matters,
+//! [`routines`] triggers the vault's own schedules, and [`register`] keeps the schedules in step. None
+//! waits for another. Everything the engine does to the vault goes through the activities and the keeper.
 
+mod listen;
 mod parts;
+mod register;
+mod routines;
+mod wake;
 
 pub(crate) use parts::{Parts, open_ledger};
 
+use self::listen::Listener;
+use self::register::Registration;
+use self::routines::RoutineRequests;
+use self::wake::{WakeDispatcher, WakeOutcome};
 use crate::config::Config;
 use crate::fleet::{self, Crew, Serves, Staff};
 use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
 use crate::stamper::{self, Stamper};
 use crate::streams::Streams;
-use chrono::Utc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_activities::extract::Extractor;
 use steward_activities::judge::Bench;
 use steward_activities::tracker::{Courier, Plane};
-use steward_activities::vault::{Host, NewInterval, Settings};
-use steward_domain::guard::Spent;
+use steward_activities::vault::{Host, Settings};
 use steward_domain::path::RecordPath;
-use steward_vault::index::{Index, IndexError, News, SyncReport};
+use steward_vault::brake;
+use steward_vault::index::{Index, SyncReport};
 use steward_vault::keeper::Keeper;
-use steward_vault::watch::{Hint, watch};
-use steward_workflows::{EXTRACT_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE};
 use temporalio_client::Client;
 use temporalio_sdk::Runtime;
 use temporalio_sdk::runtime::RuntimeOptions;
@@ -42,6 +47,8 @@ pub(crate) struct Engine {
     stamper: Option<Stamper>,
     threads: Vec<JoinHandle<()>>,
     loops: Vec<tokio::task::JoinHandle<()>>,
+    /// Raised when matters are to be woken from now on.
+    wakes: Arc<Notify>,
 }
 
 /// Builds what all workers of this process share, and where they say why they cannot go on.
@@ -102,28 +109,39 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         registered = register(&registrar, &parts.index, config) => registered?,
         () = raised(&mut stop) => (SchedulePlan::default(), false),
     };
-    let listener = Listener {
-        keeper: Arc::clone(&parts.keeper),
-        index: Arc::clone(&parts.index),
-        registrar,
-        config: config.clone(),
-        behind: Arc::new(AtomicBool::new(behind)),
-        dropped: Arc::default(),
-        owing: Arc::default(),
+    let (keeper, index) = (Arc::clone(&parts.keeper), Arc::clone(&parts.index));
+    let is_stopped = {
+        let keeper = Arc::clone(&keeper);
+        move || brake::is_stopped(keeper.root())
     };
-    let dropped = Arc::clone(&listener.dropped);
-    let mut loops = vec![
-        on_a_thread(listener.clone(), crew.stop.clone()),
-        tokio::spawn(listener.clone().follow_cadence(new_intervals)),
-        tokio::spawn(listener.settle(crew.stop.clone())),
-    ];
-    let streams = Streams { keeper: Arc::clone(&parts.keeper), index: Arc::clone(&parts.index), dropped };
+    let registration = Arc::new(Registration::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
+    let (routines, dropped, wakes) = (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let mut loops = routines.serve(&registrar, config.tracker.is_some(), is_stopped.clone());
+    let listener = Listener {
+        keeper: Arc::clone(&keeper),
+        index: Arc::clone(&index),
+        config: config.clone(),
+        registration: Arc::clone(&registration),
+        routines,
+        dropped: Arc::clone(&dropped),
+    };
+    loops.extend([
+        on_a_thread(crew.stop.clone(), move || listener.listen()),
+        on_a_thread(crew.stop.clone(), {
+            let registration = Arc::clone(&registration);
+            move || registration.serve()
+        }),
+        tokio::spawn(Arc::clone(&registration).follow_cadence(new_intervals)),
+        tokio::spawn(wake_matters(Arc::clone(&wakes), Arc::clone(&index), registration, is_stopped)),
+        tokio::spawn(settle(Arc::clone(&keeper), Arc::clone(&parts.index), crew.stop.clone())),
+    ]);
+    let streams = Streams { keeper, index, dropped };
     loops.extend(streams.start(config, &crew.stop));
     let stamper = config.stamp_files.then(|| Stamper::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
     if let Some(stamper) = &stamper {
         loops.push(stamper::on_a_thread(stamper.clone(), crew.stop.clone()));
     }
-    Ok(Engine { parts, registered, stamper, threads, loops })
+    Ok(Engine { parts, registered, stamper, threads, loops, wakes })
 }
 
 /// Who tells the tracker, where one is set.
@@ -150,6 +168,12 @@ pub(crate) fn start_clerk(config: &Config, crew: &Crew) -> anyhow::Result<JoinHa
 }
 
 impl Engine {
+    /// Wakes the matters that signals have marked, from now on. A round over all matters comes before it:
+    /// what that observes need not be woken.
+    pub(crate) fn begin_waking(&self) {
+        self.wakes.notify_one();
+    }
+
     /// Stamps the files of all tasks that were looked at, where the operator asked for it.
     pub(crate) async fn stamp_all(&self) {
         if let Some(stamper) = &self.stamper {
@@ -172,189 +196,81 @@ impl Engine {
     }
 }
 
-/// Listens to the vault while the engine runs.
-#[derive(Clone)]
-struct Listener {
-    keeper: Arc<Keeper>,
+/// Wakes the matters that signals mark, once it may begin.
+async fn wake_matters(
+    begin: Arc<Notify>,
     index: Arc<Index>,
-    registrar: Registrar,
-    config: Config,
-    /// Some schedule is not as it should be, because the server gave no answer.
-    behind: Arc<AtomicBool>,
-    /// Something was put into the drop folder.
-    dropped: Arc<Notify>,
-    /// A record was filed that owes something to the tracker.
-    owing: Arc<Notify>,
+    registration: Arc<Registration>,
+    is_stopped: impl Fn() -> bool + Send,
+) {
+    begin.notified().await;
+    let rounds = registration.rounds();
+    let trigger = |matter: RecordPath| {
+        let registration = Arc::clone(&registration);
+        async move { wake_matter(&registration, &matter).await }
+    };
+    WakeDispatcher { index, trigger, is_stopped, rounds }.run().await;
 }
 
-impl Listener {
-    async fn listen(self, mut stop: flag::Receiver<bool>) {
-        let (send, mut hints) = mpsc::channel(256);
-        let _watcher = match watch(self.keeper.root(), send) {
-            Ok(watcher) => Some(watcher),
-            Err(e) => {
-                tracing::warn!(error = %e, "the vault cannot be watched; changes are found by the periodic scan");
-                None
-            }
-        };
-        // Events that came while nobody looked are no news to the scans below.
-        match self.index.events_to_extract(1, &Spent::default()).await {
-            Ok(waiting) if waiting.is_empty() => {}
-            Ok(_) => self.trigger(EXTRACT_SCHEDULE).await,
-            Err(e) => {
-                tracing::error!(error = %e, "failed to tell whether events wait; they are read when it comes round")
-            }
+async fn wake_matter(registration: &Registration, matter: &RecordPath) -> WakeOutcome {
+    match registration.registrar.wake(matter.slug()).await {
+        Ok(Wake::Triggered) => {
+            tracing::info!(matter = %matter, "woken by a signal");
+            WakeOutcome::Triggered
         }
-        match self.index.owing().await {
-            Ok(owing) if owing.is_empty() => {}
-            Ok(_) => self.owing.notify_one(),
-            Err(e) => tracing::error!(error = %e, "failed to tell what is owed to the tracker"),
+        Ok(Wake::Paused) => {
+            tracing::debug!(matter = %matter, "not woken: paused");
+            WakeOutcome::Paused
         }
-        // The first scan is at once: files may have changed between the start and the watch.
-        let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
-        scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let mut contents = interval(self.config.content_scan_seconds);
-        loop {
-            let synced = tokio::select! {
-                () = raised(&mut stop) => return,
-                () = self.owing.notified(), if self.config.tracker.is_some() => {
-                    self.trigger(TRACKER_SCHEDULE).await;
-                    continue;
-                }
-                news = self.index.next_news() => {
-                    self.follow(news, false).await;
-                    continue;
-                }
-                _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
-                _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
-                Some(hint) = hints.recv() => match hint {
-                    Hint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
-                    Hint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
-                    Hint::Inbox => {
-                        self.dropped.notify_one();
-                        continue;
-                    }
-                },
-            };
-            match synced {
-                Ok(report) => tell(&report),
-                Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
-            }
-            self.follow(self.index.take_news(), true).await;
+        Ok(Wake::Missing) => {
+            tracing::info!(matter = %matter, "not woken yet: its schedule is missing and is registered again");
+            WakeOutcome::Missing { round: registration.request_round() }
         }
-    }
-
-    /// Acts upon what scans found; where something was left to do before, that as well.
-    async fn follow(&self, news: News, left_over: bool) {
-        if news.events_arrived {
-            self.trigger(EXTRACT_SCHEDULE).await;
-        }
-        if news.owing_arrived {
-            self.owing.notify_one();
-        }
-        if news.signals_arrived {
-            self.trigger(ROUTER_SCHEDULE).await;
-        }
-        let behind = left_over && self.behind.load(Ordering::Relaxed);
-        if behind || news.matters_changed {
-            self.behind.store(false, Ordering::Relaxed);
-            let behind = self.register().await.unwrap_or_else(|e| {
-                tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
-                true
-            });
-            self.behind.fetch_or(behind, Ordering::Relaxed);
-        }
-        if let Err(e) = self.wake_all().await {
-            tracing::error!(error = %e, "failed to tell which matters to wake; trying again with the next scan");
-        }
-    }
-
-    async fn wake_all(&self) -> Result<(), IndexError> {
-        for (matter, mark) in self.index.wakes().await? {
-            if self.wake(&matter).await {
-                self.index.woken(&matter, mark).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether some schedule could not be registered.
-    async fn register(&self) -> anyhow::Result<bool> {
-        let plan = schedules::plan(&self.registrar, &self.index, &self.config).await?;
-        let outcome = schedules::apply(&self.registrar, plan).await;
-        tracing::info!(
-            created = outcome.created,
-            updated = outcome.updated,
-            paused = outcome.paused,
-            deleted = outcome.deleted,
-            "schedules registered"
-        );
-        Ok(outcome.is_behind())
-    }
-
-    /// Starts a run of one of the vault's own schedules; where that fails, it comes round by itself.
-    async fn trigger(&self, id: &str) {
-        match self.registrar.trigger(id).await {
-            Ok(Wake::Triggered) => tracing::info!(schedule = id, "triggered"),
-            Ok(Wake::Paused | Wake::Missing) => tracing::debug!(schedule = id, "not triggered: paused or missing"),
-            Err(e) => tracing::warn!(schedule = id, "failed to {e}; it comes round by itself"),
-        }
-    }
-
-    /// Whether nothing is left to do: the server answered, and the schedule is not one that is still to come.
-    async fn wake(&self, matter: &RecordPath) -> bool {
-        match self.registrar.wake(matter.slug()).await {
-            Ok(Wake::Triggered) => tracing::info!(matter = %matter, "woken by a signal"),
-            Ok(Wake::Missing) if self.behind.load(Ordering::Relaxed) => return false,
-            Ok(Wake::Paused | Wake::Missing) => {
-                tracing::debug!(matter = %matter, "not woken: paused or without a schedule")
-            }
-            Err(e) => {
-                tracing::warn!(matter = %matter, "failed to {e}; trying again with the next scan");
-                return false;
-            }
-        }
-        true
-    }
-
-    async fn follow_cadence(self, mut changes: mpsc::UnboundedReceiver<NewInterval>) {
-        while let Some(change) = changes.recv().await {
-            let slug = change.matter.slug();
-            if let Err(e) = self.registrar.set_interval(slug, change.seconds).await {
-                tracing::warn!(matter = %change.matter, "failed to {e}; trying again with the next scan");
-                self.behind.store(true, Ordering::Relaxed);
-            }
-        }
-    }
-
-    async fn settle(self, mut stop: flag::Receiver<bool>) {
-        let mut clock = interval(1);
-        loop {
-            tokio::select! {
-                () = raised(&mut stop) => return,
-                _ = clock.tick() => {}
-            }
-            if let Err(e) = self.index.catch_up(self.keeper.root(), Utc::now()).await {
-                tracing::debug!(error = %e, "what waits for the disk waits on");
-            }
-            let keeper = Arc::clone(&self.keeper);
-            match tokio::task::spawn_blocking(move || keeper.settle()).await {
-                Ok(Ok(late)) => {
-                    for path in late {
-                        tracing::warn!(task = %path, "an editor saved over a change just made; its version stands");
-                    }
-                }
-                Ok(Err(e)) => tracing::error!(error = %e, "failed to settle"),
-                Err(e) => tracing::error!(error = %e, "failed to settle"),
-            }
+        Err(e) => {
+            tracing::warn!(matter = %matter, "failed to {e}; trying again");
+            WakeOutcome::Failed
         }
     }
 }
 
-/// Listens on a thread of its own: the scans' futures cannot move between threads.
-fn on_a_thread(listener: Listener, stop: flag::Receiver<bool>) -> tokio::task::JoinHandle<()> {
+/// Ends what changes have left to be looked at again: whether an editor saved over them, and what waits for the disk.
+async fn settle(keeper: Arc<Keeper>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
+    let mut clock = interval(1);
+    loop {
+        tokio::select! {
+            () = raised(&mut stop) => return,
+            _ = clock.tick() => {}
+        }
+        if let Err(e) = index.catch_up(keeper.root(), Utc::now()).await {
+            tracing::debug!(error = %e, "what waits for the disk waits on");
+        }
+        let keeper = Arc::clone(&keeper);
+        match tokio::task::spawn_blocking(move || keeper.settle()).await {
+            Ok(Ok(late)) => {
+                for path in late {
+                    tracing::warn!(task = %path, "an editor saved over a change just made; its version stands");
+                }
+            }
+            Ok(Err(e)) => tracing::error!(error = %e, "failed to settle"),
+            Err(e) => tracing::error!(error = %e, "failed to settle"),
+        }
+    }
+}
+
+/// Works on a thread of its own until the process is told to end: these futures cannot move between threads.
+fn on_a_thread<F: Future<Output = ()>>(
+    mut stop: flag::Receiver<bool>,
+    begin: impl FnOnce() -> F + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
     let handle = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || handle.block_on(listener.listen(stop)))
+    tokio::task::spawn_blocking(move || {
+        handle.block_on(async {
+            tokio::select! {
+                () = raised(&mut stop) => {}
+                () = begin() => {}
+            }
+        });
+    })
 }
 
 /// Waits until the process is told to end.

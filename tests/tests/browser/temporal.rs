@@ -22,6 +22,7 @@ async fn the_dashboard_leads_to_the_stewards_in_the_temporal_ui() {
         .set("STEWARD_TEMPORAL_PORT", run::free_port())
         .set("STEWARD_TEMPORAL_UI_PORT", run::free_port())
         .set("STEWARD_LISTEN", "127.0.0.1:0");
+    world.index_quietly(&steward).await;
     let mut up = steward.start(&["up"]);
     up.says("Ctrl-C").await;
     let note = std::fs::read_to_string(world.vault.path().join(".steward/up.json")).unwrap();

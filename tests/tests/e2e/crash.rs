@@ -49,6 +49,7 @@ pub(crate) async fn meets_its_end(point: &str, worker: &mut Running, run: &Start
 /// A worker that dies at this point once it serves. Where it dies at its start already, which is
 /// a crash during the recovery, the next one dies when it meets the point once more.
 pub(crate) async fn cut_worker(world: &World, point: &str) -> Running {
+    world.index_quietly(&world.steward).await;
     for times in 1..5 {
         let mut worker = world.steward.with("STEWARD_CRASH_AT", format!("{point}:{times}")).start(&["worker"]);
         let serves = wait::until("a worker to serve or die", async || match worker.status() {

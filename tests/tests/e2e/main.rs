@@ -21,6 +21,7 @@ mod modes;
 mod policy;
 mod purge;
 mod remote;
+mod resume;
 mod router;
 mod schedules;
 mod serve;

@@ -59,6 +59,7 @@ async fn a_server_with_tls_is_asked_by_the_certificate_that_it_shows_and_no_othe
     let port = free_port();
     world.steward.set("STEWARD_TLS_CERT", cert.display()).set("STEWARD_TLS_KEY", key.display());
     world.steward.set("STEWARD_HOSTS", "steward.example").set("STEWARD_LISTEN", format!("127.0.0.1:{port}"));
+    world.index_quietly(&world.steward).await;
     let mut up = world.steward.start(&["up"]);
     up.says("up; Ctrl-C ends it").await;
     world.hold_calibration().await;

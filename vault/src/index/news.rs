@@ -31,6 +31,7 @@ impl News {
 pub(super) struct Board {
     news: Mutex<News>,
     left: Notify,
+    wakes: Notify,
 }
 
 impl Index {
@@ -44,6 +45,16 @@ impl Index {
     pub async fn next_news(&self) -> News {
         self.news.left.notified().await;
         self.take_news()
+    }
+
+    /// Waits until a mark was made or taken away in this process, or somebody asked for another look at the marks.
+    pub async fn wakes_changed(&self) {
+        self.news.wakes.notified().await;
+    }
+
+    /// Has whoever wakes matters read the marks again.
+    pub fn ring_wakes(&self) {
+        self.news.wakes.notify_one();
     }
 
     /// Without a ring, whoever listens finds it when they come round.

@@ -11,10 +11,10 @@ use super::standing::is_quiet;
 use super::state::{NO_SIGNALS, add_looks};
 use super::store::json;
 use super::turns;
-use super::{Index, IndexError};
+use super::{Index, IndexError, wake};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::{FromRow, SqliteConnection};
+use sqlx::{FromRow, Sqlite, SqliteConnection, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::note_policy::NotePolicy;
@@ -150,11 +150,14 @@ impl Index {
             interval_seconds: ask.cadence.matter_interval_seconds(before.streak),
             problems: Vec::new(),
         };
+        // Under a stop nothing is judged, so the wake waits for the end of it.
+        let woken = !ask.stopped && wake::unmark(&mut tx, &ask.matter).await.map_err(|e| self.sql(e))?;
         let matter = match before.matter {
             Ok(matter) if !ask.stopped => matter,
             Ok(_) => return Ok(seen),
             Err(problem) => {
                 seen.problems.push(problem);
+                self.end_look(tx, woken).await?;
                 return Ok(seen);
             }
         };
@@ -192,8 +195,17 @@ impl Index {
             lease::take(&mut tx, &ask.look_id, &looks, ask.now).await.map_err(|e| self.sql(e))?;
         }
         write(&mut tx, ask, &seen, &sorted.quiet).await.map_err(|e| self.sql(e))?;
-        tx.commit().await.map_err(|e| self.sql(e))?;
+        self.end_look(tx, woken).await?;
         Ok(seen)
+    }
+
+    /// A matter that was marked has made room for the next one to be woken.
+    async fn end_look(&self, tx: Transaction<'static, Sqlite>, woken: bool) -> Result<(), IndexError> {
+        tx.commit().await.map_err(|e| self.sql(e))?;
+        if woken {
+            self.ring_wakes();
+        }
+        Ok(())
     }
 
     async fn before(&self, tx: &mut SqliteConnection, ask: &ObserveAsk) -> Result<Before, IndexError> {

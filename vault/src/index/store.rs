@@ -260,7 +260,7 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
     let first_seen = sqlx::query_scalar(FIRST_SEEN).bind(json(&signals)).bind(at).bind(clock.filling);
     let new: Vec<String> = first_seen.fetch_all(&mut *tx).await?;
     insert(tx, ROUTES, &new).await?;
-    // On the very first scan everything is new: the schedules take it up in their own time.
+    // The very first scan marks at its end, when it is known what was judged before the index was lost.
     if !clock.filling {
         wake::mark(tx, &new, at).await?;
     }

@@ -8,7 +8,7 @@
 use super::parse::Typed;
 use super::read::{self, Depth, FileNow, Wanted};
 use super::store::Clock;
-use super::{Index, IndexError, News, Problem, codec};
+use super::{Index, IndexError, News, Problem, codec, wake};
 use crate::root::{Root, RootError};
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -117,8 +117,11 @@ impl Index {
 
     /// One that was cut short may have found anything.
     fn whole(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
+        if scanned.as_ref().map_or(true, |report| !report.woken.is_empty()) {
+            self.ring_wakes();
+        }
         match &scanned {
-            Ok(report) => self.leave_news(report.news, report.news != News::default() || !report.woken.is_empty()),
+            Ok(report) => self.leave_news(report.news, report.news != News::default()),
             // Not at once, or what fails would be tried without a pause.
             Err(_) => self.leave_news(News::ANYTHING, false),
         }
@@ -177,6 +180,7 @@ impl Index {
                 sqlx::query(CURSORS).execute(&mut *tx).await?;
                 sqlx::query(CITED_BEFORE).execute(&mut *tx).await?;
                 sqlx::query(NEVER_CITED).bind(codec::micros(now)).execute(&mut *tx).await?;
+                wake::mark_unjudged(&mut tx, codec::micros(now)).await?;
             }
             for sql in [
                 "INSERT OR IGNORE INTO meta (key, value) VALUES ('filled_at', ?1)",

@@ -39,6 +39,7 @@ mod sync;
 mod tracker;
 mod trust;
 mod unfinished;
+mod wake;
 
 /// Takes what the newest version of the tables added out again.
 const WITHOUT_QUESTIONS: &str = "DROP TRIGGER question_is_asked; DROP TRIGGER question_is_answered;

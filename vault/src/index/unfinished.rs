@@ -109,7 +109,7 @@ impl Index {
             waiting.targets.retain(|path, since| !has_rested(*since, now) || !targets.contains(path));
         }
         if !targets.is_empty() {
-            self.leave_news(News::default(), true);
+            self.ring_wakes();
         }
         Ok(())
     }

@@ -1,14 +1,61 @@
-//! Matters that a signal woke and whose schedule has not been triggered yet.
+//! Matters that a signal woke and that no tick has observed since.
 //!
 //! A mark is made in the transaction that takes the signal in, so that neither a crash nor a command
 //! that brings the index up to date beside the worker swallows a wake. The engine triggers the
-//! schedule and then takes the mark away.
+//! schedule. The mark goes in the transaction in which a tick observes the matter, so a tick that was
+//! lost or that met a stop uses up no wake.
 
+use super::codec::micros;
+use super::lease::run_of;
 use super::store::json;
 use super::{Index, IndexError};
-use sqlx::SqliteConnection;
+use chrono::{DateTime, Utc};
+use sqlx::{FromRow, SqliteConnection};
 use std::collections::BTreeMap;
 use steward_domain::path::RecordPath;
+
+/// The matters of signals that nothing has judged, as the first scan of all finds them. A matter or a
+/// task that is closed has no schedule that would judge them. ?1: the mark.
+const UNJUDGED: &str = "INSERT INTO wakes (matter, at) SELECT DISTINCT p.path, ?1
+    FROM signals s JOIN first_seen f ON f.signal = s.path
+    LEFT JOIN tasks t ON t.path = s.target LEFT JOIN matters m ON m.path = s.target
+    JOIN matters p ON p.path = COALESCE(t.parent, m.path) AND p.state = 'open'
+    LEFT JOIN task_checks c ON c.task = s.target
+    WHERE s.applied = 0 AND s.effect <> 'none' AND COALESCE(t.state, 'open') = 'open'
+        AND (c.last_check_at IS NULL OR f.at > c.last_check_at)
+    ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
+
+/// The matters of the tasks that a run has taken and not judged. ?1: the run, ?2: the mark.
+const RELEASED: &str = "INSERT INTO wakes (matter, at) SELECT DISTINCT COALESCE(t.parent, l.task), ?2
+    FROM leases l LEFT JOIN tasks t ON t.path = l.task WHERE l.run = ?1
+    ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
+
+/// The oldest marks first. ?1: the matters to pass over, as JSON, ?2: how many.
+const OLDEST: &str = "SELECT w.matter, w.at, k.observed_at AS observed,
+        CASE WHEN m.path IS NULL THEN f.path IS NOT NULL ELSE m.state = 'open' END AS ticks
+    FROM wakes w LEFT JOIN matter_ticks k ON k.matter = w.matter
+    LEFT JOIN matters m ON m.path = w.matter LEFT JOIN files f ON f.path = w.matter
+    WHERE w.matter NOT IN (SELECT value FROM json_each(?1)) ORDER BY w.at, w.matter LIMIT ?2";
+
+/// A matter to be woken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WakeMark {
+    pub matter: RecordPath,
+    /// What [`Index::woken`] takes.
+    pub at: i64,
+    /// When a tick last observed the matter; another value means that one has done so since.
+    pub observed: Option<i64>,
+    /// The matter is open, or unreadable for now. One that is closed or gone is ticked by nobody.
+    pub ticks: bool,
+}
+
+#[derive(FromRow)]
+struct MarkRow {
+    matter: String,
+    at: i64,
+    observed: Option<i64>,
+    ticks: bool,
+}
 
 /// The matters that signals bear upon, as far as those signals count. ?1: paths of signals.
 const MATTERS: &str = "SELECT DISTINCT COALESCE(t.parent, m.path)
@@ -30,7 +77,51 @@ pub(super) async fn mark(tx: &mut SqliteConnection, signals: &[String], at: i64)
     .map(drop)
 }
 
+/// Marks the matters of signals that nothing has judged, at the end of the first scan of all.
+pub(super) async fn mark_unjudged(tx: &mut SqliteConnection, at: i64) -> sqlx::Result<()> {
+    sqlx::query(UNJUDGED).bind(at).execute(tx).await.map(drop)
+}
+
+/// Takes the mark of a matter away, as a tick observes it; whether there was one.
+pub(super) async fn unmark(tx: &mut SqliteConnection, matter: &RecordPath) -> sqlx::Result<bool> {
+    let taken = sqlx::query("DELETE FROM wakes WHERE matter = ?1").bind(matter.as_str()).execute(tx).await?;
+    Ok(taken.rows_affected() > 0)
+}
+
 impl Index {
+    /// The matters that have waited longest to be woken, without those passed over.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn oldest_wakes(&self, pass_over: &[&RecordPath], limit: usize) -> Result<Vec<WakeMark>, IndexError> {
+        let rows: Vec<MarkRow> = sqlx::query_as(OLDEST)
+            .bind(json(&pass_over))
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        let mark = |row: MarkRow| {
+            let MarkRow { matter, at, observed, ticks } = row;
+            Ok(WakeMark { matter: self.path(&matter)?, at, observed, ticks })
+        };
+        rows.into_iter().map(mark).collect()
+    }
+
+    /// Marks the matters whose tasks this run has taken and not judged, so that they are woken again.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn wake_unjudged(&self, look_id: &str, now: DateTime<Utc>) -> Result<(), IndexError> {
+        sqlx::query(RELEASED)
+            .bind(run_of(look_id))
+            .bind(micros(now))
+            .execute(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))?;
+        self.ring_wakes();
+        Ok(())
+    }
+
     /// Every matter to be woken, with the mark that [`Index::woken`] takes.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 use super::*;
+use notify::event::{CreateKind, DataChange, MetadataKind, RemoveKind};
 use std::fs;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// Longer than any machine needs; a watcher that stays silent fails the test.
@@ -125,8 +127,7 @@ async fn a_name_that_no_record_may_have_asks_for_a_scan() {
 async fn a_dropped_watcher_ends_its_channel() {
     let mut watched = Watched::new(&["task"]);
     let Watched { _watcher, hints, .. } = &mut watched;
-    let (stop, _) = channel();
-    drop(std::mem::replace(_watcher, Watcher { stop }));
+    drop(std::mem::replace(_watcher, Watcher { pending: Arc::default() }));
     assert_eq!(timeout(PATIENCE, hints.recv()).await.unwrap(), None);
 }
 
@@ -172,4 +173,52 @@ async fn whatever_is_dropped_is_hinted_at_also_when_the_folder_came_later() {
     assert_eq!(watched.hint().await, Hint::Inbox);
     watched.write("inbox/no record's name.eml", "one");
     assert_eq!(watched.hint().await, Hint::Inbox);
+}
+
+fn event(kind: EventKind, path: &str) -> notify::Result<Event> {
+    Ok(Event::new(kind).add_path(Path::new("/vault").join(path)))
+}
+
+#[test]
+fn a_file_that_is_whole_is_hinted_at_once_and_one_that_may_change_further_waits() {
+    const TO: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+    const FROM: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::From));
+    const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
+    const READ: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Read));
+    const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+    const TOUCHED: EventKind = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
+    let urgency = |kind| Urgency::of_event(&Event::new(kind));
+    for kind in [TO, CLOSED] {
+        assert_eq!(urgency(kind), Some(Urgency::AtOnce), "{kind:?}");
+    }
+    for kind in [FROM, WRITTEN, TOUCHED, EventKind::Create(CreateKind::File), EventKind::Remove(RemoveKind::File)] {
+        assert_eq!(urgency(kind), Some(Urgency::Later), "{kind:?}");
+    }
+    assert_eq!(urgency(READ), None);
+
+    let (pending, begun) = (Pending::default(), Instant::now());
+    pending.add(Path::new("/vault"), event(WRITTEN, "task/written.md"));
+    pending.add(Path::new("/vault"), event(EventKind::Remove(RemoveKind::File), "task/saved.md"));
+    pending.add(Path::new("/vault"), event(TO, "task/saved.md"));
+    pending.add(Path::new("/vault"), event(CLOSED, "signal/s.md"));
+    let named = |paths: &[&str]| paths.iter().map(|p| RecordPath::parse(p).unwrap()).collect::<BTreeSet<_>>();
+    let first = pending.next().unwrap();
+    // Where the machine was so slow that the wait was over, both come together.
+    if begun.elapsed() < pending::DEBOUNCE / 2 {
+        assert_eq!(first.paths, named(&["signal/s.md", "task/saved.md"]));
+        assert_eq!(pending.next().unwrap().paths, named(&["task/written.md"]));
+    }
+    pending.end();
+    assert!(pending.next().is_none());
+}
+
+#[test]
+fn what_nobody_takes_does_not_grow() {
+    let pending = Pending::default();
+    for n in 0..3 * MANY {
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        pending.add(Path::new("/vault"), event(closed, &format!("task/t{n}.md")));
+    }
+    let taken = pending.next().unwrap();
+    assert!(taken.rescan && taken.paths.len() <= MANY, "{}", taken.paths.len());
 }

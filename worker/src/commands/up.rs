@@ -188,6 +188,7 @@ async fn stay(
             () = raised(&mut stop) => return Ok(Exit::Ok),
         }
     }
+    served.engine.begin_waking();
     if !*stop.borrow() {
         out.say(&whereabouts(served)?)?;
     }
@@ -258,6 +259,7 @@ async fn hold(
     house.keeper = Some(Arc::clone(&parts.keeper));
     note::of_this_process(config, "worker", address).write(&config.state_dir()?)?;
     let engine = engine::start(config, crew, parts).await?;
+    engine.begin_waking();
     if !*waiting.borrow() {
         out.say(&super::schedules::describe(&engine.registered))?;
         out.say("serving the vault")?;

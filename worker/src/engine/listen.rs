@@ -1,0 +1,106 @@
+//! Brings the index up to date with the vault: by file events, which are hints, and by scans, which are the truth.
+//!
+//! It waits for no server. What follows from a change is asked of others and done by them: matters are
+//! woken ([`super::wake`]), routines triggered ([`super::routines`]), schedules registered ([`super::register`]).
+
+use super::register::Registration;
+use super::routines::RoutineRequests;
+use super::{interval, tell};
+use crate::config::Config;
+use chrono::Utc;
+use std::sync::Arc;
+use std::time::Duration;
+use steward_domain::guard::Spent;
+use steward_vault::index::{Index, News};
+use steward_vault::keeper::Keeper;
+use steward_vault::watch::{Hint, watch};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::MissedTickBehavior;
+
+/// Listens to the vault while the engine runs.
+pub(super) struct Listener {
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) index: Arc<Index>,
+    pub(super) config: Config,
+    pub(super) registration: Arc<Registration>,
+    pub(super) routines: RoutineRequests,
+    /// Something was put into the drop folder.
+    pub(super) dropped: Arc<Notify>,
+}
+
+impl Listener {
+    /// Listens until the process ends.
+    pub(super) async fn listen(self) {
+        // One at a time: what changes while the index is busy is gathered by the watcher.
+        let (send, mut hints) = mpsc::channel(1);
+        let _watcher = match watch(self.keeper.root(), send) {
+            Ok(watcher) => Some(watcher),
+            Err(e) => {
+                tracing::warn!(error = %e, "the vault cannot be watched; changes are found by the periodic scan");
+                None
+            }
+        };
+        self.ask_for_what_waits().await;
+        // The first scan is at once: files may have changed between the start and the watch.
+        let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
+        scan.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut contents = interval(self.config.content_scan_seconds);
+        loop {
+            let synced = tokio::select! {
+                news = self.index.next_news() => {
+                    self.pass_on(news);
+                    continue;
+                }
+                _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
+                Some(hint) = hints.recv() => match hint {
+                    Hint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
+                    Hint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                    Hint::Inbox => {
+                        self.dropped.notify_one();
+                        continue;
+                    }
+                },
+            };
+            match synced {
+                Ok(report) => tell(&report),
+                Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
+            }
+            self.pass_on(self.index.take_news());
+            self.registration.request_round_if_behind();
+            // Commands beside this process mark matters, too.
+            self.index.ring_wakes();
+        }
+    }
+
+    /// Events and records that came while nobody listened are no news to the scans.
+    async fn ask_for_what_waits(&self) {
+        match self.index.events_to_extract(1, &Spent::default()).await {
+            Ok(waiting) if waiting.is_empty() => {}
+            Ok(_) => self.routines.extractor.notify_one(),
+            Err(e) => {
+                tracing::error!(error = %e, "failed to tell whether events wait; they are read when it comes round")
+            }
+        }
+        match self.index.owing().await {
+            Ok(owing) if owing.is_empty() => {}
+            Ok(_) => self.routines.tracker.notify_one(),
+            Err(e) => tracing::error!(error = %e, "failed to tell what is owed to the tracker"),
+        }
+    }
+
+    fn pass_on(&self, news: News) {
+        if news.events_arrived {
+            self.routines.extractor.notify_one();
+        }
+        if news.owing_arrived {
+            self.routines.tracker.notify_one();
+        }
+        if news.signals_arrived {
+            self.routines.router.notify_one();
+        }
+        if news.matters_changed {
+            self.registration.request_round();
+        }
+    }
+}
