@@ -18,6 +18,7 @@ pub mod create;
 pub mod drill;
 mod durable;
 pub mod guard;
+pub mod identity;
 pub mod inbox;
 pub mod index;
 mod journal;
