@@ -17,6 +17,7 @@ use crate::beat::{self, Beat};
 use crate::facts::streams::StreamName;
 use crate::grpc;
 use crate::holder::Holder;
+use crate::outside::registered::{self, ExpectedSchedules, RegistrationStatus};
 use crate::outside::{self, Outside};
 use crate::pages;
 use crate::temporal::Temporal;
@@ -104,6 +105,8 @@ pub(crate) struct App {
     pub(crate) beat: watch::Receiver<Beat>,
     /// What Temporal said last.
     pub(crate) outside: watch::Receiver<Outside>,
+    /// Whether the vault's schedules are at the server.
+    pub(crate) registration: watch::Receiver<RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     hosts: Hosts,
     proxies: Proxies,
@@ -168,6 +171,8 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let pace = Pace::default();
     let index_file = IndexFile::of(index.state_dir());
+    let expected = ExpectedSchedules { client: client.clone(), root: root.clone(), index: Arc::clone(&index) };
+    let registration = registered::start(expected, stop.clone());
     let temporal = Temporal::new(client);
     let outside = outside::start(temporal.clone(), stop.clone());
     let app = Arc::new(App {
@@ -181,6 +186,7 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         house,
         beat,
         outside,
+        registration,
         stop,
         hosts,
         proxies,
