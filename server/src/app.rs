@@ -15,6 +15,7 @@ use crate::beat::{self, Beat};
 use crate::facts::streams::StreamName;
 use crate::grpc;
 use crate::holder::Holder;
+use crate::outside::registered::{self, ExpectedSchedules, RegistrationStatus};
 use crate::outside::{self, Outside};
 use crate::pages;
 use crate::temporal::Temporal;
@@ -99,6 +100,8 @@ pub(crate) struct App {
     pub(crate) beat: watch::Receiver<Beat>,
     /// What Temporal said last.
     pub(crate) outside: watch::Receiver<Outside>,
+    /// Whether the vault's schedules are at the server.
+    pub(crate) registration: watch::Receiver<RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     live: Seats<String>,
     /// The file that [`App::index`] opened.
@@ -158,6 +161,8 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let index_file = IndexFile::of(index.state_dir());
+    let expected = ExpectedSchedules { client: client.clone(), root: root.clone(), index: Arc::clone(&index) };
+    let registration = registered::start(expected, stop.clone());
     let temporal = Temporal::new(client);
     let outside = outside::start(temporal.clone(), stop.clone());
     let app = Arc::new(App {
@@ -170,6 +175,7 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         house,
         beat,
         outside,
+        registration,
         stop,
         live: Seats::new(LIVE_OF_EACH, LIVE_OF_ALL),
         index_file,

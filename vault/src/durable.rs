@@ -39,9 +39,18 @@ pub(crate) fn create_like(dir: &Dir, name: &str, bytes: &[u8], model: &Metadata)
 
 /// Writes a file over whatever has its name; the folder is not synced.
 pub(crate) fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    replace_with_mode(dir, name, bytes, USUAL)
+}
+
+/// Writes a file that its owner alone may read over whatever has its name; the folder is not synced.
+pub(crate) fn replace_private(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    replace_with_mode(dir, name, bytes, PRIVATE)
+}
+
+fn replace_with_mode(dir: &Dir, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = format!("{name}.tmp");
     remove(dir, &temporary)?;
-    create(dir, &temporary, bytes)?;
+    tidy(dir, &temporary, open_new(dir, &temporary, mode).and_then(|file| fill(file, bytes)))?;
     tidy(dir, &temporary, dir.rename(&temporary, dir, name))
 }
 

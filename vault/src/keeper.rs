@@ -13,6 +13,7 @@ mod recover;
 use crate::brake;
 use crate::chain::{self, ChainError, Head};
 use crate::crash;
+use crate::identity::{IdentityError, VaultIdentity};
 use crate::journal::{self, Intent};
 use crate::outbox::Site;
 use crate::root::{Root, RootError};
@@ -43,6 +44,8 @@ pub enum LockError {
     Io { path: String, source: io::Error },
     #[error(transparent)]
     Recovery(#[from] ApplyError),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
 }
 
 /// Why a plan was not carried out. Nothing has been changed, or what was changed is finished or
@@ -88,6 +91,7 @@ pub struct Receipt {
 #[derive(Debug)]
 pub struct Keeper {
     root: Root,
+    identity: VaultIdentity,
     lock: File,
     turn: Mutex<Turn>,
     tracker: Option<Site>,
@@ -136,7 +140,14 @@ impl Keeper {
         let lock = lock::take(&root)?;
         let turn = recover::recover(&root)?;
         brake::set_spare_aside(&root);
-        Ok(Self { root, lock, turn: Mutex::new(turn), tracker: None })
+        let identity = VaultIdentity::ensure(&root)?;
+        Ok(Self { root, identity, lock, turn: Mutex::new(turn), tracker: None })
+    }
+
+    /// Which vault this is.
+    #[must_use]
+    pub fn identity(&self) -> &VaultIdentity {
+        &self.identity
     }
 
     /// From now on changes of tasks owe to a tracker what their issues there should show.

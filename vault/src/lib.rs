@@ -19,6 +19,7 @@ pub mod disk;
 pub mod drill;
 mod durable;
 pub mod guard;
+pub mod identity;
 pub mod inbox;
 pub mod index;
 mod journal;

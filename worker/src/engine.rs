@@ -23,6 +23,7 @@ use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
 use crate::stamper::{self, Stamper};
 use crate::streams::Streams;
+use chrono::Utc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -75,7 +76,7 @@ pub(crate) fn crew(
 ///
 /// # Errors
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
-pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow::Result<Engine> {
+pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_server: bool) -> anyhow::Result<Engine> {
     // What the first scan found is registered below, or asked for when the listener begins.
     let _ = parts.index.take_news();
     let (intervals, new_intervals) = mpsc::unbounded_channel();
@@ -102,7 +103,8 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
     let staff = Box::new(Staff { host, extractor, courier });
     let threads = vec![fleet::start(crew, Serves::Vault(staff))?];
-    let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
+    let owner = Some(parts.keeper.identity().clone());
+    let registrar = schedules::registrar(crew.client.clone(), config, owner, |s| s.private_server = private_server);
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();
     let (registered, behind) = tokio::select! {
@@ -116,7 +118,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
     };
     let registration = Arc::new(Registration::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
     let (routines, dropped, wakes) = (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let mut loops = routines.serve(&registrar, config.tracker.is_some(), is_stopped.clone());
+    let mut loops = routines.serve(&registration, config.tracker.is_some(), is_stopped.clone());
     let listener = Listener {
         keeper: Arc::clone(&keeper),
         index: Arc::clone(&index),
@@ -218,8 +220,8 @@ async fn wake_matter(registration: &Registration, matter: &RecordPath) -> WakeOu
             tracing::info!(matter = %matter, "woken by a signal");
             WakeOutcome::Triggered
         }
-        Ok(Wake::Paused) => {
-            tracing::debug!(matter = %matter, "not woken: paused");
+        Ok(Wake::Paused | Wake::OfAnother) => {
+            tracing::debug!(matter = %matter, "not woken: paused, or its schedule is another vault's");
             WakeOutcome::Paused
         }
         Ok(Wake::Missing) => {

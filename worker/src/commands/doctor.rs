@@ -15,10 +15,12 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::Plane;
-use steward_server::facts::drilled::Drilled;
 use steward_domain::time::stamp;
+use steward_server::facts::drilled::Drilled;
+use steward_server::facts::schedules::registered::{compare, expected_ids};
 use steward_vault::brake;
 use steward_vault::guard::Ledger;
+use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::operator::Deed;
@@ -82,6 +84,9 @@ pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::
     };
     let client = temporal_server(config, &holder, &mut findings).await;
     worker(config, &holder, client.as_ref(), &mut findings).await;
+    if let (Ok(root), Some(client), Holder::Runs(note)) = (&root, &client, &holder) {
+        schedules(config, root, Served { client, note }, &mut findings).await?;
+    }
     tracker(config, &mut findings).await;
     match root {
         Ok(root) => vault(config, (root, &holder), operator, &mut findings).await?,
@@ -119,6 +124,34 @@ async fn temporal_server(config: &Config, holder: &Holder, findings: &mut Findin
         Ok(_) => findings.wrong("temporal", "connected, but its schedules cannot be listed: check TEMPORAL_NAMESPACE"),
     }
     None
+}
+
+/// Who serves the vault, and the server that is asked.
+struct Served<'a> {
+    client: &'a Client,
+    note: &'a UpNote,
+}
+
+/// Whether the schedules are at the server; one of a matter that was just written gets the time to be registered.
+async fn schedules(
+    config: &Config,
+    root: &Root,
+    Served { client, note }: Served<'_>,
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
+    let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
+    let index = Index::open(&config.state_dir()?).await?;
+    let fault = lasting(true, async || {
+        let expected = expected_ids(&index).await?;
+        let found =
+            compare(client, &expected, ours).await.map(|found| found.describe_fault(note.schedule_check_every()));
+        Ok(found.unwrap_or_else(|e| Some(format!("failed to {e}"))).into_iter().collect())
+    });
+    match fault.await?.pop() {
+        Some(fault) => findings.wrong("schedules", fault),
+        None => findings.ok("schedules", "all are at the server"),
+    }
+    Ok(())
 }
 
 /// Whether the tracker can be reached and takes the key, where one is set.
@@ -307,12 +340,7 @@ async fn ledger(config: &Config, root: &Root, operator: Doctor, findings: &mut F
 }
 
 /// It is not done where nobody could read later who did it.
-async fn lift_back_off(
-    config: &Config,
-    root: &Root,
-    ledger: &Ledger,
-    findings: &mut Findings,
-) -> anyhow::Result<()> {
+async fn lift_back_off(config: &Config, root: &Root, ledger: &Ledger, findings: &mut Findings) -> anyhow::Result<()> {
     let back_off = ledger.status(Utc::now()).await.ledger.and_then(|held| held.back_off);
     let Some(back_off) = back_off.filter(|back_off| Utc::now() < back_off.until) else {
         findings.ok("back-off", "none holds calls up: nothing to lift");

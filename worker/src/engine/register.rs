@@ -3,6 +3,7 @@
 //! One round of registration at a time; requests that come during a round are served by the next one,
 //! all together. A round that failed in part is tried again after the next scan.
 
+use super::interval;
 use crate::config::Config;
 use crate::registrar::Registrar;
 use crate::schedules;
@@ -54,10 +55,16 @@ impl Registration {
         self.ended.subscribe()
     }
 
-    /// Serves requests until the process ends.
+    /// Serves requests, and compares the schedules regularly, until the process ends.
     pub(super) async fn serve(self: Arc<Self>) {
+        let mut check = interval(self.config.schedule_check_seconds);
         loop {
-            self.requests.notified().await;
+            tokio::select! {
+                () = self.requests.notified() => {}
+                // Schedules may have vanished at the server.
+                _ = check.tick() => {}
+            }
+            check.reset();
             let round = self.begun.fetch_add(1, Ordering::SeqCst).saturating_add(1);
             self.behind.store(false, Ordering::Relaxed);
             let behind = self.register().await.unwrap_or_else(|e| {

@@ -5,7 +5,8 @@
 //! schedule comes round by itself.
 
 use super::interval;
-use crate::registrar::{Registrar, Wake};
+use super::register::Registration;
+use crate::registrar::Wake;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,7 @@ impl RoutineRequests {
     /// Triggers what is asked for until the process ends.
     pub(super) fn serve(
         &self,
-        registrar: &Registrar,
+        registration: &Arc<Registration>,
         has_tracker: bool,
         is_stopped: impl Fn() -> bool + Clone + Send + 'static,
     ) -> Vec<JoinHandle<()>> {
@@ -40,8 +41,8 @@ impl RoutineRequests {
         let served = [extractor, router].into_iter().chain(tracker);
         served
             .map(|(requests, id)| {
-                let (requests, registrar) = (Arc::clone(requests), registrar.clone());
-                let trigger = move || trigger(registrar.clone(), id);
+                let (requests, registration) = (Arc::clone(requests), Arc::clone(registration));
+                let trigger = move || trigger(Arc::clone(&registration), id);
                 tokio::spawn(serve_requests(requests, TRIGGER_PACE, is_stopped.clone(), trigger))
             })
             .collect()
@@ -70,10 +71,16 @@ async fn serve_requests<F: Future<Output = ()>>(
     }
 }
 
-async fn trigger(registrar: Registrar, id: &'static str) {
-    match registrar.trigger(id).await {
+async fn trigger(registration: Arc<Registration>, id: &'static str) {
+    match registration.registrar.trigger(id).await {
         Ok(Wake::Triggered) => tracing::info!(schedule = id, "triggered"),
-        Ok(Wake::Paused | Wake::Missing) => tracing::debug!(schedule = id, "not triggered: paused or missing"),
+        Ok(Wake::Missing) => {
+            tracing::warn!(schedule = id, "not triggered: it is missing at the server; all are registered again");
+            registration.request_round();
+        }
+        Ok(Wake::Paused | Wake::OfAnother) => {
+            tracing::debug!(schedule = id, "not triggered: paused, or another vault's");
+        }
         Err(e) => tracing::warn!(schedule = id, "failed to {e}; it comes round by itself"),
     }
 }

@@ -34,6 +34,12 @@ impl Registrar {
         other
     }
 
+    /// The schedules of matters that the server lists.
+    async fn known(&self) -> Result<Vec<KnownSchedule>, RegistrarError> {
+        let entries = self.entries().await?.into_iter();
+        Ok(entries.filter(|entry| entry.schedule_id.starts_with(facts::ID_PREFIX)).map(server::known).collect())
+    }
+
     async fn round(&self, matters: &[WantedMatter]) -> Outcome {
         let plan = self.plan(matters).await.unwrap();
         self.apply(plan).await

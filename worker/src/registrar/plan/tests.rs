@@ -83,7 +83,7 @@ fn every_fact_of_ours_is_compared_and_adopted() {
     let mut other =
         facts::desired(&path("garden"), 60, &Settings { task_queue: "other".into(), ..Settings::default() });
     facts::adopt(&mut other, &wanted);
-    facts::set_mark(&mut other);
+    facts::set_mark(&mut other, "al-steward-farm", None);
     assert_eq!(other, wanted);
 }
 
@@ -227,7 +227,7 @@ fn a_mark_is_replaced_and_calendars_of_people_stay() {
     schedule.spec.get_or_insert_default().exclude_structured_calendar.insert(0, theirs.clone());
     facts::set_cadence(&mut schedule, "farm", 3600);
     let old = facts::mark_of(schedule.spec.as_ref());
-    facts::set_mark(&mut schedule);
+    facts::set_mark(&mut schedule, "al-steward-farm", None);
     assert_ne!(facts::mark_of(schedule.spec.as_ref()), old);
     let excluded = schedule.spec.unwrap().exclude_structured_calendar;
     assert_eq!((excluded.len(), &excluded[0]), (2, &theirs));
@@ -333,7 +333,7 @@ fn carry_out(server: &mut Server, plan: &SchedulePlan, settings: &Settings) {
         let mut edit = |change: &dyn Fn(&mut spb::Schedule)| {
             let schedule = &mut server.get_mut(&slug).unwrap().0;
             change(schedule);
-            facts::set_mark(schedule);
+            facts::set_mark(schedule, &facts::schedule_id(&slug), settings.owner.as_ref());
         };
         match &step.verb {
             Verb::Update { .. } => edit(&|schedule| facts::adopt(schedule, &wanted)),
