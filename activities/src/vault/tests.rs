@@ -306,7 +306,8 @@ async fn a_matter_or_a_source_that_a_human_held_back_since_the_decision_is_held_
     type Hold = fn(&Path);
     let holds: [Hold; 2] = [
         |vault| {
-            std::fs::write(vault.join("matter/m.md"), "---\ntype: matter\nname: M\nsteward_ceiling: confirm\n---\n").unwrap()
+            std::fs::write(vault.join("matter/m.md"), "---\ntype: matter\nname: M\nsteward_ceiling: confirm\n---\n")
+                .unwrap()
         },
         |vault| {
             std::fs::create_dir_all(vault.join("instinct")).unwrap();

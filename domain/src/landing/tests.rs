@@ -85,7 +85,10 @@ fn a_ceiling_that_was_lowered_since_holds_the_change_and_its_confirmation() {
         let policy = Policy { state_change_ceiling: of_the_class, ..live() };
         let landed = land(live_plan(), &policy, of_humans);
         let lowest = of_humans.min(of_the_class);
-        assert_eq!((landed.landing(), gate(&landed, GateName::Ceiling).found.as_str()), (Landing::Pending, lowest.word()));
+        assert_eq!(
+            (landed.landing(), gate(&landed, GateName::Ceiling).found.as_str()),
+            (Landing::Pending, lowest.word())
+        );
         assert_eq!((landed.draft().confirmable, landed.draft().pending_confirmation), (confirmable, true));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clerk::Judgement;
-use crate::decide::tests::{at, clerk, evidence, live_plan, shadow_plan, look, path, run, verdict};
+use crate::decide::tests::{at, clerk, evidence, live_plan, look, path, run, shadow_plan, verdict};
 use crate::decide::{Case, decide};
 use crate::frontmatter::{self, FieldEdit};
 use crate::mode::{Mode, Policy};

@@ -68,8 +68,7 @@ async fn what_a_live_holder_observed_waits_for_a_human_where_the_next_one_must_b
 #[tokio::test]
 async fn a_stop_between_decision_and_landing_files_nothing_and_the_change_comes_after_it() {
     let (open, opened) = gate();
-    let clerk =
-        Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
+    let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
     let world = World::with_one_done().await.live().asking(&clerk);
     let before = world.vault.files();
     let _worker = world.worker().await;
@@ -135,8 +134,7 @@ async fn a_task_whose_matter_is_gone_is_changed_by_no_signal_and_every_command_s
 #[tokio::test]
 async fn a_matter_that_is_renamed_while_a_clerk_thinks_leaves_the_task_to_a_human() {
     let (open, opened) = gate();
-    let clerk =
-        Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
+    let clerk = Clerk::start(move |_| Says::Once(opened.clone(), Box::new(Says::Verdict("likely_done", 0.97)))).await;
     let world = World::with_one_done().await.live().asking(&clerk);
     let rent = world.vault.read("task/rent.md");
     let _worker = world.worker().await;

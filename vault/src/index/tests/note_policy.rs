@@ -157,8 +157,11 @@ async fn a_task_whose_matter_is_missing_or_unreadable_is_under_a_note_that_says_
         bench.remove("matter/m.md");
         matter(bench, "n", "");
     };
-    let spoils: [Spoil; 3] =
-        [|bench| bench.remove("matter/m.md"), renamed, |bench| bench.put("matter/m.md", "---\ntype: matter\nstate: [\n---\n")];
+    let spoils: [Spoil; 3] = [
+        |bench| bench.remove("matter/m.md"),
+        renamed,
+        |bench| bench.put("matter/m.md", "---\ntype: matter\nstate: [\n---\n"),
+    ];
     for spoil in spoils {
         let bench = noted("").await;
         let (signal, target) = (path("signal/s.md"), path("task/t.md"));
