@@ -10,6 +10,7 @@
 //! file; the caller brings the bytes, adds the path to errors and writes the
 //! result. Fields go to the record types, [`FieldUndo`]s into audit records.
 
+mod closer;
 mod edit;
 mod emit;
 mod error;
@@ -21,6 +22,7 @@ mod splice;
 
 use std::ops::Range;
 
+pub(crate) use edit::bare;
 pub use edit::{
     Edited, FieldEdit, FieldUndo, SetStep, edit, edit_member, edit_with_undo, has_member, member_name, members, undo,
     undo_member, unwind,

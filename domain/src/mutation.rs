@@ -5,6 +5,7 @@
 //! right type; which record it changes is the target, and never part of it. Plans are made from
 //! mutations in [`mod@crate::decide`] and [`crate::undo`] alone.
 
+use crate::frontmatter;
 use crate::path::{RecordKind, RecordPath, parse_link};
 use crate::plain;
 use crate::record::State;
@@ -113,6 +114,12 @@ pub enum MutationError {
     Field(&'static str),
     #[error("the value of `{0}` is not one that may be written")]
     Value(&'static str),
+    #[error("the value of `{field}` holds U+{code:04X}, which some readers take for a line break: write it without")]
+    LineSeparator { field: String, code: u32 },
+    #[error(
+        "the member of `{0}` names nothing, or not the same when it is read again: write a plain name or `[[name]]`"
+    )]
+    Member(&'static str),
 }
 
 impl Mutation {
@@ -204,6 +211,9 @@ impl Mutation {
                 let field = RelatedField::ALL.into_iter().find(|f| f.word() == name);
                 let field = field.ok_or(MutationError::Field(class.word()))?;
                 let member = written(value, MAX_MEMBER_CHARS, field.word())?;
+                if !names_a_record(&member) {
+                    return Err(MutationError::Member(field.word()));
+                }
                 Ok(Self::Related { field, member, present })
             }
         }
@@ -279,8 +289,11 @@ fn one<'a>(
     let mut named = fields.iter();
     match (named.next(), named.next()) {
         (Some((name, value)), None) if allowed.contains(&name.as_str()) => {
-            let known = allowed.iter().find(|a| *a == name);
-            known.and(value.as_str()).map(|v| (name.as_str(), v)).ok_or(MutationError::Field(class.word()))
+            let text = value.as_str().ok_or(MutationError::Field(class.word()))?;
+            match text.chars().find(|c| plain::LINE_SEPARATORS.contains(c)) {
+                Some(c) => Err(MutationError::LineSeparator { field: name.clone(), code: c.into() }),
+                None => Ok((name.as_str(), text)),
+            }
         }
         _ => Err(MutationError::Field(class.word())),
     }
@@ -291,6 +304,15 @@ fn written(text: &str, limit: usize, field: &'static str) -> Result<String, Muta
     let line = text.trim();
     let fine = !line.is_empty() && line.chars().count() <= limit && plain::one_line(line) == line;
     if fine { Ok(line.to_owned()) } else { Err(MutationError::Value(field)) }
+}
+
+/// Whether a member names something, and the same once its brackets, title and ending are gone: by that name an undo
+/// finds it again.
+fn names_a_record(member: &str) -> bool {
+    let name = frontmatter::bare(member);
+    // A link to a heading of no record.
+    let shown = if member.starts_with("[[") { name.split(['#', '^']).next().unwrap_or_default() } else { name };
+    frontmatter::bare(name) == name && shown.chars().any(|c| !c.is_whitespace() && !plain::is_invisible(c))
 }
 
 #[cfg(test)]
@@ -358,6 +380,59 @@ mod tests {
             json!({"class": "related", "add": {"related_to": "x".repeat(121)}}),
         ] {
             assert!(Mutation::read(&bad).is_err(), "{bad} was taken");
+        }
+    }
+
+    #[test]
+    fn a_member_that_names_nothing_or_not_the_same_twice_is_refused_by_name() {
+        for member in [
+            "|",
+            "| a",
+            "[[|alias]]",
+            "[[ ]]",
+            "[[]]",
+            "[[#h]]",
+            "[[^b]]",
+            "[[ # h | x ]]",
+            ".md",
+            "[[.md]]",
+            "\u{200c}\u{200d}",
+            "[[\u{ad}]]",
+            "\u{3164}",
+            "\u{180e}|x",
+            "a .md",
+            "a.md.md",
+            "[[[[a]]|b]]",
+            "[[ [[a]] ]]",
+        ] {
+            for part in ["add", "remove"] {
+                let read = Mutation::read(&json!({"class": "related", part: {"related_to": member}}));
+                assert_eq!(read, Err(MutationError::Member("related_to")), "{member:?}");
+            }
+        }
+        for member in [
+            "Acme",
+            "[[Acme]]",
+            "[[Acme|the firm]]",
+            "[[org/acme.md#Top|x]]",
+            "#1 Plumbing",
+            "C#",
+            "a\u{200d}b",
+            "日本",
+        ] {
+            assert!(Mutation::read(&json!({"class": "related", "add": {"related_to": member}})).is_ok(), "{member:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_with_a_separator_of_lines_is_refused_by_the_name_of_the_character() {
+        for mutation in every() {
+            for (c, name) in [('\u{85}', "U+0085"), ('\u{2028}', "U+2028"), ('\u{2029}', "U+2029")] {
+                for text in [format!("{c}Bob"), format!("Bob{c}"), format!("B{c}ob")] {
+                    let error = mutation.with_value(&text).unwrap_err().to_string();
+                    assert!(error.contains(name) && error.contains(mutation.field()), "{error}");
+                }
+            }
         }
     }
 

@@ -17,11 +17,23 @@ pub(crate) fn one_line(text: &str) -> String {
     spaced.trim().to_owned()
 }
 
+/// What some readers of YAML take for a line break and others for a part of the line: NEL, LS and PS.
+pub(crate) const LINE_SEPARATORS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
+/// Characters that are no space and show nothing by themselves.
+pub(crate) fn is_invisible(c: char) -> bool {
+    let joins =
+        matches!(c, '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}');
+    let fills = matches!(c, '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}');
+    let selects = matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}');
+    joins || fills || selects || misleads(c)
+}
+
 /// Line breaks, control characters, and the marks that reorder or hide what a person reads.
 fn misleads(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}');
     let hides = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
-    c.is_control() || turns || hides || matches!(c, '\u{2028}' | '\u{2029}')
+    c.is_control() || turns || hides || LINE_SEPARATORS.contains(&c)
 }
 
 /// Whether a character does not show, or turns the direction in which a person reads.

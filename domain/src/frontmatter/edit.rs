@@ -19,6 +19,7 @@ use super::splice::{Planner, Splice, carry_out};
 use super::{Document, FrontmatterError, emit, parse};
 
 pub use life::{SetStep, unwind};
+pub(crate) use members::bare;
 pub use members::{edit_member, has_member, member_name, members, undo_member};
 
 /// A wish: one top-level field and its new value.

@@ -10,6 +10,7 @@
 use oneyaml::{Limits, NodeKind, NodeRef, Settings, code};
 use serde_json::{Map, Number, Value};
 
+use super::closer;
 use super::fence::line_at;
 use super::{Fields, FrontmatterError, MAX_DEPTH, MAX_VALUES};
 
@@ -39,7 +40,11 @@ pub(super) fn tree(yaml: &str) -> Result<oneyaml::Document, FrontmatterError> {
         });
     }
     let limits = Limits::untrusted().max_depth(MAX_DEPTH).max_diagnostics(16);
-    oneyaml::Document::parse_with(yaml, &Settings::new().limits(limits)).map_err(|error| explain(yaml, &error))
+    let settings = Settings::new().limits(limits);
+    oneyaml::Document::parse_with(yaml, &settings).or_else(|error| {
+        let joined = closer::joined(yaml).and_then(|joined| oneyaml::Document::parse_with(&joined, &settings).ok());
+        joined.ok_or_else(|| explain(yaml, &error))
+    })
 }
 
 /// The top-level node; `None` for a frontmatter without any field.

@@ -1,5 +1,7 @@
 //! Every skip by name, the gates as in a decision, and all classes there and back.
 
+mod hostile;
+
 use super::*;
 use crate::audit::{AuditRecord, Link};
 use crate::decide::tests::{at, live, path, run};

@@ -6,7 +6,7 @@
 
 use super::{AnswerKind, Refusal, Request};
 use crate::audit::{AuditDraft, AuditRecord, Proposal};
-use crate::mutation::Mutation;
+use crate::mutation::{Mutation, MutationError};
 use crate::path::{RecordKind, parse_link};
 use crate::record::State;
 use serde_json::Value;
@@ -30,8 +30,12 @@ pub(super) fn chosen(
             mutation.field()
         ));
     }
-    if !edited.is_sound() {
-        return no(&format!("it is none that may be written into `{}`", mutation.field()));
+    match Mutation::read(&edited.to_proposal()) {
+        Ok(read) if read == *edited => {}
+        Err(e @ (MutationError::LineSeparator { .. } | MutationError::Member(_))) => return no(&e.to_string()),
+        Ok(_) | Err(MutationError::Class | MutationError::Field(_) | MutationError::Value(_)) => {
+            return no(&format!("it is none that may be written into `{}`", mutation.field()));
+        }
     }
     if says_so_already(edited, replaces.as_ref()) {
         return no(&format!("`{}` says so already; dismiss the proposal instead", mutation.field()));

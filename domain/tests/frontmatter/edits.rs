@@ -261,3 +261,30 @@ fn lines_that_would_run_into_their_neighbours_are_refused() {
     assert!(matches!(error, FrontmatterError::Unverified { .. }), "{error}");
     assert!(error.to_string().contains("another field would change; edit this field by hand"));
 }
+
+#[test]
+fn a_list_that_is_closed_at_the_beginning_of_a_line_is_read_and_the_other_fields_stay_editable() {
+    let lists = [
+        "tags: [\n  a,\n  b\n]\n",
+        "tags: [\n  a, # it's one\n  b # two\n\n  # no more\n] # end\n",
+        "tags: [\n  'a',\n  \"b\",\n]\n",
+        "tags: [a,\n  b\n]\n",
+    ];
+    for list in lists {
+        for yaml in [format!("{list}state: open # now\nz: 1\n"), format!("z: 1\nstate: open # now\n{list}")] {
+            let read_back = |yaml: &str| read(format!("---\n{yaml}---\n").as_bytes()).unwrap().fields()["tags"].clone();
+            assert_eq!(read_back(&yaml), json!(["a", "b"]), "{yaml}");
+            let after = edited(&yaml, &set("state", json!("done")));
+            assert_eq!(after, yaml.replace("open", "done"));
+            assert_eq!(edited(&yaml, &remove("z")), yaml.replace("z: 1\n", ""));
+            let whole = format!("---\n{yaml}---\n");
+            match edit_with_undo(whole.as_bytes(), &[set("tags", json!(["a", "c"]))]) {
+                Ok(edited) => assert_eq!(undo(&edited.bytes, &edited.undo).unwrap(), whole.as_bytes()),
+                Err(e) => assert!(e.to_string().contains("`tags`"), "{e}"),
+            }
+        }
+    }
+    for open in ["tags: [\n  a\nstate: open\n]\n", "tags: [\n  a,\nb\n", "]\n", "tags: a\n]\n", "tags: 'a\n]'\n"] {
+        assert!(read(format!("---\n{open}---\n").as_bytes()).is_err(), "{open}");
+    }
+}

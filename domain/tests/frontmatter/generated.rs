@@ -133,6 +133,8 @@ fn value_lines() -> BoxedStrategy<String> {
         1 => (word(), word()).prop_map(|(a, b)| format!(" '{a}\n  {b}'\n")),
         1 => (word(), word()).prop_map(|(a, b)| format!(" [\n  {a}, # note\n\n  '{b}',\n  ]\n")),
         1 => (word(), word()).prop_map(|(a, b)| format!(" {{{a}: 1,\n  {b}-2: 2}} # end\n")),
+        1 => (word(), word()).prop_map(|(a, b)| format!(" [\n  {a}, # note\n\n  '{b}' # last\n] # end\n")),
+        1 => (word(), word()).prop_map(|(a, b)| format!(" {{\n  {a}: 1,\n  {b}-2: [\n    {a}\n]\n}}\n")),
     ]
     .boxed()
 }

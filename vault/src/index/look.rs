@@ -4,7 +4,7 @@
 //! upon it yet (no live action on that task cites it, and none of the router's that waits), and it was
 //! first seen after the last check. When it was created does not matter: a late mail is new to us.
 //! Where changes may happen, a signal is fresh again if all it led to so far was a change that the mode
-//! of then let land as shadow: what was judged before the mode was raised, under a brake or for a
+//! of then let land as shadow: what was judged before the mode was raised or for a
 //! caller who only asked is not lost, unless a human answered it since. What a lowered source said is not judged again at every look.
 
 use super::codec::instant;

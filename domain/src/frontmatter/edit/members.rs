@@ -169,7 +169,7 @@ pub fn member_name(item: &Value) -> Option<&str> {
 }
 
 /// The name without brackets, title and ending.
-fn bare(text: &str) -> &str {
+pub(crate) fn bare(text: &str) -> &str {
     let inner = text.trim();
     let inner = inner.strip_prefix("[[").and_then(|t| t.strip_suffix("]]")).unwrap_or(inner);
     let inner = inner.split('|').next().unwrap_or_default().trim();

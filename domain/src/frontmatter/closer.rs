@@ -1,0 +1,59 @@
+//! Flow lists and mappings whose closing bracket stands at the beginning of a line.
+//!
+//! Many editors write them so, and YAML 1.2 wants that line indented; the parser with the spans refuses it. It is given
+//! a copy of the same length in which the bracket stands behind the line above, so that every span fits the real text.
+//! In a block mapping nothing else can begin a line with such a bracket, and the second parser reads the real text.
+
+/// The copy; `None` where no line begins with a closing bracket.
+pub(super) fn joined(yaml: &str) -> Option<String> {
+    let mut bytes = yaml.as_bytes().to_vec();
+    let (mut above, mut at, mut found) = (0..0, 0, false);
+    for line in yaml.split_inclusive('\n') {
+        if line.starts_with([']', '}']) && !above.is_empty() {
+            let text = &yaml[above.clone()];
+            let kept = comment(text).unwrap_or(text.trim_end_matches(['\r', '\n']).len());
+            bytes[above.start + kept..above.end].fill(b' ');
+            found = true;
+        }
+        above = at..at + line.len();
+        at = above.end;
+    }
+    if found { String::from_utf8(bytes).ok() } else { None }
+}
+
+/// Where the comment of a line begins that stands inside of brackets.
+fn comment(line: &str) -> Option<usize> {
+    let (mut quote, mut before) = (None, ' ');
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open && before != '\\' => quote = None,
+            Some(_) => {}
+            None if c == '#' && before.is_whitespace() => return Some(at),
+            None if matches!(c, '"' | '\'') && (before.is_whitespace() || "[{,:".contains(before)) => quote = Some(c),
+            None => {}
+        }
+        before = c;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn a_bracket_at_the_beginning_of_a_line_moves_behind_the_line_above_and_no_offset_changes() {
+        for (yaml, copy) in [
+            ("a: [\n  b\n]\n", "a: [\n  b ]\n"),
+            ("a: [\r\n  b\r\n]\r\n", "a: [\r\n  b  ]\r\n"),
+            ("a: [\n  b, # größe\n]\n", "a: [\n  b,           ]\n"),
+            ("a: {\n  b: 'x # y' # z\n}\n", "a: {\n  b: 'x # y'     }\n"),
+            ("a: [\n\n]\nb: 1\n", "a: [\n ]\nb: 1\n"),
+            ("a: [[\n  b\n]\n]\n", "a: [[\n  b ] ]\n"),
+        ] {
+            let made = joined(yaml).unwrap();
+            assert_eq!((made.as_str(), made.len()), (copy, yaml.len()));
+        }
+        assert_eq!((joined("a: [\n  b ]\n"), joined("]\n")), (None, None));
+    }
+}
