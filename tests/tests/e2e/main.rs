@@ -18,6 +18,7 @@ mod machine;
 mod modes;
 mod policy;
 mod purge;
+mod questions;
 mod remote;
 mod router;
 mod schedules;
