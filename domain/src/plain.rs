@@ -12,7 +12,7 @@ pub fn text(text: &str) -> String {
 }
 
 /// The text on one line: what breaks a line, hides or turns text becomes a space.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let spaced: String = text.chars().map(|c| if misleads(c) { ' ' } else { c }).collect();
     spaced.trim().to_owned()
 }

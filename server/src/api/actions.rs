@@ -80,7 +80,7 @@ pub(crate) async fn recent_actions(
         app.index.actions(Some(since), target.as_ref(), limit + 1).await.map_err(crate::facts::FactsError::from)?;
     let truncated = rows.len() > limit as usize;
     let rows = rows.into_iter().take(limit as usize).collect();
-    let actions = action::cards(&app.root, rows, Utc::now()).await?;
+    let actions = action::cards(&app.root, &app.index, rows, Utc::now()).await?;
     Ok(Json(RecentActions { actions, truncated, since, limit }))
 }
 

@@ -12,10 +12,13 @@ use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::clerk::Judgement;
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::Landing;
+use steward_domain::plan::{ActionId, Landing};
 use steward_vault::index::{ActionRow, Found, Index};
 use steward_vault::root::Root;
 use utoipa::ToSchema;
+
+/// Most signals that are listed on a question; the newest.
+const MOST_WITHHELD: u32 = 20;
 
 /// One audit record: a decision, an answer to one, or what followed for trust.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -65,6 +68,8 @@ pub struct Action {
     pub reasoning: String,
     pub gates: Vec<Gate>,
     pub evidence: Vec<Evidence>,
+    /// Of a question, the signals that were not proposed because of it, newest first, at most 20.
+    pub withheld: Vec<Withheld>,
     /// Why its record cannot be read; what it would say is missing then.
     pub problem: Option<String>,
 }
@@ -108,6 +113,19 @@ pub struct Evidence {
     pub effect_confidence: f64,
     /// It says what was decided.
     pub speaks: bool,
+}
+
+/// A signal that was not proposed because a human is asked.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Withheld {
+    /// The signal's record.
+    pub signal: String,
+    /// Untrusted.
+    pub source: String,
+    /// At most 50 characters, verbatim. Untrusted.
+    pub quote: String,
+    /// What it proposes: `state_change`, `context_edit`, `parent_matter` or `related`.
+    pub class: Option<String>,
 }
 
 /// Everything that one record says.
@@ -179,6 +197,7 @@ impl Action {
             reasoning: String::new(),
             gates: Vec::new(),
             evidence: Vec::new(),
+            withheld: Vec::new(),
             problem: None,
         }
     }
@@ -216,8 +235,12 @@ impl Action {
 impl Action {
     /// It asks something of a human that they may set aside by `dismiss`.
     pub(crate) fn asks(&self) -> bool {
+        self.is_question() && self.answered.is_none()
+    }
+
+    fn is_question(&self) -> bool {
         let asks = self.decision == Judgement::NeedsInput.word() && self.landing == Landing::Recorded.word();
-        asks && self.kind == ActionKind::Action.word() && self.answered.is_none()
+        asks && self.kind == ActionKind::Action.word()
     }
 }
 
@@ -252,11 +275,34 @@ fn text(value: &Value) -> String {
 /// The cards of these rows, in their order. Reads one file for each.
 ///
 /// # Errors
-/// None for a record that cannot be read: its card says so.
-pub async fn cards(root: &Root, rows: Vec<ActionRow>, now: DateTime<Utc>) -> Result<Vec<Action>, FactsError> {
+/// When the index cannot be read. None for a record that cannot be read: its card says so.
+pub async fn cards(
+    root: &Root,
+    index: &Index,
+    rows: Vec<ActionRow>,
+    now: DateTime<Utc>,
+) -> Result<Vec<Action>, FactsError> {
     let root = root.clone();
+    let ids: Vec<ActionId> = rows.iter().map(|row| row.id.clone()).collect();
     let read = tokio::task::spawn_blocking(move || rows.iter().map(|row| card(&root, row, now)).collect::<Vec<_>>());
-    read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })
+    let mut cards = read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })?;
+    for (card, id) in cards.iter_mut().zip(&ids) {
+        list_withheld(index, card, id).await?;
+    }
+    Ok(cards)
+}
+
+async fn list_withheld(index: &Index, card: &mut Action, id: &ActionId) -> Result<(), FactsError> {
+    if card.is_question() {
+        let withheld = index.withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| Withheld {
+            signal: signal.path.to_string(),
+            source: signal.source,
+            quote: signal.note,
+            class: signal.class.map(|class| class.word().to_owned()),
+        });
+        card.withheld = withheld.collect();
+    }
+    Ok(())
 }
 
 fn card(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> Action {
@@ -319,9 +365,12 @@ pub async fn records(
 pub async fn detail(root: &Root, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
     let path = find(index, id).await?;
     let row = index.action_at(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
-    let (root, now) = (root.clone(), Utc::now());
+    let (root, now, id) = (root.clone(), Utc::now(), row.id.clone());
     let read = tokio::task::spawn_blocking(move || whole(&root, &row, now));
-    read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })
+    let mut detail =
+        read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;
+    list_withheld(index, &mut detail.action, &id).await?;
+    Ok(detail)
 }
 
 fn whole(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {

@@ -1,13 +1,15 @@
 //! One signal as every face explains it: where it came from, why it stands where it does, what would change that.
 //!
-//! Read from its file and from that of its event. Nearly all of it is a stranger's.
+//! Read from its file, its event's and its target's, and from what the router last made of it. Nearly all of it is a
+//! stranger's.
 
 mod orphan;
 
 use serde::Serialize;
 use steward_domain::frontmatter::{self, FrontmatterError};
-use steward_domain::path::RecordPath;
-use steward_domain::record::{Effect, RecordError};
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::record::{Effect, Matter, RecordError, Task};
+use steward_domain::route::{Target, explain_misfit};
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::stream::StreamEvent;
 use steward_domain::time::stamp;
@@ -69,15 +71,56 @@ pub fn read(root: &Root, path: RecordPath) -> Result<Filed, SignalError> {
     Ok(Filed { path, signal })
 }
 
-/// The same with what is known around it.
+/// The same with what is known around it; `stored` is what the router last made of it.
 #[must_use]
-pub fn explain(root: &Root, filed: Filed) -> Explained {
-    let event = filed.signal.source_event.as_ref().and_then(|path| event(root, path));
-    let waits = filed.signal.status == SignalStatus::Unrouted && filed.signal.effect == Effect::Mutation;
-    let orphaned = filed.signal.target.as_ref().filter(|_| waits).and_then(|path| orphan::missing_steward(root, path));
-    let why = why(&filed.signal);
-    let what_would_change_it = orphaned.unwrap_or_else(|| what_would_change(&filed.signal));
-    Explained { filed, event, why, what_would_change_it }
+pub fn explain(root: &Root, filed: Filed, stored: Option<&str>) -> Explained {
+    let signal = &filed.signal;
+    let event = signal.source_event.as_ref().and_then(|path| event(root, path));
+    let (why, holds) = why(signal, misfit(root, signal), stored);
+    let waits = signal.status == SignalStatus::Unrouted && signal.effect == Effect::Mutation;
+    let orphaned = signal.target.as_ref().filter(|_| waits).and_then(|path| orphan::missing_steward(root, path));
+    let would_change = match holds {
+        Holds::Nothing => orphaned.unwrap_or_else(|| what_would_change(signal)),
+        Holds::Question => "answer the question that the reason names, or edit the record".into(),
+        Holds::Action => "answer the action that the reason names (see `steward audit show`)".into(),
+        Holds::Misfit => "correct what the reason names, and set `status: unrouted`".into(),
+    };
+    Explained { filed, event, why, what_would_change_it: would_change }
+}
+
+/// What keeps a signal where it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    /// No more than its own status says.
+    Nothing,
+    Question,
+    Action,
+    Misfit,
+}
+
+/// What in its file or its target's keeps a signal that nobody has acted upon from being acted upon.
+fn misfit(root: &Root, signal: &Signal) -> Option<String> {
+    let path = signal.target.clone().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
+    let target = match path.filter(|_| signal.effect == Effect::Mutation).map(|path| target(root, path)).transpose() {
+        Ok(target) => target.flatten(),
+        Err(reason) => return Some(format!("unreadable: {reason}")),
+    };
+    explain_misfit(signal, target.as_ref())
+}
+
+fn target(root: &Root, path: RecordPath) -> Result<Option<Target>, String> {
+    if !root.exists(&path) {
+        return Ok(None);
+    }
+    let content = root.read(&path).map_err(|e| e.to_string())?;
+    let document = frontmatter::read(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
+    let state = match path.kind() {
+        RecordKind::Matter => Matter::read(document.fields()).map(|matter| matter.state),
+        _ => Task::read(document.fields()).map(|task| task.state),
+    };
+    let state = state.map_err(|e| format!("{path}: {e}"))?;
+    let (hash, fields) = (content.hash, document.into_fields());
+    Ok(Some(Target { path, state, snoozed_until: None, has_twin: false, hash, fields }))
 }
 
 fn event(root: &Root, path: &RecordPath) -> Option<Event> {
@@ -94,19 +137,39 @@ fn event(root: &Root, path: &RecordPath) -> Option<Event> {
     })
 }
 
-fn why(signal: &Signal) -> String {
+/// What its file says comes first; then what was done about it, what the files say now, and why the router left it.
+fn why(signal: &Signal, misfit: Option<String>, stored: Option<&str>) -> (String, Holds) {
     let reason = signal.reason.clone();
-    match signal.status {
-        SignalStatus::Unrouted => reason.unwrap_or_else(|| "nobody has acted upon it yet".to_owned()),
-        SignalStatus::Applied => reason.unwrap_or_else(|| "it was acted upon".to_owned()),
-        SignalStatus::Skipped | SignalStatus::Pending | SignalStatus::ActionPending => {
-            reason.unwrap_or_else(|| "no reason is written down".to_owned())
+    let held = |reason: &str| {
+        if reason.starts_with("withheld:") {
+            return Holds::Question;
+        }
+        let acted = ["live:", "pending:", "shadow:", "claimed:"].iter().any(|word| reason.starts_with(word));
+        if acted { Holds::Action } else { Holds::Nothing }
+    };
+    match (signal.status, reason, misfit) {
+        (SignalStatus::Unrouted | SignalStatus::Skipped, Some(reason), Some(misfit)) if misfit.starts_with(&reason) => {
+            (misfit, Holds::Misfit)
+        }
+        (_, Some(reason), _) => {
+            let holds = if reason.starts_with("withheld:") { Holds::Question } else { Holds::Nothing };
+            (reason, holds)
+        }
+        (SignalStatus::Applied, None, _) => ("it was acted upon".to_owned(), Holds::Nothing),
+        (SignalStatus::Unrouted, None, misfit) => match (stored, misfit) {
+            (Some(stored), _) if held(stored) != Holds::Nothing => (stored.to_owned(), held(stored)),
+            (_, Some(misfit)) => (misfit, Holds::Misfit),
+            (Some(stored), None) => (stored.to_owned(), Holds::Nothing),
+            (None, None) => ("nobody has acted upon it yet".to_owned(), Holds::Nothing),
+        },
+        (SignalStatus::Skipped | SignalStatus::Pending | SignalStatus::ActionPending, None, _) => {
+            (stored.unwrap_or("no reason is written down").to_owned(), Holds::Nothing)
         }
     }
 }
 
-fn what_would_change(signal: &Signal) -> String {
-    let text = match (signal.status, &signal.target, signal.effect) {
+fn what_would_change(signal: &Signal) -> &'static str {
+    match (signal.status, &signal.target, signal.effect) {
         (SignalStatus::Applied, _, _) => "take the action back with `steward undo` (see `steward audit list`)",
         (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`",
         (_, Some(_), Effect::None) => "nothing: it states no change; edit the record by hand if it should change",
@@ -120,6 +183,5 @@ fn what_would_change(signal: &Signal) -> String {
         (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), Effect::Mutation) => {
             "mend what the reason names, and set `status: unrouted`"
         }
-    };
-    text.to_owned()
+    }
 }

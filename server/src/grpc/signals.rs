@@ -43,8 +43,12 @@ impl SignalsService for Face {
         if !self.root.exists(&path) {
             return Err(nothing(&format!("{path}: not in the vault")));
         }
+        let stored = self.index.route_reasons(std::slice::from_ref(&path)).await.map_err(refusal::index)?;
         let root = self.root.clone();
-        let read = tokio::task::spawn_blocking(move || signal::read(&root, path).map(|it| signal::explain(&root, it)));
+        let read = tokio::task::spawn_blocking(move || {
+            let stored = stored.get(&path).map(String::as_str);
+            signal::read(&root, path.clone()).map(|it| signal::explain(&root, it, stored))
+        });
         let read = read.await.map_err(|e| broken(&e.to_string()))?;
         let explained = read.map_err(|e| refused(Code::DataLoss, 422, e.to_string()))?;
         Ok(Response::new(whole(explained)))

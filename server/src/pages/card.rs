@@ -91,7 +91,7 @@ impl Evidence {
 /// The cards of these rows, in their order.
 pub(crate) async fn cards(root: &Root, index: &Index, rows: Vec<ActionRow>) -> Result<Vec<Card>, FactsError> {
     let now = Utc::now();
-    let actions = quote::whole(root, action::cards(root, rows, now).await?).await?;
+    let actions = quote::whole(root, action::cards(root, index, rows, now).await?).await?;
     named(index, actions, now).await
 }
 

@@ -36,8 +36,6 @@ const PAGES: u32 = 10;
 const READ: usize = 60;
 /// Answers that are listed.
 const ANSWERS: usize = 10;
-/// How far back is looked for what asks something of a human, in days: what nobody answered for longer is no question.
-const ASKED_DAYS: i64 = 14;
 /// Questions that are looked for: one more than are shown.
 const MOST_ASKED: u32 = 21;
 /// So many of one source and class may be handled together.
@@ -150,8 +148,7 @@ async fn part(app: &Shared, filter: ActionFilter) -> Result<Part, Oops> {
 
 /// What the stewards ask, and nobody answered.
 async fn asks(app: &Shared) -> Result<Part, Oops> {
-    let since = Utc::now() - TimeDelta::days(ASKED_DAYS);
-    let rows = app.index.asking(since, MOST_ASKED).await?;
+    let rows = app.index.asking(MOST_ASKED).await?;
     let mut cards = cards(&app.root, &app.index, rows).await?;
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);

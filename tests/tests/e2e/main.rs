@@ -21,6 +21,7 @@ mod modes;
 mod owners;
 mod policy;
 mod purge;
+mod questions;
 mod remote;
 mod resume;
 mod router;

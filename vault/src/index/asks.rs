@@ -37,6 +37,12 @@ pub(super) const ASKING: Sql = concat!(
     " ORDER BY p.seq DESC LIMIT ?1"
 );
 
+const ASKING_ABOUT: Sql = concat!(
+    "SELECT p.path FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = ?1 AND p.asks = 1 AND ",
+    is_open!(),
+    " LIMIT 1"
+);
+
 /// What a record about which a human is asked says by now.
 pub(super) const EDITS: Sql = "INSERT INTO edits (path, content, after_seq)
     SELECT c.path, j.value->>'content', COALESCE((SELECT MAX(seq) FROM actions), 0)
@@ -47,11 +53,17 @@ pub(super) const EDITS: Sql = "INSERT INTO edits (path, content, after_seq)
 pub(super) const CONTENTS: Sql = "INSERT OR REPLACE INTO contents (path, content)
     SELECT value->>'path', value->>'content' FROM json_each(?1)";
 
-/// Known by the router's own state, or by what it wrote into the signal.
+/// Known by the router's own state, or by what it wrote into the signal. A question has taken over what was listed on
+/// those that it replaced and nobody has answered.
 pub(super) const WITHHELD: Sql = "
+    WITH questions AS MATERIALIZED (SELECT q.id FROM actions p CROSS JOIN actions q INDEXED BY questions_by_target
+        ON q.target = p.target AND q.seq <= p.seq AND q.decision = 'needs_input' AND q.kind = 'steward-action'
+            AND q.landing = 'recorded'
+        WHERE p.id = ?1 AND (q.id = p.id OR NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = q.id)))
     SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status, reason
-    FROM signals WHERE path IN (SELECT signal FROM routes WHERE question = ?1
-        UNION SELECT path FROM signals WHERE status = 'skipped' AND reason = 'withheld: ' || ?1)
+    FROM signals WHERE path IN (SELECT r.signal FROM questions q CROSS JOIN routes r ON r.question = q.id
+        UNION SELECT s.path FROM questions q CROSS JOIN signals s INDEXED BY signals_skipped
+            ON s.status = 'skipped' AND s.reason = 'withheld: ' || q.id)
     ORDER BY created DESC, path LIMIT ?2";
 
 impl Index {
@@ -71,6 +83,22 @@ impl Index {
             rows.extend(self.action_at(&path).await?);
         }
         Ok(rows)
+    }
+
+    /// The open question about a task or matter; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn asking_about(&self, target: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
+        let path: Option<String> = sqlx::query_scalar(ASKING_ABOUT)
+            .bind(target.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        match path {
+            Some(path) => self.action_at(&self.path(&path)?).await,
+            None => Ok(None),
+        }
     }
 
     /// The signals that were not proposed because of this question, newest first; at most so many.

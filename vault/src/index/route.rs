@@ -11,6 +11,7 @@ use super::store::json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
+use std::collections::BTreeMap;
 use steward_domain::mode::Ceiling;
 use steward_domain::note_policy::NotePolicy;
 use steward_domain::path::RecordPath;
@@ -266,18 +267,21 @@ impl Index {
         settled.map(drop).map_err(|e| self.sql(e))
     }
 
-    /// What the router last made of a signal, in words; `None` where it has not met it since the signal said something
-    /// new.
+    /// What the router last made of these signals, in words; of those that it has not met since they said something new
+    /// there is nothing.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn route_reason(&self, signal: &RecordPath) -> Result<Option<String>, IndexError> {
-        let reason: Option<Option<String>> = sqlx::query_scalar("SELECT reason FROM routes WHERE signal = ?1")
-            .bind(signal.as_str())
-            .fetch_optional(&self.store.reader)
-            .await
-            .map_err(|e| self.sql(e))?;
-        Ok(reason.flatten())
+    pub async fn route_reasons(&self, signals: &[RecordPath]) -> Result<BTreeMap<RecordPath, String>, IndexError> {
+        let rows: Vec<(String, String)> = sqlx::query_as(
+            "SELECT r.signal, r.reason FROM json_each(?1) j CROSS JOIN routes r ON r.signal = j.value
+             WHERE r.reason IS NOT NULL",
+        )
+        .bind(json(&signals))
+        .fetch_all(&self.store.reader)
+        .await
+        .map_err(|e| self.sql(e))?;
+        rows.into_iter().map(|(signal, reason)| Ok((self.path(&signal)?, reason))).collect()
     }
 
     /// The lowest ceiling that a human has set by now for the sources of an action and the matters concerned; `ask` where

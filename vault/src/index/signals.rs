@@ -127,7 +127,8 @@ impl Index {
 pub(super) fn page_query(filter: &SignalFilter, before: Option<&Cursor>, limit: u32) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(
         "SELECT s.target, s.path, s.source, s.note, s.created, s.effect, s.class, s.target_confidence,
-            s.effect_confidence, s.status, s.reason
+            s.effect_confidence, s.status,
+            COALESCE(s.reason, (SELECT r.reason FROM routes r WHERE r.signal = s.path)) AS reason
         FROM (SELECT path FROM signals s INDEXED BY ",
     );
     query.push(if filter.target.is_some() || filter.matter.is_some() {

@@ -39,6 +39,7 @@ pub struct WeighedSignal {
     /// 0 to 1.
     pub effect_confidence: f64,
     pub status: SignalStatus,
+    /// As its file has it; where that has none, what the router last made of it.
     pub reason: Option<String>,
 }
 
@@ -72,7 +73,8 @@ const SUBJECT: &str = "
     LEFT JOIN task_checks c ON c.task = r.path";
 
 const SIGNALS: &str = "
-    SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status, reason
+    SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status,
+        COALESCE(reason, (SELECT r.reason FROM routes r WHERE r.signal = signals.path)) AS reason
     FROM signals WHERE target = ?1 ORDER BY created DESC, path LIMIT ?2";
 
 impl Index {

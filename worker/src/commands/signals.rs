@@ -1,12 +1,13 @@
 //! `steward signals list|show|explain`: what was read from outside, and why each signal stands where it does.
 //!
-//! It reads the files of the vault and changes nothing. Every quote, subject and reasoning is a stranger's
+//! It reads the files of the vault, and what the router last made of each signal, and changes nothing. Every quote, subject and reasoning is a stranger's
 //! or a model's, so whatever is printed goes through [`shown`].
 
 use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};
 use anyhow::{Context, bail};
+use serde::Serialize;
 use std::collections::BTreeSet;
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::record::Effect;
@@ -26,6 +27,10 @@ pub(crate) async fn run(config: &Config, what: &cli::Signals, out: Out) -> anyho
             rows.retain(|filed| filter.takes(&filed.signal));
             rows.sort_by(|a, b| b.signal.created.cmp(&a.signal.created).then_with(|| b.path.cmp(&a.path)));
             rows.truncate(*limit);
+            let paths: Vec<RecordPath> = rows.iter().map(|filed| filed.path.clone()).collect();
+            let mut reasons = index.route_reasons(&paths).await?;
+            let rows: Vec<Listed> =
+                rows.into_iter().map(|filed| Listed { routed: reasons.remove(&filed.path), filed }).collect();
             out.value(&rows, || list(&rows))?;
         }
         cli::Signals::Show { path } => {
@@ -34,11 +39,22 @@ pub(crate) async fn run(config: &Config, what: &cli::Signals, out: Out) -> anyho
         }
         cli::Signals::Explain { path } => {
             let filed = one(root, path)?;
-            let explained = signal::explain(root, filed);
+            let reasons = index.route_reasons(std::slice::from_ref(&filed.path)).await?;
+            let stored = reasons.get(&filed.path).map(String::as_str);
+            let explained = signal::explain(root, filed, stored);
             out.value(&explained, || describe(&explained))?;
         }
     }
     Ok(Exit::Ok)
+}
+
+/// A signal in the list.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    filed: Filed,
+    /// What the router last made of it; the state store holds it, the file need not.
+    routed: Option<String>,
 }
 
 /// Which signals are listed.
@@ -105,9 +121,9 @@ fn effect(signal: &Signal) -> String {
     }
 }
 
-fn list(rows: &[Filed]) -> String {
-    let mut shown_rows = table(&["signal", "source", "about", "effect", "status", "quote"]);
-    for Filed { path, signal } in rows {
+fn list(rows: &[Listed]) -> String {
+    let mut shown_rows = table(&["signal", "source", "about", "effect", "status", "reason", "quote"]);
+    for Listed { filed: Filed { path, signal }, routed } in rows {
         let kind = match signal.effect {
             Effect::Mutation => signal.proposal.as_ref().map_or("mutation", |p| p.class().word()),
             Effect::Action => "action",
@@ -119,6 +135,7 @@ fn list(rows: &[Filed]) -> String {
             target(signal),
             kind.to_owned(),
             signal.status.word().to_owned(),
+            shown(signal.reason.as_deref().or(routed.as_deref()).unwrap_or_default()),
             shown(&signal.note()),
         ]);
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
-use steward_domain::plan::Landing;
+use steward_domain::plan::{ActionId, Landing};
 use steward_domain::record::State;
 use steward_domain::signal::SignalStatus;
 use steward_domain::time::stamp;
@@ -31,12 +31,22 @@ struct Why {
     subject: SubjectRow,
     /// The newest first.
     seen: Vec<WeighedSignal>,
+    /// What a human is asked about it, and what was not proposed because of that.
+    asks: Option<Question>,
     decided: Option<AuditRecord>,
     /// How a human has answered that.
     answered: Option<ActionKind>,
     /// What the tracker was told of that, or is owed.
     tracker: Option<Standing>,
     would_change_it: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Question {
+    id: ActionId,
+    at: DateTime<Utc>,
+    /// The newest first.
+    withheld: Vec<WeighedSignal>,
 }
 
 pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result<Exit> {
@@ -50,13 +60,19 @@ pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result
     let answered = action.and_then(|a| a.answered);
     let tracker = decided.as_ref().map(|record| told_elsewhere(root, record)).transpose()?.flatten();
     let seen = index.signals_about(&path, SIGNALS).await?;
+    let asks = match index.asking_about(&path).await? {
+        Some(row) => {
+            Some(Question { withheld: index.withheld_by(&row.id, SIGNALS).await?, id: row.id, at: row.at })
+        }
+        None => None,
+    };
     let stopped = brake::is_stopped(root);
     let notes = index.notes_of(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
     let mut would_change_it =
         hints((&subject, &seen), decided.as_ref().filter(|_| answered.is_none()), stopped, Utc::now());
     would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", stamp(until))));
-    let why = Why { subject, seen, decided, answered, tracker, would_change_it };
+    let why = Why { subject, seen, asks, decided, answered, tracker, would_change_it };
     out.value(&why, || describe(&why))?;
     Ok(Exit::Ok)
 }
@@ -83,6 +99,12 @@ fn describe(why: &Why) -> String {
     }
     for signal in &why.seen {
         row("seen", told(signal));
+    }
+    if let Some(question) = &why.asks {
+        row("asks you", format!("since {}: answer by your edit, or `steward dismiss {}`", stamp(question.at), question.id));
+        for signal in &question.withheld {
+            row("withheld", told(signal));
+        }
     }
     match &why.decided {
         None => row("decided", "nothing yet".into()),

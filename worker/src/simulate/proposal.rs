@@ -167,6 +167,7 @@ impl<'a> Said<'a> {
             new_parent: Some(State::Open),
             claim: None,
             weighing: Weighing::Done,
+            doubt: None,
             observations: known.observations,
             ceiling: Ceiling::Act,
             policy: known.policy,
@@ -175,7 +176,7 @@ impl<'a> Said<'a> {
             decided_at: at,
         });
         match routed {
-            Route::Planned(plan) => Ok(*plan),
+            Route::Planned(plan) | Route::QuestionPlanned(plan) => Ok(*plan),
             Route::Skipped(skip) => bail!("{} is not routed: {}", self.reference, skip.word()),
         }
     }

@@ -457,3 +457,77 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
         assert_eq!(bench.read("task/quiet.md").contains("parent_matter: house"), status.is_none(), "{note}");
     }
 }
+
+/// A signal that asks something, an hour after all others.
+fn newer_request(target: &str) -> String {
+    let asks = signal(target, "null").replace("effect: mutation", "effect: action");
+    asks.replace("mail:bank", "mail:stranger").replace("mail/1.md", "mail/2.md").replace("2026-11-20", "2026-11-20T01:00:00Z")
+}
+
+#[tokio::test]
+async fn what_newer_words_contradict_becomes_one_question_and_is_listed_on_it() {
+    for mode in [Mode::Live, Mode::Shadow] {
+        let bench = Bench::after_the_stewards_turn(mode).await;
+        bench.put("signal/2.md", &signal("task/pay.md", "{class: state_change, set: {state: archived}}"));
+        bench.put("signal/asks.md", &newer_request("task/pay.md"));
+        bench.sync().await;
+        for _ in 0..3 {
+            bench.route().await;
+        }
+        let records = bench.records();
+        assert_eq!(records.len(), 1, "{mode:?}: {records:#?}");
+        assert!(records[0].draft.asks() && bench.task().contains("state: open"), "{mode:?}");
+        let question = &records[0].draft.id;
+        let asked = bench.host.index.asking(9).await.unwrap();
+        assert_eq!(asked.iter().map(|row| &row.id).collect::<Vec<_>>(), [question], "{mode:?}");
+        let listed = bench.host.index.withheld_by(question, 9).await.unwrap();
+        let listed: Vec<_> = listed.iter().map(|signal| signal.path.slug()).collect();
+        assert_eq!(listed, ["1", "2"], "{mode:?}");
+        let noted = bench.standing("signal/1.md");
+        let expected = if mode == Mode::Live {
+            ("skipped".to_owned(), Some(format!("withheld: {question}")))
+        } else {
+            ("unrouted".to_owned(), None)
+        };
+        assert_eq!(noted, expected, "{mode:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_crash_after_a_question_was_filed_files_no_other() {
+    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    bench.put("signal/asks.md", &newer_request("task/pay.md"));
+    bench.sync().await;
+    let policy = bench.host.policy(false);
+    let round = Round { acts: true, policy, workflow: run(), now: Utc::now() };
+    let reference = path("signal/1.md");
+    for synced in [false, true] {
+        let read = bench.host.read(&round, &reference).await.unwrap().unwrap();
+        let named_after = bench.host.index.begin_route(&reference, true, round.now).await.unwrap();
+        let routed = bench.host.decide(&round, &reference, &read, named_after);
+        if synced {
+            assert!(matches!(routed, Route::Skipped(RouteSkip::Withheld(_))), "{routed:?}");
+        } else {
+            let Route::QuestionPlanned(plan) = routed else { panic!("{routed:?}") };
+            assert!(!bench.host.keeper.apply(*plan.clone()).unwrap().repeated);
+            assert!(bench.host.keeper.apply(*plan).unwrap().repeated);
+            bench.sync().await;
+        }
+    }
+    bench.route().await;
+    assert_eq!(bench.records().len(), 1);
+}
+
+#[tokio::test]
+async fn the_reason_of_a_failure_is_kept_with_the_signal() {
+    let bench = Bench::after_the_stewards_turn(Mode::Live).await;
+    bench.put("signal/form.md", &signal("task/quiet.md", "{class: related, add: {related_to: Eve}}"));
+    bench.put("task/quiet.md", "---\ntype: task\nparent_matter: m\nrelated_to: Bob\n---\n");
+    bench.put("task/pay.md", "---\ntype: [\n---\n");
+    bench.sync().await;
+    bench.route().await;
+    let signals = [path("signal/1.md"), path("signal/form.md")];
+    let reasons = bench.host.index.route_reasons(&signals).await.unwrap();
+    assert!(reasons[&signals[0]].contains("task/pay.md: failed to"), "{reasons:?}");
+    assert!(reasons[&signals[1]].starts_with("wrong_form: `related_to` of task/quiet.md is no list"), "{reasons:?}");
+}

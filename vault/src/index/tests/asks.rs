@@ -261,7 +261,7 @@ async fn what_is_withheld_is_listed_on_its_question() {
     let bench = Bench::scanned().await;
     bench.matter("m");
     bench.task("t", "m", "");
-    let question = ActionId::derive(&["question"]);
+    let question = bench.action("question", asks("t", "07:00:00"));
     bench.signal("hand", "task/t.md", "");
     bench.signal("ours", "task/t.md", &format!("status: skipped\nreason: 'withheld: {question}'\n"));
     bench.signal("other", "task/t.md", "status: skipped\nreason: weighed\n");
@@ -277,11 +277,17 @@ async fn what_is_withheld_is_listed_on_its_question() {
     bench.index.leave_route(&path("signal/hand.md"), &left).await.unwrap();
     let listed = bench.index.withheld_by(&question, 9).await.unwrap();
     assert_eq!(listed.iter().map(|signal| signal.path.slug()).collect::<Vec<_>>(), ["hand", "ours"]);
-    let reason = bench.index.route_reason(&path("signal/hand.md")).await.unwrap();
-    assert_eq!(reason, Some(format!("withheld: {question}")));
+    let newer = bench.action("newer", asks("t", "08:30:00"));
+    bench.sync("08:30:01").await;
+    assert_eq!(bench.index.withheld_by(&newer, 9).await.unwrap(), listed, "the question that replaces it lists them too");
+    let reasons = async || bench.index.route_reasons(&[path("signal/hand.md")]).await.unwrap();
+    assert_eq!(reasons().await, BTreeMap::from([(path("signal/hand.md"), format!("withheld: {question}"))]));
+    let seen = bench.index.signals_about(&path("task/t.md"), 9).await.unwrap();
+    let reasons_seen: Vec<_> = seen.iter().filter_map(|signal| signal.reason.as_deref()).collect();
+    assert_eq!(reasons_seen.len(), 3, "{reasons_seen:?}");
     bench.signal("hand", "task/t.md", "origin_at: 2026-11-20T09:00:00Z\n");
     bench.sync("09:00:00").await;
-    assert_eq!(bench.index.route_reason(&path("signal/hand.md")).await.unwrap(), None, "it says something new");
+    assert!(reasons().await.is_empty(), "it says something new");
 }
 
 #[tokio::test]

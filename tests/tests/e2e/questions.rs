@@ -1,0 +1,169 @@
+//! What a human is asked stays asked, and nothing that newer words contradict is proposed beside it.
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use steward_domain::audit::AuditRecord;
+use steward_domain::plan::Landing;
+use steward_tests::clerk::{Clerk, Says};
+use steward_tests::steward::Steward;
+use steward_tests::vault::Signal;
+use steward_tests::wait;
+use steward_tests::world::World;
+
+const PAYMENT: &str = "task/hollins-final-payment.md";
+/// "Settled in full" and "cross it off": both older than the payment that bounced.
+const OLDER: u64 = 2;
+
+/// The example vault, fresh, and how to start the binary on it.
+async fn example(world: &World) -> (PathBuf, Steward) {
+    let vault = world.folder.join("example");
+    world.run(&["example", vault.to_str().unwrap()]).await.expect(0);
+    (vault.clone(), world.steward.with("STEWARD_VAULT", vault.display()))
+}
+
+fn records(vault: &std::path::Path) -> Vec<AuditRecord> {
+    let files = std::fs::read_dir(vault.join("event")).into_iter().flatten();
+    let files = files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|ext| ext == "md"));
+    files.map(|path| AuditRecord::parse(&std::fs::read(path).unwrap()).unwrap()).collect()
+}
+
+async fn json(steward: &Steward, arguments: &[&str]) -> Value {
+    let mut all = vec!["--json"];
+    all.extend(arguments);
+    steward.run(&all).await.expect(0).json()
+}
+
+async fn route(world: &World, name: &str, rounds: usize) {
+    for round in 0..rounds {
+        world.begin_as(&format!("{name}-{round}"), "RouterWorkflow", &Value::Null).await.result().await;
+    }
+}
+
+#[tokio::test]
+async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has_edited_the_task() {
+    let world = World::new().await.live();
+    let (vault, mut steward) = example(&world).await;
+    // A steward's turn with a signal is over at once, so the router meets every signal.
+    steward.set("STEWARD_CADENCE_MATTER_SECONDS", 1);
+    let _worker = world.worker_with(&steward).await;
+    let matters = std::fs::read_dir(vault.join("matter")).unwrap();
+    for matter in matters {
+        let matter = matter.unwrap().path();
+        world.begin(matter.file_stem().unwrap().to_str().unwrap()).await.result().await;
+    }
+    route(&world, "first", 3).await;
+    let why = async || json(&steward, &["why", "hollins-final-payment"]).await;
+    let asked = why().await;
+    let question = asked["asks"]["id"].as_str().unwrap_or_else(|| panic!("no question: {asked:#}")).to_owned();
+    let withheld = asked["asks"]["withheld"].as_array().unwrap();
+    assert_eq!(withheld.len() as u64, OLDER, "{asked:#}");
+    for signal in withheld {
+        let path = signal["path"].as_str().unwrap();
+        let explained = json(&steward, &["signals", "explain", path]).await;
+        assert!(explained["why"].as_str().unwrap().starts_with("withheld: "), "{explained:#}");
+    }
+    let proposals = || {
+        let all = records(&vault).into_iter();
+        all.filter(|r| r.draft.target.as_str() == PAYMENT && r.draft.landing != Landing::Recorded).count()
+    };
+    assert_eq!(proposals(), 0, "what is older than the bounce is not proposed: {:#?}", records(&vault));
+
+    // The task is of `surface_class: high`: it is looked at although nothing is new.
+    let filed = records(&vault).len();
+    wait::until("a check without news", async || {
+        world.begin("hollins-kitchen").await.result().await;
+        let still = |r: &AuditRecord| {
+            r.draft.target.as_str() == PAYMENT && r.draft.decision.word() == "still_active" && r.draft.evidence.is_empty()
+        };
+        (records(&vault).len() > filed && records(&vault).iter().any(still)).then_some(())
+    })
+    .await;
+    route(&world, "second", 2).await;
+    assert_eq!(why().await["asks"]["id"], json!(question), "a quiet check ends nothing");
+    assert_eq!(proposals(), 0);
+
+    let file = vault.join(PAYMENT);
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("- [ ] Receipt to Dorothea", "- [ ] Receipt to Dorothea\n- [ ] Half now")).unwrap();
+    wait::until("the question to end", async || why().await["asks"].is_null().then_some(())).await;
+    route(&world, "third", 2).await;
+    assert_eq!(proposals(), 0, "and what was withheld is not offered after all");
+}
+
+#[tokio::test]
+async fn a_stranger_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
+    for mode in ["live", "shadow"] {
+        let world = World::new().await.set("STEWARD_LIVE_MODE", mode);
+        world.vault.matter("house");
+        world.vault.task("rent", "house");
+        let paid = Signal::done("rent");
+        let asks = Signal { source: "mail:stranger", quote: "Which account?", proposes: "", effect: "action", ..paid.clone() };
+        world.vault.signal("paid", &paid);
+        world.vault.signal("asks", &Signal { created: paid.created + chrono::TimeDelta::minutes(5), ..asks });
+        // No clerk answers, so the router is alone with the two.
+        let clerk = Clerk::start(|_| Says::Status(500, None)).await;
+        let world = world.asking(&clerk).set("STEWARD_CADENCE_MATTER_SECONDS", 1);
+        let _worker = world.worker().await;
+        let question = wait::until("a question", async || {
+            route(&world, "first", 1).await;
+            world.vault.records().into_iter().find(|record| record.draft.asks())
+        })
+        .await;
+        let cited: Vec<_> = question.draft.evidence.iter().map(|cited| cited.reference.slug().to_owned()).collect();
+        assert_eq!(cited, ["asks", "paid"], "{mode}");
+        route(&world, "again", 3).await;
+        assert_eq!(world.vault.records().len(), 1, "{mode}: one question and nothing else: {:#?}", world.vault.records());
+        let why = world.json(&["why", "rent"]).await;
+        assert_eq!(why["asks"]["withheld"][0]["path"], "signal/paid.md", "{mode}: {why:#}");
+        let id = question.draft.id.to_string();
+        world.run(&["dismiss", &id]).await.expect(0);
+        wait::until("the question to end", async || {
+            world.json(&["why", "rent"]).await["asks"].is_null().then_some(())
+        })
+        .await;
+        world.verify_chain().await;
+    }
+}
+
+#[tokio::test]
+async fn explain_and_list_say_what_really_holds_a_signal_and_leave_its_file_as_it_is() {
+    let world = World::new().await.live();
+    world.vault.matter("house");
+    let task = |more: &str| format!("---\ntype: task\nname: T\nstate: open\nparent_matter: \"[[matter/house]]\"\n{more}---\n");
+    let proposes = |target: &str, member: &str| {
+        format!(
+            "---\ntype: signal\ncreated: 2026-11-20\nsource_type: mail\nraw_quote: so it is\ntarget_kind: task\n\
+             target_path: task/{target}.md\ntarget_confidence: 0.99\neffect: mutation\n\
+             mutation_proposal: {{class: related, {member}}}\neffect_confidence: 0.99\nstatus: unrouted\n---\n"
+        )
+    };
+    let table = [
+        ("scalar", task("related_to: Bob\n"), "add: {related_to: Eve}", "`related_to` of task/scalar.md is no list"),
+        ("member", task("related_to: [Bob]\n"), "remove: {related_to: Eve}", "`Eve` is not in `related_to`"),
+        ("broken", "---\ntype: task\nname: [\n---\n".to_owned(), "add: {related_to: Eve}", "task/broken.md"),
+        ("missing", String::new(), "add: {related_to: Eve}", "there is no task/missing.md"),
+    ];
+    for (name, text, change, _) in &table {
+        if !text.is_empty() {
+            world.vault.write(&format!("task/{name}.md"), text);
+        }
+        world.vault.write(&format!("signal/{name}.md"), proposes(name, change));
+    }
+    let before: Vec<_> = table.iter().map(|(name, ..)| world.vault.read(&format!("signal/{name}.md"))).collect();
+    let _worker = world.worker().await;
+    route(&world, "all", 1).await;
+    let listed = wait::until("the router to have met all of them", async || {
+        let listed = world.json(&["signals", "list"]).await;
+        listed.as_array().unwrap().iter().all(|row| row["routed"].is_string()).then_some(listed)
+    })
+    .await;
+    for (name, _, _, says) in &table {
+        let explained = world.json(&["signals", "explain", name]).await;
+        assert!(explained["why"].as_str().unwrap().contains(says), "{name}: {explained:#}");
+        let path = format!("signal/{name}.md");
+        let row = listed.as_array().unwrap().iter().find(|row| row["path"] == *path).unwrap();
+        assert!(row["routed"].as_str().unwrap().contains(says), "{name}: {row:#}");
+    }
+    let after: Vec<_> = table.iter().map(|(name, ..)| world.vault.read(&format!("signal/{name}.md"))).collect();
+    assert_eq!(after, before, "what people wrote is theirs");
+}
