@@ -80,7 +80,7 @@ pub fn explain(root: &Root, filed: Filed, stored: Option<&str>) -> Explained {
     let waits = signal.status == SignalStatus::Unrouted && signal.effect == Effect::Mutation;
     let orphaned = signal.target.as_ref().filter(|_| waits).and_then(|path| orphan::missing_steward(root, path));
     let would_change = match holds {
-        Holds::Nothing => orphaned.unwrap_or_else(|| what_would_change(signal)),
+        Holds::Nothing => orphaned.unwrap_or_else(|| what_would_change(signal).into()),
         Holds::Question => "answer the question that the reason names, or edit the record".into(),
         Holds::Action => "answer the action that the reason names (see `steward audit show`)".into(),
         Holds::Misfit => "correct what the reason names, and set `status: unrouted`".into(),
