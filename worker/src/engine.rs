@@ -315,12 +315,10 @@ impl Listener {
         match self.registrar.trigger(id).await {
             Ok(Wake::Triggered) => tracing::info!(schedule = id, "triggered"),
             Ok(Wake::Missing) => {
-                tracing::warn!(schedule = id, "not triggered: it is missing at the server, which is asked for all now");
+                tracing::warn!(schedule = id, "not triggered: it is missing at the server");
                 self.schedule_missing.notify_one();
             }
-            Ok(Wake::Paused | Wake::OfAnother) => {
-                tracing::debug!(schedule = id, "not triggered: paused, or another vault's");
-            }
+            Ok(why @ (Wake::Paused | Wake::OfAnother)) => tracing::debug!(schedule = id, ?why, "not triggered"),
             Err(e) => tracing::warn!(schedule = id, "failed to {e}; it comes round by itself"),
         }
     }
@@ -334,9 +332,7 @@ impl Listener {
                 tracing::debug!(matter = %matter, "not woken: it has no schedule at the server");
                 self.schedule_missing.notify_one();
             }
-            Ok(Wake::Paused | Wake::OfAnother) => {
-                tracing::debug!(matter = %matter, "not woken: paused, or its schedule is another vault's")
-            }
+            Ok(why @ (Wake::Paused | Wake::OfAnother)) => tracing::debug!(matter = %matter, ?why, "not woken"),
             Err(e) => {
                 tracing::warn!(matter = %matter, "failed to {e}; trying again with the next scan");
                 return false;
