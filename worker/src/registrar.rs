@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) tracker: bool,
     /// The vault whose schedules are kept; `None` for one that has no id yet.
     pub(crate) owner: Option<VaultIdentity>,
+    /// The folder of that vault, to be named in refusals.
+    pub(crate) folder: String,
     /// The server keeps its database in the state folder of this vault, so a copy of the vault has a server of its own.
     pub(crate) private_server: bool,
 }
@@ -89,6 +91,7 @@ impl Default for Settings {
             describe_all: false,
             tracker: false,
             owner: None,
+            folder: String::new(),
             private_server: false,
         }
     }

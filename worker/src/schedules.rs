@@ -20,6 +20,7 @@ pub(crate) fn registrar(
 ) -> Registrar {
     let mut settings = Settings {
         owner,
+        folder: config.vault().map(|vault| vault.display().to_string()).unwrap_or_default(),
         task_queue: config.task_queue.clone(),
         interval_seconds: config.cadence.matter_seconds,
         workflow_task_timeout: config.workflow_task_timeout,

@@ -10,12 +10,17 @@ use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, Ur
 
 /// Far beyond the end of a test.
 const NEVER: u32 = 36_000;
-const ROUTINES: [&str; 5] =
-    ["al-reversal-calibration", "al-reversibility-drill", "al-signal-extract", "al-signal-router", "al-stream-purge"];
+const ROUTINES: [&str; 5] = [
+    "al-reversal-calibration",
+    "al-reversibility-drill",
+    "al-signal-extract",
+    "al-signal-router",
+    "al-stream-event-purge",
+];
 
 /// The ids of all schedules of a namespace, as the server itself lists them.
 async fn listed(client: &Client) -> Vec<String> {
-    use futures_util::TryStreamExt;
+    use futures::TryStreamExt;
     let rows = client.list_schedules(Default::default()).try_collect::<Vec<_>>().await;
     let mut ids: Vec<String> = rows.unwrap_or_default().iter().map(|row| row.schedule_id().to_owned()).collect();
     ids.sort();
@@ -128,7 +133,7 @@ impl Server {
         wait::until("the test's own server to answer", async || {
             let connection = Connection::connect(ConnectionOptions::new(url.clone()).build()).await.ok()?;
             let client = Client::new(connection, ClientOptions::new("default").build()).ok()?;
-            use futures_util::TryStreamExt;
+            use futures::TryStreamExt;
             let lists = client.list_schedules(Default::default()).try_collect::<Vec<_>>().await.is_ok();
             lists.then_some(client)
         })

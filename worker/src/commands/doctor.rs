@@ -85,7 +85,7 @@ pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::
     let client = temporal_server(config, &holder, &mut findings).await;
     worker(config, &holder, client.as_ref(), &mut findings).await;
     if let (Ok(root), Some(client), Holder::Runs(note)) = (&root, &client, &holder) {
-        schedules(config, root, Served { client, note }, &mut findings).await?;
+        schedules(config, root, Served { client, note }, &mut findings).await;
     }
     tracker(config, &mut findings).await;
     match root {
@@ -133,25 +133,18 @@ struct Served<'a> {
 }
 
 /// Whether the schedules are at the server; one of a matter that was just written gets the time to be registered.
-async fn schedules(
-    config: &Config,
-    root: &Root,
-    Served { client, note }: Served<'_>,
-    findings: &mut Findings,
-) -> anyhow::Result<()> {
-    let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
-    let index = Index::open(&config.state_dir()?).await?;
-    let fault = lasting(true, async || {
-        let expected = expected_ids(&index).await?;
-        let found =
-            compare(client, &expected, ours).await.map(|found| found.describe_fault(note.schedule_check_every()));
-        Ok(found.unwrap_or_else(|e| Some(format!("failed to {e}"))).into_iter().collect())
+async fn schedules(config: &Config, root: &Root, Served { client, note }: Served<'_>, findings: &mut Findings) {
+    let compared = lasting(true, async || {
+        let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
+        let expected = expected_ids(&Index::open(&config.state_dir()?).await?).await?;
+        let found = compare(client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
+        Ok(found.describe_fault(note.schedule_check_every()).into_iter().collect())
     });
-    match fault.await?.pop() {
-        Some(fault) => findings.wrong("schedules", fault),
-        None => findings.ok("schedules", "all are at the server"),
+    match compared.await.map(|mut faults| faults.pop()) {
+        Ok(None) => findings.ok("schedules", "all are at the server"),
+        Ok(Some(fault)) => findings.wrong("schedules", fault),
+        Err(e) => findings.wrong("schedules", causes(&e)),
     }
-    Ok(())
 }
 
 /// Whether the tracker can be reached and takes the key, where one is set.

@@ -70,21 +70,21 @@ struct Schedules {
 }
 
 impl Schedules {
-    async fn compare(config: &Config, look: &super::Look, note: &UpNote) -> anyhow::Result<Self> {
-        let ours = VaultIdentity::read(&look.root)?.map(|identity| identity.id);
-        let expected = expected_ids(&look.index).await?;
-        let asked = tokio::time::timeout(PATIENCE, async {
+    async fn compare(config: &Config, look: &super::Look, note: &UpNote) -> Self {
+        let compared = async {
+            let ours = VaultIdentity::read(&look.root)?.map(|identity| identity.id);
+            let expected = expected_ids(&look.index).await?;
             let client = temporal::connect(config, Vec::new()).await?;
             compare(&client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
-        });
-        Ok(match asked.await {
+        };
+        match tokio::time::timeout(PATIENCE, compared).await {
             Ok(Ok(found)) => Self { fault: found.describe_fault(note.schedule_check_every()), registered: Some(found) },
             Ok(Err(e)) => Self { registered: None, fault: Some(causes(&e)) },
             Err(_) => {
                 let fault = format!("the Temporal server gave no answer within {} s", PATIENCE.as_secs());
                 Self { registered: None, fault: Some(fault) }
             }
-        })
+        }
     }
 
     fn describe(&self) -> String {
@@ -150,7 +150,7 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         grpc: door.map(|door| door.address()),
         serving: Serving::all(&state),
         schedules: match &running {
-            Some(note) => Some(Schedules::compare(config, &look, note).await?),
+            Some(note) => Some(Schedules::compare(config, &look, note).await),
             None => None,
         },
         running,

@@ -260,8 +260,8 @@ async fn hold(
     }
     let Some(parts) = Parts::open_in_turn(config, &mut waiting).await? else { return Ok(None) };
     house.keeper = Some(Arc::clone(&parts.keeper));
-    note::of_this_process(config, "worker", address).write(&config.state_dir()?)?;
     schedules::claim_namespace(config, &crew.client, &parts.keeper, false).await?;
+    note::of_this_process(config, "worker", address).write(&config.state_dir()?)?;
     let engine = engine::start(config, crew, parts, false).await?;
     engine.begin_waking();
     if !*waiting.borrow() {

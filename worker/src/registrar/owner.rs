@@ -144,16 +144,15 @@ impl Registrar {
     pub(super) fn conflict(&self, entries: &[ScheduleListEntry]) -> Option<NamespaceConflict> {
         let owner = self.settings.owner.as_ref();
         let has_twin_in = |folder: &Path| owner.is_some_and(|owner| owner.has_twin_in(folder));
-        let mut listed = owned(entries);
-        if self.settings.private_server {
-            listed.iter_mut().for_each(|each| each.place = None);
-        }
-        find_conflict(&listed, owner, has_twin_in).map(|reason| self.refusal(reason))
+        let reason = find_conflict(&owned(entries), owner, has_twin_in)?;
+        // A vault that was copied with its server's database uses the copy.
+        let is_harmless = self.settings.private_server
+            && matches!(reason, ConflictReason::Copy { .. } | ConflictReason::OtherHost { .. });
+        (!is_harmless).then(|| self.refusal(reason))
     }
 
     fn refusal(&self, reason: ConflictReason) -> NamespaceConflict {
-        let folder = self.settings.owner.as_ref().map(|owner| owner.place.folder.clone()).unwrap_or_default();
-        NamespaceConflict { reason, namespace: self.namespace(), folder }
+        NamespaceConflict { reason, namespace: self.namespace(), folder: self.settings.folder.clone() }
     }
 
     /// Makes sure that this vault may use the namespace, before anything is served.

@@ -2,6 +2,7 @@
 
 use super::edit::Edited;
 use super::facts::Facts;
+use super::owner::ConflictReason;
 use super::plan::DONE_NOTE;
 use super::*;
 use dev_server::{client, run_cli};
@@ -13,6 +14,7 @@ use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
 mod dev_server;
+mod owners;
 
 fn matter(slug: &str, standing: Standing) -> WantedMatter {
     let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
