@@ -105,7 +105,7 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Release the brake
+    /// Release the brake; signals that arrived meanwhile are judged now
     #[command(after_help = "Example:\n  steward resume")]
     Resume,
     /// How everything stands

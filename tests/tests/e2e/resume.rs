@@ -26,7 +26,8 @@ async fn until_recorded(world: &World, count: usize) {
 
 async fn until_nobody_is_to_be_woken(world: &World) {
     let index = Index::open(&world.vault.path().join(".steward")).await.unwrap();
-    wait::until("an empty queue", async || index.wakes().await.unwrap().is_empty().then_some(())).await;
+    let empty = async || index.wakes().await.unwrap().is_empty().then_some(());
+    wait::within(LONG_BEFORE_THE_NEXT_TICK, "an empty queue", empty).await;
 }
 
 /// The workflows of a type that the server knows.
@@ -111,8 +112,11 @@ async fn a_burst_of_signals_about_many_matters_leaves_an_empty_queue_and_calls_t
         // Each one a batch of its own for the watcher, at a pace that the server cannot keep.
         wait::a_moment(Duration::from_millis(20)).await;
     }
-    until_recorded(&world, MATTERS).await;
+    let indexed = async || (world.json(&["status"]).await["counts"]["signals"] == MATTERS).then_some(());
+    wait::until("the signals to be noticed", indexed).await;
     until_nobody_is_to_be_woken(&world).await;
+    let ticked = async || (runs(&world, "StewardWorkflow").await >= MATTERS).then_some(());
+    wait::until("a tick of each matter", ticked).await;
     let routed = runs(&world, "RouterWorkflow").await - routed;
     assert!(routed < MATTERS / 2, "{routed} runs of the router for {MATTERS} signals");
 }

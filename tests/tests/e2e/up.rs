@@ -42,6 +42,7 @@ async fn gone(pid: u32) {
 async fn ctrl_c_ends_everything_that_up_started() {
     let world = World::with_one_done().await.live();
     let steward = alone(&world);
+    world.index_quietly(&steward).await;
     for sent in [Sent::INT, Sent::TERM] {
         let mut up = steward.start(&["up"]);
         up.says("Ctrl-C").await;
@@ -66,6 +67,7 @@ async fn ctrl_c_ends_everything_that_up_started() {
 async fn up_after_one_that_was_killed_clears_away_and_goes_on_where_it_was() {
     let world = World::with_one_done().await;
     let steward = alone(&world);
+    world.index_quietly(&steward).await;
     let mut first = steward.start(&["up"]);
     first.says("Ctrl-C").await;
     let stray = server_pid(&world);

@@ -132,7 +132,7 @@ impl Places {
         }
     }
 
-    /// When there is something to do although nothing was heard.
+    /// When there is something to do although nothing was heard; `now` is when the places were last filled.
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let held = self.held.values().filter_map(|place| place.release_at);
         let resting = self.resting.values().map(|rest| rest.until);

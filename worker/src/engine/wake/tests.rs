@@ -158,7 +158,12 @@ async fn signals_that_come_while_a_matter_is_being_woken_need_one_more_wake_at_m
         bench.end();
         WakeOutcome::Triggered
     };
-    bench.while_waking(trigger, bench.until_nobody_is_marked()).await;
+    bench
+        .while_waking(trigger, async {
+            bench.until("the wake for the later signals", async || bench.triggered().len() >= 2).await;
+            bench.until_nobody_is_marked().await;
+        })
+        .await;
     assert_eq!(bench.triggered(), ["m0", "m0"]);
     assert_eq!(bench.most_at_once.load(Ordering::SeqCst), 1, "never two triggers of one matter");
 }
