@@ -183,7 +183,12 @@ impl Extractor {
     }
 
     /// `reading` names this reading of the event among all: a new one has a reservation of its own.
-    async fn ask(&self, path: &RecordPath, mut question: ExtractQuestion, reading: &str) -> Result<Reading, ActivityError> {
+    async fn ask(
+        &self,
+        path: &RecordPath,
+        mut question: ExtractQuestion,
+        reading: &str,
+    ) -> Result<Reading, ActivityError> {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
             let kept = self.host.index.answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;

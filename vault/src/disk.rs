@@ -98,6 +98,9 @@ mod tests {
     fn a_folder_that_nobody_can_write_is_named_with_the_fix() {
         // Nobody can make a file there, whoever they are.
         let message = check_writable(Path::new("/proc/self")).unwrap_err().to_string();
-        assert!(message.starts_with("/proc/self: cannot be written (") && message.contains("check the disk"), "{message}");
+        assert!(
+            message.starts_with("/proc/self: cannot be written (") && message.contains("check the disk"),
+            "{message}"
+        );
     }
 }

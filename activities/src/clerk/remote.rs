@@ -194,9 +194,7 @@ impl Remote {
                 }
             }
             Err(Failure { reason, kind: FailureKind::NotSent }) => ExtractOutcome::NotSent { reason },
-            Err(Failure { reason, kind }) => {
-                ExtractOutcome::Failed { reason, slow: matches!(kind, FailureKind::Slow) }
-            }
+            Err(Failure { reason, kind }) => ExtractOutcome::Failed { reason, slow: matches!(kind, FailureKind::Slow) },
         };
         ExtractReply { outcome, clerk }
     }

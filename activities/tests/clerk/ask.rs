@@ -295,8 +295,7 @@ async fn a_call_that_waited_in_vain_for_its_turn_is_told_apart_and_never_sent() 
     for wire in WIRES {
         let server = Server::json(&response(wire, &good_answer().to_string())).await;
         let one = NonZeroU32::new(1).unwrap();
-        let hasty =
-            Config { calls_per_second: one, longest_turn: Duration::ZERO, ..config(wire, &server.address) };
+        let hasty = Config { calls_per_second: one, longest_turn: Duration::ZERO, ..config(wire, &server.address) };
         let clerk = Clerk::Remote(Remote::new(hasty).unwrap());
         let first = clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome;
         assert!(matches!(first, CallOutcome::Answered { .. }), "{first:?}");

@@ -70,7 +70,9 @@ async fn unwritable(app: &App) -> Option<&'static str> {
     let (vault, state) = (app.root.path().to_owned(), app.index.state_dir().to_owned());
     let check = tokio::task::spawn_blocking(move || {
         if disk::check_writable(&vault).is_err() {
-            return Some("the vault cannot be written: its disk is full, read-only or broken; `steward doctor` names it");
+            return Some(
+                "the vault cannot be written: its disk is full, read-only or broken; `steward doctor` names it",
+            );
         }
         let state = disk::check_writable(&state);
         state.is_err().then_some(

@@ -123,10 +123,7 @@ impl Index {
         let mut tx = self.begin().await?;
         let work = async {
             for look_id in leases {
-                sqlx::query("DELETE FROM leases WHERE run = ?1")
-                    .bind(lease::run_of(look_id))
-                    .execute(&mut *tx)
-                    .await?;
+                sqlx::query("DELETE FROM leases WHERE run = ?1").bind(lease::run_of(look_id)).execute(&mut *tx).await?;
             }
             sqlx::query(MARK).bind(json(&targets)).bind(super::codec::micros(now)).execute(&mut *tx).await?;
             tx.commit().await

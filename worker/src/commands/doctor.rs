@@ -15,8 +15,8 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::Plane;
-use steward_server::facts::drilled::Drilled;
 use steward_domain::time::stamp;
+use steward_server::facts::drilled::Drilled;
 use steward_vault::brake;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
@@ -307,12 +307,7 @@ async fn ledger(config: &Config, root: &Root, operator: Doctor, findings: &mut F
 }
 
 /// It is not done where nobody could read later who did it.
-async fn lift_back_off(
-    config: &Config,
-    root: &Root,
-    ledger: &Ledger,
-    findings: &mut Findings,
-) -> anyhow::Result<()> {
+async fn lift_back_off(config: &Config, root: &Root, ledger: &Ledger, findings: &mut Findings) -> anyhow::Result<()> {
     let back_off = ledger.status(Utc::now()).await.ledger.and_then(|held| held.back_off);
     let Some(back_off) = back_off.filter(|back_off| Utc::now() < back_off.until) else {
         findings.ok("back-off", "none holds calls up: nothing to lift");
