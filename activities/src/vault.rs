@@ -5,6 +5,7 @@
 //! workflow code sees no environment.
 
 mod answer;
+mod disk;
 mod memory;
 mod route;
 
@@ -25,7 +26,6 @@ use steward_domain::plan::{Landing, Plan};
 use steward_domain::tick::{Cadence, Observation};
 use steward_vault::brake;
 use steward_vault::crash;
-use steward_vault::disk;
 use steward_vault::guard::{Ledger, LedgerError};
 use steward_vault::index::{CheckDone, Index, ObserveAsk as Look};
 use steward_vault::keeper::{ApplyError, Keeper, Receipt};
@@ -246,51 +246,6 @@ impl Host {
     pub(crate) async fn note(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
         let paths: Vec<RecordPath> = paths.iter().map(|p| (*p).clone()).collect();
         self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map(drop).map_err(passing)
-    }
-
-    /// [`Host::note`] for what was done and filed: a disk that cannot be written makes the index late, not the work undone.
-    pub(crate) async fn note_done(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
-        let noted = self.note(paths).await;
-        if let Err(e) = &noted
-            && !self.can_write().await
-        {
-            tracing::warn!(error = ?e, "the index is told when the disk can be written");
-            self.index.read_later(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>());
-            return Ok(());
-        }
-        noted
-    }
-
-    /// Before a live change: what was filed while the disk could not be written counts for it.
-    async fn catch_up(&self) -> Result<(), ActivityError> {
-        self.index.read_waiting(self.keeper.root()).await.map_err(passing)?;
-        self.show_filed_answers().await
-    }
-
-    /// Whether the vault and the state folder can be written.
-    pub(crate) async fn can_write(&self) -> bool {
-        let folders = [self.keeper.root().path().to_owned(), self.index.state_dir().to_owned()];
-        let checked = on_a_blocking_thread(move || folders.iter().all(|folder| disk::check_writable(folder).is_ok()));
-        checked.await.unwrap_or(false)
-    }
-
-    /// Wakes a target's matter once the disk can be written, where it is the disk that failed its work.
-    pub(crate) async fn try_again_later(&self, target: &RecordPath) {
-        if !self.can_write().await {
-            self.index.try_again(target, Utc::now());
-        }
-    }
-
-    async fn or_try_again<T>(
-        &self,
-        target: &RecordPath,
-        work: impl Future<Output = Result<T, ActivityError>>,
-    ) -> Result<T, ActivityError> {
-        let ended = work.await;
-        if ended.is_err() {
-            self.try_again_later(target).await;
-        }
-        ended
     }
 }
 
