@@ -11,7 +11,6 @@ mod texts;
 use chrono::Utc;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use steward_domain::audit::AuditRecord;
 use steward_domain::decide::GateName;
 use steward_domain::frontmatter;
