@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 32] = [
+const SCENES: [(&str, Scene); 33] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),

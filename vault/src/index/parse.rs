@@ -15,7 +15,7 @@ use serde_json::Value;
 use steward_domain::audit::{ActionKind, AuditError, AuditRecord, Proposal};
 use steward_domain::content::content_hash;
 use steward_domain::decide::Closed;
-use steward_domain::frontmatter::{self, Document, Fields, member_name};
+use steward_domain::frontmatter::{self, Document, member_name};
 use steward_domain::mode::Mode;
 use steward_domain::mutation::{Mutation, MutationClass};
 use steward_domain::note_policy::{self, NotePolicy};

@@ -4,7 +4,9 @@ mod note_policy;
 
 use super::*;
 use crate::vault::tests::{Bench, apply_ask};
+use steward_domain::audit::AuditRecord;
 use steward_domain::decide::GateName;
+use steward_domain::undo::AnswerKind;
 use steward_vault::brake;
 use steward_workflows::activities::{AnswerAsk, Answered, Applied};
 
@@ -461,7 +463,9 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
 /// A signal that asks something, an hour after all others.
 fn newer_request(target: &str) -> String {
     let asks = signal(target, "null").replace("effect: mutation", "effect: action");
-    asks.replace("mail:bank", "mail:stranger").replace("mail/1.md", "mail/2.md").replace("2026-11-20", "2026-11-20T01:00:00Z")
+    asks.replace("mail:bank", "mail:stranger")
+        .replace("mail/1.md", "mail/2.md")
+        .replace("2026-11-20", "2026-11-20T01:00:00Z")
 }
 
 #[tokio::test]
@@ -498,7 +502,7 @@ async fn a_crash_after_a_question_was_filed_files_no_other() {
     let bench = Bench::after_the_stewards_turn(Mode::Live).await;
     bench.put("signal/asks.md", &newer_request("task/pay.md"));
     bench.sync().await;
-    let policy = bench.host.policy(false);
+    let policy = bench.host.settings.policy.clone();
     let round = Round { acts: true, policy, workflow: run(), now: Utc::now() };
     let reference = path("signal/1.md");
     for synced in [false, true] {

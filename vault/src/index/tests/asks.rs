@@ -279,7 +279,11 @@ async fn what_is_withheld_is_listed_on_its_question() {
     assert_eq!(listed.iter().map(|signal| signal.path.slug()).collect::<Vec<_>>(), ["hand", "ours"]);
     let newer = bench.action("newer", asks("t", "08:30:00"));
     bench.sync("08:30:01").await;
-    assert_eq!(bench.index.withheld_by(&newer, 9).await.unwrap(), listed, "the question that replaces it lists them too");
+    assert_eq!(
+        bench.index.withheld_by(&newer, 9).await.unwrap(),
+        listed,
+        "the question that replaces it lists them too"
+    );
     let reasons = async || bench.index.route_reasons(&[path("signal/hand.md")]).await.unwrap();
     assert_eq!(reasons().await, BTreeMap::from([(path("signal/hand.md"), format!("withheld: {question}"))]));
     let seen = bench.index.signals_about(&path("task/t.md"), 9).await.unwrap();
