@@ -226,7 +226,7 @@ fn step_by_step(vault: &Path, leave: impl Fn(usize), make_room: impl Fn()) {
                 keeper = match locked {
                     Ok(keeper) => keeper,
                     Err(LockError::Held { .. }) => panic!("nobody holds it"),
-                    Err(LockError::Io { .. } | LockError::Recovery(_)) => lock(vault),
+                    Err(LockError::Io { .. } | LockError::Recovery(_) | LockError::Identity(_)) => lock(vault),
                 };
             } else {
                 make_room();

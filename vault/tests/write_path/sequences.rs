@@ -206,6 +206,7 @@ impl Story {
             new_parent: Some(State::Open),
             claim: None,
             weighing: Weighing::Until(noon()),
+            doubt: None,
             observations: 60,
             ceiling,
             policy: &live(),
@@ -216,7 +217,7 @@ impl Story {
         });
         match routed {
             Route::Planned(plan) => Some(*plan),
-            Route::Skipped(_) => None,
+            Route::QuestionPlanned(_) | Route::Skipped(_) => None,
         }
     }
 
