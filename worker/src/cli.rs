@@ -304,7 +304,7 @@ pub(crate) enum Audit {
 pub(crate) enum Policy {
     /// Say what holds at a matter, or at all whose notes have a `steward:` block, and which line says so
     #[command(after_help = "Examples:\n  steward policy check eagle-farm\n  steward policy check --json\n\n\
-        Exits with 4 when something in a note cannot be understood.")]
+        Exits with 4 when something in a note cannot be understood, or a matter that a task names is missing.")]
     Check {
         /// `matter/<slug>.md` or the slug
         matter: Option<String>,

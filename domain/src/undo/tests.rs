@@ -515,6 +515,8 @@ fn what_is_no_other_value_of_the_same_change_is_refused() {
         (member("Ann", true), None, member("[[Bob]]", true), None),
         (member("Ann", true), None, member("Ann", false), Some("of `related_to`")),
         (member("Ann", true), None, elsewhere, Some("of `related_to`")),
+        (member("Ann", true), None, member("[[|alias]]", true), Some("member of `related_to` names nothing")),
+        (member("Ann", true), None, member("a\u{2028}b", true), Some("holds U+2028")),
         (house("matter/farm.md"), home.clone(), house("matter/shed.md"), None),
         (house("matter/farm.md"), home.clone(), house("matter/house.md"), Some("says so already")),
         (house("matter/farm.md"), home, house("task/shed.md"), Some("none that may be written")),

@@ -58,6 +58,9 @@ fn bombs() -> Vec<(&'static str, String)> {
         ("long exponent", format!("a: 1e{}", fill("1"))),
         ("long key", fill("k")),
         ("wide letters", format!("a: {}", fill("é"))),
+        ("closing brackets", format!("a: [\n{}", fill("]\n"))),
+        ("lists closed at the beginning of a line", fill("a: [\n]\n")),
+        ("comments before closing brackets", fill("# '\n]\n")),
     ]
 }
 

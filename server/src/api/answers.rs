@@ -56,7 +56,7 @@ macro_rules! endpoint {
                 (status = 401, description = "No token, or none that is known", body = Problem, content_type = "application/problem+json"),
                 (status = 403, description = "The token's scope is `read`", body = Problem, content_type = "application/problem+json"),
                 (status = 404, description = "No such action", body = Problem, content_type = "application/problem+json"),
-                (status = 409, description = "Already answered; or edited by a human since (`fields`); or the mode is shadow", body = Problem, content_type = "application/problem+json"),
+                (status = 409, description = "Already answered; or edited by a human since (`fields`); or the mode is shadow; or the fleet is stopped", body = Problem, content_type = "application/problem+json"),
                 (status = 410, description = "Its 7 days are over", body = Problem, content_type = "application/problem+json"),
                 (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
                 (status = 421, description = "Not a host that is answered for", body = Problem, content_type = "application/problem+json"),

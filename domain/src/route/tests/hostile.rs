@@ -84,7 +84,7 @@ fn proposal() -> BoxedStrategy<Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn whatever_is_taken_lands_with_a_recipe_that_an_undo_follows_to_the_byte(
