@@ -146,7 +146,9 @@ pub fn route(case: &RouteCase<'_>) -> Route {
             Route::QuestionPlanned(Box::new(doubt::question_about(*plan, question, newer)))
         }
         // What would have been shown is listed as well where nothing can be proposed.
-        (Route::Skipped(RouteSkip::Weighed), Some(Doubt::Asked(question))) if confidence_in(case.signal) >= SHOWN_FROM => {
+        (Route::Skipped(RouteSkip::Weighed), Some(Doubt::Asked(question)))
+            if confidence_in(case.signal) >= SHOWN_FROM =>
+        {
             Route::Skipped(RouteSkip::Withheld(question.clone()))
         }
         (route, _) => route,

@@ -294,9 +294,7 @@ impl Host {
         }
         let left = match skip {
             // The moment of an action that was filed stays taken.
-            RouteSkip::Claimed(id) => {
-                Leave { filed: true, ..Leave::waiting(LATER, &format!("{}: {id}", skip.word())) }
-            }
+            RouteSkip::Claimed(id) => Leave { filed: true, ..Leave::waiting(LATER, &format!("{}: {id}", skip.word())) },
             // It is not met again until its file says something new or a record cites it.
             RouteSkip::Withheld(id) => {
                 let question = Some(id.clone());

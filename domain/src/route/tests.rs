@@ -214,7 +214,10 @@ fn newer_words_of_an_unknown_source_turn_a_proposal_into_a_question_and_never_in
 fn a_misfit_names_the_field_and_the_member() {
     let scalar = TASK.replace("related_to:\n  - \"[[Ann]]\" # first\n  - Bob", "related_to: Bob");
     let table = [
-        (Wide::about("task/pay.md", &scalar, related("Eve", true)), "wrong_form: `related_to` of task/pay.md is no list"),
+        (
+            Wide::about("task/pay.md", &scalar, related("Eve", true)),
+            "wrong_form: `related_to` of task/pay.md is no list",
+        ),
         (Wide::about("task/pay.md", TASK, related("Eve", false)), "already_so: `Eve` is not in `related_to`"),
         (Wide::about("task/pay.md", TASK, related("Ann", true)), "already_so: `Ann` is in `related_to`"),
         (Wide::open().with(|w| w.target = None), "target_missing: there is no task/pay.md"),

@@ -367,8 +367,7 @@ pub async fn detail(root: &Root, index: &Index, id: &str) -> Result<ActionDetail
     let row = index.action_at(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
     let (root, now, id) = (root.clone(), Utc::now(), row.id.clone());
     let read = tokio::task::spawn_blocking(move || whole(&root, &row, now));
-    let mut detail =
-        read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;
+    let mut detail = read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;
     list_withheld(index, &mut detail.action, &id).await?;
     Ok(detail)
 }

@@ -74,7 +74,9 @@ async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has
     wait::until("a check without news", async || {
         world.begin("hollins-kitchen").await.result().await;
         let still = |r: &AuditRecord| {
-            r.draft.target.as_str() == PAYMENT && r.draft.decision.word() == "still_active" && r.draft.evidence.is_empty()
+            r.draft.target.as_str() == PAYMENT
+                && r.draft.decision.word() == "still_active"
+                && r.draft.evidence.is_empty()
         };
         (records(&vault).len() > filed && records(&vault).iter().any(still)).then_some(())
     })
@@ -85,7 +87,8 @@ async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has
 
     let file = vault.join(PAYMENT);
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("- [ ] Receipt to Dorothea", "- [ ] Receipt to Dorothea\n- [ ] Half now")).unwrap();
+    std::fs::write(&file, text.replace("- [ ] Receipt to Dorothea", "- [ ] Receipt to Dorothea\n- [ ] Half now"))
+        .unwrap();
     wait::until("the question to end", async || why().await["asks"].is_null().then_some(())).await;
     route(&world, "third", 2).await;
     assert_eq!(proposals(), 0, "and what was withheld is not offered after all");
@@ -98,7 +101,8 @@ async fn a_stranger_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
         world.vault.matter("house");
         world.vault.task("rent", "house");
         let paid = Signal::done("rent");
-        let asks = Signal { source: "mail:stranger", quote: "Which account?", proposes: "", effect: "action", ..paid.clone() };
+        let asks =
+            Signal { source: "mail:stranger", quote: "Which account?", proposes: "", effect: "action", ..paid.clone() };
         world.vault.signal("paid", &paid);
         world.vault.signal("asks", &Signal { created: paid.created + chrono::TimeDelta::minutes(5), ..asks });
         // No clerk answers, so the router is alone with the two.
@@ -113,15 +117,18 @@ async fn a_stranger_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
         let cited: Vec<_> = question.draft.evidence.iter().map(|cited| cited.reference.slug().to_owned()).collect();
         assert_eq!(cited, ["asks", "paid"], "{mode}");
         route(&world, "again", 3).await;
-        assert_eq!(world.vault.records().len(), 1, "{mode}: one question and nothing else: {:#?}", world.vault.records());
+        assert_eq!(
+            world.vault.records().len(),
+            1,
+            "{mode}: one question and nothing else: {:#?}",
+            world.vault.records()
+        );
         let why = world.json(&["why", "rent"]).await;
         assert_eq!(why["asks"]["withheld"][0]["path"], "signal/paid.md", "{mode}: {why:#}");
         let id = question.draft.id.to_string();
         world.run(&["dismiss", &id]).await.expect(0);
-        wait::until("the question to end", async || {
-            world.json(&["why", "rent"]).await["asks"].is_null().then_some(())
-        })
-        .await;
+        wait::until("the question to end", async || world.json(&["why", "rent"]).await["asks"].is_null().then_some(()))
+            .await;
         world.verify_chain().await;
     }
 }
@@ -130,7 +137,8 @@ async fn a_stranger_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
 async fn explain_and_list_say_what_really_holds_a_signal_and_leave_its_file_as_it_is() {
     let world = World::new().await.live();
     world.vault.matter("house");
-    let task = |more: &str| format!("---\ntype: task\nname: T\nstate: open\nparent_matter: \"[[matter/house]]\"\n{more}---\n");
+    let task =
+        |more: &str| format!("---\ntype: task\nname: T\nstate: open\nparent_matter: \"[[matter/house]]\"\n{more}---\n");
     let proposes = |target: &str, member: &str| {
         format!(
             "---\ntype: signal\ncreated: 2026-11-20\nsource_type: mail\nraw_quote: so it is\ntarget_kind: task\n\

@@ -61,9 +61,7 @@ pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result
     let tracker = decided.as_ref().map(|record| told_elsewhere(root, record)).transpose()?.flatten();
     let seen = index.signals_about(&path, SIGNALS).await?;
     let asks = match index.asking_about(&path).await? {
-        Some(row) => {
-            Some(Question { withheld: index.withheld_by(&row.id, SIGNALS).await?, id: row.id, at: row.at })
-        }
+        Some(row) => Some(Question { withheld: index.withheld_by(&row.id, SIGNALS).await?, id: row.id, at: row.at }),
         None => None,
     };
     let stopped = brake::is_stopped(root);
@@ -101,7 +99,10 @@ fn describe(why: &Why) -> String {
         row("seen", told(signal));
     }
     if let Some(question) = &why.asks {
-        row("asks you", format!("since {}: answer by your edit, or `steward dismiss {}`", stamp(question.at), question.id));
+        row(
+            "asks you",
+            format!("since {}: answer by your edit, or `steward dismiss {}`", stamp(question.at), question.id),
+        );
         for signal in &question.withheld {
             row("withheld", told(signal));
         }

@@ -72,7 +72,11 @@ async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time
     });
     assert_eq!(asking(&bench, "11:30:00").await, ["m", "again", "kept", "old"], "a note beside it answers nothing");
     bench.action("kept-2", asks("kept", "09:40:00"));
-    assert_eq!(asking(&bench, "12:00:00").await, ["kept", "m", "again", "old"], "asked twice is one question, the newer");
+    assert_eq!(
+        asking(&bench, "12:00:00").await,
+        ["kept", "m", "again", "old"],
+        "asked twice is one question, the newer"
+    );
     bench.remove("event/steward-action-dismissed-answered-dismissed.md");
     bench.remove("event/steward-action-kept-2.md");
     assert_eq!(asking(&bench, "12:30:00").await, ["m", "answered", "again", "kept", "old"], "as the records tell it");
@@ -161,12 +165,19 @@ fn requests(text: String) -> String {
 fn edits_owner(to: &'static str) -> impl Fn(String) -> String {
     move |text| {
         let set = format!("class: context_edit\n  set:\n    owner: {to}");
-        text.replace("class: state_change\n  set:\n    state: done", &set).replace("task/t.md", "matter/m.md").replace("kind: task", "kind: matter")
+        text.replace("class: state_change\n  set:\n    state: done", &set)
+            .replace("task/t.md", "matter/m.md")
+            .replace("kind: task", "kind: matter")
     }
 }
 
 fn relates(verb: &'static str, member: &'static str) -> impl Fn(String) -> String {
-    move |text| text.replace("class: state_change\n  set:\n    state: done", &format!("class: related\n  {verb}:\n    related_to: {member}"))
+    move |text| {
+        text.replace(
+            "class: state_change\n  set:\n    state: done",
+            &format!("class: related\n  {verb}:\n    related_to: {member}"),
+        )
+    }
 }
 
 async fn doubt(bench: &Bench, signal: &str, target: &str) -> Option<Doubt> {
@@ -184,8 +195,20 @@ async fn newer_words_that_propose_otherwise_or_ask_something_leave_older_ones_un
         ("another state", Box::new(same), Box::new(archived), 11, true),
         ("another state of before", Box::new(same), Box::new(archived), 9, false),
         ("the same state", Box::new(same), Box::new(same), 11, false),
-        ("no effect", Box::new(same), Box::new(|text: String| text.replace("effect: mutation", "effect: none")), 11, false),
-        ("done by hand", Box::new(same), Box::new(|text| requests(text).replace("type: signal\n", "type: signal\nstatus: applied\n")), 11, false),
+        (
+            "no effect",
+            Box::new(same),
+            Box::new(|text: String| text.replace("effect: mutation", "effect: none")),
+            11,
+            false,
+        ),
+        (
+            "done by hand",
+            Box::new(same),
+            Box::new(|text| requests(text).replace("type: signal\n", "type: signal\nstatus: applied\n")),
+            11,
+            false,
+        ),
         ("another owner", Box::new(edits_owner("Ann")), Box::new(edits_owner("Bob")), 11, true),
         ("a request beside an owner", Box::new(edits_owner("Ann")), Box::new(requests), 11, false),
         ("the opposite of a member", Box::new(relates("add", "Ann")), Box::new(relates("remove", "Ann")), 11, true),
@@ -256,7 +279,11 @@ async fn what_is_withheld_is_listed_on_its_question() {
     assert_eq!(listed.iter().map(|signal| signal.path.slug()).collect::<Vec<_>>(), ["hand", "ours"]);
     let newer = bench.action("newer", asks("t", "08:30:00"));
     bench.sync("08:30:01").await;
-    assert_eq!(bench.index.withheld_by(&newer, 9).await.unwrap(), listed, "the question that replaces it lists them too");
+    assert_eq!(
+        bench.index.withheld_by(&newer, 9).await.unwrap(),
+        listed,
+        "the question that replaces it lists them too"
+    );
     let reasons = async || bench.index.route_reasons(&[path("signal/hand.md")]).await.unwrap();
     assert_eq!(reasons().await, BTreeMap::from([(path("signal/hand.md"), format!("withheld: {question}"))]));
     let seen = bench.index.signals_about(&path("task/t.md"), 9).await.unwrap();

@@ -67,7 +67,14 @@ async fn what_is_settled_or_waits_for_later_is_not_looked_at() {
     }
     bench.sync("01:01:00").await;
     for n in 0..50 {
-        let left = RouteLeft { acts: true, until: noon("07:00:00"), now: noon("01:02:00"), filed: true, reason: String::new(), question: None };
+        let left = RouteLeft {
+            acts: true,
+            until: noon("07:00:00"),
+            now: noon("01:02:00"),
+            filed: true,
+            reason: String::new(),
+            question: None,
+        };
         bench.index.leave_route(&path(&format!("signal/later{n:02}.md")), &left).await.unwrap();
     }
     bench.signal("new", "task/t.md", "");
@@ -101,7 +108,14 @@ async fn what_was_left_comes_back_in_time_or_when_it_says_something_new_or_when_
     let bench = bench().await;
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
-    let left = RouteLeft { acts: false, until: noon("02:00:00"), now: noon("01:02:00"), filed: false, reason: String::new(), question: None };
+    let left = RouteLeft {
+        acts: false,
+        until: noon("02:00:00"),
+        now: noon("01:02:00"),
+        filed: false,
+        reason: String::new(),
+        question: None,
+    };
     bench.index.leave_route(&path("signal/s.md"), &left).await.unwrap();
     assert_eq!(waiting(&bench, "01:59:00", false).await, [""; 0]);
     assert_eq!(waiting(&bench, "02:00:00", false).await, ["s"]);
@@ -122,7 +136,14 @@ async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
     assert_eq!(second, first + chrono::TimeDelta::milliseconds(1));
     assert_eq!(begin("signal/a.md", true).await, first);
     assert_ne!(begin("signal/a.md", false).await, first, "what is only said is another action");
-    let mut left = RouteLeft { acts: true, until: noon("02:00:00"), now: noon("01:00:00"), filed: true, reason: String::new(), question: None };
+    let mut left = RouteLeft {
+        acts: true,
+        until: noon("02:00:00"),
+        now: noon("01:00:00"),
+        filed: true,
+        reason: String::new(),
+        question: None,
+    };
     bench.index.leave_route(&path("signal/b.md"), &left).await.unwrap();
     assert_eq!(begin("signal/b.md", true).await, second);
     left.filed = false;
