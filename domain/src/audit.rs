@@ -156,6 +156,7 @@ pub struct UndoRecipe {
     pub vault_patch: Vec<FieldPatch>,
     /// `None` where the change owes nothing to the tracker.
     pub plane_revert: Option<PlaneRevert>,
+    /// For people who read the file; what counts is [`AuditRecord::undo_ends`].
     #[serde(with = "stamped")]
     pub expires_at: DateTime<Utc>,
 }
@@ -267,7 +268,7 @@ impl AuditRecord {
             prior.entry(proposal.mutation.field()).or_insert_with(|| replaced.clone());
         }
         let undoable = matches!(draft.kind, ActionKind::Action | ActionKind::Confirmed) && !patch.is_empty();
-        let expires_at = draft.timestamp + TimeDelta::days(UNDO_WINDOW_DAYS);
+        let expires_at = undo_ends(&draft);
         Self {
             target_kind: draft.target.kind(),
             seq: link.seq,
@@ -279,6 +280,19 @@ impl AuditRecord {
             prev_sha256: link.prev,
             draft,
         }
+    }
+
+    /// When the change can no longer be undone. It follows from the moment of the action, which the record's name pins;
+    /// what `expires_at` says in the file changes nothing.
+    #[must_use]
+    pub fn undo_ends(&self) -> DateTime<Utc> {
+        undo_ends(&self.draft)
+    }
+
+    /// What its `expires_at` says where that is not when the undo window ends: somebody edited it.
+    #[must_use]
+    pub fn edited_expiry(&self) -> Option<DateTime<Utc>> {
+        self.undo_recipe.as_ref().map(|recipe| recipe.expires_at).filter(|says| *says != self.undo_ends())
     }
 
     /// The same record with what its target says after the change.
@@ -351,6 +365,10 @@ impl AuditRecord {
             }
         }
     }
+}
+
+fn undo_ends(draft: &AuditDraft) -> DateTime<Utc> {
+    draft.timestamp + TimeDelta::days(UNDO_WINDOW_DAYS)
 }
 
 /// A target's name as part of a file name. A matter may be named like one of its tasks and be judged

@@ -220,8 +220,9 @@ fn undo(request: &Request<'_>) -> Result<Plan, Refusal> {
     let Some(recipe) = &request.record.undo_recipe else {
         return Err(Refusal::NothingToUndo { id: record.id.to_string(), landing: record.landing.word().into() });
     };
-    if request.now >= recipe.expires_at {
-        let ended = crate::time::stamp(recipe.expires_at);
+    let ends = request.record.undo_ends();
+    if request.now >= ends {
+        let ended = crate::time::stamp(ends);
         return Err(Refusal::Expired { id: record.id.to_string(), ended });
     }
     check_recipe(request.record, &recipe.vault_patch)?;

@@ -69,6 +69,10 @@ impl Keeper {
         match planned(self.root(), asked, (&record, Known::Newest(turn.head.seq)))? {
             Planned::Before(receipt) => Ok(receipt),
             Planned::Now(plan) => {
+                if let Some(says) = record.edited_expiry().filter(|_| asked.kind == AnswerKind::Undo) {
+                    let note = chain::expiry_edited(asked.record, says, record.undo_ends());
+                    tracing::warn!(record = %asked.record, "{note}");
+                }
                 let owes = if asked.kind == AnswerKind::Undo { tracker::revert(&record) } else { None };
                 Ok(self.carry_out(&mut turn, &plan, owes)?)
             }

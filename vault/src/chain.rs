@@ -20,7 +20,7 @@ use steward_domain::audit::{AuditError, AuditRecord, Link, is_record};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 
-pub(crate) use verify::{Place, Walk, misnamed};
+pub(crate) use verify::{Place, Walk, expiry_edited, misnamed};
 pub use verify::{Verification, verify};
 
 const HEAD: &str = "chain.json";

@@ -179,7 +179,7 @@ fn undo_among(
         newer,
         followers: followers(root, &answered)?,
         tracker: outcome.as_ref().ok().and_then(|_| tracker::revert(&answered)),
-        until: answered.undo_recipe.as_ref().map(|recipe| recipe.expires_at),
+        until: answered.undo_recipe.as_ref().map(|_| answered.undo_ends()),
         refusal: outcome.err().map(Refused::from),
     })
 }

@@ -129,6 +129,34 @@ fn the_window_ends_to_the_millisecond() {
 }
 
 #[test]
+fn the_window_follows_from_the_moment_of_the_action_whatever_expires_at_says() {
+    let (_, record) = applied();
+    assert_eq!(record.edited_expiry(), None);
+    for (says, now, is_open) in [
+        ("2099-01-01T00:00:00Z", "2026-11-28T09:30:15.123Z", false),
+        ("2020-01-01T00:00:00Z", "2026-11-28T09:30:15.122Z", true),
+    ] {
+        let mut edited = record.clone();
+        edited.undo_recipe.as_mut().unwrap().expires_at = at(says);
+        assert_eq!(edited.edited_expiry(), Some(at(says)));
+        let request = Request {
+            kind: AnswerKind::Undo,
+            record: &edited,
+            past: &[],
+            by: "ann",
+            reason: None,
+            edited: None,
+            together: None,
+            policy: &live(),
+            ceiling: Ceiling::Act,
+            workflow: run("run-2"),
+            now: at(now),
+        };
+        assert_eq!(answer(&request).is_ok(), is_open, "{says}");
+    }
+}
+
+#[test]
 fn what_changed_nothing_cannot_be_undone() {
     let shadow = carry_out(&plan_for(TASK, &Policy::default(), 0.9), TASK).unwrap().1;
     for record in [shadow, pending()] {

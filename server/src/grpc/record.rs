@@ -78,7 +78,7 @@ pub(super) fn action(summary: v1::ActionSummary, record: &AuditRecord, tracker: 
         workflow: Some(v1::WorkflowRun { id: draft.workflow.id.clone(), run_id: draft.workflow.run_id.clone() }),
         replaces: draft.proposal.as_ref().and_then(|proposal| proposal.replaces.as_ref()).map(value),
         changes: recipe.map(|recipe| recipe.vault_patch.iter().map(patch).collect()).unwrap_or_default(),
-        undo_expires_at: recipe.filter(|_| !undone).map(|recipe| moment(recipe.expires_at)),
+        undo_expires_at: recipe.filter(|_| !undone).map(|_| moment(record.undo_ends())),
         answer: draft.answers.as_ref().map(|answer| v1::AnswerMark {
             of_time: Some(moment(answer.at)),
             by: answer.by.clone(),

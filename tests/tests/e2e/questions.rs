@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use steward_domain::audit::AuditRecord;
 use steward_domain::plan::Landing;
 use steward_tests::clerk::{Clerk, Says};
+use steward_tests::past;
 use steward_tests::steward::Steward;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
@@ -174,4 +175,33 @@ async fn explain_and_list_say_what_really_holds_a_signal_and_leave_its_file_as_i
     }
     let after: Vec<_> = table.iter().map(|(name, ..)| world.vault.read(&format!("signal/{name}.md"))).collect();
     assert_eq!(after, before, "what people wrote is theirs");
+}
+
+#[tokio::test]
+async fn an_edited_expiry_neither_opens_nor_closes_the_undo_window_and_is_reported() {
+    let world = World::with_one_done().await.live();
+    world.vault.task("old", "house");
+    world.vault.set_state("rent", "open");
+    let now = chrono::Utc::now();
+    let old = past::change(&world.vault, "old", now - chrono::TimeDelta::days(8));
+    let fresh = past::change(&world.vault, "rent", now - chrono::TimeDelta::hours(1));
+    for record in world.vault.records() {
+        let path = record.draft.file().unwrap();
+        let text = String::from_utf8(world.vault.read(path.as_str())).unwrap();
+        let written = steward_domain::time::stamp(record.undo_ends());
+        let edited = if record.draft.id.to_string() == old { "2099-01-01T00:00:00Z" } else { "2020-01-01T00:00:00Z" };
+        assert!(text.contains(&written), "{text}");
+        world.vault.write(path.as_str(), text.replace(&written, edited));
+    }
+    let _worker = world.worker().await;
+    let refused = world.run(&["undo", &old]).await;
+    assert!(refused.to_string().contains("can no longer be undone"), "{refused}");
+    assert_eq!(world.vault.state("old"), "done");
+    world.run(&["undo", &fresh]).await.expect(0);
+    assert_eq!(world.vault.state("rent"), "open");
+    let verified = world.run(&["audit", "verify", "--json"]).await.json();
+    let faults = verified["faults"].to_string();
+    for edited in ["2099-01-01", "2020-01-01"] {
+        assert!(faults.contains(&format!("`expires_at` was edited to {edited}")), "{faults}");
+    }
 }

@@ -5,9 +5,11 @@
 
 use super::{ChainError, Head, has_written_head, head, names, read};
 use crate::root::Root;
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ContentHash;
+use steward_domain::time::stamp;
 
 /// What a walk along the whole chain found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,12 +56,18 @@ fn places(root: &Root, found: &mut Verification) -> Result<Vec<Place>, ChainErro
                 if record.draft.file().as_ref() != Ok(&path) {
                     found.faults.push(misnamed(&path));
                 }
+                found.faults.extend(record.edited_expiry().map(|says| expiry_edited(&path, says, record.undo_ends())));
                 places.push(Place { seq: record.seq, path, prev: record.prev_sha256, sha256 });
             }
             Err(e) => found.faults.push(format!("unreadable: {e}")),
         }
     }
     Ok(places)
+}
+
+pub(crate) fn expiry_edited(path: &RecordPath, says: DateTime<Utc>, ends: DateTime<Utc>) -> String {
+    let (says, ends) = (stamp(says), stamp(ends));
+    format!("{path}: `expires_at` was edited to {says} and counts for nothing: the undo window ends at {ends}")
 }
 
 pub(crate) fn misnamed(path: &RecordPath) -> String {

@@ -95,7 +95,7 @@ macro_rules! columns {
 macro_rules! answer {
     () => {
         " LEFT JOIN actions b ON b.path = (SELECT c.path FROM actions c WHERE c.answers_of = a.id
-            ORDER BY c.at DESC, c.seq DESC LIMIT 1) "
+            ORDER BY c.seq DESC LIMIT 1) "
     };
 }
 

@@ -123,10 +123,14 @@ const CLAIM: &str = "
     AND NOT (?4 AND a.landing = 'shadow' AND a.id <> ?3 AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = a.id))
     ORDER BY a.seq DESC LIMIT 1";
 
-/// Two actions on one record are never named after the same moment.
+/// Two actions on one record are never named after the same moment: the first free millisecond from now on. Moments of a
+/// clock that once ran ahead stay taken and move nothing.
 const BEGIN: &str = "
     INSERT INTO routes (signal, acts, at, retry_at, met_at)
-    VALUES (?1, ?2, MAX(?3, COALESCE((SELECT MAX(at) FROM routes) + 1000, ?3)), ?3, ?3)
+    VALUES (?1, ?2, (WITH RECURSIVE free (at) AS (SELECT ?3 UNION ALL
+            SELECT free.at + 1000 FROM free
+            WHERE EXISTS (SELECT 1 FROM routes r WHERE r.at > free.at - 1000 AND r.at < free.at + 1000))
+        SELECT MAX(at) FROM free), ?3, ?3)
     ON CONFLICT (signal) DO UPDATE SET acts = excluded.acts,
         at = CASE WHEN at IS NULL OR acts <> excluded.acts THEN excluded.at ELSE at END
     RETURNING at";

@@ -31,8 +31,9 @@ pub(super) const ORDER: [RecordKind; 6] = [
     RecordKind::Stream,
 ];
 
+/// A record of a clock that ran ahead puts no cursor ahead: what comes now is new.
 const CURSORS: &str = "INSERT OR IGNORE INTO task_checks (task, last_check_at, outcome, streak, look_id)
-    SELECT target, MAX(at), decision, 0, '' FROM actions
+    SELECT target, MIN(MAX(at), ?1 - 1), decision, 0, '' FROM actions
     WHERE kind = 'steward-action' AND judged = 1 GROUP BY target";
 const CITED_BEFORE: &str = "UPDATE first_seen SET at = MIN(first_seen.at, cited.at) FROM (
         SELECT e.ref AS signal, MAX(a.at) AS at FROM action_evidence e JOIN actions a ON a.path = e.action
@@ -177,7 +178,7 @@ impl Index {
         let mut tx = self.begin().await?;
         let work = async {
             if first {
-                sqlx::query(CURSORS).execute(&mut *tx).await?;
+                sqlx::query(CURSORS).bind(codec::micros(now)).execute(&mut *tx).await?;
                 sqlx::query(CITED_BEFORE).execute(&mut *tx).await?;
                 sqlx::query(NEVER_CITED).bind(codec::micros(now)).execute(&mut *tx).await?;
                 wake::mark_unjudged(&mut tx, codec::micros(now)).await?;

@@ -152,6 +152,18 @@ async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
 }
 
 #[tokio::test]
+async fn a_clock_that_ran_three_days_ahead_and_came_back_names_actions_after_itself_again() {
+    let bench = bench().await;
+    let begin = async |signal: &str, now| bench.index.begin_route(&path(signal), true, now).await.unwrap();
+    let ahead = noon("01:00:00") + chrono::TimeDelta::days(3);
+    assert_eq!(begin("signal/a.md", ahead).await, ahead);
+    let back = noon("01:00:01");
+    assert_eq!(begin("signal/b.md", back).await, back);
+    assert_eq!(begin("signal/c.md", back).await, back + chrono::TimeDelta::milliseconds(1), "and no two have the same");
+    assert_eq!(begin("signal/d.md", ahead).await, ahead + chrono::TimeDelta::milliseconds(1), "nor once it gets there");
+}
+
+#[tokio::test]
 async fn a_record_claims_what_it_cites_and_a_mere_shadow_does_not_once_changes_may_happen() {
     for (landing, claimed, claimed_when_live) in [
         (Landing::Live, true, true),
