@@ -45,7 +45,7 @@ pub(crate) async fn claim_namespace(
     let owner = Some(keeper.identity().clone());
     let registrar = registrar(client.clone(), config, owner, |s| s.private_server = private_server);
     registrar.claim().await.map_err(|e| match e {
-        RegistrarError::Conflict(conflict) => conflict.into(),
+        RegistrarError::Conflict(conflict) => anyhow::Error::from(*conflict),
         e => anyhow::anyhow!("failed to {e}"),
     })
 }

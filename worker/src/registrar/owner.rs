@@ -165,7 +165,7 @@ impl Registrar {
     pub(crate) async fn claim(&self) -> Result<(), RegistrarError> {
         let entries = self.entries().await?;
         if let Some(conflict) = self.conflict(&entries) {
-            return Err(conflict.into());
+            return Err(Box::new(conflict).into());
         }
         let [first, ..] = &ROUTINES;
         if self.create_as(first.id, routine::desired(first, &self.settings)).await? {
@@ -176,7 +176,7 @@ impl Registrar {
         let mark = Mark::find(schedule.spec.as_ref()).filter(|_| facts::workflow_type(&schedule) == first.workflow);
         match mark {
             Some(Mark { vault: Some(vault), place, .. }) if self.settings.is_of_another(Some(vault)) => {
-                Err(self.refusal(ConflictReason::AnotherVault { vault, place }).into())
+                Err(Box::new(self.refusal(ConflictReason::AnotherVault { vault, place })).into())
             }
             _ => Ok(()),
         }

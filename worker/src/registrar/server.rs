@@ -37,7 +37,7 @@ pub(crate) enum RegistrarError {
     OfAnother { id: String },
     /// The namespace is another vault's, or may be.
     #[error(transparent)]
-    Conflict(#[from] NamespaceConflict),
+    Conflict(#[from] Box<NamespaceConflict>),
 }
 
 impl Registrar {
