@@ -5,6 +5,7 @@
 
 use super::store::json;
 use super::{CheckDone, Index, IndexError, News, lease};
+use crate::brake;
 use crate::root::Root;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +97,9 @@ impl Index {
         let (leases, targets) = {
             let waiting = self.unfinished.lock();
             let rested = waiting.targets.iter().filter(|(_, since)| has_rested(**since, now));
-            let targets: Vec<RecordPath> = rested.map(|(path, _)| path.clone()).collect();
+            // A look during a stop would end the wake and do nothing.
+            let may_act = !brake::is_stopped(root);
+            let targets: Vec<RecordPath> = rested.filter(|_| may_act).map(|(path, _)| path.clone()).collect();
             (waiting.leases.clone(), targets)
         };
         if leases.is_empty() && targets.is_empty() {
