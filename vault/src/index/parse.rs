@@ -4,6 +4,8 @@
 //! has no row of its kind, so that nothing acts upon it. An instinct is the exception: one that cannot be read must
 //! not set its source free, so it stands with no observations and the ceiling `ask`. Pure; the rows go to [`super::store`].
 
+pub(super) mod instinct;
+
 use super::codec::{micros, word};
 use super::read::Content;
 use super::store::json;
@@ -13,7 +15,7 @@ use std::collections::BTreeSet;
 use steward_domain::audit::{ActionKind, AuditDraft, AuditError, AuditRecord, Proposal};
 use steward_domain::decide::Closed;
 use steward_domain::frontmatter::{self, Document, Fields, member_name};
-use steward_domain::mode::{Ceiling, Mode};
+use steward_domain::mode::Mode;
 use steward_domain::mutation::{Mutation, MutationClass};
 use steward_domain::note_policy::{self, NotePolicy};
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
@@ -29,7 +31,7 @@ pub(super) enum Typed {
     Matter(MatterData),
     Task(TaskData),
     Signal(SignalData),
-    Instinct(InstinctData),
+    Instinct(instinct::InstinctData),
     Stream(EventData),
     Action(Box<ActionData>),
 }
@@ -81,16 +83,6 @@ pub(super) struct SignalData {
     applied: bool,
     source_event: Option<String>,
     hash: String,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct InstinctData {
-    path: String,
-    source: String,
-    observations: u32,
-    ceiling: Option<u8>,
-    /// Where the average of its confidence starts.
-    start: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -165,16 +157,11 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
         RecordKind::Task => task(path, fields, content),
         RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s)),
         RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event(path, e, content)),
-        RecordKind::Instinct | RecordKind::Event => Ok(instinct(path.as_str(), path.slug(), Instinct::read(fields))),
+        RecordKind::Instinct | RecordKind::Event => {
+            Ok(instinct::instinct_row(path.as_str(), path.slug(), Instinct::read(fields)))
+        }
     };
     understood.map_err(|e| e.to_string())
-}
-
-/// What stands for an instinct that cannot be read, under whatever name.
-pub(super) fn unreadable_instinct(path: &str) -> Typed {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let stem = name.strip_suffix(".md").unwrap_or(name);
-    instinct(path, stem, Instinct { ceiling: Some(Ceiling::Ask), ..Instinct::default() })
 }
 
 fn matter(path: &RecordPath, document: &Document, content: &Content) -> Result<Typed, RecordError> {
@@ -273,17 +260,6 @@ impl EventData {
     pub(super) fn is_untouched(&self) -> bool {
         self.status == EventStatus::New.word() && self.tries == 0
     }
-}
-
-fn instinct(path: &str, name: &str, instinct: Instinct) -> Typed {
-    Typed::Instinct(InstinctData {
-        path: path.to_owned(),
-        // A name that is no source's own stands for itself, as it did when a human chose it.
-        source: instinct.source.map_or_else(|| name.trim().to_lowercase(), |source| source_key(&source)),
-        observations: instinct.observations,
-        start: instinct.start,
-        ceiling: instinct.ceiling.map(|c| c as u8),
-    })
 }
 
 fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {

@@ -100,7 +100,7 @@ pub(super) fn file(root: &Root, kind: RecordKind, wanted: Wanted, depth: Depth) 
     }
     let changed = known.as_ref().is_none_or(|k| k.hash != now.hash || k.problem != now.problem);
     let typed = match typed {
-        None if kind == RecordKind::Instinct => Some(parse::unreadable_instinct(&path)),
+        None if kind == RecordKind::Instinct => Some(parse::instinct::unreadable_instinct(&path)),
         other => other,
     };
     Some(FileNow { path, now, typed, changed })

@@ -1,0 +1,35 @@
+//! An instinct as a row: whose it is, how often they were right, and what a human set.
+
+use super::Typed;
+use serde::Serialize;
+use steward_domain::mode::Ceiling;
+use steward_domain::record::Instinct;
+use steward_domain::signal::source_key;
+
+#[derive(Debug, Serialize)]
+pub(in crate::index) struct InstinctData {
+    path: String,
+    source: String,
+    observations: u32,
+    ceiling: Option<u8>,
+    /// Where the average of its confidence starts.
+    start: Option<f64>,
+}
+
+/// What stands for an instinct that cannot be read, under whatever name.
+pub(in crate::index) fn unreadable_instinct(path: &str) -> Typed {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let stem = name.strip_suffix(".md").unwrap_or(name);
+    instinct_row(path, stem, Instinct { ceiling: Some(Ceiling::Ask), ..Instinct::default() })
+}
+
+pub(super) fn instinct_row(path: &str, name: &str, instinct: Instinct) -> Typed {
+    Typed::Instinct(InstinctData {
+        path: path.to_owned(),
+        // A name that is no source's own stands for itself, as it did when a human chose it.
+        source: instinct.source.map_or_else(|| name.trim().to_lowercase(), |source| source_key(&source)),
+        observations: instinct.observations,
+        start: instinct.start,
+        ceiling: instinct.ceiling.map(|c| c as u8),
+    })
+}
