@@ -2,7 +2,8 @@
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage};
-use temporalio_common::protos::temporal::api::enums::v1::EventType;
+use temporalio_common::protos::temporal::api::enums::v1::{EventType, TimeoutType};
+use temporalio_common::protos::temporal::api::failure::v1::failure::FailureInfo;
 use temporalio_common::protos::temporal::api::history::v1::{History, HistoryEvent, history_event::Attributes};
 
 /// Reads what `temporal workflow show -o json` printed.
@@ -24,6 +25,20 @@ pub fn read(json: &str) -> History {
 #[must_use]
 pub fn count(events: &[HistoryEvent], kind: EventType) -> usize {
     events.iter().filter(|event| event.event_type() == kind).count()
+}
+
+/// Which time-outs ended activities that were given up, in order.
+#[must_use]
+pub fn timeouts(events: &[HistoryEvent]) -> Vec<TimeoutType> {
+    let failures = events.iter().filter_map(|event| match &event.attributes {
+        Some(Attributes::ActivityTaskTimedOutEventAttributes(timed_out)) => timed_out.failure.as_ref(),
+        _ => None,
+    });
+    let timeout = |info: &FailureInfo| match info {
+        FailureInfo::TimeoutFailureInfo(timeout) => Some(timeout.timeout_type()),
+        _ => None,
+    };
+    failures.filter_map(|failure| failure.failure_info.as_ref().and_then(timeout)).collect()
 }
 
 /// The types of the local activities that left a marker, in order.

@@ -1,16 +1,13 @@
 //! A gRPC caller of one server, with or without a token.
 
 use crate::api::Api;
+use crate::wait;
 use crate::world::World;
-use std::time::Duration;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
-
-/// Longer than any answer takes.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What clients are made of.
 pub type Line = InterceptedService<Channel, Bearer>;
@@ -57,7 +54,7 @@ pub async fn token(world: &World, scope: &str) -> (String, String) {
 }
 
 fn endpoint(api: &Api) -> Endpoint {
-    Endpoint::from_shared(api.base.clone()).unwrap().timeout(PATIENCE)
+    Endpoint::from_shared(api.base.clone()).unwrap().timeout(wait::PATIENCE)
 }
 
 async fn line(endpoint: Endpoint, bearer: Bearer) -> Line {

@@ -14,8 +14,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How long a command may take on a busy machine.
-const COMMAND: Duration = Duration::from_secs(120);
+/// How long a command may take on a busy machine; some wait for a minute themselves.
+const COMMAND: Duration = wait::PATIENCE.saturating_mul(2);
 
 /// How to start the binary.
 #[derive(Clone, Debug)]

@@ -16,7 +16,9 @@ use temporalio_common::protos::temporal::api::common::v1::Payload;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 
 /// A workflow task whose worker died is given to another after this long.
-pub const TASK_TIMEOUT: Duration = Duration::from_secs(2);
+///
+/// Short, because tests of crashes wait for it, and long enough for a worker that is alive on a busy machine.
+pub const TASK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Everything one test needs.
 pub struct World {
@@ -27,6 +29,7 @@ pub struct World {
     pub queue: String,
     pub namespace: String,
     pub folder: PathBuf,
+    task_timeout: Duration,
     next: AtomicU32,
 }
 
@@ -49,7 +52,8 @@ impl World {
             .set("STEWARD_TASK_QUEUE", &queue)
             .set("STEWARD_OPERATOR", "tester")
             .set("STEWARD_VAULT", vault.path().display());
-        Self { vault, client, steward, queue, namespace, folder, next: AtomicU32::new(1) }
+        let next = AtomicU32::new(1);
+        Self { vault, client, steward, queue, namespace, folder, task_timeout: TASK_TIMEOUT, next }
     }
 
     /// One matter `house` with one task `rent`, and a signal that says it is done.
@@ -65,6 +69,13 @@ impl World {
     #[must_use]
     pub fn set(mut self, name: &str, value: impl ToString) -> Self {
         self.steward.set(name, value);
+        self
+    }
+
+    /// A world in which a slow worker is not taken for a dead one: what it does stands in the history once.
+    #[must_use]
+    pub fn with_patient_server(mut self) -> Self {
+        self.task_timeout = wait::PATIENCE;
         self
     }
 
@@ -104,8 +115,13 @@ impl World {
     /// Pauses what comes by the clock, and would write instincts into whatever test it meets. A worker that serves
     /// has made its schedule.
     pub async fn hold_calibration(&self) {
-        let calibration = self.client.get_schedule_handle("al-reversal-calibration");
-        let _ = calibration.pause(Some("begun by hand in tests"), Default::default()).await;
+        self.hold_schedule("al-reversal-calibration").await;
+    }
+
+    /// Pauses a schedule, so that nothing comes by the clock.
+    pub async fn hold_schedule(&self, id: &str) {
+        let schedule = self.client.get_schedule_handle(id);
+        let _ = schedule.pause(Some("begun by hand in tests"), Default::default()).await;
     }
 
     /// Runs a command to its end.
@@ -142,8 +158,8 @@ impl World {
     /// Starts a workflow.
     pub async fn begin_as(&self, id: &str, kind: &str, argument: &Value) -> Started {
         let options = WorkflowStartOptions::new(self.queue.clone(), id)
-            .execution_timeout(Duration::from_secs(300))
-            .task_timeout(TASK_TIMEOUT)
+            .execution_timeout(5 * wait::PATIENCE)
+            .task_timeout(self.task_timeout)
             .build();
         let argument = RawValue { payloads: vec![payload(argument)] };
         let handle = self.client.start_workflow(UntypedWorkflow::new(kind), argument, options).await.unwrap();

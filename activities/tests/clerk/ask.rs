@@ -121,13 +121,13 @@ async fn a_body_that_is_none_of_the_wire_is_the_servers_fault_not_the_models() {
 
 #[tokio::test]
 async fn too_many_requests_says_when_to_ask_again() {
-    let in_two_minutes =
-        (chrono::Utc::now() + Duration::from_secs(120)).format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let in_two_hours =
+        (chrono::Utc::now() + Duration::from_secs(7_200)).format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     let table = [
         (Some("17".to_owned()), Some(17..=17)),
         (Some("1.2".to_owned()), Some(2..=2)),
         (Some("99999999999999999999999".to_owned()), Some(u64::MAX..=u64::MAX)),
-        (Some(in_two_minutes), Some(90..=120)),
+        (Some(in_two_hours), Some(3_600..=7_200)),
         (Some("soon".to_owned()), None),
         (None, None),
     ];

@@ -43,10 +43,13 @@ pub(super) async fn session() -> Option<(Client, u32)> {
     let (folder, _) = run::new_folder();
     let mut arguments: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
     arguments.push(format!("--user-data-dir={}", folder.display()));
+    let patience = u64::try_from(wait::PATIENCE.as_millis()).unwrap();
     let wanted = json!({
         "browserName": "chrome",
         "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments},
         "goog:loggingPrefs": {"browser": "ALL"},
+        // Of its own accord it would give a script half a minute.
+        "timeouts": {"script": patience, "pageLoad": patience},
     });
     let mut builder = ClientBuilder::new(HttpConnector::new());
     let client = builder.capabilities(wanted.as_object().unwrap().clone()).connect(address).await;

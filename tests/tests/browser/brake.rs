@@ -1,16 +1,14 @@
 //! STOP, from every page and at once; and that an open page says what it does not show yet.
 
 use crate::house::{House, clear};
-use futures::join;
 use std::time::Duration;
 use steward_tests::wait;
 
-/// How long a stop may take to be everywhere, and a page to say that something is new, on a busy machine.
-const AT_ONCE: Duration = Duration::from_secs(1);
-const SOON: Duration = Duration::from_secs(2);
+/// Longer than a page takes to hear of something new; a machine that is later than that finds less fault, never more.
+const A_WHILE: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn stop_works_within_a_second_from_every_page() {
+async fn stop_works_at_once_from_every_page() {
     let Some(house) = House::lived_in("stop").await else { return };
     let (page, world) = (&house.browser, &house.world);
     let brake = world.vault.path().join(".steward/STOP");
@@ -29,8 +27,8 @@ async fn stop_works_within_a_second_from_every_page() {
         page.script(number % 2 == 0).await;
         page.goto(&at).await;
         assert_eq!((page.status().await, page.count(".brake button.stop").await), (200, 1), "{at}");
-        let stops = wait::within(AT_ONCE, "the fleet to stop", async || brake.exists().then_some(()));
-        let ((), ()) = join!(page.press(".brake button.stop"), stops);
+        page.press(".brake button.stop").await;
+        assert!(brake.exists(), "{at}: the answer came before the stop");
         assert_eq!(page.place().await, at, "it stays where it was pressed");
         let said = page.text(".stopped").await;
         assert!(said.starts_with("Stopped by tester"), "{said}");
@@ -44,7 +42,7 @@ async fn stop_works_within_a_second_from_every_page() {
         page.goto("/").await;
         page.press(&format!(".brake button.{button}")).await;
         let quiet = async || page.text(".news").await.is_empty();
-        wait::stays(AT_ONCE, "what the page itself did is no news to it", quiet).await;
+        wait::stays(A_WHILE, "what the page itself did is no news to it", quiet).await;
     }
     page.shot("stopped").await;
     let status = world.json(&["status"]).await;
@@ -71,9 +69,9 @@ async fn an_open_page_says_that_there_is_more_and_moves_nothing() {
     other.goto("/").await;
     other.press(&format!("{} button[value=undo]", house.card("rent"))).await;
     let quiet = async || other.text(".news").await.is_empty();
-    wait::stays(AT_ONCE, "nothing is new to who did it", quiet).await;
+    wait::stays(A_WHILE, "nothing is new to who did it", quiet).await;
     let line = "One new record: show it";
-    wait::within(SOON, line, async || (page.text(".news").await == line).then_some(())).await;
+    wait::until(line, async || (page.text(".news").await == line).then_some(())).await;
     assert!(page.text(&house.card("rent")).await.contains("changed"), "what is read stays");
     page.shot("live").await;
     page.press(".news a").await;
@@ -82,9 +80,9 @@ async fn an_open_page_says_that_there_is_more_and_moves_nothing() {
 
     other.press(".brake button.stop").await;
     let stopped = async || page.text(".news").await.starts_with("The fleet was stopped.").then_some(());
-    wait::within(SOON, "the page to say that the fleet was stopped", stopped).await;
+    wait::until("the page to say that the fleet was stopped", stopped).await;
     other.press(".brake button.go").await;
     let silent = async || page.text(".news").await.is_empty().then_some(());
-    wait::within(SOON, "the page to take that back", silent).await;
+    wait::until("the page to take that back", silent).await;
     page.is_sound().await;
 }

@@ -23,7 +23,7 @@ const AT_ONCE: usize = 8;
 const NOT_ON_THE_WAY: [&str; 5] =
     ["before-settling", "after-discarding", "after-settling", "after-giving-back", "before-keeping-conflict"];
 /// Until a death in the midst of a run is noticed and another run is under way.
-const RECOVERY: Duration = Duration::from_secs(120);
+const RECOVERY: Duration = wait::PATIENCE.saturating_mul(2);
 /// Between two runs of the router, whose schedule would let two minutes pass.
 const ROUTER_PAUSE: Duration = Duration::from_secs(2);
 /// Most often that one point is met on the way.

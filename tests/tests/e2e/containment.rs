@@ -11,7 +11,6 @@ mod texts;
 use chrono::Utc;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use steward_domain::audit::AuditRecord;
 use steward_domain::decide::GateName;
 use steward_domain::frontmatter;
@@ -105,7 +104,7 @@ fn events(world: &World) -> Vec<StreamEvent> {
 
 /// Lets everything happen that will happen by itself.
 async fn happens(world: &World, texts: &[Text]) {
-    let all = Duration::from_secs(600);
+    let all = 10 * wait::PATIENCE;
     wait::within(all, "the texts to be taken in", async || (events(world).len() == texts.len()).then_some(())).await;
     let mut run = 0;
     wait::within(all, "the events to be read", async || {
@@ -278,7 +277,7 @@ async fn let_one_happen(world: &World, records: &[AuditRecord]) {
 /// Lets everything be told to the tracker that is owed to it.
 async fn told(world: &World, plane: &Plane) {
     let mut run = plane.asked().len();
-    wait::within(Duration::from_secs(600), "the tracker to be told", async || {
+    wait::within(10 * wait::PATIENCE, "the tracker to be told", async || {
         run += 1;
         let id = format!("tell-{}-{run}", Utc::now().timestamp_micros());
         world.begin_as(&id, "TrackerWorkflow", &Value::Null).await.result().await;

@@ -1,7 +1,6 @@
 //! How far a steward may go: the environment's ceiling, the thresholds, the brake.
 
 use serde_json::json;
-use std::time::{Duration, Instant};
 use steward_domain::decide::GateName;
 use steward_domain::mode::Mode;
 use steward_domain::plan::Landing;
@@ -138,10 +137,8 @@ async fn a_stop_during_a_clerk_call_turns_its_decision_into_a_shadow_and_lets_no
     wait::until("both calls to be under way", async || (clerk.asked().len() == 2).then_some(())).await;
 
     world.run(&["stop", "--reason", "odd"]).await.expect(0);
-    let stopped = Instant::now();
     let held = world.tick("garden").await;
     assert!(held.stopped && held.evaluated.is_empty(), "{held:?}");
-    assert!(stopped.elapsed() < Duration::from_secs(3), "a whole tick later: {:?}", stopped.elapsed());
     open.send_replace(true);
     let report = under_way.report().await;
     let end = |task: &str| &report.evaluated.iter().find(|t| t.task.slug() == task).unwrap().ended;

@@ -72,7 +72,7 @@ async fn unless_somebody_asked_for_it_no_task_is_stamped() {
 
 #[tokio::test]
 async fn a_worker_stamps_after_the_tick_once_and_an_undo_keeps_the_stamp() {
-    let world = three_tasks().await.set("STEWARD_STAMP_FILES", "true");
+    let world = three_tasks().await.set("STEWARD_STAMP_FILES", "true").with_patient_server();
     let braces = "---\n{type: task, parent_matter: matter/house.md}\n---\n";
     world.vault.write("task/odd.md", braces);
     let worker = world.worker().await;

@@ -4,15 +4,20 @@ use chrono::{TimeDelta, Utc};
 use std::time::Duration;
 use steward_domain::audit::AuditRecord;
 use steward_tests::clerk::{Clerk, Says, gate};
+use steward_tests::steward::Running;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-/// What a person at the screen takes for at once, on a busy machine.
-const SOON: Duration = Duration::from_secs(10);
+/// A worker beside which nothing comes by the clock: what happens, a signal has woken.
+async fn only_woken(world: &World) -> Running {
+    let worker = world.worker().await;
+    world.hold_schedule("al-signal-router").await;
+    worker
+}
 
 async fn records(world: &World, count: usize) -> Vec<AuditRecord> {
-    wait::within(SOON, &format!("{count} audit records"), async || {
+    wait::until(&format!("{count} audit records"), async || {
         let records = world.vault.records();
         (records.len() >= count).then_some(records)
     })
@@ -24,7 +29,7 @@ async fn a_new_signal_and_a_changed_one_each_wake_their_matter() {
     let world = World::new().await;
     world.vault.matter("house");
     world.vault.task("rent", "house");
-    let _worker = world.worker().await;
+    let _worker = only_woken(&world).await;
     world.vault.signal("s1", &Signal::done("rent"));
     records(&world, 1).await;
     world.vault.signal("s1", &Signal { quote: "Really finished.", ..Signal::done("rent") });
@@ -40,7 +45,7 @@ async fn a_burst_of_signals_judges_each_task_once() {
     for n in 0..6 {
         world.vault.task(&format!("t{n}"), "house");
     }
-    let _worker = world.worker().await;
+    let _worker = only_woken(&world).await;
     for n in 0..6 {
         world.vault.signal(&format!("s{n}"), &Signal::done(&format!("t{n}")));
     }
@@ -61,7 +66,7 @@ async fn a_signal_that_comes_during_a_tick_is_not_left_until_the_next_one() {
     world.vault.matter("house");
     world.vault.task("rent", "house");
     world.vault.task("garden", "house");
-    let _worker = world.worker().await;
+    let _worker = only_woken(&world).await;
     world.vault.signal("s1", &Signal::done("rent"));
     wait::until("the first call", async || (!clerk.asked().is_empty()).then_some(())).await;
     world.vault.signal("s2", &Signal::done("garden"));
@@ -79,7 +84,7 @@ async fn a_snoozed_task_is_not_woken() {
     let until = steward_domain::time::stamp(Utc::now() + TimeDelta::days(3));
     world.vault.task_with("asleep", "house", &format!("snoozed_until: {until}\n"));
     world.vault.task("awake", "house");
-    let _worker = world.worker().await;
+    let _worker = only_woken(&world).await;
     world.vault.signal("s1", &Signal::done("asleep"));
     world.vault.signal("s2", &Signal::done("awake"));
     let records = records(&world, 1).await;
@@ -94,8 +99,8 @@ async fn a_signal_that_came_while_nobody_looked_wakes_its_matter_at_the_start() 
     let world = World::new().await;
     world.vault.matter("house");
     world.vault.task("rent", "house");
-    world.worker().await.stop().await;
+    only_woken(&world).await.stop().await;
     world.vault.signal("s1", &Signal::done("rent"));
-    let _worker = world.worker().await;
+    let _worker = only_woken(&world).await;
     records(&world, 1).await;
 }

@@ -3,7 +3,7 @@ use std::fs;
 use tokio::time::timeout;
 
 /// Longer than any machine needs; a watcher that stays silent fails the test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Watched {
     dir: tempfile::TempDir,

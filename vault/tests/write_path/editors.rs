@@ -26,8 +26,10 @@ const PEOPLE: usize = 3;
 const OPERATIONS: usize = 10_000;
 /// Of these so many by the keeper, or as many as it can in [`BOX`], but never fewer than a fifth.
 const OURS: usize = 1_200;
-/// How long the two go on side by side; on a machine that is busy with other things that counts.
+/// How long the two go on side by side, once a fifth of it is done.
 const BOX: Duration = Duration::from_secs(25);
+/// How long the people have to lose an edit; they need a moment of it.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A small generator: the interleaving is the scheduler's, the choices need not be ours to repeat.
 struct Dice(u64);
@@ -287,7 +289,10 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
     let (edits, started) = (AtomicUsize::new(0), Instant::now());
     let ours = || hands.log.lock().unwrap().operations;
     let late = || started.elapsed() > BOX;
-    let enough = || (ours() >= OURS || late()) && ours() + edits.load(Ordering::Relaxed) >= OPERATIONS;
+    let enough = || {
+        let few = ours() < OURS / 5 || (ours() < OURS && !late());
+        !few && ours() + edits.load(Ordering::Relaxed) >= OPERATIONS
+    };
     std::thread::scope(|scope| {
         for person in 0..PEOPLE {
             let (people, edits, vault, enough, late) = (&people, &edits, desk.path(), &enough, &late);
@@ -331,10 +336,7 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
         log.watched,
         desk.conflicts().len(),
     );
-    assert!(
-        edits + log.operations >= OPERATIONS && log.operations >= OURS / 5,
-        "the machine is too slow for this test"
-    );
+    assert!(edits + log.operations >= OPERATIONS && log.operations >= OURS / 5, "it ended before its time");
     assert!(
         log.changed > 40 && log.undone > 20 && log.refused > 5 && log.watched > 50,
         "too little happened at the same moment"
@@ -386,7 +388,7 @@ fn the_same_people_lose_edits_to_a_writer_that_compares_and_renames() {
     }
     let (people, started) = (People::new(), Instant::now());
     let (edits, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let enough = || lost.load(Ordering::Relaxed) > 0 || started.elapsed() > BOX;
+    let enough = || lost.load(Ordering::Relaxed) > 0 || started.elapsed() > PATIENCE;
     std::thread::scope(|scope| {
         let (people, edits, vault, enough) = (&people, &edits, dir.path(), &enough);
         for person in 0..PEOPLE {

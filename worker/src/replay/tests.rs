@@ -39,11 +39,11 @@ impl Toys {
 }
 
 fn local() -> LocalActivityOptions {
-    LocalActivityOptions::builder().start_to_close_timeout(Duration::from_secs(5)).build()
+    LocalActivityOptions::builder().start_to_close_timeout(Duration::from_secs(120)).build()
 }
 
 fn regular() -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(5)).build()
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(120)).build()
 }
 
 /// One version of the toy in a module of its own; all go by the name `Toy`.

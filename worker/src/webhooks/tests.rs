@@ -162,6 +162,7 @@ async fn whoever_is_slow_at_one_webhook_shuts_no_other() {
 #[tokio::test]
 async fn calls_that_are_refused_are_counted_some_at_a_time() {
     let bench = Bench::new().await;
+    let begun = std::time::Instant::now();
     let forged = "0".repeat(64);
     for _ in 0..50 {
         assert_eq!(bench.call("/hooks/shop", &forged, BODY).await.0, 401);
@@ -177,7 +178,9 @@ async fn calls_that_are_refused_are_counted_some_at_a_time() {
             steps.insert(bench.refused().await);
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), all).await.expect("they are not counted");
+    tokio::time::timeout(Duration::from_secs(120), all).await.expect("they are not counted");
     assert_eq!(bench.refused().await, 52);
-    assert!(steps.len() < 10, "each was written down for itself: {steps:?}");
+    // The count from before, and one of each pause: on a slow machine there are more of those.
+    let most = 3 + begun.elapsed().as_secs() / REFUSED.as_secs();
+    assert!(u64::try_from(steps.len()).unwrap() <= most, "each was written down for itself: {steps:?}");
 }

@@ -4,13 +4,11 @@ use super::*;
 use dovecot::Dovecot;
 use fake::{Fake, Fault, State};
 use serde_json::json;
-use std::time::Instant;
 
 mod dovecot;
 mod fake;
 
-/// Longer than any machine needs to notice a mail.
-const PATIENCE: Duration = Duration::from_secs(30);
+use steward_tests::wait::PATIENCE;
 
 fn mail(id: u32, body: &str) -> String {
     format!("From: Ann <ann@example.org>\r\nMessage-ID: <{id}@example.org>\r\nSubject: mail {id}\r\n\r\n{body}\r\n")
@@ -65,13 +63,11 @@ async fn a_new_mail_ends_the_wait_at_once() {
     let Source::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
     let mut intake = bench.intake("mail");
     adapter.round(&mut intake).await.unwrap();
-    let begun = Instant::now();
     server.deliver(&mail(1, "paid"));
     while intake.tally().stored == 0 {
         timeout(PATIENCE, adapter.wait()).await.expect("the server told nothing");
         adapter.round(&mut intake).await.unwrap();
     }
-    assert!(begun.elapsed() < PATIENCE, "it took {:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -201,7 +197,8 @@ async fn a_server_that_ends_the_wait_by_itself_is_asked_again_at_once() {
         let Source::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else { panic!() };
         let mut intake = bench.intake("mail");
         adapter.round(&mut intake).await.unwrap();
-        let waited = timeout(Duration::from_secs(2), adapter.wait()).await;
+        let long = if ends { PATIENCE } else { Duration::from_secs(2) };
+        let waited = timeout(long, adapter.wait()).await;
         assert_eq!(waited.is_ok(), ends);
     }
 }

@@ -42,9 +42,15 @@ async fn files_of_every_kind_are_taken_in_and_put_away() {
 
 #[tokio::test]
 async fn a_file_that_is_being_written_waits_a_second() {
-    let bench = Bench::new().await;
-    fs::write(bench.at("inbox/a.eml"), MAIL).unwrap();
-    let (tally, next) = round(&bench).await;
+    let (bench, (tally, next)) = loop {
+        let (bench, begun) = (Bench::new().await, Instant::now());
+        fs::write(bench.at("inbox/a.eml"), MAIL).unwrap();
+        let found = round(&bench).await;
+        // Where the machine took longer than that, nothing was being written any more.
+        if begun.elapsed() < Duration::from_secs(1) {
+            break (bench, found);
+        }
+    };
     assert_eq!((tally, next), (Tally::default(), Next::Within(Duration::from_secs(1))));
     bench.put("inbox/a.eml", MAIL);
     assert_eq!(round(&bench).await.0.stored, 1);

@@ -5,6 +5,14 @@ fn mail(headers: &str, body: &str) -> Found {
     read(format!("{headers}\r\n\r\n{body}").as_bytes(), None).unwrap().unwrap()
 }
 
+/// The time this thread had a processor, so that a busy machine does not count; where the system does not tell, the time
+/// on the wall.
+fn spent(since: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|text| text.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| since.elapsed(), Duration::from_nanos)
+}
+
 const FROM: &str = "From: \"Billing, Inc.\" <Billing@Vendor.example>\r\nSubject: =?utf-8?q?Zahlung_f=C3=BCr?= Mai\r\n\
     Date: Fri, 20 Nov 2026 09:00:00 +0100\r\nMessage-ID: <a1@vendor.example>";
 
@@ -95,9 +103,11 @@ fn mails_that_are_ill_are_read_or_refused_within_seconds() {
         format!("From: {}\r\n\r\nhello", "(".repeat(900_000)),
     ];
     for (number, bomb) in bombs.iter().enumerate() {
-        let begun = Instant::now();
+        let since = Instant::now();
+        let begun = spent(since);
         let _ = read(bomb.as_bytes(), Some("mx"));
-        assert!(begun.elapsed() < Duration::from_secs(5), "bomb {number} took {:?}", begun.elapsed());
+        let took = spent(since).saturating_sub(begun);
+        assert!(took < Duration::from_secs(5), "bomb {number} took {took:?}");
     }
 }
 

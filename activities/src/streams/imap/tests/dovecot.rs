@@ -6,7 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use steward_tests::wait::PATIENCE;
 
 const BINARY: &str = "/usr/sbin/dovecot";
 const PASSWORD: &str = "correct-horse";
@@ -88,7 +89,7 @@ impl Dovecot {
 
     fn wait_until_it_greets(&self) {
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(30) {
+        while begun.elapsed() < PATIENCE {
             let greets = TcpStream::connect(("127.0.0.1", self.plain)).is_ok_and(|stream| {
                 let mut line = String::new();
                 BufReader::new(stream).read_line(&mut line).is_ok() && line.starts_with("* OK")
