@@ -207,7 +207,7 @@ async fn what_waits_in_an_index_of_before_is_told_before_anything_is_read_anew()
         DROP INDEX matters_by_state;  DROP INDEX matters_with_faults; DROP INDEX actions_that_wait;
         DROP INDEX actions_that_wait_by_target; ALTER TABLE actions DROP COLUMN waits;
         CREATE INDEX actions_that_wait ON actions (at) WHERE pending = 1;
-        CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE pending = 1; PRAGMA user_version = 14";
+        CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE pending = 1; ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 14";
     sqlx::raw_sql(WITHOUT_QUESTIONS).execute(&bench.index.store.writer).await.unwrap();
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;

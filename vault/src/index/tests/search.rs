@@ -227,7 +227,7 @@ async fn an_index_of_before_there_was_a_search_is_read_anew_for_it_and_nothing_e
         DROP INDEX actions_that_wait_by_target; DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source;
         DROP INDEX signals_by_time; DROP INDEX sources_by_time; ALTER TABLE action_sources DROP COLUMN at;
         DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
-        DROP INDEX signals_by_status; CREATE INDEX signals_by_status ON signals (status); PRAGMA user_version = 12";
+        DROP INDEX signals_by_status; CREATE INDEX signals_by_status ON signals (status); ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 12";
     sqlx::raw_sql(WITHOUT_QUESTIONS).execute(&bench.index.store.writer).await.unwrap();
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;

@@ -191,7 +191,7 @@ async fn a_file_of_an_older_version_gets_the_tables_of_streams() {
         DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
         ALTER TABLE actions DROP COLUMN changes; ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;
         ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
-        DELETE FROM files WHERE kind = 'stream'; PRAGMA user_version = 3";
+        DELETE FROM files WHERE kind = 'stream'; ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 3";
     sqlx::raw_sql(WITHOUT_QUESTIONS).execute(&bench.index.store.writer).await.unwrap();
     sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
     bench.index.close().await;
