@@ -5,6 +5,7 @@
 //! changed. Everything it does to the vault goes through the activities and the keeper.
 
 mod parts;
+mod place;
 
 pub(crate) use parts::{Parts, open_ledger};
 
@@ -14,6 +15,7 @@ use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
 use crate::stamper::{self, Stamper};
 use crate::streams::Streams;
+use crate::temporal::start_retry::repeat_unanswered;
 use chrono::Utc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,11 +29,9 @@ use steward_domain::guard::Spent;
 use steward_domain::path::RecordPath;
 use steward_vault::index::{Index, IndexError, News, SyncReport};
 use steward_vault::keeper::Keeper;
+use steward_vault::root::Placement;
 use steward_vault::watch::{Hint, watch};
 use steward_workflows::{EXTRACT_SCHEDULE, ROUTER_SCHEDULE, TRACKER_SCHEDULE};
-use temporalio_client::Client;
-use temporalio_sdk::Runtime;
-use temporalio_sdk::runtime::RuntimeOptions;
 use tokio::sync::{Notify, mpsc, watch as flag};
 
 /// A running engine.
@@ -44,34 +44,16 @@ pub(crate) struct Engine {
     loops: Vec<tokio::task::JoinHandle<()>>,
 }
 
-/// Builds what all workers of this process share, and where they say why they cannot go on.
-pub(crate) fn crew(
-    config: &Config,
-    client: Client,
-    runtime: RuntimeOptions,
-    stop: flag::Receiver<bool>,
-) -> anyhow::Result<(Crew, mpsc::UnboundedReceiver<anyhow::Error>)> {
-    let runtime = Runtime::from_current_tokio(runtime).map_err(|e| anyhow::anyhow!("failed to start: {e}"))?;
-    let (failed, failures) = mpsc::unbounded_channel();
-    let crew = Crew {
-        runtime: Arc::new(runtime),
-        client,
-        task_queue: config.task_queue.clone(),
-        recycle_after: config.recycle_after_activities,
-        stop,
-        failed,
-    };
-    Ok((crew, failures))
-}
-
-/// Starts the workers, the loops and the schedules of a vault.
+/// Starts the worker that serves a vault's workflows and activities, and nothing beside it.
 ///
 /// # Errors
-/// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
-pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow::Result<Engine> {
-    // What the first scan found is registered below, or asked for when the listener begins.
-    let _ = parts.index.take_news();
-    let (intervals, new_intervals) = mpsc::unbounded_channel();
+/// When the clerk or the tracker cannot be set up, or the thread cannot start.
+pub(crate) fn start_vault_worker(
+    config: &Config,
+    crew: &Crew,
+    parts: &Parts,
+    intervals: mpsc::UnboundedSender<NewInterval>,
+) -> anyhow::Result<JoinHandle<()>> {
     let host = Host {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
@@ -93,12 +75,25 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
     let courier = courier(config, &host)?;
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
     let staff = Box::new(Staff { host, extractor, courier });
-    let threads = vec![fleet::start(crew, Serves::Vault(staff))?];
+    fleet::start(crew, Serves::Vault(staff))
+}
+
+/// Starts the workers, the loops and the schedules of a vault.
+///
+/// # Errors
+/// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
+pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow::Result<Engine> {
+    // What the first scan found is registered below, or asked for when the listener begins.
+    let _ = parts.index.take_news();
+    let (intervals, new_intervals) = mpsc::unbounded_channel();
+    let threads = vec![start_vault_worker(config, crew, &parts, intervals)?];
     let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();
     let (registered, behind) = tokio::select! {
-        registered = register(&registrar, &parts.index, config) => registered?,
+        registered = repeat_unanswered("register the schedules", &crew.address, async || {
+            register(&registrar, &parts.index, config).await
+        }) => registered?,
         () = raised(&mut stop) => (SchedulePlan::default(), false),
     };
     let listener = Listener {
@@ -109,11 +104,13 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         behind: Arc::new(AtomicBool::new(behind)),
         dropped: Arc::default(),
         owing: Arc::default(),
+        returned: Arc::default(),
     };
     let dropped = Arc::clone(&listener.dropped);
     let mut loops = vec![
         on_a_thread(listener.clone(), crew.stop.clone()),
         tokio::spawn(listener.clone().follow_cadence(new_intervals)),
+        tokio::spawn(place::follow(parts.keeper.root().clone(), Arc::clone(&listener.returned), crew.failed.clone())),
         tokio::spawn(listener.settle(crew.stop.clone())),
     ];
     let streams = Streams { keeper: Arc::clone(&parts.keeper), index: Arc::clone(&parts.index), dropped };
@@ -184,6 +181,8 @@ struct Listener {
     dropped: Arc<Notify>,
     /// A record was filed that owes something to the tracker.
     owing: Arc<Notify>,
+    /// The vault's folder is back at its place.
+    returned: Arc<Notify>,
 }
 
 impl Listener {
@@ -225,6 +224,7 @@ impl Listener {
                     continue;
                 }
                 _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                () = self.returned.notified() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
                 _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
                 Some(hint) = hints.recv() => match hint {
                     Hint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
@@ -269,6 +269,10 @@ impl Listener {
     }
 
     async fn wake_all(&self) -> Result<(), IndexError> {
+        if self.keeper.root().placement() != Placement::Here {
+            // A tick could change nothing now; the marks stay until the folder is back.
+            return Ok(());
+        }
         for (matter, mark) in self.index.wakes().await? {
             if self.wake(&matter).await {
                 self.index.woken(&matter, mark).await?;
@@ -332,6 +336,9 @@ impl Listener {
             tokio::select! {
                 () = raised(&mut stop) => return,
                 _ = clock.tick() => {}
+            }
+            if self.keeper.root().placement() != Placement::Here {
+                continue;
             }
             let keeper = Arc::clone(&self.keeper);
             match tokio::task::spawn_blocking(move || keeper.settle()).await {

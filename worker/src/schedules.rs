@@ -4,7 +4,7 @@
 //! to the log.
 
 use crate::config::Config;
-use crate::registrar::{Outcome, Registrar, SchedulePlan, Settings, Standing, WantedMatter};
+use crate::registrar::{Outcome, Registrar, RegistrarError, SchedulePlan, Settings, Standing, WantedMatter};
 use steward_domain::record::State;
 use steward_vault::index::Index;
 use temporalio_client::Client;
@@ -41,7 +41,10 @@ pub(crate) async fn plan(registrar: &Registrar, index: &Index, config: &Config) 
             interval_seconds: m.interval_seconds,
         })
         .collect();
-    let failed = |e| anyhow::anyhow!("failed to {e}");
+    let failed = |e: RegistrarError| {
+        let told = format!("failed to {e}");
+        anyhow::Error::new(e).context(told)
+    };
     let routines = registrar.plan_routines().await.map_err(failed)?;
     let plan = registrar.plan(&wanted).await.map_err(failed)?;
     Ok(SchedulePlan { routines, ..plan })
