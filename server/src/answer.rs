@@ -58,7 +58,7 @@ impl Answers {
         });
         let id = format!("steward-{kind}-{digits}{}", other.unwrap_or_default());
         let options = self.options(id, format!("{kind} {digits}"));
-        self.come(AnswerWorkflow::run, ask, options).await
+        self.come(AnswerWorkflow::run, ask.into(), options).await
     }
 
     /// Asks for one answer to several actions, and waits for what comes of each.
@@ -69,7 +69,7 @@ impl Answers {
         let kind = ask.kind.word();
         let id = format!("steward-{kind}-together-{}", ask.together);
         let options = self.options(id, format!("{kind} {} together", ask.actions.len()));
-        self.come(AnswerTogetherWorkflow::run, ask, options).await
+        self.come(AnswerTogetherWorkflow::run, ask.into(), options).await
     }
 
     fn options(&self, workflow: String, summary: String) -> WorkflowStartOptions {

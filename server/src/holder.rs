@@ -7,12 +7,16 @@
 use crate::facts::schedules::registered::CHECK_SECONDS;
 use crate::serving::Door;
 use serde::{Deserialize, Serialize};
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use steward_domain::guard::Caps;
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::tick::Cadence;
 use steward_vault::keeper::Keeper;
+use steward_vault::private;
 use steward_vault::root::Root;
 
 const FILE: &str = "up.json";
@@ -64,6 +68,20 @@ pub struct UpNote {
     /// How often it compares the schedules with those at the server.
     #[serde(default)]
     pub schedule_check_seconds: Option<u64>,
+    /// Whom it asks and how often it may; older notes do not say.
+    #[serde(default)]
+    pub asks: Option<HolderAsks>,
+}
+
+/// Whom the holder of a vault asks and tells, without any secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HolderAsks {
+    /// Of the rate guard.
+    pub caps: Caps,
+    /// As `steward status` shows it: its kind, and where it has one its address and model.
+    pub clerk: serde_json::Value,
+    /// The address of the tracker; `None` where none is set.
+    pub tracker: Option<String>,
 }
 
 impl UpNote {
@@ -89,7 +107,10 @@ impl UpNote {
         let (path, fresh) = (state_dir.join(FILE), state_dir.join(format!("{FILE}.new")));
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         // Renamed into place, because others read it at any moment.
-        let written = std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &path));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(private::FILE);
+        let opened = options.open(&fresh).and_then(|mut file| file.write_all(text.as_bytes()));
+        let written = opened.and_then(|()| std::fs::rename(&fresh, &path));
         written.map_err(|source| NoteError { path, source })
     }
 
@@ -163,6 +184,7 @@ mod tests {
             default_ceiling: None,
             scan_seconds: None,
             schedule_check_seconds: None,
+            asks: None,
         }
     }
 

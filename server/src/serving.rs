@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use steward_vault::private;
 use steward_vault::root::Root;
 
 const PREFIX: &str = "serve-";
@@ -86,7 +88,9 @@ impl Serving {
         let name = format!("{PREFIX}{}-{}", self.pid, self.door.listen.port());
         let (path, fresh) = (state_dir.join(format!("{name}{SUFFIX}")), state_dir.join(format!("{name}.new")));
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        let written = File::create(&fresh).and_then(|lock| {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(private::FILE);
+        let written = options.open(&fresh).and_then(|lock| {
             lock.lock()?;
             io::Write::write_all(&mut &lock, text.as_bytes())?;
             // Locked before it is seen, so that nobody takes it for that of a process that died.

@@ -198,9 +198,14 @@ impl Ledger {
     /// The open ledger, after making sure that its files are still those that were opened.
     async fn ready<'t>(&self, turn: &'t mut Turn, now: DateTime<Utc>) -> Result<&'t mut Opened, LedgerError> {
         if let Some(opened) = turn.opened.take() {
-            match opened.changed(&self.place)? {
-                None => return Ok(turn.opened.insert(opened)),
-                Some(known) => {
+            match opened.changed(&self.place) {
+                Ok(None) => return Ok(turn.opened.insert(opened)),
+                Err(away) => {
+                    // Kept open: once they are back it is known whether they are the same files.
+                    turn.opened = Some(opened);
+                    return Err(away);
+                }
+                Ok(Some(known)) => {
                     turn.known = Some(known);
                     opened.store.close().await;
                 }

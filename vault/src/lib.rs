@@ -31,6 +31,7 @@ pub mod outbox;
 mod outcome;
 mod past;
 pub mod preview;
+pub mod private;
 pub mod root;
 pub mod stamp;
 mod swap;

@@ -5,8 +5,9 @@
 //! names the file and the mend. Writing records is not here: see [`crate::keeper`].
 
 use crate::durable;
+use crate::private;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, Metadata, OpenOptions, OpenOptionsExt};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -66,6 +67,17 @@ pub struct Root {
     dir: Arc<Dir>,
 }
 
+/// Where the folder of a vault is, held against where it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// At its path.
+    Here,
+    /// Nothing is at its path, or nothing that can be looked at.
+    Gone,
+    /// Another folder is at its path.
+    Replaced,
+}
+
 impl Root {
     /// Opens the folder of a vault.
     ///
@@ -86,6 +98,17 @@ impl Root {
 
     pub(crate) fn dir(&self) -> &Dir {
         &self.dir
+    }
+
+    /// Whether the folder is still where it was opened; this handle follows it wherever it is moved.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        use cap_std::fs::MetadataExt as _;
+        let (Ok(there), Ok(held)) = (std::fs::metadata(&self.path), self.dir.dir_metadata()) else {
+            return Placement::Gone;
+        };
+        let there = (std::os::unix::fs::MetadataExt::dev(&there), std::os::unix::fs::MetadataExt::ino(&there));
+        if there == (held.dev(), held.ino()) { Placement::Here } else { Placement::Replaced }
     }
 
     /// Opens a folder of the vault; `None` when there is none.
@@ -122,8 +145,8 @@ impl Root {
 
     /// Opens our own folder or one inside it, creating it.
     pub(crate) fn own_folder(&self, name: Option<&str>) -> io::Result<Dir> {
-        let own = make_real_folder(&self.dir, OWN_FOLDER)?;
-        name.map_or(Ok(own.try_clone()?), |name| make_real_folder(&own, name))
+        let own = make_private_folder(&self.dir, OWN_FOLDER)?;
+        name.map_or(Ok(own.try_clone()?), |name| make_private_folder(&own, name))
     }
 
     /// Opens our own folder or one inside it, to read; `None` when there is none.
@@ -268,10 +291,21 @@ pub(crate) fn real_folder(parent: &Dir, name: impl AsRef<OsStr>) -> io::Result<O
 }
 
 pub(crate) fn make_real_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
+    make_folder_as(parent, name, &DirBuilder::new())
+}
+
+/// The same, for a folder of ours: a new one is for its owner alone.
+fn make_private_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
+    let mut builder = DirBuilder::new();
+    builder.mode(private::FOLDER);
+    make_folder_as(parent, name, &builder)
+}
+
+fn make_folder_as(parent: &Dir, name: &str, builder: &DirBuilder) -> io::Result<Dir> {
     if let Some(found) = real_folder(parent, name)? {
         return Ok(found);
     }
-    match parent.create_dir(name) {
+    match parent.create_dir_with(name, builder) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
         Ok(()) | Err(_) => durable::sync(parent)?,
     }

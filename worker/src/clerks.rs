@@ -18,6 +18,27 @@ impl ClerkChoice {
             Self::Ollama(_) => "ollama",
         }
     }
+
+    /// The same, without what an address may hold beside the place: a name with a password, or a key.
+    pub(crate) fn without_secrets(&self) -> Self {
+        let cleaned =
+            |server: &ClerkServer| ClerkServer { base_url: without_secrets(&server.base_url), ..server.clone() };
+        match self {
+            Self::Rules => Self::Rules,
+            Self::Openai(server) => Self::Openai(cleaned(server)),
+            Self::Anthropic(server) => Self::Anthropic(cleaned(server)),
+            Self::Ollama(server) => Self::Ollama(cleaned(server)),
+        }
+    }
+}
+
+/// An address without user, password, query and fragment.
+pub(crate) fn without_secrets(address: &str) -> String {
+    let place = address.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
 }
 
 const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
@@ -65,4 +86,21 @@ fn server(choice: &ClerkChoice) -> Option<(&'static Wire, &ClerkServer)> {
 
 fn key() -> Option<Secret> {
     std::env::var(KEY_VARIABLE).ok().as_deref().and_then(Secret::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_address_the_place_alone_is_shown() {
+        for (address, place) in [
+            ("https://ann:secret@h.example:1/v1?key=secret#secret", "https://h.example:1/v1"),
+            ("http://secret@h", "http://h"),
+            ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
+            ("http://h/a@b", "http://h/a@b"),
+        ] {
+            assert_eq!(without_secrets(address), place);
+        }
+    }
 }

@@ -78,6 +78,7 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  steward undo 3f9a1c22\n  steward undo 3f9a1c22 --reason \"not paid yet\" --json\n  steward undo 3f9a1c22 81d04e5b\n\n\
         Several are answered with one click: a refused one stops no other, and together they are one lesson.\n\
+        With nothing running, the command starts what it needs and ends it again.\n\
         Exits with 3 when it is refused."
     )]
     Undo(Answer),

@@ -28,6 +28,7 @@ use toml::Value;
 
 mod clerk;
 mod origins;
+mod ports;
 pub(crate) mod rules;
 mod sources;
 mod streams;
@@ -87,7 +88,7 @@ struct Raw {
 }
 
 /// Which clerk judges.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum ClerkChoice {
     /// Offline: the proposals that signals carry.
@@ -101,7 +102,7 @@ pub(crate) enum ClerkChoice {
 }
 
 /// The server behind a clerk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClerkServer {
     pub(crate) base_url: String,
     pub(crate) model: String,
@@ -125,8 +126,10 @@ pub(crate) struct Config {
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     pub(crate) temporal_cli: Option<PathBuf>,
-    pub(crate) temporal_port: u16,
-    pub(crate) temporal_ui_port: u16,
+    /// The port of the server that `up` starts; `None` for 7233, or the next one that is free.
+    pub(crate) temporal_port: Option<u16>,
+    /// The port of its web page; `None` for 8233, or the next one that is free.
+    pub(crate) temporal_ui_port: Option<u16>,
     /// Seconds between two looks at every file's size and time: 60.
     pub(crate) scan_seconds: u64,
     /// Seconds between two looks at every file's content: 3,600.
@@ -230,6 +233,7 @@ impl Config {
         let policy = policy(&raw, &mut warnings);
         let budget = raw.reversal_budget.as_ref();
         let reversal_budget = threshold("STEWARD_REVERSAL_BUDGET", budget, REVERSAL_BUDGET, &mut warnings);
+        ports::separate(raw.temporal_port, raw.temporal_ui_port)?;
         let default_ceiling = ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
         Ok(Self {
             policy,
@@ -241,8 +245,8 @@ impl Config {
             reversal_budget,
             task_queue: raw.task_queue.unwrap_or_else(|| "steward".into()),
             temporal_cli: raw.temporal_cli,
-            temporal_port: raw.temporal_port.unwrap_or(7233),
-            temporal_ui_port: raw.temporal_ui_port.unwrap_or(8233),
+            temporal_port: raw.temporal_port,
+            temporal_ui_port: raw.temporal_ui_port,
             scan_seconds: raw.scan_seconds.unwrap_or(60).max(1),
             content_scan_seconds: raw.content_scan_seconds.unwrap_or(3_600).max(10),
             schedule_check_seconds: raw.schedule_check_seconds.unwrap_or(CHECK_SECONDS).max(1),

@@ -7,6 +7,7 @@
 
 mod listen;
 mod parts;
+mod place;
 mod register;
 mod routines;
 mod wake;
@@ -23,6 +24,7 @@ use crate::registrar::{Registrar, SchedulePlan, Wake};
 use crate::schedules;
 use crate::stamper::{self, Stamper};
 use crate::streams::Streams;
+use crate::temporal::start_retry::repeat_unanswered;
 use chrono::Utc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -30,14 +32,12 @@ use std::time::Duration;
 use steward_activities::extract::Extractor;
 use steward_activities::judge::Bench;
 use steward_activities::tracker::{Courier, Plane};
-use steward_activities::vault::{Host, Settings};
+use steward_activities::vault::{Host, NewInterval, Settings};
 use steward_domain::path::RecordPath;
 use steward_vault::brake;
 use steward_vault::index::{Index, SyncReport};
 use steward_vault::keeper::Keeper;
-use temporalio_client::Client;
-use temporalio_sdk::Runtime;
-use temporalio_sdk::runtime::RuntimeOptions;
+use steward_vault::root::Placement;
 use tokio::sync::{Notify, mpsc, watch as flag};
 
 /// A running engine.
@@ -52,34 +52,16 @@ pub(crate) struct Engine {
     wakes: Arc<Notify>,
 }
 
-/// Builds what all workers of this process share, and where they say why they cannot go on.
-pub(crate) fn crew(
-    config: &Config,
-    client: Client,
-    runtime: RuntimeOptions,
-    stop: flag::Receiver<bool>,
-) -> anyhow::Result<(Crew, mpsc::UnboundedReceiver<anyhow::Error>)> {
-    let runtime = Runtime::from_current_tokio(runtime).map_err(|e| anyhow::anyhow!("failed to start: {e}"))?;
-    let (failed, failures) = mpsc::unbounded_channel();
-    let crew = Crew {
-        runtime: Arc::new(runtime),
-        client,
-        task_queue: config.task_queue.clone(),
-        recycle_after: config.recycle_after_activities,
-        stop,
-        failed,
-    };
-    Ok((crew, failures))
-}
-
-/// Starts the workers, the loops and the schedules of a vault.
+/// Starts the worker that serves a vault's workflows and activities, and nothing beside it.
 ///
 /// # Errors
-/// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
-pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_server: bool) -> anyhow::Result<Engine> {
-    // What the first scan found is registered below, or asked for when the listener begins.
-    let _ = parts.index.take_news();
-    let (intervals, new_intervals) = mpsc::unbounded_channel();
+/// When the clerk or the tracker cannot be set up, or the thread cannot start.
+pub(crate) fn start_vault_worker(
+    config: &Config,
+    crew: &Crew,
+    parts: &Parts,
+    intervals: mpsc::UnboundedSender<NewInterval>,
+) -> anyhow::Result<JoinHandle<()>> {
     let host = Host {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
@@ -102,20 +84,35 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_se
     let courier = courier(config, &host)?;
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
     let staff = Box::new(Staff { host, extractor, courier });
-    let threads = vec![fleet::start(crew, Serves::Vault(staff))?];
+    fleet::start(crew, Serves::Vault(staff))
+}
+
+/// Starts the workers, the loops and the schedules of a vault; `private_server` where this process started the server.
+///
+/// # Errors
+/// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
+pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_server: bool) -> anyhow::Result<Engine> {
+    // What the first scan found is registered below, or asked for when the listener begins.
+    let _ = parts.index.take_news();
+    let (intervals, new_intervals) = mpsc::unbounded_channel();
+    let threads = vec![start_vault_worker(config, crew, &parts, intervals)?];
     let owner = Some(parts.keeper.identity().clone());
     let registrar = schedules::registrar(crew.client.clone(), config, owner, |s| s.private_server = private_server);
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();
     let (registered, behind) = tokio::select! {
-        registered = register(&registrar, &parts.index, config) => registered?,
+        registered = repeat_unanswered("register the schedules", &crew.address, async || {
+            register(&registrar, &parts.index, config).await
+        }) => registered?,
         () = raised(&mut stop) => (SchedulePlan::default(), false),
     };
     let (keeper, index) = (Arc::clone(&parts.keeper), Arc::clone(&parts.index));
+    // While the folder is away a tick could change nothing: what was asked for waits until it is back.
     let is_stopped = {
         let keeper = Arc::clone(&keeper);
-        move || brake::is_stopped(keeper.root())
+        move || brake::is_stopped(keeper.root()) || keeper.root().placement() != Placement::Here
     };
+    let returned = Arc::new(Notify::new());
     let registration = Arc::new(Registration::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
     let (routines, dropped, wakes) = (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
     let mut loops = routines.serve(&registration, config.tracker.is_some(), is_stopped.clone());
@@ -126,6 +123,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_se
         registration: Arc::clone(&registration),
         routines,
         dropped: Arc::clone(&dropped),
+        returned: Arc::clone(&returned),
     };
     loops.extend([
         on_a_thread(crew.stop.clone(), move || listener.listen()),
@@ -135,6 +133,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_se
         }),
         tokio::spawn(Arc::clone(&registration).follow_cadence(new_intervals)),
         tokio::spawn(wake_matters(Arc::clone(&wakes), Arc::clone(&index), registration, is_stopped)),
+        tokio::spawn(place::follow(keeper.root().clone(), returned, crew.failed.clone())),
         tokio::spawn(settle(Arc::clone(&keeper), Arc::clone(&parts.index), crew.stop.clone())),
     ]);
     let streams = Streams { keeper, index, dropped };
@@ -242,6 +241,9 @@ async fn settle(keeper: Arc<Keeper>, index: Arc<Index>, mut stop: flag::Receiver
         tokio::select! {
             () = raised(&mut stop) => return,
             _ = clock.tick() => {}
+        }
+        if keeper.root().placement() != Placement::Here {
+            continue;
         }
         if let Err(e) = index.catch_up(keeper.root(), Utc::now()).await {
             tracing::debug!(error = %e, "what waits for the disk waits on");

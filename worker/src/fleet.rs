@@ -5,6 +5,9 @@
 //! anew. Tasks that arrive meanwhile wait in the server; none is lost. Workflow code of one worker
 //! runs on its thread; activities run on the process's runtime.
 
+use crate::config::Config;
+use crate::engine::raised;
+use crate::temporal::start_retry::{StartRetry, is_unanswered};
 use anyhow::Context;
 use futures_util::FutureExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +25,7 @@ use steward_workflows::{
 };
 use temporalio_client::Client;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
+use temporalio_sdk::runtime::RuntimeOptions;
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use tokio::sync::{mpsc, watch};
 
@@ -52,11 +56,43 @@ pub(crate) struct Staff {
 pub(crate) struct Crew {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) client: Client,
+    /// Of the Temporal server, for messages.
+    pub(crate) address: String,
     pub(crate) task_queue: String,
     pub(crate) recycle_after: u64,
     pub(crate) stop: watch::Receiver<bool>,
     /// Where a worker that cannot go on says why.
     pub(crate) failed: mpsc::UnboundedSender<anyhow::Error>,
+}
+
+/// A client, and the address of its server for messages.
+pub(crate) struct Connected {
+    pub(crate) client: Client,
+    pub(crate) address: String,
+}
+
+/// Builds what all workers of this process share, and where they say why they cannot go on.
+///
+/// # Errors
+/// When the SDK cannot start.
+pub(crate) fn crew(
+    config: &Config,
+    connected: Connected,
+    runtime: RuntimeOptions,
+    stop: watch::Receiver<bool>,
+) -> anyhow::Result<(Crew, mpsc::UnboundedReceiver<anyhow::Error>)> {
+    let runtime = Runtime::from_current_tokio(runtime).map_err(|e| anyhow::anyhow!("failed to start: {e}"))?;
+    let (failed, failures) = mpsc::unbounded_channel();
+    let crew = Crew {
+        runtime: Arc::new(runtime),
+        client: connected.client,
+        address: connected.address,
+        task_queue: config.task_queue.clone(),
+        recycle_after: config.recycle_after_activities,
+        stop,
+        failed,
+    };
+    Ok((crew, failures))
 }
 
 /// Starts a worker on its own thread.
@@ -86,23 +122,42 @@ pub(crate) fn start(crew: &Crew, serves: Serves) -> anyhow::Result<JoinHandle<()
 
 async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
     let mut stop = crew.stop.clone();
+    let mut retry = StartRetry::new("describe the namespace", &crew.address);
     while !*stop.borrow() {
         let counter = Arc::new(Counter::new(crew.recycle_after));
         let options = options(crew, serves, &counter)?;
         let mut worker = Worker::new(&crew.runtime, crew.client.clone(), options)
             .map_err(|e| anyhow::anyhow!("failed to start a worker: {e}"))?;
         let shut_down = worker.shutdown_handle();
-        let ends = async {
+        let ran = {
+            let running = worker.run();
+            tokio::pin!(running);
             tokio::select! {
-                () = crate::engine::raised(&mut stop) => {}
-                () = counter.full() => tracing::info!(activities = crew.recycle_after, "rebuilding the worker"),
+                ran = &mut running => ran,
+                () = ends(&mut stop, &counter, crew) => {
+                    shut_down();
+                    running.await
+                }
             }
-            shut_down();
         };
-        let (ran, ()) = tokio::join!(worker.run(), ends);
-        ran.context("the worker stopped")?;
+        match ran.map_err(anyhow::Error::from) {
+            Ok(()) => retry = StartRetry::new("describe the namespace", &crew.address),
+            Err(e) if is_unanswered(&e) => tokio::select! {
+                () = retry.pause(&e) => {}
+                () = raised(&mut stop) => {}
+            },
+            Err(e) => return Err(e.context("the worker stopped")),
+        }
     }
     Ok(())
+}
+
+/// Waits until a worker has to end: for good, or to be rebuilt.
+async fn ends(stop: &mut watch::Receiver<bool>, counter: &Counter, crew: &Crew) {
+    tokio::select! {
+        () = raised(stop) => {}
+        () = counter.full() => tracing::info!(activities = crew.recycle_after, "rebuilding the worker"),
+    }
 }
 
 fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Result<WorkerOptions> {

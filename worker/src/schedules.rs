@@ -69,7 +69,10 @@ pub(crate) async fn plan(registrar: &Registrar, index: &Index, config: &Config) 
             interval_seconds: m.interval_seconds,
         })
         .collect();
-    let failed = |e| anyhow::anyhow!("failed to {e}");
+    let failed = |e: RegistrarError| {
+        let told = format!("failed to {e}");
+        anyhow::Error::new(e).context(told)
+    };
     let routines = registrar.plan_routines().await.map_err(failed)?;
     let plan = registrar.plan(&wanted).await.map_err(failed)?;
     Ok(SchedulePlan { routines, ..plan })

@@ -57,9 +57,21 @@ pub(crate) struct Telemetry {
 /// When `STEWARD_LOG` is not a level, or logging was started before. Trouble with `OTEL_…` is a
 /// warning: a steward without telemetry is better than none.
 pub(crate) fn init() -> anyhow::Result<Telemetry> {
-    let settings = Settings::read(|name| std::env::var(name).ok())?;
-    let (telemetry, complaints) = Telemetry::start(&settings);
-    let logs = logs::Logs::to_stderr().with_filter(settings.levels);
+    begin(&Settings::read(|name| std::env::var(name).ok())?)
+}
+
+/// As [`init`], for a command that answers and ends: where `STEWARD_LOG` is not set only warnings are logged.
+///
+/// # Errors
+/// As [`init`].
+pub(crate) fn init_for_answer() -> anyhow::Result<Telemetry> {
+    let quiet = |name: &str| (name == "STEWARD_LOG").then(|| "warn".to_owned());
+    begin(&Settings::read(|name| std::env::var(name).ok().or_else(|| quiet(name)))?)
+}
+
+fn begin(settings: &Settings) -> anyhow::Result<Telemetry> {
+    let (telemetry, complaints) = Telemetry::start(settings);
+    let logs = logs::Logs::to_stderr().with_filter(settings.levels.clone());
     let subscriber = tracing_subscriber::registry().with(telemetry.span_layer()).with(logs);
     tracing::subscriber::set_global_default(subscriber).context("failed to start logging")?;
     for complaint in settings.complaints.iter().chain(&complaints) {

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use note::Holder;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use steward_vault::root::Root;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, NamespacedClient};
 use temporalio_common::envconfig::{LoadClientConfigProfileOptions, load_client_config_profile};
@@ -18,10 +18,16 @@ use temporalio_sdk::plugins::SimplePlugin;
 pub(crate) mod clock;
 pub(crate) mod note;
 pub(crate) mod pollers;
+pub(crate) mod ports;
 pub(crate) mod server;
+pub(crate) mod start_retry;
 
 /// How long a server that is there may take to answer: 15 s.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the holder of a vault may take to say which server it uses: 30 s.
+const HOLDER_PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked whether it has: 200 ms.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Whether the environment names a server.
 pub(crate) fn is_named() -> bool {
@@ -39,6 +45,40 @@ pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyh
         return open(from_environment()?, plugins, mend).await;
     }
     connect_to(&left(config)?, plugins).await
+}
+
+/// As [`connect`], repeated while the server gives no answer in time; for processes that stay.
+///
+/// # Errors
+/// As [`connect`], and that of a server which refuses.
+pub(crate) async fn connect_patiently(
+    config: &Config,
+    plugins: impl Fn() -> Vec<SimplePlugin>,
+) -> anyhow::Result<Client> {
+    let address = address(config)?;
+    start_retry::repeat_unanswered("connect", &address, async || connect(config, plugins()).await).await
+}
+
+/// Whether no server is set and nobody holds the vault, so that a command has nobody to ask. Waits while a holder has
+/// not said yet which server it uses.
+///
+/// # Errors
+/// When there is no vault.
+pub(crate) async fn nothing_runs(config: &Config) -> anyhow::Result<bool> {
+    if is_named() {
+        return Ok(false);
+    }
+    let (root, state) = (Root::open(config.vault()?)?, config.state_dir()?);
+    let begun = Instant::now();
+    let mut clock = tokio::time::interval(LOOK_AGAIN);
+    loop {
+        clock.tick().await;
+        match Holder::of(&root, &state) {
+            Holder::Nobody | Holder::Died(_) => return Ok(true),
+            Holder::Silent(_) if begun.elapsed() < HOLDER_PATIENCE => {}
+            Holder::Silent(_) | Holder::Runs(_) => return Ok(false),
+        }
+    }
 }
 
 /// Where the server is that is set or that `steward up` runs.

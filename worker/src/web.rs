@@ -7,7 +7,7 @@ mod faces;
 pub(crate) use faces::Faces;
 
 use crate::config::Config;
-use crate::temporal::note::{self, Door};
+use crate::temporal::note::{self, Door, HeldSettings};
 use anyhow::Context;
 use axum::Router;
 use chrono::Utc;
@@ -65,7 +65,7 @@ pub(crate) fn house(config: &Config, namespace: &str, ui: Option<&str>) -> House
         task_queue: config.task_queue.clone(),
         temporal_ui: ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
         clerk: config.clerk.word(),
-        tracker: config.tracker.as_ref().map(|tracker| tracker.base_url.clone()),
+        tracker: HeldSettings::of(config).tracker,
         streams: config.stream_names(),
         scan_every: Duration::from_secs(config.scan_seconds),
         warnings: config.warnings.clone(),

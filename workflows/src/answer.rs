@@ -5,6 +5,7 @@
 //! words on the command line and in a browser.
 
 use crate::activities::{AnswerAsk, Answered, TrackActivities, Tracked, VaultActivities};
+use crate::argument::Argument;
 use crate::steward::local;
 use crate::tracker::once;
 use std::time::Duration;
@@ -32,7 +33,8 @@ impl AnswerWorkflow {
     /// # Errors
     /// Fails when the vault cannot be read or written.
     #[run(name = "AnswerWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, ask: AnswerAsk) -> WorkflowResult<Answered> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, ask: Argument<AnswerAsk>) -> WorkflowResult<Answered> {
+        let ask = ask.into_value("an object with the keys kind, action and by")?;
         // The details are shown as Markdown, and both the id and the message hold words of others.
         let what = format!("{} {}", ask.kind.word(), plain::text(&ask.action));
         let answered = ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?;

@@ -6,6 +6,7 @@
 //! counted twice by it.
 
 use crate::activities::VaultActivities;
+use crate::argument::Argument;
 use crate::steward::local;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -71,7 +72,8 @@ impl ReversalCalibrationWorkflow {
     /// # Errors
     /// Fails when the vault cannot be read or written.
     #[run(name = "ReversalCalibrationWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Calibrated> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Calibrated> {
+        none.into_value("no argument")?;
         if !ctx.patched(WHOLE) {
             return in_steps(ctx).await;
         }
@@ -81,7 +83,7 @@ impl ReversalCalibrationWorkflow {
         ctx.set_current_details(details(&all));
         // Only where it got somewhere: what cannot be written now is tried again at the schedule's pace.
         if all.more && all.got_somewhere() {
-            ctx.continue_as_new((), ContinueAsNewOptions::default())?;
+            ctx.continue_as_new(().into(), ContinueAsNewOptions::default())?;
         }
         Ok(all)
     }

@@ -4,6 +4,7 @@
 //! to shadow until a human raises it. It carries no record and no text of people's vaults.
 
 use crate::activities::VaultActivities;
+use crate::argument::Argument;
 use crate::steward::local;
 use serde::{Deserialize, Serialize};
 use steward_domain::mutation::MutationClass;
@@ -35,7 +36,8 @@ impl ReversibilityDrillWorkflow {
     /// # Errors
     /// Fails when the canaries or the vault cannot be written; that lowers nothing.
     #[run(name = "ReversibilityDrillWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<DrillReport> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<DrillReport> {
+        none.into_value("no argument")?;
         let report = ctx.execute_local_activity(VaultActivities::drill, (), local("drill")).await?;
         let (whole, broken) = (report.restored.len(), &report.broken);
         let broken: String = broken.iter().map(|(class, why)| format!("; {} is not: {why}", class.word())).collect();

@@ -8,6 +8,7 @@
 //! their share of the calls.
 
 use crate::activities::{ExtractActivities, ExtractReport, Extracted};
+use crate::argument::Argument;
 use crate::steward::local;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -49,7 +50,8 @@ impl ExtractWorkflow {
     /// # Errors
     /// Fails when the index cannot be read.
     #[run(name = "ExtractWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<ExtractReport> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<ExtractReport> {
+        none.into_value("no argument")?;
         let started = ctx.workflow_time();
         let limit = u32::try_from(MAX_EVENTS).unwrap_or(u32::MAX);
         let events = ctx.execute_local_activity(ExtractActivities::next, limit, local("what is new")).await?;
@@ -86,7 +88,7 @@ impl ExtractWorkflow {
         // Only a run that got somewhere: what cannot be read now is tried again at the schedule's pace.
         let got_somewhere = report.extracted + report.failed > 0;
         if may_go_on && got_somewhere && (report.left > 0 || !all) && ctx.patched(GOES_ON) {
-            ctx.continue_as_new((), ContinueAsNewOptions::default())?;
+            ctx.continue_as_new(().into(), ContinueAsNewOptions::default())?;
         }
         Ok(report)
     }

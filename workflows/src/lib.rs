@@ -8,6 +8,7 @@
 
 pub mod activities;
 mod answer;
+mod argument;
 mod calibrate;
 mod drill;
 mod evaluate;
@@ -19,6 +20,7 @@ mod together;
 mod tracker;
 
 pub use answer::AnswerWorkflow;
+pub use argument::Argument;
 pub use calibrate::{CalibrateAsk, Calibrated, ReversalCalibrationWorkflow};
 pub use drill::{DrillReport, ReversibilityDrillWorkflow};
 pub use extract::ExtractWorkflow;

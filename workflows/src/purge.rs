@@ -4,6 +4,7 @@
 //! what is left waits for the next day. Which events those are, the process that holds the vault knows.
 
 use crate::activities::{PurgeAsk, Purged, VaultActivities};
+use crate::argument::Argument;
 use crate::steward::local;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
@@ -25,7 +26,8 @@ impl PurgeWorkflow {
     /// # Errors
     /// Fails when the vault cannot be read or written.
     #[run(name = "PurgeWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Purged> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Purged> {
+        none.into_value("no argument")?;
         let mut all = Purged { gone: 0, more: true };
         for _ in 0..STEPS {
             let ask = PurgeAsk { limit: STEP };

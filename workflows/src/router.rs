@@ -5,6 +5,7 @@
 //! the vault's process, beside the files that it reads and the one keeper that carries it out.
 
 use crate::activities::{RouteAsk, Routed, VaultActivities};
+use crate::argument::Argument;
 use crate::steward::local;
 use std::time::{Duration, SystemTime};
 use temporalio_macros::{workflow, workflow_methods};
@@ -29,7 +30,8 @@ impl RouterWorkflow {
     /// # Errors
     /// Fails when the index cannot be read.
     #[run(name = "RouterWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Routed> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Routed> {
+        none.into_value("no argument")?;
         let started = ctx.workflow_time();
         let mut report = Routed::default();
         for _ in 0..MAX_ROUNDS {

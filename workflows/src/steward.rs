@@ -6,6 +6,7 @@
 
 use crate::CALLER_MEMO;
 use crate::activities::{ObserveAsk, VaultActivities};
+use crate::argument::Argument;
 use crate::evaluate::{Round, evaluate};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -35,7 +36,8 @@ impl StewardWorkflow {
     /// # Errors
     /// Fails when the argument is not a matter's path or the index cannot be read.
     #[run(name = "StewardWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, matter: String) -> WorkflowResult<TickReport> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, matter: Argument<String>) -> WorkflowResult<TickReport> {
+        let matter = matter.into_value("a text: the path of a matter, as in matter/house.md")?;
         let matter = matter_path(&matter).map_err(for_good)?;
         let caller_says_shadow = ctx.memo().get::<String>(CALLER_MEMO)?.as_deref() == Some("shadow");
         let started = ctx.workflow_time();

@@ -7,6 +7,7 @@
 
 use crate::activities::{AnswerAsk, Answered, VaultActivities};
 use crate::answer::{no_answer_in_time, with_tracker};
+use crate::argument::Argument;
 use crate::steward::{for_good, local};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
@@ -88,7 +89,8 @@ impl AnswerTogetherWorkflow {
     /// Fails where it names no actions or too many, and when the vault cannot be read or written; what was answered
     /// by then stays answered.
     #[run(name = "AnswerTogetherWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, ask: TogetherAsk) -> WorkflowResult<AnsweredTogether> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, ask: Argument<TogetherAsk>) -> WorkflowResult<AnsweredTogether> {
+        let ask = ask.into_value("an object with the keys kind, actions, by and together")?;
         let actions = checked(&ask).map_err(for_good)?;
         let mut answers = Vec::with_capacity(actions.len());
         for action in actions {

@@ -5,6 +5,7 @@
 //! What is left waits for the next one.
 
 use crate::activities::{TrackActivities, TrackReport, Tracked};
+use crate::argument::Argument;
 use crate::steward::local;
 use std::time::{Duration, SystemTime};
 use steward_domain::plan::ActionId;
@@ -34,7 +35,8 @@ impl TrackerWorkflow {
     /// # Errors
     /// Fails when the index cannot be read.
     #[run(name = "TrackerWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<TrackReport> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<TrackReport> {
+        none.into_value("no argument")?;
         let started = ctx.workflow_time();
         let mut report = TrackReport::default();
         for _ in 0..MAX_ROUNDS {

@@ -28,6 +28,17 @@ pub(super) struct Place {
     pub(super) marker: PathBuf,
 }
 
+impl Place {
+    /// Makes sure that both folders are there.
+    fn find_folders(&self) -> Result<(), LedgerError> {
+        for file in [&self.database, &self.marker] {
+            let folder = file.parent().unwrap_or(file);
+            std::fs::metadata(folder).map_err(LedgerError::files(folder))?;
+        }
+        Ok(())
+    }
+}
+
 /// The right ledger, open.
 #[derive(Debug)]
 pub(super) struct Opened {
@@ -47,6 +58,8 @@ pub(super) struct Known {
 impl Opened {
     /// Whether the files are still those that were opened; `None` if so.
     pub(super) fn changed(&self, place: &Place) -> Result<Option<Known>, LedgerError> {
+        // Files of a folder that is away are neither deleted nor replaced.
+        place.find_folders()?;
         let present = Identity::of(&place.database, &place.marker)?;
         if present == self.identity {
             return Ok(None);

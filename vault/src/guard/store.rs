@@ -11,6 +11,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{Connection, Sqlite, SqliteConnection, Transaction};
 
 use super::error::LedgerError;
+use crate::private::tighten_database;
 
 /// How long to wait for another process's transaction. Less than the clock's tolerance, so that
 /// a caller whose `now` grew old while it waited is still believed.
@@ -108,7 +109,9 @@ impl Store {
             tx.commit().await?;
             Ok((Self { connection }, id))
         };
-        created.await.map_err(LedgerError::sql(path))
+        let created = created.await.map_err(LedgerError::sql(path));
+        tighten_database(path);
+        created
     }
 
     /// Begins a transaction that no other process's can overlap: what is read in it stays true.

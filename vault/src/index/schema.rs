@@ -6,6 +6,7 @@
 //! and [`set_aside`] is the mend.
 
 use super::IndexError;
+use crate::private::tighten_database;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -73,6 +74,7 @@ impl Store {
         let writing = options.clone().pragma("cache_size", WRITER_CACHE);
         let writer = pool(1).connect_with(writing).await.map_err(|e| IndexError::sql(&file, e))?;
         prepare(&file, &writer).await?;
+        tighten_database(&file);
         let reader = pool(READERS).connect_lazy_with(options.read_only(true).row_buffer_size(AHEAD));
         // A connection that stays keeps the side files in place: with a full disk no new writer could make them.
         drop(reader.acquire().await);

@@ -6,7 +6,8 @@
 
 use super::LockError;
 use crate::durable;
-use crate::root::{OWN_FOLDER, Root};
+use crate::private;
+use crate::root::{OWN_FOLDER, Placement, Root};
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use std::fs::{File, TryLockError};
@@ -57,8 +58,12 @@ pub(super) fn take(root: &Root) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// Whether the file we hold is still the one that others would try to lock.
+/// Whether the file we hold is still the one that others would try to lock, and the vault where they look for it.
 pub(super) fn still_ours(root: &Root, file: &File) -> io::Result<()> {
+    if root.placement() != Placement::Here {
+        let reason = format!("the vault's folder is not at {} any more: move it back there", root.path().display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+    }
     let held = fstat(file)?;
     let lost = || {
         let reason = "was removed or replaced while this process held it, so another may write too: restart Steward";
@@ -74,7 +79,7 @@ pub(super) fn still_ours(root: &Root, file: &File) -> io::Result<()> {
 
 fn open(own: &Dir) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    match openat(own, FILE, flags, Mode::from_raw_mode(0o644)) {
+    match openat(own, FILE, flags, Mode::from_raw_mode(private::FILE)) {
         Ok(fd) => Ok(File::from(fd)),
         Err(rustix::io::Errno::LOOP) => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "is a link, which is not followed: remove it"))

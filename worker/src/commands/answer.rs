@@ -1,8 +1,11 @@
 //! `steward undo`, `confirm`, `dismiss`: a human's answer, taken by a workflow.
 //!
 //! The command itself writes nothing: the process that holds the vault does, on the one write path. It is asked by
-//! gRPC where it listens, and else by way of Temporal; either way the same comes of it.
+//! gRPC where it listens, and else by way of Temporal; either way the same comes of it. Where nothing runs, the command
+//! brings up what it needs for as long as it takes.
 //! A refusal is an answer too, with its own exit code.
+
+mod standalone;
 
 use crate::cli;
 use crate::config::Config;
@@ -13,7 +16,7 @@ use anyhow::{Context, bail};
 use steward_domain::mutation::Mutation;
 use steward_domain::trust::mark::Subject;
 use steward_domain::undo::AnswerKind;
-use steward_server::answer::{Answers, done};
+use steward_server::answer::{Answers, AskError, done};
 use steward_workflows::TogetherAsk;
 use steward_workflows::activities::{AnswerAsk, Answered};
 
@@ -102,16 +105,25 @@ async fn run(
     };
     let answered = match answered {
         Some(answered) => answered,
-        None => {
-            let client = temporal::connect(config, Vec::new()).await?;
-            Answers::new(client, &config.task_queue).ask(ask).await?
-        }
+        None => request_answer(config, async |answers: Answers| answers.ask(ask).await).await?,
     };
     out.value(&answered, || told(kind, &answered))?;
     Ok(match answered {
         Answered::Done { .. } => Exit::Ok,
         Answered::Refused { .. } => Exit::Refused,
     })
+}
+
+/// By way of the Temporal server that is set or that runs; where nothing runs, by one of this command's own.
+async fn request_answer<T>(
+    config: &Config,
+    request: impl AsyncFnOnce(Answers) -> Result<T, AskError>,
+) -> anyhow::Result<T> {
+    if temporal::nothing_runs(config).await? {
+        return standalone::answer_alone(config, request).await;
+    }
+    let client = temporal::connect(config, Vec::new()).await?;
+    Ok(request(Answers::new(client, &config.task_queue)).await?)
 }
 
 /// One answer to several actions.
@@ -123,10 +135,7 @@ async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result
     };
     let all = match all {
         Some(all) => all,
-        None => {
-            let client = temporal::connect(config, Vec::new()).await?;
-            Answers::new(client, &config.task_queue).ask_together(ask).await?
-        }
+        None => request_answer(config, async |answers: Answers| answers.ask_together(ask).await).await?,
     };
     let refused = all.refused();
     out.value(&all, || {

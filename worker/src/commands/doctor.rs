@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
 use crate::temporal::note::{Holder, UpNote};
+use crate::temporal::ports::PortSetting;
 use crate::temporal::{self, pollers, server};
 use chrono::{TimeDelta, Utc};
 use serde::Serialize;
@@ -104,9 +105,11 @@ pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::
 /// The server, if it can be used.
 async fn temporal_server(config: &Config, holder: &Holder, findings: &mut Findings) -> Option<Client> {
     if !temporal::is_named() && !matches!(holder, Holder::Runs(_)) {
-        for (name, port) in [("port", config.temporal_port), ("ui port", config.temporal_ui_port)] {
-            if temporal::is_taken(port) {
-                let key = if name == "port" { "STEWARD_TEMPORAL_PORT" } else { "STEWARD_TEMPORAL_UI_PORT" };
+        for (name, setting) in [("port", PortSetting::server(config)), ("ui port", PortSetting::ui(config))] {
+            let (port, key) = (setting.wanted(), setting.variable);
+            if temporal::is_taken(port) && setting.is_set() {
+                findings.wrong(name, format!("{port} is taken: set {key} to a free port, or unset it"));
+            } else if temporal::is_taken(port) {
                 findings.wrong(name, format!("{port} is taken: `steward up` takes the next free one, or set {key}"));
             } else {
                 findings.ok(name, format!("{port} is free"));
@@ -308,7 +311,7 @@ async fn lasting<T>(served: bool, look: impl AsyncFn() -> anyhow::Result<Vec<T>>
 }
 
 async fn ledger(config: &Config, root: &Root, operator: Doctor, findings: &mut Findings) -> anyhow::Result<()> {
-    let ledger = match engine::open_ledger(config, root, &config.state_dir()?) {
+    let ledger = match engine::open_ledger(config.caps, root, &config.state_dir()?) {
         Ok(ledger) => ledger,
         Err(e) => {
             findings.wrong("rate guard", causes(&e));

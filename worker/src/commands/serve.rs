@@ -17,7 +17,8 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     super::up::warn(config);
     let serving = web::bind(config, stop.clone()).await?;
     let address = serving.address;
-    let begun = async { Ok((temporal::connect(config, telemetry.plugins()).await?, super::look(config).await?)) };
+    let begun =
+        async { Ok((temporal::connect_patiently(config, || telemetry.plugins()).await?, super::look(config).await?)) };
     let begun: Option<anyhow::Result<_>> = super::up::unless(&stop, begun).await;
     let Some(begun) = begun else { return Ok(Exit::Ok) };
     let (client, look) = begun?;

@@ -1,20 +1,20 @@
 //! `steward status`: how everything stands, from the same values the gates use.
 //!
-//! It reads the configuration, the brake, the ledger and the index and changes no record, so that it can be run at any
+//! It reads the configuration, the holder's note, the brake, the ledger and the index and changes no record, so that it can be run at any
 //! time beside a worker. What it says is from the files whether a server listens or not; that server is only asked
 //! whether it answers, and Temporal whether it has the schedules.
 
 use super::streams::span;
-use crate::config::Config;
+use crate::config::{ClerkChoice, Config};
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
 use crate::remote;
 use crate::temporal;
-use crate::temporal::note::{Door, Holder, Serving, UpNote};
+use crate::temporal::note::{Door, HeldSettings, Holder, Serving, UpNote, held_settings};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
-use steward_domain::guard::{Cap, GuardStatus, Refusal};
+use steward_domain::guard::{Cap, Caps, GuardStatus, Refusal};
 use steward_domain::mode::{Mode, Policy};
 use steward_domain::trust::mark::Subject;
 use steward_server::facts::drilled::Drilled;
@@ -34,7 +34,8 @@ struct Status {
     /// Of the process that runs; of this command's environment where none does.
     policy: Policy,
     stop: Option<Stop>,
-    clerk: crate::config::ClerkChoice,
+    /// As the policy.
+    clerk: ClerkChoice,
     /// The process that holds the vault and said so.
     running: Option<UpNote>,
     /// Who listens beside it, as `steward serve` does.
@@ -138,11 +139,12 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         Holder::Nobody => (None, None, None),
     };
     let door = Door::of(root, &state);
+    let held = running.as_ref().map_or_else(|| HeldSettings::of(config), |up| held_settings(config, up));
     let status = Status {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         stop: brake::read(root),
-        clerk: config.clerk.clone(),
+        clerk: held.clerk,
         server: match &door {
             Some(door) => Some(Answers::of(door, config).await),
             None => None,
@@ -159,9 +161,9 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         counts: index.counts().await?,
         streams: index.stream_counts().await?,
         looks_today: index.looks(now.date_naive()).await?,
-        guard: fill(config, root, now).await,
+        guard: fill(config, held.caps, root, now).await,
         drill,
-        tracker: tracker::debt(root, index, config.tracker.as_ref().map(|tracker| tracker.base_url.clone())).await?,
+        tracker: tracker::debt(root, index, held.tracker).await?,
         lowered: lowered(index).await?,
         problems: index.problems().await?,
         warnings: config.warnings.clone(),
@@ -200,6 +202,7 @@ fn describe(status: &Status) -> String {
             row("stream", format!("{} failed {} times: {}", shown(&stream.source), stream.failures, shown(error)));
         }
     }
+    row("clerk", clerk(&status.clerk));
     row("guard", guard(&status.guard));
     if let Some(schedules) = &status.schedules {
         row("schedules", schedules.describe());
@@ -264,7 +267,7 @@ fn running(status: &Status) -> String {
 }
 
 /// What the rate guard would say; where its ledger cannot be opened it says that.
-async fn fill(config: &Config, root: &Root, now: DateTime<Utc>) -> GuardStatus {
+async fn fill(config: &Config, caps: Caps, root: &Root, now: DateTime<Utc>) -> GuardStatus {
     let unknown = |reason| {
         let refusal = Refusal { cap: Cap::LedgerUnreadable, clears_at: None, reason };
         GuardStatus { refusal: Some(refusal), ledger: None }
@@ -274,10 +277,19 @@ async fn fill(config: &Config, root: &Root, now: DateTime<Utc>) -> GuardStatus {
             "the vault has no {OWN_FOLDER}/ yet, which marks the count of calls: `steward up` makes it"
         ));
     }
-    let opened = config.state_dir().and_then(|state| engine::open_ledger(config, root, &state));
+    let opened = config.state_dir().and_then(|state| engine::open_ledger(caps, root, &state));
     match opened {
         Ok(ledger) => ledger.status(now).await,
         Err(e) => unknown(causes(&e)),
+    }
+}
+
+fn clerk(clerk: &ClerkChoice) -> String {
+    match clerk {
+        ClerkChoice::Rules => clerk.word().to_owned(),
+        ClerkChoice::Openai(server) | ClerkChoice::Anthropic(server) | ClerkChoice::Ollama(server) => {
+            format!("{}, {} at {}", clerk.word(), shown(&server.model), shown(&server.base_url))
+        }
     }
 }
 

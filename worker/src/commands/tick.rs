@@ -29,7 +29,9 @@ pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> a
     let client = temporal::connect(config, Vec::new()).await?;
     let id = workflow_id(&matter, tick.shadow);
     if !tick.wait {
-        client.start_workflow(StewardWorkflow::run, matter.to_string(), options(config, &matter, tick.shadow)).await?;
+        client
+            .start_workflow(StewardWorkflow::run, matter.to_string().into(), options(config, &matter, tick.shadow))
+            .await?;
         out.value(&json!({"workflow_id": id}), || format!("started {id}"))?;
         return Ok(Exit::Ok);
     }
@@ -80,7 +82,7 @@ pub(crate) async fn look(
     shadow: bool,
 ) -> anyhow::Result<TickReport> {
     let options = options(config, matter, shadow);
-    let handle = client.start_workflow(StewardWorkflow::run, matter.to_string(), options).await?;
+    let handle = client.start_workflow(StewardWorkflow::run, matter.to_string().into(), options).await?;
     Ok(handle.get_result(Default::default()).await?)
 }
 

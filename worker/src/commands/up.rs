@@ -8,7 +8,7 @@ mod round;
 
 use crate::config::Config;
 use crate::engine::{self, Engine, Parts, raised};
-use crate::fleet::Crew;
+use crate::fleet::{self, Connected, Crew};
 use crate::out::{Exit, Out};
 use crate::schedules;
 use crate::telemetry::Telemetry;
@@ -111,22 +111,22 @@ async fn begin(
     house.keeper = Some(Arc::clone(&parts.keeper));
     let state = config.state_dir()?;
     let listen = serving.as_ref().map(|serving| serving.address);
-    let client = if temporal::is_named() {
-        let client = temporal::connect(config, telemetry.plugins()).await?;
-        UpNote { listen, ..note::of_this_process(config, "up", &temporal::address(config)?) }.write(&state)?;
-        client
+    let connected = if temporal::is_named() {
+        let client = temporal::connect_patiently(config, || telemetry.plugins()).await?;
+        let address = temporal::address(config)?;
+        UpNote { listen, ..note::of_this_process(config, "up", &address) }.write(&state)?;
+        Connected { client, address }
     } else {
         out.say("starting Temporal …")?;
         let server = house.server.insert(DevServer::spawn(config).await?);
         let mine = note::of_this_process(config, "up", &server.address);
-        UpNote { listen, ui: Some(server.ui.clone()), server_pid: Some(server.pid), ..mine }.write(&state)?;
-        server.wait_until_it_answers().await?;
-        temporal::connect_to(&server.address, telemetry.plugins()).await?
+        UpNote { listen, ui: server.ui.clone(), server_pid: Some(server.pid), ..mine }.write(&state)?;
+        Connected { client: server.connect(|| telemetry.plugins()).await?, address: server.address.clone() }
     };
-    schedules::claim_namespace(config, &client, &parts.keeper, house.server.is_some()).await?;
-    let (crew, failures) = engine::crew(config, client, telemetry.runtime_options()?, raise.subscribe())?;
+    schedules::claim_namespace(config, &connected.client, &parts.keeper, house.server.is_some()).await?;
+    let (crew, failures) = fleet::crew(config, connected, telemetry.runtime_options()?, raise.subscribe())?;
     let clerk = engine::start_clerk(config, &crew)?;
-    let ui = house.server.as_ref().map(|server| server.ui.clone());
+    let ui = house.server.as_ref().and_then(|server| server.ui.clone());
     Ok(Begun { raise: raise.clone(), ui, parts, crew, failures, clerk, serving })
 }
 
@@ -208,10 +208,11 @@ pub(crate) async fn worker(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let telemetry = crate::telemetry::init()?;
     warn(config);
     let address = temporal::address(config)?;
-    let Some(client) = unless(&stop, temporal::connect(config, telemetry.plugins())).await else {
+    let Some(client) = unless(&stop, temporal::connect_patiently(config, || telemetry.plugins())).await else {
         return Ok(Exit::Ok);
     };
-    let (crew, mut failures) = engine::crew(config, client?, telemetry.runtime_options()?, stop.clone())?;
+    let connected = Connected { client: client?, address: address.clone() };
+    let (crew, mut failures) = fleet::crew(config, connected, telemetry.runtime_options()?, stop.clone())?;
     let clerk = engine::start_clerk(config, &crew)?;
     out.say("serving clerk calls")?;
     let mut house = House::default();

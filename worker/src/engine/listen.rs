@@ -26,6 +26,8 @@ pub(super) struct Listener {
     pub(super) routines: RoutineRequests,
     /// Something was put into the drop folder.
     pub(super) dropped: Arc<Notify>,
+    /// The vault's folder is back at its place.
+    pub(super) returned: Arc<Notify>,
 }
 
 impl Listener {
@@ -52,6 +54,7 @@ impl Listener {
                     continue;
                 }
                 _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                () = self.returned.notified() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
                 _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
                 Some(hint) = hints.recv() => match hint {
                     Hint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,

@@ -10,10 +10,12 @@ use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use steward_domain::guard::Caps;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::outbox::Site;
+use steward_vault::private::tighten_state;
 use steward_vault::root::{OWN_FOLDER, Root};
 use tokio::sync::watch as flag;
 
@@ -38,11 +40,13 @@ impl Parts {
         let keeper = tokio::task::spawn_blocking(move || Keeper::lock(root)).await??.with_tracker(tracker);
         let keeper = Arc::new(keeper);
         let state = config.state_dir()?;
+        tighten_state(&keeper.root().path().join(OWN_FOLDER));
+        tighten_state(&state);
         let index = Arc::new(Index::open(&state).await?);
         index.begin_service(Utc::now()).await?;
         let report = logged(&index, index.sync_all(keeper.root(), Utc::now())).await?;
         tell(&report);
-        let ledger = Arc::new(open_ledger(config, keeper.root(), &state)?);
+        let ledger = Arc::new(open_ledger(config.caps, keeper.root(), &state)?);
         Ok(Self { keeper, index, ledger })
     }
 
@@ -76,7 +80,7 @@ impl Parts {
 }
 
 /// Opens the rate guard's ledger of a vault.
-pub(crate) fn open_ledger(config: &Config, root: &Root, state: &Path) -> anyhow::Result<Ledger> {
+pub(crate) fn open_ledger(caps: Caps, root: &Root, state: &Path) -> anyhow::Result<Ledger> {
     let marker = root.path().join(OWN_FOLDER).join("ledger.json");
-    Ok(Ledger::open(&state.join("ledger.db"), config.caps, &marker)?)
+    Ok(Ledger::open(&state.join("ledger.db"), caps, &marker)?)
 }

@@ -99,7 +99,8 @@ async fn tick(telemetry: &Telemetry, by_another: bool) {
     let (stop_vault, stop_clerk) = (vault.shutdown_handle(), clerk.shutdown_handle());
     let run = async {
         let options = WorkflowStartOptions::new(QUEUE, format!("tick-{}", std::process::id())).build();
-        let tick = starter.start_workflow(StewardWorkflow::run, fakes::MATTER.to_owned(), options).await.unwrap();
+        let tick =
+            starter.start_workflow(StewardWorkflow::run, fakes::MATTER.to_owned().into(), options).await.unwrap();
         let report = tick.get_result(Default::default()).await.unwrap();
         stop_vault();
         stop_clerk();

@@ -4,24 +4,34 @@
 //! its standard input, so the lock lives exactly as long as it does, however `up` ends and however the
 //! folder is spelled. Two servers can so never share a database. The address goes into the note.
 
+mod environment;
+
 use super::options_for;
+use super::ports::{ServerPorts, any_free};
+use super::start_retry::repeat_unanswered;
 use crate::config::Config;
+use crate::out::shown;
 use anyhow::{Context, bail};
-use std::fs::{File, TryLockError};
-use std::io::{Seek, Write};
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Permissions, TryLockError};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use steward_vault::private;
 use temporalio_client::{Client, Connection};
+use temporalio_sdk::plugins::SimplePlugin;
 use tokio::process::{Child, Command};
 
-/// How long a server that was just started may take to answer: 30 s.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a server that was just started may take to answer: 120 s, for a machine that does much else.
+const START_PATIENCE: Duration = Duration::from_secs(120);
 /// How long a server that is told to end may take: 15 s.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
+/// Of what a server wrote before it ended so many lines are told.
+const LAST_LINES: usize = 5;
+/// And no more characters than these.
+const LAST_CHARACTERS: usize = 1_000;
 
 /// Finds the Temporal CLI: as set, in the project's `.tools`, or on the PATH.
 ///
@@ -45,56 +55,99 @@ pub(crate) fn find_cli(config: &Config) -> anyhow::Result<PathBuf> {
 /// A development server that this process started.
 pub(crate) struct DevServer {
     pub(crate) address: String,
-    pub(crate) ui: String,
+    /// Its web page, where it has one.
+    pub(crate) ui: Option<String>,
     pub(crate) pid: u32,
     child: Child,
     log: PathBuf,
+    state: PathBuf,
+}
+
+/// Where a server that is started lies and listens.
+struct Place {
+    state: PathBuf,
+    port: u16,
+    ui: Option<String>,
 }
 
 impl DevServer {
     /// Starts the server, after ending one that an `up` which was killed left behind.
     ///
     /// # Errors
-    /// No CLI, no free port, or another server that uses this state folder and is not ours to end.
+    /// No CLI, a port that is set and taken, or another server that uses this state folder and is not ours to end.
     pub(crate) async fn spawn(config: &Config) -> anyhow::Result<Self> {
         let cli = find_cli(config)?;
         let state = config.state_dir()?;
-        let mut lock = claim(&state).await?;
-        let (port, ui_port) = (free_port(config.temporal_port)?, free_port(config.temporal_ui_port)?);
-        let log = state.join("temporal.log");
-        let written = || format!("failed to write {}", log.display());
-        let said = File::create(&log).with_context(written)?;
-        let child = Command::new(&cli)
+        let lock = claim(&state).await?;
+        // Only now: a server that was left behind has its ports until it has ended.
+        let ports = ServerPorts::choose(config)?;
+        let mut command = Command::new(&cli);
+        command
             .args(["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "warn"])
             .args(["--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=FULL"])
-            .args(["--port", &port.to_string(), "--ui-port", &ui_port.to_string()])
+            .args(["--port", &ports.port.to_string(), "--ui-port", &ports.ui_port.to_string()])
             .arg("--db-filename")
-            .arg(state.join("temporal.db"))
+            .arg(state.join("temporal.db"));
+        let ui = Some(format!("http://127.0.0.1:{}", ports.ui_port));
+        Self::start(command, lock, Place { state, port: ports.port, ui })
+    }
+
+    /// Starts a server that keeps nothing and has no web page, on any free port: for one command.
+    ///
+    /// # Errors
+    /// As [`DevServer::spawn`].
+    pub(crate) async fn spawn_unsaved(config: &Config) -> anyhow::Result<Self> {
+        let cli = find_cli(config)?;
+        let state = config.state_dir()?;
+        let (lock, port) = (claim(&state).await?, any_free()?);
+        let mut command = Command::new(&cli);
+        command
+            .args(["server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "warn"])
+            .args(["--port", &port.to_string()]);
+        Self::start(command, lock, Place { state, port, ui: None })
+    }
+
+    fn start(mut command: Command, mut lock: File, place: Place) -> anyhow::Result<Self> {
+        let Place { state, port, ui } = place;
+        let log = state.join("temporal.log");
+        let said = private_file(&log).with_context(|| format!("failed to write {}", log.display()))?;
+        let program = command.as_std().get_program().to_owned();
+        let child = command
+            .env_clear()
+            .envs(environment::inherited(std::env::vars_os()))
             .stdin(Stdio::from(lock.try_clone()?))
             .stdout(said.try_clone()?)
             .stderr(said)
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("failed to start {}", cli.display()))?;
+            .with_context(|| format!("failed to start {}", Path::new(&program).display()))?;
         let pid = child.id().context("the Temporal server ended at once")?;
         lock.rewind()?;
         lock.set_len(0)?;
         write!(lock, "{pid} {}", std::process::id())?;
-        Ok(Self { address: format!("127.0.0.1:{port}"), ui: format!("http://127.0.0.1:{ui_port}"), pid, child, log })
+        Ok(Self { address: format!("127.0.0.1:{port}"), ui, pid, child, log, state })
     }
 
-    /// Waits until it can be used.
+    /// Waits until it can be used, and connects.
     ///
     /// # Errors
-    /// A server that does not come up; the message names its log.
-    pub(crate) async fn wait_until_it_answers(&mut self) -> anyhow::Result<()> {
+    /// A server that does not come up; the message says what it said, and names its log.
+    pub(crate) async fn connect(&mut self, plugins: impl Fn() -> Vec<SimplePlugin>) -> anyhow::Result<Client> {
+        self.wait_until_it_answers().await?;
+        // The server has made its database by now, and SQLite gives the files beside it the same permissions.
+        private::tighten_state(&self.state);
+        let address = self.address.clone();
+        repeat_unanswered("connect", &address, async || super::connect_to(&address, plugins()).await).await
+    }
+
+    async fn wait_until_it_answers(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let mut pause = tokio::time::interval(PAUSE);
         while begun.elapsed() < START_PATIENCE {
             pause.tick().await;
             if let Some(status) = self.child.try_wait()? {
-                bail!("the Temporal server ended at once ({status}): see {}", self.log.display());
+                bail!("the Temporal server ended at once ({status}){}", self.last_words());
             }
             let (connection, client) = options_for(&self.address)?;
             let Ok(connection) = Connection::connect(connection).await else { continue };
@@ -102,13 +155,25 @@ impl DevServer {
                 return Ok(());
             }
         }
-        bail!("the Temporal server did not answer within {} s: see {}", START_PATIENCE.as_secs(), self.log.display())
+        bail!("the Temporal server did not answer within {} s{}", START_PATIENCE.as_secs(), self.last_words())
+    }
+
+    /// The end of what the server wrote, for a message, and where all of it is.
+    fn last_words(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let words = last_lines(&String::from_utf8_lossy(&text));
+        let log = self.log.display();
+        if words.is_empty() {
+            format!(": it said nothing; its log is {log}")
+        } else {
+            format!(": it said \"{words}\"; its log is {log}")
+        }
     }
 
     /// Waits until the server has ended by itself, and says so.
     pub(crate) async fn ended(&mut self) -> anyhow::Error {
         let how = self.child.wait().await.map_or_else(|e| e.to_string(), |status| status.to_string());
-        anyhow::anyhow!("the Temporal server ended ({how}): see {}, then start `steward up` again", self.log.display())
+        anyhow::anyhow!("the Temporal server ended ({how}){}; start `steward up` again", self.last_words())
     }
 
     /// Ends the server the way it likes best, or by force after a while.
@@ -127,7 +192,7 @@ impl DevServer {
 /// Takes the lock of the state folder's database, ending a server that was left behind.
 async fn claim(state: &Path) -> anyhow::Result<File> {
     let path = state.join("temporal.lock");
-    let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let opened = File::options().read(true).write(true).create(true).truncate(false).mode(private::FILE).open(&path);
     let file = opened.with_context(|| format!("failed to write {}", path.display()))?;
     let begun = Instant::now();
     let mut told = None;
@@ -180,9 +245,32 @@ fn end(pid: u32) {
     }
 }
 
-/// The port asked for, or the next free one of the twenty after it.
-fn free_port(wanted: u16) -> anyhow::Result<u16> {
-    (wanted..=wanted.saturating_add(20))
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .with_context(|| format!("ports {wanted} to {} are all taken", wanted.saturating_add(20)))
+/// A new file of our state that only its owner may read.
+fn private_file(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).create(true).truncate(true).mode(private::FILE).open(path)?;
+    file.set_permissions(Permissions::from_mode(private::FILE))?;
+    Ok(file)
+}
+
+/// The last lines of a log, on one line and bounded, without characters that drive a terminal.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
+    let characters = last.chars().count();
+    let shortened: String = last.chars().skip(characters.saturating_sub(LAST_CHARACTERS)).collect();
+    shown(&shortened)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_log_the_end_is_told_and_drives_no_terminal() {
+        assert_eq!(last_lines("\n \n"), "");
+        assert_eq!(last_lines("a\n\nError: can't bind\n"), "a | Error: can't bind");
+        let long = last_lines(&format!("{}\nx\u{1b}[31m", "y\n".repeat(10_000)));
+        assert!(long.ends_with("y | x\\u{1b}[31m") && long.chars().count() < 40, "{long}");
+        assert!(last_lines(&"z".repeat(100_000)).len() <= LAST_CHARACTERS);
+    }
 }

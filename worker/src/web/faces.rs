@@ -9,13 +9,14 @@ use super::{Web, house};
 use crate::config::{self, Config};
 use crate::engine::{open_ledger, raised};
 use crate::out::causes;
-use crate::temporal::note::Holder;
+use crate::temporal::note::{Holder, held_settings};
 use axum::Router;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use steward_domain::guard::Caps;
 use steward_server::app::House;
 use steward_server::listen::Serving;
 use steward_vault::index::{FILE, Index};
@@ -45,6 +46,8 @@ struct Made {
     /// The configuration's file, as it was read.
     config: Option<Written>,
     house: House,
+    /// Of the rate guard of whoever decides.
+    caps: Caps,
 }
 
 /// Which file it is, and whether it was written since.
@@ -58,14 +61,14 @@ impl Faces {
     pub(crate) fn serve(self, index: Index, at: &Serving, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
         let made = self.now(written(&config::file_path().0), None)?;
         let (ends, end) = watch::channel(false);
-        at.answer_with(self.router(index, made.house.clone(), end)?);
+        at.answer_with(self.router(index, &made, end)?);
         tokio::spawn(self.follow(Now { made, ends, show: at.shows(), told: String::new() }, stop));
         Ok(())
     }
 
-    fn router(&self, index: Index, house: House, end: watch::Receiver<bool>) -> anyhow::Result<Router> {
-        let (config, root) = (&self.config, self.root.clone());
-        let ledger = config.state_dir().and_then(|state| open_ledger(config, &root, &state));
+    fn router(&self, index: Index, made: &Made, end: watch::Receiver<bool>) -> anyhow::Result<Router> {
+        let (config, root, house) = (&self.config, self.root.clone(), made.house.clone());
+        let ledger = config.state_dir().and_then(|state| open_ledger(made.caps, &root, &state));
         let ledger = ledger.inspect_err(|e| tracing::warn!("the rate guard cannot be shown: {}", causes(e))).ok();
         let (client, index, ledger) = (self.client.clone(), Arc::new(index), ledger.map(Arc::new));
         Web { client, root, index, ledger, house }.router(config, self.address, end)
@@ -73,25 +76,28 @@ impl Faces {
 
     /// What they would be made of now: what decides is what the process that holds the vault says of itself. One that
     /// has not said so yet decides as was known before.
-    fn now(&self, read: Option<Written>, before: Option<&House>) -> anyhow::Result<Made> {
+    fn now(&self, read: Option<Written>, before: Option<&Made>) -> anyhow::Result<Made> {
         let (config, state) = (&self.config, self.config.state_dir()?);
         let namespace = &self.client.options().namespace;
-        let house = match (Holder::of(&self.root, &state), before) {
+        let (house, caps) = match (Holder::of(&self.root, &state), before) {
             (Holder::Runs(note), _) => {
-                let of_our_own = house(config, namespace, note.ui.as_deref());
-                House {
+                let (of_our_own, held) = (house(config, namespace, note.ui.as_deref()), held_settings(config, &note));
+                let house = House {
+                    clerk: held.clerk.word(),
+                    tracker: held.tracker,
                     policy: note.policy,
                     cadence: note.cadence.unwrap_or(config.cadence),
                     default_ceiling: note.default_ceiling.unwrap_or(config.default_ceiling),
                     scan_every: note.scan_seconds.map_or(of_our_own.scan_every, Duration::from_secs),
                     task_queue: note.task_queue,
                     ..of_our_own
-                }
+                };
+                (house, held.caps)
             }
-            (Holder::Silent(_), Some(before)) => before.clone(),
-            (Holder::Died(_) | Holder::Silent(_) | Holder::Nobody, _) => house(config, namespace, None),
+            (Holder::Silent(_), Some(before)) => (before.house.clone(), before.caps),
+            (Holder::Died(_) | Holder::Silent(_) | Holder::Nobody, _) => (house(config, namespace, None), config.caps),
         };
-        Ok(Made { index: which(&state.join(FILE)), config: read, house })
+        Ok(Made { index: which(&state.join(FILE)), config: read, house, caps })
     }
 
     async fn follow(mut self, mut now: Now, mut stop: watch::Receiver<bool>) {
@@ -127,13 +133,13 @@ impl Faces {
             }
         }
         let read = if unread.is_ok() { edited } else { now.made.config };
-        let made = self.now(read, Some(&now.made.house))?;
+        let made = self.now(read, Some(&now.made))?;
         if made == now.made || made.index.is_none() {
             return unread;
         }
         let (ends, end) = watch::channel(false);
         let index = Index::open(&self.config.state_dir()?).await?;
-        let router = self.router(index, made.house.clone(), end)?;
+        let router = self.router(index, &made, end)?;
         drop(now.show.send_replace(router));
         now.ends.send_replace(true);
         now.ends = ends;

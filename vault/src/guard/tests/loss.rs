@@ -214,3 +214,19 @@ async fn a_crash_between_the_new_ledger_and_its_marker_keeps_the_loss() {
     fs::write(home.marker(), marker).unwrap();
     assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("a"), at(2)).await).0, Cap::LedgerLost);
 }
+
+#[tokio::test]
+async fn a_folder_that_was_moved_away_and_back_is_no_loss() {
+    let home = Home::new();
+    let ledger = home.ledger(wide());
+    granted(ledger.reserve(&infra("before"), at(0)).await);
+    let (state, away) = (home.folder.path().join("state"), home.folder.path().join("away"));
+    fs::rename(&state, &away).unwrap();
+    for _ in 0..2 {
+        let refusal = refused(ledger.reserve(&infra("meanwhile"), at(10)).await);
+        assert_eq!(refusal.cap, Cap::LedgerUnreadable, "{}", refusal.reason);
+    }
+    fs::rename(&away, &state).unwrap();
+    granted(ledger.reserve(&infra("after"), at(20)).await);
+    assert_eq!(ledger.status(at(20)).await.ledger.unwrap().day.used, 2);
+}

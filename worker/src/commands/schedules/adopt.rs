@@ -58,8 +58,7 @@ pub(super) async fn run(config: &Config, yes: bool, out: Out) -> anyhow::Result<
     }
     let mut server = DevServer::spawn(config).await?;
     let ended = async {
-        server.wait_until_it_answers().await?;
-        let client = temporal::connect_to(&server.address, Vec::new()).await?;
+        let client = server.connect(Vec::new).await?;
         take_over(config, client, &held.identity, Asking { yes, out }).await
     }
     .await;

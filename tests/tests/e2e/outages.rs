@@ -1,0 +1,152 @@
+//! What a process waits out instead of ending: a server that gives no answer, and a vault that is away.
+
+use std::sync::Arc;
+use std::time::Duration;
+use steward_tests::vault::Signal;
+use steward_tests::world::World;
+use steward_tests::{server, wait};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Stands between a worker and its server, and passes on nothing that the server says while it is closed.
+struct Gate {
+    address: String,
+    open: Arc<watch::Sender<bool>>,
+}
+
+impl Gate {
+    async fn new(server: &'static str) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let open = Arc::new(watch::channel(true).0);
+        let gate = Arc::clone(&open);
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let far = TcpStream::connect(server).await.unwrap();
+                let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+                tokio::spawn(pass(near_in, far_out, None));
+                tokio::spawn(pass(far_in, near_out, Some(gate.subscribe())));
+            }
+        });
+        Self { address, open }
+    }
+
+    fn close(&self) {
+        self.open.send_replace(false);
+    }
+
+    fn open(&self) {
+        self.open.send_replace(true);
+    }
+}
+
+async fn pass(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    mut gate: Option<watch::Receiver<bool>>,
+) {
+    let mut bytes = vec![0; 16_384];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        if let Some(gate) = &mut gate {
+            // An error means that the test is over.
+            let _ = gate.wait_for(|open| *open).await;
+        }
+        if to.write_all(&bytes[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_start_waits_for_a_server_that_gives_no_answer_and_says_for_what() {
+    let world = World::with_one_done().await;
+    let gate = Gate::new(server::address().await).await;
+    gate.close();
+    let behind = world.steward.with("TEMPORAL_ADDRESS", &gate.address);
+    let mut worker = behind.start(&["worker"]);
+    let waits = |err: String, what: &str| err.contains("waiting for the Temporal server") && err.contains(what);
+    wait::until("it to say what it waits for", async || {
+        assert!(worker.status().is_none(), "it ended: {}", worker.err());
+        (waits(worker.err(), " to connect since ") && worker.err().contains(&gate.address)).then_some(())
+    })
+    .await;
+    gate.open();
+    worker.says("serving the vault").await;
+    world.hold_calibration().await;
+    assert!(!world.tick("house").await.evaluated.is_empty());
+
+    // The next in turn is connected when its server falls silent.
+    let mut next = behind.start(&["worker"]);
+    next.says("serving clerk calls").await;
+    gate.close();
+    worker.kill();
+    wait::within(Duration::from_secs(150), "it to wait for the schedules", async || {
+        assert!(next.status().is_none(), "it ended: {}", next.err());
+        waits(next.err(), " to register the schedules since ").then_some(())
+    })
+    .await;
+    gate.open();
+    next.says("serving the vault").await;
+    assert!(next.stop().await.success());
+}
+
+#[tokio::test]
+async fn a_wait_for_a_server_ends_with_the_process_and_a_refusal_ends_it_at_once() {
+    let world = World::with_one_done().await;
+    let gate = Gate::new(server::address().await).await;
+    gate.close();
+    let mut worker = world.steward.with("TEMPORAL_ADDRESS", &gate.address).start(&["worker"]);
+    wait::until("it to wait", async || worker.err().contains("waiting for the Temporal server").then_some(())).await;
+    worker.send(rustix::process::Signal::INT);
+    assert!(worker.ends().await.success(), "{}", worker.err());
+    let said = world.steward.with("TEMPORAL_NAMESPACE", "nowhere").run(&["worker"]).await.expect(1);
+    assert!(said.err.contains("nowhere") && !said.err.contains("waiting for"), "{said}");
+}
+
+#[tokio::test]
+async fn a_vault_that_was_moved_away_and_back_is_served_on_without_a_restart() {
+    let world = World::with_one_done().await.live().set("STEWARD_SCAN_SECONDS", 3_600);
+    for task in ["heat", "water"] {
+        world.vault.task(task, "house");
+    }
+    let mut worker = world.worker().await;
+    world.tick("house").await;
+    wait::until("the first task to be done", async || (world.vault.state("rent") == "done").then_some(())).await;
+
+    let (place, away) = (world.vault.path().to_owned(), world.folder.join("away"));
+    std::fs::rename(&place, &away).unwrap();
+    wait::until("it to miss the folder", async || worker.err().contains("nothing is written until").then_some(()))
+        .await;
+    let template = std::fs::read_to_string(away.join("signal/s1.md")).unwrap();
+    std::fs::write(away.join("signal/s2.md"), template.replace("task/rent.md", "task/heat.md")).unwrap();
+    let meanwhile = world.begin("house").await;
+    let ended = async || {
+        let history = meanwhile.history().await;
+        let last = history.last()?.event_type().as_str_name().to_owned();
+        (last.contains("WORKFLOW_EXECUTION_COMPLETED") || last.contains("WORKFLOW_EXECUTION_FAILED")).then_some(())
+    };
+    wait::within(Duration::from_secs(300), "the tick of meanwhile to end", ended).await;
+    assert!(std::fs::read_to_string(away.join("task/heat.md")).unwrap().contains("state: open"), "written elsewhere");
+    assert!(worker.status().is_none(), "{}", worker.err());
+
+    std::fs::rename(&away, &place).unwrap();
+    wait::until("what came meanwhile to be done", async || (world.vault.state("heat") == "done").then_some(())).await;
+    world.vault.signal("s3", &Signal::done("water"));
+    wait::until("what comes now to be done", async || (world.vault.state("water") == "done").then_some(())).await;
+    let guard = world.json(&["status"]).await["guard"].clone();
+    assert_eq!(guard["refusal"], serde_json::Value::Null, "{guard}");
+    assert!(worker.stop().await.success());
+    world.verify_chain().await;
+}
+
+#[tokio::test]
+async fn another_folder_in_the_place_of_the_vault_ends_its_process() {
+    let world = World::with_one_done().await;
+    let mut worker = world.worker().await;
+    std::fs::rename(world.vault.path(), world.folder.join("away")).unwrap();
+    std::fs::create_dir(world.vault.path()).unwrap();
+    assert_eq!(worker.ends().await.code(), Some(1));
+    assert!(worker.err().contains("another folder is at "), "{}", worker.err());
+    assert_eq!(std::fs::read_dir(world.vault.path()).unwrap().count(), 0, "nothing was written there");
+}

@@ -1,0 +1,89 @@
+//! Takes an answer where nothing runs for the vault: brings up a Temporal server and a worker, and ends both again.
+//!
+//! The server keeps nothing on disk and so knows no schedules: no tick can come due beside the answer, and the history of
+//! `steward up` stays as it is. The worker holds the vault's lock and takes the answer on the one write path. If the
+//! command is killed, the journal settles what was begun; the answer can be given again.
+
+use crate::commands::up::{raise_when_told, unless, warn};
+use crate::config::Config;
+use crate::engine::{self, Parts};
+use crate::fleet::{self, Connected};
+use crate::telemetry::{self, Telemetry};
+use crate::temporal::server::DevServer;
+use anyhow::Context;
+use std::sync::Arc;
+use std::time::Duration;
+use steward_server::answer::{Answers, AskError};
+use tokio::sync::{mpsc, watch};
+
+/// How long the worker may take to end: longer than its activities are given.
+const END_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Gives an answer by way of a server and a worker of this command's own.
+///
+/// # Errors
+/// When they cannot be started, when there is no answer in time, or when the command is told to end.
+pub(super) async fn answer_alone<T>(
+    config: &Config,
+    request: impl AsyncFnOnce(Answers) -> Result<T, AskError>,
+) -> anyhow::Result<T> {
+    let (told, to_end) = watch::channel(false);
+    raise_when_told(told)?;
+    let telemetry = telemetry::init_for_answer()?;
+    warn(config);
+    let mut server = None;
+    let serving = Serving { config, telemetry: &telemetry, server: &mut server };
+    let answered = unless(&to_end, serving.answer(request)).await;
+    if let Some(server) = server {
+        server.stop().await;
+    }
+    telemetry.shutdown().await;
+    answered.context("told to end before there was an answer: `steward audit list` says whether it was given")?
+}
+
+/// What serves one answer, and where its server is kept for the end.
+struct Serving<'a> {
+    config: &'a Config,
+    telemetry: &'a Telemetry,
+    server: &'a mut Option<DevServer>,
+}
+
+impl Serving<'_> {
+    async fn answer<T>(self, request: impl AsyncFnOnce(Answers) -> Result<T, AskError>) -> anyhow::Result<T> {
+        let Self { config, telemetry, server } = self;
+        let parts = Parts::open(config).await?;
+        let server = server.insert(DevServer::spawn_unsaved(config).await?);
+        let client = server.connect(|| telemetry.plugins()).await?;
+        let connected = Connected { client, address: server.address.clone() };
+        let (raise, stop) = watch::channel(false);
+        let (crew, mut failures) = fleet::crew(config, connected, telemetry.runtime_options()?, stop)?;
+        // No schedule follows a matter's cadence here.
+        let (intervals, _) = mpsc::unbounded_channel();
+        let worker = engine::start_vault_worker(config, &crew, &parts, intervals)?;
+        let answers = Answers::new(crew.client.clone(), &config.task_queue);
+        let answered = tokio::select! {
+            answered = request(answers) => answered.map_err(explained),
+            failed = failures.recv() => Err(failed.context("the worker is gone")?),
+            ended = server.ended() => return Err(ended),
+        };
+        raise.send_replace(true);
+        let keeper = Arc::clone(&parts.keeper);
+        // A worker that panicked has already said why, and one that hangs ends with the process. What cannot be settled
+        // now is settled by the next process.
+        let ends = tokio::task::spawn_blocking(move || (worker.join().is_ok(), keeper.settle().is_ok()));
+        let _ = tokio::time::timeout(END_PATIENCE, ends).await;
+        answered
+    }
+}
+
+/// Nothing goes on once this command has ended.
+fn explained(error: AskError) -> anyhow::Error {
+    match error {
+        AskError::Late { .. } => {
+            anyhow::anyhow!(
+                "no answer in time: `steward audit list` says whether it was given; try again if it was not"
+            )
+        }
+        other => other.into(),
+    }
+}

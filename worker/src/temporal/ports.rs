@@ -1,0 +1,143 @@
+//! The ports of the Temporal server that `up` starts.
+//!
+//! A port that a person set is used as it is or refused by name; only a default moves on to the next free one. The two
+//! are never one number.
+
+use crate::config::Config;
+use anyhow::{Context, bail};
+use std::net::{Ipv4Addr, TcpListener};
+
+const DEFAULT_PORT: u16 = 7233;
+const DEFAULT_UI_PORT: u16 = 8233;
+/// How many ports after a default are tried: 20.
+const FURTHER: u16 = 20;
+
+/// Where the server listens, and where its web page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ServerPorts {
+    pub(crate) port: u16,
+    pub(crate) ui_port: u16,
+}
+
+/// One of the two, as it is set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortSetting {
+    pub(crate) variable: &'static str,
+    set: Option<u16>,
+    default: u16,
+}
+
+impl PortSetting {
+    /// The port of the server.
+    pub(crate) fn server(config: &Config) -> Self {
+        Self { variable: "STEWARD_TEMPORAL_PORT", set: config.temporal_port, default: DEFAULT_PORT }
+    }
+
+    /// The port of its web page.
+    pub(crate) fn ui(config: &Config) -> Self {
+        Self { variable: "STEWARD_TEMPORAL_UI_PORT", set: config.temporal_ui_port, default: DEFAULT_UI_PORT }
+    }
+
+    /// The number that is tried first.
+    pub(crate) fn wanted(self) -> u16 {
+        self.set.unwrap_or(self.default)
+    }
+
+    /// Whether a person set it.
+    pub(crate) fn is_set(self) -> bool {
+        self.set.is_some()
+    }
+
+    /// What this setting says by itself; `None` for a default, which depends on the other.
+    fn chosen(self) -> anyhow::Result<Option<u16>> {
+        match self.set {
+            None => Ok(None),
+            Some(0) => Ok(Some(any_free()?)),
+            Some(port) if is_free(port) => Ok(Some(port)),
+            Some(port) => bail!(
+                "{} is {port}, which is taken: {} is free, or unset it to let `steward up` find one",
+                self.variable,
+                next_free(port, None).map_or_else(any_free, Ok)?
+            ),
+        }
+    }
+
+    /// The default, or the next free port that is not `other`.
+    fn found(self, other: Option<u16>) -> anyhow::Result<u16> {
+        let last = self.default + FURTHER;
+        next_free(self.default, other).with_context(|| {
+            format!("ports {} to {last} are all taken: set {} to a free one", self.default, self.variable)
+        })
+    }
+}
+
+impl ServerPorts {
+    /// Chooses both.
+    ///
+    /// # Errors
+    /// A port that was set and is taken, or no free one; the message names the variable.
+    pub(crate) fn choose(config: &Config) -> anyhow::Result<Self> {
+        let (server, ui) = (PortSetting::server(config), PortSetting::ui(config));
+        let (port, ui_port) = (server.chosen()?, ui.chosen()?);
+        let port = port.map_or_else(|| server.found(ui_port), Ok)?;
+        let ui_port = ui_port.map_or_else(|| ui.found(Some(port)), Ok)?;
+        Ok(Self { port, ui_port })
+    }
+}
+
+/// A port that nobody uses, chosen by the system.
+pub(super) fn any_free() -> anyhow::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port of this machine is free")?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn next_free(first: u16, other: Option<u16>) -> Option<u16> {
+    (first..=first.saturating_add(FURTHER)).find(|&port| Some(port) != other && is_free(port))
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(port: Option<u16>, ui_port: Option<u16>) -> anyhow::Result<ServerPorts> {
+        let mut config = Config::of_variables(&[]);
+        (config.temporal_port, config.temporal_ui_port) = (port, ui_port);
+        ServerPorts::choose(&config)
+    }
+
+    #[test]
+    fn a_port_that_is_set_is_used_or_refused_by_name_with_a_free_one() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let named = [
+            (choose(Some(port), None), "STEWARD_TEMPORAL_PORT is"),
+            (choose(None, Some(port)), "STEWARD_TEMPORAL_UI_PORT is"),
+        ];
+        for (refused, name) in named {
+            let message = refused.unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains(&format!("{port}, which is taken")), "{message}");
+            let free = message.split(": ").nth(1).unwrap().split(' ').next().unwrap();
+            assert!(is_free(free.parse().unwrap()), "{message}");
+        }
+        drop(taken);
+        assert_eq!(choose(Some(port), None).unwrap().port, port);
+        assert_ne!(choose(Some(0), None).unwrap().port, 0);
+    }
+
+    #[test]
+    fn a_default_moves_on_when_it_is_taken_and_never_to_the_number_of_the_other() {
+        let defaults = choose(None, None).unwrap();
+        assert!((DEFAULT_PORT..=DEFAULT_PORT + FURTHER).contains(&defaults.port), "{defaults:?}");
+        let next = next_free(DEFAULT_PORT, Some(defaults.port)).unwrap();
+        let (_taken, moved) =
+            (TcpListener::bind((Ipv4Addr::LOCALHOST, defaults.port)), choose(None, Some(next)).unwrap());
+        assert_eq!(moved.ui_port, next);
+        assert!(moved.port != defaults.port && moved.port != next, "{moved:?}");
+        let other_way = choose(Some(DEFAULT_UI_PORT + 5), None).unwrap();
+        assert_ne!(other_way.port, other_way.ui_port);
+    }
+}

@@ -1,0 +1,156 @@
+//! The first calls to Temporal, repeated while the server merely gives no answer.
+//!
+//! A busy server or a slow line is no reason to end. Such a call is repeated with growing pauses, and the log says what
+//! is waited for. An error that a repeat cannot change (a namespace that is not there, a refused key, a server that does
+//! not know the call) is returned at once. Whoever calls it ends the wait by dropping it.
+
+use crate::out::causes;
+use crate::registrar::RegistrarError;
+use chrono::{DateTime, Utc};
+use std::time::Duration;
+use steward_domain::time::seconds;
+use steward_server::facts::schedules::ListingError;
+use temporalio_client::errors::ClientConnectError;
+use temporalio_client::tonic::{Code, Status};
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, interval_at};
+
+/// The pause after the first failure: 0.5 s. Every further one is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause: 15 s.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// Repeats a call until it succeeds or fails for good. `what` reads after "to".
+///
+/// # Errors
+/// The first error that a repeat cannot change.
+pub(crate) async fn repeat_unanswered<T>(
+    what: &str,
+    address: &str,
+    mut call: impl AsyncFnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut retry = StartRetry::new(what, address);
+    loop {
+        match call().await {
+            Err(e) if is_unanswered(&e) => retry.pause(&e).await,
+            ended => return ended,
+        }
+    }
+}
+
+/// One call that is repeated, and since when.
+pub(crate) struct StartRetry {
+    what: String,
+    address: String,
+    since: DateTime<Utc>,
+    next_pause: Duration,
+}
+
+impl StartRetry {
+    pub(crate) fn new(what: &str, address: &str) -> Self {
+        Self { what: what.to_owned(), address: address.to_owned(), since: Utc::now(), next_pause: FIRST_PAUSE }
+    }
+
+    /// Says what is waited for, and waits.
+    pub(crate) async fn pause(&mut self, error: &anyhow::Error) {
+        let pause = self.take_pause();
+        tracing::warn!(
+            "waiting for the Temporal server at {} to {} since {}: {}; trying again in {:.1} s",
+            self.address,
+            self.what,
+            seconds(self.since),
+            causes(error),
+            pause.as_secs_f64()
+        );
+        interval_at(Instant::now() + pause, pause).tick().await;
+    }
+
+    fn take_pause(&mut self) -> Duration {
+        let pause = self.next_pause;
+        self.next_pause = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+}
+
+/// Whether an error says only that no answer came in time, or that the server cannot answer now.
+pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        if cause.is::<Elapsed>() {
+            return true;
+        }
+        if let Some(RegistrarError::Listing(ListingError::Late { .. })) = cause.downcast_ref() {
+            return true;
+        }
+        if let Some(ClientConnectError::SystemInfoCallError(status)) = cause.downcast_ref() {
+            return passes(status.code());
+        }
+        let boxed = cause.downcast_ref::<Box<Status>>().map(AsRef::as_ref);
+        boxed.or_else(|| cause.downcast_ref::<Status>()).is_some_and(|status| passes(status.code()))
+    })
+}
+
+/// Whether a later call may be answered otherwise. A client's own time limit is reported as `Cancelled`.
+fn passes(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Cancelled | Code::DeadlineExceeded | Code::Unavailable | Code::ResourceExhausted | Code::Aborted
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn describe(code: Code) -> anyhow::Error {
+        let source = Box::new(Status::new(code, "Timeout expired"));
+        let error = RegistrarError::Call { what: "describe", id: "al-signal-router".into(), source };
+        anyhow::Error::new(error).context("failed to describe schedule al-signal-router")
+    }
+
+    #[test]
+    fn no_answer_is_waited_for_and_a_refusal_is_not() {
+        for code in [Code::Cancelled, Code::DeadlineExceeded, Code::Unavailable, Code::ResourceExhausted] {
+            assert!(is_unanswered(&describe(code)), "{code}");
+        }
+        for code in [Code::NotFound, Code::PermissionDenied, Code::Unauthenticated, Code::Unimplemented] {
+            assert!(!is_unanswered(&describe(code)), "{code}");
+        }
+        let info = |code| anyhow::Error::new(ClientConnectError::SystemInfoCallError(Status::new(code, "x")));
+        assert!(is_unanswered(&info(Code::Cancelled)) && !is_unanswered(&info(Code::Unauthenticated)));
+        let listing = |e: ListingError| anyhow::Error::new(RegistrarError::from(e));
+        assert!(is_unanswered(&listing(ListingError::Late { page: 1 })));
+        let source = Box::new(Status::unavailable("x"));
+        assert!(is_unanswered(&listing(ListingError::Broken { page: 1, source })));
+        assert!(!is_unanswered(&listing(ListingError::Endless)));
+        assert!(!is_unanswered(&anyhow::anyhow!("the address is no address")));
+    }
+
+    #[test]
+    fn the_pauses_grow_up_to_a_limit() {
+        let mut retry = StartRetry::new("connect", "127.0.0.1:1");
+        let pauses: Vec<u128> = (0..7).map(|_| retry.take_pause().as_millis()).collect();
+        assert_eq!(pauses, [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000]);
+    }
+
+    #[tokio::test]
+    async fn a_call_is_repeated_until_it_is_answered() {
+        let calls = Cell::new(0);
+        let answer = repeat_unanswered("connect", "127.0.0.1:1", async || {
+            calls.set(calls.get() + 1);
+            if calls.get() < 2 { Err(describe(Code::Cancelled)) } else { Ok(7) }
+        });
+        assert_eq!((answer.await.unwrap(), calls.get()), (7, 2));
+    }
+
+    #[tokio::test]
+    async fn an_error_that_a_repeat_cannot_change_ends_the_wait_at_once() {
+        let calls = Cell::new(0);
+        let ended = repeat_unanswered::<()>("describe the schedules", "127.0.0.1:1", async || {
+            calls.set(calls.get() + 1);
+            Err(describe(Code::NotFound))
+        });
+        assert!(ended.await.is_err());
+        assert_eq!(calls.get(), 1);
+    }
+}

@@ -1,0 +1,121 @@
+//! The argument of a workflow, read so that a wrong one ends the run and not its workflow task.
+//!
+//! Where the SDK cannot decode an argument it fails the workflow task, and the server repeats that task until the run
+//! times out. Decoding an [`Argument`] never fails. The workflow then asks for the value and fails once, with the reason.
+
+use crate::steward::for_good;
+use temporalio_common::data_converters::{
+    GenericPayloadConverter, PayloadConversionError, SerializationContext, TemporalDeserializable, TemporalSerializable,
+};
+use temporalio_common::error::ApplicationFailure;
+use temporalio_common::protos::temporal::api::common::v1::Payload;
+
+/// The longest part of a decoder's message that is passed on, in characters: it may quote the argument.
+const MAX_REASON_CHARS: usize = 200;
+
+/// The argument of a workflow, or the reason why what was given cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument<T>(Result<T, String>);
+
+impl<T> From<T> for Argument<T> {
+    fn from(value: T) -> Self {
+        Self(Ok(value))
+    }
+}
+
+impl<T> Argument<T> {
+    /// The value; `expected` reads after "expected".
+    ///
+    /// # Errors
+    /// A failure that is not retried, when the argument is missing or of another type.
+    pub(crate) fn into_value(self, expected: &str) -> Result<T, ApplicationFailure> {
+        self.0.map_err(|reason| for_good(format!("invalid argument ({reason}): expected {expected}")))
+    }
+}
+
+impl<T: TemporalSerializable + 'static> TemporalSerializable for Argument<T> {
+    fn to_payload(&self, ctx: &SerializationContext<'_>) -> Result<Payload, PayloadConversionError> {
+        match &self.0 {
+            Ok(value) => ctx.converter.to_payload(ctx, value),
+            Err(reason) => Err(PayloadConversionError::EncodingError(reason.clone().into())),
+        }
+    }
+
+    fn to_payloads(&self, ctx: &SerializationContext<'_>) -> Result<Vec<Payload>, PayloadConversionError> {
+        match &self.0 {
+            Ok(value) => ctx.converter.to_payloads(ctx, value),
+            Err(reason) => Err(PayloadConversionError::EncodingError(reason.clone().into())),
+        }
+    }
+}
+
+impl<T: TemporalDeserializable + 'static> TemporalDeserializable for Argument<T> {
+    fn from_payload(ctx: &SerializationContext<'_>, payload: Payload) -> Result<Self, PayloadConversionError> {
+        Self::from_payloads(ctx, vec![payload])
+    }
+
+    fn from_payloads(ctx: &SerializationContext<'_>, payloads: Vec<Payload>) -> Result<Self, PayloadConversionError> {
+        let given = payloads.len();
+        let decoded = ctx.converter.from_payloads(ctx, payloads);
+        Ok(Self(decoded.map_err(|error| reason(given, &error))))
+    }
+}
+
+fn reason(given: usize, error: &PayloadConversionError) -> String {
+    if given != 1 {
+        return format!("{given} given");
+    }
+    let told = error.to_string();
+    told.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use temporalio_common::data_converters::{
+        PayloadConverter, SerializationContextData, WorkflowSerializationContext,
+    };
+
+    fn decode(payloads: &[(&str, &str)]) -> Argument<String> {
+        let payload = |(encoding, data): &(&str, &str)| Payload {
+            metadata: HashMap::from([("encoding".to_owned(), encoding.as_bytes().to_vec())]),
+            data: data.as_bytes().to_vec(),
+            ..Payload::default()
+        };
+        let (data, converter) =
+            (SerializationContextData::Workflow(WorkflowSerializationContext::new()), PayloadConverter::default());
+        let ctx = SerializationContext::new(&data, &converter);
+        converter.from_payloads(&ctx, payloads.iter().map(payload).collect()).unwrap()
+    }
+
+    #[test]
+    fn whatever_is_given_decodes_and_only_a_usable_value_is_handed_out() {
+        assert_eq!(decode(&[("json/plain", "\"matter/a.md\"")]), Argument::from("matter/a.md".to_owned()));
+        let wrong: [&[(&str, &str)]; 6] = [
+            &[],
+            &[("json/plain", "{\"a\":1}")],
+            &[("json/plain", "7")],
+            &[("json/plain", "no json")],
+            &[("binary/plain", "\u{1}")],
+            &[("json/plain", "\"a\""), ("json/plain", "\"b\"")],
+        ];
+        for payloads in wrong {
+            let failure = decode(payloads).into_value("a path").unwrap_err().to_string();
+            assert!(failure.contains("invalid argument") && failure.contains("expected a path"), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_written_as_it_would_be_alone() {
+        let (data, converter) =
+            (SerializationContextData::Workflow(WorkflowSerializationContext::new()), PayloadConverter::default());
+        let ctx = SerializationContext::new(&data, &converter);
+        let alone = converter.to_payloads(&ctx, &"matter/a.md".to_owned()).unwrap();
+        assert_eq!(converter.to_payloads(&ctx, &Argument::from("matter/a.md".to_owned())).unwrap(), alone);
+        assert_eq!(
+            converter.to_payloads(&ctx, &Argument::from(())).unwrap(),
+            converter.to_payloads(&ctx, &()).unwrap()
+        );
+    }
+}
