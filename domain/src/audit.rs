@@ -156,7 +156,6 @@ pub struct UndoRecipe {
     pub vault_patch: Vec<FieldPatch>,
     /// `None` where the change owes nothing to the tracker.
     pub plane_revert: Option<PlaneRevert>,
-    /// For people who read the file; what counts is [`AuditRecord::undo_ends`].
     #[serde(with = "stamped")]
     pub expires_at: DateTime<Utc>,
 }
@@ -282,8 +281,7 @@ impl AuditRecord {
         }
     }
 
-    /// When the change can no longer be undone. It follows from the moment of the action, which the record's name pins;
-    /// what `expires_at` says in the file changes nothing.
+    /// When the change can no longer be undone; what `expires_at` says in the file changes nothing.
     #[must_use]
     pub fn undo_ends(&self) -> DateTime<Utc> {
         undo_ends(&self.draft)
