@@ -17,7 +17,7 @@ use crate::beat::{self, Beat};
 use crate::facts::streams::StreamName;
 use crate::grpc;
 use crate::holder::Holder;
-use crate::outside::{self, Outside};
+use crate::outside::{self, Outside, registered};
 use crate::pages;
 use crate::temporal::Temporal;
 use axum::Router;
@@ -104,6 +104,7 @@ pub(crate) struct App {
     pub(crate) beat: watch::Receiver<Beat>,
     /// What Temporal said last.
     pub(crate) outside: watch::Receiver<Outside>,
+    pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     hosts: Hosts,
     proxies: Proxies,
@@ -128,9 +129,7 @@ impl App {
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => self.house.policy.clone(),
         }
     }
-}
 
-impl App {
     /// A place among those who listen, for as long as it is kept.
     pub(crate) fn listener(&self, caller: &Caller) -> Result<Seat<String>, Problem> {
         self.live.take(caller.name.clone(), false).ok_or_else(|| Problem {
@@ -168,6 +167,7 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let pace = Pace::default();
     let index_file = IndexFile::of(index.state_dir());
+    let registration = registered::start(registered::ExpectedSchedules::new(&client, &root, &index), stop.clone());
     let temporal = Temporal::new(client);
     let outside = outside::start(temporal.clone(), stop.clone());
     let app = Arc::new(App {
@@ -181,6 +181,7 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         house,
         beat,
         outside,
+        registration,
         stop,
         hosts,
         proxies,

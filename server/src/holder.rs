@@ -4,10 +4,12 @@
 //! counts only together with the lock: without it, the process that wrote it is gone and said nothing.
 //! The other commands find the server by it, and show the policy that decides.
 
+use crate::facts::schedules::registered::CHECK_SECONDS;
 use crate::serving::Door;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use steward_domain::mode::{Ceiling, Policy};
 use steward_domain::tick::Cadence;
 use steward_vault::keeper::Keeper;
@@ -59,6 +61,9 @@ pub struct UpNote {
     /// How often it looks at every file.
     #[serde(default)]
     pub scan_seconds: Option<u64>,
+    /// How often it compares the schedules with those at the server.
+    #[serde(default)]
+    pub schedule_check_seconds: Option<u64>,
 }
 
 impl UpNote {
@@ -68,6 +73,12 @@ impl UpNote {
         let listen = self.listen?;
         let (certificate, host) = (self.certificate.clone(), self.host.clone());
         Some(Door { listen, encrypted: self.encrypted, certificate, host })
+    }
+
+    /// How often it compares the schedules with those at the server.
+    #[must_use]
+    pub fn schedule_check_every(&self) -> Duration {
+        Duration::from_secs(self.schedule_check_seconds.unwrap_or(CHECK_SECONDS))
     }
 
     /// Leaves the note; only for the holder of the lock.
@@ -151,6 +162,7 @@ mod tests {
             cadence: None,
             default_ceiling: None,
             scan_seconds: None,
+            schedule_check_seconds: None,
         }
     }
 

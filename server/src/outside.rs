@@ -3,6 +3,8 @@
 //! A page must not wait for a server that may be away, nor ask it about each of thousands of schedules: three times a
 //! minute a few bounded questions are asked here, and whoever shows it takes the last answer. Nothing is changed.
 
+pub(crate) mod registered;
+
 use crate::facts::schedules::{self, EVERY_PREFIX};
 use crate::temporal::{Away, Failed, Temporal};
 use chrono::{DateTime, TimeDelta, Utc};

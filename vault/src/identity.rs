@@ -44,7 +44,7 @@ pub struct VaultPlace {
 }
 
 /// A vault's id and where it lies now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VaultIdentity {
     pub id: VaultId,
     pub place: VaultPlace,
@@ -77,7 +77,9 @@ impl VaultIdentity {
         let file = match openat(&own, FILE, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP) => return Err(IdentityError::Damaged { reason: "is a link, which is not followed".into() }),
+            Err(Errno::LOOP) => {
+                return Err(IdentityError::Damaged { reason: "is a link, which is not followed".into() });
+            }
             Err(e) => return Err(io::Error::from(e).into()),
         };
         let mut bytes = Vec::new();

@@ -207,7 +207,7 @@ pub(crate) struct Confirm {
 pub(crate) enum Schedules {
     /// Say what would be created, updated, paused and deleted
     #[command(after_help = "Examples:\n  steward schedules plan\n  steward schedules plan --deep\n\n\
-        Exits with 3 when deletions would be refused.")]
+        Exits with 3 when deletions would be refused, or when the namespace holds another vault's schedules.")]
     Plan {
         /// Look at every schedule in full, to find changes that others made beneath our mark
         #[arg(long)]
@@ -215,7 +215,8 @@ pub(crate) enum Schedules {
     },
     /// Do it
     #[command(after_help = "Examples:\n  steward schedules apply\n  steward schedules apply --confirm-deletions\n\n\
-        Exits with 3 when deletions are refused, with 4 when a schedule could not be changed.")]
+        Exits with 3 when deletions are refused or the namespace holds another vault's schedules, with 4 when a schedule \
+        could not be changed.")]
     Apply {
         /// Delete even more schedules than the budget allows
         #[arg(long)]
@@ -227,6 +228,17 @@ pub(crate) enum Schedules {
     /// List the schedules with their next runs
     #[command(after_help = "Example:\n  steward schedules list --json")]
     List,
+    /// Take over schedules that bear another vault's id or none
+    ///
+    /// For a vault whose `.steward/vault.json` was lost, or that replaces the one it was copied from. The schedules are
+    /// shown first; stop the other vault's steward before.
+    #[command(after_help = "Examples:\n  steward schedules adopt\n  steward schedules adopt --yes\n\n\
+        Exits with 3 when it was not confirmed or a process serves the other vault, with 4 when a schedule could not be changed.")]
+    Adopt {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

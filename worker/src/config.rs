@@ -22,6 +22,7 @@ use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESH
 use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use steward_server::access::proxy::Proxies;
+use steward_server::facts::schedules::registered::CHECK_SECONDS;
 use steward_server::listen::Certificate;
 use toml::Value;
 
@@ -63,6 +64,7 @@ struct Raw {
     temporal_ui_port: Option<u16>,
     scan_seconds: Option<u64>,
     content_scan_seconds: Option<u64>,
+    schedule_check_seconds: Option<u64>,
     recycle_after_activities: Option<u64>,
     workflow_task_timeout_seconds: Option<u64>,
     operator: Option<String>,
@@ -125,6 +127,8 @@ pub(crate) struct Config {
     pub(crate) scan_seconds: u64,
     /// Seconds between two looks at every file's content: 3,600.
     pub(crate) content_scan_seconds: u64,
+    /// Seconds between two comparisons of the schedules with those at the server: 300.
+    pub(crate) schedule_check_seconds: u64,
     /// Activities after which the SDK's worker is rebuilt: 50,000, about 10 MB of what it leaks.
     pub(crate) recycle_after_activities: u64,
     /// How long the server waits for a worker that fell silent before another takes over: 10 s.
@@ -237,6 +241,7 @@ impl Config {
             temporal_ui_port: raw.temporal_ui_port.unwrap_or(8233),
             scan_seconds: raw.scan_seconds.unwrap_or(60).max(1),
             content_scan_seconds: raw.content_scan_seconds.unwrap_or(3_600).max(10),
+            schedule_check_seconds: raw.schedule_check_seconds.unwrap_or(CHECK_SECONDS).max(1),
             recycle_after_activities: raw.recycle_after_activities.unwrap_or(50_000).max(1),
             workflow_task_timeout: Duration::from_secs(raw.workflow_task_timeout_seconds.unwrap_or(10).clamp(1, 120)),
             operator: raw.operator.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "operator".into()),

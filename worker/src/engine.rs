@@ -68,7 +68,7 @@ pub(crate) fn crew(
 ///
 /// # Errors
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
-pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow::Result<Engine> {
+pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_server: bool) -> anyhow::Result<Engine> {
     // What the first scan found is registered below, or asked for when the listener begins.
     let _ = parts.index.take_news();
     let (intervals, new_intervals) = mpsc::unbounded_channel();
@@ -94,7 +94,8 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
     let staff = Box::new(Staff { host, extractor, courier });
     let threads = vec![fleet::start(crew, Serves::Vault(staff))?];
-    let registrar = schedules::registrar(crew.client.clone(), config, |_| ());
+    let owner = Some(parts.keeper.identity().clone());
+    let registrar = schedules::registrar(crew.client.clone(), config, owner, |s| s.private_server = private_server);
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();
     let (registered, behind) = tokio::select! {
@@ -109,6 +110,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         behind: Arc::new(AtomicBool::new(behind)),
         dropped: Arc::default(),
         owing: Arc::default(),
+        schedule_missing: Arc::default(),
     };
     let dropped = Arc::clone(&listener.dropped);
     let mut loops = vec![
@@ -184,6 +186,8 @@ struct Listener {
     dropped: Arc<Notify>,
     /// A record was filed that owes something to the tracker.
     owing: Arc<Notify>,
+    /// A schedule that should be at the server was not there: all are compared at once.
+    schedule_missing: Arc<Notify>,
 }
 
 impl Listener {
@@ -213,11 +217,21 @@ impl Listener {
         let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
         scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let mut contents = interval(self.config.content_scan_seconds);
+        let mut schedule_check = interval(self.config.schedule_check_seconds);
         loop {
             let synced = tokio::select! {
                 () = raised(&mut stop) => return,
                 () = self.owing.notified(), if self.config.tracker.is_some() => {
                     self.trigger(TRACKER_SCHEDULE).await;
+                    continue;
+                }
+                _ = schedule_check.tick() => {
+                    self.register_again().await;
+                    continue;
+                }
+                () = self.schedule_missing.notified() => {
+                    self.register_again().await;
+                    schedule_check.reset();
                     continue;
                 }
                 news = self.index.next_news() => {
@@ -256,16 +270,21 @@ impl Listener {
         }
         let behind = left_over && self.behind.load(Ordering::Relaxed);
         if behind || news.matters_changed {
-            self.behind.store(false, Ordering::Relaxed);
-            let behind = self.register().await.unwrap_or_else(|e| {
-                tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
-                true
-            });
-            self.behind.fetch_or(behind, Ordering::Relaxed);
+            self.register_again().await;
         }
         if let Err(e) = self.wake_all().await {
             tracing::error!(error = %e, "failed to tell which matters to wake; trying again with the next scan");
         }
+    }
+
+    /// Compares the schedules with those at the server and registers what is missing; what fails is left over.
+    async fn register_again(&self) {
+        self.behind.store(false, Ordering::Relaxed);
+        let behind = self.register().await.unwrap_or_else(|e| {
+            tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
+            true
+        });
+        self.behind.fetch_or(behind, Ordering::Relaxed);
     }
 
     async fn wake_all(&self) -> Result<(), IndexError> {
@@ -295,7 +314,11 @@ impl Listener {
     async fn trigger(&self, id: &str) {
         match self.registrar.trigger(id).await {
             Ok(Wake::Triggered) => tracing::info!(schedule = id, "triggered"),
-            Ok(Wake::Paused | Wake::Missing) => tracing::debug!(schedule = id, "not triggered: paused or missing"),
+            Ok(Wake::Missing) => {
+                tracing::warn!(schedule = id, "not triggered: it is missing at the server");
+                self.schedule_missing.notify_one();
+            }
+            Ok(why @ (Wake::Paused | Wake::OfAnother)) => tracing::debug!(schedule = id, ?why, "not triggered"),
             Err(e) => tracing::warn!(schedule = id, "failed to {e}; it comes round by itself"),
         }
     }
@@ -305,9 +328,11 @@ impl Listener {
         match self.registrar.wake(matter.slug()).await {
             Ok(Wake::Triggered) => tracing::info!(matter = %matter, "woken by a signal"),
             Ok(Wake::Missing) if self.behind.load(Ordering::Relaxed) => return false,
-            Ok(Wake::Paused | Wake::Missing) => {
-                tracing::debug!(matter = %matter, "not woken: paused or without a schedule")
+            Ok(Wake::Missing) => {
+                tracing::debug!(matter = %matter, "not woken: it has no schedule at the server");
+                self.schedule_missing.notify_one();
             }
+            Ok(why @ (Wake::Paused | Wake::OfAnother)) => tracing::debug!(matter = %matter, ?why, "not woken"),
             Err(e) => {
                 tracing::warn!(matter = %matter, "failed to {e}; trying again with the next scan");
                 return false;

@@ -106,5 +106,7 @@ fn fail(e: &anyhow::Error, json: bool) -> ExitCode {
     if json {
         out::error_as_json(&message);
     }
-    ExitCode::from(1)
+    // A namespace that is another vault's is a refusal; everything else that ends a command is a failure.
+    let refused = e.chain().any(|cause| cause.is::<registrar::NamespaceConflict>());
+    ExitCode::from(if refused { Exit::Refused as u8 } else { 1 })
 }

@@ -3,8 +3,8 @@
 //! [`plan`] decides, purely; [`facts`] says what a schedule should hold; [`server`] lists and
 //! describes over gRPC and [`edit`] changes; [`apply`] carries a plan out; [`routine`] keeps the few
 //! schedules that belong to no matter. A failed or partial
-//! listing ends the round with an error and nothing done. It never reads the vault: its caller brings
-//! the matters. Outcome and rows go to the CLI, which renders them.
+//! listing ends the round with an error and nothing done. [`owner`] tells the schedules of one vault from
+//! those of another. It never reads the vault: its caller brings the matters. Outcome and rows go to the CLI, which renders them.
 //!
 //! The SDK's own schedule handle is not used: it cannot set timeouts, a catch-up window or a
 //! summary, and its update sends no conflict token.
@@ -14,11 +14,14 @@ use plan::{Contents, KnownSchedule};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use steward_server::facts::schedules;
+use steward_vault::identity::{VaultId, VaultIdentity};
 use temporalio_client::Client;
 
 mod apply;
 mod edit;
 mod facts;
+mod owner;
 mod plan;
 mod routine;
 mod server;
@@ -27,6 +30,7 @@ mod tests;
 
 pub(crate) use apply::Outcome;
 pub(crate) use edit::Wake;
+pub(crate) use owner::{NamespaceConflict, OwnedSchedule, describe_place};
 pub(crate) use plan::{SchedulePlan, Standing, Step, Verb, WantedMatter};
 pub(crate) use routine::RoutineStep;
 pub(crate) use server::RegistrarError;
@@ -57,6 +61,19 @@ pub(crate) struct Settings {
     pub(crate) describe_all: bool,
     /// A tracker is set, so what is owed to it is delivered.
     pub(crate) tracker: bool,
+    /// The vault whose schedules are kept; `None` for one that has no id yet.
+    pub(crate) owner: Option<VaultIdentity>,
+    /// The folder of that vault, to be named in refusals.
+    pub(crate) folder: String,
+    /// The server keeps its database in the state folder of this vault, so a copy of the vault has a server of its own.
+    pub(crate) private_server: bool,
+}
+
+impl Settings {
+    /// Whether a schedule that names this vault is not ours to change.
+    fn is_of_another(&self, vault: Option<VaultId>) -> bool {
+        schedules::is_of_another(vault, self.owner.as_ref().map(|owner| owner.id))
+    }
 }
 
 impl Default for Settings {
@@ -73,6 +90,9 @@ impl Default for Settings {
             operator_confirmed: false,
             describe_all: false,
             tracker: false,
+            owner: None,
+            folder: String::new(),
+            private_server: false,
         }
     }
 }
@@ -134,7 +154,10 @@ impl Registrar {
     /// # Errors
     /// [`RegistrarError::Listing`]: without a whole listing there is no plan.
     pub(crate) async fn plan(&self, matters: &[WantedMatter]) -> Result<SchedulePlan, RegistrarError> {
-        let listed = self.known().await?;
+        let entries = self.entries().await?;
+        let conflict = self.conflict(&entries);
+        let of_matters = entries.into_iter().filter(|entry| entry.schedule_id.starts_with(facts::ID_PREFIX));
+        let listed: Vec<KnownSchedule> = of_matters.map(server::known).collect();
         let unclear = plan::needs_description(matters, &listed, &self.settings);
         let mut known: BTreeMap<String, KnownSchedule> =
             listed.into_iter().map(|schedule| (schedule.id.clone(), schedule)).collect();
@@ -158,6 +181,6 @@ impl Registrar {
             }
         }
         let known: Vec<KnownSchedule> = known.into_values().collect();
-        Ok(plan::plan(matters, &known, &self.settings))
+        Ok(SchedulePlan { conflict, ..plan::plan(matters, &known, &self.settings) })
     }
 }

@@ -4,14 +4,23 @@
 //! to the log.
 
 use crate::config::Config;
-use crate::registrar::{Outcome, Registrar, SchedulePlan, Settings, Standing, WantedMatter};
+use crate::registrar::{Outcome, Registrar, RegistrarError, SchedulePlan, Settings, Standing, WantedMatter};
 use steward_domain::record::State;
+use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
+use steward_vault::keeper::Keeper;
 use temporalio_client::Client;
 
-/// A registrar with the settings of this vault.
-pub(crate) fn registrar(client: Client, config: &Config, change: impl FnOnce(&mut Settings)) -> Registrar {
+/// A registrar with the settings of this vault; `owner` is `None` for one that has no id yet.
+pub(crate) fn registrar(
+    client: Client,
+    config: &Config,
+    owner: Option<VaultIdentity>,
+    change: impl FnOnce(&mut Settings),
+) -> Registrar {
     let mut settings = Settings {
+        owner,
+        folder: config.vault().map(|vault| vault.display().to_string()).unwrap_or_default(),
         task_queue: config.task_queue.clone(),
         interval_seconds: config.cadence.matter_seconds,
         workflow_task_timeout: config.workflow_task_timeout,
@@ -20,6 +29,25 @@ pub(crate) fn registrar(client: Client, config: &Config, change: impl FnOnce(&mu
     };
     change(&mut settings);
     Registrar::new(client, settings).telling(|what, done, of| tracing::info!("{done} of {of} {what}"))
+}
+
+/// Makes sure that this vault may use the namespace; to be asked before anything of it is served.
+///
+/// # Errors
+/// [`NamespaceConflict`](crate::registrar::NamespaceConflict) when the namespace is another vault's; others when the server
+/// gives no answer.
+pub(crate) async fn claim_namespace(
+    config: &Config,
+    client: &Client,
+    keeper: &Keeper,
+    private_server: bool,
+) -> anyhow::Result<()> {
+    let owner = Some(keeper.identity().clone());
+    let registrar = registrar(client.clone(), config, owner, |s| s.private_server = private_server);
+    registrar.claim().await.map_err(|e| match e {
+        RegistrarError::Conflict(conflict) => anyhow::Error::from(*conflict),
+        e => anyhow::anyhow!("failed to {e}"),
+    })
 }
 
 /// Plans the schedules of all matters and of the vault as a whole.
@@ -47,8 +75,12 @@ pub(crate) async fn plan(registrar: &Registrar, index: &Index, config: &Config) 
     Ok(SchedulePlan { routines, ..plan })
 }
 
-/// Carries a plan out and tells the log what did not work.
+/// Carries a plan out and tells the log what did not work. Nothing is done in a namespace that may be another vault's.
 pub(crate) async fn apply(registrar: &Registrar, plan: SchedulePlan) -> Outcome {
+    if let Some(conflict) = plan.conflict {
+        tracing::error!("no schedule was changed: {conflict}");
+        return Outcome { conflict: Some(conflict), ..Outcome::default() };
+    }
     for warning in &plan.warnings {
         tracing::warn!("{warning}");
     }
@@ -68,6 +100,6 @@ pub(crate) async fn apply(registrar: &Registrar, plan: SchedulePlan) -> Outcome 
 impl Outcome {
     /// Some schedule is not as it should be.
     pub(crate) fn is_behind(&self) -> bool {
-        !self.errors.is_empty() || !self.routine_errors.is_empty()
+        !self.errors.is_empty() || !self.routine_errors.is_empty() || self.conflict.is_some()
     }
 }

@@ -28,14 +28,26 @@ pub(crate) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// It can do its work: a worker holds the vault, the index is up to date and the Temporal server answers.
+/// It can do its work: a worker holds the vault, the index is up to date, the Temporal server answers and has the schedules.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "Ready", body = String, content_type = "text/plain"),
         (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Not yet; `detail` says what is missing", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn readyz(State(app): State<Shared>) -> Result<&'static str, Problem> {
-    let away = |what| Problem::new(StatusCode::SERVICE_UNAVAILABLE, what);
-    missing(&app).await.map_or(Ok("ready"), |what| Err(away(what)))
+    let away = |what: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, what);
+    let fault = missing(&app).await.map(str::to_owned).or_else(|| registration_fault(&app));
+    fault.map_or(Ok("ready"), |what| Err(away(what)))
+}
+
+/// What is wrong with the schedules at the server, in words that name none of them.
+fn registration_fault(app: &App) -> Option<String> {
+    // Whoever has not said that it serves is still registering them.
+    let Holder::Runs(note) = Holder::of(&app.root, app.index.state_dir()) else { return None };
+    let status = app.registration.borrow();
+    if status.error.is_some() {
+        return Some("the schedules cannot be listed at the Temporal server: `steward doctor` says why".to_owned());
+    }
+    status.registered.describe_fault(note.schedule_check_every())
 }
 
 /// What is missing, in words that name no file, matter or person.

@@ -4,10 +4,12 @@
 //! it came. Nothing is changed here.
 
 use chrono::{DateTime, Utc};
+use mark::Mark;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steward_domain::path::{RecordKind, RecordPath};
+use steward_vault::identity::VaultId;
 use steward_workflows::{
     CALIBRATION_SCHEDULE, DRILL_SCHEDULE, EXTRACT_SCHEDULE, PURGE_SCHEDULE, ROUTER_SCHEDULE, SCHEDULE_PREFIX,
     TRACKER_SCHEDULE,
@@ -17,6 +19,9 @@ use temporalio_client::tonic::{Request, Status};
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
 use temporalio_common::protos::temporal::api::schedule::v1::{ScheduleActionResult, ScheduleListEntry};
 use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesRequest;
+
+pub mod mark;
+pub mod registered;
 
 /// The workflow that ticks a matter; a schedule that starts anything else is not ours.
 pub const STEWARD: &str = "StewardWorkflow";
@@ -102,6 +107,8 @@ pub struct RecentRun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ScheduleRow {
     pub id: String,
+    /// The vault whose schedule it is, as far as it says so.
+    pub vault: Option<VaultId>,
     /// The path its id names; `None` for an id that no matter can have.
     pub matter: Option<String>,
     /// Seconds between two ticks; 0 when it has no interval, or more than one.
@@ -117,6 +124,20 @@ pub struct ScheduleRow {
     pub recent: Vec<RecentRun>,
 }
 
+impl ScheduleRow {
+    /// Whether it names another vault than this one; `None` is a vault that has no id yet.
+    #[must_use]
+    pub fn is_of_another(&self, ours: Option<VaultId>) -> bool {
+        is_of_another(self.vault, ours)
+    }
+}
+
+/// Whether a schedule that names `vault` belongs to another vault than `ours`.
+#[must_use]
+pub fn is_of_another(vault: Option<VaultId>, ours: Option<VaultId>) -> bool {
+    vault.is_some() && vault != ours
+}
+
 /// The schedules of ours whose ids begin so, by id; `now` tells which of the listed times is the next.
 ///
 /// # Errors
@@ -126,7 +147,9 @@ pub async fn list(client: &Client, prefix: &str, now: DateTime<Utc>) -> Result<V
     Ok(entries.into_iter().filter(is_ours).map(|entry| row(entry, now)).collect())
 }
 
-fn is_ours(entry: &ScheduleListEntry) -> bool {
+/// Whether a schedule is one of Steward's, of whatever vault.
+#[must_use]
+pub fn is_ours(entry: &ScheduleListEntry) -> bool {
     let workflow = workflow_type(entry);
     let steward = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
     steward || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
@@ -181,6 +204,7 @@ pub fn workflow_type(entry: &ScheduleListEntry) -> &str {
 
 fn row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
     let info = entry.info.unwrap_or_default();
+    let vault = Mark::find(info.spec.as_ref()).and_then(|mark| mark.vault);
     let intervals = info.spec.map(|spec| spec.interval).unwrap_or_default();
     let only = if let [only] = &intervals[..] { Some(only) } else { None };
     let seconds = |seconds: Option<i64>| seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
@@ -191,6 +215,7 @@ fn row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
     ScheduleRow {
         matter: matter_of(&entry.schedule_id).map(String::from),
         id: entry.schedule_id,
+        vault,
         interval_seconds: seconds(only.and_then(|it| it.interval).map(|it| it.seconds)),
         phase_seconds: seconds(only.and_then(|it| it.phase).map(|it| it.seconds)),
         next_run: next_run.filter(|_| !info.paused),

@@ -76,6 +76,11 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
     for Trouble { what, says } in of_temporal(&app.outside.borrow()) {
         say(&what, says);
     }
+    if let Holder::Runs(note) = Holder::of(&app.root, app.index.state_dir())
+        && let Some(fault) = app.registration.borrow().registered.describe_fault(note.schedule_check_every())
+    {
+        say("The schedules", fault);
+    }
     let drilled = Drilled::of(&app.index, &Holder::of(&app.root, app.index.state_dir()), Utc::now()).await?;
     if drilled.late {
         say("The nightly drill", drilled.told());

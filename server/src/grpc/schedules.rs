@@ -12,6 +12,7 @@ use std::time::Duration;
 use steward_domain::path::RecordKind;
 use steward_proto::v1;
 use steward_proto::v1::schedules_service_server::SchedulesService;
+use steward_vault::identity::VaultIdentity;
 use tonic::{Code, Request, Response, Status};
 
 const LIST: &str = "schedules";
@@ -35,7 +36,8 @@ impl SchedulesService for Face {
         let listed = tokio::time::timeout(PATIENCE, listing).await;
         let listed = listed.map_err(|_| away(format!("the listing takes longer than {} s", PATIENCE.as_secs())))?;
         let mut rows = listed.map_err(|e| away(e.to_string()))?;
-        rows.retain(|row| matter.is_none() || row.id == prefix);
+        let ours = VaultIdentity::read(&self.root).ok().flatten().map(|identity| identity.id);
+        rows.retain(|row| (matter.is_none() || row.id == prefix) && !row.is_of_another(ours));
         let (rows, next) = page::cut(rows, (after.as_deref(), size), |row| &row.id);
         let schedules = rows.into_iter().map(schedule).collect();
         Ok(Response::new(v1::ListSchedulesResponse { schedules, next_page_token: page::token(LIST, next) }))

@@ -15,7 +15,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::Plane;
 use steward_server::facts::drilled::Drilled;
+use steward_server::facts::schedules::registered::{compare, expected_ids};
 use steward_vault::brake;
+use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::root::Root;
@@ -78,6 +80,9 @@ pub(crate) async fn run(config: &Config, accept_ledger_loss: bool, out: Out) -> 
     };
     let client = temporal_server(config, &holder, &mut findings).await;
     worker(config, &holder, client.as_ref(), &mut findings).await;
+    if let (Ok(root), Some(client), Holder::Runs(note)) = (&root, &client, &holder) {
+        schedules(config, root, Served { client, note }, &mut findings).await;
+    }
     tracker(config, &mut findings).await;
     match root {
         Ok(root) => vault(config, (root, &holder), accept_ledger_loss, &mut findings).await?,
@@ -115,6 +120,27 @@ async fn temporal_server(config: &Config, holder: &Holder, findings: &mut Findin
         Ok(_) => findings.wrong("temporal", "connected, but its schedules cannot be listed: check TEMPORAL_NAMESPACE"),
     }
     None
+}
+
+/// Who serves the vault, and the server that is asked.
+struct Served<'a> {
+    client: &'a Client,
+    note: &'a UpNote,
+}
+
+/// Whether the schedules are at the server; one of a matter that was just written gets the time to be registered.
+async fn schedules(config: &Config, root: &Root, Served { client, note }: Served<'_>, findings: &mut Findings) {
+    let compared = lasting(true, async || {
+        let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
+        let expected = expected_ids(&Index::open(&config.state_dir()?).await?).await?;
+        let found = compare(client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
+        Ok(found.describe_fault(note.schedule_check_every()).into_iter().collect())
+    });
+    match compared.await.map(|mut faults| faults.pop()) {
+        Ok(None) => findings.ok("schedules", "all are at the server"),
+        Ok(Some(fault)) => findings.wrong("schedules", fault),
+        Err(e) => findings.wrong("schedules", causes(&e)),
+    }
 }
 
 /// Whether the tracker can be reached and takes the key, where one is set.

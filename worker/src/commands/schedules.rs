@@ -1,66 +1,84 @@
-//! `steward schedules plan|apply|list`.
+//! `steward schedules plan|apply|list|adopt`.
 //!
 //! A plan is always shown before it is carried out. The registrar plans and applies; here its rows become
-//! tables, and an exit code when it refuses to delete as much as was asked.
+//! tables, and an exit code when it refuses to delete as much as was asked, or to touch another vault's schedules.
+
+mod adopt;
 
 use crate::cli;
 use crate::config::Config;
 use crate::out::{self, Exit, Out, shown, table};
-use crate::registrar::{SchedulePlan, Verb};
+use crate::registrar::{Registrar, SchedulePlan, Verb};
 use crate::{schedules, temporal};
 use chrono::Utc;
 use serde_json::json;
 use std::collections::BTreeMap;
 use steward_domain::time::stamp;
 use steward_server::facts::schedules::ScheduleRow;
+use steward_vault::identity::VaultIdentity;
 
 /// Rows of a plan that a person is shown.
 const MOST_ROWS: usize = 20;
 
 pub(crate) async fn run(config: &Config, what: &cli::Schedules, out: Out) -> anyhow::Result<Exit> {
+    if let cli::Schedules::Adopt { yes } = what {
+        return adopt::run(config, *yes, out).await;
+    }
     let client = temporal::connect(config, Vec::new()).await?;
-    let (_, index) = super::open(config).await?;
+    let (root, index) = super::open(config).await?;
     match what {
         cli::Schedules::Plan { deep } => {
-            let registrar = schedules::registrar(client, config, |s| s.describe_all = *deep).telling(out::progress);
+            let owner = VaultIdentity::read(&root)?;
+            let registrar =
+                schedules::registrar(client, config, owner, |s| s.describe_all = *deep).telling(out::progress);
             let plan = schedules::plan(&registrar, &index, config).await?;
             out.value(&plan, || describe(&plan))?;
-            Ok(if plan.refused.is_some() { Exit::Refused } else { Exit::Ok })
+            Ok(if plan.refused.is_some() || plan.conflict.is_some() { Exit::Refused } else { Exit::Ok })
         }
         cli::Schedules::Apply { confirm_deletions, deep } => {
-            let registrar = schedules::registrar(client, config, |s| {
+            let owner = adopt::hold(&root)?.identity;
+            let registrar = schedules::registrar(client, config, Some(owner), |s| {
                 s.describe_all = *deep;
                 s.operator_confirmed = *confirm_deletions;
             })
             .telling(out::progress);
             let plan = schedules::plan(&registrar, &index, config).await?;
             out.say(&describe(&plan))?;
-            let outcome = schedules::apply(&registrar, plan.clone()).await;
-            out.value(&json!({"plan": plan, "outcome": outcome}), || {
-                format!(
-                    "created {}, updated {}, paused {}, resumed {}, deleted {}, unchanged {}, kept {}, failed {}",
-                    outcome.created,
-                    outcome.updated,
-                    outcome.paused,
-                    outcome.resumed,
-                    outcome.deleted,
-                    outcome.unchanged,
-                    outcome.kept,
-                    outcome.errors.len() + outcome.routine_errors.len()
-                )
-            })?;
-            if outcome.is_behind() {
-                return Ok(Exit::Faults);
-            }
-            Ok(if outcome.refused.is_some() { Exit::Refused } else { Exit::Ok })
+            apply(&registrar, plan, out).await
         }
         cli::Schedules::List => {
-            let registrar = schedules::registrar(client, config, |_| ());
+            let registrar = schedules::registrar(client, config, VaultIdentity::read(&root)?, |_| ());
             let rows = registrar.list(Utc::now()).await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
             out.value(&rows, || list(&rows))?;
             Ok(Exit::Ok)
         }
+        // Above, for it may have to start the server.
+        cli::Schedules::Adopt { .. } => Ok(Exit::Ok),
     }
+}
+
+async fn apply(registrar: &Registrar, plan: SchedulePlan, out: Out) -> anyhow::Result<Exit> {
+    let outcome = schedules::apply(registrar, plan.clone()).await;
+    out.value(&json!({"plan": plan, "outcome": outcome}), || {
+        format!(
+            "created {}, updated {}, paused {}, resumed {}, deleted {}, unchanged {}, kept {}, failed {}",
+            outcome.created,
+            outcome.updated,
+            outcome.paused,
+            outcome.resumed,
+            outcome.deleted,
+            outcome.unchanged,
+            outcome.kept,
+            outcome.errors.len() + outcome.routine_errors.len()
+        )
+    })?;
+    if outcome.conflict.is_some() {
+        return Ok(Exit::Refused);
+    }
+    if outcome.is_behind() {
+        return Ok(Exit::Faults);
+    }
+    Ok(if outcome.refused.is_some() { Exit::Refused } else { Exit::Ok })
 }
 
 /// A plan as a table: what happens to which schedule and why, the first few of them, and how many in all.
@@ -97,6 +115,9 @@ pub(crate) fn describe(plan: &SchedulePlan) -> String {
     lines.push(format!("{unchanged} unchanged"));
     if let Some(refused) = &plan.refused {
         lines.push(format!("refused: {} deletions. {}", refused.ids.len(), refused.mend));
+    }
+    if let Some(conflict) = &plan.conflict {
+        lines.push(format!("refused: {}", shown(&conflict.to_string())));
     }
     lines.extend(plan.warnings.iter().take(MOST_ROWS).map(|w| shown(w)));
     if plan.warnings.len() > MOST_ROWS {

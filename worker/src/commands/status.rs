@@ -2,24 +2,31 @@
 //!
 //! It reads the configuration, the brake, the ledger and the index and changes no record, so that it can be run at any
 //! time beside a worker. What it says is from the files whether a server listens or not; that server is only asked
-//! whether it answers.
+//! whether it answers, and Temporal whether it has the schedules.
 
 use super::streams::span;
 use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
 use crate::remote;
+use crate::temporal;
 use crate::temporal::note::{Door, Holder, Serving, UpNote};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use std::time::Duration;
 use steward_domain::guard::{Cap, GuardStatus, Refusal};
 use steward_domain::mode::{Mode, Policy};
 use steward_domain::trust::mark::Subject;
 use steward_server::facts::drilled::Drilled;
+use steward_server::facts::schedules::registered::{Registered, compare, expected_ids};
 use steward_server::facts::tracker::{self, Debt};
 use steward_vault::brake::{self, Stop};
+use steward_vault::identity::VaultIdentity;
 use steward_vault::index::{Counts, Index, LookCount, Problem, StreamCount};
 use steward_vault::root::{OWN_FOLDER, Root};
+
+/// How long the Temporal server may take to list the schedules: 5 s.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
 struct Status {
@@ -44,12 +51,49 @@ struct Status {
     streams: Vec<StreamCount>,
     looks_today: Vec<LookCount>,
     guard: GuardStatus,
+    /// Of the process that runs, compared with what the server lists.
+    schedules: Option<Schedules>,
     drill: Drilled,
     tracker: Debt,
     /// Sources and classes that went back by themselves, and how far they may go.
     lowered: Vec<Lowered>,
     problems: Vec<Problem>,
     warnings: Vec<String>,
+}
+
+/// Whether the schedules are at the Temporal server.
+#[derive(Serialize)]
+struct Schedules {
+    registered: Option<Registered>,
+    /// What is wrong, with the fix.
+    fault: Option<String>,
+}
+
+impl Schedules {
+    async fn compare(config: &Config, look: &super::Look, note: &UpNote) -> Self {
+        let compared = async {
+            let ours = VaultIdentity::read(&look.root)?.map(|identity| identity.id);
+            let expected = expected_ids(&look.index).await?;
+            let client = temporal::connect(config, Vec::new()).await?;
+            compare(&client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
+        };
+        match tokio::time::timeout(PATIENCE, compared).await {
+            Ok(Ok(found)) => Self { fault: found.describe_fault(note.schedule_check_every()), registered: Some(found) },
+            Ok(Err(e)) => Self { registered: None, fault: Some(causes(&e)) },
+            Err(_) => {
+                let fault = format!("the Temporal server gave no answer within {} s", PATIENCE.as_secs());
+                Self { registered: None, fault: Some(fault) }
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        match (&self.fault, &self.registered) {
+            (Some(fault), _) => shown(fault),
+            (None, Some(found)) => format!("all {} are at the server", found.expected),
+            (None, None) => "unknown".into(),
+        }
+    }
 }
 
 /// What a server that listens says of itself.
@@ -105,6 +149,10 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         },
         grpc: door.map(|door| door.address()),
         serving: Serving::all(&state),
+        schedules: match &running {
+            Some(note) => Some(Schedules::compare(config, &look, note).await),
+            None => None,
+        },
         running,
         died,
         silent,
@@ -153,6 +201,9 @@ fn describe(status: &Status) -> String {
         }
     }
     row("guard", guard(&status.guard));
+    if let Some(schedules) = &status.schedules {
+        row("schedules", schedules.describe());
+    }
     row("drill", status.drill.told());
     let owed = &status.tracker;
     if owed.base_url.is_some() || owed.owed > 0 {

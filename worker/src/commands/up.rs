@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::engine::{self, Engine, Parts, raised};
 use crate::fleet::Crew;
 use crate::out::{Exit, Out};
+use crate::schedules;
 use crate::telemetry::Telemetry;
 use crate::temporal;
 use crate::temporal::note::{self, UpNote};
@@ -122,6 +123,7 @@ async fn begin(
         server.wait_until_it_answers().await?;
         temporal::connect_to(&server.address, telemetry.plugins()).await?
     };
+    schedules::claim_namespace(config, &client, &parts.keeper, house.server.is_some()).await?;
     let (crew, failures) = engine::crew(config, client, telemetry.runtime_options()?, raise.subscribe())?;
     let clerk = engine::start_clerk(config, &crew)?;
     let ui = house.server.as_ref().map(|server| server.ui.clone());
@@ -131,7 +133,8 @@ async fn begin(
 /// Serves until the crew's stop flag is raised, or something ends it; then all has ended.
 async fn serve(config: &Config, up: &crate::cli::Up, begun: Begun, out: Out) -> anyhow::Result<Exit> {
     let Begun { raise, ui, parts, crew, mut failures, clerk, serving } = begun;
-    let engine = engine::start(config, &crew, parts).await?;
+    // A server whose web page is known is one that this process started.
+    let engine = engine::start(config, &crew, parts, ui.is_some()).await?;
     let listen = serving.as_ref().map(|serving| serving.address);
     if let Some(serving) = &serving {
         let (root, index) = (engine.parts.keeper.root().clone(), Arc::clone(&engine.parts.index));
@@ -256,8 +259,9 @@ async fn hold(
     }
     let Some(parts) = Parts::open_in_turn(config, &mut waiting).await? else { return Ok(None) };
     house.keeper = Some(Arc::clone(&parts.keeper));
+    schedules::claim_namespace(config, &crew.client, &parts.keeper, false).await?;
     note::of_this_process(config, "worker", address).write(&config.state_dir()?)?;
-    let engine = engine::start(config, crew, parts).await?;
+    let engine = engine::start(config, crew, parts, false).await?;
     if !*waiting.borrow() {
         out.say(&super::schedules::describe(&engine.registered))?;
         out.say("serving the vault")?;

@@ -7,6 +7,7 @@
 use super::Registrar;
 use super::edit::Edited;
 use super::facts;
+use super::owner::NamespaceConflict;
 use super::plan::{DONE_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, Step, Verb, is_our_pause};
 use super::server::RegistrarError;
 use futures_util::{StreamExt, stream};
@@ -45,6 +46,8 @@ pub(crate) struct Outcome {
     /// Schedules of the vault as a whole that were created or updated, and those that could not be.
     pub(crate) routines_changed: usize,
     pub(crate) routine_errors: Vec<String>,
+    /// Why nothing was done at all.
+    pub(crate) conflict: Option<NamespaceConflict>,
 }
 
 impl Registrar {

@@ -3,6 +3,7 @@
 //! An edit reads the schedule, changes the copy and writes it back with the token of what it read.
 //! The server answers a write that came too late with "ok" and drops it, so every edit is read
 //! again, and repeated when it is not there. [`super::apply`] and the back-off of a matter use it.
+//! A schedule of another vault is neither changed nor triggered.
 
 use super::facts::{self, Facts};
 use super::server::{RegistrarError, unless_missing};
@@ -40,6 +41,8 @@ pub(crate) enum Wake {
     Paused,
     /// There is no such schedule.
     Missing,
+    /// The schedule of this id is another vault's; no run is started.
+    OfAnother,
 }
 
 impl Registrar {
@@ -60,7 +63,11 @@ impl Registrar {
     pub(crate) async fn trigger(&self, id: &str) -> Result<Wake, RegistrarError> {
         // The server starts the run of a paused schedule too when it is asked to.
         let Some(found) = self.describe(id).await? else { return Ok(Wake::Missing) };
-        if found.schedule.and_then(|schedule| schedule.state).is_some_and(|state| state.paused) {
+        let schedule = found.schedule.unwrap_or_default();
+        if self.is_marked_by_another(&schedule) {
+            return Ok(Wake::OfAnother);
+        }
+        if schedule.state.is_some_and(|state| state.paused) {
             return Ok(Wake::Paused);
         }
         // Not Skip: a signal that comes after a running tick has looked would wait for the next one.
@@ -112,6 +119,11 @@ impl Registrar {
 
     /// Deletes a schedule; `false` when there is none. Runs that it started go on.
     pub(super) async fn delete(&self, id: &str) -> Result<bool, RegistrarError> {
+        // The listing that a plan rests on may be moments old, and a deletion cannot be taken back.
+        let Some(found) = self.describe(id).await? else { return Ok(false) };
+        if self.is_marked_by_another(&found.schedule.unwrap_or_default()) {
+            return Err(RegistrarError::OfAnother { id: id.to_owned() });
+        }
         let request = svc::DeleteScheduleRequest {
             namespace: self.namespace(),
             schedule_id: id.to_owned(),
@@ -122,20 +134,42 @@ impl Registrar {
     }
 
     /// Changes one schedule by `change`, which must do nothing the second time.
+    ///
+    /// # Errors
+    /// [`RegistrarError::OfAnother`] for a schedule of another vault, which stays as it is.
     pub(super) async fn edit(&self, id: &str, change: impl Fn(&mut spb::Schedule)) -> Result<Edited, RegistrarError> {
+        let checked = |schedule: &spb::Schedule| match self.is_marked_by_another(schedule) {
+            true => Err(RegistrarError::OfAnother { id: id.to_owned() }),
+            false => Ok(()),
+        };
+        self.edit_if(id, checked, change).await
+    }
+
+    /// Changes one schedule by `change` as long as `check` has nothing against it, and marks it as ours.
+    pub(super) async fn edit_if(
+        &self,
+        id: &str,
+        check: impl Fn(&spb::Schedule) -> Result<(), RegistrarError>,
+        change: impl Fn(&mut spb::Schedule),
+    ) -> Result<Edited, RegistrarError> {
         let mut written = false;
         for _ in 0..=ATTEMPTS {
             let Some(found) = self.describe(id).await? else { return Ok(Edited::Missing) };
             let before = found.schedule.unwrap_or_default();
+            check(&before)?;
             let mut after = before.clone();
             change(&mut after);
-            facts::set_mark(&mut after);
+            facts::set_mark(&mut after, id, self.settings.owner.as_ref());
             if same(&before, &after) {
                 return Ok(if written { Edited::Changed } else { Edited::Same });
             }
             written |= self.write(id, after, found.conflict_token).await?;
         }
         Err(RegistrarError::Contended { id: id.to_owned() })
+    }
+
+    fn is_marked_by_another(&self, schedule: &spb::Schedule) -> bool {
+        self.settings.is_of_another(facts::mark_of(schedule.spec.as_ref()).and_then(|mark| mark.vault))
     }
 
     /// Sends one conditional update; `false` when the server says that the schedule has moved on.

@@ -5,9 +5,9 @@
 //! they added; nothing here touches those. [`desired`] builds the schedule a matter should have,
 //! [`Facts`] says what one holds, so that two can be compared field by field.
 //!
-//! A listing shows the cadence, but neither argument nor timeouts. So each schedule carries a mark, a
-//! digest of its facts, as the comment of an excluded calendar that has no ranges and so matches
-//! nothing. It is not in the memo because most servers let nobody change that afterwards.
+//! A listing shows the cadence, but neither argument nor timeouts, nor whose schedule it is. So each schedule
+//! carries a [`Mark`] with a digest of its facts and the id of its vault. It is not in the memo because most
+//! servers let nobody change that afterwards.
 //!
 //! Pure: no clock, no network. Goes on to [`super::plan`] and [`super::edit`].
 
@@ -17,6 +17,9 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::time::Duration;
 use steward_domain::path::RecordPath;
+use steward_server::facts::schedules::mark::Mark;
+pub(crate) use steward_server::facts::schedules::{STEWARD as WORKFLOW_TYPE, matter_of};
+use steward_vault::identity::VaultIdentity;
 pub(crate) use steward_workflows::{SCHEDULE_PREFIX as ID_PREFIX, schedule_id};
 use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, WorkflowType};
 use temporalio_common::protos::temporal::api::enums::v1::{ScheduleOverlapPolicy, TaskQueueKind};
@@ -25,9 +28,6 @@ use temporalio_common::protos::temporal::api::sdk::v1::UserMetadata;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflow::v1::NewWorkflowExecutionInfo;
 
-pub(crate) use steward_server::facts::schedules::{STEWARD as WORKFLOW_TYPE, matter_of};
-/// How the comment of the calendar begins that carries the mark.
-const MARK: &str = "matches nothing; what Steward wrote: ";
 /// The server accepts no catch-up window below this.
 const LEAST_CATCH_UP: Duration = Duration::from_secs(10);
 
@@ -50,7 +50,7 @@ pub(crate) fn desired(matter: &RecordPath, interval_seconds: u32, settings: &Set
     let summary = format!("Steward of {matter}");
     let mut schedule = starting((&id, WORKFLOW_TYPE), vec![json_payload(matter.as_str())], (&summary, settings));
     set_cadence(&mut schedule, matter.slug(), interval_seconds);
-    set_mark(&mut schedule);
+    set_mark(&mut schedule, &id, settings.owner.as_ref());
     schedule
 }
 
@@ -189,21 +189,19 @@ impl Facts {
     }
 }
 
-/// Marks a schedule with what it holds now, in place of any older mark.
-pub(crate) fn set_mark(schedule: &mut spb::Schedule) {
-    let comment = format!("{MARK}{}", Facts::of(schedule).mark());
-    let excluded = &mut schedule.spec.get_or_insert_default().exclude_structured_calendar;
-    excluded.retain(|calendar| !calendar.comment.starts_with(MARK));
-    excluded.push(spb::StructuredCalendarSpec { comment, ..Default::default() });
+/// Marks the schedule of this id with what it holds now and whose it is, in place of any older mark.
+///
+/// Where the vault lies stands on the schedules of the vault as a whole alone: a vault that moves would else change them all.
+pub(crate) fn set_mark(schedule: &mut spb::Schedule, id: &str, owner: Option<&VaultIdentity>) {
+    let place = owner.filter(|_| !id.starts_with(ID_PREFIX)).map(|owner| owner.place.clone());
+    let mark = Mark { digest: Facts::of(schedule).mark(), vault: owner.map(|owner| owner.id), place };
+    mark.put_into(schedule.spec.get_or_insert_default());
 }
 
 /// The mark that a schedule carries; `None` when there is none, or more than one.
 #[must_use]
-pub(crate) fn mark_of(spec: Option<&spb::ScheduleSpec>) -> Option<String> {
-    let excluded = &spec?.exclude_structured_calendar;
-    let mut marks = excluded.iter().filter_map(|calendar| calendar.comment.strip_prefix(MARK));
-    let mark = marks.next()?;
-    marks.next().is_none().then(|| mark.to_owned())
+pub(crate) fn mark_of(spec: Option<&spb::ScheduleSpec>) -> Option<Mark> {
+    Mark::find(spec)
 }
 
 /// The cadence of a specification: `every 1800 s, offset 437 s`, or `none`.

@@ -1,6 +1,7 @@
 //! Which schedules to create, update, pause, resume, delete and leave: pure, told by two lists.
 //!
-//! A schedule is ours when its id begins with `al-steward-` and it starts `StewardWorkflow`. A
+//! A schedule is ours when its id begins with `al-steward-`, it starts `StewardWorkflow` and it names no other
+//! vault. A
 //! pause made by a person is kept; a pause of ours is known by its note. Deletions are the only
 //! thing that cannot be taken back, so they need certainty: a record that cannot be read keeps its
 //! schedule, an empty list of matters deletes nothing, and a sweep above the budget waits for an
@@ -10,10 +11,12 @@
 
 use super::Settings;
 use super::facts::{self, Facts};
+use super::owner::NamespaceConflict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
 pub(crate) use steward_server::facts::schedules::is_our_pause;
+use steward_server::facts::schedules::mark::Mark;
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
 /// The note of a pause that we made.
@@ -65,8 +68,8 @@ pub(crate) struct KnownSchedule {
     pub(crate) workflow_type: String,
     pub(crate) paused: bool,
     pub(crate) note: String,
-    /// The digest of its contents that it carries.
-    pub(crate) mark: Option<String>,
+    /// The digest of its contents that it carries, and whose it is.
+    pub(crate) mark: Option<Mark>,
     pub(crate) contents: Contents,
 }
 
@@ -126,6 +129,8 @@ pub(crate) struct SchedulePlan {
     pub(crate) warnings: Vec<String>,
     /// What is to happen to the schedules of the vault as a whole; [`plan`] leaves it empty.
     pub(crate) routines: Vec<super::RoutineStep>,
+    /// Why nothing of it may be done: the namespace is another vault's. [`plan`] leaves it empty.
+    pub(crate) conflict: Option<NamespaceConflict>,
 }
 
 /// Compares what the vault asks for with what the server has.
@@ -145,12 +150,12 @@ pub(crate) fn plan(matters: &[WantedMatter], known: &[KnownSchedule], settings: 
     }
     let wanted = by_id(matters, settings, &mut plan.warnings);
     let known: BTreeMap<&str, &KnownSchedule> = known.iter().map(|each| (each.id.as_str(), each)).collect();
-    let ours = known.values().filter(|each| is_ours(each)).count();
+    let ours = known.values().filter(|each| is_ours(each, settings)).count();
 
     for (id, matter) in &wanted {
         match known.get(id.as_str()) {
-            Some(schedule) if !is_ours(schedule) => {
-                let why = foreign(schedule);
+            Some(schedule) if !is_ours(schedule, settings) => {
+                let why = foreign(schedule, settings);
                 plan.push(id, matter, Verb::Keep { why });
             }
             Some(schedule) => meet(&mut plan, id, (matter, schedule), settings),
@@ -159,7 +164,7 @@ pub(crate) fn plan(matters: &[WantedMatter], known: &[KnownSchedule], settings: 
     }
     for (id, schedule) in known {
         match facts::matter_of(id) {
-            _ if !is_ours(schedule) => plan.warnings.push(format!("{id}: {}", foreign(schedule))),
+            _ if !is_ours(schedule, settings) => plan.warnings.push(format!("{id}: {}", foreign(schedule, settings))),
             None => plan.warnings.push(format!("{id}: no matter can have this id, so it is left alone")),
             Some(_) if wanted.contains_key(id) => {}
             Some(path) => {
@@ -183,7 +188,7 @@ pub(crate) fn needs_description(matters: &[WantedMatter], known: &[KnownSchedule
         };
         match matter.standing {
             Standing::Archived | Standing::Unreadable => schedule.workflow_type.is_empty(),
-            Standing::Open | Standing::Done if is_ours(schedule) => {
+            Standing::Open | Standing::Done if is_ours(schedule, settings) => {
                 settings.describe_all || !proved(matter, (schedule, cadence), settings)
             }
             Standing::Open | Standing::Done => schedule.workflow_type.is_empty(),
@@ -195,7 +200,7 @@ pub(crate) fn needs_description(matters: &[WantedMatter], known: &[KnownSchedule
 /// Whether a listed schedule shows by its cadence and its mark that it holds what it should.
 fn proved(matter: &WantedMatter, (schedule, cadence): (&KnownSchedule, &str), settings: &Settings) -> bool {
     let wanted = desired(matter, settings);
-    cadence == facts::cadence(wanted.spec.as_ref()) && schedule.mark.as_ref() == Some(&Facts::of(&wanted).mark())
+    cadence == facts::cadence(wanted.spec.as_ref()) && schedule.mark == facts::mark_of(wanted.spec.as_ref())
 }
 
 /// The steps for a matter that has a schedule of ours.
@@ -238,9 +243,9 @@ fn desired(matter: &WantedMatter, settings: &Settings) -> Schedule {
 }
 
 fn differences(is: &Facts, (matter, schedule): (&WantedMatter, &KnownSchedule), settings: &Settings) -> Vec<String> {
-    let wanted = Facts::of(&desired(matter, settings));
-    let mut differences = is.differences(&wanted);
-    if differences.is_empty() && schedule.mark.as_ref() != Some(&wanted.mark()) {
+    let wanted = desired(matter, settings);
+    let mut differences = is.differences(&Facts::of(&wanted));
+    if differences.is_empty() && schedule.mark != facts::mark_of(wanted.spec.as_ref()) {
         differences.push("mark: missing or old; with it a listing shows that nothing changed".to_owned());
     }
     differences
@@ -277,11 +282,18 @@ fn by_id(matters: &[WantedMatter], settings: &Settings, warnings: &mut Vec<Strin
     wanted
 }
 
-fn is_ours(schedule: &KnownSchedule) -> bool {
-    schedule.workflow_type == facts::WORKFLOW_TYPE
+fn is_ours(schedule: &KnownSchedule, settings: &Settings) -> bool {
+    schedule.workflow_type == facts::WORKFLOW_TYPE && !names_another_vault(schedule, settings)
 }
 
-fn foreign(schedule: &KnownSchedule) -> String {
+fn names_another_vault(schedule: &KnownSchedule, settings: &Settings) -> bool {
+    settings.is_of_another(schedule.mark.as_ref().and_then(|mark| mark.vault))
+}
+
+fn foreign(schedule: &KnownSchedule, settings: &Settings) -> String {
+    if names_another_vault(schedule, settings) {
+        return "it belongs to another vault, so it is left alone; `steward schedules adopt` takes it over".to_owned();
+    }
     let starts = if schedule.workflow_type.is_empty() { "an unknown workflow type" } else { &schedule.workflow_type };
     format!("it starts {starts}, not {}, so it is left alone; rename it if a matter needs its id", facts::WORKFLOW_TYPE)
 }

@@ -113,10 +113,18 @@ impl Registrar {
             let why = format!("it starts {workflow}, not {}: rename it", routine.workflow);
             return Ok(Some(Verb::Keep { why }));
         }
+        let mark = facts::mark_of(found.spec.as_ref());
+        if self.settings.is_of_another(mark.as_ref().and_then(|mark| mark.vault)) {
+            return Ok(Some(Verb::Keep { why: "it belongs to another vault".to_owned() }));
+        }
         if !wanted {
             return Ok(Some(Verb::Delete));
         }
-        let differences = Facts::of(&found).differences(&Facts::of(&desired(routine, &self.settings)));
+        let desired = desired(routine, &self.settings);
+        let mut differences = Facts::of(&found).differences(&Facts::of(&desired));
+        if differences.is_empty() && mark != facts::mark_of(desired.spec.as_ref()) {
+            differences.push("mark: missing, or of before the vault was moved".to_owned());
+        }
         if !differences.is_empty() {
             return Ok(Some(Verb::Update { differences }));
         }
@@ -148,14 +156,14 @@ impl Registrar {
 }
 
 /// The schedule a routine should have, not paused and without a note.
-fn desired(routine: &Routine, settings: &Settings) -> spb::Schedule {
+pub(super) fn desired(routine: &Routine, settings: &Settings) -> spb::Schedule {
     let mut schedule = facts::starting((routine.id, routine.workflow), Vec::new(), (routine.purpose, settings));
     let interval = routine.interval_seconds;
     let phase = routine.phase_seconds.unwrap_or_else(|| facts::phase_seconds(routine.id, interval));
     let (interval, phase) = (Duration::from_secs(interval.into()), Duration::from_secs(phase.into()));
     facts::set_interval(&mut schedule, interval, phase);
     facts::bound_each_run_alone(&mut schedule);
-    facts::set_mark(&mut schedule);
+    facts::set_mark(&mut schedule, routine.id, settings.owner.as_ref());
     schedule
 }
 

@@ -6,6 +6,7 @@
 
 use super::Registrar;
 use super::facts::{self, Facts};
+use super::owner::NamespaceConflict;
 use super::plan::{Contents, KnownSchedule};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
@@ -31,20 +32,28 @@ pub(crate) enum RegistrarError {
     /// Somebody else changed the schedule between our reading and our writing, every time.
     #[error("update schedule {id}: somebody else changes it at the same time; run it again")]
     Contended { id: String },
+    /// The schedule is another vault's.
+    #[error("change schedule {id}: it belongs to another vault; `steward schedules plan` says more")]
+    OfAnother { id: String },
+    /// The namespace is another vault's, or may be.
+    #[error(transparent)]
+    Conflict(#[from] Box<NamespaceConflict>),
 }
 
 impl Registrar {
-    /// The schedules of ours, by id; `now` tells which of the listed times is the next.
+    /// The schedules of this vault, by id; `now` tells which of the listed times is the next.
     ///
     /// # Errors
     /// [`RegistrarError::Listing`].
     pub(crate) async fn list(&self, now: DateTime<Utc>) -> Result<Vec<ScheduleRow>, RegistrarError> {
-        Ok(schedules::list(&self.client, schedules::EVERY_PREFIX, now).await?)
+        let mut rows = schedules::list(&self.client, schedules::EVERY_PREFIX, now).await?;
+        rows.retain(|row| !self.settings.is_of_another(row.vault));
+        Ok(rows)
     }
 
-    /// Every schedule whose id begins with ours, of whatever workflow type.
-    pub(super) async fn known(&self) -> Result<Vec<KnownSchedule>, RegistrarError> {
-        Ok(schedules::entries(&self.client, facts::ID_PREFIX).await?.into_iter().map(known).collect())
+    /// Every schedule whose id begins with ours, of whatever workflow type and vault.
+    pub(super) async fn entries(&self) -> Result<Vec<ScheduleListEntry>, RegistrarError> {
+        Ok(schedules::entries(&self.client, schedules::EVERY_PREFIX).await?)
     }
 
     /// One schedule in full; `None` when there is none.
@@ -91,12 +100,18 @@ pub(super) fn unless_missing<T>(
 ) -> Result<Option<T>, RegistrarError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(status) if status.code() == Code::NotFound => Ok(None),
+        Err(status) if status.code() == Code::NotFound && !lacks_namespace(&status) => Ok(None),
         Err(status) => Err(RegistrarError::Call { what, id: id.to_owned(), source: Box::new(status) }),
     }
 }
 
-fn known(entry: ScheduleListEntry) -> KnownSchedule {
+/// Whether the whole namespace is gone, which the server tells by the same code as a schedule that is.
+fn lacks_namespace(status: &Status) -> bool {
+    let failure = b"NamespaceNotFoundFailure";
+    status.details().windows(failure.len()).any(|part| part == failure)
+}
+
+pub(super) fn known(entry: ScheduleListEntry) -> KnownSchedule {
     let workflow_type = schedules::workflow_type(&entry).to_owned();
     let info = entry.info.unwrap_or_default();
     KnownSchedule {

@@ -2,6 +2,7 @@
 
 use super::edit::Edited;
 use super::facts::Facts;
+use super::owner::ConflictReason;
 use super::plan::DONE_NOTE;
 use super::*;
 use dev_server::{client, run_cli};
@@ -13,6 +14,7 @@ use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
 mod dev_server;
+mod owners;
 
 fn matter(slug: &str, standing: Standing) -> WantedMatter {
     let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
@@ -32,6 +34,12 @@ impl Registrar {
         let mut other = self.clone();
         change(&mut other.settings);
         other
+    }
+
+    /// The schedules of matters that the server lists.
+    async fn known(&self) -> Result<Vec<KnownSchedule>, RegistrarError> {
+        let entries = self.entries().await?.into_iter();
+        Ok(entries.filter(|entry| entry.schedule_id.starts_with(facts::ID_PREFIX)).map(server::known).collect())
     }
 
     async fn round(&self, matters: &[WantedMatter]) -> Outcome {

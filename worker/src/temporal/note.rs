@@ -26,6 +26,7 @@ pub(crate) fn of_this_process(config: &Config, command: &str, address: &str) -> 
         cadence: Some(config.cadence),
         default_ceiling: Some(config.default_ceiling),
         scan_seconds: Some(config.scan_seconds),
+        schedule_check_seconds: Some(config.schedule_check_seconds),
     }
 }
 

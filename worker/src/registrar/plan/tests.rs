@@ -4,6 +4,7 @@ use super::super::apply;
 use super::*;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
+use steward_vault::identity::{VaultIdentity, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
 fn path(slug: &str) -> RecordPath {
@@ -83,7 +84,7 @@ fn every_fact_of_ours_is_compared_and_adopted() {
     let mut other =
         facts::desired(&path("garden"), 60, &Settings { task_queue: "other".into(), ..Settings::default() });
     facts::adopt(&mut other, &wanted);
-    facts::set_mark(&mut other);
+    facts::set_mark(&mut other, "al-steward-farm", None);
     assert_eq!(other, wanted);
 }
 
@@ -227,11 +228,47 @@ fn a_mark_is_replaced_and_calendars_of_people_stay() {
     schedule.spec.get_or_insert_default().exclude_structured_calendar.insert(0, theirs.clone());
     facts::set_cadence(&mut schedule, "farm", 3600);
     let old = facts::mark_of(schedule.spec.as_ref());
-    facts::set_mark(&mut schedule);
+    facts::set_mark(&mut schedule, "al-steward-farm", None);
     assert_ne!(facts::mark_of(schedule.spec.as_ref()), old);
     let excluded = schedule.spec.unwrap().exclude_structured_calendar;
     assert_eq!((excluded.len(), &excluded[0]), (2, &theirs));
     assert!(excluded[1].month.is_empty(), "a calendar without ranges matches nothing");
+}
+
+fn settings_of(last: u8) -> Settings {
+    let id = format!("6f2c1a2e-8d3b-4c5f-9a7e-0123456789{last:02x}").parse().unwrap();
+    let place = VaultPlace { folder: "/vault".into(), host: "host".into(), file: "1-1.1".into() };
+    Settings { owner: Some(VaultIdentity { id, place }), ..Settings::default() }
+}
+
+#[test]
+fn what_names_another_vault_is_kept_whatever_the_matter_says_and_counts_for_no_budget() {
+    let theirs = |slug: &str| facts::desired(&path(slug), 60, &settings_of(2));
+    let known: Vec<KnownSchedule> =
+        ["farm", "gone", "done", "old"].iter().map(|slug| listed(slug, &theirs(slug))).collect();
+    let matters = [matter("farm", Standing::Open), matter("done", Standing::Done), matter("old", Standing::Archived)];
+    assert_eq!(needs_description(&matters, &known, &settings_of(1)), Vec::<String>::new());
+    let confirmed = Settings { operator_confirmed: true, ..settings_of(1) };
+    for settings in [settings_of(1), confirmed, Settings::default()] {
+        let plan = plan(&matters, &known, &settings);
+        let kept = |step: &Step| matches!(&step.verb, Verb::Keep { why } if why.contains("another vault"));
+        assert!(plan.steps.len() == 3 && plan.steps.iter().all(kept), "{plan:?}");
+        assert!(plan.refused.is_none() && plan.warnings.iter().any(|w| w.contains("al-steward-gone")), "{plan:?}");
+    }
+    let own = plan(&matters, &known, &settings_of(2));
+    assert!(own.steps.iter().any(|step| step.verb == Verb::Delete), "{own:?}");
+}
+
+#[test]
+fn a_schedule_that_names_no_vault_is_given_the_id_of_ours_and_a_move_changes_none_of_a_matter() {
+    let matters = [matter("farm", Standing::Open)];
+    let unmarked = listed("farm", &right("farm"));
+    assert_eq!(needs_description(&matters, &[unmarked], &settings_of(1)), ["al-steward-farm"]);
+    let plan_of = |known| plan(&matters, &[known], &settings_of(1)).steps.remove(0).verb;
+    assert!(matches!(plan_of(described("farm", &right("farm"))), Verb::Update { .. }));
+    let mut before = settings_of(1);
+    before.owner.as_mut().unwrap().place.folder = "/elsewhere".into();
+    assert_eq!(plan_of(listed("farm", &facts::desired(&path("farm"), 1800, &before))), Verb::Unchanged);
 }
 
 #[test]
@@ -333,7 +370,7 @@ fn carry_out(server: &mut Server, plan: &SchedulePlan, settings: &Settings) {
         let mut edit = |change: &dyn Fn(&mut spb::Schedule)| {
             let schedule = &mut server.get_mut(&slug).unwrap().0;
             change(schedule);
-            facts::set_mark(schedule);
+            facts::set_mark(schedule, &facts::schedule_id(&slug), settings.owner.as_ref());
         };
         match &step.verb {
             Verb::Update { .. } => edit(&|schedule| facts::adopt(schedule, &wanted)),

@@ -32,6 +32,9 @@ const NAMESPACES: &[&str] = &[
     "bad",
     "race",
     "routines",
+    "claims",
+    "another",
+    "adopted",
 ];
 
 const KEEP: &str =

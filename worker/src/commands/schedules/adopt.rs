@@ -1,0 +1,154 @@
+//! `steward schedules adopt`: takes over the schedules of a namespace whose vault was lost, copied or replaced.
+//!
+//! It shows them first and asks. Only their marks change; what a plan makes of them then is for `up` and
+//! `schedules apply`. Where no server runs for this vault it starts the one of `up` and ends it again.
+
+use super::MOST_ROWS;
+use crate::config::Config;
+use crate::out::{self, Exit, Out, shown, table};
+use crate::registrar::{OwnedSchedule, Registrar, describe_place};
+use crate::schedules;
+use crate::temporal::{self, server::DevServer};
+use serde::Serialize;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+use steward_vault::identity::VaultIdentity;
+use steward_vault::keeper::{Keeper, LockError};
+use steward_vault::root::Root;
+use temporalio_client::Client;
+
+/// What came of it.
+#[derive(Serialize)]
+struct Adoption {
+    /// The schedules that are not this vault's, or may not be.
+    schedules: Vec<OwnedSchedule>,
+    adopted: usize,
+    /// Why none was adopted.
+    refused: Option<String>,
+    errors: Vec<String>,
+}
+
+/// The identity of a vault, made where it has none yet; with the lock, if nobody else holds it.
+pub(super) struct Held {
+    pub(super) identity: VaultIdentity,
+    keeper: Option<Keeper>,
+}
+
+/// Takes the lock of a vault, or reads its identity beside the process that holds it.
+///
+/// # Errors
+/// When the vault cannot be written, or its `vault.json` cannot be read.
+pub(super) fn hold(root: &Root) -> anyhow::Result<Held> {
+    match Keeper::lock(root.clone()) {
+        Ok(keeper) => Ok(Held { identity: keeper.identity().clone(), keeper: Some(keeper) }),
+        Err(e @ LockError::Held { .. }) => {
+            let identity = VaultIdentity::read(root)?.ok_or(e)?;
+            Ok(Held { identity, keeper: None })
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+pub(super) async fn run(config: &Config, yes: bool, out: Out) -> anyhow::Result<Exit> {
+    let held = hold(&Root::open(config.vault()?)?)?;
+    let has_database = config.state_dir()?.join("temporal.db").exists();
+    if temporal::is_named() || held.keeper.is_none() || !has_database {
+        let client = temporal::connect(config, Vec::new()).await?;
+        return take_over(config, client, &held.identity, Asking { yes, out }).await;
+    }
+    let mut server = DevServer::spawn(config).await?;
+    let ended = async {
+        server.wait_until_it_answers().await?;
+        let client = temporal::connect_to(&server.address, Vec::new()).await?;
+        take_over(config, client, &held.identity, Asking { yes, out }).await
+    }
+    .await;
+    server.stop().await;
+    ended
+}
+
+/// How a person is asked and told.
+struct Asking {
+    /// They agreed beforehand.
+    yes: bool,
+    out: Out,
+}
+
+async fn take_over(
+    config: &Config,
+    client: Client,
+    identity: &VaultIdentity,
+    Asking { yes, out }: Asking,
+) -> anyhow::Result<Exit> {
+    let namespace = client.options().namespace.clone();
+    let registrar = schedules::registrar(client, config, Some(identity.clone()), |_| ()).telling(out::progress);
+    let found = registrar.list_adoptable().await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
+    if found.is_empty() {
+        let nothing = Adoption { schedules: found, adopted: 0, refused: None, errors: Vec::new() };
+        out.value(&nothing, || format!("namespace `{namespace}` holds no schedules but those of this vault"))?;
+        return Ok(Exit::Ok);
+    }
+    out.say(&describe(&found))?;
+    let question = format!("make these {} schedules those of {}?", found.len(), identity.place.folder);
+    let refused = find_server(&found, identity).or_else(|| match yes || (!out.json && agrees(&question)) {
+        true => None,
+        false => Some("nothing was changed: look at the list, then run it again with --yes".to_owned()),
+    });
+    if let Some(refused) = refused {
+        let adoption = Adoption { schedules: found, adopted: 0, refused: Some(refused.clone()), errors: Vec::new() };
+        out.value(&adoption, || refused)?;
+        return Ok(Exit::Refused);
+    }
+    let errors = adopt_each(&registrar, &found).await;
+    let adoption = Adoption { adopted: found.len() - errors.len(), schedules: found, refused: None, errors };
+    out.value(&adoption, || {
+        let mut lines: Vec<String> = adoption.errors.iter().map(|e| format!("failed to {}", shown(e))).collect();
+        lines.push(format!("{} schedules adopted; `steward up` goes on with them", adoption.adopted));
+        lines.join("\n")
+    })?;
+    Ok(if adoption.errors.is_empty() { Exit::Ok } else { Exit::Faults })
+}
+
+async fn adopt_each(registrar: &Registrar, found: &[OwnedSchedule]) -> Vec<String> {
+    let ids = found.iter().map(|each| each.id.clone()).collect();
+    registrar.adopt_all(ids).await.into_iter().map(|e| e.to_string()).collect()
+}
+
+/// Whether a process of this machine serves the vault whose schedules these are.
+fn find_server(found: &[OwnedSchedule], ours: &VaultIdentity) -> Option<String> {
+    let places = found.iter().filter_map(|each| each.place.as_ref());
+    let here = places.filter(|there| there.host == ours.place.host && there.folder != ours.place.folder);
+    here.filter_map(|there| {
+        let holder = Keeper::holder(&Root::open(Path::new(&there.folder)).ok()?)?;
+        Some(format!("{holder} serves the vault in {}: stop it first, or give it another namespace", there.folder))
+    })
+    .next()
+}
+
+/// Asks a person at a terminal; anybody else did not agree.
+fn agrees(question: &str) -> bool {
+    let (input, output) = (std::io::stdin(), std::io::stdout());
+    if !input.is_terminal() || !output.is_terminal() {
+        return false;
+    }
+    let asked = write!(output.lock(), "{question} [y/N] ").and_then(|()| output.lock().flush());
+    let mut answer = String::new();
+    asked.is_ok() && input.lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+fn describe(found: &[OwnedSchedule]) -> String {
+    let mut rows = table(&["schedule", "vault", "registered in", "state"]);
+    for each in found.iter().take(MOST_ROWS) {
+        rows.add_row(vec![
+            shown(&each.id),
+            each.vault.map_or_else(|| "names none".to_owned(), |vault| vault.to_string()),
+            each.place.as_ref().map(|place| shown(&describe_place(place))).unwrap_or_default(),
+            if each.paused { "paused" } else { "active" }.to_owned(),
+        ]);
+    }
+    let mut text = rows.to_string();
+    if found.len() > MOST_ROWS {
+        text.push_str(&format!("\n… {} in all; `steward schedules adopt --json` lists them", found.len()));
+    }
+    text
+}

@@ -1,0 +1,84 @@
+//! Two vaults at one namespace, against a real server.
+
+use super::*;
+use steward_vault::identity::{VaultIdentity, VaultPlace};
+
+async fn vault(namespace: &str, last: u8) -> Registrar {
+    let id = format!("6f2c1a2e-8d3b-4c5f-9a7e-0123456789{last:02x}").parse().unwrap();
+    let place = VaultPlace { folder: format!("/vault-{last}"), host: "host".into(), file: format!("{last}-1.1") };
+    registrar(namespace).await.with(|settings| settings.owner = Some(VaultIdentity { id, place }))
+}
+
+impl Registrar {
+    async fn whole_round(&self, matters: &[WantedMatter]) -> Outcome {
+        let routines = self.plan_routines().await.unwrap();
+        self.apply(SchedulePlan { routines, ..self.plan(matters).await.unwrap() }).await
+    }
+}
+
+#[tokio::test]
+async fn of_two_vaults_that_begin_at_one_moment_one_gets_the_namespace() {
+    let (one, other) = (vault("claims", 1).await, vault("claims", 2).await);
+    let (first, second) = tokio::join!(one.claim(), other.claim());
+    let (winner, refused) = if first.is_ok() { (one, second) } else { (other, first) };
+    let error = refused.unwrap_err();
+    let RegistrarError::Conflict(conflict) = &error else { panic!("{error}") };
+    let owner = winner.settings.owner.clone().unwrap();
+    let expected = ConflictReason::AnotherVault { vault: owner.id, place: Some(owner.place) };
+    assert_eq!(conflict.reason, expected, "the folder of the other is told");
+    winner.claim().await.unwrap();
+}
+
+#[tokio::test]
+async fn schedules_of_another_vault_are_neither_changed_nor_deleted_nor_triggered() {
+    let (ours, theirs) = (vault("another", 1).await, vault("another", 2).await);
+    theirs.whole_round(&open(&["farm", "garden"])).await;
+    theirs.until_listed(|known| known.len() == 2).await;
+    let all = theirs.entries().await.unwrap();
+    let mut before = Vec::new();
+    for entry in &all {
+        before.push(theirs.describe(&entry.schedule_id).await.unwrap().unwrap().schedule);
+    }
+    let changed = ours.with(|settings| settings.task_queue = "elsewhere".to_owned());
+    let matters = [matter("farm", Standing::Done)];
+    let plan = changed.plan(&matters).await.unwrap();
+    assert!(plan.conflict.is_some(), "{plan:?}");
+    let outcome = changed.whole_round(&matters).await;
+    assert_eq!((outcome.updated, outcome.paused, outcome.deleted, outcome.routines_changed), (0, 0, 0, 0));
+    // What an old listing may have said is not believed.
+    for verb in [Verb::Delete, Verb::Pause, Verb::Update { differences: Vec::new() }] {
+        let path = matters[0].path.clone();
+        let step = Step { id: "al-steward-farm".into(), matter: path, interval_seconds: 60, verb };
+        let outcome = changed.apply(SchedulePlan { steps: vec![step], ..SchedulePlan::default() }).await;
+        assert!(outcome.errors[0].message.contains("another vault"), "{outcome:?}");
+    }
+    assert!(ours.set_interval("farm", 60).await.is_err());
+    assert_eq!(ours.wake("farm").await.unwrap(), Wake::OfAnother);
+    assert_eq!(ours.trigger("al-signal-router").await.unwrap(), Wake::OfAnother);
+    assert!(ours.list(chrono::Utc::now()).await.unwrap().is_empty());
+    let mut after = Vec::new();
+    for entry in &all {
+        after.push(theirs.describe(&entry.schedule_id).await.unwrap().unwrap().schedule);
+    }
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn what_was_adopted_is_ours_and_keeps_what_people_set() {
+    let (ours, theirs) = (vault("adopted", 1).await, vault("adopted", 2).await);
+    theirs.whole_round(&open(&["farm", "garden"])).await;
+    run_cli("adopted", &["schedule", "toggle", "--schedule-id", "al-steward-farm", "--pause", "--reason", "harvest"]);
+    let routines = super::routine::ROUTINES.len() - 1;
+    theirs.until_listed(|known| known.len() == 2 && known.iter().any(|each| each.paused)).await;
+    let found = ours.list_adoptable().await.unwrap();
+    assert_eq!(found.len(), 2 + routines);
+    assert!(found.iter().all(|each| each.vault == theirs.settings.owner.as_ref().map(|owner| owner.id)), "{found:?}");
+    let errors = ours.adopt_all(found.into_iter().map(|each| each.id).collect()).await;
+    assert!(errors.is_empty(), "{errors:?}");
+    dev_server::eventually(async || ours.list_adoptable().await.unwrap().is_empty().then_some(())).await;
+    ours.claim().await.unwrap();
+    let outcome = ours.whole_round(&open(&["farm", "garden"])).await;
+    assert_eq!((outcome.kept, outcome.unchanged, outcome.routines_changed), (1, 1, 0), "{outcome:?}");
+    assert_eq!(ours.state("farm").await, (true, "harvest".to_owned()));
+    assert!(matches!(theirs.claim().await, Err(RegistrarError::Conflict(_))));
+}
