@@ -15,8 +15,7 @@ use crate::beat::{self, Beat};
 use crate::facts::streams::StreamName;
 use crate::grpc;
 use crate::holder::Holder;
-use crate::outside::registered::{self, ExpectedSchedules, RegistrationStatus};
-use crate::outside::{self, Outside};
+use crate::outside::{self, Outside, registered};
 use crate::pages;
 use crate::temporal::Temporal;
 use axum::Router;
@@ -100,8 +99,7 @@ pub(crate) struct App {
     pub(crate) beat: watch::Receiver<Beat>,
     /// What Temporal said last.
     pub(crate) outside: watch::Receiver<Outside>,
-    /// Whether the vault's schedules are at the server.
-    pub(crate) registration: watch::Receiver<RegistrationStatus>,
+    pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     live: Seats<String>,
     /// The file that [`App::index`] opened.
@@ -122,9 +120,7 @@ impl App {
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => self.house.policy.clone(),
         }
     }
-}
 
-impl App {
     /// A place among those who listen, for as long as it is kept.
     pub(crate) fn listener(&self, caller: &Caller) -> Result<Seat<String>, Problem> {
         self.live.take(caller.name.clone(), false).ok_or_else(|| Problem {
@@ -161,8 +157,7 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
     let index_file = IndexFile::of(index.state_dir());
-    let expected = ExpectedSchedules { client: client.clone(), root: root.clone(), index: Arc::clone(&index) };
-    let registration = registered::start(expected, stop.clone());
+    let registration = registered::start(registered::ExpectedSchedules::new(&client, &root, &index), stop.clone());
     let temporal = Temporal::new(client);
     let outside = outside::start(temporal.clone(), stop.clone());
     let app = Arc::new(App {

@@ -19,9 +19,9 @@ const EVERY: Duration = Duration::from_secs(20);
 
 /// Whose schedules are looked for, and where.
 pub(crate) struct ExpectedSchedules {
-    pub(crate) client: Client,
-    pub(crate) root: Root,
-    pub(crate) index: Arc<Index>,
+    client: Client,
+    root: Root,
+    index: Arc<Index>,
 }
 
 /// What the last two listings say.
@@ -59,6 +59,10 @@ pub(crate) fn start(
 }
 
 impl ExpectedSchedules {
+    pub(crate) fn new(client: &Client, root: &Root, index: &Arc<Index>) -> Self {
+        Self { client: client.clone(), root: root.clone(), index: Arc::clone(index) }
+    }
+
     async fn compare(&self) -> Result<Registered, String> {
         let ours = VaultIdentity::read(&self.root).map_err(|e| e.to_string())?.map(|identity| identity.id);
         let expected = expected_ids(&self.index).await.map_err(|e| e.to_string())?;
