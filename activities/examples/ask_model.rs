@@ -141,7 +141,7 @@ fn held(reply: &Reply, question: &Question) -> Result<(&'static str, String)> {
         }
         CallOutcome::BadAnswer { complaint } => Ok(("bad answer", complaint.clone())),
         CallOutcome::RateLimited { .. } => anyhow::bail!("a server of our own limited the rate"),
-        CallOutcome::Failed { reason } => anyhow::bail!("the call failed: {reason}"),
+        CallOutcome::Failed { reason } | CallOutcome::NotSent { reason } => anyhow::bail!("the call failed: {reason}"),
     }
 }
 
@@ -156,7 +156,9 @@ fn found(reply: &ExtractReply, question: &ExtractQuestion) -> Result<(&'static s
         }
         ExtractOutcome::BadAnswer { complaint } => Ok(("bad answer", complaint.clone())),
         ExtractOutcome::RateLimited { .. } => anyhow::bail!("a server of our own limited the rate"),
-        ExtractOutcome::Failed { reason, slow: _ } => anyhow::bail!("the call failed: {reason}"),
+        ExtractOutcome::Failed { reason, slow: _ } | ExtractOutcome::NotSent { reason } => {
+            anyhow::bail!("the call failed: {reason}")
+        }
     }
 }
 

@@ -76,6 +76,7 @@ async fn host(folder: &Path) -> anyhow::Result<Host> {
         landing: Arc::default(),
         routing: Arc::default(),
         learning: Arc::default(),
+        unshown: Arc::default(),
     })
 }
 

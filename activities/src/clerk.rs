@@ -57,6 +57,7 @@ impl Clerk {
             ExtractOutcome::BadAnswer { .. } => "bad_answer",
             ExtractOutcome::RateLimited { .. } => "rate_limited",
             ExtractOutcome::Failed { .. } => "failed",
+            ExtractOutcome::NotSent { .. } => "not_sent",
         };
         tracing::info!(
             call_id = %reservation.call_id(),
@@ -139,6 +140,7 @@ fn outcome_word(outcome: &CallOutcome) -> &'static str {
         CallOutcome::BadAnswer { .. } => "bad_answer",
         CallOutcome::RateLimited { .. } => "rate_limited",
         CallOutcome::Failed { .. } => "failed",
+        CallOutcome::NotSent { .. } => "not_sent",
     }
 }
 

@@ -23,6 +23,7 @@ use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion, Offer};
 use steward_domain::frontmatter::{self, FieldEdit};
 use steward_domain::guard::{
     CallId, Cap, Refusal as GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement, Speaker,
+    back_off_for,
 };
 use steward_domain::path::RecordPath;
 use steward_domain::plain;
@@ -42,6 +43,8 @@ use tracing::Instrument;
 const ATTEMPTS: u32 = 2;
 /// How long an answer is given again: 30 days, far longer than an event waits.
 const GIVEN_AGAIN: TimeDelta = TimeDelta::days(30);
+/// When the answer to a probe that is out is looked for again: 2 s, which most calls take.
+const PROBE_ANSWERS_WITHIN: u32 = 2;
 /// Longest reason that is written into an event's file, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
@@ -66,7 +69,11 @@ enum Reading {
         /// It took too long, and others were asked at the same time.
         crowded: bool,
     },
-    Held(String),
+    Held {
+        reason: String,
+        /// Where the provider asked to wait: for how long, in seconds.
+        wait_seconds: Option<u32>,
+    },
     /// Its sender's or its stream's share is used up.
     OverShare(String),
 }
@@ -104,7 +111,7 @@ impl Extractor {
         Ok(first)
     }
 
-    async fn read(&self, path: &RecordPath, run: &str) -> Result<Extracted, ActivityError> {
+    async fn read(&self, path: &RecordPath, reading: &str) -> Result<Extracted, ActivityError> {
         let Some(_claim) = self.memory.claim(path) else { return Ok(Extracted::NotNew) };
         let Some((event, question)) = self.question(path).await? else { return Ok(Extracted::NotNew) };
         let key = begun_key(path, &event);
@@ -116,7 +123,7 @@ impl Extractor {
             return Ok(Extracted::Done { signals: 0, cached: false });
         }
         let offers = question.offers.clone();
-        match self.ask(path, question.clone(), run).await? {
+        match self.ask(path, question.clone(), reading).await? {
             Reading::Answer { text, cached } => {
                 let answer = Answer::check(&text, &question).map_err(|e| lasting(e.to_string()))?;
                 let begun = json!(Begun { offers, text }).to_string();
@@ -132,9 +139,9 @@ impl Extractor {
                 tracing::warn!(event = %path, reason, "no answer about an event; it waits");
                 Ok(Extracted::Unanswered)
             }
-            Reading::Held(reason) => {
-                tracing::warn!(event = %path, reason, "no call about an event now; it waits");
-                Ok(Extracted::Held)
+            Reading::Held { reason, wait_seconds } => {
+                tracing::warn!(event = %path, reason, wait_seconds, "no call about an event now; it waits");
+                Ok(Extracted::Held { wait_seconds })
             }
             Reading::OverShare(reason) => {
                 tracing::info!(event = %path, reason, "it waits until its sender has calls left");
@@ -175,14 +182,20 @@ impl Extractor {
         Ok(candidates)
     }
 
-    async fn ask(&self, path: &RecordPath, mut question: ExtractQuestion, run: &str) -> Result<Reading, ActivityError> {
+    /// `reading` names this reading of the event among all: a new one has a reservation of its own.
+    async fn ask(
+        &self,
+        path: &RecordPath,
+        mut question: ExtractQuestion,
+        reading: &str,
+    ) -> Result<Reading, ActivityError> {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
             let kept = self.host.index.answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
             if let Some(text) = kept.filter(|text| Answer::check(text, &question).is_ok()) {
                 return Ok(Reading::Answer { text, cached: true });
             }
-            let call_id = CallId(format!("extract/{run}/{path}/{attempt}"));
+            let call_id = CallId(format!("extract/{reading}/{path}/{attempt}"));
             let request = self.request(path, (call_id, &question)).await?;
             match self.call(request, &question).await? {
                 Call::Text(text) => {
@@ -211,8 +224,12 @@ impl Extractor {
             ExtractOutcome::BadAnswer { complaint } => (Settled::Answered { usage }, Call::Complaint(complaint)),
             ExtractOutcome::RateLimited { retry_after_seconds } => {
                 let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
-                let held = Reading::Held("the provider asked to wait".to_owned());
+                let wait_seconds = whole_seconds(back_off_for(retry_after_seconds));
+                let held = Reading::Held { reason: "the provider asked to wait".to_owned(), wait_seconds };
                 (Settled::RateLimited { retry_after_seconds }, Call::Ends(held))
+            }
+            ExtractOutcome::NotSent { reason } => {
+                (Settled::NotSent, Call::Ends(Reading::Unanswered { reason, crowded: true }))
             }
             ExtractOutcome::Failed { reason, slow } => {
                 let crowded = slow && !(alone && self.memory.is_alone());
@@ -243,14 +260,23 @@ impl Extractor {
 
     async fn reserve(&self, request: &ReserveRequest) -> Result<Reservation, Reading> {
         if self.host.stopped() {
-            return Err(Reading::Held("the fleet is stopped: `steward resume` lets it run again".to_owned()));
+            let reason = "the fleet is stopped: `steward resume` lets it run again".to_owned();
+            return Err(Reading::Held { reason, wait_seconds: None });
         }
-        match self.host.ledger.reserve(request, Utc::now()).await {
+        let now = Utc::now();
+        match self.host.ledger.reserve(request, now).await {
             ReserveOutcome::Reserved(reservation) => Ok(reservation),
             ReserveOutcome::Refused(GuardRefusal { cap: Cap::Sender | Cap::Stream, reason, .. }) => {
                 Err(Reading::OverShare(reason))
             }
-            ReserveOutcome::Refused(refusal) => Err(Reading::Held(refusal.reason)),
+            ReserveOutcome::Refused(refusal) => {
+                let wait_seconds = if refusal.cap == Cap::BackOff {
+                    refusal.clears_at.and_then(|clears_at| whole_seconds(clears_at - now))
+                } else {
+                    (refusal.cap == Cap::ProbePending).then_some(PROBE_ANSWERS_WITHIN)
+                };
+                Err(Reading::Held { reason: refusal.reason, wait_seconds })
+            }
         }
     }
 
@@ -321,6 +347,11 @@ impl Extractor {
     }
 }
 
+/// Rounded up, and at least a second: too early is another 429.
+fn whole_seconds(wait: TimeDelta) -> Option<u32> {
+    u32::try_from(wait.num_milliseconds().max(1).unsigned_abs().div_ceil(1000)).ok()
+}
+
 /// Names an event by all that its signals are made of.
 fn begun_key(path: &RecordPath, event: &StreamEvent) -> String {
     format!("event/{path}/{}", ContentHash::of(event.render().as_bytes()).as_str())
@@ -344,11 +375,16 @@ impl Extractor {
 
     #[activity(definition = steward_workflows::activities::Event)]
     pub async fn event(self: Arc<Self>, ctx: ActivityContext, event: RecordPath) -> Result<Extracted, ActivityError> {
-        let run = ctx.info().workflow_run_id.clone().unwrap_or_default();
+        let info = ctx.info();
+        let reading = format!("{}/{}", info.workflow_run_id.clone().unwrap_or_default(), info.activity_id);
         let span = tracing::info_span!("event");
-        tokio::select! {
-            ended = self.read(&event, &run).instrument(span) => ended,
+        let ended = tokio::select! {
+            ended = self.read(&event, &reading).instrument(span) => ended,
             failed = keep_alive(&ctx) => Err(failed),
+        };
+        if ended.is_err() && !self.host.can_write().await {
+            self.host.index.run_routines_again();
         }
+        ended
     }
 }

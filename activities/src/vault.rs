@@ -5,6 +5,7 @@
 //! workflow code sees no environment.
 
 mod answer;
+mod disk;
 mod memory;
 mod route;
 
@@ -37,6 +38,7 @@ use temporalio_sdk::activities::ActivityContext;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
+pub use answer::FiledAnswer;
 pub use steward_domain::tick::MAX_LOOKS;
 
 /// What the environment and the configuration say, fixed for the life of the process.
@@ -78,6 +80,8 @@ pub struct Host {
     pub routing: Arc<Mutex<()>>,
     /// Trust is brought in line by one at a time, also where one that was given up has not ended yet.
     pub learning: Arc<Mutex<()>>,
+    /// Answers that were filed and that the index and the signals do not show yet.
+    pub unshown: Arc<Mutex<Vec<FiledAnswer>>>,
 }
 
 impl Host {
@@ -94,6 +98,7 @@ impl Host {
     }
 
     async fn look(&self, ask: ObserveAsk) -> Result<Observation, ActivityError> {
+        self.show_filed_answers().await?;
         let stopped = self.stopped();
         let before = self.index.interval_of(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
         let mut seen = self
@@ -127,6 +132,11 @@ impl Host {
         let outcome = if self.stopped() { stopped() } else { self.ledger.reserve(&ask, now).await };
         if let ReserveOutcome::Refused(refusal) = &outcome {
             let task = ask.task.unwrap_or_default();
+            if refusal.cap == Cap::LedgerUnreadable
+                && let Ok(target) = RecordPath::parse(&task)
+            {
+                self.try_again_later(&target).await;
+            }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
             self.index.count_look(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
         }
@@ -160,7 +170,13 @@ impl Host {
             clock: ask.clock,
             cadence: self.settings.cadence,
         };
-        self.index.record_check(&done).await.map_err(passing)?;
+        if let Err(e) = self.index.record_check(&done).await {
+            if self.can_write().await {
+                return Err(passing(e));
+            }
+            tracing::warn!(task = %target, error = %e, "decided; the check is recorded when the disk can be written");
+            self.index.record_check_later(done);
+        }
         tracing::info!(
             task = %target, action_id = %receipt.id, decision = decision.word(), landing = receipt.landing.word(),
             repeated = receipt.repeated, "decision filed"
@@ -174,6 +190,9 @@ impl Host {
     /// # Errors
     /// When the index cannot be read or written; that the keeper refuses is an answer.
     pub async fn land(&self, plan: Plan, now: DateTime<Utc>) -> Result<Result<Receipt, ApplyError>, ActivityError> {
+        if plan.landing() == Landing::Live {
+            self.catch_up().await?;
+        }
         let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
         let spendings = self.index.spendings(plan.draft(), now).await.map_err(passing)?;
         let caps = self.index.caps().await.map_err(passing)?;
@@ -186,7 +205,7 @@ impl Host {
         let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
         crash::point("before-indexing");
         match &applied {
-            Ok(receipt) => self.note(&[&target, &receipt.record]).await?,
+            Ok(receipt) => self.note_done(&[&target, &receipt.record]).await?,
             Err(_) => self.note(&[&target]).await?,
         }
         Ok(applied)
@@ -227,7 +246,8 @@ impl Host {
         _ctx: ActivityContext,
         ask: ObserveAsk,
     ) -> Result<Observation, ActivityError> {
-        self.look(ask).await
+        let matter = ask.matter.clone();
+        self.or_try_again(&matter, self.look(ask)).await
     }
 
     #[activity(definition = steward_workflows::activities::Reserve)]
@@ -246,17 +266,27 @@ impl Host {
 
     #[activity(definition = steward_workflows::activities::Apply)]
     pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
-        self.carry_out(ask).await
+        let target = ask.plan.target().clone();
+        self.or_try_again(&target, self.carry_out(ask)).await
     }
 
     #[activity(definition = steward_workflows::activities::Release)]
     pub async fn release(self: Arc<Self>, _ctx: ActivityContext, run_id: String) -> Result<(), ActivityError> {
-        self.index.release(&run_id).await.map_err(passing)
+        let released = self.index.release(&run_id).await;
+        if released.is_err() && !self.can_write().await {
+            self.index.release_later(&run_id);
+            return Ok(());
+        }
+        released.map_err(passing)
     }
 
     #[activity(definition = steward_workflows::activities::Route)]
     pub async fn route(self: Arc<Self>, ctx: ActivityContext, ask: RouteAsk) -> Result<Routed, ActivityError> {
-        self.route_round(ask.limit, workflow_of(&ctx)).await
+        let routed = self.route_round(ask.limit, workflow_of(&ctx)).await;
+        if routed.is_err() && !self.can_write().await {
+            self.index.run_routines_again();
+        }
+        routed
     }
 
     #[activity(definition = steward_workflows::activities::Purge)]

@@ -296,6 +296,8 @@ pub enum CallOutcome {
     RateLimited { retry_after_seconds: Option<u64> },
     /// No answer: time-out, connection, status 5xx, over the size limit, refused key.
     Failed { reason: String },
+    /// No request left the process, so the call costs nothing.
+    NotSent { reason: String },
 }
 
 /// One call's outcome and its marks.

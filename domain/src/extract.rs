@@ -124,6 +124,8 @@ pub enum ExtractOutcome {
     /// No answer: time-out, connection, status 5xx, over the size limit, refused key.
     /// `slow` where it took too long, which other calls may have caused.
     Failed { reason: String, slow: bool },
+    /// No request left the process, so the call costs nothing.
+    NotSent { reason: String },
 }
 
 /// One call's outcome and its marks.

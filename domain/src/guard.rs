@@ -222,6 +222,8 @@ pub enum Settled {
     RateLimited { retry_after_seconds: Option<f64> },
     /// No answer came: time-out, connection, a server's error.
     Failed,
+    /// No request left the process: the reservation is given back.
+    NotSent,
 }
 
 /// A hard back-off: no call before `until`, then one probe.
@@ -229,7 +231,7 @@ pub enum Settled {
 pub struct BackOff {
     /// When the 429 was recorded.
     pub set_at: DateTime<Utc>,
-    /// The deadline; at most 7 days after `set_at`.
+    /// The deadline; at most 7 days after `set_at`. An operator may move it to the present.
     pub until: DateTime<Utc>,
 }
 

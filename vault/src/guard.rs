@@ -182,6 +182,19 @@ impl Ledger {
         }
     }
 
+    /// An operator's word that the provider may be asked before its deadline; returns that deadline, `None` where no
+    /// back-off holds calls up. One probe still goes first.
+    ///
+    /// # Errors
+    /// The ledger cannot be read or written; nothing was changed.
+    pub async fn lift_back_off(&self, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, LedgerError> {
+        let now = whole_micros(now);
+        let mut turn = self.turn.lock().await;
+        let opened = self.ready(&mut turn, now).await?;
+        let lifted = book::lift_back_off(&mut opened.store, now).await;
+        self.checked(&mut turn, lifted).await
+    }
+
     /// The open ledger, after making sure that its files are still those that were opened.
     async fn ready<'t>(&self, turn: &'t mut Turn, now: DateTime<Utc>) -> Result<&'t mut Opened, LedgerError> {
         if let Some(opened) = turn.opened.take() {

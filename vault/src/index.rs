@@ -46,6 +46,7 @@ mod together;
 mod tracker;
 mod trust;
 mod turns;
+mod unfinished;
 mod view;
 mod wake;
 mod why;
@@ -106,6 +107,7 @@ pub struct Index {
     edition: Arc<AtomicU64>,
     news: Arc<news::Board>,
     reading: Arc<progress::Reading>,
+    unfinished: Arc<unfinished::Unfinished>,
 }
 
 /// A record that cannot be used, with the mend.
@@ -161,6 +163,7 @@ impl Index {
             edition: Arc::default(),
             news: Arc::default(),
             reading: Arc::default(),
+            unfinished: Arc::default(),
         };
         let filled = index.meta("filled_at").await?.is_some();
         index.filled.store(filled, Ordering::Release);

@@ -10,6 +10,7 @@
 mod lock;
 mod recover;
 
+use crate::brake;
 use crate::chain::{self, ChainError, Head};
 use crate::crash;
 use crate::journal::{self, Intent};
@@ -132,6 +133,7 @@ impl Keeper {
     pub fn lock(root: Root) -> Result<Self, LockError> {
         let lock = lock::take(&root)?;
         let turn = recover::recover(&root)?;
+        brake::set_spare_aside(&root);
         Ok(Self { root, lock, turn: Mutex::new(turn), tracker: None })
     }
 

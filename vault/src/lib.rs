@@ -15,6 +15,7 @@ pub mod brake;
 pub mod chain;
 pub mod crash;
 pub mod create;
+pub mod disk;
 pub mod drill;
 mod durable;
 pub mod guard;

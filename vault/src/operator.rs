@@ -29,6 +29,8 @@ pub enum Deed {
     Login,
     #[serde(rename = "logout")]
     Logout,
+    #[serde(rename = "back_off.lifted")]
+    BackOffLifted,
 }
 
 /// One act of one person or script.

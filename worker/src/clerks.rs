@@ -33,6 +33,7 @@ pub(crate) fn seat(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
         api_key_variable: KEY_VARIABLE.to_owned(),
         timeout: Duration::from_secs(server.timeout_seconds),
         max_response_bytes: server.max_response_bytes,
+        calls_per_second: server.calls_per_second,
         ..Config::new(wire, &server.base_url, &server.model)
     };
     Ok(Clerk::Remote(Remote::new(config).map_err(|e| anyhow::anyhow!("failed to {e}"))?))

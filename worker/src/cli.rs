@@ -112,13 +112,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  steward status --json | jq .guard")]
     Status,
     /// Find what is wrong and say the mend
-    #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss\n\n\
-        Exits with 4 when something is wrong.")]
-    Doctor {
-        /// Let clerk calls go on although it is not known how many were made today
-        #[arg(long)]
-        accept_ledger_loss: bool,
-    },
+    #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss\n  \
+        steward doctor --lift-back-off\n\nExits with 4 when something is wrong.")]
+    Doctor(Doctor),
     /// Write an example vault into an empty folder
     #[command(after_help = "Example:\n  steward example ./demo/vault")]
     Example {
@@ -145,6 +141,17 @@ pub(crate) enum Command {
         #[arg(required = true)]
         histories: Vec<PathBuf>,
     },
+}
+
+/// What an operator may change while looking for what is wrong.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Doctor {
+    /// Let clerk calls go on although it is not known how many were made today
+    #[arg(long)]
+    pub(crate) accept_ledger_loss: bool,
+    /// Ask the clerk's provider again before the time that its 429 named; one call goes first as a probe
+    #[arg(long)]
+    pub(crate) lift_back_off: bool,
 }
 
 #[derive(Debug, Args)]

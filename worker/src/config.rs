@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use sources::{File, Variables};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steward_activities::clerk::remote::{ANTHROPIC, MAX_RESPONSE_BYTES, OLLAMA, OPENAI, Wire};
 use steward_activities::purge::KEEP_EVENTS_DAYS;
 use steward_activities::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
@@ -25,6 +25,7 @@ use steward_server::access::proxy::Proxies;
 use steward_server::listen::Certificate;
 use toml::Value;
 
+mod clerk;
 mod origins;
 pub(crate) mod rules;
 mod sources;
@@ -57,6 +58,7 @@ struct Raw {
     clerk_model: Option<String>,
     clerk_timeout_seconds: Option<u64>,
     clerk_max_response_bytes: Option<usize>,
+    clerk_calls_per_second: Option<u32>,
     task_queue: Option<String>,
     temporal_cli: Option<PathBuf>,
     temporal_port: Option<u16>,
@@ -103,6 +105,8 @@ pub(crate) struct ClerkServer {
     pub(crate) model: String,
     pub(crate) timeout_seconds: u64,
     pub(crate) max_response_bytes: usize,
+    /// Calls that this process begins in a second.
+    pub(crate) calls_per_second: NonZeroU32,
 }
 
 /// Everything that is set, checked.
@@ -225,7 +229,7 @@ impl Config {
         let default_ceiling = ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
         Ok(Self {
             policy,
-            clerk: clerk(&raw)?,
+            clerk: clerk::clerk(&raw)?,
             vault: raw.vault,
             state_dir: raw.state_dir,
             default_ceiling,
@@ -351,40 +355,6 @@ fn keep_events_days(days: Option<u32>) -> anyhow::Result<u32> {
         days @ 1..=36_500 => Ok(days),
         other => bail!("STEWARD_KEEP_EVENTS_DAYS is {other}, expected 1 to 36500"),
     }
-}
-
-/// A tick gives a call up after 85 s, with its way to a worker and back.
-fn clerk_timeout(raw: &Raw) -> anyhow::Result<u64> {
-    match raw.clerk_timeout_seconds.unwrap_or(60) {
-        seconds @ 1..=80 => Ok(seconds),
-        other => {
-            bail!("STEWARD_CLERK_TIMEOUT_SECONDS is {other}, expected 1 to 80: a tick waits no longer for a clerk")
-        }
-    }
-}
-
-fn clerk(raw: &Raw) -> anyhow::Result<ClerkChoice> {
-    match raw.clerk.as_deref().unwrap_or("rules") {
-        "rules" => Ok(ClerkChoice::Rules),
-        "openai" => Ok(ClerkChoice::Openai(clerk_server(raw, &OPENAI)?)),
-        "anthropic" => Ok(ClerkChoice::Anthropic(clerk_server(raw, &ANTHROPIC)?)),
-        "ollama" => Ok(ClerkChoice::Ollama(clerk_server(raw, &OLLAMA)?)),
-        other => bail!("STEWARD_CLERK is `{}`, expected rules, openai, anthropic or ollama", other.escape_debug()),
-    }
-}
-
-fn clerk_server(raw: &Raw, wire: &Wire) -> anyhow::Result<ClerkServer> {
-    let name = wire.name;
-    let base_url = raw.clerk_base_url.clone().or_else(|| wire.base_url.map(str::to_owned)).with_context(|| {
-        format!("STEWARD_CLERK is {name} but STEWARD_CLERK_BASE_URL is not set: for example http://127.0.0.1:8080/v1")
-    })?;
-    let model = raw.clerk_model.clone();
-    Ok(ClerkServer {
-        base_url,
-        model: model.with_context(|| format!("STEWARD_CLERK is {name} but STEWARD_CLERK_MODEL is not set"))?,
-        timeout_seconds: clerk_timeout(raw)?,
-        max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(MAX_RESPONSE_BYTES),
-    })
 }
 
 #[cfg(test)]

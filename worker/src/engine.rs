@@ -89,6 +89,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts) -> anyhow:
         landing: Arc::default(),
         routing: Arc::default(),
         learning: Arc::default(),
+        unshown: Arc::default(),
     };
     let courier = courier(config, &host)?;
     let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
@@ -332,6 +333,9 @@ impl Listener {
             tokio::select! {
                 () = raised(&mut stop) => return,
                 _ = clock.tick() => {}
+            }
+            if let Err(e) = self.index.catch_up(self.keeper.root(), Utc::now()).await {
+                tracing::debug!(error = %e, "what waits for the disk waits on");
             }
             let keeper = Arc::clone(&self.keeper);
             match tokio::task::spawn_blocking(move || keeper.settle()).await {

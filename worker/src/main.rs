@@ -92,7 +92,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Resume => commands::brake::resume(&config, out),
         Command::Streams(what) => commands::streams::run(&config, what, out).await,
         Command::Status => commands::status::run(&config, out).await,
-        Command::Doctor { accept_ledger_loss } => commands::doctor::run(&config, accept_ledger_loss, out).await,
+        Command::Doctor(doctor) => commands::doctor::run(&config, doctor, out).await,
         Command::Index(what) => commands::index::run(&config, &what, out).await,
         Command::Example { .. } | Command::Replay { .. } | Command::Simulate(_) => Ok(Exit::Ok),
     }

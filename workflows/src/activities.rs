@@ -196,7 +196,11 @@ pub enum Extracted {
     /// The clerk gave no answer, which says nothing about the event: it stays new.
     Unanswered,
     /// No call may be made now: it stays new, and so do the others.
-    Held,
+    Held {
+        /// Where the provider asked to wait: for how long, in seconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait_seconds: Option<u32>,
+    },
     /// Its sender or its stream has had its share of the calls: it stays new, and others go on.
     OverShare,
     /// It was read already, or is gone.

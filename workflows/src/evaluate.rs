@@ -78,7 +78,9 @@ async fn judge(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, look: &Loo
                 };
                 return Err(TaskEnd::ClerkFailed { reason });
             }
-            CallOutcome::Failed { reason } => return Err(TaskEnd::ClerkFailed { reason }),
+            CallOutcome::Failed { reason } | CallOutcome::NotSent { reason } => {
+                return Err(TaskEnd::ClerkFailed { reason });
+            }
         }
     }
     let complaint = question.complaint.unwrap_or_default();
@@ -144,6 +146,7 @@ async fn settle(
             let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
             Settled::RateLimited { retry_after_seconds }
         }
+        Ok(Reply { outcome: CallOutcome::NotSent { .. }, .. }) => Settled::NotSent,
         Ok(Reply { outcome: CallOutcome::Failed { .. }, .. }) | Err(_) => Settled::Failed,
     };
     let ask = SettleAsk { settlement: Settlement { call_id, outcome }, answered };

@@ -1,8 +1,9 @@
 //! `ExtractWorkflow`: new stream events become signals, a few at once, within one bounded run.
 //!
 //! It learns which events wait and has each read by an activity of the vault's process, so that no word
-//! of an event comes here. A refusal of the rate guard, a pulled brake or a provider that asks to wait
-//! ends the run early; what is left waits for the next one. While there is more than one run may read, it
+//! of an event comes here. A refusal of the rate guard, a stop or a provider that asks to wait for long
+//! ends the run early; what is left waits for the next one. A short wait that fits into the run is waited for, and
+//! then one event goes first. While there is more than one run may read, it
 //! goes on as a new run at once. An event that fails stops no other, nor does a sender who has had
 //! their share of the calls.
 
@@ -29,6 +30,10 @@ const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 const SILENCE: Duration = Duration::from_secs(10);
 /// So many calls in a row without an answer, and the clerk is taken to be away.
 const UNANSWERED_IN_A_ROW: u32 = 8;
+/// Longest time that a provider's wish to wait is followed within a run: 60 s.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Most waits of one run: what they add to its history is little beside its events.
+const MAX_WAITS: u32 = 20;
 /// Names the change by which a run that leaves events goes on as a new one.
 const GOES_ON: &str = "goes-on";
 
@@ -53,9 +58,19 @@ impl ExtractWorkflow {
             queue: RefCell::new(events.into()),
             report: RefCell::new(ExtractReport::default()),
             unanswered: Cell::new(0),
+            wait: Cell::new(None),
+            waits: Cell::new(0),
             started,
         };
         join_all((0..LANES).map(|_| lane(ctx, &round))).await;
+        while let Some(wait) = round.take_wait(ctx.workflow_time()) {
+            ctx.timer(wait).await;
+            // After a 429 one call goes first, and the others wait for its answer.
+            if let Some(event) = round.next(ctx.workflow_time()) {
+                read(ctx, &round, event).await;
+            }
+            join_all((0..LANES).map(|_| lane(ctx, &round))).await;
+        }
         let may_go_on = round.may_go_on();
         let left = round.queue.into_inner().len();
         let report = ExtractReport { left: u32::try_from(left).unwrap_or(u32::MAX), ..round.report.into_inner() };
@@ -82,21 +97,38 @@ struct Round {
     queue: RefCell<VecDeque<RecordPath>>,
     report: RefCell<ExtractReport>,
     unanswered: Cell<u32>,
+    /// How long the provider asked to wait, once it has.
+    wait: Cell<Option<Duration>>,
+    waits: Cell<u32>,
     started: Option<SystemTime>,
 }
 
 impl Round {
     fn next(&self, now: Option<SystemTime>) -> Option<RecordPath> {
-        let elapsed = self.started.zip(now).and_then(|(start, now)| now.duration_since(start).ok());
-        let late = elapsed.is_some_and(|elapsed| elapsed > START_NO_LATER);
+        let late = self.elapsed(now).is_some_and(|elapsed| elapsed > START_NO_LATER);
         if late || !self.may_go_on() { None } else { self.queue.borrow_mut().pop_front() }
+    }
+
+    fn elapsed(&self, now: Option<SystemTime>) -> Option<Duration> {
+        self.started.zip(now).and_then(|(start, now)| now.duration_since(start).ok())
+    }
+
+    /// The wait that everybody stopped for, if it is short and fits into the run; then they may go on.
+    fn take_wait(&self, now: Option<SystemTime>) -> Option<Duration> {
+        let wait = self.wait.take().filter(|wait| *wait <= LONGEST_WAIT && self.waits.get() < MAX_WAITS)?;
+        if self.elapsed(now)? + wait > START_NO_LATER {
+            return None;
+        }
+        self.waits.set(self.waits.get() + 1);
+        self.report.borrow_mut().held = false;
+        Some(wait)
     }
 
     fn may_go_on(&self) -> bool {
         !self.report.borrow().held && self.unanswered.get() < UNANSWERED_IN_A_ROW
     }
 
-    fn note(&self, ended: &Extracted) {
+    fn note(&self, event: RecordPath, ended: &Extracted) {
         let mut report = self.report.borrow_mut();
         let mut unanswered = 0;
         match ended {
@@ -113,7 +145,14 @@ impl Round {
                 report.unanswered += 1;
                 unanswered = self.unanswered.get() + 1;
             }
-            Extracted::Held => {
+            Extracted::Held { wait_seconds: Some(seconds) } => {
+                report.held = true;
+                let wait = Duration::from_secs((*seconds).into());
+                self.wait.set(self.wait.get().max(Some(wait)));
+                self.queue.borrow_mut().push_front(event);
+                unanswered = self.unanswered.get();
+            }
+            Extracted::Held { wait_seconds: None } => {
                 report.held = true;
                 report.unanswered += 1;
             }
@@ -129,16 +168,20 @@ impl Round {
 
 async fn lane(ctx: &WorkflowContext<ExtractWorkflow>, round: &Round) {
     while let Some(event) = round.next(ctx.workflow_time()) {
-        // One attempt: what a lost process left is read again by the next run, from the start.
-        let once = RetryPolicy::builder().maximum_attempts(1).build();
-        let options = ActivityOptions::with_start_to_close_timeout(EVENT_TIMEOUT)
-            .heartbeat_timeout(SILENCE)
-            .retry_policy(once)
-            .summary(format!("read {event}"))
-            .build();
-        match ctx.execute_activity(ExtractActivities::event, event, options).await {
-            Ok(ended) => round.note(&ended),
-            Err(_) => round.report.borrow_mut().errors += 1,
-        }
+        read(ctx, round, event).await;
+    }
+}
+
+async fn read(ctx: &WorkflowContext<ExtractWorkflow>, round: &Round, event: RecordPath) {
+    // One attempt: what a lost process left is read again by the next run, from the start.
+    let once = RetryPolicy::builder().maximum_attempts(1).build();
+    let options = ActivityOptions::with_start_to_close_timeout(EVENT_TIMEOUT)
+        .heartbeat_timeout(SILENCE)
+        .retry_policy(once)
+        .summary(format!("read {event}"))
+        .build();
+    match ctx.execute_activity(ExtractActivities::event, event.clone(), options).await {
+        Ok(ended) => round.note(event, &ended),
+        Err(_) => round.report.borrow_mut().errors += 1,
     }
 }

@@ -33,7 +33,7 @@ use steward_domain::guard::{Reservation, parse_retry_after};
 pub const TIMEOUT_SECONDS: u64 = 60;
 /// Largest response that is read, in bytes; a verdict has about one thousand.
 pub const MAX_RESPONSE_BYTES: usize = 256 * 1024;
-/// Calls that one process begins in a second.
+/// Calls that one process begins in a second, unless set otherwise: within what small accounts allow.
 pub const CALLS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).expect("5 is not zero");
 /// Digits of its address's hash that name a server.
 const SERVER_DIGITS: usize = 16;
@@ -59,6 +59,8 @@ pub struct Config {
     /// Of a verdict; an answer about an event may have twice as many.
     pub max_tokens: u32,
     pub calls_per_second: NonZeroU32,
+    /// Longest wait for a turn at that pace.
+    pub longest_turn: Duration,
 }
 
 impl Config {
@@ -75,6 +77,7 @@ impl Config {
             max_response_bytes: MAX_RESPONSE_BYTES,
             max_tokens: wire.max_tokens,
             calls_per_second: CALLS_PER_SECOND,
+            longest_turn: Duration::from_secs(MAX_WAIT_SECONDS),
         }
     }
 }
@@ -106,13 +109,20 @@ enum Said<T> {
 /// Why there is no answer.
 struct Failure {
     reason: String,
+    kind: FailureKind,
+}
+
+enum FailureKind {
+    /// No request left this process.
+    NotSent,
     /// It took too long, which other calls may have caused.
-    slow: bool,
+    Slow,
+    Other,
 }
 
 impl From<String> for Failure {
     fn from(reason: String) -> Self {
-        Self { reason, slow: false }
+        Self { reason, kind: FailureKind::Other }
     }
 }
 
@@ -147,7 +157,7 @@ impl Remote {
             .no_proxy()
             .build()
             .map_err(|e| SetupError::Client(e.without_url().to_string()))?;
-        let pace = Pace::new(config.calls_per_second, Duration::from_secs(MAX_WAIT_SECONDS));
+        let pace = Pace::new(config.calls_per_second, config.longest_turn);
         Ok(Self { config, endpoint, client, pace })
     }
 
@@ -164,7 +174,8 @@ impl Remote {
                     Said::Wait(retry_after_seconds) => CallOutcome::RateLimited { retry_after_seconds },
                 }
             }
-            Err(failure) => CallOutcome::Failed { reason: failure.reason },
+            Err(Failure { reason, kind: FailureKind::NotSent }) => CallOutcome::NotSent { reason },
+            Err(Failure { reason, kind: FailureKind::Slow | FailureKind::Other }) => CallOutcome::Failed { reason },
         };
         Reply { outcome, clerk }
     }
@@ -182,7 +193,8 @@ impl Remote {
                     Said::Wait(retry_after_seconds) => ExtractOutcome::RateLimited { retry_after_seconds },
                 }
             }
-            Err(Failure { reason, slow }) => ExtractOutcome::Failed { reason, slow },
+            Err(Failure { reason, kind: FailureKind::NotSent }) => ExtractOutcome::NotSent { reason },
+            Err(Failure { reason, kind }) => ExtractOutcome::Failed { reason, slow: matches!(kind, FailureKind::Slow) },
         };
         ExtractReply { outcome, clerk }
     }
@@ -224,8 +236,12 @@ impl Remote {
         judge: impl FnOnce(&str) -> answer::Read<T>,
     ) -> Result<(Said<T>, Usage), Failure> {
         if !self.pace.turn().await {
-            let reason = format!("too many calls at once: none could begin within {MAX_WAIT_SECONDS} s");
-            return Err(Failure { reason, slow: true });
+            let reason = format!(
+                "too many calls at once: this one could not begin within {} s and was not sent; raise \
+                 STEWARD_CLERK_CALLS_PER_SECOND if the provider allows it",
+                self.config.longest_turn.as_secs()
+            );
+            return Err(Failure { reason, kind: FailureKind::NotSent });
         }
         let request = self.client.post(self.endpoint.clone()).body(body);
         let response = request.send().await.map_err(|e| self.broken(&e))?;
@@ -249,7 +265,8 @@ impl Remote {
     }
 
     fn broken(&self, error: &reqwest::Error) -> Failure {
-        Failure { reason: refusal::transport(error, &self.config), slow: error.is_timeout() }
+        let kind = if error.is_timeout() { FailureKind::Slow } else { FailureKind::Other };
+        Failure { reason: refusal::transport(error, &self.config), kind }
     }
 
     async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, Failure> {

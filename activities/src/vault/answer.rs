@@ -21,6 +21,17 @@ use steward_vault::keeper::Receipt;
 use steward_workflows::activities::{AnswerAsk, Answered};
 use temporalio_common::ActivityError;
 
+/// An answer that the vault writer has filed.
+#[derive(Clone, Debug)]
+pub struct FiledAnswer {
+    kind: AnswerKind,
+    /// The record that was answered.
+    to: RecordPath,
+    target: RecordPath,
+    receipt: Receipt,
+    workflow: WorkflowRef,
+}
+
 impl Host {
     pub(crate) async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
         let record = match self.index.find_action(&ask.action).await {
@@ -57,13 +68,9 @@ impl Host {
         .await?;
         match answered {
             Ok(receipt) => {
-                let filed = self.recorded(&receipt.record).await?;
-                if let Some(to) = &answered_to {
-                    let edited = filed.as_ref().and_then(|f| f.draft.answers.as_ref()).is_some_and(|a| a.edited);
-                    self.stand_answered(to, (kind, edited)).await?;
-                }
-                let says = filed.and_then(|filed| filed.plane_action);
-                self.answered(&record, (receipt, says), (kind, &workflow)).await
+                let target = self.index.target_of(&record).await.map_err(passing)?;
+                let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
+                self.answered(FiledAnswer { kind, to: record, target, receipt, workflow }).await
             }
             Err(AnswerError::Refused(refusal)) => Ok(Answered::refused(refusal)),
             Err(AnswerError::Apply(e)) => Err(passing(e)),
@@ -98,27 +105,52 @@ impl Host {
         self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
     }
 
-    async fn answered(
-        &self,
-        record: &RecordPath,
-        (receipt, says): (Receipt, Option<PlaneAction>),
-        (kind, workflow): (AnswerKind, &WorkflowRef),
-    ) -> Result<Answered, ActivityError> {
+    /// What is done by now is reported as done: where the disk cannot be written, the rest follows when it can.
+    async fn answered(&self, filed: FiledAnswer) -> Result<Answered, ActivityError> {
         crash::point("before-indexing");
-        let target = self.index.target_of(record).await.map_err(passing)?;
-        let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
-        self.note(&[&target, &receipt.record]).await?;
-        tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
-        // Before the next change of what was just undone once too often.
-        let lowered = match kind {
-            AnswerKind::Undo => calibrate::step_back(self, (workflow, Utc::now())).await?,
-            AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => Vec::new(),
+        let lowered = match self.show(&filed).await {
+            Ok(lowered) => lowered,
+            Err(e) if self.can_write().await => return Err(e),
+            Err(e) => {
+                tracing::warn!(task = %filed.target, error = ?e, "answer filed; it is shown when the disk can be written");
+                self.unshown.lock().await.push(filed.clone());
+                Vec::new()
+            }
         };
+        let FiledAnswer { target, receipt, .. } = filed;
+        tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
+        let says = self.recorded(&receipt.record).await?.and_then(|record| record.plane_action);
         let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
         if owes.is_some() && self.keeper.tracker().is_none() {
             let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();
             return Ok(Answered::refused(Refusal::Tracker { record: receipt.record.to_string(), reason }));
         }
         Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None, lowered })
+    }
+
+    /// Shows a filed answer in the index and on its signal; for an undo, takes the step back that follows from it.
+    /// Doing it twice is doing it once.
+    async fn show(&self, filed: &FiledAnswer) -> Result<Vec<String>, ActivityError> {
+        if let Some(to) = self.recorded(&filed.to).await? {
+            let record = self.recorded(&filed.receipt.record).await?;
+            let edited = record.and_then(|record| record.draft.answers).is_some_and(|answer| answer.edited);
+            self.stand_answered(&to, (filed.kind, edited)).await?;
+        }
+        self.note(&[&filed.target, &filed.receipt.record]).await?;
+        match filed.kind {
+            // Before the next change of what was just undone once too often.
+            AnswerKind::Undo => calibrate::step_back(self, (&filed.workflow, Utc::now())).await,
+            AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => Ok(Vec::new()),
+        }
+    }
+
+    /// Shows what was filed while the disk could not be written.
+    pub(crate) async fn show_filed_answers(&self) -> Result<(), ActivityError> {
+        let mut unshown = self.unshown.lock().await;
+        while let Some(filed) = unshown.first() {
+            self.show(filed).await?;
+            unshown.remove(0);
+        }
+        Ok(())
     }
 }

@@ -62,6 +62,7 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
         landing: Arc::default(),
         routing: Arc::default(),
         learning: Arc::default(),
+        unshown: Arc::default(),
     };
     (host, intervals)
 }

@@ -289,3 +289,20 @@ fn a_proxy_of_the_environment_is_not_used() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
+
+#[tokio::test]
+async fn a_call_that_waited_in_vain_for_its_turn_is_told_apart_and_never_sent() {
+    for wire in WIRES {
+        let server = Server::json(&response(wire, &good_answer().to_string())).await;
+        let one = NonZeroU32::new(1).unwrap();
+        let hasty = Config { calls_per_second: one, longest_turn: Duration::ZERO, ..config(wire, &server.address) };
+        let clerk = Clerk::Remote(Remote::new(hasty).unwrap());
+        let first = clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome;
+        assert!(matches!(first, CallOutcome::Answered { .. }), "{first:?}");
+        match clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome {
+            CallOutcome::NotSent { reason } => assert!(reason.contains("STEWARD_CLERK_CALLS_PER_SECOND"), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(server.requests(), 1);
+    }
+}

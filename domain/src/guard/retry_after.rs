@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use chrono::{DateTime, Datelike, Months, NaiveDateTime, TimeDelta, Utc};
 
-/// The back-off after a 429 that says no time or an absurd one: 60 s.
+/// The back-off after a 429 that says no time or one that is not believed: 60 s.
 pub const UNSAID_BACK_OFF: TimeDelta = TimeDelta::seconds(60);
-/// The longest back-off, whatever the provider says: 7 days.
+/// The longest time to wait that is believed: 7 days. A longer one is taken for a mistake.
 pub const LONGEST_BACK_OFF: TimeDelta = TimeDelta::days(7);
 
 /// Reads a `Retry-After` header: seconds (decimals too) or any date of RFC 9110.
 ///
 /// `None` is garbage, and a date that is not after `now`. Long times are returned as they are:
-/// [`back_off_for`] shortens them. The weekday of a date is not compared with its day.
+/// [`back_off_for`] judges them. The weekday of a date is not compared with its day.
 #[must_use]
 pub fn parse_retry_after(text: &str, now: DateTime<Utc>) -> Option<Duration> {
     let text = text.trim();
@@ -56,13 +56,14 @@ fn nearest_century(date: DateTime<Utc>, now: DateTime<Utc>) -> Option<DateTime<U
 
 /// How long the guard keeps quiet after a 429 that asked for this many seconds, in microseconds.
 ///
-/// Nothing said, a negative number or no number: [`UNSAID_BACK_OFF`]. More than
-/// [`LONGEST_BACK_OFF`]: that. Zero is honoured: a probe may go at once.
+/// Nothing said, a negative number, no number or more than [`LONGEST_BACK_OFF`]:
+/// [`UNSAID_BACK_OFF`]. Zero is honoured: a probe may go at once.
 #[must_use]
 pub fn back_off_for(retry_after_seconds: Option<f64>) -> TimeDelta {
     match retry_after_seconds {
-        Some(seconds) if seconds > LONGEST_BACK_OFF.num_seconds() as f64 => LONGEST_BACK_OFF,
-        Some(seconds) if seconds >= 0.0 => TimeDelta::microseconds((seconds * 1e6).ceil() as i64),
+        Some(seconds) if (0.0..=LONGEST_BACK_OFF.num_seconds() as f64).contains(&seconds) => {
+            TimeDelta::microseconds((seconds * 1e6).ceil() as i64)
+        }
         Some(_) | None => UNSAID_BACK_OFF,
     }
 }

@@ -156,7 +156,7 @@ fn a_two_digit_year_is_of_the_nearest_century() {
 }
 
 #[test]
-fn a_missing_or_absurd_wait_is_a_minute_and_the_longest_is_seven_days() {
+fn a_missing_or_absurd_wait_is_a_minute_and_up_to_seven_days_are_honoured() {
     for (said, expected) in [
         (None, 60),
         (Some(f64::NAN), 60),
@@ -164,9 +164,10 @@ fn a_missing_or_absurd_wait_is_a_minute_and_the_longest_is_seven_days() {
         (Some(f64::NEG_INFINITY), 60),
         (Some(0.0), 0),
         (Some(90.0), 90),
-        (Some(8.0 * 86_400.0), 7 * 86_400),
-        (Some(1e300), 7 * 86_400),
-        (Some(f64::INFINITY), 7 * 86_400),
+        (Some(7.0 * 86_400.0), 7 * 86_400),
+        (Some(7.0 * 86_400.0 + 1.0), 60),
+        (Some(1e300), 60),
+        (Some(f64::INFINITY), 60),
     ] {
         assert_eq!(back_off_for(said).num_seconds(), expected, "{said:?}");
     }

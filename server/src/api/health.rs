@@ -12,6 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
+use steward_vault::disk;
 use steward_vault::index::FILE;
 
 /// How long the index and the server may take to answer: 3 s.
@@ -48,6 +49,9 @@ async fn missing(app: &App) -> Option<&'static str> {
     if IndexFile::of(app.index.state_dir()) != app.index_file {
         return Some("the index was set aside and this process reads the old one: start it again");
     }
+    if let Some(what) = unwritable(app).await {
+        return Some(what);
+    }
     match tokio::time::timeout(PATIENCE, app.index.last_sync_at()).await {
         Ok(Ok(Some(synced))) if is_behind(synced, app.house.scan_every, Utc::now()) => {
             return Some(
@@ -59,6 +63,26 @@ async fn missing(app: &App) -> Option<&'static str> {
         Ok(Err(_)) | Err(_) => return Some("the index cannot be read"),
     }
     (!app.answers.is_there(PATIENCE).await).then_some("the Temporal server does not answer")
+}
+
+/// Which folder cannot be written. A disk that does not answer counts as one that cannot.
+async fn unwritable(app: &App) -> Option<&'static str> {
+    let (vault, state) = (app.root.path().to_owned(), app.index.state_dir().to_owned());
+    let check = tokio::task::spawn_blocking(move || {
+        if disk::check_writable(&vault).is_err() {
+            return Some(
+                "the vault cannot be written: its disk is full, read-only or broken; `steward doctor` names it",
+            );
+        }
+        let state = disk::check_writable(&state);
+        state.is_err().then_some(
+            "the state folder cannot be written: its disk is full, read-only or broken; `steward doctor` names it",
+        )
+    });
+    match tokio::time::timeout(PATIENCE, check).await {
+        Ok(Ok(checked)) => checked,
+        Ok(Err(_)) | Err(_) => Some("a disk does not answer"),
+    }
 }
 
 fn is_behind(synced: DateTime<Utc>, scan_every: Duration, now: DateTime<Utc>) -> bool {

@@ -50,6 +50,7 @@ fn words(deed: Deed) -> &'static str {
         Deed::TokenRevoked => "revoked a token",
         Deed::Login => "logged in",
         Deed::Logout => "logged out",
+        Deed::BackOffLifted => "lifted a back-off",
     }
 }
 

@@ -108,7 +108,13 @@ async fn record(db: &mut SqliteConnection, state: &mut State, asked: Asked<'_>) 
 pub(super) async fn settle(store: &mut Store, settlement: &Settlement, now: DateTime<Utc>) -> Sql<()> {
     let Settlement { call_id, outcome } = settlement;
     let mut tx = store.begin().await?;
-    if !rows::settle(&mut tx, call_id, outcome).await? {
+    let is_first = match outcome {
+        Settled::NotSent => rows::give_back(&mut tx, call_id).await?,
+        Settled::Answered { .. } | Settled::RateLimited { .. } | Settled::Failed => {
+            rows::settle(&mut tx, call_id, outcome).await?
+        }
+    };
+    if !is_first {
         return tx.rollback().await;
     }
     let kept = State::load(&mut tx).await?;
@@ -121,8 +127,8 @@ pub(super) async fn settle(store: &mut Store, settlement: &Settlement, now: Date
             state.probe = None;
         }
         // It found nothing out; another probe may go.
-        Settled::Failed if is_probe => state.probe = None,
-        Settled::Answered { .. } | Settled::Failed => {}
+        Settled::Failed | Settled::NotSent if is_probe => state.probe = None,
+        Settled::Answered { .. } | Settled::Failed | Settled::NotSent => {}
     }
     if state != kept {
         state.save(&mut tx).await?;
@@ -139,6 +145,21 @@ fn limit(state: &mut State, retry_after_seconds: Option<f64>, now: DateTime<Utc>
     state.probe = None;
     // An event like any other: were the clock far ahead here, its return must be noticed.
     state.newest = Some(set_at);
+}
+
+/// Ends a back-off at an operator's word; returns the deadline that it had. The next call is its probe.
+pub(super) async fn lift_back_off(store: &mut Store, now: DateTime<Utc>) -> Sql<Option<DateTime<Utc>>> {
+    let mut tx = store.begin().await?;
+    let mut state = State::load(&mut tx).await?;
+    let at = state.newest.map_or(now, |newest| newest.max(now));
+    let Some(back_off) = state.back_off.filter(|back_off| at < back_off.until) else {
+        tx.rollback().await?;
+        return Ok(None);
+    };
+    state.back_off = Some(BackOff { until: at, ..back_off });
+    state.save(&mut tx).await?;
+    tx.commit().await?;
+    Ok(Some(back_off.until))
 }
 
 /// Ends a doubt about the clock at an operator's word.

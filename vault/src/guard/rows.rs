@@ -158,18 +158,15 @@ pub(super) async fn forget_after(db: &mut SqliteConnection, now: DateTime<Utc>) 
 }
 
 /// Records how a call ended; false if it was settled before.
-///
-/// A call that is not known (of a day ago, or of a ledger that was lost) counts as not settled.
 pub(super) async fn settle(db: &mut SqliteConnection, call: &CallId, outcome: &Settled) -> Sql<bool> {
-    let select = "SELECT outcome IS NOT NULL FROM call WHERE call_id = ?";
-    let settled: Option<bool> = sqlx::query_scalar(select).bind(&call.0).fetch_optional(&mut *db).await?;
-    if settled == Some(true) {
+    if is_settled(db, call).await? {
         return Ok(false);
     }
     let (word, usage) = match outcome {
         Settled::Answered { usage } => ("answered", *usage),
         Settled::RateLimited { .. } => ("rate_limited", Usage::default()),
         Settled::Failed => ("failed", Usage::default()),
+        Settled::NotSent => ("not_sent", Usage::default()),
     };
     sqlx::query("UPDATE call SET outcome = ?, prompt_tokens = ?, completion_tokens = ? WHERE call_id = ?")
         .bind(word)
@@ -179,6 +176,23 @@ pub(super) async fn settle(db: &mut SqliteConnection, call: &CallId, outcome: &S
         .execute(db)
         .await?;
     Ok(true)
+}
+
+/// Takes a call that was never sent out of every window; false if it was settled before.
+pub(super) async fn give_back(db: &mut SqliteConnection, call: &CallId) -> Sql<bool> {
+    if is_settled(db, call).await? {
+        return Ok(false);
+    }
+    sqlx::query("DELETE FROM call WHERE call_id = ?").bind(&call.0).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM account WHERE call_id = ?").bind(&call.0).execute(db).await?;
+    Ok(true)
+}
+
+/// A call that is not known (of a day ago, or of a ledger that was lost) counts as not settled.
+async fn is_settled(db: &mut SqliteConnection, call: &CallId) -> Sql<bool> {
+    let select = "SELECT outcome IS NOT NULL FROM call WHERE call_id = ?";
+    let settled: Option<bool> = sqlx::query_scalar(select).bind(&call.0).fetch_optional(db).await?;
+    Ok(settled == Some(true))
 }
 
 pub(super) fn micros(at: DateTime<Utc>) -> i64 {

@@ -6,8 +6,10 @@
 //! and [`set_aside`] is the mend.
 
 use super::IndexError;
-use sqlx::ConnectOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -70,6 +72,8 @@ impl Store {
         let writer = pool(1).connect_with(writing).await.map_err(|e| IndexError::sql(&file, e))?;
         prepare(&file, &writer).await?;
         let reader = pool(READERS).connect_lazy_with(options.read_only(true).row_buffer_size(AHEAD));
+        // A connection that stays keeps the side files in place: with a full disk no new writer could make them.
+        drop(reader.acquire().await);
         Ok(Self { file, writer, reader })
     }
 }
@@ -103,6 +107,17 @@ fn pool(size: u32) -> SqlitePoolOptions {
         .max_lifetime(None)
         .test_before_acquire(false)
         .acquire_timeout(Duration::from_secs(30))
+        .after_release(|connection, _| Box::pin(is_reusable(connection)))
+}
+
+/// Whether a connection may be used again; one that may not is closed and the next caller gets a new one.
+///
+/// Where the disk is full or fails, SQLite ends the transaction by itself. sqlx then fails to roll it back, takes it for
+/// open and never begins another on that connection.
+async fn is_reusable(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    // Returns after the rollback of a transaction that was dropped.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }
 
 async fn prepare(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {

@@ -38,6 +38,7 @@ mod stream;
 mod sync;
 mod tracker;
 mod trust;
+mod unfinished;
 
 /// A vault, its index and a clock of file times that never stands still.
 struct Bench {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use steward_domain::audit::ActionKind;
 use steward_domain::undo::AnswerKind;
+use steward_vault::brake::{self, Stop};
 use steward_vault::chain::verify;
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::root::Root;
@@ -25,6 +26,7 @@ fn a_child_plays_one_scene() {
         "full" => the_disk_is_full(&vault),
         "no names" => no_name_is_left(&vault),
         "read-only" => the_vault_cannot_be_written(&vault),
+        "stop" => the_stop_needs_no_space(&vault),
         other => panic!("no scene {other}"),
     }
 }
@@ -141,12 +143,51 @@ fn a_full_disk_is_an_error_with_a_mend_and_nothing_is_half_done() {
     on_its_own_disk("no names", "size=512k,nr_inodes=40");
 }
 
+#[test]
+fn a_stop_needs_neither_space_nor_a_new_name() {
+    on_its_own_disk("stop", "size=512k,nr_inodes=60");
+}
+
+fn the_stop_needs_no_space(vault: &Path) {
+    set_up(vault);
+    let keeper = lock(vault);
+    let stop = |reason: &str| Stop { at: "now".into(), by: "ann".into(), reason: Some(reason.into()) };
+    for (names, reason) in [(false, "odd"), (true, &"\u{1}".repeat(500))] {
+        let (ballast, names_taken) = (vault.join("ballast"), vault.join("names"));
+        fill(&ballast);
+        if names {
+            std::fs::remove_file(&ballast).unwrap();
+            std::fs::create_dir(&names_taken).unwrap();
+            (0..).take_while(|n| std::fs::write(names_taken.join(n.to_string()), "").is_ok()).count();
+        }
+        brake::stop(keeper.root(), &stop(reason)).unwrap();
+        assert!(brake::is_stopped(keeper.root()));
+        assert_eq!(brake::read(keeper.root()), Some(stop(reason)));
+        assert!(brake::resume(keeper.root(), &stop("")).unwrap());
+        brake::stop(keeper.root(), &stop("")).unwrap();
+        assert_eq!(brake::read(keeper.root()), Some(stop("")), "the second stop has the space of the first");
+        let _ = std::fs::remove_file(&ballast);
+        let _ = std::fs::remove_dir_all(&names_taken);
+        assert!(brake::resume(keeper.root(), &stop("")).unwrap());
+    }
+    // Without the space that was set aside the stop holds all the same, only nobody is named.
+    std::fs::remove_file(vault.join(".steward/STOP.spare")).unwrap();
+    fill(&vault.join("ballast"));
+    brake::stop(keeper.root(), &stop("odd")).unwrap();
+    assert_eq!(brake::read(keeper.root()).unwrap().by, "unknown");
+}
+
+/// Takes all space there is.
+fn fill(ballast: &Path) {
+    let full = (0..).map(|_| vec![0_u8; 4096]).try_for_each(|page| append(ballast, &page));
+    assert!(full.is_err());
+}
+
 /// Leaves ever more space, page by page, until everything fits.
 fn the_disk_is_full(vault: &Path) {
     let leave = |pages: usize| {
         let ballast = vault.join("ballast");
-        let full = (0..).map(|_| vec![0_u8; 4096]).try_for_each(|page| append(&ballast, &page));
-        assert!(full.is_err());
+        fill(&ballast);
         let size = std::fs::metadata(&ballast).unwrap().len();
         let keep = size.saturating_sub(u64::try_from(pages * 4096).unwrap());
         std::fs::OpenOptions::new().write(true).open(&ballast).unwrap().set_len(keep).unwrap();

@@ -4,6 +4,7 @@
 //! the lock for a moment, which finishes what a crash left half done; besides that it changes nothing but
 //! the loss of the ledger, which an operator may accept.
 
+use crate::cli::Doctor;
 use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
@@ -14,10 +15,13 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::Plane;
+use steward_domain::time::stamp;
 use steward_server::facts::drilled::Drilled;
 use steward_vault::brake;
+use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
+use steward_vault::operator::Deed;
 use steward_vault::root::Root;
 use steward_workflows::clerk_queue;
 use temporalio_client::Client;
@@ -54,7 +58,7 @@ impl Findings {
     }
 }
 
-pub(crate) async fn run(config: &Config, accept_ledger_loss: bool, out: Out) -> anyhow::Result<Exit> {
+pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::Result<Exit> {
     let mut findings = Findings::default();
     for warning in &config.warnings {
         findings.wrong("configuration", warning.clone());
@@ -80,7 +84,7 @@ pub(crate) async fn run(config: &Config, accept_ledger_loss: bool, out: Out) -> 
     worker(config, &holder, client.as_ref(), &mut findings).await;
     tracker(config, &mut findings).await;
     match root {
-        Ok(root) => vault(config, (root, &holder), accept_ledger_loss, &mut findings).await?,
+        Ok(root) => vault(config, (root, &holder), operator, &mut findings).await?,
         Err(e) => findings.wrong("vault", causes(&e)),
     }
     let faults = findings.0.iter().any(|f| !f.ok);
@@ -187,10 +191,13 @@ async fn server_clock(client: &Client, findings: &mut Findings) {
 async fn vault(
     config: &Config,
     (root, holder): (Root, &Holder),
-    accept_loss: bool,
+    operator: Doctor,
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
     findings.ok("vault", root.path().display().to_string());
+    let state = config.state_dir()?;
+    disk("vault disk", root.path(), findings);
+    disk("state disk", &state, findings);
     match Keeper::lock(root.clone()) {
         Ok(_) => findings.ok("lock", "free"),
         Err(e @ LockError::Held { .. }) => match holder {
@@ -207,8 +214,7 @@ async fn vault(
         findings.ok("brake", "running");
     }
     clock(&root, findings);
-    let state = config.state_dir()?;
-    ledger(config, &root, &state, accept_loss, findings).await;
+    ledger(config, &root, operator, findings).await?;
     match Index::open(&state).await {
         Err(e) => findings.wrong("index", e.to_string()),
         Ok(index) => {
@@ -224,6 +230,17 @@ async fn vault(
         Err(e) => findings.wrong("audit", e.to_string()),
     }
     Ok(())
+}
+
+/// Whether a folder can be written; one that is not there yet is not made for that.
+fn disk(check: &'static str, folder: &Path, findings: &mut Findings) {
+    if !folder.exists() {
+        return findings.ok(check, format!("{}: not made yet", folder.display()));
+    }
+    match steward_vault::disk::check_writable(folder) {
+        Ok(free) => findings.ok(check, format!("{}: can be written, {free} bytes free", folder.display())),
+        Err(e) => findings.wrong(check, e.to_string()),
+    }
 }
 
 fn drill(drill: &Drilled, findings: &mut Findings) {
@@ -264,12 +281,20 @@ async fn lasting<T>(served: bool, look: impl AsyncFn() -> anyhow::Result<Vec<T>>
     }
 }
 
-async fn ledger(config: &Config, root: &Root, state: &Path, accept: bool, findings: &mut Findings) {
-    let ledger = match engine::open_ledger(config, root, state) {
+async fn ledger(config: &Config, root: &Root, operator: Doctor, findings: &mut Findings) -> anyhow::Result<()> {
+    let ledger = match engine::open_ledger(config, root, &config.state_dir()?) {
         Ok(ledger) => ledger,
-        Err(e) => return findings.wrong("rate guard", causes(&e)),
+        Err(e) => {
+            findings.wrong("rate guard", causes(&e));
+            return Ok(());
+        }
     };
-    if accept && let Err(e) = ledger.accept_loss(Utc::now()).await {
+    if operator.lift_back_off {
+        lift_back_off(config, root, &ledger, findings).await?;
+    }
+    if operator.accept_ledger_loss
+        && let Err(e) = ledger.accept_loss(Utc::now()).await
+    {
         findings.wrong("rate guard", e.to_string());
     }
     let status = ledger.status(Utc::now()).await;
@@ -278,6 +303,23 @@ async fn ledger(config: &Config, root: &Root, state: &Path, accept: bool, findin
         (Some(refusal), Some(_)) => findings.ok("rate guard", format!("refuses for now: {}", refusal.reason)),
         (None, _) => findings.ok("rate guard", "has room"),
     }
+    Ok(())
+}
+
+/// It is not done where nobody could read later who did it.
+async fn lift_back_off(config: &Config, root: &Root, ledger: &Ledger, findings: &mut Findings) -> anyhow::Result<()> {
+    let back_off = ledger.status(Utc::now()).await.ledger.and_then(|held| held.back_off);
+    let Some(back_off) = back_off.filter(|back_off| Utc::now() < back_off.until) else {
+        findings.ok("back-off", "none holds calls up: nothing to lift");
+        return Ok(());
+    };
+    let until = stamp(back_off.until);
+    super::token::write_down(config, root, (Deed::BackOffLifted, format!("until {until}")))?;
+    match ledger.lift_back_off(Utc::now()).await {
+        Ok(_) => findings.ok("back-off", format!("lifted: it would have lasted until {until}; one call goes first")),
+        Err(e) => findings.wrong("back-off", e.to_string()),
+    }
+    Ok(())
 }
 
 /// A clock that stands before files which are already there was set back, or theirs was ahead.

@@ -74,6 +74,7 @@ impl House {
             landing: Arc::default(),
             routing: Arc::default(),
             learning: Arc::default(),
+            unshown: Arc::default(),
         };
         Ok(Self { dir: dir.to_owned(), host, observations: BTreeMap::new() })
     }

@@ -99,6 +99,7 @@ fn call_word(outcome: &CallOutcome) -> &'static str {
         CallOutcome::BadAnswer { .. } => "bad_answer",
         CallOutcome::RateLimited { .. } => "rate_limited",
         CallOutcome::Failed { .. } => "failed",
+        CallOutcome::NotSent { .. } => "not_sent",
     }
 }
 

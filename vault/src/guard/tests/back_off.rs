@@ -38,8 +38,8 @@ async fn a_429_with_a_date_stops_until_that_date() {
 }
 
 #[tokio::test]
-async fn a_429_that_says_nothing_is_a_minute_and_the_longest_is_seven_days() {
-    for (said, expected) in [(None, 60), (Some(-3.0), 60), (Some(1e12), 7 * DAY_S)] {
+async fn a_429_that_says_nothing_or_too_much_is_a_minute() {
+    for (said, expected) in [(None, 60), (Some(-3.0), 60), (Some(1e12), 60), (Some(7e5), 60)] {
         let home = Home::new();
         let ledger = home.ledger(wide());
         granted(ledger.reserve(&infra("a"), at(0)).await);
@@ -154,4 +154,44 @@ async fn among_many_callers_one_alone_is_the_probe() {
         assert!(granted(probes.into_iter().next().unwrap()).is_probe());
         assert!(waiting.into_iter().all(|outcome| refused(outcome).cap == Cap::ProbePending));
     }
+}
+
+#[tokio::test]
+async fn a_back_off_that_an_operator_lifts_lets_one_probe_go_first() {
+    let home = Home::new();
+    let ledger = backed_off(&home).await;
+    ledger.settle(&settled("late", limited(86_400.0)), at(1)).await.unwrap();
+    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(10)).await), (Cap::BackOff, Some(86_401)));
+    assert_eq!(ledger.lift_back_off(at(10)).await.unwrap(), Some(at(86_401)));
+    assert!(granted(ledger.reserve(&infra("a"), at(10)).await).is_probe());
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(11)).await), (Cap::ProbePending, Some(130)));
+    assert_eq!(ledger.lift_back_off(at(11)).await.unwrap(), None, "a probe is out");
+    ledger.settle(&settled("a", answered()), at(12)).await.unwrap();
+    assert!(!granted(ledger.reserve(&infra("b"), at(12)).await).is_probe());
+    assert_eq!(ledger.lift_back_off(at(13)).await.unwrap(), None, "there is none");
+}
+
+#[tokio::test]
+async fn a_call_that_was_never_sent_gives_its_slot_back_and_only_then() {
+    let home = Home::new();
+    let ledger = home.ledger(Caps { per_task_day: 1, per_minute: 1, ..wide() });
+    let call = |id: &str| about(id.to_owned(), "task/a.md", "matter/m.md");
+    granted(ledger.reserve(&call("a"), at(0)).await);
+    assert_eq!(cap_of(ledger.reserve(&call("b"), at(1)).await).0, Cap::Task);
+    ledger.settle(&settled("a", Settled::NotSent), at(1)).await.unwrap();
+    granted(ledger.reserve(&call("b"), at(1)).await);
+    // What was sent counts, whatever is said of it afterwards.
+    ledger.settle(&settled("b", Settled::Failed), at(2)).await.unwrap();
+    ledger.settle(&settled("b", Settled::NotSent), at(3)).await.unwrap();
+    ledger.settle(&settled("never reserved", Settled::NotSent), at(3)).await.unwrap();
+    assert_eq!(cap_of(ledger.reserve(&call("c"), at(4)).await).0, Cap::Task);
+}
+
+#[tokio::test]
+async fn a_probe_that_was_never_sent_makes_room_for_the_next() {
+    let home = Home::new();
+    let ledger = backed_off(&home).await;
+    granted(ledger.reserve(&infra("a"), at(60)).await);
+    ledger.settle(&settled("a", Settled::NotSent), at(61)).await.unwrap();
+    assert!(granted(ledger.reserve(&infra("b"), at(61)).await).is_probe());
 }

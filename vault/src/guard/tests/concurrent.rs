@@ -20,9 +20,9 @@ const CAPS: Caps = Caps {
 
 /// Every reservation ever recorded, in the order of the transactions, past all pruning.
 pub(super) async fn keep_log(home: &Home) {
-    let log = "CREATE TABLE log (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, task TEXT, matter TEXT);
+    let log = "CREATE TABLE log (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, task TEXT, matter TEXT, call TEXT);
         CREATE TRIGGER keep AFTER INSERT ON call BEGIN
-            INSERT INTO log (at, task, matter) VALUES (new.reserved_us, new.task, new.matter); END";
+            INSERT INTO log (at, task, matter, call) VALUES (new.reserved_us, new.task, new.matter, new.call_id); END";
     sqlx::raw_sql(log).execute(&mut home.peek().await).await.unwrap();
 }
 

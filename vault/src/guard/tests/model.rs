@@ -31,6 +31,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let said = prop_oneof![
         6 => Just(answered()),
         2 => Just(Settled::Failed),
+        2 => Just(Settled::NotSent),
         1 => prop::option::of(0.0..2000.0).prop_map(|s| Settled::RateLimited { retry_after_seconds: s }),
     ];
     let step = prop_oneof![
@@ -72,6 +73,7 @@ struct Model {
     doubt: Option<DateTime<Utc>>,
     back_off: Option<BackOff>,
     probe: Option<(CallId, DateTime<Utc>)>,
+    given_back: Vec<CallId>,
 }
 
 impl Model {
@@ -181,8 +183,8 @@ impl Model {
         let is_probe = self.probe.as_ref().is_some_and(|(probe, _)| *probe == call_id);
         match outcome {
             Settled::Answered { .. } if is_probe => (self.back_off, self.probe) = (None, None),
-            Settled::Failed if is_probe => self.probe = None,
-            Settled::Answered { .. } | Settled::Failed => {}
+            Settled::Failed | Settled::NotSent if is_probe => self.probe = None,
+            Settled::Answered { .. } | Settled::Failed | Settled::NotSent => {}
             Settled::RateLimited { retry_after_seconds } => {
                 let set_at = self.newest.unwrap_or(now).max(now);
                 let until = set_at + back_off_for(*retry_after_seconds);
@@ -191,6 +193,10 @@ impl Model {
                 self.probe = None;
                 self.newest = Some(set_at);
             }
+        }
+        if *outcome == Settled::NotSent {
+            self.events.retain(|event| event.request.call_id != call_id);
+            self.given_back.push(call_id.clone());
         }
         Some(call_id)
     }
@@ -231,6 +237,10 @@ async fn walk(steps: Vec<Step>) -> Result<(), String> {
             }
             Step::Restart => handles[n % 2] = home.ledger(CAPS),
         }
+    }
+    for call_id in model.given_back {
+        let gone = sqlx::query("DELETE FROM log WHERE call = ?").bind(call_id.0);
+        gone.execute(&mut home.peek().await).await.map_err(|error| error.to_string())?;
     }
     slide(&read_log(&home).await, &CAPS)
 }

@@ -1,0 +1,106 @@
+//! Whether a folder can be written, and why not: its disk is full, read-only or broken.
+//!
+//! The check writes a small file and takes it away again, since neither free bytes nor permissions say it: quotas,
+//! space reserved for root and read-only mounts all differ. Nothing else is touched.
+
+use cap_std::fs::Dir;
+use rustix::fs::{Mode, OFlags, openat, statvfs};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// How much is written for a check: 64 KiB, more than a usual record with its audit record and intent.
+const SAMPLE: usize = 64 * 1024;
+/// Where the file system has no files without a name.
+const NAME: &str = "disk-check.tmp";
+const PRIVATE: u32 = 0o600;
+
+/// A folder that cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskFault {
+    #[error("{folder}: the disk is full ({free} bytes free): free some space; what waits goes on by itself")]
+    Full { folder: PathBuf, free: u64 },
+    #[error("{folder}: the disk is read-only ({free} bytes free): mount it for writing; what waits goes on by itself")]
+    ReadOnly { folder: PathBuf, free: u64 },
+    #[error("{folder}: cannot be written ({source}): check the disk and the permissions of the folder")]
+    Broken { folder: PathBuf, source: io::Error },
+}
+
+/// Checks that a folder can be written; returns the free bytes of its disk.
+///
+/// # Errors
+/// [`DiskFault`], which names the folder and the fix.
+pub fn check_writable(folder: &Path) -> Result<u64, DiskFault> {
+    write_sample(folder).map_err(|source| fault(folder, source))?;
+    Ok(free_bytes(folder))
+}
+
+/// Whether an error says that the disk is full, read-only or broken.
+#[must_use]
+pub fn is_disk_error(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem
+    ) || error.raw_os_error() == Some(Errno::IO.raw_os_error())
+}
+
+/// Whether an error says that there is no space left.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn fault(folder: &Path, source: io::Error) -> DiskFault {
+    let (folder, free) = (folder.to_owned(), free_bytes(folder));
+    match source.kind() {
+        _ if is_full(&source) => DiskFault::Full { folder, free },
+        io::ErrorKind::ReadOnlyFilesystem => DiskFault::ReadOnly { folder, free },
+        _ => DiskFault::Broken { folder, source },
+    }
+}
+
+/// 0 where it cannot be told.
+fn free_bytes(folder: &Path) -> u64 {
+    statvfs(folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+fn write_sample(folder: &Path) -> io::Result<()> {
+    let dir = Dir::open_ambient_dir(folder, cap_std::ambient_authority())?;
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    match openat(&dir, ".", flags | OFlags::TMPFILE, Mode::from_raw_mode(PRIVATE)) {
+        Ok(file) => File::from(file).write_all(&[0; SAMPLE]),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+            let named = flags | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+            let mut file = File::from(openat(&dir, NAME, named, Mode::from_raw_mode(PRIVATE))?);
+            let written = file.write_all(&[0; SAMPLE]);
+            match dir.remove_file(NAME) {
+                // Another check was faster.
+                Err(e) if e.kind() != io::ErrorKind::NotFound => written.and(Err(e)),
+                Ok(()) | Err(_) => written,
+            }
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_can_be_written_keeps_no_trace_of_the_check() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(check_writable(dir.path()).unwrap() > 0);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_nobody_can_write_is_named_with_the_fix() {
+        // Nobody can make a file there, whoever they are.
+        let message = check_writable(Path::new("/proc/self")).unwrap_err().to_string();
+        assert!(
+            message.starts_with("/proc/self: cannot be written (") && message.contains("check the disk"),
+            "{message}"
+        );
+    }
+}

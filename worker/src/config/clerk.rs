@@ -1,0 +1,51 @@
+//! The settings of the clerk: which one, where its server is, and how it is asked.
+//!
+//! The key is no setting: it comes from the environment alone.
+
+use super::{ClerkChoice, ClerkServer, Raw};
+use anyhow::{Context, bail};
+use std::num::NonZeroU32;
+use steward_activities::clerk::remote::{ANTHROPIC, CALLS_PER_SECOND, MAX_RESPONSE_BYTES, OLLAMA, OPENAI, Wire};
+
+/// A tick gives a call up after 85 s, with its way to a worker and back.
+fn clerk_timeout(raw: &Raw) -> anyhow::Result<u64> {
+    match raw.clerk_timeout_seconds.unwrap_or(60) {
+        seconds @ 1..=80 => Ok(seconds),
+        other => {
+            bail!("STEWARD_CLERK_TIMEOUT_SECONDS is {other}, expected 1 to 80: a tick waits no longer for a clerk")
+        }
+    }
+}
+
+pub(super) fn clerk(raw: &Raw) -> anyhow::Result<ClerkChoice> {
+    match raw.clerk.as_deref().unwrap_or("rules") {
+        "rules" => Ok(ClerkChoice::Rules),
+        "openai" => Ok(ClerkChoice::Openai(clerk_server(raw, &OPENAI)?)),
+        "anthropic" => Ok(ClerkChoice::Anthropic(clerk_server(raw, &ANTHROPIC)?)),
+        "ollama" => Ok(ClerkChoice::Ollama(clerk_server(raw, &OLLAMA)?)),
+        other => bail!("STEWARD_CLERK is `{}`, expected rules, openai, anthropic or ollama", other.escape_debug()),
+    }
+}
+
+fn clerk_server(raw: &Raw, wire: &Wire) -> anyhow::Result<ClerkServer> {
+    let name = wire.name;
+    let base_url = raw.clerk_base_url.clone().or_else(|| wire.base_url.map(str::to_owned)).with_context(|| {
+        format!("STEWARD_CLERK is {name} but STEWARD_CLERK_BASE_URL is not set: for example http://127.0.0.1:8080/v1")
+    })?;
+    let model = raw.clerk_model.clone();
+    Ok(ClerkServer {
+        base_url,
+        model: model.with_context(|| format!("STEWARD_CLERK is {name} but STEWARD_CLERK_MODEL is not set"))?,
+        timeout_seconds: clerk_timeout(raw)?,
+        max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(MAX_RESPONSE_BYTES),
+        calls_per_second: calls_per_second(raw)?,
+    })
+}
+
+/// A pace for one process; how many calls there may be in all is the rate guard's.
+fn calls_per_second(raw: &Raw) -> anyhow::Result<NonZeroU32> {
+    let wanted = raw.clerk_calls_per_second.unwrap_or(CALLS_PER_SECOND.get());
+    NonZeroU32::new(wanted)
+        .filter(|pace| pace.get() <= 1_000)
+        .with_context(|| format!("STEWARD_CLERK_CALLS_PER_SECOND is {wanted}, expected 1 to 1000"))
+}
