@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 33] = [
+const SCENES: [(&str, Scene); 32] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -48,7 +48,6 @@ const SCENES: [(&str, Scene); 33] = [
     ("undo-with-tracker", |w| undo_with_tracker(w, false).boxed_local()),
     ("undo-with-tracker-away", |w| undo_with_tracker(w, true).boxed_local()),
     ("extract-held", |w| extract(w.set("STEWARD_CAPS_PER_MINUTE", 2), 6).boxed_local()),
-    ("extract-waits", |w| extract_after_a_short_wait(w).boxed_local()),
     ("router", |w| router(w.live()).boxed_local()),
     ("router-idle", |w| quiet(w, "RouterWorkflow").boxed_local()),
     ("router-stopped", |w| router_stopped(w).boxed_local()),
@@ -289,15 +288,6 @@ async fn extract(world: World, events: usize) -> (World, String) {
     let report = run.result().await;
     assert!(report["extracted"].as_u64().unwrap() >= 2, "{report}");
     (world, run.id().to_owned())
-}
-
-/// The first call meets a 429 that asks for a second.
-async fn extract_after_a_short_wait(world: World) -> (World, String) {
-    let clerk = Clerk::start(|asked| match asked.number {
-        1 => Says::Status(429, Some("1".into())),
-        _ => Says::Text(json!({"signals": []}).to_string()),
-    });
-    extract(world.asking(&clerk.await), 6).await
 }
 
 /// Signals of a kind that no steward weighs, one of which points nowhere.
