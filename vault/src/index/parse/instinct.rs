@@ -1,4 +1,6 @@
 //! An instinct as a row: whose it is, how often they were right, and what a human set.
+//!
+//! An instinct that cannot be read stands for the strictest ceiling; it is never left out of the table.
 
 use super::Typed;
 use serde::Serialize;
