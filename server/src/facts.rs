@@ -13,6 +13,7 @@ pub mod streams;
 pub mod tracker;
 pub(crate) mod trouble;
 pub mod why;
+pub mod withheld;
 
 use steward_vault::index::IndexError;
 use steward_vault::root::RootError;

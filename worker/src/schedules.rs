@@ -5,6 +5,7 @@
 
 use crate::config::Config;
 use crate::registrar::{Outcome, Registrar, RegistrarError, SchedulePlan, Settings, Standing, WantedMatter};
+use crate::temporal::start_retry::repeat_unanswered;
 use steward_domain::record::State;
 use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
@@ -35,19 +36,23 @@ pub(crate) fn registrar(
 ///
 /// # Errors
 /// [`NamespaceConflict`](crate::registrar::NamespaceConflict) when the namespace is another vault's; others when the server
-/// gives no answer.
+/// gives no answer that a repeat could change.
 pub(crate) async fn claim_namespace(
     config: &Config,
     client: &Client,
+    address: &str,
     keeper: &Keeper,
     private_server: bool,
 ) -> anyhow::Result<()> {
     let owner = Some(keeper.identity().clone());
     let registrar = registrar(client.clone(), config, owner, |s| s.private_server = private_server);
-    registrar.claim().await.map_err(|e| match e {
-        RegistrarError::Conflict(conflict) => anyhow::Error::from(*conflict),
-        e => anyhow::anyhow!("failed to {e}"),
+    repeat_unanswered("look whose schedules it holds", address, async || {
+        registrar.claim().await.map_err(|e| match e {
+            RegistrarError::Conflict(conflict) => anyhow::Error::from(*conflict),
+            e => failed(e),
+        })
     })
+    .await
 }
 
 /// Plans the schedules of all matters and of the vault as a whole.
@@ -69,13 +74,15 @@ pub(crate) async fn plan(registrar: &Registrar, index: &Index, config: &Config) 
             interval_seconds: m.interval_seconds,
         })
         .collect();
-    let failed = |e: RegistrarError| {
-        let told = format!("failed to {e}");
-        anyhow::Error::new(e).context(told)
-    };
     let routines = registrar.plan_routines().await.map_err(failed)?;
     let plan = registrar.plan(&wanted).await.map_err(failed)?;
     Ok(SchedulePlan { routines, ..plan })
+}
+
+/// The error as a person reads it, with its cause, by which a retry is decided.
+fn failed(e: RegistrarError) -> anyhow::Error {
+    let told = format!("failed to {e}");
+    anyhow::Error::new(e).context(told)
 }
 
 /// Carries a plan out and tells the log what did not work. Nothing is done in a namespace that may be another vault's.

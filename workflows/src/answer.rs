@@ -6,6 +6,7 @@
 
 use crate::activities::{AnswerAsk, Answered, TrackActivities, Tracked, VaultActivities};
 use crate::argument::Argument;
+use crate::steward::for_good;
 use crate::steward::local;
 use crate::tracker::once;
 use std::time::Duration;
@@ -34,7 +35,7 @@ impl AnswerWorkflow {
     /// Fails when the vault cannot be read or written.
     #[run(name = "AnswerWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, ask: Argument<AnswerAsk>) -> WorkflowResult<Answered> {
-        let ask = ask.into_value("an object with the keys kind, action and by")?;
+        let ask = ask.into_value("an object with the keys kind, action and by").map_err(for_good)?;
         // The details are shown as Markdown, and both the id and the message hold words of others.
         let what = format!("{} {}", ask.kind.word(), plain::text(&ask.action));
         let answered = ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?;

@@ -3,11 +3,9 @@
 //! Where the SDK cannot decode an argument it fails the workflow task, and the server repeats that task until the run
 //! times out. Decoding an [`Argument`] never fails. The workflow then asks for the value and fails once, with the reason.
 
-use crate::steward::for_good;
 use temporalio_common::data_converters::{
     GenericPayloadConverter, PayloadConversionError, SerializationContext, TemporalDeserializable, TemporalSerializable,
 };
-use temporalio_common::error::ApplicationFailure;
 use temporalio_common::protos::temporal::api::common::v1::Payload;
 
 /// The longest part of a decoder's message that is passed on, in characters: it may quote the argument.
@@ -27,9 +25,9 @@ impl<T> Argument<T> {
     /// The value; `expected` reads after "expected".
     ///
     /// # Errors
-    /// A failure that is not retried, when the argument is missing or of another type.
-    pub(crate) fn into_value(self, expected: &str) -> Result<T, ApplicationFailure> {
-        self.0.map_err(|reason| for_good(format!("invalid argument ({reason}): expected {expected}")))
+    /// The reason, for [`for_good`](crate::steward::for_good), when the argument is missing or of another type.
+    pub(crate) fn into_value(self, expected: &str) -> Result<T, String> {
+        self.0.map_err(|reason| format!("invalid argument ({reason}): expected {expected}"))
     }
 }
 
@@ -72,14 +70,13 @@ fn reason(given: usize, error: &PayloadConversionError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
     use temporalio_common::data_converters::{
         PayloadConverter, SerializationContextData, WorkflowSerializationContext,
     };
 
     fn decode(payloads: &[(&str, &str)]) -> Argument<String> {
         let payload = |(encoding, data): &(&str, &str)| Payload {
-            metadata: HashMap::from([("encoding".to_owned(), encoding.as_bytes().to_vec())]),
+            metadata: [("encoding".to_owned(), encoding.as_bytes().to_vec())].into(),
             data: data.as_bytes().to_vec(),
             ..Payload::default()
         };
@@ -101,7 +98,7 @@ mod tests {
             &[("json/plain", "\"a\""), ("json/plain", "\"b\"")],
         ];
         for payloads in wrong {
-            let failure = decode(payloads).into_value("a path").unwrap_err().to_string();
+            let failure = decode(payloads).into_value("a path").unwrap_err();
             assert!(failure.contains("invalid argument") && failure.contains("expected a path"), "{failure}");
         }
     }

@@ -7,6 +7,7 @@
 
 use crate::activities::VaultActivities;
 use crate::argument::Argument;
+use crate::steward::for_good;
 use crate::steward::local;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -73,7 +74,7 @@ impl ReversalCalibrationWorkflow {
     /// Fails when the vault cannot be read or written.
     #[run(name = "ReversalCalibrationWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Calibrated> {
-        none.into_value("no argument")?;
+        none.into_value("no argument").map_err(for_good)?;
         if !ctx.patched(WHOLE) {
             return in_steps(ctx).await;
         }

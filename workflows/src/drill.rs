@@ -5,6 +5,7 @@
 
 use crate::activities::VaultActivities;
 use crate::argument::Argument;
+use crate::steward::for_good;
 use crate::steward::local;
 use serde::{Deserialize, Serialize};
 use steward_domain::mutation::MutationClass;
@@ -37,7 +38,7 @@ impl ReversibilityDrillWorkflow {
     /// Fails when the canaries or the vault cannot be written; that lowers nothing.
     #[run(name = "ReversibilityDrillWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<DrillReport> {
-        none.into_value("no argument")?;
+        none.into_value("no argument").map_err(for_good)?;
         let report = ctx.execute_local_activity(VaultActivities::drill, (), local("drill")).await?;
         let (whole, broken) = (report.restored.len(), &report.broken);
         let broken: String = broken.iter().map(|(class, why)| format!("; {} is not: {why}", class.word())).collect();

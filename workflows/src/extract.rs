@@ -9,6 +9,7 @@
 
 use crate::activities::{ExtractActivities, ExtractReport, Extracted};
 use crate::argument::Argument;
+use crate::steward::for_good;
 use crate::steward::local;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -51,7 +52,7 @@ impl ExtractWorkflow {
     /// Fails when the index cannot be read.
     #[run(name = "ExtractWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<ExtractReport> {
-        none.into_value("no argument")?;
+        none.into_value("no argument").map_err(for_good)?;
         let started = ctx.workflow_time();
         let limit = u32::try_from(MAX_EVENTS).unwrap_or(u32::MAX);
         let events = ctx.execute_local_activity(ExtractActivities::next, limit, local("what is new")).await?;

@@ -5,6 +5,7 @@
 
 use crate::activities::{PurgeAsk, Purged, VaultActivities};
 use crate::argument::Argument;
+use crate::steward::for_good;
 use crate::steward::local;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
@@ -27,7 +28,7 @@ impl PurgeWorkflow {
     /// Fails when the vault cannot be read or written.
     #[run(name = "PurgeWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Purged> {
-        none.into_value("no argument")?;
+        none.into_value("no argument").map_err(for_good)?;
         let mut all = Purged { gone: 0, more: true };
         for _ in 0..STEPS {
             let ask = PurgeAsk { limit: STEP };

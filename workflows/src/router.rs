@@ -6,6 +6,7 @@
 
 use crate::activities::{RouteAsk, Routed, VaultActivities};
 use crate::argument::Argument;
+use crate::steward::for_good;
 use crate::steward::local;
 use std::time::{Duration, SystemTime};
 use temporalio_macros::{workflow, workflow_methods};
@@ -31,7 +32,7 @@ impl RouterWorkflow {
     /// Fails when the index cannot be read.
     #[run(name = "RouterWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Routed> {
-        none.into_value("no argument")?;
+        none.into_value("no argument").map_err(for_good)?;
         let started = ctx.workflow_time();
         let mut report = Routed::default();
         for _ in 0..MAX_ROUNDS {

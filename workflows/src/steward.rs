@@ -37,7 +37,7 @@ impl StewardWorkflow {
     /// Fails when the argument is not a matter's path or the index cannot be read.
     #[run(name = "StewardWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, matter: Argument<String>) -> WorkflowResult<TickReport> {
-        let matter = matter.into_value("a text: the path of a matter, as in matter/house.md")?;
+        let matter = matter.into_value("a text: the path of a matter, as in matter/house.md").map_err(for_good)?;
         let matter = matter_path(&matter).map_err(for_good)?;
         let caller_says_shadow = ctx.memo().get::<String>(CALLER_MEMO)?.as_deref() == Some("shadow");
         let started = ctx.workflow_time();

@@ -90,7 +90,7 @@ impl AnswerTogetherWorkflow {
     /// by then stays answered.
     #[run(name = "AnswerTogetherWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, ask: Argument<TogetherAsk>) -> WorkflowResult<AnsweredTogether> {
-        let ask = ask.into_value("an object with the keys kind, actions, by and together")?;
+        let ask = ask.into_value("an object with the keys kind, actions, by and together").map_err(for_good)?;
         let actions = checked(&ask).map_err(for_good)?;
         let mut answers = Vec::with_capacity(actions.len());
         for action in actions {

@@ -6,6 +6,7 @@
 
 use crate::activities::{TrackActivities, TrackReport, Tracked};
 use crate::argument::Argument;
+use crate::steward::for_good;
 use crate::steward::local;
 use std::time::{Duration, SystemTime};
 use steward_domain::plan::ActionId;
@@ -36,7 +37,7 @@ impl TrackerWorkflow {
     /// Fails when the index cannot be read.
     #[run(name = "TrackerWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<TrackReport> {
-        none.into_value("no argument")?;
+        none.into_value("no argument").map_err(for_good)?;
         let started = ctx.workflow_time();
         let mut report = TrackReport::default();
         for _ in 0..MAX_ROUNDS {

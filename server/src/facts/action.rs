@@ -3,6 +3,7 @@
 //! A row of the index says which; the rest is read from the audit record itself. A record that cannot be read any more
 //! is still listed, with the reason.
 
+use super::withheld::{Withheld, list_withheld};
 use super::{FactsError, quote};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -16,9 +17,6 @@ use steward_domain::plan::{ActionId, Landing};
 use steward_vault::index::{ActionRow, Found, Index};
 use steward_vault::root::Root;
 use utoipa::ToSchema;
-
-/// Most signals that are listed on a question; the newest.
-const MOST_WITHHELD: u32 = 20;
 
 /// One audit record: a decision, an answer to one, or what followed for trust.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -113,19 +111,6 @@ pub struct Evidence {
     pub effect_confidence: f64,
     /// It says what was decided.
     pub speaks: bool,
-}
-
-/// A signal that was not proposed because a human is asked.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Withheld {
-    /// The signal's record.
-    pub signal: String,
-    /// Untrusted.
-    pub source: String,
-    /// At most 50 characters, verbatim. Untrusted.
-    pub quote: String,
-    /// What it proposes: `state_change`, `context_edit`, `parent_matter` or `related`.
-    pub class: Option<String>,
 }
 
 /// Everything that one record says.
@@ -238,7 +223,7 @@ impl Action {
         self.is_question() && self.answered.is_none()
     }
 
-    fn is_question(&self) -> bool {
+    pub(super) fn is_question(&self) -> bool {
         let asks = self.decision == Judgement::NeedsInput.word() && self.landing == Landing::Recorded.word();
         asks && self.kind == ActionKind::Action.word()
     }
@@ -290,19 +275,6 @@ pub async fn cards(
         list_withheld(index, card, id).await?;
     }
     Ok(cards)
-}
-
-async fn list_withheld(index: &Index, card: &mut Action, id: &ActionId) -> Result<(), FactsError> {
-    if card.is_question() {
-        let withheld = index.withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| Withheld {
-            signal: signal.path.to_string(),
-            source: signal.source,
-            quote: signal.note,
-            class: signal.class.map(|class| class.word().to_owned()),
-        });
-        card.withheld = withheld.collect();
-    }
-    Ok(())
 }
 
 fn card(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> Action {

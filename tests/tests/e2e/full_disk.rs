@@ -27,7 +27,7 @@ impl Cramped {
     /// `None` where this system lets nobody mount a file system.
     async fn up(world: World, folder: &Path, size: &str) -> Option<Self> {
         if !Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|status| status.success()) {
-            println!("`unshare -rm` is not allowed here: nothing is tried on a full disk");
+            eprintln!("`unshare -rm` is not allowed here: nothing is tried on a full disk");
             return None;
         }
         let shown = folder.display().to_string();

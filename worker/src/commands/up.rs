@@ -123,7 +123,8 @@ async fn begin(
         UpNote { listen, ui: server.ui.clone(), server_pid: Some(server.pid), ..mine }.write(&state)?;
         Connected { client: server.connect(|| telemetry.plugins()).await?, address: server.address.clone() }
     };
-    schedules::claim_namespace(config, &connected.client, &parts.keeper, house.server.is_some()).await?;
+    let Connected { client, address } = &connected;
+    schedules::claim_namespace(config, client, address, &parts.keeper, house.server.is_some()).await?;
     let (crew, failures) = fleet::crew(config, connected, telemetry.runtime_options()?, raise.subscribe())?;
     let clerk = engine::start_clerk(config, &crew)?;
     let ui = house.server.as_ref().and_then(|server| server.ui.clone());
@@ -261,7 +262,10 @@ async fn hold(
     }
     let Some(parts) = Parts::open_in_turn(config, &mut waiting).await? else { return Ok(None) };
     house.keeper = Some(Arc::clone(&parts.keeper));
-    schedules::claim_namespace(config, &crew.client, &parts.keeper, false).await?;
+    tokio::select! {
+        claimed = schedules::claim_namespace(config, &crew.client, address, &parts.keeper, false) => claimed?,
+        () = raised(&mut waiting) => return Ok(None),
+    }
     note::of_this_process(config, "worker", address).write(&config.state_dir()?)?;
     let engine = engine::start(config, crew, parts, false).await?;
     engine.begin_waking();

@@ -1,0 +1,37 @@
+//! The signals that were not proposed because of a question, as they are listed on it.
+
+use super::FactsError;
+use super::action::Action;
+use serde::Serialize;
+use steward_domain::plan::ActionId;
+use steward_vault::index::Index;
+use utoipa::ToSchema;
+
+/// Most signals that are listed on a question; the newest.
+const MOST_WITHHELD: u32 = 20;
+
+/// A signal that was not proposed because a human is asked.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Withheld {
+    /// The signal's record.
+    pub signal: String,
+    /// Untrusted.
+    pub source: String,
+    /// At most 50 characters, verbatim. Untrusted.
+    pub quote: String,
+    /// What it proposes: `state_change`, `context_edit`, `parent_matter` or `related`.
+    pub class: Option<String>,
+}
+
+pub(super) async fn list_withheld(index: &Index, card: &mut Action, id: &ActionId) -> Result<(), FactsError> {
+    if card.is_question() {
+        let withheld = index.withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| Withheld {
+            signal: signal.path.to_string(),
+            source: signal.source,
+            quote: signal.note,
+            class: signal.class.map(|class| class.word().to_owned()),
+        });
+        card.withheld = withheld.collect();
+    }
+    Ok(())
+}
