@@ -140,34 +140,38 @@ fn shadow_id(signal: &RecordPath) -> ActionId {
 /// Routes one signal.
 #[must_use]
 pub fn route(case: &RouteCase<'_>) -> Route {
-    match (propose(case), case.doubt) {
-        (Route::Planned(_), Some(Doubt::Asked(question))) => Route::Skipped(RouteSkip::Withheld(question.clone())),
-        (Route::Planned(plan), Some(Doubt::Contradicted { question, newer })) => {
-            Route::QuestionPlanned(Box::new(doubt::question_about(*plan, question, newer)))
-        }
-        // What would have been shown is listed as well where nothing can be proposed.
-        (Route::Skipped(RouteSkip::Weighed), Some(Doubt::Asked(question)))
-            if confidence_in(case.signal) >= SHOWN_FROM =>
-        {
-            Route::Skipped(RouteSkip::Withheld(question.clone()))
-        }
-        (route, _) => route,
+    match fitting(case) {
+        Err(skip) => Route::Skipped(withheld_instead(case, skip)),
+        Ok((mutation, target)) => propose(case, plan(case, mutation, target)),
     }
 }
 
-fn propose(case: &RouteCase<'_>) -> Route {
-    match fitting(case) {
-        Err(skip) => Route::Skipped(skip),
-        Ok((mutation, target)) => {
-            let planned = plan(case, mutation, target);
-            let passed_over = planned.draft.gates.iter().any(|g| g.gate == GateName::Steward && !g.open);
-            // One that is more likely wrong than right is left at what the steward made of it.
-            let shown = planned.landing() == Landing::Pending && planned.draft.confidence >= SHOWN_FROM;
-            if passed_over && !shown {
-                return Route::Skipped(RouteSkip::Weighed);
-            }
-            Route::Planned(Box::new(planned))
+/// What is listed on a question instead of being skipped.
+fn withheld_instead(case: &RouteCase<'_>, skip: RouteSkip) -> RouteSkip {
+    match (skip, case.doubt) {
+        // The question itself cites it.
+        (RouteSkip::Claimed(id), Some(Doubt::Asked(question))) if id == *question => RouteSkip::Withheld(id),
+        // What would have been shown is listed as well where nothing can be proposed.
+        (RouteSkip::Weighed, Some(Doubt::Asked(question))) if confidence_in(case.signal) >= SHOWN_FROM => {
+            RouteSkip::Withheld(question.clone())
         }
+        (skip, _) => skip,
+    }
+}
+
+fn propose(case: &RouteCase<'_>, planned: Plan) -> Route {
+    let passed_over = planned.draft.gates.iter().any(|g| g.gate == GateName::Steward && !g.open);
+    // One that is more likely wrong than right is left at what the steward made of it.
+    if passed_over && planned.draft.confidence < SHOWN_FROM {
+        return Route::Skipped(RouteSkip::Weighed);
+    }
+    match case.doubt {
+        Some(Doubt::Asked(question)) => Route::Skipped(RouteSkip::Withheld(question.clone())),
+        Some(Doubt::Contradicted { question, newer }) => {
+            Route::QuestionPlanned(Box::new(doubt::question_about(planned, question, newer)))
+        }
+        None if passed_over && planned.landing() != Landing::Pending => Route::Skipped(RouteSkip::Weighed),
+        None => Route::Planned(Box::new(planned)),
     }
 }
 

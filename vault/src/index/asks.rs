@@ -62,9 +62,9 @@ pub(super) const WITHHELD: Sql = "
         WHERE p.id = ?1 AND (q.id = p.id OR NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = q.id)))
     SELECT path, source, note, created, effect, class, target_confidence, effect_confidence, status,
         COALESCE(reason, (SELECT r.reason FROM routes r WHERE r.signal = signals.path)) AS reason
-    FROM signals WHERE path IN (SELECT r.signal FROM questions q CROSS JOIN routes r ON r.question = q.id
-        UNION SELECT s.path FROM questions q CROSS JOIN signals s INDEXED BY signals_skipped
-            ON s.status = 'skipped' AND s.reason = 'withheld: ' || q.id)
+    FROM signals WHERE path IN (SELECT r.signal FROM questions CROSS JOIN routes r ON r.question = questions.id
+        UNION SELECT s.path FROM questions CROSS JOIN signals s INDEXED BY signals_skipped
+            ON s.status = 'skipped' AND s.reason = 'withheld: ' || questions.id)
     ORDER BY created DESC, path LIMIT ?2";
 
 impl Index {

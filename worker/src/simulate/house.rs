@@ -114,13 +114,16 @@ impl House {
         fs::remove_file(self.dir.join(path.as_str())).with_context(|| format!("failed to remove {path}"))
     }
 
-    /// Has a plan carried out, once the index knows the signal it rests on.
+    /// Has a plan carried out, once the index knows its target and the signal it rests on.
     pub(super) async fn land(&self, plan: Plan, signal: &RecordPath) -> anyhow::Result<Receipt> {
         let at = plan.at();
+        // A record that the index does not know has no matter, and may not be changed.
+        let mut known = vec![plan.target().clone()];
         if self.policy().mode > Mode::Shadow {
             // Budgets are counted by signals, for live changes alone.
-            self.host.index.sync_paths(self.host.keeper.root(), std::slice::from_ref(signal), at).await?;
+            known.push(signal.clone());
         }
+        self.host.index.sync_paths(self.host.keeper.root(), &known, at).await?;
         Ok(self.host.land(plan, at).await.map_err(failed)??)
     }
 
