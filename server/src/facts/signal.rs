@@ -83,6 +83,9 @@ pub fn explain(root: &Root, filed: Filed, stored: Option<&str>) -> Explained {
         Holds::Nothing => orphaned.unwrap_or_else(|| what_would_change(signal).into()),
         Holds::Question => "answer the question that the reason names, or edit the record".into(),
         Holds::Action => "answer the action that the reason names (see `steward audit show`)".into(),
+        Holds::Target => {
+            "nothing while the record stands so; `steward why <task>` says what was decided about it".into()
+        }
         Holds::Misfit => "correct what the reason names, and set `status: unrouted`".into(),
     };
     Explained { filed, event, why, what_would_change_it: would_change }
@@ -95,6 +98,8 @@ enum Holds {
     Nothing,
     Question,
     Action,
+    /// Its target is closed, or says so already.
+    Target,
     Misfit,
 }
 
@@ -158,7 +163,10 @@ fn why(signal: &Signal, misfit: Option<String>, stored: Option<&str>) -> (String
         (SignalStatus::Applied, None, _) => ("it was acted upon".to_owned(), Holds::Nothing),
         (SignalStatus::Unrouted, None, misfit) => match (stored, misfit) {
             (Some(stored), _) if held(stored) != Holds::Nothing => (stored.to_owned(), held(stored)),
-            (_, Some(misfit)) => (misfit, Holds::Misfit),
+            (_, Some(misfit)) => {
+                let is_settled = ["target_closed:", "already_so:"].iter().any(|word| misfit.starts_with(word));
+                (misfit, if is_settled { Holds::Target } else { Holds::Misfit })
+            }
             (Some(stored), None) => (stored.to_owned(), Holds::Nothing),
             (None, None) => ("nobody has acted upon it yet".to_owned(), Holds::Nothing),
         },

@@ -394,7 +394,7 @@ fn what_is_reached_outside_the_records_is_noticed() {
 }
 
 #[tokio::test]
-async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_live_nor_hides_a_strong_one() {
+async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_live_nor_silences_a_strong_one() {
     // The clerk believes the attacker alone: of one task that it is done, of another that it is not.
     let clerk = Clerk::start(|asked| {
         let signals = asked.question["signals"].as_array().unwrap();
@@ -427,7 +427,7 @@ async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_li
         (world.vault.records().len() >= 2).then_some(())
     })
     .await;
-    let held = wait::until("the genuine signal to be shown", async || {
+    let question = wait::until("a human to be asked about the genuine signal", async || {
         world
             .begin_as(&format!("route-{}", Utc::now().timestamp_micros()), "RouterWorkflow", &Value::Null)
             .await
@@ -435,11 +435,15 @@ async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_li
             .await;
         let records = world.vault.records();
         let of_bank = RecordPath::parse("signal/paid-bank.md").unwrap();
-        records.into_iter().find(|r| r.draft.landing == Landing::Pending && r.draft.evidence[0].reference == of_bank)
+        records.into_iter().find(|r| r.draft.asks() && r.draft.evidence.iter().any(|cited| cited.reference == of_bank))
     })
     .await;
     assert_eq!((world.vault.state("open"), world.vault.state("paid")), ("open".to_owned(), "open".to_owned()));
     assert_eq!(world.live_actions(), [""; 0], "nothing is live by an attacker's word");
-    world.run(&["confirm", held.draft.id.as_str()]).await.expect(0);
-    assert_eq!(world.vault.state("paid"), "done", "one word of a human's is enough");
+    // The attacker's word turned the proposal into a question, and no more: it is asked until a human ends it.
+    let cited: Vec<&str> = question.draft.evidence.iter().map(|cited| cited.reference.slug()).collect();
+    assert_eq!(cited, ["paid-evil", "paid-bank"]);
+    let why = world.run(&["why", "task/paid.md", "--json"]).await.expect(0).out;
+    assert!(why.contains("paid-bank"), "{why}");
+    assert!(!world.vault.records().iter().any(|r| r.draft.answers.is_some()), "nobody has answered it");
 }

@@ -1,6 +1,6 @@
 //! What holds when a plan lands: the process that lands it, a stop, the matter that is there by then.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steward_domain::audit::AuditRecord;
 use steward_domain::mode::Mode;
 use steward_domain::plan::Landing;
@@ -116,6 +116,7 @@ async fn a_task_whose_matter_is_gone_is_changed_by_no_signal_and_every_command_s
     link(&world, "orphan", "rent");
     link(&world, "kept", "mow");
     let _worker = world.worker().await;
+    world.begin_as("route", "RouterWorkflow", &Value::Null).await.result().await;
     let of = |task: &str| world.vault.records().into_iter().find(|r| r.draft.target.slug() == task);
     let kept = wait::until("the change of the task that has a matter", async || of("mow")).await;
     let held = wait::until("the question about the other", async || of("rent")).await;

@@ -8,8 +8,9 @@ use steward_tests::plane::{Asked, PROJECT, Plane, STATES, WORKSPACE};
 use steward_tests::world::World;
 
 /// The names of our own folder; what has a number or an id is checked by its form.
-const OWN: [&str; 15] = [
+const OWN: [&str; 17] = [
     ".gitignore",
+    "STOP.spare",
     "chain.json",
     "journal/",
     "ledger.db",
@@ -24,6 +25,7 @@ const OWN: [&str; 15] = [
     "state.db-shm",
     "state.db-wal",
     "up.json",
+    "vault.json",
 ];
 /// The tags that a comment of ours has.
 const TAGS: [&str; 10] = ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"];
