@@ -1,4 +1,6 @@
 //! The named reasons why a signal is not acted upon.
+//!
+//! Pure. The words are kept in signals, in the index and in reports, so they do not change. [`super::route`] chooses one.
 
 use crate::plan::ActionId;
 use serde::{Deserialize, Serialize};

@@ -7,9 +7,10 @@ mod orphan;
 
 use serde::Serialize;
 use steward_domain::frontmatter::{self, FrontmatterError};
+use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::record::{Effect, Matter, RecordError, Task};
-use steward_domain::route::{Target, explain_misfit};
+use steward_domain::route::{RouteSkip, Target, explain_misfit};
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::stream::StreamEvent;
 use steward_domain::time::stamp;
@@ -21,6 +22,9 @@ pub struct Filed {
     pub path: RecordPath,
     #[serde(flatten)]
     pub signal: Signal,
+    /// Why what it proposes may not be written; `None` where it may, or where it proposes nothing.
+    #[serde(skip)]
+    pub refused: Option<String>,
 }
 
 /// Why a signal stands where it does.
@@ -68,7 +72,9 @@ pub fn read(root: &Root, path: RecordPath) -> Result<Filed, SignalError> {
     let document = frontmatter::read(&file.bytes).map_err(|source| SignalError::Form { path: path.clone(), source })?;
     let signal =
         Signal::read(document.fields()).map_err(|source| SignalError::Record { path: path.clone(), source })?;
-    Ok(Filed { path, signal })
+    let proposal = document.fields().get("mutation_proposal").filter(|proposal| !proposal.is_null());
+    let refused = proposal.and_then(|proposal| Mutation::read(proposal).err()).map(|e| e.to_string());
+    Ok(Filed { path, signal, refused })
 }
 
 /// The same with what is known around it; `stored` is what the router last made of it.
@@ -76,7 +82,7 @@ pub fn read(root: &Root, path: RecordPath) -> Result<Filed, SignalError> {
 pub fn explain(root: &Root, filed: Filed, stored: Option<&str>) -> Explained {
     let signal = &filed.signal;
     let event = signal.source_event.as_ref().and_then(|path| event(root, path));
-    let (why, holds) = why(signal, misfit(root, signal), stored);
+    let (why, holds) = why(signal, misfit(root, &filed), stored);
     let waits = signal.status == SignalStatus::Unrouted && signal.effect == Effect::Mutation;
     let orphaned = signal.target.as_ref().filter(|_| waits).and_then(|path| orphan::missing_steward(root, path));
     let would_change = match holds {
@@ -104,7 +110,11 @@ enum Holds {
 }
 
 /// What in its file or its target's keeps a signal that nobody has acted upon from being acted upon.
-fn misfit(root: &Root, signal: &Signal) -> Option<String> {
+fn misfit(root: &Root, filed: &Filed) -> Option<String> {
+    let signal = &filed.signal;
+    if let (Some(refused), Effect::Mutation) = (&filed.refused, signal.effect) {
+        return Some(format!("{}: {refused}", RouteSkip::NoProposal.word()));
+    }
     let path = signal.target.clone().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
     let target = match path.filter(|_| signal.effect == Effect::Mutation).map(|path| target(root, path)).transpose() {
         Ok(target) => target.flatten(),

@@ -1,4 +1,6 @@
 //! The signals that were not proposed because of a question, as they are listed on it.
+//!
+//! Told from the index alone. The words are of signals, and so a stranger's.
 
 use super::FactsError;
 use super::action::Action;

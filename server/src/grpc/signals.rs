@@ -96,7 +96,7 @@ fn summary(path: &RecordPath, signal: &Signal) -> v1::SignalSummary {
 }
 
 fn whole(explained: Explained) -> v1::GetSignalResponse {
-    let Explained { filed: Filed { path, signal }, event, why, what_would_change_it } = explained;
+    let Explained { filed: Filed { path, signal, .. }, event, why, what_would_change_it } = explained;
     let candidate =
         |one: &steward_domain::signal::Candidate| v1::Candidate { path: one.path.to_string(), score: one.score };
     let event = event.map(|event| v1::SourceEvent {

@@ -98,6 +98,46 @@ fn link(world: &World, name: &str, task: &str) {
     world.vault.write(&format!("signal/{name}.md"), text);
 }
 
+/// Tasks whose members and values no undo could take back, and the words that say so.
+const HOSTILE: [(&str, &str, &str); 4] = [
+    ("bar", "class: related\n  add: {related_to: \"|\"}", "related_to"),
+    ("alias", "class: related\n  add: {related_to: \"[[|Eve]]\"}", "related_to"),
+    ("blank", "class: related\n  add: {related_to: \"[[ ]]\"}", "related_to"),
+    ("line", "class: related\n  add: {related_to: \"\u{2028}Eve\"}", "U+2028"),
+];
+
+#[tokio::test]
+async fn what_no_undo_could_take_back_is_never_done_and_the_reason_names_it() {
+    let world = World::new().await.live();
+    world.vault.matter("house");
+    for (name, proposal, _) in HOSTILE {
+        world.vault.task(name, "house");
+        let text = format!(
+            "---\ntype: signal\ncreated: 2026-11-20\nsource_type: mail\nraw_quote: Eve joins\ntarget_kind: task\n\
+             target_path: task/{name}.md\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal:\n  {proposal}\n\
+             effect_confidence: 0.99\nstatus: unrouted\n---\n"
+        );
+        world.vault.write(&format!("signal/{name}.md"), text);
+    }
+    world.vault.task("plain", "house");
+    link(&world, "plain", "plain");
+    let before = world.vault.files();
+    let _worker = world.worker().await;
+    world.begin_as("route", "RouterWorkflow", &Value::Null).await.result().await;
+    let records = world.vault.records();
+    let live = wait::until("the plain change", async || {
+        records.iter().find(|r| r.draft.target.slug() == "plain" && r.draft.landing == Landing::Live)
+    });
+    let id = live.await.draft.id.clone();
+    assert_eq!(records.len(), 1, "nothing else is proposed: {records:#?}");
+    for (name, _, named) in HOSTILE {
+        let explained = world.run(&["signals", "explain", &format!("signal/{name}.md")]).await.expect(0);
+        assert!(explained.out.contains("no_proposal") && explained.out.contains(named), "{name}: {explained}");
+    }
+    world.run(&["undo", id.as_str()]).await.expect(0);
+    assert_eq!(world.vault.files().since_but_events(&before), Vec::<String>::new(), "undone to the byte");
+}
+
 fn remove_matter(world: &World, slug: &str) {
     std::fs::remove_file(world.vault.path().join(format!("matter/{slug}.md"))).unwrap();
 }

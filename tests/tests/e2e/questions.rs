@@ -46,6 +46,7 @@ async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has
     let (vault, mut steward) = example(&world).await;
     // A steward's turn with a signal is over at once, so the router meets every signal.
     steward.set("STEWARD_CADENCE_MATTER_SECONDS", 1);
+    steward.set("STEWARD_CADENCE_TASK_HIGH_SECONDS", 1);
     let _worker = world.worker_with(&steward).await;
     let matters = std::fs::read_dir(vault.join("matter")).unwrap();
     for matter in matters {

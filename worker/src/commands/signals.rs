@@ -123,7 +123,7 @@ fn effect(signal: &Signal) -> String {
 
 fn list(rows: &[Listed]) -> String {
     let mut shown_rows = table(&["signal", "source", "about", "effect", "status", "reason", "quote"]);
-    for Listed { filed: Filed { path, signal }, routed } in rows {
+    for Listed { filed: Filed { path, signal, .. }, routed } in rows {
         let kind = match signal.effect {
             Effect::Mutation => signal.proposal.as_ref().map_or("mutation", |p| p.class().word()),
             Effect::Action => "action",

@@ -1,4 +1,7 @@
 //! Where a signal stands, noted in its own file.
+//!
+//! Only files that we wrote ourselves are touched; of all others the index keeps the reason. The keeper writes, as for
+//! every record.
 
 use super::{Host, on_a_blocking_thread};
 use crate::failure::passing;

@@ -1,4 +1,6 @@
 //! Signals about a task that no steward looks after, because its matter is missing or cannot be read.
+//!
+//! Read from the task's file and its matter's; nothing is changed. The words go to whoever explains a signal.
 
 use steward_domain::frontmatter;
 use steward_domain::path::{RecordKind, RecordPath};

@@ -1,4 +1,6 @@
 //! The sources of an action, as its record tells them.
+//!
+//! Pure: a record's evidence and contributions become rows, one a source. They go to [`crate::index::store`].
 
 use super::Contribution;
 use std::collections::BTreeSet;
