@@ -28,9 +28,10 @@ use steward_tests::wait;
 use steward_tests::world::World;
 use texts::Text;
 
-/// Live changes that strangers may lead to in a day: of our own texts so few that they are used up.
+/// Live changes that strangers may lead to in a day: of our own texts so few that they are used up, although many of
+/// them contradict others and become questions.
 fn budget() -> usize {
-    if texts::are_public() { 20 } else { 8 }
+    if texts::are_public() { 20 } else { 5 }
 }
 
 /// Tasks of one matter.
