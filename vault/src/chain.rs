@@ -101,7 +101,7 @@ pub(crate) fn has_written_head(root: &Root) -> Result<bool, ChainError> {
 /// Writes the head. Not synced: the intents stand for it until [`sync_head`].
 pub(crate) fn write_head(root: &Root, head: &Head) -> io::Result<()> {
     let bytes = serde_json::to_vec(head).map_err(io::Error::other)?;
-    durable::replace(&root.own_folder(None)?, HEAD, &bytes)?;
+    durable::replace_private(&root.own_folder(None)?, HEAD, &bytes)?;
     crash::point("after-chain-head");
     Ok(())
 }

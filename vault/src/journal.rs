@@ -179,7 +179,7 @@ fn folder(root: &Root) -> io::Result<Dir> {
 pub(crate) fn write(root: &Root, intent: &Intent) -> io::Result<()> {
     let bytes = serde_json::to_vec(intent).map_err(io::Error::other)?;
     let folder = folder(root)?;
-    durable::replace(&folder, &intent.file(), &bytes)?;
+    durable::replace_private(&folder, &intent.file(), &bytes)?;
     durable::sync(&folder)
 }
 

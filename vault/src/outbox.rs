@@ -88,7 +88,7 @@ impl Keeper {
         let noted = || {
             let bytes = serde_json::to_vec(progress).map_err(io::Error::other)?;
             let folder = self.root().own_folder(Some(FOLDER))?;
-            durable::replace(&folder, &file(of), &bytes)?;
+            durable::replace_private(&folder, &file(of), &bytes)?;
             durable::sync(&folder)
         };
         noted().map_err(ApplyError::io(shown(of)))?;
