@@ -46,7 +46,7 @@ pub enum GateName {
     Trust,
     /// What the matter's own note allows there.
     Policy,
-    /// An operator's stop, in records of before stopped plans were left unfiled.
+    /// An operator's stop; only in older records, since a stopped plan is not filed any more.
     Brake,
 }
 

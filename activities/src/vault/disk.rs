@@ -17,7 +17,7 @@ impl Host {
         if let Err(e) = &noted
             && !self.can_write().await
         {
-            tracing::warn!(error = ?e, "the index is told when the disk can be written");
+            tracing::warn!(error = ?e, "the index is brought up to date when the disk can be written");
             self.index.read_later(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>());
             return Ok(());
         }

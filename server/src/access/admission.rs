@@ -92,7 +92,7 @@ impl Met {
         extensions.get::<Self>().ok_or_else(|| unchecked("how it reached this server"))
     }
 
-    /// Holds that this address does not ask too often; for what is answered to strangers.
+    /// Holds that this address does not ask too often; for what unknown callers may ask.
     pub(crate) fn paced(&self, checks: &AccessChecks) -> Result<(), Problem> {
         checks.pace.of_stranger(self.from).map_err(too_many)
     }
@@ -125,7 +125,7 @@ fn too_many(seconds: u32) -> Problem {
 
 /// Refuses what is sent to a name that is not ours, and notes how the rest reached us.
 pub(crate) async fn known_host(State(checks): State<Arc<AccessChecks>>, mut request: Request, next: Next) -> Response {
-    // Who watches a machine asks it by any of its addresses, and is told nothing.
+    // Who watches a machine asks it by any of its addresses, and learns nothing.
     let by_any_name = matches!(request.uri().path(), "/healthz" | "/readyz");
     let host = checks.hosts.named(request.uri(), request.headers());
     if host.is_none() && !by_any_name {
