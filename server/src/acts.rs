@@ -14,7 +14,7 @@ use steward_vault::operator::{self, Act, Deed, OperatorError};
 ///
 /// # Errors
 /// [`OperatorError`] when that failed, and it must not be done.
-pub(crate) async fn write_down(app: &App, (by, met): (&str, &Met), act: Deed, on: String) -> Result<(), OperatorError> {
+pub(crate) async fn write_down(app: &App, by: &str, met: &Met, act: Deed, on: String) -> Result<(), OperatorError> {
     let act = Act { at: stamp(Utc::now()), by: by.to_owned(), act, on, from: Some(met.from) };
     let root = app.root.clone();
     let written = tokio::task::spawn_blocking(move || operator::write_down(&root, &act)).await;

@@ -205,7 +205,7 @@ pub(crate) fn starting() -> Router {
 async fn not_yet(method: Method, uri: Uri) -> Response {
     let detail = "Steward is starting, and reads the vault first.";
     let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-    refuse((&method, &uri), Problem { retry_after: Some(STARTS_FOR), ..problem })
+    refuse(&method, &uri, Problem { retry_after: Some(STARTS_FOR), ..problem })
 }
 
 /// What panics is answered as well, in the face that was asked.
@@ -214,7 +214,7 @@ async fn unbroken(request: Request, next: Next) -> Response {
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("the answer to {} panicked", uri.path().escape_debug());
         let detail = "something went wrong here; the log says more";
-        refuse((&method, &uri), Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+        refuse(&method, &uri, Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
     })
 }
 
@@ -240,7 +240,7 @@ async fn guarded(mut response: Response) -> Response {
 }
 
 /// In the face that was asked.
-pub(crate) fn refuse((method, uri): (&Method, &Uri), problem: Problem) -> Response {
+pub(crate) fn refuse(method: &Method, uri: &Uri, problem: Problem) -> Response {
     if grpc::is_asked(uri.path()) {
         return grpc::refusal::response(&problem);
     }
@@ -251,9 +251,9 @@ pub(crate) fn refuse((method, uri): (&Method, &Uri), problem: Problem) -> Respon
 }
 
 async fn nowhere(method: Method, uri: Uri) -> Response {
-    refuse((&method, &uri), Problem::new(StatusCode::NOT_FOUND, "there is nothing here"))
+    refuse(&method, &uri, Problem::new(StatusCode::NOT_FOUND, "there is nothing here"))
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {
-    refuse((&method, &uri), Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
+    refuse(&method, &uri, Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
 }

@@ -131,10 +131,10 @@ pub(crate) async fn known_host(State(checks): State<Arc<AccessChecks>>, mut requ
     if host.is_none() && !by_any_name {
         let detail = "not a name that is answered to: add it to STEWARD_HOSTS";
         let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, detail);
-        return refuse((request.method(), request.uri()), problem);
+        return refuse(request.method(), request.uri(), problem);
     }
     let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<SocketAddr>>() else {
-        return refuse((request.method(), request.uri()), unchecked("which address sent it"));
+        return refuse(request.method(), request.uri(), unchecked("which address sent it"));
     };
     let came = checks.proxies.came(peer.ip(), checks.encrypted, request.headers());
     let ours = host.is_some_and(|host| origin::is_ours(request.headers(), host, came.secure));
@@ -162,7 +162,7 @@ pub(crate) async fn allowed(
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(refusal) => refuse((request.method(), request.uri()), refusal),
+        Err(refusal) => refuse(request.method(), request.uri(), refusal),
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn open<S: Clone + Send + Sync + 'static>(router: Router<S>, app: &Sh
 async fn unhurried(State(checks): State<Arc<AccessChecks>>, request: Request, next: Next) -> Response {
     match Met::of(request.extensions()).and_then(|met| met.unhurried(&checks)) {
         Ok(()) => next.run(request).await,
-        Err(refusal) => refuse((request.method(), request.uri()), refusal),
+        Err(refusal) => refuse(request.method(), request.uri(), refusal),
     }
 }
 

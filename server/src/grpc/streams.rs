@@ -63,7 +63,7 @@ impl Face {
         let (by, met) = asker;
         tracing::warn!(stream = %row.count.source.escape_debug(), paused, "by {}", by.escape_debug());
         let deed = if paused { Deed::StreamPaused } else { Deed::StreamResumed };
-        let written = acts::write_down(self, (&by, &met), deed, name.to_owned()).await;
+        let written = acts::write_down(self, &by, &met, deed, name.to_owned()).await;
         written.map_err(|e| refusal::broken(&e.to_string()))?;
         self.index.pause_stream(name, paused).await.map_err(refusal::index)?;
         find(self.streams().await?).map(stream).ok_or_else(gone)

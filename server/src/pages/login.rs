@@ -84,7 +84,7 @@ pub(crate) async fn enter(
     met.same_origin()?;
     let now = Utc::now();
     let Some(found) = link::take(&app.access.store, &asked.link, now)? else { return Ok(closed(&asked.link)) };
-    acts::write_down(&app, (&found.name, &met), Deed::Login, found.scope.to_string()).await?;
+    acts::write_down(&app, &found.name, &met, Deed::Login, found.scope.to_string()).await?;
     let (name, value) = app.access.sessions.begin(&found.name, found.scope, now)?;
     tracing::info!("{} logged in", found.name.escape_debug());
     Ok(with_cookie(&met, (&name, &value), SESSION_LASTS.num_seconds()))
@@ -104,7 +104,7 @@ pub(crate) async fn leave(
     // A token has nothing to leave.
     if let Some(caller) = ended {
         // Nobody is kept in because the disk is full; the log has it.
-        let _ = acts::write_down(&app, (&caller.name, &met), Deed::Logout, caller.scope.to_string()).await;
+        let _ = acts::write_down(&app, &caller.name, &met, Deed::Logout, caller.scope.to_string()).await;
     }
     Ok(with_cookie(&met, (&app.access.sessions.cookie()?, ""), 0))
 }
