@@ -1,6 +1,6 @@
 """Load on the real binary: how soon a signal leads to an audited decision, and how a flood of events drains.
 
-    python3 tests/load.py STEWARD latency [--signals 300] [--per-second 3]
+    python3 tests/load.py STEWARD latency [--signals 300] [--per-second 3] [--settle 30]
     python3 tests/load.py STEWARD flood [--events 10000] [--per-minute 6000]
 
 STEWARD is the binary. A vault of 1,000 matters with 5,000 tasks is written into a temporary folder and
@@ -122,6 +122,8 @@ def latency(up, arguments):
     """From the moment a signal has its name to the moment its decision's record has."""
     chosen = random.Random(7).sample(range(TASKS), arguments.signals)
     written, decided, seen = {}, {}, set()
+    # A development server that was just given 1,000 schedules is busy with them for about ten seconds.
+    time.sleep(arguments.settle)
     before, begun = up.cpu(), time.monotonic()
     while len(decided) < len(chosen):
         now = time.monotonic()
@@ -199,6 +201,7 @@ def main():
     one = kinds.add_parser("latency")
     one.add_argument("--signals", type=int, default=300)
     one.add_argument("--per-second", type=float, default=3)
+    one.add_argument("--settle", type=float, default=30, help="seconds before the first signal")
     one.add_argument("--per-minute", type=int, default=6_000)
     many = kinds.add_parser("flood")
     many.add_argument("--events", type=int, default=10_000)

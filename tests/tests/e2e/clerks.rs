@@ -59,6 +59,7 @@ async fn each_of_the_other_clerks_is_asked_in_its_vendors_words() {
         if let Some(key) = key {
             world = world.set("STEWARD_CLERK_API_KEY", key);
         }
+        world.index_quietly(&world.steward).await;
         let doctor = world.run(&["doctor"]).await;
         assert!(doctor.out.contains(&format!("{name}, model scripted at {}", clerk.address)), "{doctor}");
         let mut worker = world.worker().await;

@@ -31,6 +31,7 @@ impl Cramped {
             return None;
         }
         let shown = folder.display().to_string();
+        world.index_quietly(&world.steward).await;
         let wrap = ["unshare", "-rm", "sh", "-c", SMALL, "sh", &shown, size];
         let mut up = world.steward.with("STEWARD_LISTEN", "127.0.0.1:0").wrapped(&wrap).start(&["up"]);
         up.says("up; Ctrl-C ends it").await;

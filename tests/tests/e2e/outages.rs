@@ -64,6 +64,7 @@ async fn a_start_waits_for_a_server_that_gives_no_answer_and_says_for_what() {
     let gate = Gate::new(server::address().await).await;
     gate.close();
     let behind = world.steward.with("TEMPORAL_ADDRESS", &gate.address);
+    world.index_quietly(&behind).await;
     let mut worker = behind.start(&["worker"]);
     let waits = |err: String, what: &str| err.contains("waiting for the Temporal server") && err.contains(what);
     wait::until("it to say what it waits for", async || {

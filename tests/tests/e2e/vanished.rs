@@ -77,7 +77,8 @@ async fn schedules_that_are_missing_show_in_status_doctor_and_readiness() {
         let said = world.run(&["--json", "doctor"]).await.json();
         said.as_array().unwrap().iter().find(|each| each["check"] == "schedules").cloned().unwrap()
     };
-    assert_eq!(finding().await["ok"], json!(true));
+    // The routines are registered in turn, after the matters.
+    wait::until("all to be registered", async || (finding().await["ok"] == json!(true)).then_some(())).await;
     let status = world.json(&["status"]).await;
     assert_eq!(
         (&status["schedules"]["registered"]["expected"], &status["schedules"]["fault"]),
