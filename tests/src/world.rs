@@ -102,6 +102,17 @@ impl World {
         self.asking(clerk).set("STEWARD_CLERK", name).set("STEWARD_CLERK_BASE_URL", &clerk.address)
     }
 
+    /// How to start the binary where no Temporal server is set: it starts its own, on ports that are free.
+    #[must_use]
+    pub fn without_server(&self) -> Steward {
+        self.steward
+            .without("TEMPORAL_ADDRESS")
+            .without("TEMPORAL_NAMESPACE")
+            .with("STEWARD_TEMPORAL_CLI", run::temporal_cli().display())
+            .with("STEWARD_TEMPORAL_PORT", run::free_port())
+            .with("STEWARD_TEMPORAL_UI_PORT", run::free_port())
+    }
+
     /// A worker that holds the vault and serves.
     pub async fn worker(&self) -> Running {
         self.worker_with(&self.steward).await

@@ -4,18 +4,8 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use steward_tests::steward::Steward;
 use steward_tests::world::World;
 use steward_tests::{run, wait};
-
-fn alone(world: &World) -> Steward {
-    let mut steward = world.steward.without("TEMPORAL_ADDRESS").without("TEMPORAL_NAMESPACE");
-    steward
-        .set("STEWARD_TEMPORAL_CLI", run::temporal_cli().display())
-        .set("STEWARD_TEMPORAL_PORT", run::free_port())
-        .set("STEWARD_TEMPORAL_UI_PORT", run::free_port());
-    steward
-}
 
 fn note(world: &World) -> Option<Value> {
     let text = std::fs::read_to_string(world.vault.path().join(".steward/up.json")).ok()?;
@@ -25,19 +15,19 @@ fn note(world: &World) -> Option<Value> {
 #[tokio::test]
 async fn a_port_that_is_set_is_used_or_refused_by_name_and_one_number_for_both_is_refused() {
     let world = World::with_one_done().await;
-    let both = alone(&world).with("STEWARD_TEMPORAL_PORT", 40_123).with("STEWARD_TEMPORAL_UI_PORT", 40_123);
+    let both = world.without_server().with("STEWARD_TEMPORAL_PORT", 40_123).with("STEWARD_TEMPORAL_UI_PORT", 40_123);
     let said = both.run(&["up", "--once"]).await.expect(1);
     assert!(said.err.contains("STEWARD_TEMPORAL_PORT and STEWARD_TEMPORAL_UI_PORT are both 40123"), "{said}");
     assert!(!world.vault.path().join(".steward").exists(), "nothing was begun");
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
     for variable in ["STEWARD_TEMPORAL_PORT", "STEWARD_TEMPORAL_UI_PORT"] {
-        let said = alone(&world).with(variable, port).run(&["up", "--once"]).await.expect(1);
+        let said = world.without_server().with(variable, port).run(&["up", "--once"]).await.expect(1);
         assert!(said.err.contains(&format!("{variable} is {port}, which is taken: ")), "{said}");
         assert!(said.err.contains(" is free"), "{said}");
     }
     drop(taken);
-    let mut up = alone(&world).with("STEWARD_TEMPORAL_PORT", port).start(&["up"]);
+    let mut up = world.without_server().with("STEWARD_TEMPORAL_PORT", port).start(&["up"]);
     up.says("Ctrl-C").await;
     let note = note(&world).unwrap();
     run::note(u32::try_from(note["server_pid"].as_u64().unwrap()).unwrap());
@@ -51,7 +41,8 @@ async fn what_the_server_says_before_it_ends_is_told_without_what_drives_a_termi
     let cli = world.folder.join("temporal");
     std::fs::write(&cli, "#!/bin/sh\nprintf 'Error: no \\033[31mluck today\\n' >&2\nexit 3\n").unwrap();
     std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let said = alone(&world).with("STEWARD_TEMPORAL_CLI", cli.display()).run(&["up", "--once"]).await.expect(1);
+    let said =
+        world.without_server().with("STEWARD_TEMPORAL_CLI", cli.display()).run(&["up", "--once"]).await.expect(1);
     assert!(said.err.contains("Error: no ") && said.err.contains("luck today"), "{said}");
     assert!(said.err.contains("temporal.log") && !said.err.contains('\u{1b}'), "{said}");
 }
@@ -71,7 +62,7 @@ async fn the_server_inherits_no_secret_and_what_is_written_is_its_owners_alone()
         std::fs::write(own.join(file), "").unwrap();
         std::fs::set_permissions(own.join(file), std::fs::Permissions::from_mode(0o644)).unwrap();
     }
-    let mut steward = alone(&world).with("STEWARD_CLERK_API_KEY", "s3cret-1");
+    let mut steward = world.without_server().with("STEWARD_CLERK_API_KEY", "s3cret-1");
     steward
         .set("STEWARD_TRACKER_API_KEY", "s3cret-2")
         .set("STEWARD_TOKEN", "s3cret-3")

@@ -3,20 +3,8 @@
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use steward_tests::files::Files;
-use steward_tests::run;
-use steward_tests::steward::Steward;
 use steward_tests::vault::Signal;
 use steward_tests::world::World;
-
-/// Without a server that is set, on ports that are free.
-fn alone(world: &World) -> Steward {
-    let mut steward = world.steward.without("TEMPORAL_ADDRESS").without("TEMPORAL_NAMESPACE");
-    steward
-        .set("STEWARD_TEMPORAL_CLI", run::temporal_cli().display())
-        .set("STEWARD_TEMPORAL_PORT", run::free_port())
-        .set("STEWARD_TEMPORAL_UI_PORT", run::free_port());
-    steward
-}
 
 /// The processes whose command line or standard input names this folder.
 fn processes_on(folder: &Path) -> Vec<String> {
@@ -34,7 +22,7 @@ fn processes_on(folder: &Path) -> Vec<String> {
 async fn after_up_once_an_answer_is_taken_with_nothing_running_and_nothing_is_left() {
     let world = World::new().await.live();
     let vault = world.folder.join("example");
-    let steward = alone(&world);
+    let steward = world.without_server();
     steward.run(&["example", vault.to_str().unwrap()]).await.expect(0);
     let steward = steward.with("STEWARD_VAULT", vault.display());
     let before = Files::of(&vault);
@@ -87,7 +75,7 @@ async fn two_answers_at_once_with_nothing_running_are_both_taken() {
         world.vault.task(task, "house");
         world.vault.signal(task, &Signal::done(task));
     }
-    let steward = alone(&world);
+    let steward = world.without_server();
     steward.run(&["up", "--once"]).await.expect(0);
     let actions = world.live_actions();
     let (one, other) = ([actions[0].as_str()], [actions[1].as_str()]);

@@ -6,7 +6,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steward_tests::run;
-use steward_tests::steward::Steward;
 use steward_tests::wait;
 use steward_tests::world::{World, is_alive};
 
@@ -23,16 +22,6 @@ fn server_pid(world: &World) -> u32 {
     pid
 }
 
-/// Without a server that is set: `up` must start its own.
-fn alone(world: &World) -> Steward {
-    let mut steward = world.steward.without("TEMPORAL_ADDRESS").without("TEMPORAL_NAMESPACE");
-    steward
-        .set("STEWARD_TEMPORAL_CLI", run::temporal_cli().display())
-        .set("STEWARD_TEMPORAL_PORT", run::free_port())
-        .set("STEWARD_TEMPORAL_UI_PORT", run::free_port());
-    steward
-}
-
 async fn gone(pid: u32) {
     wait::until(&format!("process {pid} to be gone"), async || (!is_alive(pid)).then_some(())).await;
     run::strike(pid);
@@ -41,7 +30,8 @@ async fn gone(pid: u32) {
 #[tokio::test]
 async fn ctrl_c_ends_everything_that_up_started() {
     let world = World::with_one_done().await.live();
-    let steward = alone(&world);
+    // A namespace that its own server must be told of.
+    let steward = world.without_server().with("TEMPORAL_NAMESPACE", "affairs");
     world.index_quietly(&steward).await;
     for sent in [Sent::INT, Sent::TERM] {
         let mut up = steward.start(&["up"]);
@@ -66,7 +56,7 @@ async fn ctrl_c_ends_everything_that_up_started() {
 #[tokio::test]
 async fn up_after_one_that_was_killed_clears_away_and_goes_on_where_it_was() {
     let world = World::with_one_done().await;
-    let steward = alone(&world);
+    let steward = world.without_server();
     world.index_quietly(&steward).await;
     let mut first = steward.start(&["up"]);
     first.says("Ctrl-C").await;
@@ -92,7 +82,7 @@ async fn up_after_one_that_was_killed_clears_away_and_goes_on_where_it_was() {
 #[tokio::test]
 async fn up_once_says_what_was_decided_and_leaves_nothing_running() {
     let world = World::new().await.live();
-    let steward = alone(&world);
+    let steward = world.without_server();
     let vault = world.folder.join("example");
     steward.run(&["example", vault.to_str().unwrap()]).await.expect(0);
     let steward = steward.with("STEWARD_VAULT", vault.display());
@@ -126,7 +116,7 @@ fn servers_on(lock: &Path) -> Vec<u32> {
 #[tokio::test]
 async fn ctrl_c_at_any_moment_of_the_start_leaves_nothing_running() {
     let world = World::with_one_done().await;
-    let steward = alone(&world);
+    let steward = world.without_server();
     let lock = world.vault.path().join(".steward/temporal.lock");
     for moment in [150, 400, 800, 1_300, 2_000] {
         let mut up = steward.start(&["up"]);
@@ -144,7 +134,7 @@ async fn ctrl_c_at_any_moment_of_the_start_leaves_nothing_running() {
 #[tokio::test]
 async fn one_state_folder_never_has_two_servers_however_it_is_spelled() {
     let world = World::with_one_done().await;
-    let steward = alone(&world);
+    let steward = world.without_server();
     let lock = world.vault.path().join(".steward/temporal.lock");
     let mut first = steward.with("STEWARD_VAULT", "vault").start(&["up"]);
     first.says("Ctrl-C").await;
@@ -173,7 +163,7 @@ async fn one_state_folder_never_has_two_servers_however_it_is_spelled() {
 #[tokio::test]
 async fn up_ends_with_its_server_and_names_the_log() {
     let world = World::with_one_done().await;
-    let mut up = alone(&world).start(&["up"]);
+    let mut up = world.without_server().start(&["up"]);
     up.says("Ctrl-C").await;
     let server = i32::try_from(server_pid(&world)).unwrap();
     rustix::process::kill_process(rustix::process::Pid::from_raw(server).unwrap(), Sent::KILL).unwrap();

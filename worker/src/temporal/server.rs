@@ -6,9 +6,9 @@
 
 mod environment;
 
-use super::options_for;
 use super::ports::{ServerPorts, any_free};
 use super::start_retry::repeat_unanswered;
+use super::{namespace, options_for};
 use crate::config::Config;
 use crate::out::shown;
 use anyhow::{Context, bail};
@@ -86,6 +86,7 @@ impl DevServer {
             .args(["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "warn"])
             .args(["--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=FULL"])
             .args(["--port", &ports.port.to_string(), "--ui-port", &ports.ui_port.to_string()])
+            .args(["--namespace", &namespace()])
             .arg("--db-filename")
             .arg(state.join("temporal.db"));
         let ui = Some(format!("http://127.0.0.1:{}", ports.ui_port));
@@ -101,9 +102,12 @@ impl DevServer {
         let state = config.state_dir()?;
         let (lock, port) = (claim(&state).await?, any_free()?);
         let mut command = Command::new(&cli);
-        command
-            .args(["server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "warn"])
-            .args(["--port", &port.to_string()]);
+        command.args(["server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "warn"]).args([
+            "--port",
+            &port.to_string(),
+            "--namespace",
+            &namespace(),
+        ]);
         Self::start(command, lock, Place { state, port, ui: None })
     }
 
