@@ -227,6 +227,12 @@ impl Plan {
         self.draft.landing == Landing::Live && self.change != Change::Nothing
     }
 
+    /// Whether the record with this content is the one that was judged. A human's answer rests on no content.
+    #[must_use]
+    pub fn is_based_on(&self, current: &ContentHash) -> bool {
+        !matches!(&self.basis, Basis::Content(judged) if judged != current)
+    }
+
     /// Works out the bytes to write over the record as it is now.
     ///
     /// # Errors
@@ -234,9 +240,7 @@ impl Plan {
     /// judged; [`PrepareError::Conflict`] when a human's answer meets fields edited since.
     pub fn prepare(&self, current: &[u8]) -> Result<Prepared, PrepareError> {
         let before = ContentHash::of(current);
-        if let Basis::Content(judged) = &self.basis
-            && judged != &before
-        {
+        if !self.is_based_on(&before) {
             return Err(PrepareError::ChangedMeanwhile);
         }
         let document = frontmatter::read(current)?;

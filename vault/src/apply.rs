@@ -19,7 +19,7 @@ use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
 use steward_domain::content::content_hash;
 use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ContentHash, Plan, PrepareError, Prepared};
+use steward_domain::plan::{ContentHash, Landing, Plan, PrepareError, Prepared};
 use steward_domain::tracker::{self, PlaneAction};
 
 impl Keeper {
@@ -56,6 +56,9 @@ impl Keeper {
             return Ok(receipt);
         }
         let ready = if plan.changes_the_record() { self.prepare(plan)? } else { None };
+        if plan.landing() == Landing::Pending {
+            self.check_basis(plan)?;
+        }
         let (patch, owed, content) = ready.map_or_else(Default::default, |r| (r.patch, r.owed, Some(r.content)));
         let closed = AuditRecord::close(plan.draft().clone(), patch, turn.head.next())
             .with_tracker(says.or(owed))
@@ -99,6 +102,15 @@ impl Keeper {
         let owed = self.owed(plan, &current, &prepared.patch)?;
         let content = Content::new(plan.target().clone(), &current, prepared.after);
         Ok(Some(Ready { content, patch: prepared.patch, owed }))
+    }
+
+    /// A human is only offered a change to the record as it was judged.
+    fn check_basis(&self, plan: &Plan) -> Result<(), ApplyError> {
+        let current = self.root().read(plan.target())?;
+        if plan.is_based_on(&current.hash) {
+            return Ok(());
+        }
+        Err(ApplyError::ChangedMeanwhile { path: plan.target().clone() })
     }
 
     /// What a change owes to the tracker; an undo owes what the record it undoes says.

@@ -85,6 +85,11 @@ fn a_file_that_changed_since_it_was_judged_is_not_touched() {
     let error = keeper.apply(plan.clone()).unwrap_err();
     assert!(matches!(error, ApplyError::ChangedMeanwhile { .. }), "{error}");
     assert_eq!((desk.read("task/pay.md"), desk.records().len()), (edited, 0));
+    let offered = Wish::done("pay", TASK.as_bytes(), "run-2").with(|w| w.confidence = 0.1).plan();
+    assert_eq!(offered.landing(), Landing::Pending);
+    let error = keeper.apply(offered).unwrap_err();
+    assert!(matches!(error, ApplyError::ChangedMeanwhile { .. }), "{error}");
+    assert_eq!(desk.records().len(), 0, "nor is a human offered a change to it");
     std::fs::remove_file(desk.file("task/pay.md")).unwrap();
     let error = keeper.apply(plan).unwrap_err();
     assert_eq!(error.to_string(), "task/pay.md: not there");
