@@ -19,7 +19,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// "STLG": tells our ledgers from other databases.
 const APPLICATION: i64 = 0x5354_4c47;
 /// Version of the tables below.
-pub(super) const SCHEMA: i64 = 2;
+pub(super) const SCHEMA: i64 = 1;
 
 /// Instants are microseconds of Unix time.
 const TABLES: &str = "
@@ -46,11 +46,7 @@ CREATE TABLE call (
 CREATE INDEX call_by_time ON call (reserved_us);
 CREATE INDEX call_by_task ON call (task, reserved_us) WHERE task IS NOT NULL;
 CREATE INDEX call_by_matter ON call (matter, reserved_us) WHERE matter IS NOT NULL;
-PRAGMA application_id = 0x53544c47;
-";
-
-/// What each call counts under beside its task and matter; a ledger of before had no accounts.
-const ACCOUNTS: &str = "
+-- What each call counts under beside its task and matter.
 CREATE TABLE account (
     kind TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -59,7 +55,8 @@ CREATE TABLE account (
     PRIMARY KEY (kind, name, reserved_us, call_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX account_by_time ON account (reserved_us);
-PRAGMA user_version = 2;
+PRAGMA application_id = 0x53544c47;
+PRAGMA user_version = 1;
 ";
 
 /// An open ledger file. Callers take turns: there is one connection.
@@ -103,7 +100,6 @@ impl Store {
             let mut connection = SqliteConnection::connect_with(&options).await?;
             let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
             sqlx::raw_sql(TABLES).execute(&mut *tx).await?;
-            sqlx::raw_sql(ACCOUNTS).execute(&mut *tx).await?;
             let insert = "INSERT INTO ledger (only_row, id) VALUES (1, lower(hex(randomblob(16)))) RETURNING id";
             let id: String = sqlx::query_scalar(insert).fetch_one(&mut *tx).await?;
             tx.commit().await?;
@@ -150,21 +146,8 @@ impl Store {
         if version > SCHEMA {
             return Ok(Inspected::Newer(version));
         }
-        if version < SCHEMA {
-            self.add_accounts().await?;
-        }
         let id = sqlx::query_scalar("SELECT id FROM ledger WHERE only_row = 1").fetch_one(&mut self.connection).await?;
         Ok(Inspected::Ledger(id))
-    }
-
-    /// Another process may have been faster.
-    async fn add_accounts(&mut self) -> Result<(), sqlx::Error> {
-        let mut tx = self.begin().await?;
-        let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await?;
-        if version < SCHEMA {
-            sqlx::raw_sql(ACCOUNTS).execute(&mut *tx).await?;
-        }
-        tx.commit().await
     }
 }
 

@@ -1,12 +1,12 @@
 //! Opens `state.db`, creates its tables, and refuses a file it cannot trust.
 //!
 //! One writer connection, on which every transaction begins with `BEGIN IMMEDIATE`, and a few that
-//! only read. `PRAGMA user_version` says which tables a file has; one of an older version gets what it
-//! lacks. A file that is damaged, foreign or newer is never touched: the error names it and the mend,
-//! and [`set_aside`] is the mend.
+//! only read. The tables come from `vault/migrations/`. A file that is damaged, foreign or newer is never
+//! touched: the error names it and the fix, and [`set_aside`] is the fix.
 
 use super::IndexError;
 use crate::private::tighten_database;
+use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -18,27 +18,9 @@ use std::time::Duration;
 
 /// The file, inside the state folder.
 pub const FILE: &str = "state.db";
-/// The tables this build knows, one step for each version; a step is never changed once it was released.
-const STEPS: [&str; 18] = [
-    include_str!("schema.sql"),
-    include_str!("schema_2.sql"),
-    include_str!("schema_3.sql"),
-    include_str!("schema_4.sql"),
-    include_str!("schema_5.sql"),
-    include_str!("schema_6.sql"),
-    include_str!("schema_7.sql"),
-    include_str!("schema_8.sql"),
-    include_str!("schema_9.sql"),
-    include_str!("schema_10.sql"),
-    include_str!("schema_11.sql"),
-    include_str!("schema_12.sql"),
-    include_str!("schema_13.sql"),
-    include_str!("schema_14.sql"),
-    include_str!("schema_15.sql"),
-    include_str!("schema_16.sql"),
-    include_str!("schema_17.sql"),
-    include_str!("schema_18.sql"),
-];
+/// The tables of this build. A migration is never changed once it was released; one that needs files to be read again
+/// sets their `files.hash` to null.
+static MIGRATIONS: Migrator = sqlx::migrate!();
 /// How long one process waits for another one's write, 5 s: a batch of a scan takes a tenth of that.
 const BUSY: Duration = Duration::from_secs(5);
 /// Rows that a reader may be ahead of whoever takes them: enough that a pass over a million does not change
@@ -131,19 +113,20 @@ async fn prepare(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {
         return Err(IndexError::Damaged { path: file.to_owned(), reason: found });
     }
     let mut tx = writer.begin_with("BEGIN IMMEDIATE").await.map_err(sql)?;
-    let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(sql)?;
-    let tables: i64 =
-        sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master").fetch_one(&mut *tx).await.map_err(sql)?;
-    if version == 0 && tables > 0 {
+    let tables: Vec<String> =
+        sqlx::query_scalar("SELECT name FROM sqlite_schema").fetch_all(&mut *tx).await.map_err(sql)?;
+    if !tables.is_empty() && !tables.iter().any(|name| name == "_sqlx_migrations") {
         return Err(IndexError::Damaged { path: file.to_owned(), reason: "it holds tables of something else".into() });
     }
-    let lacking = usize::try_from(version).ok().and_then(|done| STEPS.get(done..));
-    let Some(lacking) = lacking else {
-        let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
-        return Err(IndexError::Newer { path: file.to_owned(), found: version, known });
-    };
-    for step in lacking {
-        sqlx::raw_sql(*step).execute(&mut *tx).await.map_err(sql)?;
-    }
+    // Within the transaction, so that two processes that start at once make the tables once. `run` is the public form of
+    // this; its type keeps every future around it from being `Send`.
+    MIGRATIONS.run_direct(None, &mut *tx, false).await.map_err(|e| match e {
+        MigrateError::VersionMissing(found) => {
+            let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+            IndexError::Newer { path: file.to_owned(), found, known }
+        }
+        MigrateError::Execute(e) | MigrateError::ExecuteMigration(e, _) => sql(e),
+        other => IndexError::Damaged { path: file.to_owned(), reason: other.to_string() },
+    })?;
     tx.commit().await.map_err(sql)
 }

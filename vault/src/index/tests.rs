@@ -41,14 +41,6 @@ mod trust;
 mod unfinished;
 mod wake;
 
-/// Takes what the newest version of the tables added out again.
-const WITHOUT_QUESTIONS: &str = "DROP TRIGGER question_is_asked; DROP TRIGGER question_is_answered;
-    DROP TRIGGER question_is_asked_again; DROP INDEX actions_that_ask; DROP INDEX actions_that_ask_by_target;
-    DROP INDEX questions_by_target; ALTER TABLE actions DROP COLUMN asks; ALTER TABLE actions DROP COLUMN content;
-    DROP TABLE contents; DROP TABLE edits; DROP INDEX routes_by_question; DROP INDEX signals_skipped;
-    ALTER TABLE routes DROP COLUMN reason; ALTER TABLE routes DROP COLUMN question;
-    CREATE INDEX actions_that_ask ON actions (at)";
-
 /// A vault, its index and a clock of file times that never stands still.
 struct Bench {
     dir: tempfile::TempDir,
@@ -313,60 +305,22 @@ async fn a_torn_page_is_found_when_the_file_is_opened() {
 async fn a_file_of_a_newer_version_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(dir.path()).await.unwrap();
-    sqlx::query("PRAGMA user_version = 99").execute(&index.store.writer).await.unwrap();
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES (99, 'later', TRUE, x'', 0)";
+    sqlx::query(newer).execute(&index.store.writer).await.unwrap();
     index.close().await;
     let message = Index::open(dir.path()).await.unwrap_err().to_string();
     assert!(message.contains("newer Steward") && message.contains("steward index rebuild"), "{message}");
 }
 
 #[tokio::test]
-async fn a_file_of_an_older_version_gets_what_it_lacks_and_keeps_what_it_holds() {
-    let bench = Bench::new().await;
-    bench.matter("m");
-    bench.task("t", "m", "");
-    bench.sync("01:00:00").await;
-    bench.look("matter/m.md", "l1", "02:00:00").await;
-    bench.signal("s", "matter/m.md", "");
-    bench.sync("02:00:00").await;
-    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; 
-        DROP INDEX matters_with_faults; DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait; DROP INDEX actions_that_wait_by_target;
-        DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source; DROP INDEX signals_by_time; DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
-        DROP VIEW signals_to_route; DROP TABLE action_sources; DROP TABLE answers; DROP TABLE stamps; DROP TABLE wakes; DROP TABLE routes; DROP TABLE stream_events;
-        DROP TABLE stream_cursors; DROP TABLE stream_seen;
-        ALTER TABLE matters DROP COLUMN hash; ALTER TABLE matters DROP COLUMN state_as_written;
-        DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
-        ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;
-        ALTER TABLE actions DROP COLUMN moved_from; DROP INDEX actions_by_proposal; ALTER TABLE actions DROP COLUMN proposal;
-        DROP INDEX actions_that_ask; DROP INDEX actions_together; ALTER TABLE actions DROP COLUMN together; ALTER TABLE actions DROP COLUMN edited; ALTER TABLE actions DROP COLUMN prev; ALTER TABLE actions DROP COLUMN misnamed;
-        ALTER TABLE matters DROP COLUMN policy; ALTER TABLE matters DROP COLUMN policy_faults;
-        DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
-        ALTER TABLE actions DROP COLUMN changes; ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;
-        ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
-        ALTER TABLE actions DROP COLUMN class; ALTER TABLE actions DROP COLUMN judged; ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 1";
-    sqlx::raw_sql(WITHOUT_QUESTIONS).execute(&bench.index.store.writer).await.unwrap();
-    sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
-    bench.index.close().await;
-    for _ in 0..2 {
-        let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
-        assert_eq!(again.look_streak("matter/m.md").await, 1);
-        assert_eq!(again.stamps_due(noon("02:00:01"), 9).await.unwrap().len(), 1);
-        again.close().await;
-    }
-    let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
-    again.sync_all(&bench.root, noon("02:01:00")).await.unwrap();
-    let seen = again.observe(&ask("matter/m.md", "l2", "02:02:00")).await.unwrap();
-    assert_eq!((seen.looks.len(), seen.signals), (1, 1), "what the tables lacked was read anew");
-    assert_eq!(seen.looks[0].before, ContentHash::of(&fs::read(bench.full("matter/m.md")).unwrap()));
-}
-
-#[tokio::test]
 async fn a_foreign_database_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(dir.path()).await.unwrap();
-    sqlx::raw_sql("PRAGMA user_version = 0").execute(&index.store.writer).await.unwrap();
+    sqlx::raw_sql("DROP TABLE _sqlx_migrations").execute(&index.store.writer).await.unwrap();
     index.close().await;
     let message = Index::open(dir.path()).await.unwrap_err().to_string();
-    assert!(message.contains("something else"), "{message}");
+    assert!(message.contains("something else") && message.contains("steward index rebuild"), "{message}");
 }
 
 #[tokio::test]

@@ -104,19 +104,6 @@ async fn who_floods_a_task_uses_up_its_own_judgements_and_nobody_elses() {
     assert_eq!(cap_of(ledger.reserve(&judges("f", "rent", &["kin"]), at(8)).await).0, Cap::Task, "the cap itself");
 }
 
-#[tokio::test]
-async fn a_ledger_of_before_there_were_accounts_is_taken_over() {
-    let home = Home::new();
-    let ledger = home.ledger(CAPS);
-    granted(ledger.reserve(&about("old", "task/a.md", "matter/m.md"), at(0)).await);
-    drop(ledger);
-    let undo = "DROP TABLE account; PRAGMA user_version = 1;";
-    sqlx::raw_sql(undo).execute(&mut home.peek().await).await.unwrap();
-    let ledger = home.ledger(CAPS);
-    granted(ledger.reserve(&reads("new", "mail", "a"), at(1)).await);
-    assert_eq!(ledger.status(at(1)).await.ledger.unwrap().day.used, 2, "nothing was forgotten");
-}
-
 #[test]
 fn a_share_that_is_no_percentage_is_refused_by_its_name() {
     let home = Home::new();

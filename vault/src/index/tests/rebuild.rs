@@ -195,30 +195,6 @@ async fn a_proposal_of_what_is_so_by_now_has_nothing_left_to_answer() {
 }
 
 #[tokio::test]
-async fn what_waits_in_an_index_of_before_is_told_before_anything_is_read_anew() {
-    let bench = Bench::scanned().await;
-    for name in ["p", "q"] {
-        bench.action(name, |d| (d.landing, d.pending_confirmation) = (Landing::Pending, true));
-    }
-    bench.action("a", |d| answer(d, ActionKind::Dismissed, &ActionId::derive(&["q"])));
-    bench.sync("10:00:00").await;
-    let good = bench.dump(&bench.index).await;
-    let older = "DROP INDEX actions_that_ask; DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again;
-        DROP INDEX matters_by_state;  DROP INDEX matters_with_faults; DROP INDEX actions_that_wait;
-        DROP INDEX actions_that_wait_by_target; ALTER TABLE actions DROP COLUMN waits;
-        CREATE INDEX actions_that_wait ON actions (at) WHERE pending = 1;
-        CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE pending = 1; ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 14";
-    sqlx::raw_sql(WITHOUT_QUESTIONS).execute(&bench.index.store.writer).await.unwrap();
-    sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
-    bench.index.close().await;
-    let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
-    let waiting = again.pending_page(None, 9).await.unwrap().rows;
-    assert_eq!(waiting.iter().map(|row| row.path.slug()).collect::<Vec<_>>(), ["steward-action-p"]);
-    again.sync_all(&bench.root, noon("11:00:00")).await.unwrap();
-    assert_eq!(bench.dump(&again).await, good);
-}
-
-#[tokio::test]
 async fn a_rebuild_mends_rows_that_no_file_stands_behind() {
     let bench = Bench::scanned().await;
     bench.matter("m");

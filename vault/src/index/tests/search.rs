@@ -216,25 +216,3 @@ async fn a_check_finds_words_that_are_missing_or_left_over_and_a_rebuild_mends_t
     assert!(bench.index.check(&bench.root).await.unwrap().is_empty());
     assert_eq!(bench.dump(&bench.index).await, good);
 }
-
-#[tokio::test]
-async fn an_index_of_before_there_was_a_search_is_read_anew_for_it_and_nothing_else_comes_of_that() {
-    let bench = roofer().await;
-    let good = bench.dump(&bench.index).await;
-    let older = "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; 
-        DROP INDEX matters_with_faults; DROP INDEX actions_that_ask; DROP INDEX actions_together; ALTER TABLE actions DROP COLUMN together;
-        ALTER TABLE actions DROP COLUMN edited; DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait;
-        DROP INDEX actions_that_wait_by_target; DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source;
-        DROP INDEX signals_by_time; DROP INDEX sources_by_time; ALTER TABLE action_sources DROP COLUMN at;
-        DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
-        DROP INDEX signals_by_status; CREATE INDEX signals_by_status ON signals (status); ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 12";
-    sqlx::raw_sql(WITHOUT_QUESTIONS).execute(&bench.index.store.writer).await.unwrap();
-    sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
-    bench.index.close().await;
-    let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
-    assert_eq!(found(&again, "roof").await, [""; 0], "nothing is found before it is read, and nothing fails");
-    let report = again.sync_all(&bench.root, noon("11:00:00")).await.unwrap();
-    assert_eq!((report.read, report.woken.len(), report.news), (4, 0, News::default()));
-    assert_eq!(bench.dump(&again).await, good);
-    assert_eq!(found(&again, "roof").await.len(), 2);
-}

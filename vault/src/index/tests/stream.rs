@@ -171,31 +171,3 @@ async fn what_was_taken_in_is_known_for_a_month_after_it_was_last_met() {
     assert_eq!(seen(120).await, 0);
     assert_eq!(bench.index.stream_cursor("mail").await.unwrap().as_deref(), Some("7"));
 }
-
-#[tokio::test]
-async fn a_file_of_an_older_version_gets_the_tables_of_streams() {
-    let bench = Bench::new().await;
-    bench.event("mail/a", "x:y", "01:00:00", |_| ());
-    bench.sync("01:00:00").await;
-    let older =
-        "DROP TRIGGER action_waits; DROP TRIGGER action_is_answered; DROP TRIGGER action_waits_again; DROP INDEX matters_by_state; 
-        DROP INDEX matters_with_faults; DROP TABLE words; DROP TABLE documents; DROP INDEX actions_by_seq; DROP INDEX actions_that_wait; DROP INDEX actions_that_wait_by_target;
-        DROP INDEX actions_that_live; ALTER TABLE actions DROP COLUMN waits; DROP INDEX signals_by_source; DROP INDEX signals_by_time; DROP INDEX actions_by_time; CREATE INDEX actions_by_time ON actions (at);
-        DROP TABLE action_sources; DROP VIEW signals_to_route; DROP INDEX routes_by_turn; DROP INDEX routes_of_shadow;
-        DROP TABLE answers; DROP TABLE stream_events; DROP TABLE stream_cursors; DROP TABLE stream_seen;
-        DROP INDEX actions_of_trust; DROP INDEX actions_to_compare;
-        ALTER TABLE actions DROP COLUMN trust_subject; ALTER TABLE actions DROP COLUMN trust_mode;
-        ALTER TABLE actions DROP COLUMN moved_from; DROP INDEX actions_by_proposal; ALTER TABLE actions DROP COLUMN proposal;
-        DROP INDEX actions_that_ask; DROP INDEX actions_together; ALTER TABLE actions DROP COLUMN together; ALTER TABLE actions DROP COLUMN edited; ALTER TABLE actions DROP COLUMN prev; ALTER TABLE actions DROP COLUMN misnamed;
-        ALTER TABLE matters DROP COLUMN policy; ALTER TABLE matters DROP COLUMN policy_faults;
-        DROP INDEX actions_that_owe; DROP INDEX actions_by_tracked;
-        ALTER TABLE actions DROP COLUMN changes; ALTER TABLE actions DROP COLUMN closed; ALTER TABLE actions DROP COLUMN moves_to;
-        ALTER TABLE actions DROP COLUMN issue; ALTER TABLE actions DROP COLUMN tracks_of;
-        DELETE FROM files WHERE kind = 'stream'; ALTER TABLE instincts DROP COLUMN start; PRAGMA user_version = 3";
-    sqlx::raw_sql(WITHOUT_QUESTIONS).execute(&bench.index.store.writer).await.unwrap();
-    sqlx::raw_sql(older).execute(&bench.index.store.writer).await.unwrap();
-    bench.index.close().await;
-    let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
-    assert!(again.sync_all(&bench.root, noon("02:00:00")).await.unwrap().news.events_arrived);
-    assert_eq!(again.events_to_extract(9, &Spent::default()).await.unwrap().len(), 1);
-}

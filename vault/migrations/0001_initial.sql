@@ -1,0 +1,371 @@
+-- The tables of `state.db`. Instants are microseconds since 1970.
+--
+-- First: derived from the files, and refilled from them at any time.
+CREATE TABLE files (
+    path TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    -- Null: to be read again.
+    hash TEXT,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    problem TEXT
+) WITHOUT ROWID;
+CREATE INDEX files_by_kind ON files (kind);
+CREATE INDEX files_with_problems ON files (path) WHERE problem IS NOT NULL;
+
+CREATE TABLE matters (
+    path TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    state TEXT NOT NULL,
+    state_as_written TEXT,
+    ceiling TEXT NOT NULL,
+    -- What the matter's own note allows its steward, and what of that is invalid: JSON, null where there is none.
+    policy TEXT,
+    policy_faults TEXT,
+    hash TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX matters_by_state ON matters (state);
+CREATE INDEX matters_with_faults ON matters (path) WHERE policy_faults IS NOT NULL;
+
+CREATE TABLE tasks (
+    path TEXT PRIMARY KEY,
+    parent TEXT NOT NULL,
+    id TEXT,
+    name TEXT NOT NULL,
+    state TEXT NOT NULL,
+    state_as_written TEXT,
+    surface_class TEXT NOT NULL,
+    due INTEGER,
+    snoozed_until INTEGER,
+    next_check_after INTEGER,
+    hash TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX tasks_by_parent ON tasks (parent);
+CREATE INDEX tasks_by_id ON tasks (id) WHERE id IS NOT NULL;
+
+CREATE TABLE signals (
+    path TEXT PRIMARY KEY,
+    -- Null where no single record could be found.
+    target TEXT,
+    created INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    instinct TEXT NOT NULL,
+    note TEXT NOT NULL,
+    effect TEXT NOT NULL,
+    -- Null where nothing usable is proposed; `proposal` is JSON, in the form of `mutation_proposal`.
+    class TEXT,
+    proposal TEXT,
+    proposed_state TEXT,
+    target_confidence REAL NOT NULL,
+    effect_confidence REAL NOT NULL,
+    status TEXT NOT NULL,
+    reason TEXT,
+    applied INTEGER NOT NULL,
+    source_event TEXT
+) WITHOUT ROWID;
+CREATE INDEX signals_that_count ON signals (target) WHERE applied = 0 AND effect <> 'none';
+CREATE INDEX signals_by_status ON signals (status, created);
+CREATE INDEX signals_by_target ON signals (target, created);
+CREATE INDEX signals_by_source ON signals (instinct, created);
+CREATE INDEX signals_by_time ON signals (created);
+CREATE INDEX signals_skipped ON signals (reason) WHERE status = 'skipped';
+-- The signals that the router handles: those that nobody has acted upon, and those that were ambiguous until a human
+-- named their target.
+CREATE VIEW signals_to_route AS SELECT path, source FROM signals
+    WHERE status = 'unrouted' OR (status = 'skipped' AND target IS NOT NULL AND reason LIKE 'ambiguous%');
+
+CREATE TABLE instincts (
+    path TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    observations INTEGER NOT NULL,
+    -- 0 ask, 1 confirm, 2 act; null where no human set one.
+    ceiling INTEGER,
+    -- The confidence from which the average starts, where a human wrote one.
+    start REAL
+) WITHOUT ROWID;
+CREATE INDEX instincts_by_source ON instincts (source);
+
+-- Derived from the files under `stream/`. `source` is the folder, which nothing in the file can contradict.
+CREATE TABLE stream_events (
+    path TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    received_at INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    tries INTEGER NOT NULL,
+    reason TEXT,
+    hash TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX stream_events_that_wait ON stream_events (source, pattern, received_at) WHERE status = 'new';
+CREATE INDEX stream_events_by_status ON stream_events (status, received_at);
+
+-- The audit records.
+CREATE TABLE actions (
+    path TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    target TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    decision TEXT NOT NULL,
+    confidence REAL NOT NULL,
+    landing TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    pending INTEGER NOT NULL,
+    answers_of TEXT,
+    -- What is proposed: its class and state, the field (and the member of a set) that it changes, the matter to which and
+    -- from which a task moves, and a hash of all of it.
+    class TEXT,
+    proposed_state TEXT,
+    changes TEXT,
+    moves_to TEXT,
+    moved_from TEXT,
+    proposal TEXT,
+    -- Whether a clerk judged it; the router asks none.
+    judged INTEGER NOT NULL,
+    -- The names of the gates that held it.
+    closed TEXT NOT NULL DEFAULT '',
+    -- The tracker's issue to which it owes something, and the action whose delivery it reports.
+    issue TEXT,
+    tracks_of TEXT,
+    -- A demotion or a restoration: its subject, and the subject's mode from then on.
+    trust_subject TEXT,
+    trust_mode TEXT,
+    -- A hash of the target after a change of ours; null where nothing was changed.
+    content TEXT,
+    -- The hash of the record before, and whether the record lies under another name than it was filed under: the index can
+    -- check this part of the chain without reading a million files.
+    prev TEXT,
+    misnamed INTEGER NOT NULL DEFAULT 0,
+    -- Whether a confirmation changed what was proposed, and the batch in which it was given.
+    edited INTEGER NOT NULL DEFAULT 0,
+    together TEXT,
+    seq INTEGER NOT NULL,
+    -- Kept by the triggers below: nobody has answered this proposal; this is the newest open question about its target.
+    waits INTEGER NOT NULL DEFAULT 0,
+    asks INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX actions_by_id ON actions (id);
+CREATE INDEX actions_by_seq ON actions (seq);
+-- Holds the columns by which actions are counted and chosen, so that no row is read for it.
+CREATE INDEX actions_by_time ON actions (at, path, kind, landing, class);
+CREATE INDEX actions_by_target ON actions (target, at);
+CREATE INDEX actions_by_answer ON actions (answers_of, kind, at, id) WHERE answers_of IS NOT NULL;
+CREATE INDEX actions_by_proposal ON actions (proposal, seq) WHERE proposal IS NOT NULL;
+CREATE INDEX actions_together ON actions (together) WHERE together IS NOT NULL;
+CREATE INDEX actions_that_wait ON actions (at) WHERE waits = 1;
+CREATE INDEX actions_that_wait_by_target ON actions (target) WHERE waits = 1;
+CREATE INDEX actions_that_live ON actions (at) WHERE landing = 'live';
+CREATE INDEX actions_that_owe ON actions (seq) WHERE issue IS NOT NULL;
+CREATE INDEX actions_by_tracked ON actions (tracks_of) WHERE tracks_of IS NOT NULL;
+CREATE INDEX actions_of_trust ON actions (seq) WHERE trust_subject IS NOT NULL;
+CREATE INDEX actions_to_compare ON actions (at) WHERE kind IN ('steward-action', 'steward-action-confirmed')
+    AND landing IN ('shadow', 'pending', 'live');
+CREATE INDEX actions_that_ask ON actions (seq) WHERE asks = 1;
+CREATE INDEX actions_that_ask_by_target ON actions (target) WHERE asks = 1;
+CREATE INDEX questions_by_target ON actions (target, seq)
+    WHERE decision = 'needs_input' AND kind = 'steward-action' AND landing = 'recorded';
+
+-- Open proposals are marked, so that lists and counts of them cost what is open and not what was ever proposed.
+CREATE TRIGGER action_waits AFTER INSERT ON actions WHEN new.pending = 1 BEGIN
+    UPDATE actions SET waits = 1
+    WHERE path = new.path AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = new.id);
+END;
+CREATE TRIGGER action_is_answered AFTER INSERT ON actions WHEN new.answers_of IS NOT NULL BEGIN
+    UPDATE actions SET waits = 0 WHERE id = new.answers_of;
+END;
+CREATE TRIGGER action_waits_again AFTER DELETE ON actions WHEN old.answers_of IS NOT NULL BEGIN
+    UPDATE actions SET waits = pending
+    WHERE id = old.answers_of AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = old.answers_of);
+END;
+
+-- A question to a human stays until it has ended. Only the newest one about a record is open.
+CREATE TRIGGER question_is_asked AFTER INSERT ON actions
+WHEN new.decision = 'needs_input' AND new.kind = 'steward-action' AND new.landing = 'recorded' BEGIN
+    UPDATE actions SET asks = 0 WHERE target = new.target AND asks = 1;
+    UPDATE actions SET asks = 1 WHERE path = (
+        SELECT q.path FROM actions q INDEXED BY questions_by_target
+        WHERE q.target = new.target AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.landing = 'recorded'
+        ORDER BY q.seq DESC LIMIT 1) AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = actions.id);
+END;
+CREATE TRIGGER question_is_answered AFTER INSERT ON actions WHEN new.answers_of IS NOT NULL BEGIN
+    UPDATE actions SET asks = 0 WHERE id = new.answers_of AND asks = 1;
+END;
+CREATE TRIGGER question_is_asked_again AFTER DELETE ON actions
+WHEN old.answers_of IS NOT NULL
+    OR (old.decision = 'needs_input' AND old.kind = 'steward-action' AND old.landing = 'recorded') BEGIN
+    UPDATE actions SET asks = 1 WHERE path = (
+        SELECT q.path FROM actions q INDEXED BY questions_by_target
+        WHERE q.target = old.target AND q.decision = 'needs_input' AND q.kind = 'steward-action' AND q.landing = 'recorded'
+        ORDER BY q.seq DESC LIMIT 1) AND NOT EXISTS (SELECT 1 FROM actions b WHERE b.answers_of = actions.id);
+END;
+
+CREATE TABLE action_evidence (
+    ref TEXT NOT NULL,
+    action TEXT NOT NULL,
+    PRIMARY KEY (ref, action)
+) WITHOUT ROWID;
+CREATE INDEX evidence_by_action ON action_evidence (action);
+
+-- What each source contributed to a decision. A source that only supported it has no contribution.
+CREATE TABLE action_sources (
+    action TEXT NOT NULL,
+    -- The key under which the source's trust is kept.
+    source TEXT NOT NULL,
+    name TEXT NOT NULL,
+    contribution REAL,
+    cited INTEGER NOT NULL,
+    speaks INTEGER NOT NULL,
+    -- The record's own.
+    proposal TEXT,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (action, source)
+) WITHOUT ROWID;
+CREATE INDEX sources_by_proposal ON action_sources (source, proposal, seq) WHERE speaks = 1;
+CREATE INDEX sources_by_time ON action_sources (source, at, action);
+
+-- What search finds: names of matters and tasks, quotes and sources of signals, and actions by both. Row numbers go by
+-- kind and moment (`words.rs`), so that the newest matches are found first without sorting.
+CREATE TABLE documents (
+    -- Never given again, so the highest one tells whether anything was written.
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    -- Null for a record without a moment.
+    at INTEGER
+);
+CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
+
+-- From here on: state of our own, which is not in the files and is kept by a rebuild.
+CREATE TABLE task_checks (
+    task TEXT PRIMARY KEY,
+    last_check_at INTEGER NOT NULL,
+    next_check_after INTEGER,
+    outcome TEXT NOT NULL,
+    streak INTEGER NOT NULL,
+    look_id TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE matter_ticks (
+    matter TEXT PRIMARY KEY,
+    streak INTEGER NOT NULL,
+    look_id TEXT NOT NULL,
+    observed_at INTEGER NOT NULL,
+    observation TEXT NOT NULL
+);
+CREATE INDEX ticks_by_time ON matter_ticks (observed_at);
+
+-- Tasks that a run is judging.
+CREATE TABLE leases (
+    task TEXT PRIMARY KEY,
+    run TEXT NOT NULL,
+    until INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE first_seen (
+    signal TEXT PRIMARY KEY,
+    hash TEXT NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE looks (
+    day TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (day, reason)
+) WITHOUT ROWID;
+
+-- The looks that `looks` has counted one by one, so that a repeated activity counts once.
+CREATE TABLE look_marks (
+    id TEXT PRIMARY KEY,
+    day TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What was written into the frontmatter of tasks (only where the operator asked for it), to tell our own dates from a
+-- human's.
+CREATE TABLE stamps (
+    task TEXT PRIMARY KEY,
+    -- The cursor that the file says or cannot say; null before the first.
+    checked_at INTEGER,
+    -- The last `next_check_after` that we set out to write, and the one that may still be there if that write failed.
+    written INTEGER,
+    before INTEGER,
+    retry_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Matters that a signal woke and that no tick has observed since.
+CREATE TABLE wakes (
+    matter TEXT PRIMARY KEY,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The router's list. Every signal has its place on it, so that those that wait for later cost nothing.
+CREATE TABLE routes (
+    signal TEXT PRIMARY KEY,
+    -- Whether changes could happen then.
+    acts INTEGER NOT NULL,
+    -- The moment after which its action is named, the same for every try; null while there is none.
+    at INTEGER,
+    -- It is left alone until then, unless it says something new.
+    retry_at INTEGER NOT NULL,
+    met_at INTEGER NOT NULL,
+    -- What the router last decided, in words, and the question on which the signal is listed.
+    reason TEXT,
+    question TEXT
+) WITHOUT ROWID;
+CREATE INDEX routes_by_time ON routes (at);
+CREATE INDEX routes_by_turn ON routes (retry_at);
+CREATE INDEX routes_of_shadow ON routes (signal) WHERE acts = 0;
+CREATE INDEX routes_by_question ON routes (question) WHERE question IS NOT NULL;
+
+-- Where each stream stands.
+CREATE TABLE stream_cursors (
+    stream TEXT PRIMARY KEY,
+    -- Opaque to all but the adapter; null before the first round.
+    cursor TEXT,
+    paused INTEGER NOT NULL DEFAULT 0,
+    ran_at INTEGER,
+    -- Of the last round; null when it went well.
+    error TEXT,
+    failures INTEGER NOT NULL DEFAULT 0,
+    -- How many events could not be ingested, ever.
+    refused INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- The events that were ingested, so that one that was purged is not ingested again.
+CREATE TABLE stream_seen (
+    stream TEXT NOT NULL,
+    key TEXT NOT NULL,
+    -- When it was last met.
+    at INTEGER NOT NULL,
+    PRIMARY KEY (stream, key)
+) WITHOUT ROWID;
+CREATE INDEX stream_seen_by_time ON stream_seen (at);
+
+-- What clerks answered about raw events, so that the same question is paid for once. Worth no more than those calls.
+CREATE TABLE answers (
+    -- SHA-256 of provider, model and the exact prompt, in hex.
+    key TEXT PRIMARY KEY,
+    answer TEXT NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX answers_by_time ON answers (at);
+
+-- What each task and matter said when it was last read, as a hash; and what a record about which a human is asked has
+-- come to say since, after the action of that number. If this is lost, a question stays.
+CREATE TABLE contents (
+    path TEXT PRIMARY KEY,
+    content TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE edits (
+    path TEXT NOT NULL,
+    content TEXT NOT NULL,
+    after_seq INTEGER NOT NULL,
+    PRIMARY KEY (path, content)
+) WITHOUT ROWID;
