@@ -124,15 +124,20 @@ impl Host {
         let outcome = if self.stopped() { stopped() } else { self.ledger.reserve(&ask, now).await };
         if let ReserveOutcome::Refused(refusal) = &outcome {
             let task = ask.task.unwrap_or_default();
-            if refusal.cap == Cap::LedgerUnreadable
-                && let Ok(target) = RecordPath::parse(&task)
-            {
-                self.try_again_later(&target).await;
+            match (refusal.cap, RecordPath::parse(&task)) {
+                (Cap::LedgerUnreadable, Ok(target)) => self.try_again_later(&target).await,
+                (Cap::Stopped, Ok(target)) => self.wake_after_the_stop(&target).await?,
+                (_, _) => {}
             }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
             self.index.count_look(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
         }
         Ok(outcome)
+    }
+
+    /// What was observed and met a stop is judged when that is over, even when the run ends later.
+    async fn wake_after_the_stop(&self, target: &RecordPath) -> Result<(), ActivityError> {
+        self.index.wake_again(target, Utc::now()).await.map_err(passing)
     }
 
     async fn call_ended(&self, ask: SettleAsk) -> Result<(), ActivityError> {
@@ -151,7 +156,12 @@ impl Host {
         let observed_at = ask.observed_at;
         let receipt = match self.land(ask.plan, Utc::now()).await? {
             Ok(receipt) => receipt,
-            Err(e) => return unapplied(e),
+            Err(e) => {
+                if matches!(e, ApplyError::Stopped) {
+                    self.wake_after_the_stop(&target).await?;
+                }
+                return unapplied(e);
+            }
         };
         let done = CheckDone {
             task: target.clone(),
@@ -283,12 +293,7 @@ impl Host {
 
     #[activity(definition = steward_workflows::activities::Release)]
     pub async fn release(self: Arc<Self>, _ctx: ActivityContext, run_id: String) -> Result<(), ActivityError> {
-        // A stop that came between the look and its end: what was taken is judged when it is over.
-        let woken = if self.stopped() { self.index.wake_unjudged(&run_id, Utc::now()).await } else { Ok(()) };
-        let released = match woken {
-            Ok(()) => self.index.release(&run_id).await,
-            Err(e) => Err(e),
-        };
+        let released = self.index.release(&run_id).await;
         if released.is_err() && !self.can_write().await {
             self.index.release_later(&run_id);
             return Ok(());

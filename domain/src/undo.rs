@@ -88,6 +88,10 @@ pub enum Refusal {
     Conflict { fields: Vec<String> },
     #[error("{id} is not the newest change of {}: undo {newer} first", fields.join(", "))]
     NotTheNewest { id: String, fields: Vec<String>, newer: String },
+    #[error(
+        "{id} is not confirmed together with others: newer messages leave it unclear; look at it and confirm it alone"
+    )]
+    Unclear { id: String },
     #[error("the mode is shadow now, so nothing may change: set STEWARD_LIVE_MODE")]
     ShadowNow,
     #[error("the fleet is stopped, so nothing may change: `steward resume` lets it run again")]
@@ -118,6 +122,7 @@ impl Refusal {
             Self::AlreadyAnswered { .. }
             | Self::Conflict { .. }
             | Self::NotTheNewest { .. }
+            | Self::Unclear { .. }
             | Self::ShadowNow
             | Self::Stopped => 409,
             Self::Expired { .. } => 410,
@@ -143,6 +148,7 @@ impl Refusal {
             | Self::HumanOnly { .. }
             | Self::NotAnEdit { .. }
             | Self::AlreadyAnswered { .. }
+            | Self::Unclear { .. }
             | Self::ShadowNow
             | Self::Stopped
             | Self::Expired { .. }

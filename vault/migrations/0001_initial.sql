@@ -57,6 +57,8 @@ CREATE TABLE signals (
     class TEXT,
     proposal TEXT,
     proposed_state TEXT,
+    -- The field, and of a set the member, that it would change.
+    changes TEXT,
     target_confidence REAL NOT NULL,
     effect_confidence REAL NOT NULL,
     status TEXT NOT NULL,
@@ -70,10 +72,11 @@ CREATE INDEX signals_by_target ON signals (target, created);
 CREATE INDEX signals_by_source ON signals (instinct, created);
 CREATE INDEX signals_by_time ON signals (created);
 CREATE INDEX signals_skipped ON signals (reason) WHERE status = 'skipped';
--- The signals that the router handles: those that nobody has acted upon, and those that were ambiguous until a human
--- named their target.
+-- The signals that the router handles: those that nobody has acted upon, those that were ambiguous until a human named
+-- their target, and those that are withheld while a question is open.
 CREATE VIEW signals_to_route AS SELECT path, source FROM signals
-    WHERE status = 'unrouted' OR (status = 'skipped' AND target IS NOT NULL AND reason LIKE 'ambiguous%');
+    WHERE status = 'unrouted'
+        OR (status = 'skipped' AND target IS NOT NULL AND (reason LIKE 'ambiguous%' OR reason LIKE 'withheld:%'));
 
 CREATE TABLE instincts (
     path TEXT PRIMARY KEY,

@@ -6,7 +6,7 @@
 use crate::durable;
 use crate::root::{OWN_FOLDER, Root};
 use cap_std::fs::Dir;
-use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -86,11 +86,13 @@ impl VaultIdentity {
         (&file).take(MAX_BYTES).read_to_end(&mut bytes)?;
         let content: Content = serde_json::from_slice(&bytes)
             .map_err(|e| IdentityError::Damaged { reason: format!("cannot be read ({e})") })?;
-        let stat = fstat(&file).map_err(io::Error::from)?;
+        // The time of birth, which a copy does not keep and a change of owner leaves; 0 where the file system has none.
+        let stat =
+            statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME).map_err(io::Error::from)?;
         let place = VaultPlace {
             folder: root.path().to_string_lossy().into_owned(),
             host: std::fs::read_to_string(HOST).unwrap_or_default().trim().to_owned(),
-            file: format!("{}-{}.{:09}", stat.st_ino, stat.st_ctime, stat.st_ctime_nsec),
+            file: format!("{}-{}.{:09}", stat.stx_ino, stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
         };
         Ok(Some(Self { id: content.id, place }))
     }

@@ -10,6 +10,7 @@ use steward_domain::record::State;
 use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
 use steward_vault::keeper::Keeper;
+use steward_vault::root::Root;
 use temporalio_client::Client;
 
 /// A registrar with the settings of this vault; `owner` is `None` for one that has no id yet.
@@ -53,6 +54,30 @@ pub(crate) async fn claim_namespace(
         })
     })
     .await
+}
+
+/// Makes sure that what is asked for here is not done by the process of another vault that serves this namespace.
+///
+/// # Errors
+/// [`NamespaceConflict`](crate::registrar::NamespaceConflict) when the namespace is another vault's; others when the vault
+/// cannot be read or the server gives no answer.
+pub(crate) async fn check_owner_patiently(config: &Config, client: &Client, address: &str) -> anyhow::Result<()> {
+    repeat_unanswered("look whose schedules it holds", address, async || check_owner(config, client).await).await
+}
+
+/// The same, asked once.
+///
+/// # Errors
+/// As above.
+pub(crate) async fn check_owner(config: &Config, client: &Client) -> anyhow::Result<()> {
+    if config.vault.is_none() {
+        return Ok(());
+    }
+    let owner = VaultIdentity::read(&Root::open(config.vault()?)?)?;
+    registrar(client.clone(), config, owner, |_| ()).check_owner().await.map_err(|e| match e {
+        RegistrarError::Conflict(conflict) => anyhow::Error::from(*conflict),
+        e => failed(e),
+    })
 }
 
 /// Plans the schedules of all matters and of the vault as a whole.

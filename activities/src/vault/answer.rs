@@ -50,6 +50,13 @@ impl Host {
             (Some(to), AnswerKind::Confirm) => self.ceiling_now(to, ask.edited.as_ref()).await?,
             (_, _) => Ceiling::Act,
         };
+        // The batch was drawn before: what is newer may have come since.
+        if kind == AnswerKind::Confirm
+            && ask.together.is_some()
+            && self.index.is_unclear(&record).await.map_err(passing)?
+        {
+            return Ok(Answered::refused(Refusal::Unclear { id: ask.action }));
+        }
         let (keeper, of) = (Arc::clone(&self.keeper), workflow.clone());
         let answered = on_a_blocking_thread(move || {
             keeper.answer(&Asked {

@@ -69,6 +69,10 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
 }
 
 impl Bench {
+    async fn is_marked(&self) -> bool {
+        !self.host.index.wakes().await.unwrap().is_empty()
+    }
+
     pub(crate) async fn new(mode: Mode) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
@@ -256,6 +260,7 @@ async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     }
     let looks = bench.host.index.looks(chrono::NaiveDate::MIN).await.unwrap();
     assert_eq!(looks.iter().map(|l| l.count).sum::<u64>(), 1);
+    assert!(bench.is_marked().await, "its matter is woken after the stop");
 }
 
 #[tokio::test]
@@ -268,6 +273,7 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let files = bench.files();
     assert_eq!(bench.host.carry_out(ask).await.unwrap(), Applied::Stopped);
     assert_eq!((bench.task(), bench.files()), (before, files));
+    assert!(bench.is_marked().await, "also when it is resumed before the run ends");
     let seen = bench.see("run/2").await;
     assert!(seen.stopped && seen.looks.is_empty(), "{seen:?}");
     brake::resume(bench.host.keeper.root(), &stop).unwrap();

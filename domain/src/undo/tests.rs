@@ -343,6 +343,7 @@ fn every_refusal_has_the_status_of_the_contract() {
         (Refusal::NothingToUndo { id: id(), landing: id() }, 400),
         (Refusal::NotPending { id: id(), landing: id() }, 400),
         (Refusal::HumanOnly { id: id() }, 400),
+        (Refusal::Unclear { id: id() }, 409),
         (Refusal::NotAnEdit { id: id(), reason: id() }, 400),
         (Refusal::AlreadyAnswered { id: id(), how: id(), by: id() }, 409),
         (Refusal::Conflict { fields: vec![] }, 409),

@@ -1,9 +1,14 @@
-//! One signal as every face explains it: where it came from, why it stands where it does, what would change that.
+//! One signal as every interface explains it: where it came from, why it stands where it does, what would change that.
 //!
-//! Read from its file, its event's and its target's, and from what the router last made of it. Nearly all of it is a
-//! stranger's.
+//! Read from its file, its event's and its target's, and from what the state store knows of it. Nearly all of it is
+//! untrusted.
 
+mod explanation;
 mod orphan;
+
+pub use self::explanation::SignalHistory;
+
+use self::explanation::Explanation;
 
 use serde::Serialize;
 use steward_domain::frontmatter::{self, FrontmatterError};
@@ -11,7 +16,7 @@ use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::record::{Effect, Matter, RecordError, Task};
 use steward_domain::route::{RouteSkip, Target, explain_misfit};
-use steward_domain::signal::{Signal, SignalStatus};
+use steward_domain::signal::Signal;
 use steward_domain::stream::StreamEvent;
 use steward_domain::time::stamp;
 use steward_vault::root::{Root, RootError};
@@ -77,46 +82,25 @@ pub fn read(root: &Root, path: RecordPath) -> Result<Filed, SignalError> {
     Ok(Filed { path, signal, refused })
 }
 
-/// The same with what is known around it; `stored` is what the router last made of it.
+/// Explains a signal by the files and by what the state store knows of it.
 #[must_use]
-pub fn explain(root: &Root, filed: Filed, stored: Option<&str>) -> Explained {
-    let signal = &filed.signal;
-    let event = signal.source_event.as_ref().and_then(|path| event(root, path));
-    let (why, holds) = why(signal, misfit(root, &filed), stored);
-    let waits = signal.status == SignalStatus::Unrouted && signal.effect == Effect::Mutation;
-    let orphaned = signal.target.as_ref().filter(|_| waits).and_then(|path| orphan::missing_steward(root, path));
-    let would_change = match holds {
-        Holds::Nothing => orphaned.unwrap_or_else(|| what_would_change(signal).into()),
-        Holds::Question => "answer the question that the reason names, or edit the record".into(),
-        Holds::Action => "answer the action that the reason names (see `steward audit show`)".into(),
-        Holds::Target => {
-            "nothing while the record stands so; `steward why <task>` says what was decided about it".into()
-        }
-        Holds::Misfit => "correct what the reason names, and set `status: unrouted`".into(),
-    };
-    Explained { filed, event, why, what_would_change_it: would_change }
-}
-
-/// What keeps a signal where it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    /// No more than its own status says.
-    Nothing,
-    Question,
-    Action,
-    /// Its target is closed, or says so already.
-    Target,
-    Misfit,
+pub fn explain(root: &Root, filed: Filed, history: &SignalHistory) -> Explained {
+    let event = filed.signal.source_event.as_ref().and_then(|path| event(root, path));
+    let Explanation { why, advice } = explanation::explain(root, &filed, history);
+    Explained { filed, event, why, what_would_change_it: advice }
 }
 
 /// What in its file or its target's keeps a signal that nobody has acted upon from being acted upon.
 fn misfit(root: &Root, filed: &Filed) -> Option<String> {
     let signal = &filed.signal;
-    if let (Some(refused), Effect::Mutation) = (&filed.refused, signal.effect) {
+    if signal.effect != Effect::Mutation {
+        return None;
+    }
+    if let Some(refused) = &filed.refused {
         return Some(format!("{}: {refused}", RouteSkip::NoProposal.word()));
     }
     let path = signal.target.clone().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
-    let target = match path.filter(|_| signal.effect == Effect::Mutation).map(|path| target(root, path)).transpose() {
+    let target = match path.map(|path| target(root, path)).transpose() {
         Ok(target) => target.flatten(),
         Err(reason) => return Some(format!("unreadable: {reason}")),
     };
@@ -150,56 +134,4 @@ fn event(root: &Root, path: &RecordPath) -> Option<Event> {
         received_at: stamp(event.received_at),
         status: event.status.word(),
     })
-}
-
-/// What its file says comes first; then what was done about it, what the files say now, and why the router left it.
-fn why(signal: &Signal, misfit: Option<String>, stored: Option<&str>) -> (String, Holds) {
-    let reason = signal.reason.clone();
-    let held = |reason: &str| {
-        if reason.starts_with("withheld:") {
-            return Holds::Question;
-        }
-        let acted = ["live:", "pending:", "shadow:", "claimed:"].iter().any(|word| reason.starts_with(word));
-        if acted { Holds::Action } else { Holds::Nothing }
-    };
-    match (signal.status, reason, misfit) {
-        (SignalStatus::Unrouted | SignalStatus::Skipped, Some(reason), Some(misfit)) if misfit.starts_with(&reason) => {
-            (misfit, Holds::Misfit)
-        }
-        (_, Some(reason), _) => {
-            let holds = if reason.starts_with("withheld:") { Holds::Question } else { Holds::Nothing };
-            (reason, holds)
-        }
-        (SignalStatus::Applied, None, _) => ("it was acted upon".to_owned(), Holds::Nothing),
-        (SignalStatus::Unrouted, None, misfit) => match (stored, misfit) {
-            (Some(stored), _) if held(stored) != Holds::Nothing => (stored.to_owned(), held(stored)),
-            (_, Some(misfit)) => {
-                let is_settled = ["target_closed:", "already_so:"].iter().any(|word| misfit.starts_with(word));
-                (misfit, if is_settled { Holds::Target } else { Holds::Misfit })
-            }
-            (Some(stored), None) => (stored.to_owned(), Holds::Nothing),
-            (None, None) => ("nobody has acted upon it yet".to_owned(), Holds::Nothing),
-        },
-        (SignalStatus::Skipped | SignalStatus::Pending | SignalStatus::ActionPending, None, _) => {
-            (stored.unwrap_or("no reason is written down").to_owned(), Holds::Nothing)
-        }
-    }
-}
-
-fn what_would_change(signal: &Signal) -> &'static str {
-    match (signal.status, &signal.target, signal.effect) {
-        (SignalStatus::Applied, _, _) => "take the action back with `steward undo` (see `steward audit list`)",
-        (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`",
-        (_, Some(_), Effect::None) => "nothing: it states no change; edit the record by hand if it should change",
-        (_, Some(_), Effect::Action) => "do what it asks, then set `status: applied`",
-        (SignalStatus::Unrouted, Some(_), Effect::Mutation) => {
-            "its matter's steward judges it at its next look: `steward tick <matter> --wait` asks at once"
-        }
-        (SignalStatus::Pending, Some(_), Effect::Mutation) => {
-            "confirm what it led to with `steward confirm`, or let the stewards act (`STEWARD_LIVE_MODE`)"
-        }
-        (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), Effect::Mutation) => {
-            "mend what the reason names, and set `status: unrouted`"
-        }
-    }
 }

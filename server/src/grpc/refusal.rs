@@ -78,6 +78,7 @@ fn code(refusal: &Refusal) -> (Code, RefusalReason) {
         Refusal::AlreadyAnswered { .. } => (Code::AlreadyExists, RefusalReason::AlreadyAnswered),
         Refusal::Conflict { .. } => (Code::FailedPrecondition, RefusalReason::Conflict),
         Refusal::NotTheNewest { .. } => (Code::FailedPrecondition, RefusalReason::NotTheNewest),
+        Refusal::Unclear { .. } => (Code::FailedPrecondition, RefusalReason::Unclear),
         Refusal::ShadowNow => (Code::FailedPrecondition, RefusalReason::ShadowNow),
         Refusal::Stopped => (Code::FailedPrecondition, RefusalReason::Stopped),
         Refusal::Expired { .. } => (Code::FailedPrecondition, RefusalReason::Expired),
@@ -163,6 +164,7 @@ mod tests {
             (Refusal::NotPending { id: id(), landing }, Code::FailedPrecondition, "not_pending"),
             (Refusal::NothingToRaise { id: id() }, Code::FailedPrecondition, "not_pending"),
             (Refusal::HumanOnly { id: id() }, Code::FailedPrecondition, "human_only"),
+            (Refusal::Unclear { id: id() }, Code::FailedPrecondition, "unclear"),
             (Refusal::NotAnEdit { id: id(), reason: "odd".into() }, Code::InvalidArgument, "unfit_edit"),
             (
                 Refusal::AlreadyAnswered { id: id(), how: "undone".into(), by: "ann".into() },

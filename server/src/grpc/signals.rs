@@ -6,7 +6,7 @@
 use super::refusal::{broken, refused};
 use super::values::moment;
 use super::{Face, nothing, page, path, record, refusal, words, wrong};
-use crate::facts::signal::{self, Explained, Filed};
+use crate::facts::signal::{self, Explained, Filed, SignalHistory};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::signal::Signal;
 use steward_domain::time;
@@ -43,11 +43,10 @@ impl SignalsService for Face {
         if !self.root.exists(&path) {
             return Err(nothing(&format!("{path}: not in the vault")));
         }
-        let stored = self.index.route_reasons(std::slice::from_ref(&path)).await.map_err(refusal::index)?;
+        let history = SignalHistory::read(&self.index, &path).await.map_err(refusal::index)?;
         let root = self.root.clone();
         let read = tokio::task::spawn_blocking(move || {
-            let stored = stored.get(&path).map(String::as_str);
-            signal::read(&root, path.clone()).map(|it| signal::explain(&root, it, stored))
+            signal::read(&root, path.clone()).map(|it| signal::explain(&root, it, &history))
         });
         let read = read.await.map_err(|e| broken(&e.to_string()))?;
         let explained = read.map_err(|e| refused(Code::DataLoss, 422, e.to_string()))?;

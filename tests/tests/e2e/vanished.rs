@@ -84,7 +84,8 @@ async fn schedules_that_are_missing_show_in_status_doctor_and_readiness() {
         (&status["schedules"]["registered"]["expected"], &status["schedules"]["fault"]),
         (&json!(7), &Value::Null)
     );
-    assert_eq!(api.get("/readyz").await.body, "ready");
+    let ready = async || (api.get("/readyz").await.body == "ready").then_some(());
+    wait::until("readiness", ready).await;
 
     world.client.get_schedule_handle("al-steward-house").delete(Default::default()).await.unwrap();
     world.client.get_schedule_handle("al-signal-router").delete(Default::default()).await.unwrap();
@@ -95,14 +96,14 @@ async fn schedules_that_are_missing_show_in_status_doctor_and_readiness() {
     let found = finding().await;
     assert_eq!((&found["ok"], &found["found"]), (&json!(false), &json!(fault)));
     world.run(&["doctor"]).await.expect(4);
+    // Other faults may come first: on a busy machine the server answers late.
     let unready = async || {
         let answer = api.get("/readyz").await;
-        (answer.status == 503).then(|| answer.json()["detail"].clone())
+        (answer.status == 503 && answer.json()["detail"] == json!(fault)).then_some(())
     };
-    assert_eq!(wait::within(2 * wait::PATIENCE, "readiness to say so", unready).await, json!(fault));
+    wait::within(2 * wait::PATIENCE, "readiness to say so", unready).await;
 
     world.run(&["schedules", "apply"]).await.expect(0);
-    let ready = async || (api.get("/readyz").await.body == "ready").then_some(());
     wait::within(2 * wait::PATIENCE, "readiness to come back", ready).await;
 }
 

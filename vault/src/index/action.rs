@@ -149,6 +149,19 @@ impl Index {
         target.map(|t| self.path(&t)).transpose()
     }
 
+    /// The record that a signal is about; `None` when no such signal is known, or no one record could be found.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn target_of_signal(&self, signal: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+        let target: Option<Option<String>> = sqlx::query_scalar("SELECT target FROM signals WHERE path = ?1")
+            .bind(signal.as_str())
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql(e))?;
+        target.flatten().map(|t| self.path(&t)).transpose()
+    }
+
     pub(super) fn action(&self, row: Row) -> Result<ActionRow, IndexError> {
         Ok(ActionRow {
             path: self.path(&row.path)?,

@@ -103,6 +103,12 @@ pub(super) const AT: &str = concat!(columns!(), "FROM actions a", answer!(), "WH
 /// A copied file has the same id; what lies where it was filed is the action.
 pub(super) const BY_ID: &str =
     concat!(columns!(), "FROM actions a", answer!(), "WHERE a.id = ?1 ORDER BY a.misnamed, a.seq, a.path LIMIT 1");
+pub(super) const CITING: &str = concat!(
+    columns!(),
+    "FROM action_evidence e CROSS JOIN actions a ON a.path = e.action",
+    answer!(),
+    "WHERE e.ref = ?1 AND a.kind = 'steward-action' ORDER BY a.seq DESC LIMIT 1"
+);
 pub(super) const ANSWERS: &str =
     concat!(columns!(), "FROM actions a", answer!(), "WHERE a.answers_of = ?1 ORDER BY a.seq, a.path");
 pub(super) const TOGETHER: &str = concat!(
@@ -169,6 +175,14 @@ impl Index {
     /// [`IndexError::Sql`].
     pub async fn action_at(&self, path: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
         self.one_action(AT, path.as_str()).await
+    }
+
+    /// The newest decision that cites a signal.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn action_citing(&self, signal: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
+        self.one_action(CITING, signal.as_str()).await
     }
 
     /// The action of an id; `None` when none is known. Of several files the one that lies where it was filed.

@@ -11,8 +11,9 @@ use super::doubt::leaves_unclear;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::{FromRow, QueryBuilder, Sqlite};
+use sqlx::{AssertSqlSafe, FromRow, QueryBuilder, Sqlite};
 use steward_domain::mutation::MutationClass;
+use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
 
 /// Most actions that a cluster names, the newest.
@@ -76,7 +77,24 @@ const CLUSTERS: &str = "), turns AS (
         MAX(CASE WHEN turn = 1 THEN path END) AS path, json_group_array(id ORDER BY turn) FILTER (WHERE turn <= ";
 const GROUPS: &str = ") AS ids FROM turns GROUP BY source, class HAVING COUNT(*) >= ";
 
+/// An action that still waits.
+const WAITING: &str = concat!("SELECT 1 FROM actions a WHERE a.path = ?1 AND ", waits!());
+
 impl Index {
+    /// Whether a proposal that still waits is in no cluster because newer words leave it unclear, or because a human is asked
+    /// about its record.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn is_unclear(&self, proposal: &RecordPath) -> Result<bool, IndexError> {
+        let sql = format!("SELECT EXISTS ({WAITING}) AND NOT EXISTS ({WAITING}{UNCLEAR})");
+        sqlx::query_scalar(AssertSqlSafe(sql))
+            .bind(proposal.as_str())
+            .fetch_one(&self.store.writer)
+            .await
+            .map_err(|e| self.sql(e))
+    }
+
     /// Actions that wait for an answer, by source and class, where there are at least so many; the largest first.
     ///
     /// # Errors

@@ -15,12 +15,9 @@ use steward_domain::route::{Doubt, question_id};
 /// The signal `o` leaves unclear what the signal `s` proposes for the same record.
 macro_rules! leaves_unclear {
     () => {
-        "((o.class = s.class AND o.proposal <> s.proposal AND o.created >= s.created AND CASE s.class
-                WHEN 'context_edit' THEN (SELECT key FROM json_each(o.proposal, '$.set'))
-                    = (SELECT key FROM json_each(s.proposal, '$.set'))
-                WHEN 'related' THEN COALESCE(o.proposal->'add', o.proposal->'remove')
-                    = COALESCE(s.proposal->'add', s.proposal->'remove')
-                ELSE 1 END)
+        "((o.class = s.class AND o.changes = s.changes AND o.created >= s.created AND CASE s.class
+                WHEN 'related' THEN (o.proposal->'add' IS NULL) <> (s.proposal->'add' IS NULL)
+                ELSE o.proposal <> s.proposal END)
             OR (s.class = 'state_change' AND o.effect = 'action' AND o.applied = 0 AND o.created > s.created))
         AND NOT (o.status = 'skipped' AND (o.reason LIKE 'dismissed:%' OR o.reason LIKE 'undone:%'
             OR o.reason LIKE 'edited:%'))

@@ -33,9 +33,10 @@ const TASKS: Sql = "INSERT OR REPLACE INTO tasks (path, parent, id, name, state,
            value->>'state_as_written', value->>'surface_class', value->>'due', value->>'snoozed_until',
            value->>'next_check_after', value->>'hash' FROM json_each(?1)";
 const SIGNALS: Sql = "INSERT OR REPLACE INTO signals (path, target, created, source, instinct, note, effect,
-           class, proposal, proposed_state, target_confidence, effect_confidence, status, reason, applied, source_event)
+           class, proposal, proposed_state, changes, target_confidence, effect_confidence, status, reason, applied,
+           source_event)
     SELECT value->>'path', value->>'target', value->>'created', value->>'source', value->>'instinct',
-           value->>'note', value->>'effect', value->>'class', value->>'proposal', value->>'proposed_state',
+           value->>'note', value->>'effect', value->>'class', value->>'proposal', value->>'proposed_state', value->>'changes',
            value->>'target_confidence', value->>'effect_confidence', value->>'status', value->>'reason',
            value->>'applied', value->>'source_event' FROM json_each(?1)";
 const INSTINCTS: Sql = "INSERT OR REPLACE INTO instincts (path, source, observations, ceiling, start)
@@ -65,6 +66,12 @@ const SOURCES: Sql = "INSERT OR REPLACE INTO action_sources (action, source, nam
 /// What the router left to a steward it meets again once that has decided: the signal then says so.
 const DECIDED: Sql = "UPDATE routes SET retry_at = 0 WHERE at IS NULL AND retry_at < 9223372036854775807
     AND signal IN (SELECT e.value FROM json_each(?1) a, json_each(a.value->'evidence') e)";
+/// What was withheld because of a question about a record is met again once its steward has decided about that.
+const RELEASED: Sql = "UPDATE routes SET retry_at = 0 WHERE question IN (
+    SELECT q.id FROM json_each(?1) a CROSS JOIN actions q INDEXED BY questions_by_target
+        ON q.target = a.value->>'target' AND q.decision = 'needs_input' AND q.kind = 'steward-action'
+            AND q.landing = 'recorded'
+    WHERE a.value->>'kind' = 'steward-action' AND a.value->>'judged' AND a.value->>'landing' IN ('live', 'shadow'))";
 /// What is new is on the router's list, or off it where nothing is to be done.
 const ROUTES: Sql = "INSERT INTO routes (signal, acts, at, retry_at, met_at)
     SELECT n.value, s.path IS NULL, NULL, CASE WHEN s.path IS NULL THEN 9223372036854775807 ELSE 0 END, 0
@@ -250,6 +257,7 @@ async fn insert_rows(tx: &mut SqliteConnection, files: &[FileNow], clock: Clock)
     insert(tx, EVIDENCE, &actions).await?;
     insert(tx, SOURCES, &actions).await?;
     insert(tx, DECIDED, &actions).await?;
+    insert(tx, RELEASED, &actions).await?;
     insert(tx, STREAM_EVENTS, &events).await?;
     words::write(tx, &texts).await?;
     insert(tx, SIGNALS, &signals).await?;

@@ -6,7 +6,6 @@
 //! lost or that met a stop uses up no wake.
 
 use super::codec::micros;
-use super::lease::run_of;
 use super::store::json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -25,9 +24,9 @@ const UNJUDGED: &str = "INSERT INTO wakes (matter, at) SELECT DISTINCT p.path, ?
         AND (c.last_check_at IS NULL OR f.at > c.last_check_at)
     ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
 
-/// The matters of the tasks that a run has taken and not judged. ?1: the run, ?2: the mark.
-const RELEASED: &str = "INSERT INTO wakes (matter, at) SELECT DISTINCT COALESCE(t.parent, l.task), ?2
-    FROM leases l LEFT JOIN tasks t ON t.path = l.task WHERE l.run = ?1
+/// The matter of a task, or a matter itself. ?1: its path, ?2: the mark.
+const MATTER_OF: &str = "INSERT INTO wakes (matter, at) SELECT COALESCE(t.parent, a.path), ?2
+    FROM (SELECT ?1 AS path) a LEFT JOIN tasks t ON t.path = a.path WHERE true
     ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)";
 
 /// The oldest marks first. ?1: the matters to pass over, as JSON, ?2: how many.
@@ -107,13 +106,13 @@ impl Index {
         rows.into_iter().map(mark).collect()
     }
 
-    /// Marks the matters whose tasks this run has taken and not judged, so that they are woken again.
+    /// Marks the matter of a task or matter that was observed and could not be judged, so that it is woken again.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn wake_unjudged(&self, look_id: &str, now: DateTime<Utc>) -> Result<(), IndexError> {
-        sqlx::query(RELEASED)
-            .bind(run_of(look_id))
+    pub async fn wake_again(&self, target: &RecordPath, now: DateTime<Utc>) -> Result<(), IndexError> {
+        sqlx::query(MATTER_OF)
+            .bind(target.as_str())
             .bind(micros(now))
             .execute(&self.store.writer)
             .await

@@ -11,6 +11,7 @@ use crate::cli;
 use crate::config::Config;
 use crate::out::{Exit, Out, shown};
 use crate::remote;
+use crate::schedules;
 use crate::temporal;
 use anyhow::{Context, bail};
 use steward_domain::mutation::Mutation;
@@ -123,6 +124,7 @@ async fn request_answer<T>(
         return standalone::answer_alone(config, request).await;
     }
     let client = temporal::connect(config, Vec::new()).await?;
+    schedules::check_owner(config, &client).await?;
     Ok(request(Answers::new(client, &config.task_queue)).await?)
 }
 

@@ -6,6 +6,7 @@
 use super::Look;
 use crate::config::Config;
 use crate::out::{Exit, Out};
+use crate::schedules;
 use crate::temporal::{self, note};
 use crate::web::{self, Faces};
 use tokio::sync::watch;
@@ -22,6 +23,10 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let begun: Option<anyhow::Result<_>> = super::up::unless(&stop, begun).await;
     let Some(begun) = begun else { return Ok(Exit::Ok) };
     let (client, look) = begun?;
+    let server = temporal::address(config)?;
+    let checked = schedules::check_owner_patiently(config, &client, &server);
+    let Some(checked) = super::up::unless(&stop, checked).await else { return Ok(Exit::Ok) };
+    checked?;
     let Look { root, index, .. } = &look;
     let faces = Faces { config: config.clone(), client, root: root.clone(), address };
     faces.serve(index.clone(), &serving, stop)?;

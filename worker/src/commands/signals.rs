@@ -13,7 +13,7 @@ use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::record::Effect;
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::time::stamp;
-use steward_server::facts::signal::{self, Explained, Filed};
+use steward_server::facts::signal::{self, Explained, Filed, SignalHistory};
 use steward_vault::index::Index;
 use steward_vault::root::Root;
 
@@ -39,9 +39,8 @@ pub(crate) async fn run(config: &Config, what: &cli::Signals, out: Out) -> anyho
         }
         cli::Signals::Explain { path } => {
             let filed = one(root, path)?;
-            let reasons = index.route_reasons(std::slice::from_ref(&filed.path)).await?;
-            let stored = reasons.get(&filed.path).map(String::as_str);
-            let explained = signal::explain(root, filed, stored);
+            let history = SignalHistory::read(index, &filed.path).await?;
+            let explained = signal::explain(root, filed, &history);
             out.value(&explained, || describe(&explained))?;
         }
     }
@@ -169,7 +168,7 @@ fn describe(explained: &Explained) -> String {
             lines.push(row("subject", event.subject.as_deref().unwrap_or("none")));
             lines.push(row("received", &event.received_at));
         }
-        None => lines.push(row("event", "gone: extracted events are dropped after 7 days")),
+        None => lines.push(row("event", "not in the vault; an event is removed 7 days after it was read")),
     }
     lines.extend(self::lines(&explained.filed));
     lines.push(row("why", &explained.why));

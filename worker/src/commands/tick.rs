@@ -5,6 +5,7 @@
 
 use crate::config::Config;
 use crate::out::{Exit, Out, shown, table};
+use crate::schedules;
 use crate::temporal;
 use anyhow::bail;
 use serde_json::json;
@@ -27,6 +28,7 @@ pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> a
         bail!("{path} is not in the vault {}: name a matter that is", vault.display());
     }
     let client = temporal::connect(config, Vec::new()).await?;
+    schedules::check_owner(config, &client).await?;
     let id = workflow_id(&matter, tick.shadow);
     if !tick.wait {
         client

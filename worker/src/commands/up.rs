@@ -213,6 +213,10 @@ pub(crate) async fn worker(config: &Config, out: Out) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     };
     let connected = Connected { client: client?, address: address.clone() };
+    // Its clerk would answer the calls of the other vault.
+    let checked = schedules::check_owner_patiently(config, &connected.client, &address);
+    let Some(checked) = unless(&stop, checked).await else { return Ok(Exit::Ok) };
+    checked?;
     let (crew, mut failures) = fleet::crew(config, connected, telemetry.runtime_options()?, stop.clone())?;
     let clerk = engine::start_clerk(config, &crew)?;
     out.say("serving clerk calls")?;

@@ -145,9 +145,8 @@ impl Registrar {
         let owner = self.settings.owner.as_ref();
         let has_twin_in = |folder: &Path| owner.is_some_and(|owner| owner.has_twin_in(folder));
         let reason = find_conflict(&owned(entries), owner, has_twin_in)?;
-        // A vault that was copied with its server's database uses the copy.
-        let is_harmless = self.settings.private_server
-            && matches!(reason, ConflictReason::Copy { .. } | ConflictReason::OtherHost { .. });
+        // A vault that was copied with its server's database uses the copy; what lies in its own database is its own.
+        let is_harmless = self.settings.private_server && !matches!(reason, ConflictReason::AnotherVault { .. });
         (!is_harmless).then(|| self.refusal(reason))
     }
 
@@ -179,6 +178,25 @@ impl Registrar {
                 Err(Box::new(self.refusal(ConflictReason::AnotherVault { vault, place })).into())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Makes sure that the first routine, if there is one, is not that of another vault; for a command that asks whoever
+    /// serves the namespace to change something.
+    ///
+    /// # Errors
+    /// [`RegistrarError::Conflict`] when it is; other errors when the server gives no answer.
+    pub(crate) async fn check_owner(&self) -> Result<(), RegistrarError> {
+        let [first, ..] = &ROUTINES;
+        let Some(found) = self.describe(first.id).await? else { return Ok(()) };
+        let mark = found.schedule.and_then(|schedule| Mark::find(schedule.spec.as_ref()));
+        let Some(Mark { vault: Some(vault), place, .. }) = mark else { return Ok(()) };
+        let listed = [OwnedSchedule { id: first.id.to_owned(), paused: false, vault: Some(vault), place }];
+        let owner = self.settings.owner.as_ref();
+        let has_twin_in = |folder: &Path| owner.is_some_and(|owner| owner.has_twin_in(folder));
+        match find_conflict(&listed, owner, has_twin_in) {
+            Some(reason) => Err(Box::new(self.refusal(reason)).into()),
+            None => Ok(()),
         }
     }
 

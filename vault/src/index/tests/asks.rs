@@ -2,6 +2,7 @@
 
 use super::*;
 use steward_domain::content::content_hash;
+use steward_domain::decide::{Gate, GateName};
 use steward_domain::frontmatter;
 use steward_domain::route::{Doubt, question_id};
 
@@ -83,7 +84,7 @@ async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time
 }
 
 #[tokio::test]
-async fn a_quiet_check_and_a_routers_proposal_end_no_question_and_newer_evidence_does() {
+async fn only_a_change_by_newer_evidence_ends_a_question() {
     let bench = Bench::scanned().await;
     bench.matter("m");
     bench.task("t", "m", "");
@@ -105,8 +106,76 @@ async fn a_quiet_check_and_a_routers_proposal_end_no_question_and_newer_evidence
         draft.clerk = None;
     });
     assert_eq!(asking(&bench, "12:15:00").await, ["t"], "the router decides nothing");
-    bench.action("decided", decides("t", "12:30:00", &["news"]));
-    assert_eq!(asking(&bench, "13:00:00").await, Vec::<String>::new());
+    bench.action("still-active", decides("t", "12:20:00", &["news"]));
+    assert_eq!(asking(&bench, "12:25:00").await, ["t"], "a clerk that changes nothing decides nothing");
+    let closed = |gates: &[GateName]| -> Vec<Gate> {
+        let gate = |&gate: &GateName| Gate { gate, open: false, found: String::new(), needed: String::new() };
+        gates.iter().map(gate).collect()
+    };
+    let table = [
+        ("offered", Landing::Pending, MutationClass::StateChange, closed(&[GateName::Confidence])),
+        (
+            "held-in-shadow",
+            Landing::Shadow,
+            MutationClass::StateChange,
+            closed(&[GateName::Mode, GateName::Discretion]),
+        ),
+        ("aside", Landing::Live, MutationClass::ContextEdit, Vec::new()),
+    ];
+    for (name, landing, class, gates) in table {
+        bench.action(name, |draft| {
+            decides("t", "12:30:00", &["news"])(draft);
+            (draft.decision, draft.landing, draft.class, draft.gates) =
+                (Judgement::LikelyDone, landing, Some(class), gates);
+        });
+        assert_eq!(asking(&bench, "12:35:00").await, ["t"], "{name}");
+    }
+    for (landing, gates) in [(Landing::Shadow, closed(&[GateName::Mode])), (Landing::Live, Vec::new())] {
+        bench.action("decided", |draft| {
+            decides("t", "12:40:00", &["news"])(draft);
+            (draft.decision, draft.landing, draft.class, draft.gates) =
+                (Judgement::LikelyDone, landing, Some(MutationClass::StateChange), gates);
+        });
+        assert_eq!(asking(&bench, "13:00:00").await, Vec::<String>::new(), "{landing:?}");
+        bench.remove("event/steward-action-decided.md");
+        assert_eq!(asking(&bench, "13:01:00").await, ["t"]);
+    }
+}
+
+#[tokio::test]
+async fn what_was_withheld_is_met_again_once_its_record_was_changed() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    bench.task("t", "m", "");
+    let question = bench.action("question", asks("t", "07:00:00"));
+    bench.signal("hand", "task/t.md", "");
+    bench.signal("ours", "task/t.md", &format!("status: skipped\nreason: 'withheld: {question}'\n"));
+    bench.sync("08:00:00").await;
+    for signal in ["signal/hand.md", "signal/ours.md"] {
+        let left = RouteLeft {
+            acts: true,
+            until: noon("20:00:00"),
+            now: noon("08:00:00"),
+            filed: false,
+            reason: format!("withheld: {question}"),
+            question: Some(question.clone()),
+        };
+        bench.index.leave_route(&path(signal), &left).await.unwrap();
+    }
+    let met = async |clock| {
+        let met = bench.index.signals_to_route(9, noon(clock), true).await.unwrap();
+        met.into_iter().map(|signal| signal.slug().to_owned()).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(met("09:00:00").await, BTreeSet::new());
+    bench.action("quiet", decides("t", "09:30:00", &[]));
+    bench.sync("09:31:00").await;
+    assert_eq!(met("10:00:00").await, BTreeSet::new());
+    bench.action("decided", |draft| {
+        decides("t", "10:30:00", &[])(draft);
+        (draft.decision, draft.landing) = (Judgement::LikelyDone, Landing::Live);
+    });
+    bench.sync("11:00:00").await;
+    assert_eq!(met("11:00:00").await, BTreeSet::from(["hand".to_owned(), "ours".to_owned()]));
 }
 
 #[tokio::test]
@@ -212,6 +281,8 @@ async fn newer_words_that_propose_otherwise_or_ask_something_leave_older_ones_un
         ("another owner", Box::new(edits_owner("Ann")), Box::new(edits_owner("Bob")), 11, true),
         ("a request beside an owner", Box::new(edits_owner("Ann")), Box::new(requests), 11, false),
         ("the opposite of a member", Box::new(relates("add", "Ann")), Box::new(relates("remove", "Ann")), 11, true),
+        ("the same in brackets", Box::new(relates("add", "'[[Ann]]'")), Box::new(relates("remove", "Ann")), 11, true),
+        ("the same wish in brackets", Box::new(relates("add", "'[[Ann]]'")), Box::new(relates("add", "Ann")), 11, false),
         ("another member", Box::new(relates("add", "Ann")), Box::new(relates("remove", "Bob")), 11, false),
     ];
     for (name, older, newer, hour, unclear) in table {
@@ -319,4 +390,9 @@ async fn what_newer_words_leave_unclear_is_no_part_of_a_batch() {
     let clusters = bench.index.waiting_clusters(1).await.unwrap();
     let ids: BTreeSet<ActionId> = clusters.into_iter().flat_map(|cluster| cluster.ids).collect();
     assert_eq!(ids, BTreeSet::from([ActionId::derive(&["clear"]), ActionId::derive(&["weighed"])]));
+    for task in ["clear", "asked", "contradicted", "weighed"] {
+        let id = ActionId::derive(&[task]);
+        let record = bench.index.action_by_id(&id).await.unwrap().unwrap().path;
+        assert_eq!(bench.index.is_unclear(&record).await.unwrap(), !ids.contains(&id), "{task}");
+    }
 }

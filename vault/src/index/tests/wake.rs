@@ -71,11 +71,13 @@ async fn a_mark_goes_when_a_tick_observes_its_matter_and_not_under_a_stop() {
     assert!(bench.marked().await.is_empty());
 
     // The stop came before the run had ended.
-    bench.index.wake_unjudged("run", noon("01:04:00")).await.unwrap();
+    bench.index.wake_again(&path("task/t.md"), noon("01:04:00")).await.unwrap();
     bench.index.release("run").await.unwrap();
     assert_eq!(bench.marked().await, ["m"]);
     assert!(bench.index.oldest_wakes(&[], 9).await.unwrap()[0].observed.is_some());
     assert_eq!(bench.look("matter/m.md", "next/1", "01:05:00").await.looks.len(), 1);
+    bench.index.wake_again(&path("matter/m.md"), noon("01:06:00")).await.unwrap();
+    assert_eq!(bench.marked().await, ["m"], "or the matter itself was judged");
 }
 
 #[tokio::test]

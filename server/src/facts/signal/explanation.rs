@@ -1,0 +1,184 @@
+//! Why a signal stands where it does, and what would change that.
+//!
+//! The first of these that says something wins: the file's own status, the question on which the signal is listed, the
+//! action that cites it, what in its file or its target's is wrong, and why the router left it. Nothing is changed.
+
+use super::{Filed, misfit, orphan};
+use steward_domain::audit::ActionKind;
+use steward_domain::clerk::Judgement;
+use steward_domain::frontmatter;
+use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::plan::{ActionId, Landing};
+use steward_domain::record::{Effect, Task};
+use steward_domain::signal::{Signal, SignalStatus};
+use steward_vault::index::{ActionRow, Index, IndexError};
+use steward_vault::root::Root;
+
+/// What the state store knows of a signal.
+#[derive(Clone, Debug, Default)]
+pub struct SignalHistory {
+    /// Why the router last left it, in its words.
+    router_reason: Option<String>,
+    /// The newest action that cites it.
+    cited_by: Option<ActionRow>,
+    /// The open question about the record of that action, or about the signal's target.
+    open_question: Option<ActionId>,
+}
+
+impl SignalHistory {
+    /// Reads what is known of a signal.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub async fn read(index: &Index, signal: &RecordPath) -> Result<Self, IndexError> {
+        let router_reason = index.route_reasons(std::slice::from_ref(signal)).await?.remove(signal);
+        let cited_by = index.action_citing(signal).await?;
+        let target = match &cited_by {
+            Some(action) => Some(action.target.clone()),
+            None => index.target_of_signal(signal).await?,
+        };
+        let open_question = match target {
+            Some(target) => index.asking_about(&target).await?.map(|question| question.id),
+            None => None,
+        };
+        Ok(Self { router_reason, cited_by, open_question })
+    }
+}
+
+/// Why it stands where it does, and what would change that.
+pub(super) struct Explanation {
+    pub(super) why: String,
+    pub(super) advice: String,
+}
+
+impl Explanation {
+    fn new(why: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { why: why.into(), advice: advice.into() }
+    }
+}
+
+const UNDO: &str = "take the action back with `steward undo` (see `steward audit list`)";
+const FIX: &str = "correct what the reason names, and set `status: unrouted`";
+const ANSWERED: &str = "nothing: it is not proposed again from this message; edit the record if it should change";
+
+pub(super) fn explain(root: &Root, filed: &Filed, history: &SignalHistory) -> Explanation {
+    let signal = &filed.signal;
+    let written = signal.reason.clone();
+    if signal.status == SignalStatus::Applied {
+        return Explanation::new(written.unwrap_or_else(|| "it was acted upon".to_owned()), UNDO);
+    }
+    let left = history.router_reason.clone();
+    if let Some(reason) = [&written, &left].into_iter().flatten().find(|reason| reason.starts_with("withheld:")) {
+        return explain_withheld(reason, history.open_question.as_ref());
+    }
+    if let Some(explanation) = history.cited_by.as_ref().and_then(explain_action) {
+        return explanation;
+    }
+    let misfit = misfit(root, filed);
+    match (written, misfit) {
+        (Some(reason), Some(misfit)) if misfit.starts_with(&reason) => Explanation::new(misfit, FIX),
+        (Some(reason), _) => Explanation::new(reason, advice(root, signal)),
+        (None, Some(misfit)) if ["target_closed:", "already_so:"].iter().any(|word| misfit.starts_with(word)) => {
+            let advice = "nothing while the record stands so; `steward why <task>` says what was decided about it";
+            Explanation::new(misfit, advice)
+        }
+        (None, Some(misfit)) => Explanation::new(misfit, FIX),
+        (None, None) => explain_left(root, signal, history, left),
+    }
+}
+
+fn explain_withheld(reason: &str, open: Option<&ActionId>) -> Explanation {
+    match open {
+        Some(question) => Explanation::new(
+            reason,
+            format!("answer the question: edit the record, or `steward dismiss {question}` if there is nothing to do"),
+        ),
+        None => Explanation::new(
+            format!("{reason}, a question that has ended"),
+            "nothing; edit the record if it should change",
+        ),
+    }
+}
+
+/// `None` where the action left the signal to others.
+fn explain_action(action: &ActionRow) -> Option<Explanation> {
+    let id = &action.id;
+    let explanation = match (action.answered, action.landing) {
+        (Some(ActionKind::Reversed), _) => Explanation::new(format!("undone: {id} was taken back"), ANSWERED),
+        (Some(ActionKind::Dismissed), _) => Explanation::new(format!("dismissed: {id}"), ANSWERED),
+        (Some(ActionKind::Confirmed), _) => Explanation::new(format!("confirmed: {id}"), UNDO),
+        (_, Landing::Live) => {
+            Explanation::new(format!("live: {id} changed the record"), format!("`steward undo {id}` takes it back"))
+        }
+        (_, Landing::Pending | Landing::Shadow) if action.settled => {
+            Explanation::new(format!("{}: {id}; the record says so by now", action.landing.word()), "nothing")
+        }
+        (_, Landing::Pending) => Explanation::new(
+            format!("pending: {id} waits for your answer"),
+            format!("`steward confirm {id}` or `steward dismiss {id}`"),
+        ),
+        (_, Landing::Shadow) => Explanation::new(
+            format!("shadow: {id} only records what would have been changed"),
+            "let the stewards act (`STEWARD_LIVE_MODE`), or edit the record",
+        ),
+        (None, Landing::Recorded) if action.decision == Judgement::NeedsInput => Explanation::new(
+            format!("needs_input: {id} asks you about it"),
+            format!("edit the record, or `steward dismiss {id}` if there is nothing to do"),
+        ),
+        (_, Landing::Recorded) => return None,
+    };
+    Some(explanation)
+}
+
+fn explain_left(root: &Root, signal: &Signal, history: &SignalHistory, left: Option<String>) -> Explanation {
+    let is_unrouted = signal.status == SignalStatus::Unrouted;
+    let is_unjudged = is_unrouted && signal.effect == Effect::Mutation;
+    if let Some(orphaned) =
+        signal.target.as_ref().filter(|_| is_unjudged).and_then(|path| orphan::missing_steward(root, path))
+    {
+        return Explanation::new(left.unwrap_or_else(|| "no_steward".to_owned()), orphaned);
+    }
+    match (left, &history.cited_by) {
+        (Some(left), _) if left.starts_with("snoozed:") => {
+            Explanation::new(left, "nothing until then, unless you change `snoozed_until` of the record")
+        }
+        (Some(left), _) if left.starts_with("quiet_hours:") => Explanation::new(left, "nothing until then"),
+        (Some(left), None) => Explanation::new(left, advice(root, signal)),
+        (left, Some(action)) => Explanation::new(
+            left.unwrap_or_else(|| format!("judged: {} found nothing to change", action.id)),
+            "nothing, unless the router proposes it by itself within an interval of the matter; edit the record if it should \
+             change",
+        ),
+        (None, None) if is_unrouted => Explanation::new("nobody has acted upon it yet", advice(root, signal)),
+        (None, None) => Explanation::new("no reason is written down", advice(root, signal)),
+    }
+}
+
+fn advice(root: &Root, signal: &Signal) -> String {
+    match (signal.status, &signal.target, signal.effect) {
+        (SignalStatus::Applied, _, _) => UNDO.to_owned(),
+        (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`".to_owned(),
+        (_, Some(_), Effect::None) => {
+            "nothing: it states no change; edit the record by hand if it should change".to_owned()
+        }
+        (_, Some(_), Effect::Action) => "do what it asks, then set `status: applied`".to_owned(),
+        (SignalStatus::Unrouted, Some(target), Effect::Mutation) => {
+            let matter = matter_of(root, target);
+            let matter = matter.as_ref().map_or("<matter>", |matter| matter.slug());
+            format!("its matter's steward judges it at its next check: `steward tick {matter} --wait` asks at once")
+        }
+        (SignalStatus::Pending, Some(_), Effect::Mutation) => {
+            "confirm what it led to with `steward confirm`, or let the stewards act (`STEWARD_LIVE_MODE`)".to_owned()
+        }
+        (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), Effect::Mutation) => FIX.to_owned(),
+    }
+}
+
+fn matter_of(root: &Root, target: &RecordPath) -> Option<RecordPath> {
+    if target.kind() == RecordKind::Matter {
+        return Some(target.clone());
+    }
+    let task = root.read(target).ok()?;
+    let document = frontmatter::read(&task.bytes).ok()?;
+    Some(Task::read(document.fields()).ok()?.parent_matter)
+}
