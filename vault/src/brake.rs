@@ -10,7 +10,7 @@ use crate::disk;
 use crate::durable;
 use crate::lines;
 use crate::root::{OWN_FOLDER, Root};
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -105,7 +105,7 @@ pub fn stop(root: &Root, stop: &Stop) -> Result<(), BrakeError> {
 
 fn write_stop(dir: &Dir, stop: &Stop) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
+    options.write(true).create_new(true).mode(0o600);
     let mut file = dir.open_with(FILE, &options)?;
     file.write_all(serde_json::to_string(stop)?.as_bytes())?;
     file.sync_all()?;

@@ -99,7 +99,7 @@ pub(crate) enum Command {
     /// What stewards may do at a matter
     #[command(subcommand, after_help = "Example:\n  steward policy check eagle-farm")]
     Policy(Policy),
-    /// Pull the brake: no clerk calls, no records, no changes but an undo, for every worker of the vault, within a second
+    /// Stop every worker of the vault within a second: no clerk calls, proposals or changes; undo and dismiss still work
     #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
     Stop {
         /// Why, for those who find it stopped

@@ -39,7 +39,9 @@ impl StewardWorkflow {
     pub async fn run(ctx: &mut WorkflowContext<Self>, matter: Argument<String>) -> WorkflowResult<TickReport> {
         let matter = matter.into_value("a text: the path of a matter, as in matter/house.md").map_err(for_good)?;
         let matter = matter_path(&matter).map_err(for_good)?;
-        let caller_says_shadow = ctx.memo().get::<String>(CALLER_MEMO)?.as_deref() == Some("shadow");
+        let caller = ctx.memo().get::<String>(CALLER_MEMO);
+        let caller = caller.map_err(|e| for_good(format!("invalid memo `{CALLER_MEMO}` ({e}): expected a text")))?;
+        let caller_says_shadow = caller.as_deref() == Some("shadow");
         let started = ctx.workflow_time();
         let mut report = TickReport { matter: matter.to_string(), ..TickReport::default() };
         for number in 1..=MAX_ROUNDS {

@@ -23,11 +23,13 @@ pub(super) fn joined(yaml: &str) -> Option<String> {
 
 /// Where the comment of a line begins that stands inside of brackets.
 fn comment(line: &str) -> Option<usize> {
-    let (mut quote, mut before) = (None, ' ');
+    // `''` inside of single quotes is one quote: it ends the text and begins it again.
+    let (mut quote, mut before, mut ended_at) = (None, ' ', None);
     for (at, c) in line.char_indices() {
         match quote {
-            Some(open) if c == open && before != '\\' => quote = None,
+            Some(open) if c == open && before != '\\' => (quote, ended_at) = (None, Some(at)),
             Some(_) => {}
+            None if c == '\'' && before == '\'' && ended_at.map(|ended| ended + 1) == Some(at) => quote = Some(c),
             None if c == '#' && before.is_whitespace() => return Some(at),
             None if matches!(c, '"' | '\'') && (before.is_whitespace() || "[{,:".contains(before)) => quote = Some(c),
             None => {}
@@ -48,6 +50,7 @@ mod tests {
             ("a: [\r\n  b\r\n]\r\n", "a: [\r\n  b  ]\r\n"),
             ("a: [\n  b, # größe\n]\n", "a: [\n  b,           ]\n"),
             ("a: {\n  b: 'x # y' # z\n}\n", "a: {\n  b: 'x # y'     }\n"),
+            ("a: [\n  'it''s # x'\n]\n", "a: [\n  'it''s # x' ]\n"),
             ("a: [\n\n]\nb: 1\n", "a: [\n ]\nb: 1\n"),
             ("a: [[\n  b\n]\n]\n", "a: [[\n  b ] ]\n"),
         ] {

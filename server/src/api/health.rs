@@ -58,6 +58,9 @@ async fn missing(app: &App) -> Option<&'static str> {
         Holder::Died(_) => return Some("the process that served the vault died: start `steward up` or a worker again"),
         Holder::Nobody => return Some("nobody serves the vault: start `steward up` or a worker"),
     }
+    if !app.root.path().is_dir() {
+        return Some("the vault's folder is not at its place: put it back, the process goes on by itself");
+    }
     if IndexFile::of(app.index.state_dir()) != app.index_file {
         return Some("the index was set aside and this process reads the old one: start it again");
     }

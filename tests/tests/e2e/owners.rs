@@ -57,9 +57,25 @@ async fn a_second_vault_in_a_namespace_is_refused_and_touches_no_schedule_of_the
     let before = until_listed(&world, 3 + ROUTINES).await;
     let (vault, other) = second(&world);
     let folders = [world.vault.path(), vault.path()];
-    for command in [&["worker"][..], &["up"], &["up", "--once"], &["schedules", "apply"], &["schedules", "plan"]] {
-        refuses(&other.with("STEWARD_LISTEN", "127.0.0.1:0").run(command).await, folders);
+    let commands = [
+        &["worker"][..],
+        &["up"],
+        &["up", "--once"],
+        &["serve"],
+        &["schedules", "apply"],
+        &["schedules", "plan"],
+        &["tick", "garden"],
+        &["undo", "0123456789abcdef"],
+        &["confirm", "0123456789abcdef", "fedcba9876543210"],
+    ];
+    for command in commands {
+        let said = other.with("STEWARD_LISTEN", "127.0.0.1:0").run(command).await;
+        refuses(&said, folders);
+        assert!(!said.out.contains("serving"), "{said}");
     }
+    let findings = other.run(&["--json", "doctor"]).await.expect(4).json();
+    let namespace = findings.as_array().unwrap().iter().find(|finding| finding["check"] == "namespace");
+    assert!(namespace.is_some_and(|finding| finding["ok"] == json!(false)), "{findings:#}");
     let plan = other.run(&["--json", "schedules", "plan"]).await.expect(3).json();
     assert_eq!(plan["conflict"]["kind"], json!("another_vault"), "{plan}");
     assert_eq!(other.run(&["--json", "schedules", "list"]).await.expect(0).json(), json!([]));
@@ -121,6 +137,7 @@ async fn a_copied_vault_is_refused_and_one_that_moved_goes_on() {
     let said = of(&copied).run(&["worker"]).await;
     refuses(&said, [world.vault.path(), &copied]);
     assert!(said.err.contains("is a copy of it"), "{said}");
+    refuses(&of(&copied).run(&["undo", "0123456789abcdef"]).await, [world.vault.path(), &copied]);
 
     std::fs::rename(world.vault.path(), &moved).unwrap();
     let worker = world.worker_with(&of(&moved)).await;

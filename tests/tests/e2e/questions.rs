@@ -135,6 +135,34 @@ async fn a_stranger_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
 }
 
 #[tokio::test]
+async fn a_batch_confirms_nothing_that_newer_words_leave_unclear() {
+    let world = World::new().await.live();
+    world.vault.matter("house");
+    for task in ["pay", "fit"] {
+        world.vault.task(task, "house");
+        world.vault.signal(task, &Signal { target_confidence: 0.8, ..Signal::done(task) });
+    }
+    let _worker = world.worker().await;
+    world.tick("house").await;
+    let waiting = |slug: &str| {
+        let all = world.vault.records().into_iter();
+        let id = all.filter(|r| r.draft.target.slug() == slug && r.draft.landing == Landing::Pending);
+        id.map(|record| record.draft.id.to_string()).next().expect("a proposal that waits")
+    };
+    let (pay, fit) = (waiting("pay"), waiting("fit"));
+    let asks =
+        Signal { quote: "The payment bounced, what now?", proposes: "", effect: "action", ..Signal::done("pay") };
+    world.vault.signal("asks", &Signal { created: asks.created + chrono::TimeDelta::minutes(5), ..asks });
+
+    let said = world.run(&["confirm", &pay, &fit]).await.expect(3);
+    assert!(said.out.contains("1 confirmed, 1 refused") && said.out.contains("confirm it alone"), "{said}");
+    assert_eq!((world.vault.state("pay").as_str(), world.vault.state("fit").as_str()), ("open", "done"));
+    world.run(&["confirm", &pay]).await.expect(0);
+    assert_eq!(world.vault.state("pay"), "done", "a human who looks at it alone may");
+    world.verify_chain().await;
+}
+
+#[tokio::test]
 async fn explain_and_list_say_what_really_holds_a_signal_and_leave_its_file_as_it_is() {
     let world = World::new().await.live();
     world.vault.matter("house");

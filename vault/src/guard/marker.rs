@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -73,7 +74,7 @@ impl Lock {
     pub(super) async fn take(marker: &Path) -> Result<Self, LedgerError> {
         let path = with_suffix(marker, ".lock");
         let taken = tokio::task::spawn_blocking(move || {
-            let file = File::options().create(true).append(true).open(&path);
+            let file = File::options().create(true).append(true).mode(0o600).open(&path);
             file.and_then(|file| file.lock().map(|()| Self(file))).map_err(LedgerError::files(&path))
         });
         taken.await.map_err(|error| LedgerError::files(marker)(io::Error::other(error)))?

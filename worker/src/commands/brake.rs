@@ -14,11 +14,16 @@ use steward_vault::root::Root;
 
 pub(crate) fn stop(config: &Config, reason: Option<String>, out: Out) -> anyhow::Result<Exit> {
     let root = Root::open(config.vault()?)?;
+    let before = brake::read(&root);
     brake::stop(&root, &Stop { at: stamp(Utc::now()), by: config.operator.clone(), reason })?;
     let held = brake::read(&root);
     out.value(&json!({"stopped": true, "stop": held}), || {
         let by = held.as_ref().map_or("unknown", |s| s.by.as_str());
-        format!("stopped by {}: no clerk calls and no changes until `steward resume`; undo still works", shown(by))
+        let already = if before.is_some() { "already stopped" } else { "stopped" };
+        format!(
+            "{already} by {}: no clerk calls and no changes until `steward resume`; undo and dismiss still work",
+            shown(by)
+        )
     })?;
     Ok(Exit::Ok)
 }

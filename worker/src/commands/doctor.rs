@@ -8,6 +8,7 @@ use crate::cli::Doctor;
 use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
+use crate::registrar::NamespaceConflict;
 use crate::temporal::note::{Holder, UpNote};
 use crate::temporal::ports::PortSetting;
 use crate::temporal::{self, pollers, server};
@@ -110,7 +111,8 @@ async fn temporal_server(config: &Config, holder: &Holder, findings: &mut Findin
             if temporal::is_taken(port) && setting.is_set() {
                 findings.wrong(name, format!("{port} is taken: set {key} to a free port, or unset it"));
             } else if temporal::is_taken(port) {
-                findings.wrong(name, format!("{port} is taken: `steward up` takes the next free one, or set {key}"));
+                findings
+                    .ok(name, format!("{port} is taken; `steward up` takes the next free one, or the one in {key}"));
             } else {
                 findings.ok(name, format!("{port} is free"));
             }
@@ -121,6 +123,12 @@ async fn temporal_server(config: &Config, holder: &Holder, findings: &mut Findin
         Err(e) => findings.wrong("temporal", causes(&e)),
         Ok(client) if temporal::answers(&client).await => {
             findings.ok("temporal", "answers");
+            // What else keeps the vault from being read is said where the vault is checked.
+            if let Err(e) = crate::schedules::check_owner(config, &client).await
+                && e.is::<NamespaceConflict>()
+            {
+                findings.wrong("namespace", causes(&e));
+            }
             server_clock(&client, findings).await;
             return Some(client);
         }
@@ -238,7 +246,8 @@ async fn vault(
         Err(e) => findings.wrong("lock", e.to_string()),
     }
     if let Some(stop) = brake::read(&root) {
-        findings.wrong("brake", format!("stopped by {} at {}: `steward resume`", stop.by, stop.at));
+        let reason = stop.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        findings.wrong("brake", format!("stopped by {} at {}{reason}: `steward resume`", stop.by, stop.at));
     } else {
         findings.ok("brake", "running");
     }

@@ -182,7 +182,9 @@ fn describe(status: &Status) -> String {
         match &status.stop {
             None => status.policy.mode.word().to_owned(),
             Some(stop) => {
-                format!("stopped by {} at {} ({} before)", shown(&stop.by), shown(&stop.at), status.policy.mode.word())
+                let reason = stop.reason.as_deref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
+                let before = status.policy.mode.word();
+                format!("stopped by {} at {}{reason} ({before} before)", shown(&stop.by), shown(&stop.at))
             }
         },
     );

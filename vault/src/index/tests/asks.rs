@@ -282,7 +282,13 @@ async fn newer_words_that_propose_otherwise_or_ask_something_leave_older_ones_un
         ("a request beside an owner", Box::new(edits_owner("Ann")), Box::new(requests), 11, false),
         ("the opposite of a member", Box::new(relates("add", "Ann")), Box::new(relates("remove", "Ann")), 11, true),
         ("the same in brackets", Box::new(relates("add", "'[[Ann]]'")), Box::new(relates("remove", "Ann")), 11, true),
-        ("the same wish in brackets", Box::new(relates("add", "'[[Ann]]'")), Box::new(relates("add", "Ann")), 11, false),
+        (
+            "the same wish in brackets",
+            Box::new(relates("add", "'[[Ann]]'")),
+            Box::new(relates("add", "Ann")),
+            11,
+            false,
+        ),
         ("another member", Box::new(relates("add", "Ann")), Box::new(relates("remove", "Bob")), 11, false),
     ];
     for (name, older, newer, hour, unclear) in table {
