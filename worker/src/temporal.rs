@@ -24,10 +24,10 @@ pub(crate) mod start_retry;
 
 /// How long a server that is there may take to answer: 15 s.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long the holder of a vault may take to say which server it uses: 30 s.
-const HOLDER_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the holder of a vault may take to say which server it uses: 60 s.
+pub(crate) const HOLDER_PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether it has: 200 ms.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Whether the environment names a server.
 pub(crate) fn is_named() -> bool {

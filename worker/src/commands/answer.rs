@@ -120,8 +120,8 @@ async fn request_answer<T>(
     config: &Config,
     request: impl AsyncFnOnce(Answers) -> Result<T, AskError>,
 ) -> anyhow::Result<T> {
-    if temporal::nothing_runs(config).await? {
-        return standalone::answer_alone(config, request).await;
+    if let Some(parts) = standalone::open_alone(config).await? {
+        return standalone::answer_alone(config, parts, request).await;
     }
     let client = temporal::connect(config, Vec::new()).await?;
     schedules::check_owner(config, &client).await?;

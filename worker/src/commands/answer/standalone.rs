@@ -10,14 +10,36 @@ use crate::engine::{self, Parts};
 use crate::fleet::{self, Connected};
 use crate::telemetry::{self, Telemetry};
 use crate::temporal::server::DevServer;
+use crate::temporal::{self, HOLDER_PATIENCE, LOOK_AGAIN};
 use anyhow::Context;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use steward_server::answer::{Answers, AskError};
+use steward_vault::keeper::LockError;
 use tokio::sync::{mpsc, watch};
 
 /// How long the worker may take to end: longer than its activities are given.
 const END_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Opens the vault where nothing runs for it; `None` where a process runs that takes the answer.
+///
+/// # Errors
+/// When the vault cannot be opened, or another command like this one holds it for too long.
+pub(super) async fn open_alone(config: &Config) -> anyhow::Result<Option<Parts>> {
+    let begun = Instant::now();
+    while temporal::nothing_runs(config).await? {
+        match Parts::open(config).await {
+            // Another command was faster; it ends soon, or turns out to be one that stays.
+            Err(e) if is_held(&e) && begun.elapsed() < HOLDER_PATIENCE => tokio::time::sleep(LOOK_AGAIN).await,
+            opened => return opened.map(Some),
+        }
+    }
+    Ok(None)
+}
+
+fn is_held(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<LockError>(), Some(LockError::Held { .. }))
+}
 
 /// Gives an answer by way of a server and a worker of this command's own.
 ///
@@ -25,6 +47,7 @@ const END_PATIENCE: Duration = Duration::from_secs(20);
 /// When they cannot be started, when there is no answer in time, or when the command is told to end.
 pub(super) async fn answer_alone<T>(
     config: &Config,
+    parts: Parts,
     request: impl AsyncFnOnce(Answers) -> Result<T, AskError>,
 ) -> anyhow::Result<T> {
     let (told, to_end) = watch::channel(false);
@@ -32,7 +55,7 @@ pub(super) async fn answer_alone<T>(
     let telemetry = telemetry::init_for_answer()?;
     warn(config);
     let mut server = None;
-    let serving = Serving { config, telemetry: &telemetry, server: &mut server };
+    let serving = Serving { config, parts, telemetry: &telemetry, server: &mut server };
     let answered = unless(&to_end, serving.answer(request)).await;
     if let Some(server) = server {
         server.stop().await;
@@ -44,14 +67,14 @@ pub(super) async fn answer_alone<T>(
 /// What serves one answer, and where its server is kept for the end.
 struct Serving<'a> {
     config: &'a Config,
+    parts: Parts,
     telemetry: &'a Telemetry,
     server: &'a mut Option<DevServer>,
 }
 
 impl Serving<'_> {
     async fn answer<T>(self, request: impl AsyncFnOnce(Answers) -> Result<T, AskError>) -> anyhow::Result<T> {
-        let Self { config, telemetry, server } = self;
-        let parts = Parts::open(config).await?;
+        let Self { config, parts, telemetry, server } = self;
         let server = server.insert(DevServer::spawn_unsaved(config).await?);
         let client = server.connect(|| telemetry.plugins()).await?;
         let connected = Connected { client, address: server.address.clone() };
