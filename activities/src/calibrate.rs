@@ -24,7 +24,7 @@ use steward_vault::create::CreateError;
 use steward_vault::index::SourceTrust;
 use steward_vault::keeper::{ApplyError, Keeper};
 use steward_vault::root::RootError;
-use steward_workflows::{CalibrateAsk, Calibrated};
+use steward_workflows::Calibrated;
 use temporalio_common::ActivityError;
 
 #[cfg(test)]
@@ -35,33 +35,24 @@ const WORKS_FOR: Duration = Duration::from_secs(120);
 /// Instincts that are looked at, and noted, at once: a second or two of a slow disk.
 const SLICE: usize = 200;
 
-/// How far one call goes.
+/// When one call stops beginning things.
 #[derive(Clone, Copy)]
-pub(crate) struct Pace {
-    /// Most records that are written of each kind.
-    most: u64,
-    until: Option<Instant>,
-}
+pub(crate) struct CallDeadline(Instant);
 
-impl Pace {
-    /// As far as one call comes.
-    pub(crate) fn whole() -> Self {
-        Self { most: u64::MAX, until: Some(Instant::now() + WORKS_FOR) }
+impl CallDeadline {
+    /// That of a call which begins now.
+    pub(crate) fn from_now() -> Self {
+        Self(Instant::now() + WORKS_FOR)
     }
 
-    /// So many records of each kind.
-    pub(crate) fn slice(ask: &CalibrateAsk) -> Self {
-        Self { most: ask.limit.into(), until: None }
-    }
-
-    /// The same, but no more than half of the time that is left.
+    /// Half of the time that is left.
     fn half(self) -> Self {
-        let half = |until: Instant| Instant::now() + until.saturating_duration_since(Instant::now()) / 2;
-        Self { until: self.until.map(half), ..self }
+        let now = Instant::now();
+        Self(now + self.0.saturating_duration_since(now) / 2)
     }
 
-    fn is_over(self, done: u64) -> bool {
-        done >= self.most || self.until.is_some_and(|until| Instant::now() >= until)
+    fn is_over(self) -> bool {
+        Instant::now() >= self.0
     }
 }
 
@@ -70,16 +61,16 @@ impl Pace {
 /// The records are folded once. Dropped at any point, it leaves what was written so far, and the next call the rest.
 pub(crate) async fn calibrate(
     host: &Host,
-    pace: impl FnOnce() -> Pace,
+    deadline: impl FnOnce() -> CallDeadline,
     (workflow, now): (WorkflowRef, DateTime<Utc>),
 ) -> Result<Calibrated, ActivityError> {
     let _turn = host.learning.lock().await;
-    let (pace, mut report) = (pace(), Calibrated::default());
-    compare(host, pace.half(), (&workflow, now), &mut report).await?;
+    let (deadline, mut report) = (deadline(), Calibrated::default());
+    compare(host, deadline.half(), (&workflow, now), &mut report).await?;
     report.lowered = step_back(host, (&workflow, now)).await?.len() as u64;
     let sources = host.index.trust(now).await.map_err(passing)?;
-    prune(host, pace, (&workflow, &sources), &mut report).await?;
-    instincts(host, pace, sources, &mut report).await?;
+    prune(host, deadline, (&workflow, &sources), &mut report).await?;
+    instincts(host, deadline, sources, &mut report).await?;
     if report != Calibrated::default() {
         tracing::info!(
             written = report.written,
@@ -97,14 +88,14 @@ pub(crate) async fn calibrate(
 /// Files what humans did by hand about what was proposed, and which changes they wrote back.
 async fn compare(
     host: &Host,
-    pace: Pace,
+    deadline: CallDeadline,
     (workflow, now): (&WorkflowRef, DateTime<Utc>),
     report: &mut Calibrated,
 ) -> Result<(), ActivityError> {
     let round = host.index.round(now).await.map_err(passing)?;
     let mut compared = 0;
     for proposal in &round.proposals {
-        if pace.is_over(report.by_hand) {
+        if deadline.is_over() {
             report.more = true;
             break;
         }
@@ -129,7 +120,7 @@ async fn compare(
 /// Files that a source is taken for a stranger again, once for each time.
 async fn prune(
     host: &Host,
-    pace: Pace,
+    deadline: CallDeadline,
     (workflow, sources): (&WorkflowRef, &BTreeMap<String, SourceTrust>),
     report: &mut Calibrated,
 ) -> Result<(), ActivityError> {
@@ -143,7 +134,7 @@ async fn prune(
             if known.contains(plan.id().as_str()) {
                 continue;
             }
-            if pace.is_over(report.pruned) {
+            if deadline.is_over() {
                 report.more = true;
                 return Ok(());
             }
@@ -177,14 +168,14 @@ pub(crate) async fn step_back(
 /// Writes the instincts that differ, a slice at a time.
 async fn instincts(
     host: &Host,
-    pace: Pace,
+    deadline: CallDeadline,
     sources: BTreeMap<String, SourceTrust>,
     report: &mut Calibrated,
 ) -> Result<(), ActivityError> {
     let mut files = host.index.instinct_files().await.map_err(passing)?;
     let mut left = sources.into_iter().peekable();
     while left.peek().is_some() {
-        if pace.is_over(report.written) {
+        if deadline.is_over() {
             report.more = true;
             break;
         }

@@ -9,7 +9,7 @@ mod disk;
 mod memory;
 mod route;
 
-use crate::calibrate::{self, Pace};
+use crate::calibrate::{self, CallDeadline};
 use crate::clerk::Clerk;
 use crate::drill;
 use crate::failure::{lasting, passing};
@@ -32,7 +32,7 @@ use steward_vault::keeper::{ApplyError, Keeper, Receipt};
 use steward_workflows::activities::{
     AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed, SettleAsk,
 };
-use steward_workflows::{CalibrateAsk, Calibrated, DrillReport};
+use steward_workflows::{Calibrated, DrillReport};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -248,7 +248,7 @@ impl Host {
         &self,
         (workflow, now): (WorkflowRef, DateTime<Utc>),
     ) -> Result<Calibrated, ActivityError> {
-        calibrate::calibrate(self, Pace::whole, (workflow, now)).await
+        calibrate::calibrate(self, CallDeadline::from_now, (workflow, now)).await
     }
 
     /// Tells the index what was just written, so that the next look sees it without waiting for
@@ -316,16 +316,7 @@ impl Host {
     }
 
     #[activity(definition = steward_workflows::activities::Calibrate)]
-    pub async fn calibrate(
-        self: Arc<Self>,
-        ctx: ActivityContext,
-        ask: CalibrateAsk,
-    ) -> Result<Calibrated, ActivityError> {
-        calibrate::calibrate(&self, || Pace::slice(&ask), (workflow_of(&ctx), Utc::now())).await
-    }
-
-    #[activity(definition = steward_workflows::activities::CalibrateWhole)]
-    pub async fn calibrate_whole(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<Calibrated, ActivityError> {
+    pub async fn calibrate(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<Calibrated, ActivityError> {
         unless_given_up(&ctx, self.calibrate_at((workflow_of(&ctx), Utc::now()))).await
     }
 

@@ -6,7 +6,7 @@
 // The macro's declarations are bodies that are never called.
 #![allow(unreachable_pub, clippy::unimplemented)]
 
-use crate::calibrate::{CalibrateAsk, Calibrated};
+use crate::calibrate::Calibrated;
 use crate::drill::DrillReport;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -312,14 +312,8 @@ impl VaultActivities {
     }
 
     /// Brings trust in line with the audit records, as far as one call comes.
-    #[activity(name = "steward.calibrate.whole")]
-    pub fn calibrate_whole(_: ()) -> Result<Calibrated, ActivityError> {
-        unimplemented!()
-    }
-
-    /// Brings some instincts in line with the audit records; for runs that began before there was the whole.
     #[activity(name = "steward.calibrate")]
-    pub fn calibrate(ask: CalibrateAsk) -> Result<Calibrated, ActivityError> {
+    pub fn calibrate(_: ()) -> Result<Calibrated, ActivityError> {
         unimplemented!()
     }
 
@@ -388,5 +382,5 @@ pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
-    Answer, Apply, Calibrate, CalibrateWhole, Drill, Observe, Purge, Release, Reserve, Route, Settle, StepBack,
+    Answer, Apply, Calibrate, Drill, Observe, Purge, Release, Reserve, Route, Settle, StepBack,
 };

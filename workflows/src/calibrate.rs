@@ -15,26 +15,12 @@ use temporalio_common::ActivityCloseTimeouts;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{ActivityOptions, ContinueAsNewOptions, RetryPolicy, WorkflowContext, WorkflowResult};
 
-/// Names the change by which the whole is one activity that heartbeats.
-const WHOLE: &str = "calibrates-the-whole";
 /// Longest that one call may take: 4 min, twice what it gives itself, and within a run.
 const CALL_TIMEOUT: Duration = Duration::from_secs(240);
 /// Longest of all tries together: a run has 300 s.
 const ALL_TRIES: Duration = Duration::from_secs(280);
 /// A process that has not been heard of for so long is taken for dead: 10 s.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Instincts that one step of a run from before writes.
-const STEP: u32 = 200;
-/// Most steps of such a run.
-const STEPS: u32 = 50;
-
-/// Asks for some instincts to be brought up to date.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CalibrateAsk {
-    /// At most so many records are written of each kind.
-    pub limit: u32,
-}
-
 /// What was brought up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibrated {
@@ -75,11 +61,8 @@ impl ReversalCalibrationWorkflow {
     #[run(name = "ReversalCalibrationWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Calibrated> {
         none.into_value("no argument").map_err(for_good)?;
-        if !ctx.patched(WHOLE) {
-            return in_steps(ctx).await;
-        }
         let lowered = ctx.execute_local_activity(VaultActivities::step_back, (), local("step back")).await?;
-        let whole = ctx.execute_activity(VaultActivities::calibrate_whole, (), whole()).await?;
+        let whole = ctx.execute_activity(VaultActivities::calibrate, (), whole()).await?;
         let all = Calibrated { lowered: whole.lowered + lowered, ..whole };
         ctx.set_current_details(details(&all));
         // Only where it got somewhere: what cannot be written now is tried again at the schedule's pace.
@@ -99,27 +82,6 @@ fn whole() -> ActivityOptions {
         .retry_policy(RetryPolicy::builder().maximum_attempts(5).build())
         .summary("calibrate".to_owned())
         .build()
-}
-
-/// As runs went that began before the whole was one activity.
-async fn in_steps(ctx: &mut WorkflowContext<ReversalCalibrationWorkflow>) -> WorkflowResult<Calibrated> {
-    let mut all = Calibrated::default();
-    for _ in 0..STEPS {
-        let ask = CalibrateAsk { limit: STEP };
-        let step = ctx.execute_local_activity(VaultActivities::calibrate, ask, local("calibrate")).await?;
-        all = Calibrated {
-            written: all.written + step.written,
-            by_hand: all.by_hand + step.by_hand,
-            pruned: all.pruned + step.pruned,
-            lowered: all.lowered + step.lowered,
-            ..step
-        };
-        if !step.more {
-            break;
-        }
-    }
-    ctx.set_current_details(details(&all));
-    Ok(all)
 }
 
 fn details(all: &Calibrated) -> String {

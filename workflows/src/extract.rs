@@ -36,8 +36,6 @@ const UNANSWERED_IN_A_ROW: u32 = 8;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Most waits of one run: what they add to its history is little beside its events.
 const MAX_WAITS: u32 = 20;
-/// Names the change by which a run that leaves events goes on as a new one.
-const GOES_ON: &str = "goes-on";
 
 /// Reads what is new. No argument; result: [`ExtractReport`].
 #[workflow]
@@ -88,7 +86,7 @@ impl ExtractWorkflow {
         ));
         // Only a run that got somewhere: what cannot be read now is tried again at the schedule's pace.
         let got_somewhere = report.extracted + report.failed > 0;
-        if may_go_on && got_somewhere && (report.left > 0 || !all) && ctx.patched(GOES_ON) {
+        if may_go_on && got_somewhere && (report.left > 0 || !all) {
             ctx.continue_as_new(().into(), ContinueAsNewOptions::default())?;
         }
         Ok(report)

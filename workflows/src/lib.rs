@@ -21,7 +21,7 @@ mod tracker;
 
 pub use answer::AnswerWorkflow;
 pub use argument::Argument;
-pub use calibrate::{CalibrateAsk, Calibrated, ReversalCalibrationWorkflow};
+pub use calibrate::{Calibrated, ReversalCalibrationWorkflow};
 pub use drill::{DrillReport, ReversibilityDrillWorkflow};
 pub use extract::ExtractWorkflow;
 pub use purge::PurgeWorkflow;

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 32] = [
+const SCENES: [(&str, Scene); 31] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -52,9 +52,7 @@ const SCENES: [(&str, Scene); 32] = [
     ("router-idle", |w| quiet(w, "RouterWorkflow").boxed_local()),
     ("router-stopped", |w| router_stopped(w).boxed_local()),
     ("purge", |w| purge(w).boxed_local()),
-    // Its history is of before the whole was one activity.
     ("calibration", |w| calibration(w.live()).boxed_local()),
-    ("calibration-of-the-whole", |w| calibration(w.live()).boxed_local()),
     ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 

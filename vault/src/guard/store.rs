@@ -19,7 +19,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// "STLG": tells our ledgers from other databases.
 const APPLICATION: i64 = 0x5354_4c47;
 /// Version of the tables below.
-pub(super) const SCHEMA: i64 = 1;
+pub(super) const SCHEMA: i64 = 2;
 
 /// Instants are microseconds of Unix time.
 const TABLES: &str = "
@@ -56,7 +56,7 @@ CREATE TABLE account (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX account_by_time ON account (reserved_us);
 PRAGMA application_id = 0x53544c47;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 ";
 
 /// An open ledger file. Callers take turns: there is one connection.
@@ -143,7 +143,7 @@ impl Store {
             let is_blank = application == 0 && version == 0 && tables == 0;
             return Ok(if is_blank { Inspected::Empty } else { Inspected::Foreign });
         }
-        if version > SCHEMA {
+        if version != SCHEMA {
             return Ok(Inspected::Newer(version));
         }
         let id = sqlx::query_scalar("SELECT id FROM ledger WHERE only_row = 1").fetch_one(&mut self.connection).await?;

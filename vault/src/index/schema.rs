@@ -116,7 +116,10 @@ async fn prepare(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {
     let tables: Vec<String> =
         sqlx::query_scalar("SELECT name FROM sqlite_schema").fetch_all(&mut *tx).await.map_err(sql)?;
     if !tables.is_empty() && !tables.iter().any(|name| name == "_sqlx_migrations") {
-        return Err(IndexError::Damaged { path: file.to_owned(), reason: "it holds tables of something else".into() });
+        return Err(IndexError::Damaged {
+            path: file.to_owned(),
+            reason: "it holds tables of something else, or of a Steward older than 0.1".into(),
+        });
     }
     // Within the transaction, so that two processes that start at once make the tables once. `run` is the public form of
     // this; its type keeps every future around it from being `Send`.

@@ -4,15 +4,16 @@
 //! the lock for a moment, which finishes what a crash left half done; besides that it changes nothing but
 //! the loss of the ledger, which an operator may accept.
 
+mod server;
+
 use crate::cli::Doctor;
 use crate::config::Config;
 use crate::engine;
 use crate::out::{Exit, Out, causes, shown};
-use crate::registrar::NamespaceConflict;
+use crate::temporal;
 use crate::temporal::note::{Holder, UpNote};
-use crate::temporal::ports::PortSetting;
-use crate::temporal::{self, pollers, server};
-use chrono::{TimeDelta, Utc};
+use crate::temporal::server::find_cli;
+use chrono::Utc;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -27,12 +28,8 @@ use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
 use steward_vault::operator::Deed;
 use steward_vault::root::Root;
-use steward_workflows::clerk_queue;
 use temporalio_client::Client;
-use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
-/// How far our clock may be from the vault's files and from the server's clock: 5 s.
-const SKEW: TimeDelta = TimeDelta::seconds(5);
 /// How long a worker may take to read a file that was just written: 3 s.
 const READING: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -74,7 +71,7 @@ pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::
         Ok(clerk) => findings.ok("clerk", clerk),
         Err(e) => findings.wrong("clerk", causes(&e)),
     }
-    match server::find_cli(config) {
+    match find_cli(config) {
         _ if temporal::is_named() => findings.ok("temporal cli", "not needed: TEMPORAL_ADDRESS is set"),
         Ok(cli) => findings.ok("temporal cli", cli.display().to_string()),
         Err(e) => findings.wrong("temporal cli", causes(&e)),
@@ -84,8 +81,8 @@ pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::
         Ok(root) => Holder::of(root, &config.state_dir()?),
         Err(_) => Holder::Nobody,
     };
-    let client = temporal_server(config, &holder, &mut findings).await;
-    worker(config, &holder, client.as_ref(), &mut findings).await;
+    let client = server::check_server(config, &holder, &mut findings).await;
+    server::check_worker(config, &holder, client.as_ref(), &mut findings).await;
     if let (Ok(root), Some(client), Holder::Runs(note)) = (&root, &client, &holder) {
         schedules(config, root, Served { client, note }, &mut findings).await;
     }
@@ -101,40 +98,6 @@ pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::
         findings.0.iter().map(line).collect::<Vec<_>>().join("\n")
     })?;
     Ok(if faults { Exit::Faults } else { Exit::Ok })
-}
-
-/// The server, if it can be used.
-async fn temporal_server(config: &Config, holder: &Holder, findings: &mut Findings) -> Option<Client> {
-    if !temporal::is_named() && !matches!(holder, Holder::Runs(_)) {
-        for (name, setting) in [("port", PortSetting::server(config)), ("ui port", PortSetting::ui(config))] {
-            let (port, key) = (setting.wanted(), setting.variable);
-            if temporal::is_taken(port) && setting.is_set() {
-                findings.wrong(name, format!("{port} is taken: set {key} to a free port, or unset it"));
-            } else if temporal::is_taken(port) {
-                findings
-                    .ok(name, format!("{port} is taken; `steward up` takes the next free one, or the one in {key}"));
-            } else {
-                findings.ok(name, format!("{port} is free"));
-            }
-        }
-        return None;
-    }
-    match temporal::connect(config, Vec::new()).await {
-        Err(e) => findings.wrong("temporal", causes(&e)),
-        Ok(client) if temporal::answers(&client).await => {
-            findings.ok("temporal", "answers");
-            // What else keeps the vault from being read is said where the vault is checked.
-            if let Err(e) = crate::schedules::check_owner(config, &client).await
-                && e.is::<NamespaceConflict>()
-            {
-                findings.wrong("namespace", causes(&e));
-            }
-            server_clock(&client, findings).await;
-            return Some(client);
-        }
-        Ok(_) => findings.wrong("temporal", "connected, but its schedules cannot be listed: check TEMPORAL_NAMESPACE"),
-    }
-    None
 }
 
 /// Who serves the vault, and the server that is asked.
@@ -171,60 +134,6 @@ async fn tracker(config: &Config, findings: &mut Findings) {
     }
 }
 
-/// Whether anybody would take a tick.
-async fn worker(config: &Config, holder: &Holder, client: Option<&Client>, findings: &mut Findings) {
-    let note = match holder {
-        Holder::Nobody => return findings.ok("worker", "not running: `steward up` starts it"),
-        Holder::Died(note) => {
-            return findings
-                .wrong("worker", format!("not running: {} is gone without a word: `steward up`", named(note)));
-        }
-        Holder::Silent(holder) => {
-            return findings.wrong("worker", format!("{holder} is starting, or hangs: look at its log"));
-        }
-        Holder::Runs(note) => note,
-    };
-    if note.task_queue != config.task_queue {
-        let (theirs, ours) = (&note.task_queue, &config.task_queue);
-        findings.wrong(
-            "worker",
-            format!(
-                "{} serves the queue `{theirs}`, commands from here ask `{ours}`: set STEWARD_TASK_QUEUE",
-                named(note)
-            ),
-        );
-    }
-    let Some(client) = client else { return };
-    let clerks = clerk_queue(&note.task_queue);
-    for (queue, kind) in [(&note.task_queue, TaskQueueType::Workflow), (&clerks, TaskQueueType::Activity)] {
-        match pollers::is_polled(client, queue, kind).await {
-            Ok(true) => findings.ok("worker", format!("serves the queue `{queue}`")),
-            Ok(false) => findings.wrong(
-                "worker",
-                format!("nobody serves the queue `{queue}` here: is TEMPORAL_NAMESPACE that of {}?", named(note)),
-            ),
-            Err(e) => findings.wrong("worker", causes(&e)),
-        }
-    }
-}
-
-fn named(note: &UpNote) -> String {
-    format!("`steward {}` (process {})", note.command, note.pid)
-}
-
-/// Schedules fire by the server's clock, tasks fall due by ours.
-async fn server_clock(client: &Client, findings: &mut Findings) {
-    match temporal::clock::ahead(client, Utc::now).await {
-        Err(e) => findings.wrong("server clock", format!("cannot be told: {}", causes(&e))),
-        Ok(ahead) if ahead.abs() <= SKEW => findings.ok("server clock", "agrees with ours"),
-        Ok(ahead) => {
-            let side = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
-            let seconds = ahead.abs().num_seconds();
-            findings.wrong("server clock", format!("{seconds} s {side} ours: set both by the same time service (NTP)"));
-        }
-    }
-}
-
 async fn vault(
     config: &Config,
     (root, holder): (Root, &Holder),
@@ -239,7 +148,10 @@ async fn vault(
         Ok(_) => findings.ok("lock", "free"),
         Err(e @ LockError::Held { .. }) => match holder {
             Holder::Runs(note) => {
-                findings.ok("lock", format!("held by {} in mode {}", named(note), note.policy.mode.word()));
+                findings.ok(
+                    "lock",
+                    format!("held by {} in mode {}", server::describe_process(note), note.policy.mode.word()),
+                );
             }
             Holder::Nobody | Holder::Died(_) | Holder::Silent(_) => findings.wrong("lock", e.to_string()),
         },
@@ -364,7 +276,7 @@ async fn lift_back_off(config: &Config, root: &Root, ledger: &Ledger, findings: 
 fn clock(root: &Root, findings: &mut Findings) {
     let newest = std::fs::metadata(root.path().join("event")).and_then(|m| m.modified()).ok();
     let ahead = newest.and_then(|at| at.duration_since(SystemTime::now()).ok());
-    match ahead.filter(|a| i64::try_from(a.as_secs()).unwrap_or(i64::MAX) > SKEW.num_seconds()) {
+    match ahead.filter(|a| i64::try_from(a.as_secs()).unwrap_or(i64::MAX) > server::SKEW.num_seconds()) {
         Some(a) => {
             findings.wrong("clock", format!("event/ was written {} s in the future: check the clock", a.as_secs()))
         }
