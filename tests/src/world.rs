@@ -8,7 +8,7 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use steward_domain::tick::TickReport;
 use steward_vault::index::{self, Index};
@@ -34,6 +34,8 @@ pub struct World {
     pub folder: PathBuf,
     task_timeout: Duration,
     next: AtomicU32,
+    /// Whether the vault was read before the first start.
+    indexed: AtomicBool,
 }
 
 /// A workflow that was started.
@@ -56,7 +58,8 @@ impl World {
             .set("STEWARD_OPERATOR", "tester")
             .set("STEWARD_VAULT", vault.path().display());
         let next = AtomicU32::new(1);
-        Self { vault, client, steward, queue, namespace, folder, task_timeout: TASK_TIMEOUT, next }
+        let indexed = AtomicBool::new(false);
+        Self { vault, client, steward, queue, namespace, folder, task_timeout: TASK_TIMEOUT, next, indexed }
     }
 
     /// One matter `house` with one task `rent`, and a signal that says it is done.
@@ -128,10 +131,11 @@ impl World {
     }
 
     /// Reads the vault into its index, as the first start would, but leaves nobody to be woken. Most tests tick a
-    /// matter themselves and want no other tick. Without signals, or with an index, there is nothing to do.
+    /// matter themselves and want no other tick. A later start wakes whom it finds marked, as any start does.
     pub async fn index_quietly(&self, steward: &Steward) {
         let state = steward.variable("STEWARD_STATE_DIR").map_or(self.vault.path().join(".steward"), PathBuf::from);
-        if state.join(index::FILE).exists() || !self.vault.path().join("signal").is_dir() {
+        let is_later_start = self.indexed.swap(true, Ordering::Relaxed) && state.join(index::FILE).exists();
+        if is_later_start || !self.vault.path().join("signal").is_dir() {
             return;
         }
         let (root, index) = (Root::open(self.vault.path()).unwrap(), Index::open(&state).await.unwrap());
