@@ -10,6 +10,7 @@ mod clerks;
 mod commands;
 mod containment;
 mod crash;
+mod docs;
 mod extract;
 mod fleet;
 mod full_disk;
