@@ -13,12 +13,14 @@ use serde_json::json;
 use std::time::Duration;
 use steward_activities::clerk::Clerk;
 use steward_activities::clerk::remote::{ANTHROPIC, Config, OPENAI, Remote, Wire};
-use steward_domain::clerk::{CallOutcome, ClerkMark, Evidence, Question, Reply, Subject, Verdict};
-use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion, ExtractReply, Offer};
+use steward_domain::clerk::{
+    ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, QuestionSubject, SignalEvidence, Verdict,
+};
+use steward_domain::extract::{ExtractAnswer, ExtractOutcome, ExtractQuestion, ExtractReply, TargetOffer};
 use steward_domain::guard::Reservation;
 use steward_domain::mode::Ceiling;
 use steward_domain::path::RecordPath;
-use steward_domain::record::{Effect, State, SurfaceClass};
+use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
 
 /// A slug, the task's name, and its signals as source and note.
 type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -131,17 +133,19 @@ fn marked(clerk: &ClerkMark) -> Result<()> {
 }
 
 /// The outcome's name and text, if the reply is within the contract.
-fn held(reply: &Reply, question: &Question) -> Result<(&'static str, String)> {
+fn held(reply: &ClerkReply, question: &ClerkQuestion) -> Result<(&'static str, String)> {
     marked(&reply.clerk)?;
     match &reply.outcome {
-        CallOutcome::Answered { verdict } => {
-            let again = Verdict::check(&serde_json::to_string(verdict)?, question)?;
+        ClerkCallOutcome::Answered { verdict } => {
+            let again = Verdict::parse_answer(&serde_json::to_string(verdict)?, question)?;
             ensure!(again == *verdict, "the answer does not hold against its question: {verdict:?}");
-            Ok((ANSWERED, format!("{} {}: {}", verdict.decision.word(), verdict.confidence, verdict.reasoning)))
+            Ok((ANSWERED, format!("{} {}: {}", verdict.decision.as_str(), verdict.confidence, verdict.reasoning)))
         }
-        CallOutcome::BadAnswer { complaint } => Ok(("bad answer", complaint.clone())),
-        CallOutcome::RateLimited { .. } => anyhow::bail!("a server of our own limited the rate"),
-        CallOutcome::Failed { reason } | CallOutcome::NotSent { reason } => anyhow::bail!("the call failed: {reason}"),
+        ClerkCallOutcome::BadAnswer { complaint } => Ok(("bad answer", complaint.clone())),
+        ClerkCallOutcome::RateLimited { .. } => anyhow::bail!("a server of our own limited the rate"),
+        ClerkCallOutcome::Failed { reason } | ClerkCallOutcome::NotSent { reason } => {
+            anyhow::bail!("the call failed: {reason}")
+        }
     }
 }
 
@@ -150,7 +154,7 @@ fn found(reply: &ExtractReply, question: &ExtractQuestion) -> Result<(&'static s
     marked(&reply.clerk)?;
     match &reply.outcome {
         ExtractOutcome::Answered { text } => {
-            let answer = Answer::check(text, question)?;
+            let answer = ExtractAnswer::parse_answer(text, question)?;
             let quotes: Vec<&str> = answer.findings().iter().map(|f| f.quote.as_str()).collect();
             Ok((ANSWERED, format!("{} signals {quotes:?}", quotes.len())))
         }
@@ -165,7 +169,7 @@ fn found(reply: &ExtractReply, question: &ExtractQuestion) -> Result<(&'static s
 fn event(text: &str, offers: &[(&str, &str)]) -> Result<ExtractQuestion> {
     let offer = |(slug, name): &(&str, &str)| {
         let path = RecordPath::parse(&format!("task/{slug}.md"))?;
-        Ok(Offer { path, name: (*name).to_owned(), matter_name: Some("Home".to_owned()), score: 0.9 })
+        Ok(TargetOffer { path, name: (*name).to_owned(), matter_name: Some("Home".to_owned()), score: 0.9 })
     };
     Ok(ExtractQuestion {
         source: "mail:ann@home.example".to_owned(),
@@ -183,14 +187,14 @@ fn reservation() -> Result<Reservation> {
     Ok(serde_json::from_value(travelling)?)
 }
 
-fn question(slug: &str, name: &str, signals: &[(&str, &str)]) -> Result<Question> {
+fn question(slug: &str, name: &str, signals: &[(&str, &str)]) -> Result<ClerkQuestion> {
     let evidence = signals.iter().enumerate().map(|(i, (source, note))| {
-        Ok(Evidence {
+        Ok(SignalEvidence {
             source: (*source).to_owned(),
             reference: RecordPath::parse(&format!("signal/{slug}-{i}.md"))?,
             note: (*note).to_owned(),
             created: DateTime::UNIX_EPOCH,
-            effect: Effect::Mutation,
+            effect: SignalEffect::Mutation,
             proposed_state: None,
             target_confidence: 0.9,
             effect_confidence: 0.9,
@@ -198,13 +202,13 @@ fn question(slug: &str, name: &str, signals: &[(&str, &str)]) -> Result<Question
             ceiling: Ceiling::Act,
         })
     });
-    Ok(Question {
-        subject: Subject {
+    Ok(ClerkQuestion {
+        subject: QuestionSubject {
             task: RecordPath::parse(&format!("task/{slug}.md"))?,
             task_name: name.to_owned(),
             matter: RecordPath::parse("matter/home.md")?,
             matter_name: "Home".to_owned(),
-            state: State::Open,
+            state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
         },

@@ -12,8 +12,8 @@ use steward_activities::clerk::Clerk;
 use steward_activities::clerk::rules::Rules;
 use steward_activities::vault::{Host, Settings};
 use steward_domain::audit::WorkflowRef;
-use steward_domain::guard::Caps;
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::guard::CallCaps;
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::path::RecordKind;
 use steward_domain::plan::ContentHash;
 use steward_domain::tick::Cadence;
@@ -47,10 +47,10 @@ async fn main() -> anyhow::Result<()> {
         all += &format!(
             "{} {}\n",
             entry.name,
-            ContentHash::of(&std::fs::read(root.path().join("instinct").join(&entry.name))?).as_str()
+            ContentHash::hash_bytes(&std::fs::read(root.path().join("instinct").join(&entry.name))?).as_str()
         );
     }
-    eprintln!("{} instincts, {}", all.lines().count(), ContentHash::of(all.as_bytes()).as_str());
+    eprintln!("{} instincts, {}", all.lines().count(), ContentHash::hash_bytes(all.as_bytes()).as_str());
     Ok(())
 }
 
@@ -59,7 +59,7 @@ async fn host(folder: &Path) -> anyhow::Result<Host> {
     let index = Index::open(&state).await?;
     index.sync_all(keeper.root(), Utc::now()).await?;
     let settings = Settings {
-        policy: Policy::default(),
+        policy: DecisionPolicy::default(),
         default_ceiling: Ceiling::Act,
         cadence: Cadence::default(),
         keep_events_days: 7,
@@ -69,7 +69,7 @@ async fn host(folder: &Path) -> anyhow::Result<Host> {
     Ok(Host {
         keeper: Arc::new(keeper),
         index: Arc::new(index),
-        ledger: Arc::new(Ledger::open(&state.join("ledger.db"), Caps::default(), &state.join("ledger.json"))?),
+        ledger: Arc::new(Ledger::open(&state.join("ledger.db"), CallCaps::default(), &state.join("ledger.json"))?),
         settings,
         clerk: Arc::new(Clerk::Rules(Rules)),
         intervals: unbounded_channel().0,

@@ -264,7 +264,7 @@ fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let history: Vec<String> = trust
         .moves
         .iter()
-        .map(|m| format!("{} {} {:.2} ({})", time::seconds(m.at), m.to.word(), m.value, m.cause))
+        .map(|m| format!("{} {} {:.2} ({})", time::format_seconds(m.at), m.to.word(), m.value, m.cause))
         .collect();
     let wanted = [
         ("observations", json!(given.saturating_add(trust.observations.into()))),

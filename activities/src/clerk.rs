@@ -11,7 +11,7 @@ pub mod remote;
 pub mod rules;
 
 use sha2::{Digest, Sha256};
-use steward_domain::clerk::{CallOutcome, ClerkMark, Question, Reply};
+use steward_domain::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply};
 use steward_domain::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::Reservation;
 
@@ -27,7 +27,7 @@ pub enum Clerk {
 
 impl Clerk {
     /// Asks once. Spends the reservation: ask the guard for another one before asking again.
-    pub async fn ask(&self, reservation: &Reservation, question: &Question) -> Reply {
+    pub async fn ask(&self, reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
         let reply = match self {
             Self::Rules(rules) => rules.ask(reservation, question),
             Self::Remote(remote) => remote.ask(reservation, question).await,
@@ -92,8 +92,8 @@ impl Clerk {
     /// Names a task's evidence as this clerk would be asked about it: SHA-256 of provider, model, server, exact
     /// prompt and everything that the question holds, in hex; only not of the moment, nor of an earlier answer's faults.
     #[must_use]
-    pub fn evidence_key(&self, question: &Question) -> String {
-        let first = Question { complaint: None, ..question.clone() };
+    pub fn evidence_key(&self, question: &ClerkQuestion) -> String {
+        let first = ClerkQuestion { complaint: None, ..question.clone() };
         let (by, prompt) = self.judge_prompt(&first);
         key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes(), &prompt], &first.evidence_bytes())
     }
@@ -101,7 +101,7 @@ impl Clerk {
     /// Whether an answer was given to exactly what this clerk would send about a task: another process of
     /// the fleet may have another clerk.
     #[must_use]
-    pub fn would_ask_the_same(&self, question: &Question, answered: &ClerkMark) -> bool {
+    pub fn would_ask_the_same(&self, question: &ClerkQuestion, answered: &ClerkMark) -> bool {
         let (ours, _) = self.judge_prompt(question);
         let same =
             |mark: &ClerkMark| [&mark.provider, &mark.model, &mark.server, &mark.prompt_sha256].map(String::clone);
@@ -109,7 +109,7 @@ impl Clerk {
     }
 
     /// What would be sent about a task, and the mark that its answer would bear.
-    fn judge_prompt(&self, question: &Question) -> (ClerkMark, Vec<u8>) {
+    fn judge_prompt(&self, question: &ClerkQuestion) -> (ClerkMark, Vec<u8>) {
         match self {
             Self::Rules(rules) => {
                 let prompt = rules.prompt(question);
@@ -134,13 +134,13 @@ fn key(head: &[&[u8]], rest: &[u8]) -> String {
     sha256_hex(&bytes)
 }
 
-fn outcome_word(outcome: &CallOutcome) -> &'static str {
+fn outcome_word(outcome: &ClerkCallOutcome) -> &'static str {
     match outcome {
-        CallOutcome::Answered { .. } => "answered",
-        CallOutcome::BadAnswer { .. } => "bad_answer",
-        CallOutcome::RateLimited { .. } => "rate_limited",
-        CallOutcome::Failed { .. } => "failed",
-        CallOutcome::NotSent { .. } => "not_sent",
+        ClerkCallOutcome::Answered { .. } => "answered",
+        ClerkCallOutcome::BadAnswer { .. } => "bad_answer",
+        ClerkCallOutcome::RateLimited { .. } => "rate_limited",
+        ClerkCallOutcome::Failed { .. } => "failed",
+        ClerkCallOutcome::NotSent { .. } => "not_sent",
     }
 }
 

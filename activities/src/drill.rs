@@ -43,7 +43,7 @@ async fn draw_conclusions(
         let subject = Subject::Class(class);
         if caps.get(&subject).and_then(|cap| cap.mode) != Some(Mode::Shadow) {
             let mark = TrustMark::Unrestored { subject, why: why.clone() };
-            tracing::error!(class = class.word(), "{mark}");
+            tracing::error!(class = class.as_str(), "{mark}");
             let plan = mark.plan((&workflow.run_id, now), host.settings.policy.mode, workflow.clone());
             host.file(plan.map_err(passing)?).await?;
             report.lowered += 1;
@@ -60,7 +60,7 @@ mod tests {
     use crate::vault::tests::Bench;
     use steward_domain::mutation::MutationClass;
     use steward_domain::time;
-    use steward_domain::undo::AnswerKind;
+    use steward_domain::undo::ResolutionKind;
     use steward_workflows::activities::{AnswerAsk, Answered};
 
     fn run(id: &str) -> (WorkflowRef, DateTime<Utc>) {
@@ -89,8 +89,14 @@ mod tests {
         let related = Subject::Class(MutationClass::Related);
         assert_eq!(caps.iter().map(|(s, cap)| (s, cap.mode)).collect::<Vec<_>>(), [(&related, Some(Mode::Shadow))]);
         let action = bench.host.index.lowered(&related).await.unwrap().unwrap().to_string();
-        let ask =
-            AnswerAsk { kind: AnswerKind::Raise, action, by: "ann".into(), reason: None, edited: None, together: None };
+        let ask = AnswerAsk {
+            kind: ResolutionKind::Raise,
+            action,
+            by: "ann".into(),
+            reason: None,
+            edited: None,
+            together: None,
+        };
         let raised = bench.host.take_answer(ask, run("4").0).await.unwrap();
         assert!(matches!(raised, Answered::Done { .. }), "{raised:?}");
         assert_eq!(bench.host.index.caps().await.unwrap()[&related].mode, None);

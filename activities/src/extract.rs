@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
-use steward_domain::extract::candidates::Candidates;
-use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion, Offer};
+use steward_domain::extract::candidates::CandidateMatcher;
+use steward_domain::extract::{ExtractAnswer, ExtractOutcome, ExtractQuestion, TargetOffer};
 use steward_domain::frontmatter::{self, FieldEdit};
 use steward_domain::guard::{
-    CallId, Cap, Refusal as GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement, Speaker,
-    back_off_for,
+    CallId, CallSource, GuardCap, GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settlement,
+    SettlementOutcome, back_off_for,
 };
 use steward_domain::path::RecordPath;
 use steward_domain::plain;
@@ -81,7 +81,7 @@ enum Reading {
 /// An answer whose signals are being written, and what it was given to choose from.
 #[derive(Serialize, Deserialize)]
 struct Begun {
-    offers: Vec<Offer>,
+    offers: Vec<TargetOffer>,
     text: String,
 }
 
@@ -125,7 +125,7 @@ impl Extractor {
         let offers = question.offers.clone();
         match self.ask(path, question.clone(), reading).await? {
             Reading::Answer { text, cached } => {
-                let answer = Answer::check(&text, &question).map_err(|e| lasting(e.to_string()))?;
+                let answer = ExtractAnswer::parse_answer(&text, &question).map_err(|e| lasting(e.to_string()))?;
                 let begun = json!(Begun { offers, text }).to_string();
                 self.host.index.keep_answer(&key, &begun, Utc::now()).await.map_err(passing)?;
                 crash::point("after-keeping-the-answer");
@@ -163,7 +163,7 @@ impl Extractor {
             let document = frontmatter::read(&file.bytes).ok();
             let event = document.and_then(|d| StreamEvent::read(d.fields(), d.body()).ok());
             let Some(event) = event.filter(|e| e.status == EventStatus::New) else { return Ok(None) };
-            let offers = candidates.choose(&event);
+            let offers = candidates.choose_offers(&event);
             let question = ExtractQuestion::new(&event, offers);
             Ok(Some((event, question)))
         })
@@ -171,13 +171,13 @@ impl Extractor {
     }
 
     /// Comparing words needs all names, which are many and seldom change.
-    async fn candidates(&self) -> Result<Arc<Candidates>, ActivityError> {
+    async fn candidates(&self) -> Result<Arc<CandidateMatcher>, ActivityError> {
         let edition = self.host.index.edition();
         if let Some(candidates) = self.memory.candidates(edition) {
             return Ok(candidates);
         }
         let known = self.host.index.open_records().await.map_err(passing)?;
-        let candidates = Arc::new(on_a_blocking_thread(move || Candidates::new(known)).await?);
+        let candidates = Arc::new(on_a_blocking_thread(move || CandidateMatcher::new(known)).await?);
         self.memory.keep_candidates(edition, &candidates);
         Ok(candidates)
     }
@@ -192,7 +192,7 @@ impl Extractor {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
             let kept = self.host.index.answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
-            if let Some(text) = kept.filter(|text| Answer::check(text, &question).is_ok()) {
+            if let Some(text) = kept.filter(|text| ExtractAnswer::parse_answer(text, &question).is_ok()) {
                 return Ok(Reading::Answer { text, cached: true });
             }
             let call_id = CallId(format!("extract/{reading}/{path}/{attempt}"));
@@ -220,23 +220,25 @@ impl Extractor {
         let reply = self.clerk.extract(&reservation, question).await;
         let usage = reply.clerk.tokens;
         let (outcome, call) = match reply.outcome {
-            ExtractOutcome::Answered { text } => (Settled::Answered { usage }, Call::Text(text)),
-            ExtractOutcome::BadAnswer { complaint } => (Settled::Answered { usage }, Call::Complaint(complaint)),
+            ExtractOutcome::Answered { text } => (SettlementOutcome::Answered { usage }, Call::Text(text)),
+            ExtractOutcome::BadAnswer { complaint } => {
+                (SettlementOutcome::Answered { usage }, Call::Complaint(complaint))
+            }
             ExtractOutcome::RateLimited { retry_after_seconds } => {
                 let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
                 let wait_seconds = whole_seconds(back_off_for(retry_after_seconds));
                 let held = Reading::Held { reason: "the provider asked to wait".to_owned(), wait_seconds };
-                (Settled::RateLimited { retry_after_seconds }, Call::Ends(held))
+                (SettlementOutcome::RateLimited { retry_after_seconds }, Call::Ends(held))
             }
             ExtractOutcome::NotSent { reason } => {
-                (Settled::NotSent, Call::Ends(Reading::Unanswered { reason, crowded: true }))
+                (SettlementOutcome::NotSent, Call::Ends(Reading::Unanswered { reason, crowded: true }))
             }
             ExtractOutcome::Failed { reason, slow } => {
                 let crowded = slow && !(alone && self.memory.is_alone());
-                (Settled::Failed, Call::Ends(Reading::Unanswered { reason, crowded }))
+                (SettlementOutcome::Failed, Call::Ends(Reading::Unanswered { reason, crowded }))
             }
         };
-        if matches!(outcome, Settled::Answered { .. }) {
+        if matches!(outcome, SettlementOutcome::Answered { .. }) {
             self.memory.others_are_answered(Instant::now());
         }
         // A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
@@ -254,7 +256,7 @@ impl Extractor {
     ) -> Result<ReserveRequest, ActivityError> {
         let known = self.host.index.is_known(&source_key(&question.source)).await.map_err(passing)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
-        let speakers = vec![Speaker { source: question.source.clone(), known }];
+        let speakers = vec![CallSource { source: question.source.clone(), known }];
         Ok(ReserveRequest { call_id, stream, speakers, ..ReserveRequest::default() })
     }
 
@@ -266,14 +268,14 @@ impl Extractor {
         let now = Utc::now();
         match self.host.ledger.reserve(request, now).await {
             ReserveOutcome::Reserved(reservation) => Ok(reservation),
-            ReserveOutcome::Refused(GuardRefusal { cap: Cap::Sender | Cap::Stream, reason, .. }) => {
+            ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Sender | GuardCap::Stream, reason, .. }) => {
                 Err(Reading::OverShare(reason))
             }
             ReserveOutcome::Refused(refusal) => {
-                let wait_seconds = if refusal.cap == Cap::BackOff {
+                let wait_seconds = if refusal.cap == GuardCap::BackOff {
                     refusal.clears_at.and_then(|clears_at| whole_seconds(clears_at - now))
                 } else {
-                    (refusal.cap == Cap::ProbePending).then_some(PROBE_ANSWERS_WITHIN)
+                    (refusal.cap == GuardCap::ProbePending).then_some(PROBE_ANSWERS_WITHIN)
                 };
                 Err(Reading::Held { reason: refusal.reason, wait_seconds })
             }
@@ -282,18 +284,18 @@ impl Extractor {
 
     /// The answer by which an earlier run began to write signals, to the question as it was then: by now its
     /// own signals may have closed what they are about.
-    async fn begun(&self, key: &str, question: &ExtractQuestion) -> Result<Option<Answer>, ActivityError> {
+    async fn begun(&self, key: &str, question: &ExtractQuestion) -> Result<Option<ExtractAnswer>, ActivityError> {
         let kept = self.host.index.answer(key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
         let begun: Option<Begun> = kept.and_then(|text| serde_json::from_str(&text).ok());
         Ok(begun.and_then(|Begun { offers, text }| {
-            Answer::check(&text, &ExtractQuestion { offers, ..question.clone() }).ok()
+            ExtractAnswer::parse_answer(&text, &ExtractQuestion { offers, ..question.clone() }).ok()
         }))
     }
 
     async fn write_down(
         &self,
         (path, event): (&RecordPath, &StreamEvent),
-        answer: &Answer,
+        answer: &ExtractAnswer,
         (key, cached): (&str, bool),
     ) -> Result<Extracted, ActivityError> {
         let signals = self.write(path, event, answer).await?;
@@ -306,8 +308,13 @@ impl Extractor {
     }
 
     /// Writes the signals; how many there are, those written before included.
-    async fn write(&self, path: &RecordPath, event: &StreamEvent, answer: &Answer) -> Result<u32, ActivityError> {
-        let signals = answer.signals(path, event).map_err(|e| lasting(e.to_string()))?;
+    async fn write(
+        &self,
+        path: &RecordPath,
+        event: &StreamEvent,
+        answer: &ExtractAnswer,
+    ) -> Result<u32, ActivityError> {
+        let signals = answer.to_signals(path, event).map_err(|e| lasting(e.to_string()))?;
         let count = u32::try_from(signals.len()).unwrap_or(u32::MAX);
         let keeper = Arc::clone(&self.host.keeper);
         on_a_blocking_thread(move || {
@@ -326,10 +333,10 @@ impl Extractor {
     async fn failed(&self, path: &RecordPath, event: &StreamEvent, reason: &str) -> Result<Extracted, ActivityError> {
         let tries = event.tries.saturating_add(1);
         let parked = tries >= MAX_TRIES;
-        let shown: String = plain::text(reason).chars().take(MAX_REASON_CHARS).collect();
+        let shown: String = plain::escape_one_line(reason).chars().take(MAX_REASON_CHARS).collect();
         let mut edits = vec![edit("tries", json!(tries)), edit("reason", json!(shown))];
         if parked {
-            edits.push(edit("status", json!(EventStatus::Parked.word())));
+            edits.push(edit("status", json!(EventStatus::Parked.as_str())));
         }
         self.mark(path, edits).await?;
         tracing::warn!(event = %path, tries, parked, "an event could not be read");
@@ -354,12 +361,12 @@ fn whole_seconds(wait: TimeDelta) -> Option<u32> {
 
 /// Names an event by all that its signals are made of.
 fn begun_key(path: &RecordPath, event: &StreamEvent) -> String {
-    format!("event/{path}/{}", ContentHash::of(event.render().as_bytes()).as_str())
+    format!("event/{path}/{}", ContentHash::hash_bytes(event.render().as_bytes()).as_str())
 }
 
 fn extracted(reason: &str) -> Vec<FieldEdit> {
     let reason = if reason.is_empty() { Value::Null } else { json!(reason) };
-    vec![edit("status", json!(EventStatus::Extracted.word())), edit("reason", reason)]
+    vec![edit("status", json!(EventStatus::Extracted.as_str())), edit("reason", reason)]
 }
 
 fn edit(field: &str, value: Value) -> FieldEdit {

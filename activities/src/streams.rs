@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
 use std::io;
 use std::time::Duration;
-use steward_domain::stream::Incoming;
+use steward_domain::stream::IncomingEvent;
 use steward_vault::create::CreateError;
 use steward_vault::inbox::InboxError;
 use steward_vault::index::IndexError;
@@ -104,8 +104,8 @@ pub struct Found {
 }
 
 impl Found {
-    pub(crate) fn incoming(&self) -> Incoming<'_> {
-        Incoming {
+    pub(crate) fn incoming(&self) -> IncomingEvent<'_> {
+        IncomingEvent {
             source_id: &self.source_id,
             pattern: &self.pattern,
             origin_at: self.origin_at,

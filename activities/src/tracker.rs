@@ -105,7 +105,7 @@ impl Courier {
     /// When the vault cannot be read or written. What the tracker does is a value.
     pub async fn settle(&self, owing: &ActionId, workflow: WorkflowRef) -> Result<Tracked, ActivityError> {
         let Some(record) = self.record(owing).await? else { return Ok(settled("nothing is owed")) };
-        let Some(issue) = record.plane_action.as_ref().and_then(PlaneAction::owed_to).cloned() else {
+        let Some(issue) = record.plane_action.as_ref().and_then(PlaneAction::owed_issue).cloned() else {
             return Ok(settled("nothing is owed"));
         };
         let _turn = self.turn_of(issue.issue.as_str()).await;
@@ -158,7 +158,7 @@ impl Courier {
     /// Files the first failure and notes every one.
     async fn fail(&self, job: Job, trouble: &Trouble, workflow: WorkflowRef) -> Result<Tracked, ActivityError> {
         let (reason, now, id) = (self.plane.told(trouble), Utc::now(), job.record.draft.id.clone());
-        if let Some(issue) = job.record.plane_action.as_ref().and_then(PlaneAction::owed_to).cloned() {
+        if let Some(issue) = job.record.plane_action.as_ref().and_then(PlaneAction::owed_issue).cloned() {
             self.file(&job, &PlaneAction::Failed { issue, reason: reason.clone() }, workflow).await?;
         }
         let mut progress = self.progress(&id).await?;
@@ -208,7 +208,7 @@ impl Courier {
             let alone = times.get(&one.issue) == Some(&1);
             let record = if alone { None } else { self.host.recorded(&one.record).await? };
             let action = record.and_then(|record| record.plane_action);
-            let project = action.as_ref().and_then(PlaneAction::owed_to).map(|issue| issue.project.clone());
+            let project = action.as_ref().and_then(PlaneAction::owed_issue).map(|issue| issue.project.clone());
             if seen.insert((one.issue.clone(), project.clone())) {
                 firsts.push((one, project));
             }

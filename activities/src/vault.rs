@@ -18,12 +18,12 @@ use crate::purge;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use steward_domain::audit::{AuditDraft, WorkflowRef};
-use steward_domain::guard::{Cap, Refusal as GuardRefusal, ReserveOutcome, ReserveRequest};
-use steward_domain::landing::LandingLimits;
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
+use steward_domain::landing::DispositionLimits;
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{Landing, Plan};
-use steward_domain::tick::{Cadence, Observation};
+use steward_domain::plan::{Disposition, Plan};
+use steward_domain::tick::{Cadence, MatterObservation};
 use steward_vault::brake;
 use steward_vault::crash;
 use steward_vault::guard::{Ledger, LedgerError};
@@ -46,7 +46,7 @@ pub use steward_domain::tick::MAX_LOOKS;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The ceiling of this process; nothing raises it.
-    pub policy: Policy,
+    pub policy: DecisionPolicy,
     pub default_ceiling: Ceiling,
     pub cadence: Cadence,
     /// How long an extracted event is kept, in days.
@@ -90,7 +90,7 @@ impl Host {
         brake::is_stopped(self.keeper.root())
     }
 
-    async fn look(&self, ask: ObserveAsk) -> Result<Observation, ActivityError> {
+    async fn look(&self, ask: ObserveAsk) -> Result<MatterObservation, ActivityError> {
         self.show_filed_answers().await?;
         let before = self.index.interval_of(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
         let mut seen = self
@@ -125,8 +125,8 @@ impl Host {
         if let ReserveOutcome::Refused(refusal) = &outcome {
             let task = ask.task.unwrap_or_default();
             match (refusal.cap, RecordPath::parse(&task)) {
-                (Cap::LedgerUnreadable, Ok(target)) => self.try_again_later(&target).await,
-                (Cap::Stopped, Ok(target)) => self.wake_after_the_stop(&target).await?,
+                (GuardCap::LedgerUnreadable, Ok(target)) => self.try_again_later(&target).await,
+                (GuardCap::Stopped, Ok(target)) => self.wake_after_the_stop(&target).await?,
                 (_, _) => {}
             }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
@@ -168,7 +168,7 @@ impl Host {
             look_id: ask.look_id,
             observed_at,
             had_signals: ask.had_signals,
-            outcome: decision.word().to_owned(),
+            outcome: decision.as_str().to_owned(),
             clock: ask.clock,
             cadence: self.settings.cadence,
         };
@@ -180,7 +180,7 @@ impl Host {
             self.index.record_check_later(done);
         }
         tracing::info!(
-            task = %target, action_id = %receipt.id, decision = decision.word(), landing = receipt.landing.word(),
+            task = %target, action_id = %receipt.id, decision = decision.as_str(), landing = receipt.landing.as_str(),
             repeated = receipt.repeated, "decision filed"
         );
         Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
@@ -192,19 +192,19 @@ impl Host {
     /// # Errors
     /// When the index cannot be read or written; that the keeper refuses is an answer.
     pub async fn land(&self, plan: Plan, now: DateTime<Utc>) -> Result<Result<Receipt, ApplyError>, ActivityError> {
-        if plan.landing() == Landing::Live {
+        if plan.disposition() == Disposition::Live {
             self.catch_up().await?;
         }
-        let _turn = if plan.landing() == Landing::Live { Some(self.landing.lock().await) } else { None };
+        let _turn = if plan.disposition() == Disposition::Live { Some(self.landing.lock().await) } else { None };
         let ceiling = self.ceiling_at_landing(plan.draft(), now).await?;
-        let plan = plan.within_policy(&LandingLimits { policy: &self.settings.policy, ceiling });
+        let plan = plan.cap_by_policy(&DispositionLimits { policy: &self.settings.policy, ceiling });
         let spendings = self.index.spendings(plan.draft(), now).await.map_err(passing)?;
         let caps = self.index.caps().await.map_err(passing)?;
         let speaking = self.index.speakers(plan.draft()).await.map_err(passing)?;
         let plan = plan.within_trust(&speaking, &caps, &self.settings.policy);
-        let plan = plan.within_budget(&spendings, self.settings.live_per_source_day);
+        let plan = plan.cap_by_budget(&spendings, self.settings.live_per_source_day);
         let notes = self.index.notes_now(plan.draft(), now).await.map_err(passing)?;
-        let plan = plan.within_notes(&notes, now);
+        let plan = plan.cap_by_matter_policies(&notes, now);
         let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
         let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
         crash::point("before-indexing");
@@ -217,7 +217,7 @@ impl Host {
 
     /// The lowest ceiling that humans have set for the sources of a plan and the matters concerned, by their files.
     async fn ceiling_at_landing(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Ceiling, ActivityError> {
-        if draft.landing < Landing::Pending {
+        if draft.landing < Disposition::Pending {
             return Ok(Ceiling::default());
         }
         let new_parent = draft.proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
@@ -266,7 +266,7 @@ impl Host {
         self: Arc<Self>,
         _ctx: ActivityContext,
         ask: ObserveAsk,
-    ) -> Result<Observation, ActivityError> {
+    ) -> Result<MatterObservation, ActivityError> {
         let matter = ask.matter.clone();
         self.or_try_again(&matter, self.look(ask)).await
     }
@@ -356,7 +356,7 @@ pub(crate) async fn on_a_blocking_thread<T: Send + 'static>(
 
 fn stopped() -> ReserveOutcome {
     ReserveOutcome::Refused(GuardRefusal {
-        cap: Cap::Stopped,
+        cap: GuardCap::Stopped,
         clears_at: None,
         reason: "the fleet is stopped: `steward resume` lets it run again".into(),
     })

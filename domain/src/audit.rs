@@ -4,15 +4,15 @@
 //! patch that was really written and the hash of the record before it in the chain. Records are
 //! never rewritten; an answer to one (undo, confirm, dismiss) is a record of its own.
 
-use crate::clerk::{ClerkMark, Evidence, Judgement};
-use crate::decide::Gate;
+use crate::clerk::{ClerkMark, Judgement, SignalEvidence};
+use crate::decide::GateResult;
 use crate::frontmatter::{self, FieldUndo, FrontmatterError};
 use crate::mode::Mode;
 use crate::mutation::{Mutation, MutationClass};
 use crate::path::{PathError, RecordKind, RecordPath};
 use crate::plain;
-use crate::plan::{ActionId, ContentHash, Landing};
-use crate::record::State;
+use crate::plan::{ActionId, ContentHash, Disposition};
+use crate::record::RecordState;
 use crate::time;
 use crate::tracker::{PlaneAction, PlaneRevert};
 use crate::trust::mark::TrustMark;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 mod kind;
 mod said;
-pub use kind::{ActionKind, is_record};
+pub use kind::{ActionKind, is_audit_file_name};
 
 /// How long an undo recipe is honoured, in days (S3-54).
 pub const UNDO_WINDOW_DAYS: i64 = 7;
@@ -34,7 +34,7 @@ const CUT_NAME_CHARS: usize = 71;
 
 /// A signal that a decision rests on, as the record keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cited {
+pub struct CitedSignal {
     #[serde(rename = "ref")]
     pub reference: RecordPath,
     pub source: String,
@@ -51,8 +51,8 @@ fn says_so() -> bool {
     true
 }
 
-impl From<&Evidence> for Cited {
-    fn from(e: &Evidence) -> Self {
+impl From<&SignalEvidence> for CitedSignal {
+    fn from(e: &SignalEvidence) -> Self {
         Self {
             reference: e.reference.clone(),
             source: e.source.clone(),
@@ -73,7 +73,7 @@ pub struct WorkflowRef {
 
 /// Which action a record answers, or tells the outcome of, and who said so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct AuditResolution {
     /// The action that is answered.
     pub of: ActionId,
     /// When that action was decided.
@@ -94,7 +94,7 @@ pub struct Answer {
 
 /// The exact change that was proposed, so that it can be carried out later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Proposal {
+pub struct MutationProposal {
     pub mutation: Mutation,
     /// The value of its field when that was decided; `None` where it was absent. Of a set nothing is kept.
     pub replaces: Option<Value>,
@@ -113,26 +113,26 @@ pub struct AuditDraft {
     pub decision: Judgement,
     pub confidence: f64,
     pub mode: Mode,
-    pub landing: Landing,
-    pub gates: Vec<Gate>,
+    pub landing: Disposition,
+    pub gates: Vec<GateResult>,
     /// The text of `state` when the decision was made; `None` where the field is absent.
     pub prior_state: Option<String>,
-    pub proposed_state: Option<State>,
+    pub proposed_state: Option<RecordState>,
     /// `None` where nothing would change, in answers that change nothing new, and in records of before
     /// there were other classes than `state_change`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub proposal: Option<Proposal>,
+    pub proposal: Option<MutationProposal>,
     /// `false` where a ceiling of `ask` leaves the change to the human.
     pub confirmable: bool,
     pub pending_confirmation: bool,
-    pub evidence: Vec<Cited>,
+    pub evidence: Vec<CitedSignal>,
     pub source_contributions: BTreeMap<String, f64>,
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub reasoning: String,
     pub clerk: Option<ClerkMark>,
     pub workflow: WorkflowRef,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub answers: Option<Answer>,
+    pub answers: Option<AuditResolution>,
     /// What changed in how far a source or a class is trusted; `None` in records of anything else.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trust: Option<TrustMark>,
@@ -162,7 +162,7 @@ pub struct UndoRecipe {
 
 /// A place in the chain: the number and the predecessor's hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub struct ChainLink {
     /// Counted from 1.
     pub seq: u64,
     /// SHA-256 of the file of the record before; 64 zeros for the first.
@@ -205,8 +205,10 @@ pub enum AuditError {
 impl AuditDraft {
     /// Whether it asks something of a human and proposes nothing that could be confirmed.
     #[must_use]
-    pub fn asks(&self) -> bool {
-        self.kind == ActionKind::Action && self.decision == Judgement::NeedsInput && self.landing == Landing::Recorded
+    pub fn is_question(&self) -> bool {
+        self.kind == ActionKind::Action
+            && self.decision == Judgement::NeedsInput
+            && self.landing == Disposition::Recorded
     }
 
     /// Where the record is filed: `event/<kind>-<ts>-<safe-slug>.md`.
@@ -216,19 +218,19 @@ impl AuditDraft {
     ///
     /// # Errors
     /// [`PathError`] if the name would not be a record's; cannot happen for a checked target.
-    pub fn file(&self) -> Result<RecordPath, PathError> {
+    pub fn record_path(&self) -> Result<RecordPath, PathError> {
         let named_after = self.answers.as_ref().map_or(self.timestamp, |a| a.at);
-        let at = time::compact(named_after);
+        let at = time::format_compact(named_after);
         let name = short_name(&self.target);
-        RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.word()))
+        RecordPath::new(RecordKind::Event, &format!("{}-{at}-{name}", self.kind.as_str()))
     }
 
     /// Where an answer to this action, or its outcome in the tracker, is filed.
     ///
     /// # Errors
     /// As [`AuditDraft::file`].
-    pub fn follower(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
-        let answer = Answer {
+    pub fn follow_up_path(&self, kind: ActionKind) -> Result<RecordPath, PathError> {
+        let answer = AuditResolution {
             of: self.id.clone(),
             at: self.timestamp,
             by: String::new(),
@@ -236,7 +238,7 @@ impl AuditDraft {
             edited: false,
             together: None,
         };
-        Self { kind, answers: Some(answer), ..self.clone() }.file()
+        Self { kind, answers: Some(answer), ..self.clone() }.record_path()
     }
 }
 
@@ -246,12 +248,12 @@ impl AuditRecord {
     /// Instants are cut to the millisecond and the reasoning is brought onto one line, because that
     /// is what the file keeps: a record read back equals the one that was written.
     #[must_use]
-    pub fn close(mut draft: AuditDraft, patch: Vec<FieldPatch>, link: Link) -> Self {
-        draft.timestamp = time::whole_millis(draft.timestamp);
+    pub fn from_draft(mut draft: AuditDraft, patch: Vec<FieldPatch>, link: ChainLink) -> Self {
+        draft.timestamp = time::truncate_to_millis(draft.timestamp);
         if let Some(answer) = &mut draft.answers {
-            answer.at = time::whole_millis(answer.at);
+            answer.at = time::truncate_to_millis(answer.at);
         }
-        draft.reasoning = plain::one_line(&draft.reasoning);
+        draft.reasoning = plain::to_one_line(&draft.reasoning);
         let mut prior = Map::new();
         for p in &patch {
             prior.insert(p.field.clone(), p.prior.clone().unwrap_or(Value::Null));
@@ -267,7 +269,7 @@ impl AuditRecord {
             prior.entry(proposal.mutation.field()).or_insert_with(|| replaced.clone());
         }
         let undoable = matches!(draft.kind, ActionKind::Action | ActionKind::Confirmed) && !patch.is_empty();
-        let expires_at = undo_ends(&draft);
+        let expires_at = compute_undo_deadline(&draft);
         Self {
             target_kind: draft.target.kind(),
             seq: link.seq,
@@ -283,14 +285,14 @@ impl AuditRecord {
 
     /// When the change can no longer be undone; what `expires_at` says in the file changes nothing.
     #[must_use]
-    pub fn undo_ends(&self) -> DateTime<Utc> {
-        undo_ends(&self.draft)
+    pub fn undo_deadline(&self) -> DateTime<Utc> {
+        compute_undo_deadline(&self.draft)
     }
 
     /// What its `expires_at` says where that is not when the undo window ends: somebody edited it.
     #[must_use]
     pub fn edited_expiry(&self) -> Option<DateTime<Utc>> {
-        self.undo_recipe.as_ref().map(|recipe| recipe.expires_at).filter(|says| *says != self.undo_ends())
+        self.undo_recipe.as_ref().map(|recipe| recipe.expires_at).filter(|says| *says != self.undo_deadline())
     }
 
     /// The same record with what its target says after the change.
@@ -302,7 +304,7 @@ impl AuditRecord {
     /// The same record with what it says of the tracker.
     #[must_use]
     pub fn with_tracker(mut self, says: Option<PlaneAction>) -> Self {
-        self.partially_applied = says.as_ref().and_then(PlaneAction::missing).is_some();
+        self.partially_applied = says.as_ref().and_then(PlaneAction::missing_reason).is_some();
         if let (Some(recipe), Some(PlaneAction::Owed { issue, .. })) = (&mut self.undo_recipe, &says) {
             let external_id = self.draft.id.clone();
             recipe.plane_revert = Some(PlaneRevert { issue: issue.clone(), external_id });
@@ -322,7 +324,7 @@ impl AuditRecord {
         };
         let reasoning =
             fields.shift_remove("reasoning").and_then(|r| r.as_str().map(str::to_owned)).unwrap_or_default();
-        let body = format!("{}\n\n{}\n", self.evidence_line(), plain::escape(&reasoning));
+        let body = format!("{}\n\n{}\n", self.evidence_line(), plain::escape_markdown(&reasoning));
         Ok(frontmatter::render(&fields, &body))
     }
 
@@ -333,7 +335,7 @@ impl AuditRecord {
     pub fn parse(bytes: &[u8]) -> Result<Self, AuditError> {
         let document = frontmatter::read_many(bytes)?;
         let body = document.body().trim_end();
-        let reasoning = body.split_once("\n\n").map(|(_, r)| plain::unescape(r)).unwrap_or_default();
+        let reasoning = body.split_once("\n\n").map(|(_, r)| plain::unescape_markdown(r)).unwrap_or_default();
         let fields = Value::Object(document.into_fields());
         let mut record: Self = serde_json::from_value(fields).map_err(|e| AuditError::Form(e.to_string()))?;
         record.draft.reasoning = reasoning;
@@ -343,29 +345,34 @@ impl AuditRecord {
     /// Who answered and why, or the first signal the decision rests on.
     fn evidence_line(&self) -> String {
         if let Some(answer) = &self.draft.answers {
-            if self.draft.kind.is_of_the_tracker() {
+            if self.draft.kind.is_tracker_outcome() {
                 let said = self.plane_action.as_ref().map(ToString::to_string).unwrap_or_default();
-                return format!("The tracker: {} (action {})", plain::text(&said), answer.of);
+                return format!("The tracker: {} (action {})", plain::escape_one_line(&said), answer.of);
             }
-            let did = if answer.edited { "Changed and confirmed" } else { self.draft.kind.did() };
+            let did = if answer.edited { "Changed and confirmed" } else { self.draft.kind.outcome_label() };
             let reason = answer.reason.as_deref().unwrap_or("no reason given");
-            return format!("{did} by {}: {} (action {})", plain::text(&answer.by), plain::text(reason), answer.of);
+            return format!(
+                "{did} by {}: {} (action {})",
+                plain::escape_one_line(&answer.by),
+                plain::escape_one_line(reason),
+                answer.of
+            );
         }
         if let Some(mark) = &self.draft.trust {
-            return plain::text(&mark.to_string());
+            return plain::escape_one_line(&mark.to_string());
         }
         match self.draft.evidence.as_slice() {
             [] => "No signal was named as evidence.".into(),
             [first, rest @ ..] => {
                 let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-                let (source, note) = (plain::text(&first.source), plain::text(&first.note));
+                let (source, note) = (plain::escape_one_line(&first.source), plain::escape_one_line(&first.note));
                 format!("Evidence: `{}` {source} said \"{note}\"{more}", first.reference)
             }
         }
     }
 }
 
-fn undo_ends(draft: &AuditDraft) -> DateTime<Utc> {
+fn compute_undo_deadline(draft: &AuditDraft) -> DateTime<Utc> {
     draft.timestamp + TimeDelta::days(UNDO_WINDOW_DAYS)
 }
 
@@ -377,7 +384,7 @@ pub(crate) fn short_name(target: &RecordPath) -> String {
         return slug.trim_end_matches('.').to_owned();
     }
     let cut: String = slug.chars().take(CUT_NAME_CHARS).collect();
-    let hash = ContentHash::of(if is_matter { target.as_str() } else { slug }.as_bytes());
+    let hash = ContentHash::hash_bytes(if is_matter { target.as_str() } else { slug }.as_bytes());
     format!("{}-{}", cut.trim_end_matches('.'), &hash.as_str()[..8])
 }
 
@@ -387,7 +394,7 @@ pub(crate) mod stamped {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub(crate) fn serialize<S: Serializer>(at: &DateTime<Utc>, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(&crate::time::stamp(*at))
+        s.serialize_str(&crate::time::format_millis(*at))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<DateTime<Utc>, D::Error> {

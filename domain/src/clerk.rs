@@ -6,7 +6,7 @@
 
 use crate::mode::Ceiling;
 use crate::path::RecordPath;
-use crate::record::{Effect, State, SurfaceClass};
+use crate::record::{RecordState, SignalEffect, SurfaceClass};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,15 +19,15 @@ pub const MAX_EVIDENCE: usize = 50;
 
 /// One signal, as the question carries it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct SignalEvidence {
     pub source: String,
     #[serde(rename = "ref")]
     pub reference: RecordPath,
     /// At most 50 characters, verbatim from the source. Untrusted.
     pub note: String,
     pub created: DateTime<Utc>,
-    pub effect: Effect,
-    pub proposed_state: Option<State>,
+    pub effect: SignalEffect,
+    pub proposed_state: Option<RecordState>,
     /// 0 to 1.
     pub target_confidence: f64,
     /// 0 to 1.
@@ -40,28 +40,28 @@ pub struct Evidence {
 
 /// The task a question is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Subject {
+pub struct QuestionSubject {
     pub task: RecordPath,
     pub task_name: String,
     pub matter: RecordPath,
     pub matter_name: String,
-    pub state: State,
+    pub state: RecordState,
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
 }
 
 /// One question to a clerk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Question {
-    pub subject: Subject,
-    pub evidence: Vec<Evidence>,
+pub struct ClerkQuestion {
+    pub subject: QuestionSubject,
+    pub evidence: Vec<SignalEvidence>,
     /// What was wrong with the first answer; set on the stricter second try.
     pub complaint: Option<String>,
     /// The moment of the look, so that a clerk needs no clock.
     pub asked_at: DateTime<Utc>,
 }
 
-impl Question {
+impl ClerkQuestion {
     /// All that an answer depends on, as JSON: the question without the moment at which it is asked.
     #[must_use]
     pub fn evidence_bytes(&self) -> Vec<u8> {
@@ -87,7 +87,7 @@ impl Judgement {
 
     /// The word used in records, schemas and reports.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::StillActive => "still_active",
             Self::LikelyDone => "likely_done",
@@ -98,11 +98,11 @@ impl Judgement {
 
     /// The state the task would take; `None` where nothing would change.
     #[must_use]
-    pub fn proposed_state(self) -> Option<State> {
+    pub fn proposed_state(self) -> Option<RecordState> {
         match self {
             Self::StillActive | Self::NeedsInput => None,
-            Self::LikelyDone => Some(State::Done),
-            Self::StaleArchiveCandidate => Some(State::Archived),
+            Self::LikelyDone => Some(RecordState::Done),
+            Self::StaleArchiveCandidate => Some(RecordState::Archived),
         }
     }
 }
@@ -148,7 +148,7 @@ impl Verdict {
     /// # Errors
     /// [`VerdictError`] for anything outside the closed form: unknown fields, numbers out of
     /// range, evidence or sources that were not given, a change without evidence.
-    pub fn check(answer: &str, question: &Question) -> Result<Self, VerdictError> {
+    pub fn parse_answer(answer: &str, question: &ClerkQuestion) -> Result<Self, VerdictError> {
         let form = |e: serde_json::Error| VerdictError::Form(e.to_string());
         let verdict: Self = serde_json::from_str(answer.trim()).map_err(form)?;
         // Serde also reads a struct from a list and a word from `{"word": null}`; the schema does not.
@@ -163,7 +163,7 @@ impl Verdict {
             return Err(VerdictError::Reasoning);
         }
         if verdict.decision.proposed_state().is_some() && verdict.evidence.is_empty() {
-            return Err(VerdictError::NoEvidence(verdict.decision.word()));
+            return Err(VerdictError::NoEvidence(verdict.decision.as_str()));
         }
         Ok(verdict)
     }
@@ -178,7 +178,7 @@ impl Verdict {
         Ok(())
     }
 
-    fn check_references(&self, question: &Question) -> Result<(), VerdictError> {
+    fn check_references(&self, question: &ClerkQuestion) -> Result<(), VerdictError> {
         for (i, reference) in self.evidence.iter().enumerate() {
             if !question.evidence.iter().any(|e| &e.reference == reference) {
                 return Err(VerdictError::InventedEvidence);
@@ -215,7 +215,7 @@ impl Verdict {
 /// It uses only what strict mode of the common servers takes: lengths of texts are left to
 /// [`Verdict::check`], since some servers refuse a whole schema for them.
 #[must_use]
-pub fn answer_schema(question: &Question) -> Value {
+pub fn answer_schema(question: &ClerkQuestion) -> Value {
     let mut refs: Vec<&str> = question.evidence.iter().map(|e| e.reference.as_str()).collect();
     refs.sort_unstable();
     refs.dedup();
@@ -230,7 +230,7 @@ pub fn answer_schema(question: &Question) -> Value {
         "additionalProperties": false,
         "required": ["decision", "confidence", "reasoning", "evidence", "source_contributions"],
         "properties": {
-            "decision": {"type": "string", "enum": Judgement::ALL.map(Judgement::word)},
+            "decision": {"type": "string", "enum": Judgement::ALL.map(Judgement::as_str)},
             "confidence": {"type": "number", "minimum": 0, "maximum": 1},
             "reasoning": {"type": "string"},
             "evidence": {"type": "array", "items": item, "maxItems": refs.len()},
@@ -243,7 +243,7 @@ pub fn answer_schema(question: &Question) -> Value {
 
 /// Tokens a provider says it used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
 }
@@ -259,7 +259,7 @@ pub struct ClerkMark {
     pub server: String,
     /// SHA-256 of the prompt that was sent, in hex.
     pub prompt_sha256: String,
-    pub tokens: Usage,
+    pub tokens: TokenUsage,
     /// The answer is a stand-in because the clerk gave none that could be used.
     pub fallback: bool,
     /// The answer was given to the same evidence before: nobody was asked, and no token was used.
@@ -269,25 +269,25 @@ pub struct ClerkMark {
 
 /// A verdict, and who gave it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct AttributedVerdict {
     pub verdict: Verdict,
     pub clerk: ClerkMark,
 }
 
-impl Judged {
+impl AttributedVerdict {
     /// The same judgement for evidence that is met again; `None` where it does not hold against the question.
     #[must_use]
-    pub fn recalled(self, question: &Question) -> Option<Self> {
+    pub fn recall_for(self, question: &ClerkQuestion) -> Option<Self> {
         let answer = serde_json::to_string(&self.verdict).ok()?;
-        let verdict = Verdict::check(&answer, question).ok()?;
-        Some(Self { verdict, clerk: ClerkMark { tokens: Usage::default(), cached: true, ..self.clerk } })
+        let verdict = Verdict::parse_answer(&answer, question).ok()?;
+        Some(Self { verdict, clerk: ClerkMark { tokens: TokenUsage::default(), cached: true, ..self.clerk } })
     }
 }
 
 /// What came of one call. Every way it can end is a value, not an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum CallOutcome {
+pub enum ClerkCallOutcome {
     /// An answer that holds against its question.
     Answered { verdict: Verdict },
     /// An answer outside the closed form; one stricter try is left.
@@ -302,8 +302,8 @@ pub enum CallOutcome {
 
 /// One call's outcome and its marks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
-    pub outcome: CallOutcome,
+pub struct ClerkReply {
+    pub outcome: ClerkCallOutcome,
     pub clerk: ClerkMark,
 }
 

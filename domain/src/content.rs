@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 #[must_use]
 pub fn content_hash(document: &Document) -> ContentHash {
     let fields: BTreeMap<&String, &Value> =
-        document.fields().iter().filter(|(field, _)| !stamp::is_stamped(field)).collect();
+        document.fields().iter().filter(|(field, _)| !stamp::is_timestamp_field(field)).collect();
     let text = document.body().replace("\r\n", "\n");
     let said = serde_json::to_string(&(fields, text.trim_end())).unwrap_or_default();
-    ContentHash::of(said.as_bytes())
+    ContentHash::hash_bytes(said.as_bytes())
 }
 
 #[cfg(test)]

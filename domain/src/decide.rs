@@ -4,24 +4,24 @@
 //! backtest and in a test alike. Every gate is evaluated and kept with the values that decided,
 //! also the ones behind a closed one, because the record must show the same values (section 5).
 
-use crate::audit::{ActionKind, AuditDraft, Cited, Proposal, WorkflowRef};
-use crate::clerk::{ClerkMark, Evidence, Verdict};
-use crate::mode::{Ceiling, Mode, Policy, discretion_threshold};
+use crate::audit::{ActionKind, AuditDraft, CitedSignal, MutationProposal, WorkflowRef};
+use crate::clerk::{ClerkMark, SignalEvidence, Verdict};
+use crate::mode::{Ceiling, DecisionPolicy, Mode, discretion_threshold};
 use crate::mutation::{Mutation, MutationClass};
-use crate::note_policy::NotePolicy;
-use crate::plan::{ActionId, Basis, Change, Landing, Plan};
-use crate::record::{Effect, State};
-use crate::tick::Look;
+use crate::note_policy::MatterPolicy;
+use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::record::{RecordState, SignalEffect};
+use crate::tick::TaskCheck;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod closed;
-pub use closed::Closed;
+pub use closed::ClosedGates;
 
 /// One gate, with the value that was found and the value that was needed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Gate {
+pub struct GateResult {
     pub gate: GateName,
     pub open: bool,
     pub found: String,
@@ -68,7 +68,7 @@ impl GateName {
 
     /// The word used in records and reports.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",
             Self::Mode => "mode",
@@ -85,7 +85,7 @@ impl GateName {
     }
 }
 
-impl Gate {
+impl GateResult {
     pub(crate) fn new(gate: GateName, open: bool, found: impl Into<String>, needed: impl Into<String>) -> Self {
         Self { gate, open, found: found.into(), needed: needed.into() }
     }
@@ -93,11 +93,11 @@ impl Gate {
 
 /// All that a decision rests on.
 #[derive(Clone, Debug)]
-pub struct Case<'a> {
-    pub look: &'a Look,
-    pub policy: &'a Policy,
+pub struct DecisionCase<'a> {
+    pub look: &'a TaskCheck,
+    pub policy: &'a DecisionPolicy,
     /// What the matter's own note allows, if it says anything.
-    pub note: Option<&'a NotePolicy>,
+    pub note: Option<&'a MatterPolicy>,
     pub verdict: &'a Verdict,
     pub clerk: &'a ClerkMark,
     /// The caller asked for shadow, whatever the mode.
@@ -108,20 +108,20 @@ pub struct Case<'a> {
 
 /// Decides how a verdict lands and writes the plan for it.
 #[must_use]
-pub fn decide(case: &Case<'_>) -> Plan {
+pub fn decide(case: &DecisionCase<'_>) -> Plan {
     let subject = &case.look.question.subject;
     let proposed = case.verdict.decision.proposed_state().filter(|to| *to != subject.state);
     let mutation = proposed.map(|to| Mutation::StateChange { to });
     let written = case.look.state_as_written.clone().map(Value::from);
-    let cited = cited(case.look, case.verdict);
+    let cited = select_cited_evidence(case.look, case.verdict);
     let ceiling = lowest_ceiling(case, &cited);
-    let mut gates = gates(case, &cited, (proposed, ceiling));
+    let mut gates = evaluate_gates(case, &cited, (proposed, ceiling));
     if let (Some(note), Some(mutation)) = (case.note, &mutation) {
         let sources: Vec<&str> = cited.iter().map(|e| e.source.as_str()).collect();
-        gates.extend(note.gates(mutation, &sources, case.at));
+        gates.extend(note.evaluate_gates(mutation, &sources, case.at));
     }
-    let forbidden = mutation.as_ref().is_some_and(|m| case.note.is_some_and(|note| note.forbids(m)));
-    let landing = Closed::of(&gates).landing(proposed.is_some());
+    let forbidden = mutation.as_ref().is_some_and(|m| case.note.is_some_and(|note| note.forbids_mutation(m)));
+    let landing = ClosedGates::from_gates(&gates).decide_disposition(proposed.is_some());
     let draft = AuditDraft {
         kind: ActionKind::Action,
         id: ActionId::derive(&["act", &case.workflow.run_id, subject.task.as_str()]),
@@ -135,10 +135,13 @@ pub fn decide(case: &Case<'_>) -> Plan {
         gates,
         prior_state: case.look.state_as_written.clone(),
         proposed_state: proposed,
-        proposal: mutation.clone().map(|mutation| Proposal { mutation, replaces: written.clone() }),
+        proposal: mutation.clone().map(|mutation| MutationProposal { mutation, replaces: written.clone() }),
         confirmable: ceiling > Ceiling::Ask && !forbidden,
-        pending_confirmation: landing == Landing::Pending,
-        evidence: cited.iter().map(|e| Cited { speaks: speaks(e, proposed), ..Cited::from(*e) }).collect(),
+        pending_confirmation: landing == Disposition::Pending,
+        evidence: cited
+            .iter()
+            .map(|e| CitedSignal { speaks: is_supporting(e, proposed), ..CitedSignal::from(*e) })
+            .collect(),
         source_contributions: case.verdict.source_contributions.clone(),
         reasoning: case.verdict.reasoning.clone(),
         clerk: Some(case.clerk.clone()),
@@ -148,88 +151,93 @@ pub fn decide(case: &Case<'_>) -> Plan {
     };
     Plan {
         draft,
-        basis: Basis::Content(case.look.before.clone()),
-        change: mutation.map_or(Change::Nothing, |m| Change::of(&m, written.as_ref())),
+        basis: PlanBasis::Content(case.look.before.clone()),
+        change: mutation.map_or(PlannedChange::Nothing, |m| PlannedChange::from_mutation(&m, written.as_ref())),
     }
 }
 
-fn cited<'a>(look: &'a Look, verdict: &Verdict) -> Vec<&'a Evidence> {
-    let named = |e: &&Evidence| verdict.evidence.contains(&e.reference);
+fn select_cited_evidence<'a>(look: &'a TaskCheck, verdict: &Verdict) -> Vec<&'a SignalEvidence> {
+    let named = |e: &&SignalEvidence| verdict.evidence.contains(&e.reference);
     look.question.evidence.iter().filter(named).collect()
 }
 
 /// Whether a signal says what was decided; of a decision that changes nothing there is nothing to say.
-fn speaks(evidence: &Evidence, proposed: Option<State>) -> bool {
-    proposed.is_none() || (evidence.effect == Effect::Mutation && evidence.proposed_state == proposed)
+fn is_supporting(evidence: &SignalEvidence, proposed: Option<RecordState>) -> bool {
+    proposed.is_none() || (evidence.effect == SignalEffect::Mutation && evidence.proposed_state == proposed)
 }
 
-fn lowest_ceiling(case: &Case<'_>, cited: &[&Evidence]) -> Ceiling {
+fn lowest_ceiling(case: &DecisionCase<'_>, cited: &[&SignalEvidence]) -> Ceiling {
     let sources = cited.iter().map(|e| e.ceiling);
-    let class = case.policy.ceiling_of(MutationClass::StateChange);
-    let note = case.note.map(NotePolicy::ceiling).unwrap_or_default();
+    let class = case.policy.class_ceiling(MutationClass::StateChange);
+    let note = case.note.map(MatterPolicy::effective_ceiling).unwrap_or_default();
     sources.chain([case.look.matter_ceiling, class, note]).min().unwrap_or_default()
 }
 
-fn gates(case: &Case<'_>, cited: &[&Evidence], (proposed, ceiling): (Option<State>, Ceiling)) -> Vec<Gate> {
+fn evaluate_gates(
+    case: &DecisionCase<'_>,
+    cited: &[&SignalEvidence],
+    (proposed, ceiling): (Option<RecordState>, Ceiling),
+) -> Vec<GateResult> {
     let caller = if case.caller_says_shadow { "shadow" } else { "any" };
-    let weights: Vec<Weight<'_>> = cited.iter().filter(|e| speaks(e, proposed)).map(|e| Weight::from(*e)).collect();
+    let weights: Vec<EvidenceWeight<'_>> =
+        cited.iter().filter(|e| is_supporting(e, proposed)).map(|e| EvidenceWeight::from(*e)).collect();
     let discretion = match proposed {
-        Some(_) => discretion(&weights),
-        None => Gate::new(GateName::Discretion, true, "no change", "evidence of a change"),
+        Some(_) => discretion_gate(&weights),
+        None => GateResult::new(GateName::Discretion, true, "no change", "evidence of a change"),
     };
     let asked = if case.clerk.cached { "remembered, no clerk asked" } else { "reserved" };
     vec![
-        Gate::new(GateName::Caller, !case.caller_says_shadow, caller, "any"),
-        mode(case.policy),
-        confidence(case.policy, case.verdict.confidence),
+        GateResult::new(GateName::Caller, !case.caller_says_shadow, caller, "any"),
+        mode_gate(case.policy),
+        confidence_gate(case.policy, case.verdict.confidence),
         discretion,
         ceiling_gate(ceiling),
-        Gate::new(GateName::RateGuard, true, asked, "reserved where a clerk is asked"),
+        GateResult::new(GateName::RateGuard, true, asked, "reserved where a clerk is asked"),
     ]
 }
 
 /// Whether the mode lets anything happen at all.
-pub(crate) fn acts(policy: &Policy) -> bool {
+pub(crate) fn can_act(policy: &DecisionPolicy) -> bool {
     policy.mode > Mode::Shadow
 }
 
 /// Least confidence that the mode asks for, 0 to 1.
-pub(crate) fn needed_confidence(policy: &Policy) -> f64 {
+pub(crate) fn needed_confidence(policy: &DecisionPolicy) -> f64 {
     match policy.mode {
         Mode::LiveHighConfidenceOnly => policy.high_confidence_threshold,
         Mode::Live | Mode::Shadow => policy.confidence_threshold,
     }
 }
 
-pub(crate) fn mode(policy: &Policy) -> Gate {
-    Gate::new(GateName::Mode, acts(policy), policy.mode.word(), "live")
+pub(crate) fn mode_gate(policy: &DecisionPolicy) -> GateResult {
+    GateResult::new(GateName::Mode, can_act(policy), policy.mode.as_str(), "live")
 }
 
-pub(crate) fn confidence(policy: &Policy, found: f64) -> Gate {
+pub(crate) fn confidence_gate(policy: &DecisionPolicy, found: f64) -> GateResult {
     let needed = needed_confidence(policy);
-    Gate::new(GateName::Confidence, found >= needed, shown(found), format!(">= {}", shown(needed)))
+    GateResult::new(GateName::Confidence, found >= needed, format_exact(found), format!(">= {}", format_exact(needed)))
 }
 
-pub(crate) fn ceiling_gate(ceiling: Ceiling) -> Gate {
-    Gate::new(GateName::Ceiling, ceiling == Ceiling::Act, ceiling.word(), "act")
+pub(crate) fn ceiling_gate(ceiling: Ceiling) -> GateResult {
+    GateResult::new(GateName::Ceiling, ceiling == Ceiling::Act, ceiling.as_str(), "act")
 }
 
 /// What one signal weighs: no more than the weaker of what it is about and what it says.
-pub(crate) struct Weight<'a> {
+pub(crate) struct EvidenceWeight<'a> {
     pub(crate) source: &'a str,
     /// 0 to 1.
     pub(crate) confidence: f64,
     pub(crate) observations: u32,
 }
 
-impl Weight<'_> {
-    fn margin(&self) -> f64 {
+impl EvidenceWeight<'_> {
+    fn threshold_margin(&self) -> f64 {
         self.confidence - discretion_threshold(self.observations)
     }
 }
 
-impl<'a> From<&'a Evidence> for Weight<'a> {
-    fn from(e: &'a Evidence) -> Self {
+impl<'a> From<&'a SignalEvidence> for EvidenceWeight<'a> {
+    fn from(e: &'a SignalEvidence) -> Self {
         let confidence = e.target_confidence.min(e.effect_confidence);
         Self { source: &e.source, confidence, observations: e.observations }
     }
@@ -237,21 +245,21 @@ impl<'a> From<&'a Evidence> for Weight<'a> {
 
 /// Every signal that says what was decided must clear its source's threshold; the one that misses by
 /// most is shown. A change that no cited signal speaks for does not clear it.
-pub(crate) fn discretion(weights: &[Weight<'_>]) -> Gate {
-    match weights.iter().min_by(|a, b| a.margin().total_cmp(&b.margin())) {
-        None => Gate::new(GateName::Discretion, false, "no evidence", "evidence"),
-        Some(w) => Gate::new(
+pub(crate) fn discretion_gate(weights: &[EvidenceWeight<'_>]) -> GateResult {
+    match weights.iter().min_by(|a, b| a.threshold_margin().total_cmp(&b.threshold_margin())) {
+        None => GateResult::new(GateName::Discretion, false, "no evidence", "evidence"),
+        Some(w) => GateResult::new(
             GateName::Discretion,
-            w.margin() >= 0.0,
-            format!("{} from {} ({} observations)", shown(w.confidence), w.source, w.observations),
-            format!(">= {}", shown(discretion_threshold(w.observations))),
+            w.threshold_margin() >= 0.0,
+            format!("{} from {} ({} observations)", format_exact(w.confidence), w.source, w.observations),
+            format!(">= {}", format_exact(discretion_threshold(w.observations))),
         ),
     }
 }
 
 /// Two decimals where they are exact; otherwise all of them, so that a value just below its
 /// threshold does not look as if it had reached it.
-fn shown(value: f64) -> String {
+fn format_exact(value: f64) -> String {
     let short = format!("{value:.2}");
     if short.parse() == Ok(value) { short } else { value.to_string() }
 }

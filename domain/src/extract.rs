@@ -13,15 +13,15 @@ mod schema;
 mod signals;
 mod words;
 
-pub use check::AnswerError;
+pub use check::ExtractAnswerError;
 pub use quote::LEAST_LETTERS;
 pub use schema::answer_schema;
-pub use words::{folded, words};
+pub use words::{fold_text, split_words};
 
 use crate::clerk::ClerkMark;
 use crate::mutation::Mutation;
 use crate::path::RecordPath;
-use crate::record::Effect;
+use crate::record::SignalEffect;
 use crate::stream::StreamEvent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub const AMBIGUOUS_WITHIN: f64 = 0.05;
 
 /// A record that an event may be about, as it is offered to a clerk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct TargetOffer {
     pub path: RecordPath,
     pub name: String,
     /// The name of a task's matter.
@@ -56,7 +56,7 @@ pub struct ExtractQuestion {
     /// At most [`MAX_ASKED_CHARS`] characters.
     pub text: String,
     /// At most 5, the likeliest first.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<TargetOffer>,
     /// What was wrong with the first answer; set on the stricter second try.
     pub complaint: Option<String>,
 }
@@ -64,7 +64,7 @@ pub struct ExtractQuestion {
 impl ExtractQuestion {
     /// Asks about an event.
     #[must_use]
-    pub fn new(event: &StreamEvent, offers: Vec<Offer>) -> Self {
+    pub fn new(event: &StreamEvent, offers: Vec<TargetOffer>) -> Self {
         Self {
             source: event.pattern.clone(),
             author: event.author.clone(),
@@ -75,21 +75,21 @@ impl ExtractQuestion {
         }
     }
 
-    fn offer(&self, path: &RecordPath) -> Option<&Offer> {
+    fn find_offer(&self, path: &RecordPath) -> Option<&TargetOffer> {
         self.offers.iter().find(|o| &o.path == path)
     }
 }
 
 /// One fact that a clerk found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct ExtractFinding {
     /// A slice of the event's subject or text, at most 200 characters.
     pub quote: String,
     /// `None` where the clerk could not tell.
     pub target: Option<RecordPath>,
     /// How sure it is of each record that was offered, 0 to 1.
     pub scores: BTreeMap<RecordPath, f64>,
-    pub effect: Effect,
+    pub effect: SignalEffect,
     /// What it would change; there exactly where the effect is a mutation.
     pub mutation: Option<Mutation>,
     /// 0 to 1.
@@ -100,14 +100,14 @@ pub struct Finding {
 
 /// An answer, checked against its question.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
-    findings: Vec<Finding>,
+pub struct ExtractAnswer {
+    findings: Vec<ExtractFinding>,
 }
 
-impl Answer {
+impl ExtractAnswer {
     /// The facts, at most [`MAX_SIGNALS`].
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[ExtractFinding] {
         &self.findings
     }
 }

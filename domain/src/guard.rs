@@ -12,7 +12,7 @@ use std::fmt;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::clerk::Usage;
+use crate::clerk::TokenUsage;
 
 mod retry_after;
 mod share;
@@ -21,8 +21,10 @@ mod tests;
 mod window;
 
 pub use retry_after::{LONGEST_BACK_OFF, UNSAID_BACK_OFF, back_off_for, parse_retry_after};
-pub use share::{Key, Quota, SENDER, STRANGERS, STREAM, Speaker, Spent};
-pub use window::{ClockReading, Edges, Facts, Grant, admit, loss_clears_at, read_clock, shift_after_restart};
+pub use share::{AccountKey, CallQuota, CallSource, ExhaustedShares, SENDER, STRANGERS, STREAM};
+pub use window::{
+    CallGrant, ClockReading, GuardFacts, WindowEdges, admit_call, loss_clears_at, read_clock, shift_after_restart,
+};
 
 /// One minute, the shortest window.
 pub const MINUTE: TimeDelta = TimeDelta::minutes(1);
@@ -48,7 +50,7 @@ pub const PROBE_LEASE: TimeDelta = TimeDelta::minutes(2);
 /// events against the shares of them that [`share`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Caps {
+pub struct CallCaps {
     /// Calls of the whole tenant in any 60 s. Default 60.
     pub per_minute: u32,
     /// Calls of the whole tenant in any 60 min. Default 600.
@@ -68,7 +70,7 @@ pub struct Caps {
     pub sender_percent: u32,
 }
 
-impl Default for Caps {
+impl Default for CallCaps {
     fn default() -> Self {
         Self {
             per_minute: 60,
@@ -114,7 +116,7 @@ pub struct ReserveRequest {
     pub stream: Option<String>,
     /// Whose words the call carries, each once: on whose account it goes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub speakers: Vec<Speaker>,
+    pub speakers: Vec<CallSource>,
 }
 
 /// What the ledger said to a request.
@@ -124,7 +126,7 @@ pub enum ReserveOutcome {
     /// Go ahead, once, and settle it.
     Reserved(Reservation),
     /// No call now.
-    Refused(Refusal),
+    Refused(GuardRefusal),
 }
 
 /// Leave to make one clerk call; it is recorded in the ledger before anyone holds it.
@@ -161,8 +163,8 @@ impl Reservation {
 
 /// Why there is no call now; every refusal names its cap and when it clears.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
-    pub cap: Cap,
+pub struct GuardRefusal {
+    pub cap: GuardCap,
     /// The instant this cap stops refusing; `None` when a person has to mend something first.
     pub clears_at: Option<DateTime<Utc>>,
     /// One sentence for a person; names the file and the mend where there is one.
@@ -172,7 +174,7 @@ pub struct Refusal {
 /// What refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cap {
+pub enum GuardCap {
     /// The provider said 429 and its deadline has not passed.
     BackOff,
     /// The deadline has passed and a probe is out.
@@ -209,15 +211,15 @@ pub enum Cap {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settlement {
     pub call_id: CallId,
-    pub outcome: Settled,
+    pub outcome: SettlementOutcome,
 }
 
 /// How a reserved call ended, as far as the guard cares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Settled {
+pub enum SettlementOutcome {
     /// The provider answered, usefully or not.
-    Answered { usage: Usage },
+    Answered { usage: TokenUsage },
     /// The provider said 429; seconds until it may be asked again, if it said so sensibly.
     RateLimited { retry_after_seconds: Option<f64> },
     /// No answer came: time-out, connection, a server's error.
@@ -247,7 +249,7 @@ pub struct Probe {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GuardStatus {
     /// What an infrastructure call would be told now; `None` means it would go through.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<GuardRefusal>,
     /// `None` when the ledger cannot be read; `refusal` then says why.
     pub ledger: Option<LedgerStatus>,
 }
@@ -255,28 +257,28 @@ pub struct GuardStatus {
 /// What a readable ledger holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LedgerStatus {
-    pub minute: Fill,
-    pub hour: Fill,
-    pub day: Fill,
+    pub minute: WindowFill,
+    pub hour: WindowFill,
+    pub day: WindowFill,
     /// Tasks that have had all their calls of a day, by path.
-    pub full_tasks: Vec<FullPath>,
+    pub full_tasks: Vec<ExhaustedPath>,
     /// Matters that have had all their calls of a day, by path.
-    pub full_matters: Vec<FullPath>,
+    pub full_matters: Vec<ExhaustedPath>,
     /// Set from a 429 until a probe was answered.
     pub back_off: Option<BackOff>,
     pub probe: Option<Probe>,
     /// Tokens of the last day's settled calls.
-    pub day_usage: Usage,
+    pub day_usage: TokenUsage,
 }
 
 /// `1 call`, `6 calls`.
-fn calls(cap: u32) -> String {
+fn format_calls(cap: u32) -> String {
     if cap == 1 { "1 call".to_owned() } else { format!("{cap} calls") }
 }
 
 /// How full one window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fill {
+pub struct WindowFill {
     pub used: u32,
     pub cap: u32,
     /// When a full window has room again; `None` means it has room now.
@@ -285,7 +287,7 @@ pub struct Fill {
 
 /// A task or matter with no calls left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FullPath {
+pub struct ExhaustedPath {
     pub path: String,
-    pub fill: Fill,
+    pub fill: WindowFill,
 }

@@ -38,7 +38,7 @@ impl Mode {
 
     /// The word used in records and configuration.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Shadow => "shadow",
             Self::LiveHighConfidenceOnly => "live_high_confidence_only",
@@ -63,7 +63,7 @@ pub enum Ceiling {
 impl Ceiling {
     /// Reads a ceiling that a human set. One that is there but unreadable means `ask`.
     #[must_use]
-    pub fn read(text: &str) -> Self {
+    pub fn parse_or_ask(text: &str) -> Self {
         match text.trim().to_ascii_lowercase().as_str() {
             "act" => Self::Act,
             "confirm" => Self::Confirm,
@@ -73,7 +73,7 @@ impl Ceiling {
 
     /// The word used in records and configuration.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "ask",
             Self::Confirm => "confirm",
@@ -86,7 +86,7 @@ impl Ceiling {
 ///
 /// Travels with the observation so that workflow code sees no environment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Policy {
+pub struct DecisionPolicy {
     /// The ceiling from the environment.
     pub mode: Mode,
     /// Least confidence for `live`, 0 to 1.
@@ -106,10 +106,10 @@ pub struct Policy {
     pub related_ceiling: Ceiling,
 }
 
-impl Policy {
+impl DecisionPolicy {
     /// How far the operator lets a class of changes go.
     #[must_use]
-    pub fn ceiling_of(&self, class: MutationClass) -> Ceiling {
+    pub fn class_ceiling(&self, class: MutationClass) -> Ceiling {
         match class {
             MutationClass::StateChange => self.state_change_ceiling,
             MutationClass::ContextEdit => self.context_edit_ceiling,
@@ -119,7 +119,7 @@ impl Policy {
     }
 }
 
-impl Default for Policy {
+impl Default for DecisionPolicy {
     fn default() -> Self {
         Self {
             mode: Mode::Shadow,
@@ -163,17 +163,17 @@ mod tests {
 
     #[test]
     fn an_unreadable_ceiling_means_ask() {
-        assert_eq!(Ceiling::read("Confirm"), Ceiling::Confirm);
+        assert_eq!(Ceiling::parse_or_ask("Confirm"), Ceiling::Confirm);
         for text in ["", "acts", "yes", "null"] {
-            assert_eq!(Ceiling::read(text), Ceiling::Ask, "{text}");
+            assert_eq!(Ceiling::parse_or_ask(text), Ceiling::Ask, "{text}");
         }
     }
 
     #[test]
     fn a_policy_of_before_the_other_classes_still_reads() {
         let old = r#"{"mode":"live","confidence_threshold":0.6,"high_confidence_threshold":0.85,"state_change_ceiling":"ask"}"#;
-        let policy: Policy = serde_json::from_str(old).unwrap();
-        let ceilings = MutationClass::ALL.map(|class| policy.ceiling_of(class));
+        let policy: DecisionPolicy = serde_json::from_str(old).unwrap();
+        let ceilings = MutationClass::ALL.map(|class| policy.class_ceiling(class));
         assert_eq!(ceilings, [Ceiling::Ask, Ceiling::Act, Ceiling::Act, Ceiling::Act]);
     }
 

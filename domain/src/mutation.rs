@@ -8,7 +8,7 @@
 use crate::frontmatter;
 use crate::path::{RecordKind, RecordPath, parse_link};
 use crate::plain;
-use crate::record::State;
+use crate::record::RecordState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ impl MutationClass {
 
     /// The word used in records, schemas and reports.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::StateChange => "state_change",
             Self::ContextEdit => "context_edit",
@@ -58,7 +58,7 @@ impl ContextField {
 
     /// The field's name in the frontmatter.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Summary => "summary",
             Self::Description => "description",
@@ -82,7 +82,7 @@ impl RelatedField {
 
     /// The field's name in the frontmatter.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::RelatedOrgs => "related_orgs",
             Self::RelatedProjects => "related_projects",
@@ -96,7 +96,7 @@ impl RelatedField {
 #[serde(tag = "class", rename_all = "snake_case")]
 pub enum Mutation {
     /// `state` of a task or matter.
-    StateChange { to: State },
+    StateChange { to: RecordState },
     /// A text of a matter.
     ContextEdit { field: ContextField, to: String },
     /// A task moves under another matter.
@@ -139,9 +139,9 @@ impl Mutation {
     pub fn field(&self) -> &'static str {
         match self {
             Self::StateChange { .. } => "state",
-            Self::ContextEdit { field, .. } => field.word(),
+            Self::ContextEdit { field, .. } => field.as_str(),
             Self::ParentMatter { .. } => "parent_matter",
-            Self::Related { field, .. } => field.word(),
+            Self::Related { field, .. } => field.as_str(),
         }
     }
 
@@ -156,14 +156,14 @@ impl Mutation {
 
     /// Every field that any change may write, of tasks or matters.
     #[must_use]
-    pub fn fields() -> Vec<&'static str> {
-        let context = ContextField::ALL.map(ContextField::word);
-        [["state", "parent_matter"].as_slice(), &context, &RelatedField::ALL.map(RelatedField::word)].concat()
+    pub fn writable_fields() -> Vec<&'static str> {
+        let context = ContextField::ALL.map(ContextField::as_str);
+        [["state", "parent_matter"].as_slice(), &context, &RelatedField::ALL.map(RelatedField::as_str)].concat()
     }
 
     /// Whether a record of this kind has such a field.
     #[must_use]
-    pub fn fits(&self, kind: RecordKind) -> bool {
+    pub fn is_applicable_to(&self, kind: RecordKind) -> bool {
         match self {
             Self::StateChange { .. } | Self::Related { .. } => matches!(kind, RecordKind::Task | RecordKind::Matter),
             Self::ContextEdit { .. } => kind == RecordKind::Matter,
@@ -174,7 +174,7 @@ impl Mutation {
     /// Whether it is one that [`Mutation::read`] could have given; for one that comes from a file.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        Self::read(&self.to_proposal()).as_ref() == Ok(self)
+        Self::from_proposal(&self.to_proposal()).as_ref() == Ok(self)
     }
 
     /// Reads a signal's `mutation_proposal`: `{class, set: {field: value}}`, and for `related`
@@ -182,37 +182,39 @@ impl Mutation {
     ///
     /// # Errors
     /// [`MutationError`] for anything outside that form; what else the mapping holds is ignored.
-    pub fn read(proposal: &Value) -> Result<Self, MutationError> {
+    pub fn from_proposal(proposal: &Value) -> Result<Self, MutationError> {
         let class = proposal.get("class").and_then(Value::as_str);
-        let class = MutationClass::ALL.into_iter().find(|c| Some(c.word()) == class).ok_or(MutationError::Class)?;
+        let class = MutationClass::ALL.into_iter().find(|c| Some(c.as_str()) == class).ok_or(MutationError::Class)?;
         match class {
             MutationClass::StateChange => {
-                let value = one(proposal, "set", class, &["state"])?.1;
-                State::parse(value).map(|to| Self::StateChange { to }).ok_or(MutationError::Value("state"))
+                let value = read_single_field(proposal, "set", class, &["state"])?.1;
+                RecordState::parse(value).map(|to| Self::StateChange { to }).ok_or(MutationError::Value("state"))
             }
             MutationClass::ContextEdit => {
-                let (name, value) = one(proposal, "set", class, &ContextField::ALL.map(ContextField::word))?;
-                let field = ContextField::ALL.into_iter().find(|f| f.word() == name);
-                let field = field.ok_or(MutationError::Field(class.word()))?;
-                Ok(Self::ContextEdit { field, to: written(value, MAX_TEXT_CHARS, field.word())? })
+                let (name, value) =
+                    read_single_field(proposal, "set", class, &ContextField::ALL.map(ContextField::as_str))?;
+                let field = ContextField::ALL.into_iter().find(|f| f.as_str() == name);
+                let field = field.ok_or(MutationError::Field(class.as_str()))?;
+                Ok(Self::ContextEdit { field, to: check_text(value, MAX_TEXT_CHARS, field.as_str())? })
             }
             MutationClass::ParentMatter => {
-                let value = one(proposal, "set", class, &["parent_matter"])?.1;
+                let value = read_single_field(proposal, "set", class, &["parent_matter"])?.1;
                 let to = parse_link(RecordKind::Matter, value).map_err(|_| MutationError::Value("parent_matter"))?;
                 Ok(Self::ParentMatter { to })
             }
             MutationClass::Related => {
                 let present = proposal.get("add").is_some_and(|v| !v.is_null());
                 if present == proposal.get("remove").is_some_and(|v| !v.is_null()) {
-                    return Err(MutationError::Field(class.word()));
+                    return Err(MutationError::Field(class.as_str()));
                 }
                 let key = if present { "add" } else { "remove" };
-                let (name, value) = one(proposal, key, class, &RelatedField::ALL.map(RelatedField::word))?;
-                let field = RelatedField::ALL.into_iter().find(|f| f.word() == name);
-                let field = field.ok_or(MutationError::Field(class.word()))?;
-                let member = written(value, MAX_MEMBER_CHARS, field.word())?;
-                if !names_a_record(&member) {
-                    return Err(MutationError::Member(field.word()));
+                let (name, value) =
+                    read_single_field(proposal, key, class, &RelatedField::ALL.map(RelatedField::as_str))?;
+                let field = RelatedField::ALL.into_iter().find(|f| f.as_str() == name);
+                let field = field.ok_or(MutationError::Field(class.as_str()))?;
+                let member = check_text(value, MAX_MEMBER_CHARS, field.as_str())?;
+                if !is_record_name(&member) {
+                    return Err(MutationError::Member(field.as_str()));
                 }
                 Ok(Self::Related { field, member, present })
             }
@@ -229,12 +231,12 @@ impl Mutation {
             Self::Related { present: true, .. } => "add",
             Self::Related { present: false, .. } => "remove",
         };
-        Self::read(&json!({"class": self.class().word(), part: {self.field(): text}}))
+        Self::from_proposal(&json!({"class": self.class().as_str(), part: {self.field(): text}}))
     }
 
     /// Whether the other one changes the same field in the same way, to whatever value.
     #[must_use]
-    pub fn is_of_the_kind_of(&self, other: &Self) -> bool {
+    pub fn is_same_kind_as(&self, other: &Self) -> bool {
         let enters = |mutation: &Self| match mutation {
             Self::Related { present, .. } => *present,
             Self::StateChange { .. } | Self::ContextEdit { .. } | Self::ParentMatter { .. } => true,
@@ -245,14 +247,14 @@ impl Mutation {
     /// The `mutation_proposal` that reads back as this.
     #[must_use]
     pub fn to_proposal(&self) -> Value {
-        let class = self.class().word();
+        let class = self.class().as_str();
         match self {
-            Self::StateChange { to } => json!({"class": class, "set": {"state": to.word()}}),
-            Self::ContextEdit { field, to } => json!({"class": class, "set": {field.word(): to}}),
-            Self::ParentMatter { to } => json!({"class": class, "set": {"parent_matter": link(to)}}),
-            Self::Related { field, member, present: true } => json!({"class": class, "add": {field.word(): member}}),
+            Self::StateChange { to } => json!({"class": class, "set": {"state": to.as_str()}}),
+            Self::ContextEdit { field, to } => json!({"class": class, "set": {field.as_str(): to}}),
+            Self::ParentMatter { to } => json!({"class": class, "set": {"parent_matter": format_link(to)}}),
+            Self::Related { field, member, present: true } => json!({"class": class, "add": {field.as_str(): member}}),
             Self::Related { field, member, present: false } => {
-                json!({"class": class, "remove": {field.word(): member}})
+                json!({"class": class, "remove": {field.as_str(): member}})
             }
         }
     }
@@ -260,9 +262,9 @@ impl Mutation {
 
 /// The new link in the way the old one was written: with brackets, folder and ending, or without.
 #[must_use]
-pub fn link_like(old: Option<&str>, to: &RecordPath) -> String {
+pub fn format_link_like(old: Option<&str>, to: &RecordPath) -> String {
     let Some(old) = old.map(str::trim).filter(|old| !old.is_empty()) else {
-        return link(to);
+        return format_link(to);
     };
     let inner = old.strip_prefix("[[").and_then(|t| t.strip_suffix("]]"));
     let name = inner.unwrap_or(old).split(['|', '#']).next().unwrap_or_default().trim();
@@ -274,41 +276,41 @@ pub fn link_like(old: Option<&str>, to: &RecordPath) -> String {
 
 /// How a link to a record is written where there was none before.
 #[must_use]
-pub fn link(to: &RecordPath) -> String {
+pub fn format_link(to: &RecordPath) -> String {
     format!("[[{}]]", to.as_str().strip_suffix(".md").unwrap_or(to.as_str()))
 }
 
 /// The one field that a part of the proposal names, and its text.
-fn one<'a>(
+fn read_single_field<'a>(
     proposal: &'a Value,
     part: &str,
     class: MutationClass,
     allowed: &[&str],
 ) -> Result<(&'a str, &'a str), MutationError> {
-    let fields = proposal.get(part).and_then(Value::as_object).ok_or(MutationError::Field(class.word()))?;
+    let fields = proposal.get(part).and_then(Value::as_object).ok_or(MutationError::Field(class.as_str()))?;
     let mut named = fields.iter();
     match (named.next(), named.next()) {
         (Some((name, value)), None) if allowed.contains(&name.as_str()) => {
-            let text = value.as_str().ok_or(MutationError::Field(class.word()))?;
+            let text = value.as_str().ok_or(MutationError::Field(class.as_str()))?;
             match text.chars().find(|c| plain::LINE_SEPARATORS.contains(c)) {
                 Some(c) => Err(MutationError::LineSeparator { field: name.clone(), code: c.into() }),
                 None => Ok((name.as_str(), text)),
             }
         }
-        _ => Err(MutationError::Field(class.word())),
+        _ => Err(MutationError::Field(class.as_str())),
     }
 }
 
 /// A text that may stand in a field: one line, nothing hidden in it, not empty, not too long.
-fn written(text: &str, limit: usize, field: &'static str) -> Result<String, MutationError> {
+fn check_text(text: &str, limit: usize, field: &'static str) -> Result<String, MutationError> {
     let line = text.trim();
-    let fine = !line.is_empty() && line.chars().count() <= limit && plain::one_line(line) == line;
+    let fine = !line.is_empty() && line.chars().count() <= limit && plain::to_one_line(line) == line;
     if fine { Ok(line.to_owned()) } else { Err(MutationError::Value(field)) }
 }
 
 /// Whether a member names something, and the same once its brackets, title and ending are gone: by that name an undo
 /// finds it again.
-fn names_a_record(member: &str) -> bool {
+fn is_record_name(member: &str) -> bool {
     let name = frontmatter::bare(member);
     // A link to a heading of no record.
     let shown = if member.starts_with("[[") { name.split(['#', '^']).next().unwrap_or_default() } else { name };

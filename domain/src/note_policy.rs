@@ -11,11 +11,11 @@ pub mod read;
 
 pub use quiet::QuietHours;
 
-use crate::decide::{Gate, GateName};
+use crate::decide::{GateName, GateResult};
 use crate::mode::Ceiling;
 use crate::mutation::{Mutation, MutationClass};
 use crate::path::RecordPath;
-use crate::plan::{Landing, Plan};
+use crate::plan::{Disposition, Plan};
 use crate::signal::source_key;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// What a note allows; what it does not speak of is as it is elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct NotePolicy {
+pub struct MatterPolicy {
     /// The classes of change that are allowed; none if it is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<MutationClass>>,
@@ -46,35 +46,35 @@ pub struct NotePolicy {
 
 /// A note as it stands when a plan lands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoteNow {
+pub struct MatterPolicyUsage {
     pub matter: RecordPath,
-    pub policy: NotePolicy,
+    pub policy: MatterPolicy,
     /// Live changes of the matter and its tasks within [`crate::budget::BUDGET_WINDOW`], this one not counted.
     pub spent: u32,
 }
 
-impl NotePolicy {
+impl MatterPolicy {
     /// What a note allows that cannot be read at all: to ask.
     #[must_use]
-    pub fn strictest() -> Self {
+    pub fn ask_only() -> Self {
         Self { ceiling: Some(Ceiling::Ask), ..Self::default() }
     }
 
     /// How far it lets a steward go.
     #[must_use]
-    pub fn ceiling(&self) -> Ceiling {
+    pub fn effective_ceiling(&self) -> Ceiling {
         self.ceiling.unwrap_or_default()
     }
 
     /// The end of its quiet hours, if they are now.
     #[must_use]
     pub fn quiet_until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        self.quiet_hours.and_then(|hours| hours.until(now))
+        self.quiet_hours.and_then(|hours| hours.end_if_active(now))
     }
 
     /// When a steward's turn with a signal ends that has one interval: its quiet hours do not count.
     #[must_use]
-    pub fn turn_ends(&self, first_seen: DateTime<Utc>, interval: TimeDelta) -> DateTime<Utc> {
+    pub fn steward_turn_end(&self, first_seen: DateTime<Utc>, interval: TimeDelta) -> DateTime<Utc> {
         let plain = first_seen + interval;
         let quiet = self.quiet_until(first_seen).or_else(|| self.quiet_until(plain));
         quiet.map_or(plain, |until| until + interval)
@@ -82,7 +82,7 @@ impl NotePolicy {
 
     /// Whether a change is not the steward's to make here: its class or its field is not among the allowed ones.
     #[must_use]
-    pub fn forbids(&self, mutation: &Mutation) -> bool {
+    pub fn forbids_mutation(&self, mutation: &Mutation) -> bool {
         !self.allows_class(mutation) || !self.allows_field(mutation)
     }
 
@@ -96,18 +96,18 @@ impl NotePolicy {
 
     /// A gate for each line that has something to say of a change that rests on these sources; none where the note
     /// is silent. The ceiling has a gate of its own, and the budget is told at landing.
-    pub(crate) fn gates(&self, mutation: &Mutation, sources: &[&str], at: DateTime<Utc>) -> Vec<Gate> {
+    pub(crate) fn evaluate_gates(&self, mutation: &Mutation, sources: &[&str], at: DateTime<Utc>) -> Vec<GateResult> {
         let mut gates = Vec::new();
         let mut gate =
-            |open, found: String, needed: String| gates.push(Gate::new(GateName::Policy, open, found, needed));
+            |open, found: String, needed: String| gates.push(GateResult::new(GateName::Policy, open, found, needed));
         if let Some(allowed) = &self.classes {
-            let words: Vec<&str> = allowed.iter().map(|class| class.word()).collect();
-            let found = format!("class {}", mutation.class().word());
-            gate(self.allows_class(mutation), found, one_of("classes", &words));
+            let words: Vec<&str> = allowed.iter().map(|class| class.as_str()).collect();
+            let found = format!("class {}", mutation.class().as_str());
+            gate(self.allows_class(mutation), found, format_allowed("classes", &words));
         }
         if let Some(allowed) = &self.fields {
             let words: Vec<&str> = allowed.iter().map(String::as_str).collect();
-            gate(self.allows_field(mutation), format!("field {}", mutation.field()), one_of("fields", &words));
+            gate(self.allows_field(mutation), format!("field {}", mutation.field()), format_allowed("fields", &words));
         }
         if let Some(trusted) = &self.trusted_sources {
             let is_trusted = |source: &&&str| trusted.iter().any(|name| source_key(name) == source_key(source));
@@ -117,13 +117,17 @@ impl NotePolicy {
             gate(open, shown, format!("trusted_sources alone, {} named", trusted.len()));
         }
         if let Some(hours) = self.quiet_hours {
-            gate(hours.until(at).is_none(), hours.local(at), format!("outside of quiet_hours {hours}"));
+            gate(
+                hours.end_if_active(at).is_none(),
+                hours.format_local_time(at),
+                format!("outside of quiet_hours {hours}"),
+            );
         }
         gates
     }
 }
 
-fn one_of(key: &str, words: &[&str]) -> String {
+fn format_allowed(key: &str, words: &[&str]) -> String {
     if words.is_empty() { format!("{key}: none is allowed") } else { format!("{key}: {}", words.join(", ")) }
 }
 
@@ -131,8 +135,8 @@ impl Plan {
     /// The same plan, held back for a human where a note does not allow it by now. One that would not be live stays
     /// as it is. Most plans meet one note; a task that moves meets those of both matters.
     #[must_use]
-    pub fn within_notes(mut self, notes: &[NoteNow], now: DateTime<Utc>) -> Self {
-        if self.landing() != Landing::Live || !self.changes_the_record() {
+    pub fn cap_by_matter_policies(mut self, notes: &[MatterPolicyUsage], now: DateTime<Utc>) -> Self {
+        if self.disposition() != Disposition::Live || !self.has_record_change() {
             return self;
         }
         let Some(mutation) = self.draft().proposal.as_ref().map(|proposal| proposal.mutation.clone()) else {
@@ -143,22 +147,22 @@ impl Plan {
         for note in notes {
             let policy = &note.policy;
             // What was open when it was decided is in the record already.
-            let mut gates = policy.gates(&mutation, &sources, now);
+            let mut gates = policy.evaluate_gates(&mutation, &sources, now);
             gates.retain(|gate| !gate.open);
-            if policy.ceiling() < Ceiling::Act {
-                gates.push(Gate::new(GateName::Ceiling, false, policy.ceiling().word(), "act"));
+            if policy.effective_ceiling() < Ceiling::Act {
+                gates.push(GateResult::new(GateName::Ceiling, false, policy.effective_ceiling().as_str(), "act"));
             }
             if let Some(budget) = policy.daily_budget {
                 let found = format!("{} live changes in 24 h under {}", note.spent, note.matter);
                 let needed = format!("fewer than daily_budget {budget}");
-                gates.push(Gate::new(GateName::Policy, note.spent < budget, found, needed));
+                gates.push(GateResult::new(GateName::Policy, note.spent < budget, found, needed));
             }
-            self.draft.confirmable &= !policy.forbids(&mutation) && policy.ceiling() > Ceiling::Ask;
+            self.draft.confirmable &= !policy.forbids_mutation(&mutation) && policy.effective_ceiling() > Ceiling::Ask;
             for gate in gates {
                 if gate.open {
                     self.draft.gates.push(gate);
                 } else {
-                    self.hold(gate);
+                    self.hold_for_confirmation(gate);
                 }
             }
         }

@@ -128,7 +128,7 @@ impl RecordPath {
 
     /// The folder that holds the file, and the file's name in it.
     #[must_use]
-    pub fn place(&self) -> (&str, &str) {
+    pub fn split_folder(&self) -> (&str, &str) {
         self.text.rsplit_once('/').unwrap_or(("", &self.text))
     }
 
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(path.file_name(), "renew-passport_2.0.md");
         let event = RecordPath::parse("stream/mail/a-1.md").unwrap();
         assert_eq!((event.kind(), event.slug()), (RecordKind::Stream, "mail/a-1"));
-        assert_eq!((event.place(), path.place().0), (("stream/mail", "a-1.md"), "task"));
+        assert_eq!((event.split_folder(), path.split_folder().0), (("stream/mail", "a-1.md"), "task"));
         assert_eq!(RecordPath::new(RecordKind::Stream, "mail/a-1"), Ok(event));
     }
 

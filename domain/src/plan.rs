@@ -7,7 +7,7 @@
 
 use crate::audit::{AuditDraft, FieldPatch};
 use crate::frontmatter::{self, Edited, FieldEdit, Fields, FrontmatterError, SetStep};
-use crate::mutation::{Mutation, RelatedField, link_like};
+use crate::mutation::{Mutation, RelatedField, format_link_like};
 use crate::path::RecordPath;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -27,8 +27,8 @@ pub struct ContentHash(String);
 impl ContentHash {
     /// The hash of these bytes.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(hex(&Sha256::digest(bytes)))
+    pub fn hash_bytes(bytes: &[u8]) -> Self {
+        Self(encode_hex(&Sha256::digest(bytes)))
     }
 
     /// 64 hex digits.
@@ -58,7 +58,7 @@ impl ActionId {
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part.as_bytes());
         }
-        Self(hex(&hasher.finalize()[..8]))
+        Self(encode_hex(&hasher.finalize()[..8]))
     }
 
     /// The 16 hex digits.
@@ -97,7 +97,7 @@ impl fmt::Display for ActionId {
 /// How a decision lands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Landing {
+pub enum Disposition {
     /// Nothing would change; the decision is filed.
     Recorded,
     /// It would change the record, but only says so.
@@ -108,10 +108,10 @@ pub enum Landing {
     Live,
 }
 
-impl Landing {
+impl Disposition {
     /// The word used in records and reports.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Recorded => "recorded",
             Self::Shadow => "shadow",
@@ -124,7 +124,7 @@ impl Landing {
 /// What a change starts from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Basis {
+pub(crate) enum PlanBasis {
     /// The whole content that was judged: a steward's own change.
     Content(ContentHash),
     /// The values of the fields alone: a human's answer, merged field by field.
@@ -134,7 +134,7 @@ pub(crate) enum Basis {
 /// What is done to the fields, exact enough to be carried out without thinking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Change {
+pub(crate) enum PlannedChange {
     /// The decision is filed and nothing else.
     Nothing,
     /// Sets one field that must have this value now; `None` means absent.
@@ -145,16 +145,16 @@ pub(crate) enum Change {
     Restore { number: u64, patches: Vec<FieldPatch>, life: Vec<SetStep> },
 }
 
-impl Change {
+impl PlannedChange {
     /// What a mutation does to a field that has this value now; `None` means absent.
-    pub(crate) fn of(mutation: &Mutation, now: Option<&Value>) -> Self {
+    pub(crate) fn from_mutation(mutation: &Mutation, now: Option<&Value>) -> Self {
         let now = now.filter(|v| !v.is_null());
         let value = match mutation {
-            Mutation::StateChange { to } => to.word().to_owned(),
+            Mutation::StateChange { to } => to.as_str().to_owned(),
             Mutation::ContextEdit { to, .. } => to.clone(),
-            Mutation::ParentMatter { to } => link_like(now.and_then(Value::as_str), to),
+            Mutation::ParentMatter { to } => format_link_like(now.and_then(Value::as_str), to),
             Mutation::Related { field, member, present } => {
-                return Self::Member { field: field.word().to_owned(), member: member.clone(), present: *present };
+                return Self::Member { field: field.as_str().to_owned(), member: member.clone(), present: *present };
             }
         };
         Self::Set { field: mutation.field().to_owned(), expect: now.cloned(), value: Value::from(value) }
@@ -165,13 +165,13 @@ impl Change {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub(crate) draft: AuditDraft,
-    pub(crate) basis: Basis,
-    pub(crate) change: Change,
+    pub(crate) basis: PlanBasis,
+    pub(crate) change: PlannedChange,
 }
 
 /// The bytes to write and what undoing them takes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prepared {
+pub struct PreparedChange {
     pub before: ContentHash,
     pub after: Vec<u8>,
     pub patch: Vec<FieldPatch>,
@@ -179,7 +179,7 @@ pub struct Prepared {
 
 /// Why a plan does not fit the record as it is now. Nothing has been changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PrepareError {
+pub enum PreparePlanError {
     #[error("the record was changed meanwhile")]
     ChangedMeanwhile,
     #[error("edited by a human since: {}", .0.join(", "))]
@@ -211,26 +211,26 @@ impl Plan {
 
     /// How it lands; what holds at landing may lower it, nothing raises it.
     #[must_use]
-    pub fn landing(&self) -> Landing {
+    pub fn disposition(&self) -> Disposition {
         self.draft.landing
     }
 
     /// When it was decided.
     #[must_use]
-    pub fn at(&self) -> DateTime<Utc> {
+    pub fn decided_at(&self) -> DateTime<Utc> {
         self.draft.timestamp
     }
 
     /// Whether it would write the target's file.
     #[must_use]
-    pub fn changes_the_record(&self) -> bool {
-        self.draft.landing == Landing::Live && self.change != Change::Nothing
+    pub fn has_record_change(&self) -> bool {
+        self.draft.landing == Disposition::Live && self.change != PlannedChange::Nothing
     }
 
     /// Whether the record with this content is the one that was judged. A human's answer rests on no content.
     #[must_use]
     pub fn is_based_on(&self, current: &ContentHash) -> bool {
-        !matches!(&self.basis, Basis::Content(judged) if judged != current)
+        !matches!(&self.basis, PlanBasis::Content(judged) if judged != current)
     }
 
     /// Works out the bytes to write over the record as it is now.
@@ -238,47 +238,49 @@ impl Plan {
     /// # Errors
     /// [`PrepareError::ChangedMeanwhile`] when a steward's change meets other content than was
     /// judged; [`PrepareError::Conflict`] when a human's answer meets fields edited since.
-    pub fn prepare(&self, current: &[u8]) -> Result<Prepared, PrepareError> {
-        let before = ContentHash::of(current);
+    pub fn prepare(&self, current: &[u8]) -> Result<PreparedChange, PreparePlanError> {
+        let before = ContentHash::hash_bytes(current);
         if !self.is_based_on(&before) {
-            return Err(PrepareError::ChangedMeanwhile);
+            return Err(PreparePlanError::ChangedMeanwhile);
         }
         let document = frontmatter::read(current)?;
         let (after, patch) = match &self.change {
-            Change::Nothing => (current.to_vec(), Vec::new()),
-            Change::Set { field, expect, value } => {
+            PlannedChange::Nothing => (current.to_vec(), Vec::new()),
+            PlannedChange::Set { field, expect, value } => {
                 let now = document.fields().get(field);
                 if now == Some(value) {
                     (current.to_vec(), Vec::new())
-                } else if same(now, expect.as_ref()) {
+                } else if is_same_value(now, expect.as_ref()) {
                     let edit = FieldEdit { field: field.clone(), value: Some(value.clone()) };
-                    changed(document.fields(), frontmatter::edit_with_undo(current, &[edit])?)?
+                    prepare_edit(document.fields(), frontmatter::edit_with_undo(current, &[edit])?)?
                 } else {
-                    return Err(PrepareError::Conflict(vec![field.clone()]));
+                    return Err(PreparePlanError::Conflict(vec![field.clone()]));
                 }
             }
-            Change::Member { field, member, present } => {
-                changed(document.fields(), frontmatter::edit_member(current, field, member, *present)?)?
+            PlannedChange::Member { field, member, present } => {
+                prepare_edit(document.fields(), frontmatter::edit_member(current, field, member, *present)?)?
             }
-            Change::Restore { number, patches, life } => restore(current, document.fields(), patches, (*number, life))?,
+            PlannedChange::Restore { number, patches, life } => {
+                restore_fields(current, document.fields(), patches, (*number, life))?
+            }
         };
-        Ok(Prepared { before, after, patch })
+        Ok(PreparedChange { before, after, patch })
     }
 }
 
 /// The new bytes, and what undoing them takes.
-fn changed(before: &Fields, edited: Edited) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
+fn prepare_edit(before: &Fields, edited: Edited) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
     let after = frontmatter::read(&edited.bytes)?;
     let mut patch = Vec::with_capacity(edited.undo.len());
     for undo in edited.undo {
         let bytes = undo.lines_before.len() + undo.lines_after.len();
         if bytes > MAX_UNDO_BYTES {
-            return Err(PrepareError::TooLong { field: undo.field, bytes });
+            return Err(PreparePlanError::TooLong { field: undo.field, bytes });
         }
         patch.push(FieldPatch {
             field: undo.field.clone(),
-            prior: value_of(before, &undo.field),
-            value: value_of(after.fields(), &undo.field),
+            prior: read_value(before, &undo.field),
+            value: read_value(after.fields(), &undo.field),
             undo: Some(undo),
         });
     }
@@ -288,61 +290,61 @@ fn changed(before: &Fields, edited: Edited) -> Result<(Vec<u8>, Vec<FieldPatch>)
 /// A three-way merge by field: what stands as we left it goes back, what is back already is left
 /// alone, what a human edited since is a conflict. Of a set only our own member goes back, in the lines
 /// that the changes which stay would have left.
-fn restore(
+fn restore_fields(
     current: &[u8],
     now: &Fields,
     patches: &[FieldPatch],
     (number, life): (u64, &[SetStep]),
-) -> Result<(Vec<u8>, Vec<FieldPatch>), PrepareError> {
-    let conflicts: Vec<String> = patches.iter().filter(|p| is_edited(now, p)).map(|p| p.field.clone()).collect();
+) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
+    let conflicts: Vec<String> = patches.iter().filter(|p| is_edited_since(now, p)).map(|p| p.field.clone()).collect();
     if !conflicts.is_empty() {
-        return Err(PrepareError::Conflict(conflicts));
+        return Err(PreparePlanError::Conflict(conflicts));
     }
     let mut after = current.to_vec();
     for patch in patches.iter().rev() {
         let Some(undo) = &patch.undo else { continue };
-        if is_set(&patch.field) {
+        if is_set_field(&patch.field) {
             after = match frontmatter::unwind(&after, &patch.field, life, number) {
                 Some(unwound) => unwound,
                 None => frontmatter::undo_member(&after, undo)?,
             };
-        } else if same(now.get(&patch.field), patch.value.as_ref()) {
+        } else if is_same_value(now.get(&patch.field), patch.value.as_ref()) {
             after = frontmatter::undo(&after, std::slice::from_ref(undo))?;
         }
     }
     let then = frontmatter::read(&after)?;
     let turned = |p: &FieldPatch| FieldPatch {
         field: p.field.clone(),
-        prior: value_of(now, &p.field),
-        value: value_of(then.fields(), &p.field),
+        prior: read_value(now, &p.field),
+        value: read_value(then.fields(), &p.field),
         undo: None,
     };
     let patch = patches.iter().map(turned).filter(|p| p.prior != p.value).collect();
     Ok((after, patch))
 }
 
-fn is_edited(now: &Fields, patch: &FieldPatch) -> bool {
+fn is_edited_since(now: &Fields, patch: &FieldPatch) -> bool {
     let now = now.get(&patch.field);
-    if is_set(&patch.field) {
+    if is_set_field(&patch.field) {
         return frontmatter::members(now).is_none();
     }
-    !same(now, patch.value.as_ref()) && !same(now, patch.prior.as_ref())
+    !is_same_value(now, patch.value.as_ref()) && !is_same_value(now, patch.prior.as_ref())
 }
 
-pub(crate) fn is_set(field: &str) -> bool {
-    RelatedField::ALL.iter().any(|f| f.word() == field)
+pub(crate) fn is_set_field(field: &str) -> bool {
+    RelatedField::ALL.iter().any(|f| f.as_str() == field)
 }
 
-fn value_of(fields: &Fields, field: &str) -> Option<Value> {
+fn read_value(fields: &Fields, field: &str) -> Option<Value> {
     fields.get(field).filter(|v| !v.is_null()).cloned()
 }
 
 /// Whether two values mean the same to a reader: an empty field says no more than a missing one.
-fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+fn is_same_value(a: Option<&Value>, b: Option<&Value>) -> bool {
     a.filter(|v| !v.is_null()) == b.filter(|v| !v.is_null())
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     use fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, b| {
         let _ = write!(out, "{b:02x}");

@@ -30,13 +30,13 @@ pub enum RecordError {
 /// Where a task stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum RecordState {
     Open,
     Done,
     Archived,
 }
 
-impl State {
+impl RecordState {
     /// Reads a state in any case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -50,7 +50,7 @@ impl State {
 
     /// The word written into a record.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Done => "done",
@@ -72,7 +72,7 @@ pub enum SurfaceClass {
 impl SurfaceClass {
     /// The word written into a record.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
             Self::Normal => "normal",
@@ -85,7 +85,7 @@ impl SurfaceClass {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matter {
     pub name: String,
-    pub state: State,
+    pub state: RecordState,
     /// Set by a human in `steward_ceiling`; narrows what its steward may do.
     pub ceiling: Ceiling,
 }
@@ -96,7 +96,7 @@ pub struct Task {
     pub name: String,
     /// `id`, when people number their tasks; two tasks must not share one.
     pub id: Option<String>,
-    pub state: State,
+    pub state: RecordState,
     pub parent_matter: RecordPath,
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
@@ -109,7 +109,7 @@ pub struct Task {
 /// What the sender's fact would do to its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+pub enum SignalEffect {
     /// It would change the record.
     Mutation,
     /// It asks something of the principal.
@@ -139,9 +139,9 @@ impl Matter {
     pub fn read(fields: &Fields) -> Result<Self, RecordError> {
         check_type(fields, RecordKind::Matter)?;
         Ok(Self {
-            name: text(fields, "name")?.unwrap_or_default(),
-            state: state(fields)?,
-            ceiling: ceiling(fields, "steward_ceiling").unwrap_or_default(),
+            name: read_text(fields, "name")?.unwrap_or_default(),
+            state: read_state(fields)?,
+            ceiling: read_ceiling(fields, "steward_ceiling").unwrap_or_default(),
         })
     }
 }
@@ -153,18 +153,18 @@ impl Task {
     /// [`RecordError`] naming the field.
     pub fn read(fields: &Fields) -> Result<Self, RecordError> {
         check_type(fields, RecordKind::Task)?;
-        let parent = text(fields, "parent_matter")?.ok_or(RecordError::Missing { field: "parent_matter" })?;
+        let parent = read_text(fields, "parent_matter")?.ok_or(RecordError::Missing { field: "parent_matter" })?;
         Ok(Self {
-            name: text(fields, "name")?.unwrap_or_default(),
-            id: text(fields, "id")?,
-            state: state(fields)?,
+            name: read_text(fields, "name")?.unwrap_or_default(),
+            id: read_text(fields, "id")?,
+            state: read_state(fields)?,
             parent_matter: parse_link(RecordKind::Matter, &parent)
                 .map_err(|source| RecordError::Link { field: "parent_matter", source })?,
-            surface_class: surface_class(fields)?,
-            due: instant(fields, "due")?,
-            snoozed_until: instant(fields, "snoozed_until")?,
-            next_check_after: text(fields, "next_check_after").ok().flatten().and_then(|t| time::parse(&t)),
-            plane_issue_id: text(fields, "plane_issue_id")?,
+            surface_class: read_surface_class(fields)?,
+            due: read_instant(fields, "due")?,
+            snoozed_until: read_instant(fields, "snoozed_until")?,
+            next_check_after: read_text(fields, "next_check_after").ok().flatten().and_then(|t| time::parse(&t)),
+            plane_issue_id: read_text(fields, "plane_issue_id")?,
         })
     }
 }
@@ -178,16 +178,16 @@ impl Instinct {
     /// Understands an instinct's frontmatter; a count that cannot be read is 0.
     #[must_use]
     pub fn read(fields: &Fields) -> Self {
-        let pruned = text(fields, "status").ok().flatten().is_some_and(|status| status == Standing::Pruned.word());
+        let pruned = read_text(fields, "status").ok().flatten().is_some_and(|status| status == Standing::Pruned.word());
         let seen = if pruned { None } else { fields.get("observations").and_then(Value::as_u64) }.unwrap_or(0);
-        let source = text(fields, "source").ok().flatten().filter(|source| !source.trim().is_empty());
+        let source = read_text(fields, "source").ok().flatten().filter(|source| !source.trim().is_empty());
         let share = |field| fields.get(field).and_then(Value::as_f64).filter(|share| (0.0..=1.0).contains(share));
         let is_counted = fields.get(Self::COUNTED).and_then(Value::as_u64).is_some();
         let by_hand = if is_counted { None } else { share("confidence") };
         Self {
             source,
             observations: u32::try_from(seen).unwrap_or(u32::MAX),
-            ceiling: ceiling(fields, "ceiling"),
+            ceiling: read_ceiling(fields, "ceiling"),
             start: by_hand.or_else(|| share(Self::START)),
         }
     }
@@ -195,83 +195,83 @@ impl Instinct {
 
 pub(crate) fn check_type(fields: &Fields, kind: RecordKind) -> Result<(), RecordError> {
     let folder = kind.folder();
-    match text(fields, "type")? {
+    match read_text(fields, "type")? {
         None => Err(RecordError::Missing { field: "type" }),
         Some(found) if found == folder => Ok(()),
-        Some(found) => Err(RecordError::WrongType { found: shown(&found), folder }),
+        Some(found) => Err(RecordError::WrongType { found: escape_value(&found), folder }),
     }
 }
 
-fn state(fields: &Fields) -> Result<State, RecordError> {
-    let Some(found) = text(fields, "state")? else {
-        return Ok(State::Open);
+fn read_state(fields: &Fields) -> Result<RecordState, RecordError> {
+    let Some(found) = read_text(fields, "state")? else {
+        return Ok(RecordState::Open);
     };
-    State::parse(&found).ok_or_else(|| wrong("state", &found, "`open`, `done` or `archived`"))
+    RecordState::parse(&found).ok_or_else(|| invalid_value("state", &found, "`open`, `done` or `archived`"))
 }
 
-fn surface_class(fields: &Fields) -> Result<SurfaceClass, RecordError> {
-    match text(fields, "surface_class")?.as_deref().map(str::trim) {
+fn read_surface_class(fields: &Fields) -> Result<SurfaceClass, RecordError> {
+    match read_text(fields, "surface_class")?.as_deref().map(str::trim) {
         None | Some("normal") => Ok(SurfaceClass::Normal),
         Some("low") => Ok(SurfaceClass::Low),
         Some("high") => Ok(SurfaceClass::High),
-        Some(other) => Err(wrong("surface_class", other, "`low`, `normal` or `high`")),
+        Some(other) => Err(invalid_value("surface_class", other, "`low`, `normal` or `high`")),
     }
 }
 
-pub(crate) fn effect(fields: &Fields) -> Result<Effect, RecordError> {
-    match required(fields, "effect")?.as_str() {
-        "mutation" => Ok(Effect::Mutation),
-        "action" => Ok(Effect::Action),
-        "none" => Ok(Effect::None),
-        other => Err(wrong("effect", other, "`mutation`, `action` or `none`")),
+pub(crate) fn read_effect(fields: &Fields) -> Result<SignalEffect, RecordError> {
+    match require_text(fields, "effect")?.as_str() {
+        "mutation" => Ok(SignalEffect::Mutation),
+        "action" => Ok(SignalEffect::Action),
+        "none" => Ok(SignalEffect::None),
+        other => Err(invalid_value("effect", other, "`mutation`, `action` or `none`")),
     }
 }
 
 /// A ceiling a human set: one that is there but is no text is as unreadable as any other.
-fn ceiling(fields: &Fields, field: &str) -> Option<Ceiling> {
+fn read_ceiling(fields: &Fields, field: &str) -> Option<Ceiling> {
     let value = fields.get(field)?;
-    Some(value.as_str().map_or(Ceiling::Ask, Ceiling::read))
+    Some(value.as_str().map_or(Ceiling::Ask, Ceiling::parse_or_ask))
 }
 
-pub(crate) fn required(fields: &Fields, field: &'static str) -> Result<String, RecordError> {
-    text(fields, field)?.ok_or(RecordError::Missing { field })
+pub(crate) fn require_text(fields: &Fields, field: &'static str) -> Result<String, RecordError> {
+    read_text(fields, field)?.ok_or(RecordError::Missing { field })
 }
 
-pub(crate) fn text(fields: &Fields, field: &'static str) -> Result<Option<String>, RecordError> {
+pub(crate) fn read_text(fields: &Fields, field: &'static str) -> Result<Option<String>, RecordError> {
     match fields.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(t)) => Ok(Some(t.clone())),
         Some(Value::Number(n)) => Ok(Some(n.to_string())),
         Some(other @ (Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
-            Err(wrong(field, &other.to_string(), "text"))
+            Err(invalid_value(field, &other.to_string(), "text"))
         }
     }
 }
 
-pub(crate) fn instant(fields: &Fields, field: &'static str) -> Result<Option<DateTime<Utc>>, RecordError> {
-    let Some(found) = text(fields, field)? else {
+pub(crate) fn read_instant(fields: &Fields, field: &'static str) -> Result<Option<DateTime<Utc>>, RecordError> {
+    let Some(found) = read_text(fields, field)? else {
         return Ok(None);
     };
     match time::parse(&found) {
         Some(at) => Ok(Some(at)),
-        None => Err(wrong(field, &found, "a time such as 2026-11-21T09:30:00Z")),
+        None => Err(invalid_value(field, &found, "a time such as 2026-11-21T09:30:00Z")),
     }
 }
 
-pub(crate) fn unit(fields: &Fields, field: &'static str) -> Result<f64, RecordError> {
+pub(crate) fn read_confidence(fields: &Fields, field: &'static str) -> Result<f64, RecordError> {
     let found = fields.get(field).ok_or(RecordError::Missing { field })?;
     found
         .as_f64()
         .filter(|x| (0.0..=1.0).contains(x))
-        .ok_or_else(|| wrong(field, &found.to_string(), "a number from 0 to 1"))
+        .ok_or_else(|| invalid_value(field, &found.to_string(), "a number from 0 to 1"))
 }
 
-pub(crate) fn wrong(field: &'static str, found: &str, expected: &'static str) -> RecordError {
-    RecordError::Value { field, found: shown(found), expected }
+pub(crate) fn invalid_value(field: &'static str, found: &str, expected: &'static str) -> RecordError {
+    RecordError::Value { field, found: escape_value(found), expected }
 }
 
 /// A value for a message: short, on one line, without control characters.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn escape_value(text: &str) -> String {
     text.chars().take(60).flat_map(char::escape_debug).collect()
 }
 
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_state_is_read_in_any_case_and_an_unknown_one_is_named() {
-        assert_eq!(task(json!({"state": "DONE"})).unwrap().state, State::Done);
+        assert_eq!(task(json!({"state": "DONE"})).unwrap().state, RecordState::Done);
         let message = task(json!({"state": "opne"})).unwrap_err().to_string();
         assert_eq!(message, "`state` is `opne`, expected `open`, `done` or `archived`");
     }
@@ -321,7 +321,7 @@ mod tests {
             "target_path": "task/t.md", "target_confidence": 0.9, "effect": "mutation", "effect_confidence": 0.9,
             "mutation_proposal": {"class": "state_change", "set": {"state": "done"}}
         }));
-        assert_eq!(crate::signal::Signal::read(&all).unwrap().proposed_state(), Some(State::Done));
+        assert_eq!(crate::signal::Signal::read(&all).unwrap().proposed_state(), Some(RecordState::Done));
         all.insert("effect_confidence".into(), json!(1.5));
         assert!(crate::signal::Signal::read(&all).is_err());
     }

@@ -14,30 +14,32 @@ mod doubt;
 mod misfit;
 mod skip;
 
-use crate::audit::{ActionKind, AuditDraft, Cited, Proposal, WorkflowRef};
+use crate::audit::{ActionKind, AuditDraft, CitedSignal, MutationProposal, WorkflowRef};
 use crate::clerk::{Judgement, MAX_REASONING_CHARS};
-use crate::decide::{Closed, Gate, GateName, Weight, ceiling_gate, confidence, discretion, mode};
+use crate::decide::{
+    ClosedGates, EvidenceWeight, GateName, GateResult, ceiling_gate, confidence_gate, discretion_gate, mode_gate,
+};
 use crate::frontmatter::{Fields, has_member, members};
-use crate::mode::{Ceiling, Mode, Policy};
+use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::mutation::{Mutation, MutationClass};
-use crate::note_policy::NotePolicy;
+use crate::note_policy::MatterPolicy;
 use crate::path::{RecordKind, RecordPath, parse_link};
-use crate::plan::{ActionId, Basis, Change, ContentHash, Landing, Plan};
-use crate::record::{Effect, State};
+use crate::plan::{ActionId, ContentHash, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::record::{RecordState, SignalEffect};
 use crate::signal::Signal;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub use doubt::{Doubt, question_id};
+pub use doubt::{ProposalDoubt, question_id};
 pub use misfit::explain_misfit;
 pub use skip::RouteSkip;
 
 /// The record that a signal points at, as it is now.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct RouteTarget {
     pub path: RecordPath,
-    pub state: State,
+    pub state: RecordState,
     /// A human put it off until then.
     pub snoozed_until: Option<DateTime<Utc>>,
     /// Another task has the same `id`, so that the two cannot be told apart.
@@ -49,22 +51,22 @@ pub struct Target {
 
 /// A record that has cited a signal before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct SignalClaim {
     pub id: ActionId,
-    pub landing: Landing,
+    pub landing: Disposition,
     pub decision: Judgement,
 }
 
-impl Claim {
+impl SignalClaim {
     /// Whether the record has taken the signal up, so that it leads to nothing else. A decision that
     /// nothing changes says nothing of what the steward does not judge, and is no answer to a proposal
     /// unless it asks the principal.
-    fn holds(&self, mutation: Option<&Mutation>) -> bool {
+    fn is_binding(&self, mutation: Option<&Mutation>) -> bool {
         let asks = self.decision == Judgement::NeedsInput;
         match (self.landing, mutation.map(Mutation::class)) {
-            (Landing::Recorded, Some(MutationClass::StateChange)) => asks,
-            (Landing::Recorded, Some(_)) => false,
-            (Landing::Recorded, None) | (Landing::Live | Landing::Pending | Landing::Shadow, _) => true,
+            (Disposition::Recorded, Some(MutationClass::StateChange)) => asks,
+            (Disposition::Recorded, Some(_)) => false,
+            (Disposition::Recorded, None) | (Disposition::Live | Disposition::Pending | Disposition::Shadow, _) => true,
         }
     }
 }
@@ -74,7 +76,7 @@ const SHOWN_FROM: f64 = 0.5;
 
 /// What a matter's steward has to do with a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weighing {
+pub enum StewardWeighing {
     /// Its turn is until then.
     Until(DateTime<Utc>),
     /// It has looked at the target since the signal came, and heard other messages in the same look.
@@ -89,19 +91,19 @@ pub struct RouteCase<'a> {
     pub reference: &'a RecordPath,
     pub signal: &'a Signal,
     /// `None` where there is no such record that can be read.
-    pub target: Option<&'a Target>,
+    pub target: Option<&'a RouteTarget>,
     /// The state of the matter that a `parent_matter` names; `None` where there is none.
-    pub new_parent: Option<State>,
-    pub claim: Option<&'a Claim>,
-    pub weighing: Weighing,
-    pub doubt: Option<&'a Doubt>,
+    pub new_parent: Option<RecordState>,
+    pub claim: Option<&'a SignalClaim>,
+    pub weighing: StewardWeighing,
+    pub doubt: Option<&'a ProposalDoubt>,
     /// How often the source was right before.
     pub observations: u32,
     /// The lowest ceiling that a human set for the source and the matters concerned.
     pub ceiling: Ceiling,
-    pub policy: &'a Policy,
+    pub policy: &'a DecisionPolicy,
     /// What the notes of the matters concerned allow: the target's, and the one that it is to move to.
-    pub notes: &'a [NotePolicy],
+    pub notes: &'a [MatterPolicy],
     pub workflow: WorkflowRef,
     pub at: DateTime<Utc>,
     /// The moment that the record is named after: the same for every try.
@@ -110,7 +112,7 @@ pub struct RouteCase<'a> {
 
 /// What becomes of a signal.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Route {
+pub enum RouteDecision {
     Skipped(RouteSkip),
     Planned(Box<Plan>),
     /// The proposal is withheld, and this plan asks a human about it.
@@ -139,52 +141,56 @@ fn shadow_id(signal: &RecordPath) -> ActionId {
 
 /// Routes one signal.
 #[must_use]
-pub fn route(case: &RouteCase<'_>) -> Route {
-    match fitting(case) {
-        Err(skip) => Route::Skipped(withheld_instead(case, skip)),
-        Ok((mutation, target)) => propose(case, plan(case, mutation, target)),
+pub fn plan_signal_route(case: &RouteCase<'_>) -> RouteDecision {
+    match check_proposal(case) {
+        Err(skip) => RouteDecision::Skipped(skip_or_withhold(case, skip)),
+        Ok((mutation, target)) => route_proposal(case, plan_proposal(case, mutation, target)),
     }
 }
 
 /// What is listed on a question instead of being skipped.
-fn withheld_instead(case: &RouteCase<'_>, skip: RouteSkip) -> RouteSkip {
+fn skip_or_withhold(case: &RouteCase<'_>, skip: RouteSkip) -> RouteSkip {
     match (skip, case.doubt) {
         // The question itself cites it.
-        (RouteSkip::Claimed(id), Some(Doubt::Asked(question))) if id == *question => RouteSkip::Withheld(id),
+        (RouteSkip::Claimed(id), Some(ProposalDoubt::Asked(question))) if id == *question => RouteSkip::Withheld(id),
         // What would have been shown is listed as well where nothing can be proposed.
-        (RouteSkip::Weighed, Some(Doubt::Asked(question))) if confidence_in(case.signal) >= SHOWN_FROM => {
+        (RouteSkip::Weighed, Some(ProposalDoubt::Asked(question)))
+            if combined_confidence(case.signal) >= SHOWN_FROM =>
+        {
             RouteSkip::Withheld(question.clone())
         }
         (skip, _) => skip,
     }
 }
 
-fn propose(case: &RouteCase<'_>, planned: Plan) -> Route {
+fn route_proposal(case: &RouteCase<'_>, planned: Plan) -> RouteDecision {
     let passed_over = planned.draft.gates.iter().any(|g| g.gate == GateName::Steward && !g.open);
     // One that is more likely wrong than right is left at what the steward made of it.
     if passed_over && planned.draft.confidence < SHOWN_FROM {
-        return Route::Skipped(RouteSkip::Weighed);
+        return RouteDecision::Skipped(RouteSkip::Weighed);
     }
     match case.doubt {
-        Some(Doubt::Asked(question)) => Route::Skipped(RouteSkip::Withheld(question.clone())),
-        Some(Doubt::Contradicted { question, newer }) => {
-            Route::QuestionPlanned(Box::new(doubt::question_about(planned, question, newer)))
+        Some(ProposalDoubt::Asked(question)) => RouteDecision::Skipped(RouteSkip::Withheld(question.clone())),
+        Some(ProposalDoubt::Contradicted { question, newer }) => {
+            RouteDecision::QuestionPlanned(Box::new(doubt::plan_question(planned, question, newer)))
         }
-        None if passed_over && planned.landing() != Landing::Pending => Route::Skipped(RouteSkip::Weighed),
-        None => Route::Planned(Box::new(planned)),
+        None if passed_over && planned.disposition() != Disposition::Pending => {
+            RouteDecision::Skipped(RouteSkip::Weighed)
+        }
+        None => RouteDecision::Planned(Box::new(planned)),
     }
 }
 
 /// The lower one of how sure target and effect are.
-fn confidence_in(signal: &Signal) -> f64 {
+fn combined_confidence(signal: &Signal) -> f64 {
     signal.target_confidence.min(signal.effect_confidence)
 }
 
 /// The proposal and its target, if the one may change the other now.
-fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), RouteSkip> {
+fn check_proposal<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a RouteTarget), RouteSkip> {
     let signal = case.signal;
-    let named = addressed(signal)?;
-    if let Some(claim) = case.claim.filter(|claim| claim.holds(signal.proposal.as_ref())) {
+    let named = addressed_path(signal)?;
+    if let Some(claim) = case.claim.filter(|claim| claim.is_binding(signal.proposal.as_ref())) {
         return Err(RouteSkip::Claimed(claim.id.clone()));
     }
     let (mutation, target) = check_target(signal, named, case.target)?;
@@ -193,18 +199,18 @@ fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), Route
     }
     match mutation {
         Mutation::StateChange { .. } => match case.weighing {
-            Weighing::DoneBesideOthers => {}
-            Weighing::Until(_) | Weighing::Done if case.claim.is_some() => {
+            StewardWeighing::DoneBesideOthers => {}
+            StewardWeighing::Until(_) | StewardWeighing::Done if case.claim.is_some() => {
                 return Err(case.claim.map_or(RouteSkip::Weighed, |c| RouteSkip::Claimed(c.id.clone())));
             }
-            Weighing::Until(turn) if turn > case.at => return Err(RouteSkip::WithTheSteward),
-            Weighing::Done => return Err(RouteSkip::Weighed),
-            Weighing::Until(_) => {}
+            StewardWeighing::Until(turn) if turn > case.at => return Err(RouteSkip::WithTheSteward),
+            StewardWeighing::Done => return Err(RouteSkip::Weighed),
+            StewardWeighing::Until(_) => {}
         },
         Mutation::ParentMatter { .. } => match case.new_parent {
             None => return Err(RouteSkip::ParentMissing),
-            Some(State::Done | State::Archived) => return Err(RouteSkip::ParentClosed),
-            Some(State::Open) => {}
+            Some(RecordState::Done | RecordState::Archived) => return Err(RouteSkip::ParentClosed),
+            Some(RecordState::Open) => {}
         },
         Mutation::ContextEdit { .. } | Mutation::Related { .. } => {}
     }
@@ -216,11 +222,11 @@ fn fitting<'a>(case: &RouteCase<'a>) -> Result<(&'a Mutation, &'a Target), Route
 }
 
 /// The record that a proposal is about.
-fn addressed(signal: &Signal) -> Result<&RecordPath, RouteSkip> {
+fn addressed_path(signal: &Signal) -> Result<&RecordPath, RouteSkip> {
     match signal.effect {
-        Effect::None => Err(RouteSkip::NotAMutation),
-        Effect::Action => Err(RouteSkip::AsksThePrincipal),
-        Effect::Mutation => signal.target.as_ref().ok_or(RouteSkip::AmbiguousTarget),
+        SignalEffect::None => Err(RouteSkip::NotAMutation),
+        SignalEffect::Action => Err(RouteSkip::AsksThePrincipal),
+        SignalEffect::Mutation => signal.target.as_ref().ok_or(RouteSkip::AmbiguousTarget),
     }
 }
 
@@ -228,10 +234,10 @@ fn addressed(signal: &Signal) -> Result<&RecordPath, RouteSkip> {
 fn check_target<'a>(
     signal: &'a Signal,
     named: &RecordPath,
-    target: Option<&'a Target>,
-) -> Result<(&'a Mutation, &'a Target), RouteSkip> {
+    target: Option<&'a RouteTarget>,
+) -> Result<(&'a Mutation, &'a RouteTarget), RouteSkip> {
     let mutation = signal.proposal.as_ref().ok_or(RouteSkip::NoProposal)?;
-    if !mutation.fits(named.kind()) {
+    if !mutation.is_applicable_to(named.kind()) {
         return Err(RouteSkip::WrongKind);
     }
     let target = target.filter(|t| t.path == *named).ok_or(RouteSkip::TargetMissing)?;
@@ -239,14 +245,14 @@ fn check_target<'a>(
         return Err(RouteSkip::AmbiguousTarget);
     }
     match target.state {
-        State::Open => {}
-        State::Done | State::Archived => return Err(RouteSkip::TargetClosed),
+        RecordState::Open => {}
+        RecordState::Done | RecordState::Archived => return Err(RouteSkip::TargetClosed),
     }
-    if says_so(mutation, target)? { Err(RouteSkip::AlreadySo) } else { Ok((mutation, target)) }
+    if has_proposed_value(mutation, target)? { Err(RouteSkip::AlreadySo) } else { Ok((mutation, target)) }
 }
 
 /// Whether the target has the proposed value already.
-fn says_so(mutation: &Mutation, target: &Target) -> Result<bool, RouteSkip> {
+fn has_proposed_value(mutation: &Mutation, target: &RouteTarget) -> Result<bool, RouteSkip> {
     let now = target.fields.get(mutation.field()).filter(|v| !v.is_null());
     match mutation {
         Mutation::StateChange { to } => Ok(*to == target.state),
@@ -266,87 +272,93 @@ fn says_so(mutation: &Mutation, target: &Target) -> Result<bool, RouteSkip> {
     }
 }
 
-fn plan(case: &RouteCase<'_>, mutation: &Mutation, target: &Target) -> Plan {
+fn plan_proposal(case: &RouteCase<'_>, mutation: &Mutation, target: &RouteTarget) -> Plan {
     let signal = case.signal;
     let now = target.fields.get(mutation.field()).filter(|v| !v.is_null());
-    let combined = confidence_in(signal);
-    let ceilings = case.notes.iter().map(NotePolicy::ceiling);
-    let ceiling = ceilings.fold(case.ceiling.min(case.policy.ceiling_of(mutation.class())), Ceiling::min);
-    let mut gates = gates(case, combined, ceiling);
+    let combined = combined_confidence(signal);
+    let ceilings = case.notes.iter().map(MatterPolicy::effective_ceiling);
+    let ceiling = ceilings.fold(case.ceiling.min(case.policy.class_ceiling(mutation.class())), Ceiling::min);
+    let mut gates = evaluate_route_gates(case, combined, ceiling);
     for note in case.notes {
-        gates.extend(note.gates(mutation, &[&signal.source_type], case.at));
+        gates.extend(note.evaluate_gates(mutation, &[&signal.source_type], case.at));
     }
-    let forbidden = case.notes.iter().any(|note| note.forbids(mutation));
-    let landing = Closed::of(&gates).landing(true);
+    let forbidden = case.notes.iter().any(|note| note.forbids_mutation(mutation));
+    let landing = ClosedGates::from_gates(&gates).decide_disposition(true);
     let replaces = match mutation.class() {
         MutationClass::Related => None,
         MutationClass::StateChange | MutationClass::ContextEdit | MutationClass::ParentMatter => now.cloned(),
     };
     let draft = AuditDraft {
         kind: ActionKind::Action,
-        id: if landing == Landing::Shadow { shadow_id(case.reference) } else { action_id(case.reference) },
+        id: if landing == Disposition::Shadow { shadow_id(case.reference) } else { action_id(case.reference) },
         timestamp: case.decided_at,
         target: target.path.clone(),
         class: Some(mutation.class()),
-        decision: amounts_to(mutation),
+        decision: judge_mutation(mutation),
         confidence: combined,
         mode: case.policy.mode,
         landing,
         gates,
         prior_state: target.fields.get("state").and_then(Value::as_str).map(str::to_owned),
         proposed_state: signal.proposed_state(),
-        proposal: Some(Proposal { mutation: mutation.clone(), replaces }),
+        proposal: Some(MutationProposal { mutation: mutation.clone(), replaces }),
         confirmable: ceiling > Ceiling::Ask && !forbidden,
-        pending_confirmation: landing == Landing::Pending,
-        evidence: vec![Cited {
+        pending_confirmation: landing == Disposition::Pending,
+        evidence: vec![CitedSignal {
             reference: case.reference.clone(),
             source: signal.source_type.clone(),
-            note: signal.note(),
+            note: signal.clerk_note(),
             target_confidence: signal.target_confidence,
             effect_confidence: signal.effect_confidence,
             speaks: true,
         }],
         source_contributions: BTreeMap::from([(signal.source_type.clone(), combined)]),
-        reasoning: reasoning(signal),
+        reasoning: format_reasoning(signal),
         clerk: None,
         workflow: case.workflow.clone(),
         answers: None,
         trust: None,
     };
-    Plan { draft, basis: Basis::Content(target.hash.clone()), change: Change::of(mutation, now) }
+    Plan { draft, basis: PlanBasis::Content(target.hash.clone()), change: PlannedChange::from_mutation(mutation, now) }
 }
 
-fn gates(case: &RouteCase<'_>, combined: f64, ceiling: Ceiling) -> Vec<Gate> {
-    let weight = Weight { source: &case.signal.source_type, confidence: combined, observations: case.observations };
+fn evaluate_route_gates(case: &RouteCase<'_>, combined: f64, ceiling: Ceiling) -> Vec<GateResult> {
+    let weight =
+        EvidenceWeight { source: &case.signal.source_type, confidence: combined, observations: case.observations };
     let mut gates = vec![
-        Gate::new(GateName::Caller, true, "any", "any"),
-        mode(case.policy),
-        confidence(case.policy, combined),
-        discretion(&[weight]),
+        GateResult::new(GateName::Caller, true, "any", "any"),
+        mode_gate(case.policy),
+        confidence_gate(case.policy, combined),
+        discretion_gate(&[weight]),
         ceiling_gate(ceiling),
-        Gate::new(GateName::RateGuard, true, "no clerk asked", "reserved where a clerk is asked"),
+        GateResult::new(GateName::RateGuard, true, "no clerk asked", "reserved where a clerk is asked"),
     ];
     let weighed = case.signal.proposal.as_ref().is_some_and(|m| m.class() == MutationClass::StateChange);
-    if weighed && case.weighing == Weighing::DoneBesideOthers {
+    if weighed && case.weighing == StewardWeighing::DoneBesideOthers {
         // A message may turn another into a question, never into nothing: what the steward passed over is shown.
-        gates.push(Gate::new(GateName::Steward, false, "not decided upon beside other messages", "its own decision"));
+        gates.push(GateResult::new(
+            GateName::Steward,
+            false,
+            "not decided upon beside other messages",
+            "its own decision",
+        ));
     }
     gates
 }
 
 /// What the change says of the life of its target.
-fn amounts_to(mutation: &Mutation) -> Judgement {
+fn judge_mutation(mutation: &Mutation) -> Judgement {
     match mutation {
-        Mutation::StateChange { to: State::Done } => Judgement::LikelyDone,
-        Mutation::StateChange { to: State::Archived } => Judgement::StaleArchiveCandidate,
-        Mutation::StateChange { to: State::Open }
+        Mutation::StateChange { to: RecordState::Done } => Judgement::LikelyDone,
+        Mutation::StateChange { to: RecordState::Archived } => Judgement::StaleArchiveCandidate,
+        Mutation::StateChange { to: RecordState::Open }
         | Mutation::ContextEdit { .. }
         | Mutation::ParentMatter { .. }
         | Mutation::Related { .. } => Judgement::StillActive,
     }
 }
 
-fn reasoning(signal: &Signal) -> String {
+fn format_reasoning(signal: &Signal) -> String {
     let own: String = signal.reasoning.trim().chars().take(MAX_REASONING_CHARS).collect();
     if own.is_empty() { "One signal proposes it and gives no reasons.".into() } else { own }
 }

@@ -5,11 +5,14 @@
 //! steward and the router read signals; nobody follows what a signal's text says.
 
 use crate::frontmatter::{self, Fields};
-use crate::mutation::{Mutation, link};
+use crate::mutation::{Mutation, format_link};
 use crate::path::{PathError, RecordKind, RecordPath, parse_link};
 use crate::plain;
 use crate::plan::ContentHash;
-use crate::record::{Effect, RecordError, State, check_type, effect, instant, required, text, unit, wrong};
+use crate::record::{
+    RecordError, RecordState, SignalEffect, check_type, invalid_value, read_confidence, read_effect, read_instant,
+    read_text, require_text,
+};
 use crate::time;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -37,7 +40,7 @@ pub fn source_key(name: &str) -> String {
     if told == name && !told.is_empty() && !told.starts_with('-') {
         return told;
     }
-    let (told, hash) = (told.trim_matches('-'), ContentHash::of(name.as_bytes()));
+    let (told, hash) = (told.trim_matches('-'), ContentHash::hash_bytes(name.as_bytes()));
     format!("{}-{}", if told.is_empty() { "source" } else { told }, &hash.as_str()[..16])
 }
 
@@ -62,7 +65,7 @@ impl SignalStatus {
 
     /// The word written into a record.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Unrouted => "unrouted",
             Self::Applied => "applied",
@@ -74,15 +77,15 @@ impl SignalStatus {
 
     /// Reads a status in any case; one that is unknown says nothing and so counts as unrouted.
     #[must_use]
-    pub fn read(text: &str) -> Self {
+    pub fn parse_or_unrouted(text: &str) -> Self {
         let word = text.trim().to_ascii_lowercase();
-        Self::ALL.into_iter().find(|s| s.word() == word).unwrap_or(Self::Unrouted)
+        Self::ALL.into_iter().find(|s| s.as_str() == word).unwrap_or(Self::Unrouted)
     }
 }
 
 /// A record that a signal may be about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct TargetCandidate {
     pub path: RecordPath,
     /// 0 to 1.
     pub score: f64,
@@ -105,8 +108,8 @@ pub struct Signal {
     /// 0 to 1.
     pub target_confidence: f64,
     /// What else it may be about, the likeliest first; at most 5.
-    pub candidates: Vec<Candidate>,
-    pub effect: Effect,
+    pub candidates: Vec<TargetCandidate>,
+    pub effect: SignalEffect,
     /// `None` when nothing usable is proposed.
     pub proposal: Option<Mutation>,
     /// 0 to 1.
@@ -125,36 +128,36 @@ impl Signal {
     /// [`RecordError`] naming the field.
     pub fn read(fields: &Fields) -> Result<Self, RecordError> {
         check_type(fields, RecordKind::Signal)?;
-        let kind = match required(fields, "target_kind")?.as_str() {
+        let kind = match require_text(fields, "target_kind")?.as_str() {
             "task" => RecordKind::Task,
             "matter" => RecordKind::Matter,
-            other => return Err(wrong("target_kind", other, "`task` or `matter`")),
+            other => return Err(invalid_value("target_kind", other, "`task` or `matter`")),
         };
-        let candidates = candidates(fields);
-        let target = match text(fields, "target_path")? {
-            Some(target) => Some(named(kind, "target_path", &target)?),
+        let candidates = read_candidates(fields);
+        let target = match read_text(fields, "target_path")? {
+            Some(target) => Some(read_target_link(kind, "target_path", &target)?),
             None if candidates.is_empty() => return Err(RecordError::Missing { field: "target_path" }),
             None => None,
         };
-        let source_type = required(fields, "source_type")?;
+        let source_type = require_text(fields, "source_type")?;
         if source_type.trim().is_empty() || source_type.chars().count() > MAX_SOURCE_CHARS {
-            return Err(wrong("source_type", &source_type, "1 to 200 characters"));
+            return Err(invalid_value("source_type", &source_type, "1 to 200 characters"));
         }
         Ok(Self {
-            created: instant(fields, "created")?.ok_or(RecordError::Missing { field: "created" })?,
-            source_event: text(fields, "source_event_path")?.and_then(|t| RecordPath::parse(t.trim()).ok()),
-            origin_at: text(fields, "origin_at")?.and_then(|t| time::parse(&t)),
+            created: read_instant(fields, "created")?.ok_or(RecordError::Missing { field: "created" })?,
+            source_event: read_text(fields, "source_event_path")?.and_then(|t| RecordPath::parse(t.trim()).ok()),
+            origin_at: read_text(fields, "origin_at")?.and_then(|t| time::parse(&t)),
             source_type,
-            raw_quote: required(fields, "raw_quote")?.chars().take(MAX_QUOTE_CHARS).collect(),
+            raw_quote: require_text(fields, "raw_quote")?.chars().take(MAX_QUOTE_CHARS).collect(),
             target,
-            target_confidence: unit(fields, "target_confidence")?,
+            target_confidence: read_confidence(fields, "target_confidence")?,
             candidates,
-            effect: effect(fields)?,
-            proposal: fields.get("mutation_proposal").and_then(|p| Mutation::read(p).ok()),
-            effect_confidence: unit(fields, "effect_confidence")?,
-            reasoning: text(fields, "reasoning").ok().flatten().unwrap_or_default(),
-            status: SignalStatus::read(&text(fields, "status")?.unwrap_or_default()),
-            reason: text(fields, "reason").ok().flatten(),
+            effect: read_effect(fields)?,
+            proposal: fields.get("mutation_proposal").and_then(|p| Mutation::from_proposal(p).ok()),
+            effect_confidence: read_confidence(fields, "effect_confidence")?,
+            reasoning: read_text(fields, "reasoning").ok().flatten().unwrap_or_default(),
+            status: SignalStatus::parse_or_unrouted(&read_text(fields, "status")?.unwrap_or_default()),
+            reason: read_text(fields, "reason").ok().flatten(),
         })
     }
 
@@ -166,22 +169,22 @@ impl Signal {
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
         put("type", json!("signal"));
-        put("created", json!(time::stamp(self.created)));
+        put("created", json!(time::format_millis(self.created)));
         put("source_event_path", json!(self.source_event));
-        put("origin_at", json!(self.origin_at.map(time::stamp)));
+        put("origin_at", json!(self.origin_at.map(time::format_millis)));
         put("source_type", json!(self.source_type));
         put("raw_quote", json!(self.raw_quote));
         put("target_kind", json!(kind));
-        put("target_path", json!(self.target.as_ref().map(link)));
+        put("target_path", json!(self.target.as_ref().map(format_link)));
         put("target_confidence", json!(self.target_confidence));
         put("target_candidates", json!(self.candidates));
         put("effect", json!(self.effect));
         put("mutation_proposal", self.proposal.as_ref().map_or(Value::Null, Mutation::to_proposal));
         put("effect_confidence", json!(self.effect_confidence));
         put("reasoning", json!(self.reasoning));
-        put("status", json!(self.status.word()));
+        put("status", json!(self.status.as_str()));
         put("reason", json!(self.reason));
-        frontmatter::render(&fields, &format!("> {}\n", plain::text(&self.raw_quote)))
+        frontmatter::render(&fields, &format!("> {}\n", plain::escape_one_line(&self.raw_quote)))
     }
 
     /// Where a signal of this quote of this event is filed: `signal/<ts>-<hash8>.md`.
@@ -191,14 +194,14 @@ impl Signal {
     ///
     /// # Errors
     /// [`PathError`]; cannot happen for a checked path.
-    pub fn path(event: &RecordPath, quote: &str, created: DateTime<Utc>) -> Result<RecordPath, PathError> {
-        let hash = ContentHash::of(format!("{event}\n{quote}").as_bytes());
-        RecordPath::new(RecordKind::Signal, &format!("{}-{}", time::compact(created), &hash.as_str()[..8]))
+    pub fn record_path(event: &RecordPath, quote: &str, created: DateTime<Utc>) -> Result<RecordPath, PathError> {
+        let hash = ContentHash::hash_bytes(format!("{event}\n{quote}").as_bytes());
+        RecordPath::new(RecordKind::Signal, &format!("{}-{}", time::format_compact(created), &hash.as_str()[..8]))
     }
 
     /// The state that a `state_change` proposal asks for.
     #[must_use]
-    pub fn proposed_state(&self) -> Option<State> {
+    pub fn proposed_state(&self) -> Option<RecordState> {
         match self.proposal {
             Some(Mutation::StateChange { to }) => Some(to),
             Some(Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } | Mutation::Related { .. }) | None => {
@@ -215,17 +218,17 @@ impl Signal {
 
     /// What the clerk sees of the quote: at most 50 characters, word for word.
     #[must_use]
-    pub fn note(&self) -> String {
+    pub fn clerk_note(&self) -> String {
         self.raw_quote.chars().take(MAX_NOTE_CHARS).collect()
     }
 }
 
-fn named(kind: RecordKind, field: &'static str, link: &str) -> Result<RecordPath, RecordError> {
+fn read_target_link(kind: RecordKind, field: &'static str, link: &str) -> Result<RecordPath, RecordError> {
     parse_link(kind, link).map_err(|source| RecordError::Link { field, source })
 }
 
 /// Those candidates that can be read; a list by hand need not be perfect.
-fn candidates(fields: &Fields) -> Vec<Candidate> {
+fn read_candidates(fields: &Fields) -> Vec<TargetCandidate> {
     let list = fields.get("target_candidates").and_then(Value::as_array);
     let read = |one: &Value| serde_json::from_value(one.clone()).ok();
     list.into_iter().flatten().filter_map(read).take(MAX_CANDIDATES).collect()
@@ -244,9 +247,9 @@ mod tests {
             raw_quote: "Your invoice 4711 was *paid*: thank you! [[task/x]] \"ok\"".into(),
             target: Some(RecordPath::parse("task/pay.md").unwrap()),
             target_confidence: 0.9,
-            candidates: vec![Candidate { path: RecordPath::parse("task/pay.md").unwrap(), score: 0.9 }],
-            effect: Effect::Mutation,
-            proposal: Some(Mutation::StateChange { to: State::Done }),
+            candidates: vec![TargetCandidate { path: RecordPath::parse("task/pay.md").unwrap(), score: 0.9 }],
+            effect: SignalEffect::Mutation,
+            proposal: Some(Mutation::StateChange { to: RecordState::Done }),
             effect_confidence: 0.97,
             reasoning: "it says: paid # really".into(),
             status: SignalStatus::Unrouted,
@@ -276,7 +279,7 @@ mod tests {
     fn the_same_quote_of_the_same_event_has_one_name_and_another_quote_another() {
         let event = RecordPath::parse("stream/mail/a.md").unwrap();
         let at = time::parse("2026-11-20T08:00:00Z").unwrap();
-        let name = |quote| Signal::path(&event, quote, at).unwrap().to_string();
+        let name = |quote| Signal::record_path(&event, quote, at).unwrap().to_string();
         assert_eq!(name("paid"), name("paid"));
         assert_ne!(name("paid"), name("paid "));
         assert!(name("paid").starts_with("signal/20261120T080000000Z-"), "{}", name("paid"));
@@ -300,7 +303,7 @@ mod tests {
 
     #[test]
     fn an_unknown_status_counts_as_unrouted() {
-        assert_eq!(SignalStatus::read(" Applied "), SignalStatus::Applied);
-        assert_eq!(SignalStatus::read("later"), SignalStatus::Unrouted);
+        assert_eq!(SignalStatus::parse_or_unrouted(" Applied "), SignalStatus::Applied);
+        assert_eq!(SignalStatus::parse_or_unrouted("later"), SignalStatus::Unrouted);
     }
 }

@@ -6,7 +6,7 @@
 //! keeper takes the bytes; what a date means to the next look is for [`crate::tick`].
 
 use crate::frontmatter::{self, FieldEdit, Fields, FrontmatterError};
-use crate::record::{RecordError, State, Task};
+use crate::record::{RecordError, RecordState, Task};
 use crate::time;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -15,13 +15,13 @@ const CHECKED: &str = "last_steward_check_at";
 const NEXT: &str = "next_check_after";
 
 /// Whether a stamp writes this field.
-pub(crate) fn is_stamped(field: &str) -> bool {
+pub(crate) fn is_timestamp_field(field: &str) -> bool {
     matches!(field, CHECKED | NEXT)
 }
 
 /// What the file of a task should say of its last look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct CheckTimestamps {
     checked_at: DateTime<Utc>,
     next_check_after: Option<DateTime<Utc>>,
     ours: Vec<DateTime<Utc>>,
@@ -29,14 +29,14 @@ pub struct Stamp {
 
 /// Why a file cannot be stamped. It is as it was.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum StampError {
+pub enum CheckTimestampsError {
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error(transparent)]
     Frontmatter(#[from] FrontmatterError),
 }
 
-impl Stamp {
+impl CheckTimestamps {
     /// A stamp, cut to whole seconds.
     ///
     /// Without a next check the file's own date stays as it is. `ours` are the dates that we may have written
@@ -48,8 +48,8 @@ impl Stamp {
         ours: impl IntoIterator<Item = DateTime<Utc>>,
     ) -> Self {
         Self {
-            checked_at: time::whole_seconds(checked_at),
-            next_check_after: next_check_after.map(time::whole_seconds),
+            checked_at: time::truncate_to_seconds(checked_at),
+            next_check_after: next_check_after.map(time::truncate_to_seconds),
             ours: ours.into_iter().collect(),
         }
     }
@@ -66,41 +66,43 @@ impl Stamp {
     ///
     /// # Errors
     /// [`StampError`] when the file is no task that can be read and edited line by line.
-    pub fn prepare(&self, current: &[u8]) -> Result<Vec<u8>, StampError> {
+    pub fn prepare(&self, current: &[u8]) -> Result<Vec<u8>, CheckTimestampsError> {
         let document = frontmatter::read(current)?;
         let fields = document.fields();
         let task = Task::read(fields)?;
         let mut edits = Vec::new();
-        if moves_on(Found::of(fields, CHECKED), self.checked_at) {
-            edits.push(edit(CHECKED, self.checked_at));
+        if can_advance(TimestampFieldValue::read_field(fields, CHECKED), self.checked_at) {
+            edits.push(build_timestamp_edit(CHECKED, self.checked_at));
         }
-        if let Some(next) = self.next_check_after.filter(|_| task.state == State::Open)
-            && self.replaces(Found::of(fields, NEXT), next)
+        if let Some(next) = self.next_check_after.filter(|_| task.state == RecordState::Open)
+            && self.can_replace(TimestampFieldValue::read_field(fields, NEXT), next)
         {
-            edits.push(edit(NEXT, next));
+            edits.push(build_timestamp_edit(NEXT, next));
         }
         Ok(frontmatter::edit(current, &edits)?)
     }
 
-    fn replaces(&self, found: Found, next: DateTime<Utc>) -> bool {
+    fn can_replace(&self, found: TimestampFieldValue, next: DateTime<Utc>) -> bool {
         match found {
-            Found::Date(date) if self.ours.contains(&date) => date != next,
-            found @ (Found::Nothing | Found::Date(_) | Found::NoDate) => moves_on(found, next),
+            TimestampFieldValue::Date(date) if self.ours.contains(&date) => date != next,
+            found @ (TimestampFieldValue::Nothing | TimestampFieldValue::Date(_) | TimestampFieldValue::NoDate) => {
+                can_advance(found, next)
+            }
         }
     }
 }
 
 /// What stands in a field.
 #[derive(Clone, Copy)]
-enum Found {
+enum TimestampFieldValue {
     Nothing,
     Date(DateTime<Utc>),
     /// Somebody's words.
     NoDate,
 }
 
-impl Found {
-    fn of(fields: &Fields, field: &str) -> Self {
+impl TimestampFieldValue {
+    fn read_field(fields: &Fields, field: &str) -> Self {
         match fields.get(field) {
             None | Some(Value::Null) => Self::Nothing,
             Some(value) => value.as_str().and_then(time::parse).map_or(Self::NoDate, Self::Date),
@@ -108,16 +110,16 @@ impl Found {
     }
 }
 
-fn moves_on(found: Found, to: DateTime<Utc>) -> bool {
+fn can_advance(found: TimestampFieldValue, to: DateTime<Utc>) -> bool {
     match found {
-        Found::Nothing => true,
-        Found::Date(date) => date < to,
-        Found::NoDate => false,
+        TimestampFieldValue::Nothing => true,
+        TimestampFieldValue::Date(date) => date < to,
+        TimestampFieldValue::NoDate => false,
     }
 }
 
-fn edit(field: &str, at: DateTime<Utc>) -> FieldEdit {
-    FieldEdit { field: field.to_owned(), value: Some(Value::from(time::seconds(at))) }
+fn build_timestamp_edit(field: &str, at: DateTime<Utc>) -> FieldEdit {
+    FieldEdit { field: field.to_owned(), value: Some(Value::from(time::format_seconds(at))) }
 }
 
 #[cfg(test)]
@@ -130,15 +132,15 @@ mod tests {
         time::parse(text).unwrap()
     }
 
-    fn stamp(next: Option<&str>, ours: &[&str]) -> Stamp {
-        Stamp::new(at("2026-11-21T10:00:00.75Z"), next.map(at), ours.iter().map(|t| at(t)))
+    fn stamp(next: Option<&str>, ours: &[&str]) -> CheckTimestamps {
+        CheckTimestamps::new(at("2026-11-21T10:00:00.75Z"), next.map(at), ours.iter().map(|t| at(t)))
     }
 
     fn with(lines: &str) -> String {
         TASK.replace("---\n\n", &format!("{lines}---\n\n"))
     }
 
-    fn stamped(text: &str, stamp: &Stamp) -> String {
+    fn stamped(text: &str, stamp: &CheckTimestamps) -> String {
         String::from_utf8(stamp.prepare(text.as_bytes()).unwrap()).unwrap()
     }
 

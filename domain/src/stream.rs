@@ -9,7 +9,7 @@ use crate::frontmatter::{self, Fields};
 use crate::path::{PathError, RecordKind, RecordPath, is_slug};
 use crate::plain;
 use crate::plan::ContentHash;
-use crate::record::{RecordError, check_type, instant, required, text, wrong};
+use crate::record::{RecordError, check_type, invalid_value, read_instant, read_text, require_text};
 use crate::signal::MAX_SOURCE_CHARS;
 use crate::time;
 use chrono::{DateTime, Datelike, Utc};
@@ -44,7 +44,7 @@ pub enum EventStatus {
 impl EventStatus {
     /// The word written into a record.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Extracted => "extracted",
@@ -79,7 +79,7 @@ pub struct StreamEvent {
 
 /// What an adapter knows of an event.
 #[derive(Clone, Debug, Default)]
-pub struct Incoming<'a> {
+pub struct IncomingEvent<'a> {
     pub source_id: &'a str,
     /// `<kind>:<who>`.
     pub pattern: &'a str,
@@ -93,17 +93,17 @@ impl StreamEvent {
     /// Takes an event in: headers are brought onto one line, the text keeps its lines, and whatever
     /// hides or turns text becomes a space.
     #[must_use]
-    pub fn new(source: &str, incoming: &Incoming<'_>, received_at: DateTime<Utc>) -> Self {
-        let header = |text: &str| plain::one_line(text).chars().take(MAX_HEADER_CHARS).collect::<String>();
+    pub fn new(source: &str, incoming: &IncomingEvent<'_>, received_at: DateTime<Utc>) -> Self {
+        let header = |text: &str| plain::to_one_line(text).chars().take(MAX_HEADER_CHARS).collect::<String>();
         let some = |text: Option<&str>| text.map(header).filter(|t| !t.is_empty());
-        let (text, cut) = lines(incoming.text);
+        let (text, cut) = normalize_text(incoming.text);
         let pattern: String = header(incoming.pattern).chars().take(MAX_SOURCE_CHARS).collect();
         Self {
             source: source.to_owned(),
             source_id: header(incoming.source_id),
             pattern,
-            origin_at: incoming.origin_at.filter(|at| YEARS.contains(&at.year())).map(time::whole_millis),
-            received_at: time::whole_millis(received_at),
+            origin_at: incoming.origin_at.filter(|at| YEARS.contains(&at.year())).map(time::truncate_to_millis),
+            received_at: time::truncate_to_millis(received_at),
             author: some(incoming.author),
             subject: some(incoming.subject),
             text,
@@ -120,10 +120,10 @@ impl StreamEvent {
     ///
     /// # Errors
     /// [`PathError`] when the stream's name is no slug.
-    pub fn path(&self) -> Result<RecordPath, PathError> {
+    pub fn record_path(&self) -> Result<RecordPath, PathError> {
         let parts = [self.source_id.as_str(), &self.pattern, self.subject.as_deref().unwrap_or_default(), &self.text];
-        let hash = ContentHash::of(parts.join("\u{0}").as_bytes());
-        let at = self.origin_at.map(|at| format!("{}-", time::compact(at))).unwrap_or_default();
+        let hash = ContentHash::hash_bytes(parts.join("\u{0}").as_bytes());
+        let at = self.origin_at.map(|at| format!("{}-", time::format_compact(at))).unwrap_or_default();
         RecordPath::new(RecordKind::Stream, &format!("{}/{at}{}", self.source, &hash.as_str()[..16]))
     }
 
@@ -136,15 +136,15 @@ impl StreamEvent {
         put("source", json!(self.source));
         put("source_id", json!(self.source_id));
         put("pattern", json!(self.pattern));
-        put("origin_at", json!(self.origin_at.map(time::stamp)));
-        put("received_at", json!(time::stamp(self.received_at)));
+        put("origin_at", json!(self.origin_at.map(time::format_millis)));
+        put("received_at", json!(time::format_millis(self.received_at)));
         put("author", json!(self.author));
         put("subject", json!(self.subject));
         put("cut", json!(self.cut));
-        put("status", json!(self.status.word()));
+        put("status", json!(self.status.as_str()));
         put("tries", json!(self.tries));
         put("reason", json!(self.reason));
-        let body: String = self.text.lines().map(|line| format!("{}\n", plain::escape(line))).collect();
+        let body: String = self.text.lines().map(|line| format!("{}\n", plain::escape_markdown(line))).collect();
         frontmatter::render(&fields, &body)
     }
 
@@ -154,38 +154,38 @@ impl StreamEvent {
     /// [`RecordError`] naming the field.
     pub fn read(fields: &Fields, body: &str) -> Result<Self, RecordError> {
         check_type(fields, RecordKind::Stream)?;
-        let source = required(fields, "source")?;
+        let source = require_text(fields, "source")?;
         if !is_slug(&source) {
-            return Err(wrong("source", &source, "the name of a stream"));
+            return Err(invalid_value("source", &source, "the name of a stream"));
         }
-        let status = required(fields, "status")?;
+        let status = require_text(fields, "status")?;
         let known = [EventStatus::New, EventStatus::Extracted, EventStatus::Parked];
-        let status = known.into_iter().find(|s| s.word() == status.trim());
+        let status = known.into_iter().find(|s| s.as_str() == status.trim());
         Ok(Self {
             source,
-            source_id: required(fields, "source_id")?,
-            pattern: required(fields, "pattern")?,
-            origin_at: instant(fields, "origin_at")?,
-            received_at: instant(fields, "received_at")?.ok_or(RecordError::Missing { field: "received_at" })?,
-            author: text(fields, "author")?,
-            subject: text(fields, "subject")?,
-            text: body.lines().map(plain::unescape).collect::<Vec<_>>().join("\n"),
+            source_id: require_text(fields, "source_id")?,
+            pattern: require_text(fields, "pattern")?,
+            origin_at: read_instant(fields, "origin_at")?,
+            received_at: read_instant(fields, "received_at")?.ok_or(RecordError::Missing { field: "received_at" })?,
+            author: read_text(fields, "author")?,
+            subject: read_text(fields, "subject")?,
+            text: body.lines().map(plain::unescape_markdown).collect::<Vec<_>>().join("\n"),
             cut: fields.get("cut").and_then(Value::as_bool).unwrap_or(false),
-            status: status.ok_or_else(|| wrong("status", "?", "`new`, `extracted` or `parked`"))?,
+            status: status.ok_or_else(|| invalid_value("status", "?", "`new`, `extracted` or `parked`"))?,
             tries: fields.get("tries").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
-            reason: text(fields, "reason")?,
+            reason: read_text(fields, "reason")?,
         })
     }
 }
 
 /// The text line by line, without what is unseen, cut to what is kept.
-fn lines(text: &str) -> (String, bool) {
+fn normalize_text(text: &str) -> (String, bool) {
     let mut end = text.len().min(MAX_TEXT_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     let unified = text[..end].replace("\r\n", "\n").replace('\r', "\n");
-    let kept: Vec<String> = unified.lines().map(plain::one_line).collect();
+    let kept: Vec<String> = unified.lines().map(plain::to_one_line).collect();
     (kept.join("\n").trim().to_owned(), end < text.len())
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn event(text: &str) -> StreamEvent {
-        let incoming = Incoming { source_id: "<a@b>", pattern: "mail:a@b", text, ..Incoming::default() };
+        let incoming = IncomingEvent { source_id: "<a@b>", pattern: "mail:a@b", text, ..IncomingEvent::default() };
         StreamEvent::new("mail", &incoming, at())
     }
 
@@ -212,18 +212,18 @@ mod tests {
     fn what_comes_twice_has_one_name_and_other_content_another() {
         let mut later = event("paid");
         later.received_at += chrono::TimeDelta::hours(1);
-        assert_eq!(event("paid").path(), later.path());
-        assert_ne!(event("paid").path(), event("open").path());
+        assert_eq!(event("paid").record_path(), later.record_path());
+        assert_ne!(event("paid").record_path(), event("open").record_path());
         let other = StreamEvent { source_id: "<c@d>".into(), ..event("paid") };
-        assert_ne!(event("paid").path(), other.path());
+        assert_ne!(event("paid").record_path(), other.record_path());
         let copied = StreamEvent { pattern: "mail:eve@b".into(), ..event("paid") };
-        assert_ne!(event("paid").path(), copied.path(), "who sends a copy first silences nobody");
+        assert_ne!(event("paid").record_path(), copied.record_path(), "who sends a copy first silences nobody");
     }
 
     #[test]
     fn a_stream_that_is_no_folder_name_has_no_path() {
-        assert!(StreamEvent { source: "../x".into(), ..event("a") }.path().is_err());
-        assert!(StreamEvent { source: "a/b".into(), ..event("a") }.path().is_err());
+        assert!(StreamEvent { source: "../x".into(), ..event("a") }.record_path().is_err());
+        assert!(StreamEvent { source: "a/b".into(), ..event("a") }.record_path().is_err());
     }
 
     #[test]
@@ -234,10 +234,11 @@ mod tests {
             ("9999-12-31T23:59:59Z", true),
             ("0001-01-01T00:00:00Z", true),
         ] {
-            let incoming = Incoming { source_id: "1", text: "x", origin_at: time::parse(text), ..Incoming::default() };
+            let incoming =
+                IncomingEvent { source_id: "1", text: "x", origin_at: time::parse(text), ..IncomingEvent::default() };
             assert!(incoming.origin_at.is_some(), "{text}");
             let event = StreamEvent::new("mail", &incoming, at());
-            assert_eq!((event.origin_at.is_some(), event.path().is_ok()), (kept, true), "{text}");
+            assert_eq!((event.origin_at.is_some(), event.record_path().is_ok()), (kept, true), "{text}");
             assert_eq!(read_back(&StreamEvent { pattern: "x:y".into(), ..event.clone() }).origin_at, event.origin_at);
         }
     }
@@ -262,8 +263,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_event_reads_back_as_it_was_written(text in "[\\PC\n\r\t\u{202e}\\\\*_#<>-]{0,200}", subject in "\\PC{0,40}") {
-            let incoming = Incoming {
-                source_id: "1", pattern: "x:y", subject: Some(&subject), text: &text, origin_at: Some(at()), ..Incoming::default()
+            let incoming = IncomingEvent {
+                source_id: "1", pattern: "x:y", subject: Some(&subject), text: &text, origin_at: Some(at()), ..IncomingEvent::default()
             };
             let event = StreamEvent::new("inbox", &incoming, at());
             prop_assert_eq!(read_back(&event), event);

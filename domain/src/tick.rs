@@ -3,12 +3,12 @@
 //! Pure rules over what the index and the state store know. They decide nothing about a record;
 //! a task that needs a clerk becomes a [`Look`], which is what a workflow carries on with.
 
-use crate::clerk::{Judged, Judgement, Question};
-use crate::mode::{Ceiling, Policy};
-use crate::note_policy::NotePolicy;
+use crate::clerk::{AttributedVerdict, ClerkQuestion, Judgement};
+use crate::mode::{Ceiling, DecisionPolicy};
+use crate::note_policy::MatterPolicy;
 use crate::path::RecordPath;
-use crate::plan::{ActionId, ContentHash, Landing};
-use crate::record::{State, SurfaceClass, Task};
+use crate::plan::{ActionId, ContentHash, Disposition};
+use crate::record::{RecordState, SurfaceClass, Task};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,15 +54,15 @@ impl Cadence {
     /// The interval of a matter's schedule after so many ticks in a row without signals (S3-10).
     #[must_use]
     pub fn matter_interval_seconds(&self, streak: u32) -> u32 {
-        self.doubled(self.matter_seconds, streak, self.matter_max_seconds)
+        self.double_interval(self.matter_seconds, streak, self.matter_max_seconds)
     }
 
     /// When a task is looked at next (S3-27); `None` once it is done or archived.
     #[must_use]
     pub fn next_check(&self, task: &TaskClock, streak: u32, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match task.state {
-            State::Done | State::Archived => return None,
-            State::Open => {}
+            RecordState::Done | RecordState::Archived => return None,
+            RecordState::Open => {}
         }
         if let Some(until) = task.snoozed_until.filter(|until| *until > now) {
             return Some(until);
@@ -73,11 +73,11 @@ impl Cadence {
             SurfaceClass::Normal | SurfaceClass::Low if soon => self.task_soon_seconds,
             SurfaceClass::Normal | SurfaceClass::Low => self.task_seconds,
         };
-        let wait = self.doubled(base, streak, self.task_max_seconds);
+        let wait = self.double_interval(base, streak, self.task_max_seconds);
         Some(now + TimeDelta::seconds(i64::from(wait)))
     }
 
-    fn doubled(&self, base: u32, streak: u32, max: u32) -> u32 {
+    fn double_interval(&self, base: u32, streak: u32, max: u32) -> u32 {
         let steps = streak / self.looks_per_step.max(1);
         let factor = 1u32.checked_shl(steps).unwrap_or(u32::MAX);
         base.saturating_mul(factor).min(max.max(base))
@@ -87,7 +87,7 @@ impl Cadence {
 /// The fields of a task that say when it is looked at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskClock {
-    pub state: State,
+    pub state: RecordState,
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
     pub snoozed_until: Option<DateTime<Utc>>,
@@ -102,7 +102,7 @@ impl From<&Task> for TaskClock {
 /// Why a task was passed over in a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SkipReason {
+pub enum TaskSkipReason {
     Done,
     Archived,
     Snoozed,
@@ -120,24 +120,24 @@ pub enum SkipReason {
 ///
 /// # Errors
 /// The reason to pass it over.
-pub fn is_due(
+pub fn check_due(
     task: &TaskClock,
     next_check: Option<DateTime<Utc>>,
     has_fresh_signals: bool,
     now: DateTime<Utc>,
-) -> Result<(), SkipReason> {
+) -> Result<(), TaskSkipReason> {
     match task.state {
-        State::Done => return Err(SkipReason::Done),
-        State::Archived => return Err(SkipReason::Archived),
-        State::Open => {}
+        RecordState::Done => return Err(TaskSkipReason::Done),
+        RecordState::Archived => return Err(TaskSkipReason::Archived),
+        RecordState::Open => {}
     }
     if task.snoozed_until.is_some_and(|until| until > now) {
-        return Err(SkipReason::Snoozed);
+        return Err(TaskSkipReason::Snoozed);
     }
     if has_fresh_signals || next_check.is_none_or(|at| at <= now) {
         return Ok(());
     }
-    Err(SkipReason::NotDue)
+    Err(TaskSkipReason::NotDue)
 }
 
 /// Whether a due task needs a clerk (S3-23); otherwise it is still active and nobody is asked.
@@ -148,8 +148,8 @@ pub fn needs_clerk(surface_class: SurfaceClass, has_fresh_signals: bool) -> bool
 
 /// One task that needs a clerk, with all that the decision will need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Look {
-    pub question: Question,
+pub struct TaskCheck {
+    pub question: ClerkQuestion,
     /// The content of the task's file that this look saw.
     pub before: ContentHash,
     /// The text of the field `state`, as it stands in the file; `None` where there is none.
@@ -158,27 +158,27 @@ pub struct Look {
     pub matter_ceiling: Ceiling,
     /// What was answered to this evidence before; then nobody is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known: Option<Judged>,
+    pub known: Option<AttributedVerdict>,
 }
 
 /// What one look at one matter found (the result of the tick's first and often only activity).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Observation {
+pub struct MatterObservation {
     pub matter: RecordPath,
     pub observed_at: DateTime<Utc>,
-    pub policy: Policy,
+    pub policy: DecisionPolicy,
     /// What the matter's own note allows, if it says anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<NotePolicy>,
+    pub note: Option<MatterPolicy>,
     /// An operator pulled the brake: nobody is asked and nothing is stamped.
     pub stopped: bool,
     /// Tasks that need a clerk, oldest look first.
-    pub looks: Vec<Look>,
+    pub looks: Vec<TaskCheck>,
     /// Due tasks without signals: still active, confidence 1.0, nobody was asked.
     pub quiet: u32,
     /// Due tasks beyond what one tick takes; they stay due.
     pub left_due: u32,
-    pub skipped: BTreeMap<SkipReason, u32>,
+    pub skipped: BTreeMap<TaskSkipReason, u32>,
     pub signals: u32,
     /// Ticks in a row without signals, this one included.
     pub streak: u32,
@@ -193,9 +193,9 @@ pub struct Observation {
 pub struct TickReport {
     pub matter: String,
     /// Clerk decisions of this tick, in the order in which they were made.
-    pub evaluated: Vec<TaskReport>,
+    pub evaluated: Vec<TaskCheckReport>,
     pub quiet: u32,
-    pub skipped: BTreeMap<SkipReason, u32>,
+    pub skipped: BTreeMap<TaskSkipReason, u32>,
     pub left_due: u32,
     pub signals: u32,
     pub interval_seconds: u32,
@@ -207,18 +207,18 @@ pub struct TickReport {
 
 /// How one task's evaluation ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskReport {
+pub struct TaskCheckReport {
     pub task: RecordPath,
     #[serde(flatten)]
-    pub ended: TaskEnd,
+    pub ended: TaskCheckOutcome,
 }
 
 /// The ways an evaluation ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
-pub enum TaskEnd {
+pub enum TaskCheckOutcome {
     /// A decision was made and filed.
-    Decided { decision: Judgement, confidence: f64, landing: Landing, action_id: ActionId },
+    Decided { decision: Judgement, confidence: f64, landing: Disposition, action_id: ActionId },
     /// The rate guard refused; confidence 0.3, does not count as a look.
     RateGuarded { confidence: f64, reason: String },
     /// The clerk gave no answer; the cursor did not move.

@@ -27,31 +27,31 @@ pub fn parse(text: &str) -> Option<DateTime<Utc>> {
 
 /// Writes an instant the way our records hold it: `2026-11-21T09:30:15.123Z`.
 #[must_use]
-pub fn stamp(at: DateTime<Utc>) -> String {
+pub fn format_millis(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// The instant as records hold it, cut to the millisecond.
 #[must_use]
-pub fn whole_millis(at: DateTime<Utc>) -> DateTime<Utc> {
+pub fn truncate_to_millis(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(at.timestamp_millis()).unwrap_or(at)
 }
 
 /// Writes an instant as people do, in whole seconds: `2026-11-21T09:30:15Z`.
 #[must_use]
-pub fn seconds(at: DateTime<Utc>) -> String {
+pub fn format_seconds(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// The instant cut to the second.
 #[must_use]
-pub fn whole_seconds(at: DateTime<Utc>) -> DateTime<Utc> {
+pub fn truncate_to_seconds(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at)
 }
 
 /// Writes an instant for a file name: `20261121T093015123Z`.
 #[must_use]
-pub fn compact(at: DateTime<Utc>) -> String {
+pub fn format_compact(at: DateTime<Utc>) -> String {
     at.format("%Y%m%dT%H%M%S%3fZ").to_string()
 }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn stamps_keep_milliseconds() {
         let at = parse("2026-11-21T09:30:15.123Z").unwrap();
-        assert_eq!(stamp(at), "2026-11-21T09:30:15.123Z");
-        assert_eq!(compact(at), "20261121T093015123Z");
+        assert_eq!(format_millis(at), "2026-11-21T09:30:15.123Z");
+        assert_eq!(format_compact(at), "20261121T093015123Z");
     }
 }

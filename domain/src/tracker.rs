@@ -5,12 +5,12 @@
 //! record of its own ([`outcome`]), so that none is ever rewritten. Ids come from files that people
 //! write: one that is no UUID names nothing. Sending is not here.
 
-use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, FieldPatch, WorkflowRef};
+use crate::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
 use crate::frontmatter::Fields;
 use crate::path::{RecordKind, RecordPath};
 use crate::plain;
-use crate::plan::{ActionId, Basis, Change, Landing, Plan};
-use crate::record::{self, State};
+use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::record::{self, RecordState};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,7 +71,7 @@ impl fmt::Display for TrackerId {
 
 /// Where an issue is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Issue {
+pub struct TrackerIssue {
     pub project: TrackerId,
     pub issue: TrackerId,
 }
@@ -79,26 +79,26 @@ pub struct Issue {
 /// The states of a project that end an issue, by their group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StateGroup {
+pub enum TrackerStateGroup {
     Completed,
     Cancelled,
 }
 
-impl StateGroup {
+impl TrackerStateGroup {
     /// The tracker's word for it.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::Cancelled => "cancelled",
         }
     }
 
-    fn of(state: State) -> Option<Self> {
+    fn from_state(state: RecordState) -> Option<Self> {
         match state {
-            State::Open => None,
-            State::Done => Some(Self::Completed),
-            State::Archived => Some(Self::Cancelled),
+            RecordState::Open => None,
+            RecordState::Done => Some(Self::Completed),
+            RecordState::Archived => Some(Self::Cancelled),
         }
     }
 }
@@ -110,13 +110,13 @@ pub enum PlaneAction {
     /// A comment and a transition are to be made.
     Owed {
         #[serde(flatten)]
-        issue: Issue,
-        group: StateGroup,
+        issue: TrackerIssue,
+        group: TrackerStateGroup,
     },
     /// What was made for another action is to be taken back.
     RevertOwed {
         #[serde(flatten)]
-        issue: Issue,
+        issue: TrackerIssue,
         of: ActionId,
     },
     /// The task names no issue that could be meant; nothing will be made.
@@ -124,19 +124,19 @@ pub enum PlaneAction {
     /// It was tried in vain once and is tried again.
     Failed {
         #[serde(flatten)]
-        issue: Issue,
+        issue: TrackerIssue,
         reason: String,
     },
     /// The project has had no such issue for so long that it is tried no more, or the task names another.
     GivenUp {
         #[serde(flatten)]
-        issue: Issue,
+        issue: TrackerIssue,
         reason: String,
     },
     /// The comment and the transition are made; without `to_state` the issue was left where it was.
     Made {
         #[serde(flatten)]
-        issue: Issue,
+        issue: TrackerIssue,
         comment: TrackerId,
         from_state: Option<TrackerId>,
         to_state: Option<TrackerId>,
@@ -146,7 +146,7 @@ pub enum PlaneAction {
     /// What had been made is taken back, as far as there was anything.
     Reverted {
         #[serde(flatten)]
-        issue: Issue,
+        issue: TrackerIssue,
         comment_removed: bool,
         state_restored: bool,
         /// What was not done, and why.
@@ -159,14 +159,14 @@ pub enum PlaneAction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaneRevert {
     #[serde(flatten)]
-    pub issue: Issue,
+    pub issue: TrackerIssue,
     pub external_id: ActionId,
 }
 
 impl PlaneAction {
     /// The issue that something is owed to.
     #[must_use]
-    pub fn owed_to(&self) -> Option<&Issue> {
+    pub fn owed_issue(&self) -> Option<&TrackerIssue> {
         match self {
             Self::Owed { issue, .. } | Self::RevertOwed { issue, .. } => Some(issue),
             Self::Unusable { .. }
@@ -179,7 +179,7 @@ impl PlaneAction {
 
     /// Why a part was not done; `None` where nothing is missing, or not yet.
     #[must_use]
-    pub fn missing(&self) -> Option<&str> {
+    pub fn missing_reason(&self) -> Option<&str> {
         match self {
             Self::Owed { .. } | Self::RevertOwed { .. } => None,
             Self::Unusable { reason } | Self::Failed { reason, .. } | Self::GivenUp { reason, .. } => Some(reason),
@@ -188,7 +188,7 @@ impl PlaneAction {
     }
 
     /// The kind of record that says so of an earlier one.
-    fn kind(&self) -> ActionKind {
+    fn record_kind(&self) -> ActionKind {
         match self {
             Self::Failed { .. } | Self::Unusable { .. } => ActionKind::TrackFailed,
             Self::Owed { .. }
@@ -204,7 +204,7 @@ impl fmt::Display for PlaneAction {
     /// One line, in words of ours alone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Owed { group, .. } => write!(f, "a comment and the state `{}` are owed", group.word())?,
+            Self::Owed { group, .. } => write!(f, "a comment and the state `{}` are owed", group.as_str())?,
             Self::RevertOwed { .. } => f.write_str("taking back what was made is owed")?,
             Self::Unusable { .. } => f.write_str("nothing can be sent")?,
             Self::Failed { .. } => f.write_str("tried in vain")?,
@@ -223,7 +223,7 @@ impl fmt::Display for PlaneAction {
                 })?
             }
         }
-        self.missing().map_or(Ok(()), |missing| write!(f, ": {missing}"))
+        self.missing_reason().map_or(Ok(()), |missing| write!(f, ": {missing}"))
     }
 }
 
@@ -231,16 +231,16 @@ impl fmt::Display for PlaneAction {
 ///
 /// `default_project` serves tasks without a `plane_project_id`.
 #[must_use]
-pub fn owed(
+pub fn derive_owed_action(
     target: &RecordPath,
     fields: &Fields,
     patch: &[FieldPatch],
     default_project: Option<&TrackerId>,
 ) -> Option<PlaneAction> {
     let changed = patch.iter().find(|p| p.field == "state").filter(|_| target.kind() == RecordKind::Task)?;
-    let state = changed.value.as_ref().and_then(Value::as_str).and_then(State::parse)?;
-    let group = StateGroup::of(state)?;
-    Some(match issue_of(fields, default_project)? {
+    let state = changed.value.as_ref().and_then(Value::as_str).and_then(RecordState::parse)?;
+    let group = TrackerStateGroup::from_state(state)?;
+    Some(match read_issue(fields, default_project)? {
         Ok(issue) => PlaneAction::Owed { issue, group },
         Err(reason) => PlaneAction::Unusable { reason },
     })
@@ -248,8 +248,8 @@ pub fn owed(
 
 /// The issue that a task names, or why it is none that can be meant; `None` where it names none.
 #[must_use]
-pub fn issue_of(fields: &Fields, default_project: Option<&TrackerId>) -> Option<Result<Issue, String>> {
-    let written = |field| record::text(fields, field).ok().flatten().filter(|t| !t.trim().is_empty());
+pub fn read_issue(fields: &Fields, default_project: Option<&TrackerId>) -> Option<Result<TrackerIssue, String>> {
+    let written = |field| record::read_text(fields, field).ok().flatten().filter(|t| !t.trim().is_empty());
     let issue = written("plane_issue_id")?;
     let read = |field: &str, text: &str| TrackerId::parse(text).map_err(|e| format!("`{field}` is {e}"));
     let project = match (written("plane_project_id"), default_project) {
@@ -260,35 +260,40 @@ pub fn issue_of(fields: &Fields, default_project: Option<&TrackerId>) -> Option<
         }
     };
     Some(match (read("plane_issue_id", &issue), project) {
-        (Ok(issue), Ok(project)) => Ok(Issue { project, issue }),
+        (Ok(issue), Ok(project)) => Ok(TrackerIssue { project, issue }),
         (Err(reason), _) | (_, Err(reason)) => Err(reason),
     })
 }
 
 /// What undoing a recorded change owes to the tracker.
 #[must_use]
-pub fn revert(undone: &AuditRecord) -> Option<PlaneAction> {
+pub fn derive_owed_revert(undone: &AuditRecord) -> Option<PlaneAction> {
     let recipe = undone.undo_recipe.as_ref()?.plane_revert.as_ref()?;
     Some(PlaneAction::RevertOwed { issue: recipe.issue.clone(), of: undone.draft.id.clone() })
 }
 
 /// Plans the record of what came of what a record owes. It changes nothing but the chain.
 #[must_use]
-pub fn outcome(owing: &AuditRecord, came: &PlaneAction, workflow: WorkflowRef, now: DateTime<Utc>) -> Plan {
-    let (kind, of) = (came.kind(), &owing.draft);
-    let answers = Answer {
+pub fn plan_tracker_outcome(
+    owing: &AuditRecord,
+    came: &PlaneAction,
+    workflow: WorkflowRef,
+    now: DateTime<Utc>,
+) -> Plan {
+    let (kind, of) = (came.record_kind(), &owing.draft);
+    let answers = AuditResolution {
         of: of.id.clone(),
         at: of.timestamp,
         by: "Steward".into(),
-        reason: came.missing().map(str::to_owned),
+        reason: came.missing_reason().map(str::to_owned),
         edited: false,
         together: None,
     };
     let draft = AuditDraft {
         kind,
-        id: ActionId::derive(&[kind.word(), of.id.as_str()]),
+        id: ActionId::derive(&[kind.as_str(), of.id.as_str()]),
         timestamp: now,
-        landing: Landing::Recorded,
+        landing: Disposition::Recorded,
         gates: Vec::new(),
         proposed_state: None,
         proposal: None,
@@ -302,26 +307,26 @@ pub fn outcome(owing: &AuditRecord, came: &PlaneAction, workflow: WorkflowRef, n
         answers: Some(answers),
         ..of.clone()
     };
-    Plan { draft, basis: Basis::Fields, change: Change::Nothing }
+    Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
 }
 
 /// The comment on the issue: what was done to the task, because of what, and how to take it back.
 ///
 /// Every word from outside is escaped: it shows as itself.
 #[must_use]
-pub fn comment_html(record: &AuditRecord) -> String {
+pub fn render_comment(record: &AuditRecord) -> String {
     let draft = &record.draft;
-    let state = draft.proposed_state.map_or("changed", State::word);
+    let state = draft.proposed_state.map_or("changed", RecordState::as_str);
     let mut html =
-        format!("<p>Steward set the task <em>{}</em> to <strong>{state}</strong>", text(draft.target.slug()));
+        format!("<p>Steward set the task <em>{}</em> to <strong>{state}</strong>", escape_html(draft.target.slug()));
     if let Some(answer) = draft.answers.as_ref().filter(|_| draft.kind == ActionKind::Confirmed) {
         let chosen = if answer.edited { "chosen" } else { "confirmed" };
-        html.push_str(&format!(", {chosen} by {}", text(&answer.by)));
+        html.push_str(&format!(", {chosen} by {}", escape_html(&answer.by)));
     }
     html.push_str(".</p>");
     if let [first, rest @ ..] = draft.evidence.as_slice() {
         let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
-        let (source, note) = (text(&first.source), text(&first.note));
+        let (source, note) = (escape_html(&first.source), escape_html(&first.note));
         // What a person chose instead, nobody had said.
         let because = if draft.answers.as_ref().is_some_and(|answer| answer.edited) { "After" } else { "Because" };
         html.push_str(&format!("<p>{because} {source} said <q>{note}</q>{more}.</p>"));
@@ -331,9 +336,9 @@ pub fn comment_html(record: &AuditRecord) -> String {
 }
 
 /// Text that shows as itself in HTML, on one line.
-fn text(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in plain::one_line(text).chars() {
+    for c in plain::to_one_line(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

@@ -7,18 +7,18 @@
 mod edit;
 mod past;
 
-use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, FieldPatch, WorkflowRef};
+use crate::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
 use crate::frontmatter::{has_member, member_name, members};
-use crate::mode::{Ceiling, Mode, Policy};
+use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::mutation::{Mutation, MutationClass, RelatedField};
-use crate::plan::{ActionId, Basis, Change, Landing, Plan};
-use crate::record::State;
+use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::record::RecordState;
 use crate::trust::mark::TrustMark;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use past::{MOMENT_CHARS, Past, is_of, newer};
+pub use past::{MOMENT_CHARS, PastChange, find_newer_changes, is_change_record};
 
 /// Longest name of a person that a record keeps, in characters.
 const MAX_BY_CHARS: usize = 200;
@@ -28,7 +28,7 @@ const MAX_REASON_CHARS: usize = 2_000;
 /// What a human asks of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AnswerKind {
+pub enum ResolutionKind {
     Undo,
     Confirm,
     Dismiss,
@@ -36,10 +36,10 @@ pub enum AnswerKind {
     Raise,
 }
 
-impl AnswerKind {
+impl ResolutionKind {
     /// The word on the command line and in workflow ids.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Undo => "undo",
             Self::Confirm => "confirm",
@@ -50,7 +50,7 @@ impl AnswerKind {
 
     /// The kind of record it leaves.
     #[must_use]
-    pub fn record(self) -> ActionKind {
+    pub fn record_kind(self) -> ActionKind {
         match self {
             Self::Undo => ActionKind::Reversed,
             Self::Confirm => ActionKind::Confirmed,
@@ -63,7 +63,7 @@ impl AnswerKind {
 /// Why an answer is not taken; [`Refusal::status`] is its HTTP status (section 6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "refused", rename_all = "snake_case")]
-pub enum Refusal {
+pub enum ResolutionRefusal {
     #[error("no action has the id {id}: list them with `steward audit list`")]
     Unknown { id: String },
     #[error("{count} actions begin with {id}: give more digits")]
@@ -106,10 +106,10 @@ pub enum Refusal {
     Tracker { record: String, reason: String },
 }
 
-impl Refusal {
+impl ResolutionRefusal {
     /// The HTTP status of this refusal.
     #[must_use]
-    pub fn status(&self) -> u16 {
+    pub fn http_status(&self) -> u16 {
         match self {
             Self::Unknown { .. } => 404,
             Self::Ambiguous { .. }
@@ -133,12 +133,12 @@ impl Refusal {
 
     /// What goes with it beside its words.
     #[must_use]
-    pub fn besides(&self) -> Besides<'_> {
-        let none = Besides::default();
+    pub fn details(&self) -> ResolutionRefusalDetails<'_> {
+        let none = ResolutionRefusalDetails::default();
         match self {
-            Self::Conflict { fields } => Besides { fields, ..none },
-            Self::NotTheNewest { fields, newer, .. } => Besides { fields, newer, ..none },
-            Self::Tracker { record, .. } => Besides { record, ..none },
+            Self::Conflict { fields } => ResolutionRefusalDetails { fields, ..none },
+            Self::NotTheNewest { fields, newer, .. } => ResolutionRefusalDetails { fields, newer, ..none },
+            Self::Tracker { record, .. } => ResolutionRefusalDetails { record, ..none },
             Self::Unknown { .. }
             | Self::Ambiguous { .. }
             | Self::Malformed { .. }
@@ -159,7 +159,7 @@ impl Refusal {
 
 /// What goes with some refusals; empty for all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Besides<'a> {
+pub struct ResolutionRefusalDetails<'a> {
     /// The fields that humans edited since, or that a newer change holds.
     pub fields: &'a [String],
     /// The action to be undone first.
@@ -170,18 +170,18 @@ pub struct Besides<'a> {
 
 /// A human's answer, ready to be planned.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
-    pub kind: AnswerKind,
+pub struct ResolutionCase<'a> {
+    pub kind: ResolutionKind,
     pub record: &'a AuditRecord,
     /// For an undo, every change of the same target; what is older than all of them may be missing.
-    pub past: &'a [Past],
+    pub past: &'a [PastChange],
     pub by: &'a str,
     pub reason: Option<&'a str>,
     /// For a confirmation, what is to happen instead of what was proposed.
     pub edited: Option<&'a Mutation>,
     /// Where it is one of several that are given with one click.
     pub together: Option<&'a ActionId>,
-    pub policy: &'a Policy,
+    pub policy: &'a DecisionPolicy,
     /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
     pub ceiling: Ceiling,
     pub workflow: WorkflowRef,
@@ -192,58 +192,65 @@ pub struct Request<'a> {
 ///
 /// # Errors
 /// [`Refusal`], by the rules of section 6.
-pub fn answer(request: &Request<'_>) -> Result<Plan, Refusal> {
-    if request.kind != AnswerKind::Confirm && request.edited.is_some() {
-        return Err(edit::refused(request.record, "only a confirmation may choose another value"));
+pub fn build_resolution_plan(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
+    if request.kind != ResolutionKind::Confirm && request.edited.is_some() {
+        return Err(edit::refuse_edit(request.record, "only a confirmation may choose another value"));
     }
     match request.kind {
-        AnswerKind::Undo => undo(request),
-        AnswerKind::Confirm => confirm(request),
-        AnswerKind::Dismiss => {
-            if !request.record.draft.asks() {
-                pending(request)?;
+        ResolutionKind::Undo => plan_undo(request),
+        ResolutionKind::Confirm => plan_confirmation(request),
+        ResolutionKind::Dismiss => {
+            if !request.record.draft.is_question() {
+                check_pending(request)?;
             }
-            Ok(Plan { draft: draft(request, Landing::Recorded), basis: Basis::Fields, change: Change::Nothing })
+            Ok(Plan {
+                draft: draft_record(request, Disposition::Recorded),
+                basis: PlanBasis::Fields,
+                change: PlannedChange::Nothing,
+            })
         }
-        AnswerKind::Raise => raise(request),
+        ResolutionKind::Raise => plan_trust_restoration(request),
     }
 }
 
-fn raise(request: &Request<'_>) -> Result<Plan, Refusal> {
+fn plan_trust_restoration(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     let Some(TrustMark::Lowered { subject, .. } | TrustMark::Unrestored { subject, .. }) = &request.record.draft.trust
     else {
-        return Err(Refusal::NothingToRaise { id: request.record.draft.id.to_string() });
+        return Err(ResolutionRefusal::NothingToRaise { id: request.record.draft.id.to_string() });
     };
     let trust = Some(TrustMark::Raised { subject: subject.clone() });
-    let draft = AuditDraft { trust, ..draft(request, Landing::Recorded) };
-    Ok(Plan { draft, basis: Basis::Fields, change: Change::Nothing })
+    let draft = AuditDraft { trust, ..draft_record(request, Disposition::Recorded) };
+    Ok(Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing })
 }
 
 /// Puts every field back that still stands as we left it. Two changes of one field, or of one member of a
 /// set, go back in their own order: otherwise the older one could not tell its work from the newer one's.
-fn undo(request: &Request<'_>) -> Result<Plan, Refusal> {
+fn plan_undo(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     let record = &request.record.draft;
     let Some(recipe) = &request.record.undo_recipe else {
-        return Err(Refusal::NothingToUndo { id: record.id.to_string(), landing: record.landing.word().into() });
+        return Err(ResolutionRefusal::NothingToUndo {
+            id: record.id.to_string(),
+            landing: record.landing.as_str().into(),
+        });
     };
-    let ends = request.record.undo_ends();
+    let ends = request.record.undo_deadline();
     if request.now >= ends {
-        let ended = crate::time::stamp(ends);
-        return Err(Refusal::Expired { id: record.id.to_string(), ended });
+        let ended = crate::time::format_millis(ends);
+        return Err(ResolutionRefusal::Expired { id: record.id.to_string(), ended });
     }
     check_recipe(request.record, &recipe.vault_patch)?;
-    past::check_order(request.record, request.past)?;
+    past::check_undo_order(request.record, request.past)?;
     let (number, patches) = (request.record.seq, recipe.vault_patch.clone());
-    let change = Change::Restore { number, life: past::life(&patches, request.past), patches };
-    Ok(Plan { draft: draft(request, Landing::Live), basis: Basis::Fields, change })
+    let change = PlannedChange::Restore { number, life: past::collect_set_steps(&patches, request.past), patches };
+    Ok(Plan { draft: draft_record(request, Disposition::Live), basis: PlanBasis::Fields, change })
 }
 
 /// A record is a file that anyone with the vault can write: its recipe may only put back what a
 /// steward may change, one field of the record's class that a record of its kind has.
-fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Refusal> {
+fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), ResolutionRefusal> {
     if let [patch] = patches
-        && changed_by(patch)
-            .is_some_and(|m| Some(m.class()) == record.draft.class && m.fits(record.draft.target.kind()))
+        && infer_mutation(patch)
+            .is_some_and(|m| Some(m.class()) == record.draft.class && m.is_applicable_to(record.draft.target.kind()))
     {
         return Ok(());
     }
@@ -251,19 +258,19 @@ fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Refu
         "{}: its recipe is not one that Steward writes, so it is not followed: run `steward audit verify`",
         record.draft.id
     );
-    Err(Refusal::Record { reason })
+    Err(ResolutionRefusal::Record { reason })
 }
 
 /// The mutation that could have left this patch.
-fn changed_by(patch: &FieldPatch) -> Option<Mutation> {
+fn infer_mutation(patch: &FieldPatch) -> Option<Mutation> {
     let undo = patch.undo.as_ref().filter(|u| u.field == patch.field)?;
     let (before, after) = undo.values().ok()?;
     let filled = |value: Option<Value>| value.filter(|v| !v.is_null());
     if filled(before) != patch.prior || filled(after) != patch.value {
         return None;
     }
-    if let Some(field) = RelatedField::ALL.into_iter().find(|f| f.word() == patch.field) {
-        return moved_member(field, members(patch.prior.as_ref())?, members(patch.value.as_ref())?);
+    if let Some(field) = RelatedField::ALL.into_iter().find(|f| f.as_str() == patch.field) {
+        return infer_member_mutation(field, members(patch.prior.as_ref())?, members(patch.value.as_ref())?);
     }
     let text = patch.prior.as_ref().is_none_or(|v| !v.is_array() && !v.is_object());
     let set = json!({&patch.field: patch.value.as_ref()?});
@@ -272,10 +279,10 @@ fn changed_by(patch: &FieldPatch) -> Option<Mutation> {
         "parent_matter" => "parent_matter",
         _ => "context_edit",
     };
-    Mutation::read(&json!({"class": class, "set": set})).ok().filter(|_| text)
+    Mutation::from_proposal(&json!({"class": class, "set": set})).ok().filter(|_| text)
 }
 
-fn moved_member(field: RelatedField, before: &[Value], after: &[Value]) -> Option<Mutation> {
+fn infer_member_mutation(field: RelatedField, before: &[Value], after: &[Value]) -> Option<Mutation> {
     let present = after.len() > before.len();
     let (more, fewer) = if present { (after, before) } else { (before, after) };
     let at = more.iter().zip(fewer).take_while(|(a, b)| a == b).count();
@@ -286,69 +293,71 @@ fn moved_member(field: RelatedField, before: &[Value], after: &[Value]) -> Optio
     (!has_member(fewer, member) && (!present || mutation.is_sound())).then_some(mutation)
 }
 
-fn confirm(request: &Request<'_>) -> Result<Plan, Refusal> {
-    pending(request)?;
+fn plan_confirmation(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
+    check_pending(request)?;
     let record = &request.record.draft;
-    let proposed = proposed(request.record)?;
-    let chosen = edit::chosen(request, proposed.as_ref())?;
-    let class = proposed.as_ref().map(|(m, _)| request.policy.ceiling_of(m.class())).unwrap_or_default();
+    let proposed = read_proposal(request.record)?;
+    let chosen = edit::build_edited_proposal(request, proposed.as_ref())?;
+    let class = proposed.as_ref().map(|(m, _)| request.policy.class_ceiling(m.class())).unwrap_or_default();
     if !record.confirmable || request.ceiling.min(class) == Ceiling::Ask {
-        return Err(Refusal::HumanOnly { id: record.id.to_string() });
+        return Err(ResolutionRefusal::HumanOnly { id: record.id.to_string() });
     }
     if request.policy.mode == Mode::Shadow {
-        return Err(Refusal::ShadowNow);
+        return Err(ResolutionRefusal::ShadowNow);
     }
-    let mut draft = draft(request, Landing::Live);
+    let mut draft = draft_record(request, Disposition::Live);
     if let Some(chosen) = chosen.clone() {
-        edit::put(&mut draft, chosen);
+        edit::record_edit(&mut draft, chosen);
     }
     let happens = chosen.map(|chosen| (chosen.mutation, chosen.replaces)).or(proposed);
-    let change = happens.map_or(Change::Nothing, |(mutation, replaces)| Change::of(&mutation, replaces.as_ref()));
-    Ok(Plan { draft, basis: Basis::Fields, change })
+    let change = happens.map_or(PlannedChange::Nothing, |(mutation, replaces)| {
+        PlannedChange::from_mutation(&mutation, replaces.as_ref())
+    });
+    Ok(Plan { draft, basis: PlanBasis::Fields, change })
 }
 
 /// What a record proposes and what that replaces; one of before there were other classes says only
 /// the state.
-fn proposed(record: &AuditRecord) -> Result<Option<(Mutation, Option<Value>)>, Refusal> {
+fn read_proposal(record: &AuditRecord) -> Result<Option<(Mutation, Option<Value>)>, ResolutionRefusal> {
     let draft = &record.draft;
     let Some(proposal) = &draft.proposal else {
         let replaces = draft.prior_state.clone().map(Value::from);
         return Ok(draft.proposed_state.map(|to| (Mutation::StateChange { to }, replaces)));
     };
     let mutation = &proposal.mutation;
-    if mutation.is_sound() && mutation.fits(draft.target.kind()) && Some(mutation.class()) == draft.class {
+    if mutation.is_sound() && mutation.is_applicable_to(draft.target.kind()) && Some(mutation.class()) == draft.class {
         return Ok(Some((mutation.clone(), proposal.replaces.clone())));
     }
     let reason = format!(
         "{}: its proposal is not one that Steward writes, so it is not followed: run `steward audit verify`",
         draft.id
     );
-    Err(Refusal::Record { reason })
+    Err(ResolutionRefusal::Record { reason })
 }
 
-fn pending(request: &Request<'_>) -> Result<(), Refusal> {
+fn check_pending(request: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
     let record = &request.record.draft;
     if record.pending_confirmation {
         return Ok(());
     }
-    Err(Refusal::NotPending { id: record.id.to_string(), landing: record.landing.word().into() })
+    Err(ResolutionRefusal::NotPending { id: record.id.to_string(), landing: record.landing.as_str().into() })
 }
 
-fn draft(request: &Request<'_>, landing: Landing) -> AuditDraft {
+fn draft_record(request: &ResolutionCase<'_>, landing: Disposition) -> AuditDraft {
     let answered = &request.record.draft;
     AuditDraft {
-        kind: request.kind.record(),
-        id: ActionId::derive(&[request.kind.word(), answered.id.as_str()]),
+        kind: request.kind.record_kind(),
+        id: ActionId::derive(&[request.kind.as_str(), answered.id.as_str()]),
         timestamp: request.now,
-        proposed_state: goes_to(request),
-        proposal: answered.proposal.clone().filter(|_| request.kind != AnswerKind::Undo),
+        proposed_state: resulting_state(request),
+        proposal: answered.proposal.clone().filter(|_| request.kind != ResolutionKind::Undo),
         landing,
         gates: Vec::new(),
         pending_confirmation: false,
-        mode: if request.kind == AnswerKind::Confirm { request.policy.mode } else { answered.mode },
+        mode: if request.kind == ResolutionKind::Confirm { request.policy.mode } else { answered.mode },
         clerk: None,
         workflow: request.workflow.clone(),
-        answers: Some(Answer {
+        answers: Some(AuditResolution {
             of: answered.id.clone(),
             at: answered.timestamp,
             by: request.by.chars().take(MAX_BY_CHARS).collect(),
@@ -361,13 +370,13 @@ fn draft(request: &Request<'_>, landing: Landing) -> AuditDraft {
 }
 
 /// An undo proposes the state from before; where the field was absent that is `open`.
-fn goes_to(request: &Request<'_>) -> Option<State> {
+fn resulting_state(request: &ResolutionCase<'_>) -> Option<RecordState> {
     let answered = &request.record.draft;
     let of_the_state = answered.class.is_none_or(|class| class == MutationClass::StateChange);
     match request.kind {
-        AnswerKind::Undo if of_the_state => State::parse(answered.prior_state.as_deref().unwrap_or("open")),
-        AnswerKind::Undo => None,
-        AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => answered.proposed_state,
+        ResolutionKind::Undo if of_the_state => RecordState::parse(answered.prior_state.as_deref().unwrap_or("open")),
+        ResolutionKind::Undo => None,
+        ResolutionKind::Confirm | ResolutionKind::Dismiss | ResolutionKind::Raise => answered.proposed_state,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::access::admission::Met;
 use crate::app::App;
 use chrono::Utc;
 use std::io;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_vault::operator::{self, Act, Deed, OperatorError};
 
 /// Writes it down; `on` says what it was done to.
@@ -15,7 +15,7 @@ use steward_vault::operator::{self, Act, Deed, OperatorError};
 /// # Errors
 /// [`OperatorError`] when that failed, and it must not be done.
 pub(crate) async fn write_down(app: &App, by: &str, met: &Met, act: Deed, on: String) -> Result<(), OperatorError> {
-    let act = Act { at: stamp(Utc::now()), by: by.to_owned(), act, on, from: Some(met.from) };
+    let act = Act { at: format_millis(Utc::now()), by: by.to_owned(), act, on, from: Some(met.from) };
     let root = app.root.clone();
     let written = tokio::task::spawn_blocking(move || operator::write_down(&root, &act)).await;
     written

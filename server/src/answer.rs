@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 use steward_domain::plan::ContentHash;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_workflows::activities::{AnswerAsk, Answered};
 use steward_workflows::{AnswerTogetherWorkflow, AnswerWorkflow, AnsweredTogether, TogetherAsk};
 use temporalio_client::tonic::Request;
@@ -50,11 +50,11 @@ impl Answers {
     /// # Errors
     /// [`AskError`]; a refusal is none.
     pub async fn ask(&self, ask: AnswerAsk) -> Result<Answered, AskError> {
-        let (kind, digits) = (ask.kind.word(), digits(&ask.action));
+        let (kind, digits) = (ask.kind.as_str(), digits(&ask.action));
         // Two who ask the same are answered once; who asks for something else must not get that answer.
         let other = ask.edited.as_ref().map(|edited| {
             let value = serde_json::to_string(edited).unwrap_or_default();
-            format!("-as-{}", &ContentHash::of(value.as_bytes()).as_str()[..8])
+            format!("-as-{}", &ContentHash::hash_bytes(value.as_bytes()).as_str()[..8])
         });
         let id = format!("steward-{kind}-{digits}{}", other.unwrap_or_default());
         let options = self.options(id, format!("{kind} {digits}"));
@@ -66,7 +66,7 @@ impl Answers {
     /// # Errors
     /// [`AskError`]; refusals are none.
     pub async fn ask_together(&self, ask: TogetherAsk) -> Result<AnsweredTogether, AskError> {
-        let kind = ask.kind.word();
+        let kind = ask.kind.as_str();
         let id = format!("steward-{kind}-together-{}", ask.together);
         let options = self.options(id, format!("{kind} {} together", ask.actions.len()));
         self.come(AnswerTogetherWorkflow::run, ask.into(), options).await
@@ -114,12 +114,12 @@ fn digits(action: &str) -> String {
 
 /// What was done, in one word.
 #[must_use]
-pub fn done(kind: AnswerKind) -> &'static str {
+pub fn done(kind: ResolutionKind) -> &'static str {
     match kind {
-        AnswerKind::Undo => "undone",
-        AnswerKind::Confirm => "confirmed",
-        AnswerKind::Dismiss => "dismissed",
-        AnswerKind::Raise => "raised",
+        ResolutionKind::Undo => "undone",
+        ResolutionKind::Confirm => "confirmed",
+        ResolutionKind::Dismiss => "dismissed",
+        ResolutionKind::Raise => "raised",
     }
 }
 

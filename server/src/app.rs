@@ -29,7 +29,7 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::tick::Cadence;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
@@ -59,7 +59,7 @@ pub struct Parts {
 #[derive(Clone, Debug, PartialEq)]
 pub struct House {
     /// Of the process that holds the vault.
-    pub policy: Policy,
+    pub policy: DecisionPolicy,
     pub cadence: Cadence,
     /// The ceiling of sources on which no human has set one.
     pub default_ceiling: Ceiling,
@@ -114,7 +114,7 @@ pub(crate) type Shared = Arc<App>;
 impl App {
     /// The policy in force: of the process that holds the vault now, which another may have followed since this one
     /// was started.
-    pub(crate) fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> DecisionPolicy {
         match Holder::of(&self.root, self.index.state_dir()) {
             Holder::Runs(note) => note.policy,
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => self.house.policy.clone(),

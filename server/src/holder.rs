@@ -12,8 +12,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steward_domain::guard::Caps;
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::guard::CallCaps;
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::tick::Cadence;
 use steward_vault::keeper::Keeper;
 use steward_vault::private;
@@ -55,7 +55,7 @@ pub struct UpNote {
     pub server_pid: Option<u32>,
     pub task_queue: String,
     /// The policy of the process that runs, which may differ from a command's environment.
-    pub policy: Policy,
+    pub policy: DecisionPolicy,
     /// How often it looks; older notes do not say.
     #[serde(default)]
     pub cadence: Option<Cadence>,
@@ -77,7 +77,7 @@ pub struct UpNote {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HolderAsks {
     /// Of the rate guard.
-    pub caps: Caps,
+    pub caps: CallCaps,
     /// As `steward status` shows it: its kind, and where it has one its address and model.
     pub clerk: serde_json::Value,
     /// The address of the tracker; `None` where none is set.
@@ -179,7 +179,7 @@ mod tests {
             host: None,
             server_pid: None,
             task_queue: "q".into(),
-            policy: Policy::default(),
+            policy: DecisionPolicy::default(),
             cadence: None,
             default_ceiling: None,
             scan_seconds: None,

@@ -109,7 +109,7 @@ impl Page {
             may_act: caller.scope >= Scope::Act,
             may_operate: caller.scope >= Scope::Operate,
             stop: brake::read(&app.root).map(Stopped::of),
-            mode: app.policy().mode.word(),
+            mode: app.policy().mode.as_str(),
             waiting: app.index.pending_count().await?,
             vault: app.root.path().display().to_string(),
             temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),

@@ -5,7 +5,7 @@
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use steward_domain::time::seconds;
+use steward_domain::time::format_seconds;
 use temporalio_client::tonic::{Code, IntoRequest};
 use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::protos::temporal::api::enums::v1::{TaskQueueKind, TaskQueueType, WorkflowExecutionStatus};
@@ -98,7 +98,7 @@ impl Temporal {
     pub(crate) async fn failed(&self, prefix: &str, since: DateTime<Utc>) -> Result<(Vec<Failed>, bool), Away> {
         let query = format!(
             "{SCHEDULED_BY} STARTS_WITH '{prefix}' AND ExecutionStatus IN ('Failed', 'TimedOut') AND CloseTime > '{}'",
-            seconds(since)
+            format_seconds(since)
         );
         let request = svc::ListWorkflowExecutionsRequest {
             namespace: self.client.namespace().to_owned(),

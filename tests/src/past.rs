@@ -7,15 +7,15 @@
 use crate::vault::Vault;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
-use steward_domain::audit::{AuditDraft, AuditRecord, Link, WorkflowRef};
-use steward_domain::clerk::{ClerkMark, Evidence, Judgement, Question, Subject, Verdict};
-use steward_domain::decide::{Case, decide};
+use steward_domain::audit::{AuditDraft, AuditRecord, ChainLink, WorkflowRef};
+use steward_domain::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
+use steward_domain::decide::{DecisionCase, decide};
 use steward_domain::frontmatter;
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
-use steward_domain::record::{Effect, State, SurfaceClass};
-use steward_domain::tick::Look;
+use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::tick::TaskCheck;
 use steward_vault::keeper::Keeper;
 use steward_vault::root::Root;
 
@@ -26,24 +26,24 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
     let target = RecordPath::new(RecordKind::Task, task).unwrap();
     let bytes = vault.read(target.as_str());
     let written = frontmatter::read(&bytes).unwrap().fields().get("state").cloned();
-    let evidence = Evidence {
+    let evidence = SignalEvidence {
         source: "mail".into(),
         reference: RecordPath::new(RecordKind::Signal, &format!("s-{task}")).unwrap(),
         note: "It is finished, with thanks.".into(),
         created: at - TimeDelta::hours(1),
-        effect: Effect::Mutation,
-        proposed_state: Some(State::Done),
+        effect: SignalEffect::Mutation,
+        proposed_state: Some(RecordState::Done),
         target_confidence: 0.98,
         effect_confidence: 0.97,
         observations: 60,
         ceiling: Ceiling::Act,
     };
-    let subject = Subject {
+    let subject = QuestionSubject {
         task: target,
         task_name: task.into(),
         matter: RecordPath::new(RecordKind::Matter, "house").unwrap(),
         matter_name: "house".into(),
-        state: State::Open,
+        state: RecordState::Open,
         surface_class: SurfaceClass::Normal,
         due: None,
     };
@@ -54,16 +54,16 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
         evidence: vec![evidence.reference.clone()],
         source_contributions: BTreeMap::from([("mail".to_owned(), 0.9)]),
     };
-    let look = Look {
-        question: Question { subject, evidence: vec![evidence], complaint: None, asked_at: at },
-        before: ContentHash::of(&bytes),
+    let look = TaskCheck {
+        question: ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: at },
+        before: ContentHash::hash_bytes(&bytes),
         state_as_written: written.and_then(|state| state.as_str().map(str::to_owned)),
         matter_ceiling: Ceiling::Act,
         known: None,
     };
-    let plan = decide(&Case {
+    let plan = decide(&DecisionCase {
         look: &look,
-        policy: &Policy { mode: Mode::Live, ..Policy::default() },
+        policy: &DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() },
         note: None,
         verdict: &verdict,
         clerk: &ClerkMark { provider: "rules".into(), ..ClerkMark::default() },
@@ -78,7 +78,7 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
 /// Records that were never decided, only written.
 pub struct Made<'v> {
     vault: &'v Vault,
-    last: Link,
+    last: ChainLink,
 }
 
 impl<'v> Made<'v> {
@@ -86,15 +86,15 @@ impl<'v> Made<'v> {
     #[must_use]
     pub fn new(vault: &'v Vault) -> Self {
         std::fs::create_dir_all(vault.path().join("event")).unwrap();
-        Self { vault, last: Link { seq: 0, prev: ContentHash::genesis() } }
+        Self { vault, last: ChainLink { seq: 0, prev: ContentHash::genesis() } }
     }
 
     /// Writes one more.
     pub fn record(&mut self, draft: AuditDraft) {
-        let (file, seq) = (draft.file().unwrap(), self.last.seq + 1);
-        let record = AuditRecord::close(draft, Vec::new(), Link { seq, prev: self.last.prev.clone() });
+        let (file, seq) = (draft.record_path().unwrap(), self.last.seq + 1);
+        let record = AuditRecord::from_draft(draft, Vec::new(), ChainLink { seq, prev: self.last.prev.clone() });
         let text = record.render().unwrap();
-        self.last = Link { seq, prev: ContentHash::of(text.as_bytes()) };
+        self.last = ChainLink { seq, prev: ContentHash::hash_bytes(text.as_bytes()) };
         std::fs::write(self.vault.path().join(file.as_str()), text).unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use steward_domain::audit::AuditRecord;
 use steward_domain::frontmatter;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 
 /// A vault in a temporary folder.
 #[derive(Clone, Debug)]
@@ -55,9 +55,9 @@ impl<'a> Signal<'a> {
             "---\ntype: signal\ncreated: {}\nsource_event_path: stream/{}/1.md\norigin_at: {}\nsource_type: {}\n\
              raw_quote: {}\ntarget_kind: task\ntarget_path: task/{}.md\ntarget_confidence: {}\ntarget_candidates: []\n\
              effect: {}\n{proposal}effect_confidence: {}\nreasoning: It says so.\nstatus: unrouted\n---\n",
-            stamp(self.created),
+            format_millis(self.created),
             self.source,
-            stamp(self.created),
+            format_millis(self.created),
             self.source,
             Value::from(self.quote),
             self.task,

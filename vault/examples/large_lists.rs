@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{Connection, SqliteConnection};
 use std::path::Path;
 use std::time::Instant;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_vault::index::{ActionFilter, FILE, Index, MatterFilter, Only, SearchFilter};
 
 /// A matter for each twenty actions, five tasks each. One in fifty proposals waits still; one action in fifty thousand
@@ -75,10 +75,10 @@ async fn main() -> Outcome {
     let of = |landing| ActionFilter { since, landing: Some(landing), ..ActionFilter::default() };
     let today: [(&str, ActionFilter); 3] = [
         ("Today: what waits", ActionFilter { only: Only::Waiting, ..none.clone() }),
-        ("Today: what changed", of(Landing::Live)),
-        ("Today: what would have", of(Landing::Shadow)),
+        ("Today: what changed", of(Disposition::Live)),
+        ("Today: what would have", of(Disposition::Shadow)),
     ];
-    let rare = ActionFilter { landing: Some(Landing::Recorded), source: Some("loud".into()), ..none };
+    let rare = ActionFilter { landing: Some(Disposition::Recorded), source: Some("loud".into()), ..none };
     for (what, filter) in
         today.iter().map(|(what, filter)| (*what, filter)).chain([("a source and a rare landing", &rare)])
     {

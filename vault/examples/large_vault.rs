@@ -9,13 +9,15 @@ use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
-use steward_domain::audit::{ActionKind, Answer, AuditDraft, AuditRecord, Cited, Link, WorkflowRef};
+use steward_domain::audit::{
+    ActionKind, AuditDraft, AuditRecord, AuditResolution, ChainLink, CitedSignal, WorkflowRef,
+};
 use steward_domain::clerk::{ClerkMark, Judgement};
 use steward_domain::mode::Mode;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, ContentHash, Landing};
-use steward_domain::record::State;
+use steward_domain::plan::{ActionId, ContentHash, Disposition};
+use steward_domain::record::RecordState;
 use steward_vault::index::Index;
 use steward_vault::root::Root;
 
@@ -69,9 +71,10 @@ fn write(folder: &Path, (records, sources): (u64, u64)) -> Outcome {
     for seq in 1..=records {
         let at = first + TimeDelta::days(50) * i32::try_from(seq * 10_000 / records)? / 10_000;
         let draft = draft(seq, (seq % sources, at))?;
-        let (file, record) = (draft.file()?, AuditRecord::close(draft, Vec::new(), Link { seq, prev }));
+        let (file, record) =
+            (draft.record_path()?, AuditRecord::from_draft(draft, Vec::new(), ChainLink { seq, prev }));
         let text = record.render()?;
-        prev = ContentHash::of(text.as_bytes());
+        prev = ContentHash::hash_bytes(text.as_bytes());
         fs::write(folder.join(file.as_str()), text)?;
     }
     Ok(())
@@ -79,7 +82,7 @@ fn write(folder: &Path, (records, sources): (u64, u64)) -> Outcome {
 
 /// One in five is an answer to the one before.
 fn draft(seq: u64, (source, at): (u64, DateTime<Utc>)) -> Result<AuditDraft, Box<dyn std::error::Error>> {
-    let landing = [Landing::Live, Landing::Pending, Landing::Shadow][usize::try_from(seq % 3)?];
+    let landing = [Disposition::Live, Disposition::Pending, Disposition::Shadow][usize::try_from(seq % 3)?];
     let gates = ["caller", "mode", "confidence", "discretion", "ceiling", "rate_guard"];
     let gates: Vec<_> =
         gates.map(|gate| json!({"gate": gate, "open": gate != "mode", "found": "0.94", "needed": ">= 0.60"})).into();
@@ -96,11 +99,11 @@ fn draft(seq: u64, (source, at): (u64, DateTime<Utc>)) -> Result<AuditDraft, Box
         landing,
         gates: serde_json::from_value(json!(gates))?,
         prior_state: Some("open".into()),
-        proposed_state: Some(State::Done),
+        proposed_state: Some(RecordState::Done),
         proposal: None,
         confirmable: true,
-        pending_confirmation: landing == Landing::Pending,
-        evidence: vec![Cited {
+        pending_confirmation: landing == Disposition::Pending,
+        evidence: vec![CitedSignal {
             reference: RecordPath::parse(&format!("signal/s{seq}.md"))?,
             source: source.clone(),
             note: format!("Payment received in full for invoice {seq}."),
@@ -119,8 +122,8 @@ fn draft(seq: u64, (source, at): (u64, DateTime<Utc>)) -> Result<AuditDraft, Box
         let of = ActionId::derive(&["large", &(seq - 1).to_string()]);
         draft.kind =
             [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Reversed][usize::try_from(seq / 5 % 3)?];
-        draft.answers = Some(Answer { of, at, by: "ann".into(), reason: None, edited: false, together: None });
-        (draft.landing, draft.pending_confirmation) = (Landing::Live, false);
+        draft.answers = Some(AuditResolution { of, at, by: "ann".into(), reason: None, edited: false, together: None });
+        (draft.landing, draft.pending_confirmation) = (Disposition::Live, false);
     }
     Ok(draft)
 }

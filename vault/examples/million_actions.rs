@@ -9,7 +9,7 @@ use sqlx::{Connection, SqliteConnection};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::trust::backtest::Backtesting;
 use steward_domain::trust::case::Rules;
 use steward_domain::trust::report::Reporting;
@@ -93,7 +93,7 @@ async fn fill(file: &Path, count: i64) -> Outcome {
 }
 
 async fn tell(index: &Index) -> Outcome {
-    let mut reporting = Reporting::new(&Policy::default(), Utc::now());
+    let mut reporting = Reporting::new(&DecisionPolicy::default(), Utc::now());
     index.cases(Utc::now(), |case| reporting.add(case)).await?;
     let report = reporting.report(0.05);
     let (tally, sources) = (report.total.tally, report.sources.len());
@@ -103,7 +103,7 @@ async fn tell(index: &Index) -> Outcome {
 
 async fn replay(index: &Index) -> Outcome {
     let rules = |mode| Rules {
-        policy: Policy { mode, ..Policy::default() },
+        policy: DecisionPolicy { mode, ..DecisionPolicy::default() },
         default_ceiling: Ceiling::Act,
         sources: BTreeMap::new(),
     };

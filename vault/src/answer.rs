@@ -12,13 +12,13 @@ use crate::root::{Root, RootError};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Plan};
 use steward_domain::time;
 use steward_domain::tracker;
-use steward_domain::undo::{AnswerKind, Past, Refusal, Request, answer};
+use steward_domain::undo::{PastChange, ResolutionCase, ResolutionKind, ResolutionRefusal, build_resolution_plan};
 
 /// How often a record that humans keep changing is read again before giving up.
 const TRIES: usize = 20;
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// An answer as it arrives.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
-    pub kind: AnswerKind,
+    pub kind: ResolutionKind,
     /// The audit record of the action that is answered.
     pub record: &'a RecordPath,
     pub by: &'a str,
@@ -37,7 +37,7 @@ pub struct Asked<'a> {
     pub edited: Option<&'a Mutation>,
     /// Where it is one of several that are given with one click.
     pub together: Option<&'a ActionId>,
-    pub policy: &'a Policy,
+    pub policy: &'a DecisionPolicy,
     /// The lowest ceiling that a human has set by now for the matter and for the cited sources.
     pub ceiling: Ceiling,
     pub workflow: WorkflowRef,
@@ -48,7 +48,7 @@ pub struct Asked<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] ResolutionRefusal),
     #[error(transparent)]
     Apply(#[from] ApplyError),
 }
@@ -69,11 +69,11 @@ impl Keeper {
         match planned(self.root(), asked, (&record, Known::Newest(turn.head.seq)))? {
             Planned::Before(receipt) => Ok(receipt),
             Planned::Now(plan) => {
-                if let Some(says) = record.edited_expiry().filter(|_| asked.kind == AnswerKind::Undo) {
-                    let note = chain::expiry_edited(asked.record, says, record.undo_ends());
+                if let Some(says) = record.edited_expiry().filter(|_| asked.kind == ResolutionKind::Undo) {
+                    let note = chain::expiry_edited(asked.record, says, record.undo_deadline());
                     tracing::warn!(record = %asked.record, "{note}");
                 }
-                let owes = if asked.kind == AnswerKind::Undo { tracker::revert(&record) } else { None };
+                let owes = if asked.kind == ResolutionKind::Undo { tracker::derive_owed_revert(&record) } else { None };
                 Ok(self.carry_out(&mut turn, &plan, owes)?)
             }
         }
@@ -109,19 +109,19 @@ pub(crate) fn planned(
         && !root.exists(to)
     {
         let reason = format!("there is no {to}");
-        return Err(Refusal::NotAnEdit { id: record.draft.id.to_string(), reason }.into());
+        return Err(ResolutionRefusal::NotAnEdit { id: record.draft.id.to_string(), reason }.into());
     }
-    if asked.kind == AnswerKind::Confirm && brake::is_stopped(root) {
-        return Err(Refusal::Stopped.into());
+    if asked.kind == ResolutionKind::Confirm && brake::is_stopped(root) {
+        return Err(ResolutionRefusal::Stopped.into());
     }
     // After the newest record of all there is nothing.
     let (newest, names) = match known {
         Known::Newest(seq) => (seq == record.seq, None),
         Known::Names(names) => (false, Some(names)),
     };
-    let alone = asked.kind != AnswerKind::Undo || record.undo_recipe.is_none() || newest;
+    let alone = asked.kind != ResolutionKind::Undo || record.undo_recipe.is_none() || newest;
     let past = if alone { Vec::new() } else { past(root, record, names)? };
-    let plan = answer(&Request {
+    let plan = build_resolution_plan(&ResolutionCase {
         kind: asked.kind,
         record,
         past: &past,
@@ -140,21 +140,29 @@ pub(crate) fn planned(
 /// The record of the action that is answered.
 pub(crate) fn asked_about(root: &Root, path: &RecordPath) -> Result<AuditRecord, AnswerError> {
     match chain::read(root, path) {
-        Ok((record, _)) if record.draft.file().as_ref() == Ok(path) => Ok(record),
+        Ok((record, _)) if record.draft.record_path().as_ref() == Ok(path) => Ok(record),
         Ok(_) => {
             let reason = format!("{path}: not the name under which this record was filed: rename it back");
-            Err(Refusal::Record { reason }.into())
+            Err(ResolutionRefusal::Record { reason }.into())
         }
-        Err(ChainError::Root(RootError::Missing { .. })) => Err(Refusal::Unknown { id: path.slug().to_owned() }.into()),
-        Err(e @ ChainError::Record { .. }) => Err(Refusal::Record { reason: e.to_string() }.into()),
+        Err(ChainError::Root(RootError::Missing { .. })) => {
+            Err(ResolutionRefusal::Unknown { id: path.slug().to_owned() }.into())
+        }
+        Err(e @ ChainError::Record { .. }) => Err(ResolutionRefusal::Record { reason: e.to_string() }.into()),
         Err(e) => Err(ApplyError::from(e).into()),
     }
 }
 
 /// What else was changed in the same record, where an undo has to know.
-pub(crate) fn past(root: &Root, record: &AuditRecord, names: Option<&[String]>) -> Result<Vec<Past>, AnswerError> {
+pub(crate) fn past(
+    root: &Root,
+    record: &AuditRecord,
+    names: Option<&[String]>,
+) -> Result<Vec<PastChange>, AnswerError> {
     past::of(root, record, names).map_err(|e| match e {
-        ChainError::Record { .. } => Refusal::Record { reason: format!("{e}: run `steward audit verify`") }.into(),
+        ChainError::Record { .. } => {
+            ResolutionRefusal::Record { reason: format!("{e}: run `steward audit verify`") }.into()
+        }
         e => ApplyError::from(e).into(),
     })
 }
@@ -162,21 +170,21 @@ pub(crate) fn past(root: &Root, record: &AuditRecord, names: Option<&[String]>) 
 /// The receipt of this very run, or a refusal when somebody else was faster.
 fn answered_before(root: &Root, asked: &Asked<'_>, record: &AuditRecord) -> Result<Option<Receipt>, AnswerError> {
     for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Raised] {
-        let path = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
+        let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
         if !root.exists(&path) {
             continue;
         }
         let (found, _) = chain::read(root, &path).map_err(ApplyError::from)?;
         let run = &asked.workflow.run_id;
-        if kind == asked.kind.record() && !run.is_empty() && &found.draft.workflow.run_id == run {
+        if kind == asked.kind.record_kind() && !run.is_empty() && &found.draft.workflow.run_id == run {
             let (id, landing) = (found.draft.id, found.draft.landing);
             return Ok(Some(Receipt { id, record: path, landing, repeated: true }));
         }
         return Err(already(record, kind, &found).into());
     }
     // The very change was made by hand, and stands as such: a click that crossed it says nothing new.
-    let by_hand = record.draft.follower(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
-    if asked.kind == AnswerKind::Confirm && root.exists(&by_hand) {
+    let by_hand = record.draft.follow_up_path(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
+    if asked.kind == ResolutionKind::Confirm && root.exists(&by_hand) {
         let (found, _) = chain::read(root, &by_hand).map_err(ApplyError::from)?;
         return Err(already(record, ActionKind::DoneAnyway, &found).into());
     }
@@ -204,25 +212,25 @@ impl AnswerError {
     /// What is wrong with the record itself is an answer to the human; trouble with the machine is not.
     fn final_word(self) -> Self {
         match self {
-            Self::Apply(ApplyError::Conflict { fields, .. }) => Refusal::Conflict { fields }.into(),
-            Self::Apply(e @ ApplyError::Record { .. }) => Refusal::Record { reason: e.to_string() }.into(),
+            Self::Apply(ApplyError::Conflict { fields, .. }) => ResolutionRefusal::Conflict { fields }.into(),
+            Self::Apply(e @ ApplyError::Record { .. }) => ResolutionRefusal::Record { reason: e.to_string() }.into(),
             Self::Apply(ApplyError::Root(e)) => match e {
                 RootError::Io { .. } | RootError::Open { .. } => Self::Apply(e.into()),
                 RootError::Missing { .. }
                 | RootError::Link { .. }
                 | RootError::NotAFile { .. }
-                | RootError::TooLarge { .. } => Refusal::Record { reason: e.to_string() }.into(),
+                | RootError::TooLarge { .. } => ResolutionRefusal::Record { reason: e.to_string() }.into(),
             },
             Self::Refused(_) | Self::Apply(_) => self,
         }
     }
 }
 
-fn already(record: &AuditRecord, kind: ActionKind, found: &AuditRecord) -> Refusal {
+fn already(record: &AuditRecord, kind: ActionKind, found: &AuditRecord) -> ResolutionRefusal {
     let by = found.draft.answers.as_ref().map_or("nobody", |a| a.by.as_str());
-    Refusal::AlreadyAnswered {
+    ResolutionRefusal::AlreadyAnswered {
         id: record.draft.id.to_string(),
-        how: kind.did().to_lowercase(),
-        by: format!("{by} at {}", time::stamp(found.draft.timestamp)),
+        how: kind.outcome_label().to_lowercase(),
+        by: format!("{by} at {}", time::format_millis(found.draft.timestamp)),
     }
 }

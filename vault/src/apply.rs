@@ -19,7 +19,7 @@ use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
 use steward_domain::content::content_hash;
 use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ContentHash, Landing, Plan, PrepareError, Prepared};
+use steward_domain::plan::{ContentHash, Disposition, Plan, PreparePlanError, PreparedChange};
 use steward_domain::tracker::{self, PlaneAction};
 
 impl Keeper {
@@ -55,17 +55,17 @@ impl Keeper {
         if let Some(receipt) = self.done_before(plan, &record)? {
             return Ok(receipt);
         }
-        let ready = if plan.changes_the_record() { self.prepare(plan)? } else { None };
-        if plan.landing() == Landing::Pending {
+        let ready = if plan.has_record_change() { self.prepare(plan)? } else { None };
+        if plan.disposition() == Disposition::Pending {
             self.check_basis(plan)?;
         }
         let (patch, owed, content) = ready.map_or_else(Default::default, |r| (r.patch, r.owed, Some(r.content)));
-        let closed = AuditRecord::close(plan.draft().clone(), patch, turn.head.next())
+        let closed = AuditRecord::from_draft(plan.draft().clone(), patch, turn.head.next())
             .with_tracker(says.or(owed))
             .with_content(content.as_ref().and_then(Content::said));
         let intent = self.stage(turn, &closed, &record, content)?;
         self.land(turn, intent)?;
-        Ok(Receipt { id: plan.id().clone(), record, landing: plan.landing(), repeated: false })
+        Ok(Receipt { id: plan.id().clone(), record, landing: plan.disposition(), repeated: false })
     }
 
     /// Does what is staged, or takes it back.
@@ -118,7 +118,7 @@ impl Keeper {
         let changes = matches!(plan.draft().kind, ActionKind::Action | ActionKind::Confirmed);
         let Some(site) = self.tracker().filter(|_| changes) else { return Ok(None) };
         let document = frontmatter::read(&current.bytes).map_err(|e| refuse(plan.target(), e.into()))?;
-        Ok(tracker::owed(plan.target(), document.fields(), patch, site.project.as_ref()))
+        Ok(tracker::derive_owed_action(plan.target(), document.fields(), patch, site.project.as_ref()))
     }
 
     fn done_before(&self, plan: &Plan, record: &RecordPath) -> Result<Option<Receipt>, ApplyError> {
@@ -142,7 +142,7 @@ impl Keeper {
     ) -> Result<Intent, ApplyError> {
         let (change, bytes) = content.map(|c| (c.change, c.bytes)).unzip();
         let text = remembered(closed, record)?;
-        let sha256 = ContentHash::of(text.as_bytes());
+        let sha256 = ContentHash::hash_bytes(text.as_bytes());
         let filing = Filing { record: record.clone(), seq: closed.seq, sha256 };
         let key = Key::new(turn.number(), &closed.draft.id);
         let intent = Intent { key, work: Work::Action { filing, change } };
@@ -220,11 +220,11 @@ impl Keeper {
 
 /// The path of a plan's audit record.
 fn file_of(plan: &Plan) -> Result<RecordPath, ApplyError> {
-    plan.draft().file().map_err(|e| ApplyError::Form(e.to_string()))
+    plan.draft().record_path().map_err(|e| ApplyError::Form(e.to_string()))
 }
 
 /// The target as it is now, and what the plan makes of it. Changes nothing.
-pub(crate) fn prepared(root: &Root, plan: &Plan) -> Result<(Snapshot, Prepared), ApplyError> {
+pub(crate) fn prepared(root: &Root, plan: &Plan) -> Result<(Snapshot, PreparedChange), ApplyError> {
     let current = root.read(plan.target())?;
     let prepared = plan.prepare(&current.bytes).map_err(|e| refuse(plan.target(), e))?;
     Ok((current, prepared))
@@ -254,7 +254,7 @@ impl Content {
         let change = ContentChange {
             target,
             before: current.hash.clone(),
-            after: ContentHash::of(&bytes),
+            after: ContentHash::hash_bytes(&bytes),
             replaced: swap::replaced_words(&current.bytes, &bytes),
         };
         Self { change, bytes }
@@ -271,11 +271,11 @@ fn remembered(record: &AuditRecord, path: &RecordPath) -> Result<String, ApplyEr
     }
 }
 
-fn refuse(path: &RecordPath, e: PrepareError) -> ApplyError {
+fn refuse(path: &RecordPath, e: PreparePlanError) -> ApplyError {
     match e {
-        PrepareError::ChangedMeanwhile => ApplyError::ChangedMeanwhile { path: path.clone() },
-        PrepareError::Conflict(fields) => ApplyError::Conflict { path: path.clone(), fields },
-        PrepareError::Frontmatter(_) | PrepareError::TooLong { .. } => {
+        PreparePlanError::ChangedMeanwhile => ApplyError::ChangedMeanwhile { path: path.clone() },
+        PreparePlanError::Conflict(fields) => ApplyError::Conflict { path: path.clone(), fields },
+        PreparePlanError::Frontmatter(_) | PreparePlanError::TooLong { .. } => {
             ApplyError::Record { path: path.clone(), source: e }
         }
     }

@@ -16,7 +16,7 @@ use crate::swap;
 use rustix::fs::{RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 use std::io;
-use steward_domain::audit::{AuditError, AuditRecord, Link, is_record};
+use steward_domain::audit::{AuditError, AuditRecord, ChainLink, is_audit_file_name};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 
@@ -56,8 +56,8 @@ impl Head {
 
     /// The place of the next record.
     #[must_use]
-    pub fn next(&self) -> Link {
-        Link { seq: self.seq + 1, prev: self.sha256.clone() }
+    pub fn next(&self) -> ChainLink {
+        ChainLink { seq: self.seq + 1, prev: self.sha256.clone() }
     }
 
     /// The head once this record is filed; one that is counted already changes nothing.
@@ -152,6 +152,6 @@ fn last_record(root: &Root) -> Result<Head, ChainError> {
 /// Every file of `event/` that is named like a record, with its path where that can be one.
 fn names(root: &Root) -> Result<Vec<(String, Option<RecordPath>)>, RootError> {
     let entries = root.list(RecordKind::Event)?;
-    let ours = entries.into_iter().map(|e| e.name).filter(|name| is_record(name));
+    let ours = entries.into_iter().map(|e| e.name).filter(|name| is_audit_file_name(name));
     Ok(ours.map(|name| (name.clone(), RecordPath::parse(&format!("event/{name}")).ok())).collect())
 }

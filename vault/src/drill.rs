@@ -14,15 +14,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use steward_domain::audit::WorkflowRef;
 use steward_domain::frontmatter;
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::mutation::{ContextField, Mutation, MutationClass, RelatedField};
 use steward_domain::path::{PathError, RecordPath};
-use steward_domain::plan::{ContentHash, Landing, Plan};
-use steward_domain::record::{Effect, State};
-use steward_domain::route::{Route, RouteCase, RouteSkip, Target, Weighing, route};
+use steward_domain::plan::{ContentHash, Disposition, Plan};
+use steward_domain::record::{RecordState, SignalEffect};
+use steward_domain::route::{RouteCase, RouteDecision, RouteSkip, RouteTarget, StewardWeighing, plan_signal_route};
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::time;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 
 /// The folder of the canaries, inside the state folder.
 pub const FOLDER: &str = "drill";
@@ -121,7 +121,9 @@ fn exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, PathEr
     };
     let text = |field| Mutation::ContextEdit { field, to: "50 %: \"yes\" # new".to_owned() };
     let mutations = match class {
-        MutationClass::StateChange => [State::Done, State::Archived].map(|to| Mutation::StateChange { to }).to_vec(),
+        MutationClass::StateChange => {
+            [RecordState::Done, RecordState::Archived].map(|to| Mutation::StateChange { to }).to_vec()
+        }
         MutationClass::ContextEdit => ContextField::ALL.map(text).to_vec(),
         MutationClass::ParentMatter => {
             vec![Mutation::ParentMatter { to: RecordPath::parse("matter/canary-of-windows.md")? }]
@@ -135,7 +137,7 @@ fn exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, PathEr
     let mut all = Vec::new();
     for (path, _) in CANARIES {
         let canary = RecordPath::parse(path)?;
-        let fitting = mutations.iter().filter(|m| m.fits(canary.kind()));
+        let fitting = mutations.iter().filter(|m| m.is_applicable_to(canary.kind()));
         all.extend(fitting.map(|m| (canary.clone(), m.clone())));
     }
     Ok(all)
@@ -155,10 +157,10 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
         let Ok(document) = frontmatter::read(&before.bytes) else {
             return Ok(Some(format!("{canary} could not be read any more")));
         };
-        let run = format!("{SOURCE}-{}", time::compact(self.now));
-        let target = Target {
+        let run = format!("{SOURCE}-{}", time::format_compact(self.now));
+        let target = RouteTarget {
             path: canary.clone(),
-            state: State::Open,
+            state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,
             hash: before.hash.clone(),
@@ -168,7 +170,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             Ok(plan) => plan,
             // A canary that has no such member to lose.
             Err(RouteSkip::AlreadySo) => return Ok(None),
-            Err(why) => return Ok(Some(format!("{canary} could not be changed: {}", why.word()))),
+            Err(why) => return Ok(Some(format!("{canary} could not be changed: {}", why.as_str()))),
         };
         let receipt = match self.keeper.apply(plan) {
             Ok(receipt) => receipt,
@@ -176,12 +178,12 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             Err(e) => return Ok(Some(format!("{canary} could not be changed: {e}"))),
         };
         let changed = self.keeper.root().read(canary)?;
-        if receipt.landing != Landing::Live || changed.bytes == before.bytes {
+        if receipt.landing != Disposition::Live || changed.bytes == before.bytes {
             return Ok(Some(format!("{canary} was not changed at all")));
         }
         (self.meddle)(self.keeper.root(), canary);
         let undone = self.keeper.answer(&Asked {
-            kind: AnswerKind::Undo,
+            kind: ResolutionKind::Undo,
             record: &receipt.record,
             by: SOURCE,
             reason: None,
@@ -209,8 +211,13 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
     }
 
     /// The plan of a change that no gate holds back, or why there is none.
-    fn plan(&self, target: &Target, mutation: &Mutation, run: &str) -> Result<Result<Plan, RouteSkip>, DrillError> {
-        let hash = ContentHash::of(format!("{run} {}", target.path).as_bytes());
+    fn plan(
+        &self,
+        target: &RouteTarget,
+        mutation: &Mutation,
+        run: &str,
+    ) -> Result<Result<Plan, RouteSkip>, DrillError> {
+        let hash = ContentHash::hash_bytes(format!("{run} {}", target.path).as_bytes());
         let reference = RecordPath::parse(&format!("signal/{run}-{}.md", &hash.as_str()[..8]))?;
         let signal = Signal {
             created: self.now,
@@ -221,20 +228,20 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             target: Some(target.path.clone()),
             target_confidence: 1.0,
             candidates: Vec::new(),
-            effect: Effect::Mutation,
+            effect: SignalEffect::Mutation,
             proposal: Some(mutation.clone()),
             effect_confidence: 1.0,
             reasoning: String::new(),
             status: SignalStatus::Unrouted,
             reason: None,
         };
-        let routed = route(&RouteCase {
+        let routed = plan_signal_route(&RouteCase {
             reference: &reference,
             signal: &signal,
             target: Some(target),
-            new_parent: Some(State::Open),
+            new_parent: Some(RecordState::Open),
             claim: None,
-            weighing: Weighing::Until(self.now),
+            weighing: StewardWeighing::Until(self.now),
             doubt: None,
             observations: u32::MAX,
             ceiling: Ceiling::Act,
@@ -245,14 +252,14 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             decided_at: self.now,
         });
         Ok(match routed {
-            Route::Planned(plan) | Route::QuestionPlanned(plan) => Ok(*plan),
-            Route::Skipped(why) => Err(why),
+            RouteDecision::Planned(plan) | RouteDecision::QuestionPlanned(plan) => Ok(*plan),
+            RouteDecision::Skipped(why) => Err(why),
         })
     }
 }
 
-fn live() -> Policy {
-    Policy { mode: Mode::Live, ..Policy::default() }
+fn live() -> DecisionPolicy {
+    DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() }
 }
 
 #[cfg(test)]
@@ -283,7 +290,9 @@ mod tests {
     fn every_canary_of_a_class_is_tried() {
         for class in MutationClass::ALL {
             let all = exercises(class).unwrap();
-            assert!(all.len() >= 2 && all.iter().all(|(canary, m)| m.class() == class && m.fits(canary.kind())));
+            assert!(
+                all.len() >= 2 && all.iter().all(|(canary, m)| m.class() == class && m.is_applicable_to(canary.kind()))
+            );
         }
     }
 

@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use steward_domain::guard::{Caps, GuardStatus, ReserveOutcome, ReserveRequest, Settlement, Spent};
+use steward_domain::guard::{CallCaps, ExhaustedShares, GuardStatus, ReserveOutcome, ReserveRequest, Settlement};
 use tokio::sync::Mutex;
 
 mod book;
@@ -34,7 +34,7 @@ use rows::Sql;
 #[derive(Debug)]
 pub struct Ledger {
     place: Place,
-    caps: Caps,
+    caps: CallCaps,
     turn: Mutex<Turn>,
 }
 
@@ -63,7 +63,7 @@ impl Ledger {
     /// # Errors
     /// A cap of 0, a share that is not 1 to 100 %, or a path that names no file. The state of the files is never an error here:
     /// it shows in [`Ledger::reserve`] and [`Ledger::status`], and may be mended meanwhile.
-    pub fn open(path: &Path, caps: Caps, marker: &Path) -> Result<Self, LedgerError> {
+    pub fn open(path: &Path, caps: CallCaps, marker: &Path) -> Result<Self, LedgerError> {
         for (name, cap) in [
             ("per_minute", caps.per_minute),
             ("per_hour", caps.per_hour),
@@ -149,7 +149,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The ledger cannot be read; then no call is made at all.
-    pub async fn spent(&self, now: DateTime<Utc>) -> Result<Spent, LedgerError> {
+    pub async fn spent(&self, now: DateTime<Utc>) -> Result<ExhaustedShares, LedgerError> {
         let now = whole_micros(now);
         let mut turn = self.turn.lock().await;
         let opened = self.ready(&mut turn, now).await?;

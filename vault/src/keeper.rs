@@ -24,7 +24,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing, PrepareError};
+use steward_domain::plan::{ActionId, Disposition, PreparePlanError};
 
 /// How long what a swap displaced is kept for an editor that still has it open: 60 s.
 ///
@@ -57,7 +57,7 @@ pub enum ApplyError {
     #[error("{path}: edited by a human since: {}", fields.join(", "))]
     Conflict { path: RecordPath, fields: Vec<String> },
     #[error("{path}: {source}")]
-    Record { path: RecordPath, source: PrepareError },
+    Record { path: RecordPath, source: PreparePlanError },
     #[error("the fleet is stopped: `steward resume` lets it run again")]
     Stopped,
     #[error("{0}")]
@@ -82,7 +82,7 @@ pub struct Receipt {
     pub id: ActionId,
     /// Where the audit record lies.
     pub record: RecordPath,
-    pub landing: Landing,
+    pub landing: Disposition,
     /// It had been done before: this call changed nothing.
     pub repeated: bool,
 }

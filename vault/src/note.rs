@@ -8,7 +8,7 @@ use crate::apply::Content;
 use crate::keeper::{ApplyError, Keeper};
 use steward_domain::frontmatter::{self, FieldEdit};
 use steward_domain::path::RecordPath;
-use steward_domain::plan::PrepareError;
+use steward_domain::plan::PreparePlanError;
 
 impl Keeper {
     /// Changes fields of a stream event, a signal or an instinct; whether anything had to be written.
@@ -22,7 +22,7 @@ impl Keeper {
         let mut turn = self.turn()?;
         let current = self.root().read(target)?;
         let edited = frontmatter::edit(&current.bytes, edits)
-            .map_err(|e| ApplyError::Record { path: target.clone(), source: PrepareError::Frontmatter(e) })?;
+            .map_err(|e| ApplyError::Record { path: target.clone(), source: PreparePlanError::Frontmatter(e) })?;
         if edited == current.bytes {
             return Ok(false);
         }

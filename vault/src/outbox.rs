@@ -75,7 +75,7 @@ impl Keeper {
         now: DateTime<Utc>,
     ) -> Result<Receipt, ApplyError> {
         let mut turn = self.turn()?;
-        let plan = tracker::outcome(owing, came, workflow, now);
+        let plan = tracker::plan_tracker_outcome(owing, came, workflow, now);
         self.carry_out(&mut turn, &plan, Some(came.clone()))
     }
 
@@ -134,7 +134,7 @@ pub fn follower(
     of: &AuditRecord,
     kind: ActionKind,
 ) -> Result<Option<(RecordPath, AuditRecord)>, ApplyError> {
-    let path = of.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
+    let path = of.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
     match chain::read(root, &path) {
         Ok((record, _)) => Ok(Some((path, record))),
         Err(ChainError::Root(RootError::Missing { .. })) => Ok(None),
@@ -147,7 +147,7 @@ pub fn follower(
 /// # Errors
 /// As [`follower`] and [`progress`].
 pub fn standing(root: &Root, record: &AuditRecord) -> Result<Option<Standing>, ApplyError> {
-    let Some(says) = record.plane_action.clone().filter(|_| !record.draft.kind.is_of_the_tracker()) else {
+    let Some(says) = record.plane_action.clone().filter(|_| !record.draft.kind.is_tracker_outcome()) else {
         return Ok(None);
     };
     let came = follower(root, record, ActionKind::Tracked)?.and_then(|(path, r)| Some((path, r.plane_action?)));

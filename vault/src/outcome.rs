@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{Landing, Plan};
+use steward_domain::plan::{Disposition, Plan};
 use steward_domain::trust::by_hand;
 
 /// What settles a proposal. Whoever decided otherwise, as by putting it off, may still carry it out.
@@ -33,13 +33,13 @@ impl Keeper {
         let mut turn = self.turn()?;
         let (record, _) = chain::read(self.root(), proposal)?;
         for kind in SETTLED {
-            let follower = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
+            let follower = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
             if self.root().exists(&follower) {
                 return Ok(None);
             }
         }
         let Some(did) = self.done_by_hand(&record, now)? else { return Ok(None) };
-        let follower = record.draft.follower(did).map_err(|e| ApplyError::Form(e.to_string()))?;
+        let follower = record.draft.follow_up_path(did).map_err(|e| ApplyError::Form(e.to_string()))?;
         if self.root().exists(&follower) {
             return Ok(None);
         }
@@ -57,7 +57,7 @@ impl Keeper {
         let Ok(document) = frontmatter::read(&current.bytes) else { return Ok(None) };
         let (mutation, replaces) = (&proposal.mutation, proposal.replaces.as_ref());
         // What a human confirmed was made as well, and can be written back.
-        if record.draft.landing == Landing::Live {
+        if record.draft.landing == Disposition::Live {
             let taken_back = by_hand::is_taken_back(mutation, replaces, document.fields());
             return Ok(taken_back.then_some(ActionKind::Opposed));
         }
@@ -69,7 +69,7 @@ impl Keeper {
     /// # Errors
     /// [`ApplyError`]; asking again is safe.
     pub fn file(&self, plan: &Plan) -> Result<Receipt, ApplyError> {
-        if plan.changes_the_record() {
+        if plan.has_record_change() {
             return Err(ApplyError::Form("a change is applied, not filed".into()));
         }
         let mut turn = self.turn()?;

@@ -8,16 +8,16 @@ use crate::chain::{self, ChainError};
 use crate::root::{Root, RootError};
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::undo::{MOMENT_CHARS, Past, is_of};
+use steward_domain::undo::{MOMENT_CHARS, PastChange, is_change_record};
 
 /// Every change of the record that this one changed, in no order; by these names of `event/`, or those of now.
-pub(crate) fn of(root: &Root, record: &AuditRecord, names: Option<&[String]>) -> Result<Vec<Past>, ChainError> {
+pub(crate) fn of(root: &Root, record: &AuditRecord, names: Option<&[String]>) -> Result<Vec<PastChange>, ChainError> {
     let target = &record.draft.target;
     let of_now = match names {
         Some(_) => Vec::new(),
         None => root.names(RecordKind::Event)?,
     };
-    let ours = names.unwrap_or(&of_now).iter().filter(|name| is_of(name, target));
+    let ours = names.unwrap_or(&of_now).iter().filter(|name| is_change_record(name, target));
     let mut past = Vec::new();
     for path in ours.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
         let found = match read(root, &path) {
@@ -26,22 +26,22 @@ pub(crate) fn of(root: &Root, record: &AuditRecord, names: Option<&[String]>) ->
         };
         let Some(found) = found else { continue };
         let draft = &found.draft;
-        if &draft.target != target || found.undo_recipe.is_none() || draft.file().as_ref() != Ok(&path) {
+        if &draft.target != target || found.undo_recipe.is_none() || draft.record_path().as_ref() != Ok(&path) {
             continue;
         }
-        let undone = match draft.follower(ActionKind::Reversed) {
+        let undone = match draft.follow_up_path(ActionKind::Reversed) {
             Ok(follower) => read(root, &follower)?.map(|undo| undo.seq),
             Err(_) => None,
         };
-        past.push(Past { record: found, undone });
+        past.push(PastChange { record: found, undone });
     }
     Ok(past)
 }
 
 /// Told by names alone; a confirmation is named after what it answers, and may be newer than that.
 fn is_decided_before(path: &RecordPath, record: &AuditRecord) -> bool {
-    let Ok(own) = record.draft.file() else { return false };
-    let decided = format!("{}-", ActionKind::Action.word());
+    let Ok(own) = record.draft.record_path() else { return false };
+    let decided = format!("{}-", ActionKind::Action.as_str());
     let moment =
         |path: &RecordPath| path.slug().strip_prefix(&decided).map(|rest| rest.get(..MOMENT_CHARS).map(str::to_owned));
     matches!((moment(path), moment(&own)), (Some(a), Some(b)) if a < b)

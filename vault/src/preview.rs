@@ -15,11 +15,11 @@ use serde::Serialize;
 use serde_json::Value;
 use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch, WorkflowRef};
 use steward_domain::frontmatter;
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::{ActionId, Prepared};
+use steward_domain::plan::{ActionId, PreparedChange};
 use steward_domain::tracker::{self, PlaneAction};
-use steward_domain::undo::{self, AnswerKind, Refusal};
+use steward_domain::undo::{self, ResolutionKind, ResolutionRefusal};
 
 /// What may follow a record, in the order in which it is told.
 const FOLLOWERS: [ActionKind; 8] = [
@@ -101,13 +101,13 @@ pub struct Follower {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refused {
     pub status: u16,
-    pub refusal: Refusal,
+    pub refusal: ResolutionRefusal,
     pub message: String,
 }
 
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        Self { status: refusal.status(), message: refusal.to_string(), refusal }
+impl From<ResolutionRefusal> for Refused {
+    fn from(refusal: ResolutionRefusal) -> Self {
+        Self { status: refusal.http_status(), message: refusal.to_string(), refusal }
     }
 }
 
@@ -143,13 +143,13 @@ fn undo_among(
     now: DateTime<Utc>,
 ) -> Result<UndoPreview, AnswerError> {
     let asked = Asked {
-        kind: AnswerKind::Undo,
+        kind: ResolutionKind::Undo,
         record,
         by: "",
         reason: None,
         edited: None,
         together: None,
-        policy: &Policy::default(),
+        policy: &DecisionPolicy::default(),
         ceiling: Ceiling::Act,
         workflow: WorkflowRef { id: String::new(), run_id: String::new() },
         now,
@@ -168,7 +168,9 @@ fn undo_among(
         Err(e @ AnswerError::Apply(_)) => return Err(e),
     };
     let newer = match &outcome {
-        Err(Refusal::NotTheNewest { .. }) => undo::newer(&answered, &past(root, &answered, Some(names))?),
+        Err(ResolutionRefusal::NotTheNewest { .. }) => {
+            undo::find_newer_changes(&answered, &past(root, &answered, Some(names))?)
+        }
         Ok(_) | Err(_) => Vec::new(),
     };
     Ok(UndoPreview {
@@ -178,8 +180,8 @@ fn undo_among(
         fields: fields(root, &answered, &outcome)?,
         newer,
         followers: followers(root, &answered)?,
-        tracker: outcome.as_ref().ok().and_then(|_| tracker::revert(&answered)),
-        until: answered.undo_recipe.as_ref().map(|_| answered.undo_ends()),
+        tracker: outcome.as_ref().ok().and_then(|_| tracker::derive_owed_revert(&answered)),
+        until: answered.undo_recipe.as_ref().map(|_| answered.undo_deadline()),
         refusal: outcome.err().map(Refused::from),
     })
 }
@@ -188,7 +190,7 @@ fn undo_among(
 fn fields(
     root: &Root,
     record: &AuditRecord,
-    outcome: &Result<Option<(Snapshot, Prepared)>, Refusal>,
+    outcome: &Result<Option<(Snapshot, PreparedChange)>, ResolutionRefusal>,
 ) -> Result<Vec<FieldPreview>, AnswerError> {
     let Some(recipe) = &record.undo_recipe else { return Ok(Vec::new()) };
     let (current, patch) = match outcome {
@@ -204,7 +206,9 @@ fn fields(
                 Some(patch) => (patch.value.clone(), FieldFate::Restored),
                 None => (now.clone(), FieldFate::AsBefore),
             },
-            Err(Refusal::Conflict { fields }) if fields.contains(&made.field) => (now.clone(), FieldFate::EditedSince),
+            Err(ResolutionRefusal::Conflict { fields }) if fields.contains(&made.field) => {
+                (now.clone(), FieldFate::EditedSince)
+            }
             Err(_) => (now.clone(), FieldFate::Untouched),
         };
         let (field, before, made) = (made.field.clone(), made.prior.clone(), made.value.clone());
@@ -227,7 +231,7 @@ fn read(root: &Root, target: &RecordPath) -> Result<Option<Snapshot>, AnswerErro
 fn followers(root: &Root, record: &AuditRecord) -> Result<Vec<Follower>, AnswerError> {
     let mut found = Vec::new();
     for kind in FOLLOWERS {
-        let path = record.draft.follower(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
+        let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
         let Ok((follower, _)) = chain::read(root, &path) else { continue };
         let answers = follower.draft.answers.as_ref().filter(|answers| answers.of == record.draft.id);
         let Some(by) = answers.map(|answers| answers.by.clone()) else { continue };

@@ -179,7 +179,7 @@ impl Root {
         if bytes.len() as u64 > limit {
             return Err(RootError::TooLarge { path: shown(), size: bytes.len() as u64 });
         }
-        Ok(Snapshot { hash: ContentHash::of(&bytes), bytes })
+        Ok(Snapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
     }
 
     /// Whether a record's file is there.

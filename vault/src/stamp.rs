@@ -10,7 +10,7 @@ use crate::keeper::{ApplyError, Keeper};
 use crate::root::RootError;
 use std::io;
 use steward_domain::path::RecordPath;
-use steward_domain::stamp::{Stamp, StampError};
+use steward_domain::stamp::{CheckTimestamps, CheckTimestampsError};
 
 /// What became of a stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +57,13 @@ impl Keeper {
     ///
     /// # Errors
     /// [`StampingError`]; nothing of a human's is lost.
-    pub fn stamp(&self, target: &RecordPath, stamp: &Stamp) -> Result<Stamped, StampingError> {
+    pub fn stamp(&self, target: &RecordPath, stamp: &CheckTimestamps) -> Result<Stamped, StampingError> {
         let mut turn = self.turn()?;
         if brake::is_stopped(self.root()) {
             return Ok(Stamped::Braked);
         }
         let current = self.root().read(target).map_err(ApplyError::from)?;
-        let unusable = |e: StampError| StampingError::Unusable(format!("{target}: {e}"));
+        let unusable = |e: CheckTimestampsError| StampingError::Unusable(format!("{target}: {e}"));
         let bytes = stamp.prepare(&current.bytes).map_err(unusable)?;
         if bytes == current.bytes {
             return Ok(Stamped::Unchanged);

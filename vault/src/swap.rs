@@ -120,7 +120,7 @@ pub(crate) fn staged(root: &Root, swap: &Swap<'_>) -> io::Result<Staged> {
         Err(e) if missing(&e) => return Ok(Staged::Absent),
         Err(e) => return Err(e),
     }
-    let hash = ContentHash::of(&dir.read(swap.name)?);
+    let hash = ContentHash::hash_bytes(&dir.read(swap.name)?);
     Ok(match hash {
         hash if &hash == swap.after => Staged::New,
         hash if &hash == swap.before => Staged::Old,
@@ -204,7 +204,8 @@ pub(crate) fn sweep(root: &Root, known: impl Fn(&str) -> bool) -> io::Result<()>
 /// Moves a human's content to `conflict/`; the file itself, so that a late write still reaches it.
 fn keep_conflict(root: &Root, swap: &Swap<'_>, staged: &str) -> io::Result<String> {
     let (from, conflicts) = (staged_dir(root)?, root.make_folder(CONFLICTS)?);
-    let hash = text(&from, staged).map_or("file".into(), |bytes| ContentHash::of(&bytes).as_str()[..12].to_owned());
+    let hash =
+        text(&from, staged).map_or("file".into(), |bytes| ContentHash::hash_bytes(&bytes).as_str()[..12].to_owned());
     for number in 1_u32.. {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
         let name = format!("{}-{hash}{again}.md", swap.target.slug().replace('/', "-"));
@@ -235,7 +236,7 @@ fn content(root: &Root, path: &RecordPath) -> io::Result<Option<ContentHash>> {
 
 /// Lets the staged file and the record's file change places; `false` where one is missing.
 fn change_places(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
-    let (folder, name) = swap.target.place();
+    let (folder, name) = swap.target.split_folder();
     let folder = match root.dir().open_dir(folder) {
         Ok(folder) => folder,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -250,7 +251,7 @@ fn change_places(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
 }
 
 fn sync(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
-    if let Some(folder) = root.folder(swap.target.place().0).map_err(io::Error::other)? {
+    if let Some(folder) = root.folder(swap.target.split_folder().0).map_err(io::Error::other)? {
         durable::sync(&folder)?;
     }
     durable::sync(&staged_dir(root)?)

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use steward_domain::audit::is_record;
+use steward_domain::audit::is_audit_file_name;
 use steward_domain::path::{RecordKind, RecordPath};
 use tokio::sync::mpsc;
 
@@ -227,7 +227,7 @@ impl Gathered {
             self.rescan = true;
             return;
         };
-        let other_event = folder == RecordKind::Event.folder() && !is_record(file);
+        let other_event = folder == RecordKind::Event.folder() && !is_audit_file_name(file);
         if file.starts_with('.') || !file.ends_with(".md") || other_event {
             return;
         }

@@ -17,8 +17,8 @@ use steward_activities::purge::KEEP_EVENTS_DAYS;
 use steward_activities::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
 use steward_domain::budget::LIVE_PER_SOURCE_DAY;
-use steward_domain::guard::Caps;
-use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, HIGH_CONFIDENCE_THRESHOLD, Mode, Policy};
+use steward_domain::guard::CallCaps;
+use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, DecisionPolicy, HIGH_CONFIDENCE_THRESHOLD, Mode};
 use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use steward_server::access::proxy::Proxies;
@@ -84,7 +84,7 @@ struct Raw {
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     tracker: Option<serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
-    caps: Caps,
+    caps: CallCaps,
 }
 
 /// Which clerk judges.
@@ -117,7 +117,7 @@ pub(crate) struct ClerkServer {
 pub(crate) struct Config {
     pub(crate) vault: Option<PathBuf>,
     state_dir: Option<PathBuf>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: DecisionPolicy,
     pub(crate) default_ceiling: Ceiling,
     /// Live changes that one source may lead to in 24 hours: 20; what is beyond waits for a human.
     pub(crate) live_per_source_day: u32,
@@ -167,7 +167,7 @@ pub(crate) struct Config {
     /// The server that answers are asked of, as in `https://steward.example`; `None` for the one of the vault.
     pub(crate) server: Option<String>,
     pub(crate) cadence: Cadence,
-    pub(crate) caps: Caps,
+    pub(crate) caps: CallCaps,
     /// Where what decides was set.
     pub(crate) origins: Origins,
     /// Values that were not usable and what holds instead.
@@ -302,13 +302,13 @@ fn whole(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// The settings that decide.
-fn policy(raw: &Raw, warnings: &mut Vec<String>) -> Policy {
+fn policy(raw: &Raw, warnings: &mut Vec<String>) -> DecisionPolicy {
     let mut class = |name, text: &Option<String>| ceiling(name, text.as_deref(), warnings);
     let state_change_ceiling = class("STEWARD_STATE_CHANGE_CEILING", &raw.state_change_ceiling);
     let context_edit_ceiling = class("STEWARD_CONTEXT_EDIT_CEILING", &raw.context_edit_ceiling);
     let parent_matter_ceiling = class("STEWARD_PARENT_MATTER_CEILING", &raw.parent_matter_ceiling);
     let related_ceiling = class("STEWARD_RELATED_CEILING", &raw.related_ceiling);
-    Policy {
+    DecisionPolicy {
         mode: mode(raw.live_mode.as_deref(), warnings),
         confidence_threshold: threshold(
             "STEWARD_CONFIDENCE_THRESHOLD",
@@ -342,8 +342,8 @@ fn mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
 
 fn ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<String>) -> Ceiling {
     let Some(text) = text else { return Ceiling::default() };
-    let read = Ceiling::read(text);
-    if !text.trim().eq_ignore_ascii_case(read.word()) {
+    let read = Ceiling::parse_or_ask(text);
+    if !text.trim().eq_ignore_ascii_case(read.as_str()) {
         warnings.push(format!("{name} is `{}`, expected act, confirm or ask; ask holds", text.escape_debug()));
     }
     read

@@ -12,7 +12,7 @@ use crate::temporal::note::Door;
 use anyhow::{Context, anyhow, bail};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::status_service_client::StatusServiceClient;
 use steward_proto::v1::streams_service_client::StreamsServiceClient;
@@ -100,25 +100,25 @@ impl Server {
         let mut client = self.actions();
         let (id, reason) = (ask.action, ask.reason.unwrap_or_default());
         let answered = match ask.kind {
-            AnswerKind::Undo => {
+            ResolutionKind::Undo => {
                 let asked = client.undo_action(self.request(v1::UndoActionRequest { id, reason })).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
-            AnswerKind::Confirm if ask.edited.is_some() => {
+            ResolutionKind::Confirm if ask.edited.is_some() => {
                 let change = ask.edited.as_ref().map(change);
                 let asked = v1::EditAndConfirmActionRequest { id, change, reason };
                 let asked = client.edit_and_confirm_action(self.request(asked)).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
-            AnswerKind::Confirm => {
+            ResolutionKind::Confirm => {
                 let asked = client.confirm_action(self.request(v1::ConfirmActionRequest { id, reason })).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
-            AnswerKind::Dismiss => {
+            ResolutionKind::Dismiss => {
                 let asked = client.dismiss_action(self.request(v1::DismissActionRequest { id, reason })).await;
                 asked.map(|answer| answer.into_inner().answered)
             }
-            AnswerKind::Raise => bail!("a raise is asked by way of Temporal"),
+            ResolutionKind::Raise => bail!("a raise is asked by way of Temporal"),
         };
         match answered {
             Ok(answered) => done(answered.context("the server said nothing of the answer")?).map(Some),
@@ -138,10 +138,10 @@ impl Server {
     /// When the server cannot take it, with its own words.
     pub(crate) async fn answer_together(&self, ask: TogetherAsk) -> anyhow::Result<Option<AnsweredTogether>> {
         let kind = match ask.kind {
-            AnswerKind::Undo => v1::AnswerKind::Undo,
-            AnswerKind::Confirm => v1::AnswerKind::Confirm,
-            AnswerKind::Dismiss => v1::AnswerKind::Dismiss,
-            AnswerKind::Raise => bail!("a raise is asked by way of Temporal"),
+            ResolutionKind::Undo => v1::AnswerKind::Undo,
+            ResolutionKind::Confirm => v1::AnswerKind::Confirm,
+            ResolutionKind::Dismiss => v1::AnswerKind::Dismiss,
+            ResolutionKind::Raise => bail!("a raise is asked by way of Temporal"),
         };
         let (ids, reason) = (ask.actions, ask.reason.unwrap_or_default());
         let asked = v1::AnswerTogetherRequest { ids, kind: kind.into(), reason };
@@ -194,7 +194,7 @@ impl Server {
     }
 
     /// The refusal that a status carries.
-    fn refused(&self, status: &Status) -> anyhow::Result<Refusal> {
+    fn refused(&self, status: &Status) -> anyhow::Result<ResolutionRefusal> {
         let whole = status.metadata().get_bin(REFUSAL_TRAILER).and_then(|whole| whole.to_bytes().ok());
         let refusal = whole.and_then(|whole| serde_json::from_slice(&whole).ok());
         refusal.ok_or_else(|| self.trouble(status))

@@ -6,7 +6,7 @@
 use crate::config::Config;
 use crate::registrar::{Outcome, Registrar, RegistrarError, SchedulePlan, Settings, Standing, WantedMatter};
 use crate::temporal::start_retry::repeat_unanswered;
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
 use steward_vault::keeper::Keeper;
@@ -92,9 +92,9 @@ pub(crate) async fn plan(registrar: &Registrar, index: &Index, config: &Config) 
             path: m.path,
             standing: match m.state {
                 None => Standing::Unreadable,
-                Some(State::Open) => Standing::Open,
-                Some(State::Done) => Standing::Done,
-                Some(State::Archived) => Standing::Archived,
+                Some(RecordState::Open) => Standing::Open,
+                Some(RecordState::Done) => Standing::Done,
+                Some(RecordState::Archived) => Standing::Archived,
             },
             interval_seconds: m.interval_seconds,
         })

@@ -60,7 +60,7 @@ pub(crate) struct Summary {
 /// When `dir` holds anything or its truth is there already, nothing is written. When the disk refuses, what was
 /// written before that stays.
 pub(crate) async fn write(dir: &Path, ask: &Ask) -> anyhow::Result<Summary> {
-    let ask = Ask { now: time::whole_seconds(ask.now), ..*ask };
+    let ask = Ask { now: time::truncate_to_seconds(ask.now), ..*ask };
     let beside = beside(dir)?;
     let found = first_entry(dir).with_context(|| format!("failed to look into {}", dir.display()))?;
     if let Some(found) = found {

@@ -11,13 +11,13 @@ use crate::drill::DrillReport;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use steward_domain::clerk::{Judged, Question, Reply};
+use steward_domain::clerk::{AttributedVerdict, ClerkQuestion, ClerkReply};
 use steward_domain::guard::{Reservation, ReserveOutcome, ReserveRequest, Settlement};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing, Plan};
-use steward_domain::tick::{Observation, TaskClock};
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::plan::{ActionId, Disposition, Plan};
+use steward_domain::tick::{MatterObservation, TaskClock};
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
@@ -33,7 +33,7 @@ pub struct ObserveAsk {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgeAsk {
     pub reservation: Reservation,
-    pub question: Question,
+    pub question: ClerkQuestion,
 }
 
 /// Tells how a call ended, and what was answered to what.
@@ -41,7 +41,7 @@ pub struct JudgeAsk {
 pub struct SettleAsk {
     pub settlement: Settlement,
     /// An answer that holds against its question: kept, so that the same evidence costs no second call.
-    pub answered: Option<(Question, Judged)>,
+    pub answered: Option<(ClerkQuestion, AttributedVerdict)>,
 }
 
 /// Asks for a plan to be carried out and the check to be recorded.
@@ -62,7 +62,7 @@ pub enum Applied {
     Filed {
         action_id: ActionId,
         record: RecordPath,
-        landing: Landing,
+        landing: Disposition,
     },
     /// A human changed the record since it was judged; nothing was done.
     ChangedMeanwhile,
@@ -77,7 +77,7 @@ pub enum Applied {
 /// A human's answer to an action; the argument of `AnswerWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AnswerAsk {
-    pub kind: AnswerKind,
+    pub kind: ResolutionKind,
     /// The action's id, or at least four digits of it that no other action begins with.
     pub action: String,
     pub by: String,
@@ -110,14 +110,14 @@ pub enum Answered {
         lowered: Vec<String>,
     },
     /// `status` is the HTTP status of the refusal.
-    Refused { status: u16, refusal: Refusal, message: String },
+    Refused { status: u16, refusal: ResolutionRefusal, message: String },
 }
 
 impl Answered {
     /// A refusal with its status and its words.
     #[must_use]
-    pub fn refused(refusal: Refusal) -> Self {
-        Self::Refused { status: refusal.status(), message: refusal.to_string(), refusal }
+    pub fn refused(refusal: ResolutionRefusal) -> Self {
+        Self::Refused { status: refusal.http_status(), message: refusal.to_string(), refusal }
     }
 }
 
@@ -133,7 +133,7 @@ pub struct RouteAsk {
 pub struct Routed {
     /// Actions by how they landed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub landed: BTreeMap<Landing, u32>,
+    pub landed: BTreeMap<Disposition, u32>,
     /// Signals that were not acted upon, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skipped: BTreeMap<String, u32>,
@@ -265,7 +265,7 @@ pub struct VaultActivities;
 impl VaultActivities {
     /// Looks at a matter: what is due, which signals are new. Stamps what needs no clerk.
     #[activity(name = "steward.observe")]
-    pub fn observe(ask: ObserveAsk) -> Result<Observation, ActivityError> {
+    pub fn observe(ask: ObserveAsk) -> Result<MatterObservation, ActivityError> {
         unimplemented!()
     }
 
@@ -373,7 +373,7 @@ pub struct ClerkActivities;
 impl ClerkActivities {
     /// Asks the clerk once.
     #[activity(name = "steward.judge")]
-    pub fn judge(ask: JudgeAsk) -> Result<Reply, ActivityError> {
+    pub fn judge(ask: JudgeAsk) -> Result<ClerkReply, ActivityError> {
         unimplemented!()
     }
 }

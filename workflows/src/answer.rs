@@ -12,7 +12,7 @@ use crate::tracker::once;
 use std::time::Duration;
 use steward_domain::plain;
 use steward_domain::plan::ActionId;
-use steward_domain::undo::Refusal;
+use steward_domain::undo::ResolutionRefusal;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
@@ -37,7 +37,7 @@ impl AnswerWorkflow {
     pub async fn run(ctx: &mut WorkflowContext<Self>, ask: Argument<AnswerAsk>) -> WorkflowResult<Answered> {
         let ask = ask.into_value("an object with the keys kind, action and by").map_err(for_good)?;
         // The details are shown as Markdown, and both the id and the message hold words of others.
-        let what = format!("{} {}", ask.kind.word(), plain::text(&ask.action));
+        let what = format!("{} {}", ask.kind.as_str(), plain::escape_one_line(&ask.action));
         let answered = ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?;
         let answered = with_tracker(ctx, answered).await;
         ctx.set_current_details(match &answered {
@@ -47,7 +47,7 @@ impl AnswerWorkflow {
                 format!("{what}: {target}, see {record}{came}{steps}")
             }
             Answered::Refused { status, message, .. } => {
-                format!("{what}: refused ({status}): {}", plain::text(message))
+                format!("{what}: refused ({status}): {}", plain::escape_one_line(message))
             }
         });
         Ok(answered)
@@ -70,7 +70,7 @@ fn settled(answered: Answered, came: Result<String, String>) -> Answered {
     match answered {
         Answered::Done { owes: Some(_), action_id, record, target, lowered, .. } => match came {
             Ok(came) => Answered::Done { action_id, record, target, owes: None, tracker: Some(came), lowered },
-            Err(reason) => Answered::refused(Refusal::Tracker { record: record.to_string(), reason }),
+            Err(reason) => Answered::refused(ResolutionRefusal::Tracker { record: record.to_string(), reason }),
         },
         Answered::Done { owes: None, .. } | Answered::Refused { .. } => answered,
     }

@@ -41,7 +41,7 @@ impl ReversibilityDrillWorkflow {
         none.into_value("no argument").map_err(for_good)?;
         let report = ctx.execute_local_activity(VaultActivities::drill, (), local("drill")).await?;
         let (whole, broken) = (report.restored.len(), &report.broken);
-        let broken: String = broken.iter().map(|(class, why)| format!("; {} is not: {why}", class.word())).collect();
+        let broken: String = broken.iter().map(|(class, why)| format!("; {} is not: {why}", class.as_str())).collect();
         ctx.set_current_details(format!("{whole} classes of change are restored by their undo{broken}"));
         Ok(report)
     }

@@ -9,13 +9,15 @@ use crate::activities::{Applied, ApplyAsk, ClerkActivities, JudgeAsk, SettleAsk,
 use crate::steward::{StewardWorkflow, local};
 use std::time::{Duration, SystemTime};
 use steward_domain::audit::WorkflowRef;
-use steward_domain::clerk::{CallOutcome, ClerkMark, Judged, Question, Reply, Verdict};
-use steward_domain::decide::{Case, decide};
-use steward_domain::guard::{CallId, Reservation, ReserveOutcome, ReserveRequest, Settled, Settlement, Speaker};
-use steward_domain::mode::Policy;
-use steward_domain::note_policy::NotePolicy;
+use steward_domain::clerk::{AttributedVerdict, ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, Verdict};
+use steward_domain::decide::{DecisionCase, decide};
+use steward_domain::guard::{
+    CallId, CallSource, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
+};
+use steward_domain::mode::DecisionPolicy;
+use steward_domain::note_policy::MatterPolicy;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::tick::{Look, TaskClock, TaskEnd, TaskReport};
+use steward_domain::tick::{TaskCheck, TaskCheckOutcome, TaskCheckReport, TaskClock};
 use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
 
 /// The confidence of a look that the rate guard refused (S3-24).
@@ -28,21 +30,25 @@ const CLERK_SILENCE: Duration = Duration::from_secs(10);
 /// What all evaluations of one round share.
 pub(crate) struct Round {
     pub(crate) look_id: String,
-    pub(crate) policy: Policy,
-    pub(crate) note: Option<NotePolicy>,
+    pub(crate) policy: DecisionPolicy,
+    pub(crate) note: Option<MatterPolicy>,
     pub(crate) caller_says_shadow: bool,
     pub(crate) started: Option<SystemTime>,
     pub(crate) limit: Duration,
 }
 
 /// Evaluates one task.
-pub(crate) async fn evaluate(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, look: Look) -> TaskReport {
+pub(crate) async fn evaluate(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    round: &Round,
+    look: TaskCheck,
+) -> TaskCheckReport {
     let task = look.question.subject.task.clone();
     let ended = match judge(ctx, round, &look).await {
         Ok(judged) => apply(ctx, round, &look, judged).await,
         Err(end) => end,
     };
-    TaskReport { task, ended }
+    TaskCheckReport { task, ended }
 }
 
 fn time_is_up(ctx: &WorkflowContext<StewardWorkflow>, round: &Round) -> bool {
@@ -50,7 +56,11 @@ fn time_is_up(ctx: &WorkflowContext<StewardWorkflow>, round: &Round) -> bool {
     round.started.and_then(elapsed).is_some_and(|elapsed| elapsed > round.limit)
 }
 
-async fn judge(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, look: &Look) -> Result<Judged, TaskEnd> {
+async fn judge(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    round: &Round,
+    look: &TaskCheck,
+) -> Result<AttributedVerdict, TaskCheckOutcome> {
     if let Some(known) = &look.known {
         return Ok(known.clone());
     }
@@ -58,33 +68,33 @@ async fn judge(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, look: &Loo
     let mut last = ClerkMark::default();
     for attempt in 1..=2 {
         if time_is_up(ctx, round) {
-            return Err(TaskEnd::NoTimeLeft);
+            return Err(TaskCheckOutcome::NoTimeLeft);
         }
         let call = CallId(format!("{}/{}/{attempt}", round.look_id, name_of(&question.subject.task)));
         let reservation = reserve(ctx, &question, call.clone()).await?;
         let reply = ask(ctx, JudgeAsk { reservation, question: question.clone() }).await;
         settle(ctx, call, &question, &reply).await;
-        let reply = reply.map_err(|reason| TaskEnd::ClerkFailed { reason })?;
+        let reply = reply.map_err(|reason| TaskCheckOutcome::ClerkFailed { reason })?;
         match reply.outcome {
-            CallOutcome::Answered { verdict } => return Ok(Judged { verdict, clerk: reply.clerk }),
-            CallOutcome::BadAnswer { complaint } => {
+            ClerkCallOutcome::Answered { verdict } => return Ok(AttributedVerdict { verdict, clerk: reply.clerk }),
+            ClerkCallOutcome::BadAnswer { complaint } => {
                 question.complaint = Some(complaint);
                 last = reply.clerk;
             }
-            CallOutcome::RateLimited { retry_after_seconds } => {
+            ClerkCallOutcome::RateLimited { retry_after_seconds } => {
                 let reason = match retry_after_seconds {
                     Some(seconds) => format!("the provider asked to wait {seconds} s"),
                     None => "the provider asked to wait".into(),
                 };
-                return Err(TaskEnd::ClerkFailed { reason });
+                return Err(TaskCheckOutcome::ClerkFailed { reason });
             }
-            CallOutcome::Failed { reason } | CallOutcome::NotSent { reason } => {
-                return Err(TaskEnd::ClerkFailed { reason });
+            ClerkCallOutcome::Failed { reason } | ClerkCallOutcome::NotSent { reason } => {
+                return Err(TaskCheckOutcome::ClerkFailed { reason });
             }
         }
     }
     let complaint = question.complaint.unwrap_or_default();
-    Ok(Judged { verdict: Verdict::fallback(&complaint), clerk: ClerkMark { fallback: true, ..last } })
+    Ok(AttributedVerdict { verdict: Verdict::fallback(&complaint), clerk: ClerkMark { fallback: true, ..last } })
 }
 
 /// A matter may be named like one of its tasks, and each has its own calls.
@@ -94,27 +104,27 @@ fn name_of(subject: &RecordPath) -> &str {
 
 async fn reserve(
     ctx: &WorkflowContext<StewardWorkflow>,
-    question: &Question,
+    question: &ClerkQuestion,
     call_id: CallId,
-) -> Result<Reservation, TaskEnd> {
+) -> Result<Reservation, TaskCheckOutcome> {
     let request = ReserveRequest {
         call_id,
         task: Some(question.subject.task.to_string()),
         matter: Some(question.subject.matter.to_string()),
         stream: None,
-        speakers: Speaker::of(&question.evidence),
+        speakers: CallSource::from_evidence(&question.evidence),
     };
     match ctx.execute_local_activity(VaultActivities::reserve, request, local("reserve")).await {
         Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),
         Ok(ReserveOutcome::Refused(refusal)) => {
-            Err(TaskEnd::RateGuarded { confidence: REFUSED_CONFIDENCE, reason: refusal.reason })
+            Err(TaskCheckOutcome::RateGuarded { confidence: REFUSED_CONFIDENCE, reason: refusal.reason })
         }
-        Err(e) => Err(TaskEnd::Error { reason: e.to_string() }),
+        Err(e) => Err(TaskCheckOutcome::Error { reason: e.to_string() }),
     }
 }
 
 /// One attempt, one reservation: a clerk call is never retried by the server.
-async fn ask(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeAsk) -> Result<Reply, String> {
+async fn ask(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeAsk) -> Result<ClerkReply, String> {
     let once = RetryPolicy::builder().maximum_attempts(1).build();
     let options = ActivityOptions::with_schedule_to_close_timeout(CLERK_TIMEOUT)
         .task_queue(crate::clerk_queue(ctx.task_queue()))
@@ -129,25 +139,25 @@ async fn ask(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeAsk) -> Result<Re
 async fn settle(
     ctx: &WorkflowContext<StewardWorkflow>,
     call_id: CallId,
-    question: &Question,
-    reply: &Result<Reply, String>,
+    question: &ClerkQuestion,
+    reply: &Result<ClerkReply, String>,
 ) {
     let answered = match reply {
-        Ok(Reply { outcome: CallOutcome::Answered { verdict }, clerk }) => {
-            Some((question.clone(), Judged { verdict: verdict.clone(), clerk: clerk.clone() }))
+        Ok(ClerkReply { outcome: ClerkCallOutcome::Answered { verdict }, clerk }) => {
+            Some((question.clone(), AttributedVerdict { verdict: verdict.clone(), clerk: clerk.clone() }))
         }
         Ok(_) | Err(_) => None,
     };
     let outcome = match reply {
-        Ok(Reply { outcome: CallOutcome::Answered { .. } | CallOutcome::BadAnswer { .. }, clerk }) => {
-            Settled::Answered { usage: clerk.tokens }
+        Ok(ClerkReply { outcome: ClerkCallOutcome::Answered { .. } | ClerkCallOutcome::BadAnswer { .. }, clerk }) => {
+            SettlementOutcome::Answered { usage: clerk.tokens }
         }
-        Ok(Reply { outcome: CallOutcome::RateLimited { retry_after_seconds }, .. }) => {
+        Ok(ClerkReply { outcome: ClerkCallOutcome::RateLimited { retry_after_seconds }, .. }) => {
             let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
-            Settled::RateLimited { retry_after_seconds }
+            SettlementOutcome::RateLimited { retry_after_seconds }
         }
-        Ok(Reply { outcome: CallOutcome::NotSent { .. }, .. }) => Settled::NotSent,
-        Ok(Reply { outcome: CallOutcome::Failed { .. }, .. }) | Err(_) => Settled::Failed,
+        Ok(ClerkReply { outcome: ClerkCallOutcome::NotSent { .. }, .. }) => SettlementOutcome::NotSent,
+        Ok(ClerkReply { outcome: ClerkCallOutcome::Failed { .. }, .. }) | Err(_) => SettlementOutcome::Failed,
     };
     let ask = SettleAsk { settlement: Settlement { call_id, outcome }, answered };
     let _ = ctx.execute_local_activity(VaultActivities::settle, ask, local("settle")).await;
@@ -156,10 +166,10 @@ async fn settle(
 async fn apply(
     ctx: &WorkflowContext<StewardWorkflow>,
     round: &Round,
-    look: &Look,
-    Judged { verdict, clerk }: Judged,
-) -> TaskEnd {
-    let plan = decide(&Case {
+    look: &TaskCheck,
+    AttributedVerdict { verdict, clerk }: AttributedVerdict,
+) -> TaskCheckOutcome {
+    let plan = decide(&DecisionCase {
         look,
         policy: &round.policy,
         note: round.note.as_ref(),
@@ -186,11 +196,11 @@ async fn apply(
     };
     match ctx.execute_local_activity(VaultActivities::apply, ask, local("apply")).await {
         Ok(Applied::Filed { action_id, landing, .. }) => {
-            TaskEnd::Decided { decision: verdict.decision, confidence: verdict.confidence, landing, action_id }
+            TaskCheckOutcome::Decided { decision: verdict.decision, confidence: verdict.confidence, landing, action_id }
         }
-        Ok(Applied::ChangedMeanwhile) => TaskEnd::ChangedMeanwhile,
-        Ok(Applied::Unusable { reason }) => TaskEnd::Error { reason },
-        Ok(Applied::Stopped) => TaskEnd::Stopped,
-        Err(e) => TaskEnd::Error { reason: e.to_string() },
+        Ok(Applied::ChangedMeanwhile) => TaskCheckOutcome::ChangedMeanwhile,
+        Ok(Applied::Unusable { reason }) => TaskCheckOutcome::Error { reason },
+        Ok(Applied::Stopped) => TaskCheckOutcome::Stopped,
+        Err(e) => TaskCheckOutcome::Error { reason: e.to_string() },
     }
 }

@@ -50,7 +50,7 @@ impl RouterWorkflow {
 }
 
 fn details(report: &Routed) -> String {
-    let landed = report.landed.iter().map(|(landing, count)| format!("{count} {}", landing.word()));
+    let landed = report.landed.iter().map(|(landing, count)| format!("{count} {}", landing.as_str()));
     let skipped = report.skipped.iter().map(|(reason, count)| format!("{count} {reason}"));
     let mut parts: Vec<String> = landed.chain(skipped).collect();
     if report.stopped {

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Duration;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::tick::{Look, Observation, TaskEnd, TaskReport, TickReport};
+use steward_domain::tick::{MatterObservation, TaskCheck, TaskCheckOutcome, TaskCheckReport, TickReport};
 use temporalio_common::error::ApplicationFailure;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{LocalActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all};
@@ -53,15 +53,16 @@ impl StewardWorkflow {
             let (policy, note, limit) = (seen.policy, seen.note, START_NO_LATER);
             let round = Round { look_id, policy, note, caller_says_shadow, started, limit };
             let ended = evaluate_all(ctx, &round, looks).await;
-            let ended_so = |end: &TaskEnd| ended.iter().any(|task| task.ended == *end);
-            let (again, stopped) = (ended_so(&TaskEnd::ChangedMeanwhile), ended_so(&TaskEnd::Stopped));
+            let ended_so = |end: &TaskCheckOutcome| ended.iter().any(|task| task.ended == *end);
+            let (again, stopped) =
+                (ended_so(&TaskCheckOutcome::ChangedMeanwhile), ended_so(&TaskCheckOutcome::Stopped));
             report.stopped |= stopped;
             merge(&mut report, ended);
             if !again || stopped {
                 break;
             }
         }
-        if report.evaluated.iter().any(|task| !matches!(task.ended, TaskEnd::Decided { .. })) {
+        if report.evaluated.iter().any(|task| !matches!(task.ended, TaskCheckOutcome::Decided { .. })) {
             ctx.execute_local_activity(VaultActivities::release, ctx.run_id().to_owned(), local("release")).await?;
         }
         ctx.set_current_details(details(&report));
@@ -99,9 +100,13 @@ pub(crate) fn for_good(reason: String) -> ApplicationFailure {
     ApplicationFailure::non_retryable(std::io::Error::other(reason))
 }
 
-async fn evaluate_all(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, looks: Vec<Look>) -> Vec<TaskReport> {
+async fn evaluate_all(
+    ctx: &WorkflowContext<StewardWorkflow>,
+    round: &Round,
+    looks: Vec<TaskCheck>,
+) -> Vec<TaskCheckReport> {
     let lanes = looks.len().min(LANES);
-    let queue: RefCell<VecDeque<(usize, Look)>> = RefCell::new(looks.into_iter().enumerate().collect());
+    let queue: RefCell<VecDeque<(usize, TaskCheck)>> = RefCell::new(looks.into_iter().enumerate().collect());
     let stopped = Cell::new(false);
     let (queue, stopped) = (&queue, &stopped);
     let lane = |_| async move {
@@ -113,20 +118,20 @@ async fn evaluate_all(ctx: &WorkflowContext<StewardWorkflow>, round: &Round, loo
             };
             // Once one task met a stop, those that wait are not begun.
             let report = if stopped.get() {
-                TaskReport { task: look.question.subject.task, ended: TaskEnd::Stopped }
+                TaskCheckReport { task: look.question.subject.task, ended: TaskCheckOutcome::Stopped }
             } else {
                 evaluate(ctx, round, look).await
             };
-            stopped.set(stopped.get() || report.ended == TaskEnd::Stopped);
+            stopped.set(stopped.get() || report.ended == TaskCheckOutcome::Stopped);
             ended.push((place, report));
         }
     };
-    let mut all: Vec<(usize, TaskReport)> = join_all((0..lanes).map(lane)).await.into_iter().flatten().collect();
+    let mut all: Vec<(usize, TaskCheckReport)> = join_all((0..lanes).map(lane)).await.into_iter().flatten().collect();
     all.sort_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, report)| report).collect()
 }
 
-fn note(report: &mut TickReport, seen: &Observation) {
+fn note(report: &mut TickReport, seen: &MatterObservation) {
     report.stopped = seen.stopped;
     report.quiet += seen.quiet;
     report.left_due = seen.left_due;
@@ -143,7 +148,7 @@ fn note(report: &mut TickReport, seen: &Observation) {
 }
 
 /// A task that was judged again has its last end in the report.
-fn merge(report: &mut TickReport, ended: Vec<TaskReport>) {
+fn merge(report: &mut TickReport, ended: Vec<TaskCheckReport>) {
     for task in ended {
         report.evaluated.retain(|t| t.task != task.task);
         report.evaluated.push(task);
@@ -161,15 +166,15 @@ fn details(report: &TickReport) -> String {
     )];
     for task in &report.evaluated {
         lines.push(match &task.ended {
-            TaskEnd::Decided { decision, confidence, landing, action_id } => {
-                format!("- {}: {} {confidence:.2}, {}, `{action_id}`", task.task, decision.word(), landing.word())
+            TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
+                format!("- {}: {} {confidence:.2}, {}, `{action_id}`", task.task, decision.as_str(), landing.as_str())
             }
-            TaskEnd::RateGuarded { .. } => format!("- {}: rate guarded", task.task),
-            TaskEnd::ClerkFailed { .. } => format!("- {}: no answer from the clerk", task.task),
-            TaskEnd::ChangedMeanwhile => format!("- {}: changed meanwhile", task.task),
-            TaskEnd::NoTimeLeft => format!("- {}: no time left", task.task),
-            TaskEnd::Stopped => format!("- {}: stopped", task.task),
-            TaskEnd::Error { .. } => format!("- {}: error", task.task),
+            TaskCheckOutcome::RateGuarded { .. } => format!("- {}: rate guarded", task.task),
+            TaskCheckOutcome::ClerkFailed { .. } => format!("- {}: no answer from the clerk", task.task),
+            TaskCheckOutcome::ChangedMeanwhile => format!("- {}: changed meanwhile", task.task),
+            TaskCheckOutcome::NoTimeLeft => format!("- {}: no time left", task.task),
+            TaskCheckOutcome::Stopped => format!("- {}: stopped", task.task),
+            TaskCheckOutcome::Error { .. } => format!("- {}: error", task.task),
         });
     }
     lines.join("\n")

@@ -12,7 +12,7 @@ use crate::steward::{for_good, local};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 use steward_domain::plan::ActionId;
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
@@ -28,7 +28,7 @@ const TRACKER_NO_LATER: Duration = Duration::from_secs(40);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TogetherAsk {
     /// Undo, confirm or dismiss.
-    pub kind: AnswerKind,
+    pub kind: ResolutionKind,
     /// Ids, or at least four digits of each that no other action begins with; 1 to [`MAX_TOGETHER`] of them.
     pub actions: Vec<String>,
     pub by: String,
@@ -41,11 +41,11 @@ pub struct TogetherAsk {
 impl TogetherAsk {
     /// The same answer to these actions, without those that are named twice; the same actions have the same id.
     #[must_use]
-    pub fn new(kind: AnswerKind, actions: Vec<String>, (by, reason): (String, Option<String>)) -> Self {
+    pub fn new(kind: ResolutionKind, actions: Vec<String>, (by, reason): (String, Option<String>)) -> Self {
         let actions = once_each(actions);
         let mut parts: Vec<&str> = actions.iter().map(String::as_str).collect();
         parts.sort_unstable();
-        parts.extend(["together", kind.word()]);
+        parts.extend(["together", kind.as_str()]);
         let together = ActionId::derive(&parts);
         Self { kind, actions, by, reason, together }
     }
@@ -99,7 +99,10 @@ impl AnswerTogetherWorkflow {
         }
         // Of two changes of one field the newer goes first, in whatever order they were named.
         for at in (0..answers.len()).rev() {
-            if matches!(&answers[at].answered, Answered::Refused { refusal: Refusal::NotTheNewest { .. }, .. }) {
+            if matches!(
+                &answers[at].answered,
+                Answered::Refused { refusal: ResolutionRefusal::NotTheNewest { .. }, .. }
+            ) {
                 answers[at].answered = take(ctx, &ask, &answers[at].action).await?;
             }
         }
@@ -112,7 +115,7 @@ impl AnswerTogetherWorkflow {
         }
         let all = AnsweredTogether { together: ask.together, answers };
         let (count, refused) = (all.answers.len(), all.refused());
-        ctx.set_current_details(format!("{} together: {}, {refused} refused", ask.kind.word(), count - refused));
+        ctx.set_current_details(format!("{} together: {}, {refused} refused", ask.kind.as_str(), count - refused));
         Ok(all)
     }
 }
@@ -134,7 +137,7 @@ async fn take(
 }
 
 fn checked(ask: &TogetherAsk) -> Result<Vec<String>, String> {
-    if ask.kind == AnswerKind::Raise {
+    if ask.kind == ResolutionKind::Raise {
         return Err("only undo, confirm and dismiss are answered together".into());
     }
     let actions = once_each(ask.actions.clone());
@@ -164,7 +167,7 @@ mod tests {
 
     fn ask(actions: &[&str]) -> TogetherAsk {
         let actions = actions.iter().map(|a| (*a).to_owned()).collect();
-        TogetherAsk::new(AnswerKind::Undo, actions, ("ann".into(), None))
+        TogetherAsk::new(ResolutionKind::Undo, actions, ("ann".into(), None))
     }
 
     #[test]
@@ -173,7 +176,7 @@ mod tests {
         assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).together, one.together);
         assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).actions, ["bbbb", "aaaa"]);
         assert_ne!(ask(&["aaaa"]).together, one.together);
-        let dismissed = TogetherAsk::new(AnswerKind::Dismiss, one.actions.clone(), ("ann".into(), None));
+        let dismissed = TogetherAsk::new(ResolutionKind::Dismiss, one.actions.clone(), ("ann".into(), None));
         assert_ne!(dismissed.together, one.together);
     }
 
@@ -185,14 +188,17 @@ mod tests {
         assert_eq!(checked(&ask(&many[1..])).unwrap().len(), MAX_TOGETHER);
         assert!(checked(&ask(&[])).is_err());
         assert!(checked(&ask(&["x".repeat(65).as_str()])).is_err());
-        let raise = TogetherAsk { kind: AnswerKind::Raise, ..ask(&["aaaa"]) };
+        let raise = TogetherAsk { kind: ResolutionKind::Raise, ..ask(&["aaaa"]) };
         assert!(checked(&raise).is_err());
     }
 
     #[test]
     fn the_longest_results_fit_into_a_payload() {
-        let refusal =
-            Refusal::AlreadyAnswered { id: "f".repeat(16), how: "confirmed".into(), by: "\u{1f600}".repeat(230) };
+        let refusal = ResolutionRefusal::AlreadyAnswered {
+            id: "f".repeat(16),
+            how: "confirmed".into(),
+            by: "\u{1f600}".repeat(230),
+        };
         let answered = Answered::refused(refusal);
         let one = AnsweredOne { action: "f".repeat(MAX_ID_CHARS), answered };
         let all = AnsweredTogether { together: ask(&["aaaa"]).together, answers: vec![one; MAX_TOGETHER] };

@@ -25,7 +25,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use reqwest::{Client, Response, StatusCode, Url};
 use std::num::NonZeroU32;
 use std::time::Duration;
-use steward_domain::clerk::{CallOutcome, ClerkMark, Question, Reply, Usage};
+use steward_domain::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, TokenUsage};
 use steward_domain::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::{Reservation, parse_retry_after};
 
@@ -162,22 +162,24 @@ impl Remote {
     }
 
     /// Asks once, with at most one HTTP request.
-    pub async fn ask(&self, _reservation: &Reservation, question: &Question) -> Reply {
+    pub async fn ask(&self, _reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
         let body = self.prompt(question);
         let mut clerk = self.mark(&body);
         let outcome = match self.exchange(body, |content| answer::verdict(content, question, self.key())).await {
             Ok((said, usage)) => {
                 clerk.tokens = usage;
                 match said {
-                    Said::Answered(verdict) => CallOutcome::Answered { verdict },
-                    Said::Bad(complaint) => CallOutcome::BadAnswer { complaint },
-                    Said::Wait(retry_after_seconds) => CallOutcome::RateLimited { retry_after_seconds },
+                    Said::Answered(verdict) => ClerkCallOutcome::Answered { verdict },
+                    Said::Bad(complaint) => ClerkCallOutcome::BadAnswer { complaint },
+                    Said::Wait(retry_after_seconds) => ClerkCallOutcome::RateLimited { retry_after_seconds },
                 }
             }
-            Err(Failure { reason, kind: FailureKind::NotSent }) => CallOutcome::NotSent { reason },
-            Err(Failure { reason, kind: FailureKind::Slow | FailureKind::Other }) => CallOutcome::Failed { reason },
+            Err(Failure { reason, kind: FailureKind::NotSent }) => ClerkCallOutcome::NotSent { reason },
+            Err(Failure { reason, kind: FailureKind::Slow | FailureKind::Other }) => {
+                ClerkCallOutcome::Failed { reason }
+            }
         };
-        Reply { outcome, clerk }
+        ClerkReply { outcome, clerk }
     }
 
     /// Asks once what an event says, with at most one HTTP request.
@@ -200,7 +202,7 @@ impl Remote {
     }
 
     /// What [`Remote::ask`] would send.
-    pub(super) fn prompt(&self, question: &Question) -> Vec<u8> {
+    pub(super) fn prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
         self.body(&prompt::verdict(question))
     }
 
@@ -234,7 +236,7 @@ impl Remote {
         &self,
         body: Vec<u8>,
         judge: impl FnOnce(&str) -> answer::Read<T>,
-    ) -> Result<(Said<T>, Usage), Failure> {
+    ) -> Result<(Said<T>, TokenUsage), Failure> {
         if !self.pace.turn().await {
             let reason = format!(
                 "too many calls at once: this one could not begin within {} s and was not sent; raise \
@@ -255,7 +257,7 @@ impl Remote {
             status if status == StatusCode::TOO_MANY_REQUESTS || status.as_u16() == OVERLOADED => {
                 let said = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
                 let seconds = said.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
-                Ok((Said::Wait(seconds), Usage::default()))
+                Ok((Said::Wait(seconds), TokenUsage::default()))
             }
             status => {
                 let said = read_error(response).await;

@@ -10,11 +10,13 @@ mod extract;
 
 use super::sha256_hex;
 use std::collections::BTreeMap;
-use steward_domain::clerk::{CallOutcome, ClerkMark, Evidence, Judgement, Question, Reply, Verdict};
-use steward_domain::extract::{Answer, ExtractOutcome, ExtractQuestion, ExtractReply};
+use steward_domain::clerk::{
+    ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, Judgement, SignalEvidence, Verdict,
+};
+use steward_domain::extract::{ExtractAnswer, ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::guard::Reservation;
 use steward_domain::path::RecordPath;
-use steward_domain::record::{Effect, State};
+use steward_domain::record::{RecordState, SignalEffect};
 
 /// Its name among the providers.
 pub const PROVIDER: &str = "rules";
@@ -31,9 +33,9 @@ pub struct Rules;
 impl Rules {
     /// Judges a question. Always answers.
     #[must_use]
-    pub fn ask(&self, _reservation: &Reservation, question: &Question) -> Reply {
-        Reply {
-            outcome: CallOutcome::Answered { verdict: judge(question) },
+    pub fn ask(&self, _reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
+        ClerkReply {
+            outcome: ClerkCallOutcome::Answered { verdict: judge(question) },
             clerk: mark(MODEL, &self.prompt(question)),
         }
     }
@@ -42,7 +44,7 @@ impl Rules {
     #[must_use]
     pub fn extract(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
         let text = extract::answer(question);
-        let outcome = match Answer::check(&text, question) {
+        let outcome = match ExtractAnswer::parse_answer(&text, question) {
             Ok(_) => ExtractOutcome::Answered { text },
             Err(e) => ExtractOutcome::BadAnswer { complaint: e.to_string() },
         };
@@ -50,7 +52,7 @@ impl Rules {
     }
 
     /// What stands for a prompt.
-    pub(super) fn prompt(&self, question: &Question) -> Vec<u8> {
+    pub(super) fn prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
         question.evidence_bytes()
     }
 
@@ -69,17 +71,17 @@ pub(super) fn mark(model: &str, prompt: &[u8]) -> ClerkMark {
     }
 }
 
-fn judge(question: &Question) -> Verdict {
+fn judge(question: &ClerkQuestion) -> Verdict {
     // Two of one instant: the one that asks for the principal counts as the newer.
-    let newest = question.evidence.iter().max_by_key(|e| (e.created, e.effect == Effect::Action));
+    let newest = question.evidence.iter().max_by_key(|e| (e.created, e.effect == SignalEffect::Action));
     let Some(newest) = newest else {
         return verdict(Judgement::StillActive, 1.0, &[], "there is no signal");
     };
-    let proposals: Vec<(&Evidence, State)> =
+    let proposals: Vec<(&SignalEvidence, RecordState)> =
         question.evidence.iter().filter_map(|e| Some((e, usable_proposal(e)?))).collect();
-    let proposing: Vec<&Evidence> = proposals.iter().map(|(e, _)| *e).collect();
+    let proposing: Vec<&SignalEvidence> = proposals.iter().map(|(e, _)| *e).collect();
 
-    let mut verdict = if newest.effect == Effect::Action {
+    let mut verdict = if newest.effect == SignalEffect::Action {
         verdict(Judgement::NeedsInput, strength(newest), &[newest], "the newest signal asks something of the principal")
     } else if let Some((_, state)) = proposals.first() {
         if proposals.iter().any(|(_, other)| other != state) {
@@ -96,7 +98,7 @@ fn judge(question: &Question) -> Verdict {
     verdict
 }
 
-fn verdict(decision: Judgement, confidence: f64, evidence: &[&Evidence], why: &str) -> Verdict {
+fn verdict(decision: Judgement, confidence: f64, evidence: &[&SignalEvidence], why: &str) -> Verdict {
     let mut named: Vec<RecordPath> = Vec::new();
     for reference in evidence.iter().map(|e| &e.reference) {
         if !named.contains(reference) {
@@ -112,28 +114,28 @@ fn verdict(decision: Judgement, confidence: f64, evidence: &[&Evidence], why: &s
     }
 }
 
-fn usable_proposal(evidence: &Evidence) -> Option<State> {
-    if evidence.effect == Effect::Mutation { evidence.proposed_state } else { None }
+fn usable_proposal(evidence: &SignalEvidence) -> Option<RecordState> {
+    if evidence.effect == SignalEffect::Mutation { evidence.proposed_state } else { None }
 }
 
-fn judgement_for(state: State) -> Judgement {
+fn judgement_for(state: RecordState) -> Judgement {
     match state {
-        State::Open => Judgement::StillActive,
-        State::Done => Judgement::LikelyDone,
-        State::Archived => Judgement::StaleArchiveCandidate,
+        RecordState::Open => Judgement::StillActive,
+        RecordState::Done => Judgement::LikelyDone,
+        RecordState::Archived => Judgement::StaleArchiveCandidate,
     }
 }
 
 /// How sure one signal is of both its target and its effect, 0 to 1.
-fn strength(evidence: &Evidence) -> f64 {
+fn strength(evidence: &SignalEvidence) -> f64 {
     in_range(evidence.target_confidence).min(in_range(evidence.effect_confidence))
 }
 
-fn strongest(evidence: &[&Evidence]) -> f64 {
+fn strongest(evidence: &[&SignalEvidence]) -> f64 {
     evidence.iter().map(|e| strength(e)).fold(0.0, f64::max)
 }
 
-fn contributions(evidence: &[Evidence]) -> BTreeMap<String, f64> {
+fn contributions(evidence: &[SignalEvidence]) -> BTreeMap<String, f64> {
     let mut by_source = BTreeMap::new();
     for signal in evidence {
         let most: &mut f64 = by_source.entry(signal.source.clone()).or_insert(0.0);
@@ -148,13 +150,13 @@ fn in_range(confidence: f64) -> f64 {
 }
 
 /// `2 signals propose done, 1 proposes open`
-fn tally(proposals: &[(&Evidence, State)]) -> String {
-    let counted = [State::Done, State::Archived, State::Open].map(|state| {
+fn tally(proposals: &[(&SignalEvidence, RecordState)]) -> String {
+    let counted = [RecordState::Done, RecordState::Archived, RecordState::Open].map(|state| {
         let count = proposals.iter().filter(|(_, s)| *s == state).count();
         match count {
             0 => None,
-            1 => Some(format!("1 signal proposes {}", state.word())),
-            _ => Some(format!("{count} signals propose {}", state.word())),
+            1 => Some(format!("1 signal proposes {}", state.as_str())),
+            _ => Some(format!("{count} signals propose {}", state.as_str())),
         }
     });
     counted.into_iter().flatten().collect::<Vec<_>>().join(", ")

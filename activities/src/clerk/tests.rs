@@ -3,11 +3,11 @@
 mod keys;
 
 use chrono::{DateTime, TimeDelta};
-use steward_domain::clerk::{Evidence, Question, Subject};
+use steward_domain::clerk::{ClerkQuestion, QuestionSubject, SignalEvidence};
 use steward_domain::guard::Reservation;
 use steward_domain::mode::Ceiling;
 use steward_domain::path::RecordPath;
-use steward_domain::record::{Effect, State, SurfaceClass};
+use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
 
 /// Read back from JSON, as it travels: only the ledger makes one.
 pub(crate) fn reservation() -> Reservation {
@@ -15,13 +15,13 @@ pub(crate) fn reservation() -> Reservation {
     serde_json::from_str(travelling).unwrap()
 }
 
-pub(super) fn signal(slug: &str, minute: i64, proposes: Option<State>) -> Evidence {
-    Evidence {
+pub(super) fn signal(slug: &str, minute: i64, proposes: Option<RecordState>) -> SignalEvidence {
+    SignalEvidence {
         source: "gmail".into(),
         reference: RecordPath::parse(&format!("signal/{slug}.md")).unwrap(),
         note: "paid in full".into(),
         created: DateTime::UNIX_EPOCH + TimeDelta::minutes(minute),
-        effect: Effect::Mutation,
+        effect: SignalEffect::Mutation,
         proposed_state: proposes,
         target_confidence: 0.9,
         effect_confidence: 0.8,
@@ -30,14 +30,14 @@ pub(super) fn signal(slug: &str, minute: i64, proposes: Option<State>) -> Eviden
     }
 }
 
-pub(super) fn question(evidence: Vec<Evidence>) -> Question {
-    Question {
-        subject: Subject {
+pub(super) fn question(evidence: Vec<SignalEvidence>) -> ClerkQuestion {
+    ClerkQuestion {
+        subject: QuestionSubject {
             task: RecordPath::parse("task/pay.md").unwrap(),
             task_name: "Pay".into(),
             matter: RecordPath::parse("matter/m.md").unwrap(),
             matter_name: "M".into(),
-            state: State::Open,
+            state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
         },

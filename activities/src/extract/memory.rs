@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use steward_domain::extract::candidates::Candidates;
+use steward_domain::extract::candidates::CandidateMatcher;
 use steward_domain::path::RecordPath;
 
 /// For so long it is remembered that an event got no answer: 1 day. The next time, that is held against it if
@@ -24,7 +24,7 @@ pub(super) struct Memory(Arc<Mutex<Inside>>);
 #[derive(Default)]
 struct Inside {
     /// The open records, as they stood at this edition of the index.
-    candidates: Option<(u64, Arc<Candidates>)>,
+    candidates: Option<(u64, Arc<CandidateMatcher>)>,
     answered: Option<Instant>,
     unanswered: BTreeMap<RecordPath, Unanswered>,
     /// Runs overlap when one is begun by hand: each event is read by one at a time.
@@ -92,11 +92,11 @@ impl Memory {
     }
 
     /// What may be meant, if nothing was written of it since.
-    pub(super) fn candidates(&self, edition: u64) -> Option<Arc<Candidates>> {
+    pub(super) fn candidates(&self, edition: u64) -> Option<Arc<CandidateMatcher>> {
         self.look(|m| m.candidates.clone()).filter(|(of, _)| *of == edition).map(|(_, candidates)| candidates)
     }
 
-    pub(super) fn keep_candidates(&self, edition: u64, candidates: &Arc<Candidates>) {
+    pub(super) fn keep_candidates(&self, edition: u64, candidates: &Arc<CandidateMatcher>) {
         self.look(|m| m.candidates = Some((edition, Arc::clone(candidates))));
     }
 }

@@ -126,7 +126,7 @@ impl Intake {
         let mut names = BTreeSet::new();
         for found in &batch.found {
             let event = StreamEvent::new(&self.stream, &found.incoming(), now);
-            let path = event.path().map_err(|e| self.unnamed(&e))?;
+            let path = event.record_path().map_err(|e| self.unnamed(&e))?;
             if names.insert(path.to_string()) {
                 events.push((path, event));
             }

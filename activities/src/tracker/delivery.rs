@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use steward_domain::audit::ActionKind;
 use steward_domain::frontmatter;
 use steward_domain::plan::ActionId;
-use steward_domain::tracker::{self, Issue, PlaneAction, StateGroup, TrackerId, comment_html};
+use steward_domain::tracker::{self, PlaneAction, TrackerId, TrackerIssue, TrackerStateGroup, render_comment};
 use steward_vault::crash;
 use steward_vault::outbox::{self, Progress};
 use temporalio_common::ActivityError;
@@ -68,7 +68,7 @@ impl Courier {
         }
     }
 
-    async fn make(&self, job: &Job, issue: &Issue, group: StateGroup) -> Step<PlaneAction> {
+    async fn make(&self, job: &Job, issue: &TrackerIssue, group: TrackerStateGroup) -> Step<PlaneAction> {
         let (plane, id) = (&self.plane, &job.record.draft.id);
         let given_up = |reason: &str| Ok(Ok(PlaneAction::GivenUp { issue: issue.clone(), reason: reason.into() }));
         if !job.progress.begun && self.names_another(job, issue).await? {
@@ -100,7 +100,7 @@ impl Courier {
             return made(now, None, None);
         }
         let Some(to) = states.first_of(group) else {
-            let why = format!("has no state of the group `{}` in this project: add one", group.word());
+            let why = format!("has no state of the group `{}` in this project: add one", group.as_str());
             return Ok(Err(Trouble::Lasting(why)));
         };
         (progress.from, progress.to) = (now.clone(), Some(to.clone()));
@@ -111,12 +111,12 @@ impl Courier {
     }
 
     /// Whether the task names another issue by now than its record does.
-    async fn names_another(&self, job: &Job, issue: &Issue) -> Result<bool, ActivityError> {
+    async fn names_another(&self, job: &Job, issue: &TrackerIssue) -> Result<bool, ActivityError> {
         let (target, issue) = (job.record.draft.target.clone(), issue.clone());
         self.keep(move |keeper| {
             let Ok(task) = keeper.root().read(&target) else { return Ok(false) };
             let default = keeper.tracker().and_then(|site| site.project.as_ref());
-            let named = frontmatter::read(&task.bytes).ok().and_then(|d| tracker::issue_of(d.fields(), default));
+            let named = frontmatter::read(&task.bytes).ok().and_then(|d| tracker::read_issue(d.fields(), default));
             Ok(matches!(named, Some(Ok(named)) if named != issue))
         })
         .await
@@ -124,7 +124,7 @@ impl Courier {
 
     /// Our comment on the issue, made once. One that was asked for without a clear answer is looked for, and
     /// asked for again only when it can come no more.
-    async fn commented(&self, job: &Job, issue: &Issue, progress: &mut Progress) -> Step<TrackerId> {
+    async fn commented(&self, job: &Job, issue: &TrackerIssue, progress: &mut Progress) -> Step<TrackerId> {
         let (plane, id) = (&self.plane, &job.record.draft.id);
         if let Some(comment) = progress.comment.clone() {
             return Ok(Ok(comment));
@@ -139,7 +139,7 @@ impl Courier {
             (Search::Nothing | Search::TooMany, None) => {
                 (progress.begun, progress.asked_at) = (true, Some(Utc::now()));
                 self.noted(id, progress).await?;
-                let asked = plane.comment(issue, id, &comment_html(&job.record)).await;
+                let asked = plane.comment(issue, id, &render_comment(&job.record)).await;
                 if !matches!(asked, Ok(_) | Err(Trouble::Passing(_))) {
                     progress.asked_at = None;
                     self.noted(id, progress).await?;
@@ -184,7 +184,7 @@ impl Courier {
         .await
     }
 
-    async fn take_back(&self, (issue, of): (&Issue, &ActionId), made: Made) -> Result<PlaneAction, Trouble> {
+    async fn take_back(&self, (issue, of): (&TrackerIssue, &ActionId), made: Made) -> Result<PlaneAction, Trouble> {
         let plane = &self.plane;
         let reverted = |comment_removed, state_restored, left: Vec<String>| PlaneAction::Reverted {
             issue: issue.clone(),

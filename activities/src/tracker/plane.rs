@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::guard::parse_retry_after;
 use steward_domain::plan::ActionId;
-use steward_domain::tracker::{EXTERNAL_SOURCE, Issue, StateGroup, TrackerId};
+use steward_domain::tracker::{EXTERNAL_SOURCE, TrackerId, TrackerIssue, TrackerStateGroup};
 
 /// From connecting to the last byte: 10 s, so that a delivery of some requests ends within its time.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -106,8 +106,8 @@ pub(super) struct States(Vec<StateRow>);
 
 impl States {
     /// The one that an issue goes to: the project's default where it is of the group, else the first.
-    pub(super) fn first_of(&self, group: StateGroup) -> Option<&TrackerId> {
-        let of_group = self.0.iter().filter(|state| state.group == group.word());
+    pub(super) fn first_of(&self, group: TrackerStateGroup) -> Option<&TrackerId> {
+        let of_group = self.0.iter().filter(|state| state.group == group.as_str());
         let before = |a: &&StateRow, b: &&StateRow| {
             b.default.cmp(&a.default).then(a.sequence.total_cmp(&b.sequence)).then(a.id.cmp(&b.id))
         };
@@ -115,8 +115,8 @@ impl States {
     }
 
     /// Whether a state is one of a group.
-    pub(super) fn is_of(&self, state: &TrackerId, group: StateGroup) -> bool {
-        self.0.iter().any(|known| &known.id == state && known.group == group.word())
+    pub(super) fn is_of(&self, state: &TrackerId, group: TrackerStateGroup) -> bool {
+        self.0.iter().any(|known| &known.id == state && known.group == group.as_str())
     }
 }
 
@@ -171,7 +171,7 @@ impl Plane {
     }
 
     /// The issue's state; `None` where it has none.
-    pub(super) async fn state_of(&self, issue: &Issue) -> Result<Option<TrackerId>, Trouble> {
+    pub(super) async fn state_of(&self, issue: &TrackerIssue) -> Result<Option<TrackerId>, Trouble> {
         let path = self.issue_path(issue, &[]);
         let response = self.call(Method::GET, &path, &[("fields", "id,state")], None).await?;
         Ok(self.json::<WorkItem>(response).await?.state)
@@ -185,13 +185,13 @@ impl Plane {
     }
 
     /// Moves the issue.
-    pub(super) async fn move_to(&self, issue: &Issue, state: &TrackerId) -> Result<(), Trouble> {
+    pub(super) async fn move_to(&self, issue: &TrackerIssue, state: &TrackerId) -> Result<(), Trouble> {
         let body = json!({"state": state});
         self.call(Method::PATCH, &self.issue_path(issue, &[]), &[], Some(body)).await.map(drop)
     }
 
     /// Comments on the issue, once for an action: a second time its comment is found.
-    pub(super) async fn comment(&self, issue: &Issue, of: &ActionId, html: &str) -> Result<TrackerId, Trouble> {
+    pub(super) async fn comment(&self, issue: &TrackerIssue, of: &ActionId, html: &str) -> Result<TrackerId, Trouble> {
         let body = json!({"comment_html": html, "external_source": EXTERNAL_SOURCE, "external_id": of});
         let path = self.issue_path(issue, &["comments"]);
         let response = self.send(Method::POST, &path, &[], Some(body)).await?;
@@ -213,7 +213,7 @@ impl Plane {
     }
 
     /// The comment of an action on its issue.
-    pub(super) async fn find_comment(&self, issue: &Issue, of: &ActionId) -> Result<Search, Trouble> {
+    pub(super) async fn find_comment(&self, issue: &TrackerIssue, of: &ActionId) -> Result<Search, Trouble> {
         let path = self.issue_path(issue, &["comments"]);
         let mut cursor = String::from("100:0:0");
         for _ in 0..MAX_PAGES {
@@ -234,7 +234,7 @@ impl Plane {
     }
 
     /// Removes a comment; one that is gone is as good.
-    pub(super) async fn remove_comment(&self, issue: &Issue, comment: &TrackerId) -> Result<(), Trouble> {
+    pub(super) async fn remove_comment(&self, issue: &TrackerIssue, comment: &TrackerId) -> Result<(), Trouble> {
         let path = self.issue_path(issue, &["comments", comment.as_str()]);
         match self.call(Method::DELETE, &path, &[], None).await {
             Ok(_) | Err(Trouble::Missing) => Ok(()),
@@ -263,7 +263,7 @@ impl Plane {
         }
     }
 
-    fn issue_path<'a>(&'a self, issue: &'a Issue, more: &[&'a str]) -> Vec<&'a str> {
+    fn issue_path<'a>(&'a self, issue: &'a TrackerIssue, more: &[&'a str]) -> Vec<&'a str> {
         let workspace = self.config.workspace.as_str();
         let issue = ["workspaces", workspace, "projects", issue.project.as_str(), "work-items", issue.issue.as_str()];
         issue.into_iter().chain(more.iter().copied()).collect()

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::slice::from_ref;
 use steward_domain::mode::Mode;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_tests::plane::{Fault, ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane as Server, WORKSPACE, minutes_later, state};
 use steward_vault::{brake, chain};
 use steward_workflows::activities::Answered;
@@ -118,7 +118,7 @@ async fn a_live_change_is_told_once_and_its_undo_takes_everything_back() {
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
     assert_eq!((desk.server.asked().len(), desk.due().await), (requests, vec![]), "asked again, nothing is sent");
     let record = desk.last();
-    assert_eq!((record.draft.kind, record.draft.landing), (ActionKind::Tracked, Landing::Recorded));
+    assert_eq!((record.draft.kind, record.draft.landing), (ActionKind::Tracked, Disposition::Recorded));
     assert_eq!((record.partially_applied, record.undo_recipe.is_none()), (false, true));
 
     let undo = desk.undo(&action).await;
@@ -152,7 +152,7 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     let records = desk.records();
     assert_eq!(records.len(), 2, "the change and the first failure: {records:#?}");
     assert_eq!((records[1].draft.kind, records[1].partially_applied), (ActionKind::TrackFailed, true));
-    assert!(records[1].plane_action.as_ref().unwrap().missing().unwrap().contains("503"));
+    assert!(records[1].plane_action.as_ref().unwrap().missing_reason().unwrap().contains("503"));
     let progress = outbox::progress(desk.bench.host.keeper.root(), &action).unwrap().unwrap();
     assert_eq!((progress.tries, progress.begun), (3, false));
     let next = progress.next_try.unwrap();
@@ -388,7 +388,7 @@ async fn a_task_without_a_usable_issue_changes_all_the_same() {
         let action = desk.bench.changed(&lines).await;
         let record = desk.last();
         assert!(desk.bench.task().contains("state: done") && record.partially_applied, "{lines}");
-        assert!(record.plane_action.unwrap().missing().unwrap().contains(words), "{lines}");
+        assert!(record.plane_action.unwrap().missing_reason().unwrap().contains(words), "{lines}");
         assert_eq!((desk.due().await, record.undo_recipe.unwrap().plane_revert), (vec![], None));
         let Answered::Done { owes: None, .. } = desk.bench.undone(&action, "u").await else { panic!("{lines}") };
         assert_eq!(desk.server.asked(), []);

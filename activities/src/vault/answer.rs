@@ -13,7 +13,7 @@ use steward_domain::mode::Ceiling;
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::tracker::PlaneAction;
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use steward_vault::answer::{AnswerError, Asked};
 use steward_vault::crash;
 use steward_vault::index::{Found, IndexError};
@@ -24,7 +24,7 @@ use temporalio_common::ActivityError;
 /// An answer that the vault writer has filed.
 #[derive(Clone, Debug)]
 pub struct FiledAnswer {
-    kind: AnswerKind,
+    kind: ResolutionKind,
     /// The record that was answered.
     to: RecordPath,
     target: RecordPath,
@@ -36,26 +36,26 @@ impl Host {
     pub(crate) async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
         let record = match self.index.find_action(&ask.action).await {
             Ok(Found::One(record)) => record,
-            Ok(Found::None) => return Ok(Answered::refused(Refusal::Unknown { id: ask.action })),
+            Ok(Found::None) => return Ok(Answered::refused(ResolutionRefusal::Unknown { id: ask.action })),
             Ok(Found::Many(some)) => {
-                return Ok(Answered::refused(Refusal::Ambiguous { id: ask.action, count: some.len() }));
+                return Ok(Answered::refused(ResolutionRefusal::Ambiguous { id: ask.action, count: some.len() }));
             }
-            Err(IndexError::Prefix(id)) => return Ok(Answered::refused(Refusal::Malformed { id })),
+            Err(IndexError::Prefix(id)) => return Ok(Answered::refused(ResolutionRefusal::Malformed { id })),
             Err(e) => return Err(passing(e)),
         };
         let policy = self.settings.policy.clone();
         let (kind, filed) = (ask.kind, record.clone());
         let answered_to = self.recorded(&record).await?;
         let ceiling = match (&answered_to, kind) {
-            (Some(to), AnswerKind::Confirm) => self.ceiling_now(to, ask.edited.as_ref()).await?,
+            (Some(to), ResolutionKind::Confirm) => self.ceiling_now(to, ask.edited.as_ref()).await?,
             (_, _) => Ceiling::Act,
         };
         // The batch was drawn before: what is newer may have come since.
-        if kind == AnswerKind::Confirm
+        if kind == ResolutionKind::Confirm
             && ask.together.is_some()
             && self.index.is_unclear(&record).await.map_err(passing)?
         {
-            return Ok(Answered::refused(Refusal::Unclear { id: ask.action }));
+            return Ok(Answered::refused(ResolutionRefusal::Unclear { id: ask.action }));
         }
         let (keeper, of) = (Arc::clone(&self.keeper), workflow.clone());
         let answered = on_a_blocking_thread(move || {
@@ -102,7 +102,7 @@ impl Host {
         let new_parent = mutation.and_then(Mutation::new_parent);
         if let Some(edited) = edited {
             let notes = self.index.notes_of(&draft.target, new_parent).await.map_err(passing)?;
-            if notes.iter().any(|(_, note)| note.forbids(edited)) {
+            if notes.iter().any(|(_, note)| note.forbids_mutation(edited)) {
                 return Ok(Ceiling::Ask);
             }
         }
@@ -128,7 +128,7 @@ impl Host {
         let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
         if owes.is_some() && self.keeper.tracker().is_none() {
             let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();
-            return Ok(Answered::refused(Refusal::Tracker { record: receipt.record.to_string(), reason }));
+            return Ok(Answered::refused(ResolutionRefusal::Tracker { record: receipt.record.to_string(), reason }));
         }
         Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None, lowered })
     }
@@ -144,8 +144,8 @@ impl Host {
         self.note(&[&filed.target, &filed.receipt.record]).await?;
         match filed.kind {
             // Before the next change of what was just undone once too often.
-            AnswerKind::Undo => calibrate::step_back(self, (&filed.workflow, Utc::now())).await,
-            AnswerKind::Confirm | AnswerKind::Dismiss | AnswerKind::Raise => Ok(Vec::new()),
+            ResolutionKind::Undo => calibrate::step_back(self, (&filed.workflow, Utc::now())).await,
+            ResolutionKind::Confirm | ResolutionKind::Dismiss | ResolutionKind::Raise => Ok(Vec::new()),
         }
     }
 

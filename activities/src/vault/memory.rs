@@ -10,7 +10,7 @@
 use super::Host;
 use crate::failure::passing;
 use chrono::{TimeDelta, Utc};
-use steward_domain::clerk::{Judged, Question};
+use steward_domain::clerk::{AttributedVerdict, ClerkQuestion};
 use temporalio_common::ActivityError;
 
 /// How long an answer is given again: 7 days; models behind one name change.
@@ -18,11 +18,11 @@ const GIVEN_AGAIN: TimeDelta = TimeDelta::days(7);
 
 impl Host {
     /// What was answered to this evidence within the last 7 days.
-    pub(super) async fn recall(&self, question: &Question) -> Result<Option<Judged>, ActivityError> {
+    pub(super) async fn recall(&self, question: &ClerkQuestion) -> Result<Option<AttributedVerdict>, ActivityError> {
         let key = self.clerk.evidence_key(question);
         let kept = self.index.answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
-        let judged: Option<Judged> = kept.and_then(|text| serde_json::from_str(&text).ok());
-        let known = judged.and_then(|judged| judged.recalled(question));
+        let judged: Option<AttributedVerdict> = kept.and_then(|text| serde_json::from_str(&text).ok());
+        let known = judged.and_then(|judged| judged.recall_for(question));
         if known.is_some() {
             tracing::info!(task = %question.subject.task, "judged before; no clerk is asked");
         }
@@ -30,7 +30,7 @@ impl Host {
     }
 
     /// An answer that cannot be kept is not worth a failure: the same question then costs another call.
-    pub(super) async fn keep(&self, question: &Question, judged: &Judged) {
+    pub(super) async fn keep(&self, question: &ClerkQuestion, judged: &AttributedVerdict) {
         if !self.clerk.would_ask_the_same(question, &judged.clerk) {
             return;
         }

@@ -15,15 +15,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::time::{Duration, Instant};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::frontmatter;
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plain;
-use steward_domain::plan::{ActionId, Landing, Plan};
-use steward_domain::record::{Matter, State, Task};
-use steward_domain::route::{self, Doubt, Route, RouteCase, RouteSkip, Target, Weighing};
+use steward_domain::plan::{ActionId, Disposition, Plan};
+use steward_domain::record::{Matter, RecordState, Task};
+use steward_domain::route::{self, ProposalDoubt, RouteCase, RouteDecision, RouteSkip, RouteTarget, StewardWeighing};
 use steward_domain::signal::Signal;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_vault::index::{FactsAsk, RouteFacts, RouteLeft};
 use steward_vault::keeper::ApplyError;
 use steward_workflows::activities::Routed;
@@ -42,7 +42,7 @@ const SOON: TimeDelta = TimeDelta::seconds(10);
 
 /// What one round shares.
 struct Round {
-    policy: Policy,
+    policy: DecisionPolicy,
     /// Changes may happen.
     acts: bool,
     workflow: WorkflowRef,
@@ -51,7 +51,7 @@ struct Round {
 
 /// How one signal's routing ended.
 enum End {
-    Landed(Landing),
+    Landed(Disposition),
     Skipped(RouteSkip),
     /// Tried again later.
     Failed(String),
@@ -62,9 +62,9 @@ enum End {
 /// A signal, and its target as far as there is one.
 struct Read {
     signal: Signal,
-    target: Option<Target>,
+    target: Option<RouteTarget>,
     facts: Option<RouteFacts>,
-    doubt: Option<Doubt>,
+    doubt: Option<ProposalDoubt>,
 }
 
 /// How a signal is left.
@@ -79,7 +79,7 @@ struct Leave {
 impl Leave {
     /// For a while, for this reason.
     fn waiting(wait: TimeDelta, reason: &str) -> Self {
-        Self { wait, filed: false, reason: plain::one_line(reason), question: None }
+        Self { wait, filed: false, reason: plain::to_one_line(reason), question: None }
     }
 }
 
@@ -106,7 +106,7 @@ impl Host {
             }
             match self.route_one(&round, &signal).await? {
                 End::Landed(landing) => *report.landed.entry(landing).or_default() += 1,
-                End::Skipped(skip) => *report.skipped.entry(skip.word().to_owned()).or_default() += 1,
+                End::Skipped(skip) => *report.skipped.entry(skip.as_str().to_owned()).or_default() += 1,
                 End::Failed(reason) => report.fail(format!("{signal}: {reason}")),
                 End::Stopped => {
                     (report.stopped, report.more) = (true, false);
@@ -130,13 +130,13 @@ impl Host {
         };
         let routed = self.decide(round, reference, &read, round.now);
         let skip = match routed {
-            Route::Skipped(skip) => skip,
-            Route::Planned(_) | Route::QuestionPlanned(_) => {
+            RouteDecision::Skipped(skip) => skip,
+            RouteDecision::Planned(_) | RouteDecision::QuestionPlanned(_) => {
                 let named_after = self.index.begin_route(reference, round.acts, round.now).await.map_err(passing)?;
                 match self.decide(round, reference, &read, named_after) {
-                    Route::Skipped(skip) => skip,
-                    Route::Planned(plan) => return self.carry_out_routed(round, reference, *plan).await,
-                    Route::QuestionPlanned(plan) => match self.land(*plan, Utc::now()).await? {
+                    RouteDecision::Skipped(skip) => skip,
+                    RouteDecision::Planned(plan) => return self.carry_out_routed(round, reference, *plan).await,
+                    RouteDecision::QuestionPlanned(plan) => match self.land(*plan, Utc::now()).await? {
                         Ok(receipt) => {
                             tracing::info!(signal = %reference, action_id = %receipt.id, "question to a human filed");
                             RouteSkip::Withheld(receipt.id)
@@ -150,17 +150,17 @@ impl Host {
         Ok(End::Skipped(skip))
     }
 
-    fn decide(&self, round: &Round, reference: &RecordPath, read: &Read, decided_at: DateTime<Utc>) -> Route {
+    fn decide(&self, round: &Round, reference: &RecordPath, read: &Read, decided_at: DateTime<Utc>) -> RouteDecision {
         let facts = read.facts.as_ref();
         let weighing = match facts {
-            Some(facts) if facts.weighed && facts.beside_others => Weighing::DoneBesideOthers,
+            Some(facts) if facts.weighed && facts.beside_others => StewardWeighing::DoneBesideOthers,
             // Its steward did not come to it in time, nor to what others say of the same record.
-            Some(facts) if self.is_left_beside_others(round, facts) => Weighing::DoneBesideOthers,
-            Some(facts) if facts.weighed => Weighing::Done,
-            Some(facts) => Weighing::Until(self.turn_ends(round, facts)),
-            None => Weighing::Until(round.now),
+            Some(facts) if self.is_left_beside_others(round, facts) => StewardWeighing::DoneBesideOthers,
+            Some(facts) if facts.weighed => StewardWeighing::Done,
+            Some(facts) => StewardWeighing::Until(self.turn_ends(round, facts)),
+            None => StewardWeighing::Until(round.now),
         };
-        route::route(&RouteCase {
+        route::plan_signal_route(&RouteCase {
             reference,
             signal: &read.signal,
             target: read.target.as_ref(),
@@ -191,7 +191,7 @@ impl Host {
     fn turn_ends(&self, round: &Round, facts: &RouteFacts) -> DateTime<Utc> {
         let interval = self.interval();
         let notes = facts.notes.iter().filter(|_| round.acts);
-        let turns = notes.map(|note| note.turn_ends(facts.first_seen, interval));
+        let turns = notes.map(|note| note.steward_turn_end(facts.first_seen, interval));
         turns.max().unwrap_or(facts.first_seen + interval)
     }
 
@@ -238,15 +238,15 @@ impl Host {
             Err(e) => return self.unrouted(round, reference, e).await,
         };
         tracing::info!(
-            signal = %reference, target = %target, action_id = %receipt.id, landing = receipt.landing.word(),
+            signal = %reference, target = %target, action_id = %receipt.id, landing = receipt.landing.as_str(),
             repeated = receipt.repeated, "signal routed"
         );
         if round.acts {
             self.stand(reference, standing_of(receipt.landing, &receipt)).await?;
         }
         // A lowered source turned the change into a shadow: the next round says so on the signal.
-        let is_lowered = round.acts && receipt.landing == Landing::Shadow;
-        let reason = format!("{}: {}", receipt.landing.word(), receipt.id);
+        let is_lowered = round.acts && receipt.landing == Disposition::Shadow;
+        let reason = format!("{}: {}", receipt.landing.as_str(), receipt.id);
         let wait = if is_lowered { SOON } else { LATER };
         self.leave(round, reference, Leave { filed: !is_lowered, ..Leave::waiting(wait, &reason) }).await?;
         Ok(End::Landed(receipt.landing))
@@ -274,7 +274,7 @@ impl Host {
         reference: &RecordPath,
         (read, skip): (&Read, &RouteSkip),
     ) -> Result<(), ActivityError> {
-        if skip.passes() {
+        if skip.is_temporary() {
             let facts = read.facts.as_ref();
             let until = if *skip == RouteSkip::Snoozed {
                 read.target.as_ref().and_then(|t| t.snoozed_until)
@@ -287,8 +287,8 @@ impl Host {
             };
             let wait = until.map_or(MEND, |until| until - round.now);
             let reason = match until {
-                Some(until) => format!("{}: until {}", skip.word(), stamp(until)),
-                None => skip.word().to_owned(),
+                Some(until) => format!("{}: until {}", skip.as_str(), format_millis(until)),
+                None => skip.as_str().to_owned(),
             };
             return self.leave(round, reference, Leave::waiting(wait, &reason)).await;
         }
@@ -298,15 +298,17 @@ impl Host {
         }
         let left = match skip {
             // The moment of an action that was filed stays taken.
-            RouteSkip::Claimed(id) => Leave { filed: true, ..Leave::waiting(LATER, &format!("{}: {id}", skip.word())) },
+            RouteSkip::Claimed(id) => {
+                Leave { filed: true, ..Leave::waiting(LATER, &format!("{}: {id}", skip.as_str())) }
+            }
             // It is not met again until its file says something new or a record cites it.
             RouteSkip::Withheld(id) => {
                 let question = Some(id.clone());
-                Leave { question, ..Leave::waiting(WITHHELD, &format!("{}: {id}", skip.word())) }
+                Leave { question, ..Leave::waiting(WITHHELD, &format!("{}: {id}", skip.as_str())) }
             }
             _ => {
                 let misfit = route::explain_misfit(&read.signal, read.target.as_ref());
-                Leave::waiting(LATER, misfit.as_deref().unwrap_or(skip.word()))
+                Leave::waiting(LATER, misfit.as_deref().unwrap_or(skip.as_str()))
             }
         };
         self.leave(round, reference, left).await
@@ -325,7 +327,7 @@ fn target(
     root: &steward_vault::root::Root,
     path: RecordPath,
     facts: Option<&RouteFacts>,
-) -> Result<Option<Target>, String> {
+) -> Result<Option<RouteTarget>, String> {
     if !matches!(path.kind(), RecordKind::Task | RecordKind::Matter) || !root.exists(&path) {
         return Ok(None);
     }
@@ -340,10 +342,10 @@ fn target(
         (Matter::read(&fields).map_err(unusable)?.state, None)
     };
     // What lies under a closed matter is left alone, as in its steward's looks.
-    let matter = facts.and_then(|f| f.matter).unwrap_or(State::Open);
-    let state = if own == State::Open { matter } else { own };
+    let matter = facts.and_then(|f| f.matter).unwrap_or(RecordState::Open);
+    let state = if own == RecordState::Open { matter } else { own };
     let has_twin = facts.is_some_and(|f| f.has_twin);
-    Ok(Some(Target { path, state, snoozed_until, has_twin, hash: content.hash, fields }))
+    Ok(Some(RouteTarget { path, state, snoozed_until, has_twin, hash: content.hash, fields }))
 }
 
 #[cfg(test)]

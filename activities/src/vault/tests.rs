@@ -6,13 +6,13 @@ mod strangers;
 use super::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use steward_domain::clerk::{Judgement, Usage, Verdict};
-use steward_domain::decide::{Case, decide};
-use steward_domain::guard::{CallId, Settled, Settlement};
+use steward_domain::clerk::{Judgement, TokenUsage, Verdict};
+use steward_domain::decide::{DecisionCase, decide};
+use steward_domain::guard::{CallId, Settlement, SettlementOutcome};
 use steward_domain::mode::Mode;
-use steward_domain::plan::{ActionId, Landing, Plan};
+use steward_domain::plan::{ActionId, Disposition, Plan};
 use steward_domain::tick::TaskClock;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::keeper::LockError;
 use steward_vault::outbox::Site;
 use steward_vault::root::Root;
@@ -39,10 +39,10 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
     let keeper = Arc::new(free.expect("the vault is still held").with_tracker(tracker));
     let index = Arc::new(Index::open(&own).await.unwrap());
     index.sync_all(&root, Utc::now()).await.unwrap();
-    let caps = steward_domain::guard::Caps::default();
+    let caps = steward_domain::guard::CallCaps::default();
     let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
     let (send, intervals) = unbounded_channel();
-    let policy = Policy { mode, ..Policy::default() };
+    let policy = DecisionPolicy { mode, ..DecisionPolicy::default() };
     let settings = Settings {
         policy,
         default_ceiling: Ceiling::Act,
@@ -100,7 +100,7 @@ impl Bench {
         self.host.index.sync_all(self.host.keeper.root(), Utc::now()).await.unwrap();
         let seen = self.see("look/1").await;
         match self.host.carry_out(apply_ask(&seen, "look/1")).await.unwrap() {
-            Applied::Filed { action_id, landing: Landing::Live, .. } => action_id,
+            Applied::Filed { action_id, landing: Disposition::Live, .. } => action_id,
             other => panic!("{other:?}"),
         }
     }
@@ -108,7 +108,7 @@ impl Bench {
     /// Undoes an action, as a workflow of this run.
     pub(crate) async fn undone(&self, id: &ActionId, run: &str) -> Answered {
         let ask = AnswerAsk {
-            kind: AnswerKind::Undo,
+            kind: ResolutionKind::Undo,
             action: id.to_string(),
             by: "ann".into(),
             reason: None,
@@ -119,7 +119,7 @@ impl Bench {
         self.host.take_answer(ask, workflow).await.unwrap()
     }
 
-    pub(crate) async fn see(&self, look_id: &str) -> Observation {
+    pub(crate) async fn see(&self, look_id: &str) -> MatterObservation {
         let matter = RecordPath::parse("matter/m.md").unwrap();
         self.host.look(ObserveAsk { matter, look_id: look_id.into() }).await.unwrap()
     }
@@ -149,7 +149,7 @@ impl Bench {
     }
 }
 
-pub(crate) fn apply_ask(seen: &Observation, look_id: &str) -> ApplyAsk {
+pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyAsk {
     let look = &seen.looks[0];
     let verdict = Verdict {
         decision: Judgement::LikelyDone,
@@ -158,7 +158,7 @@ pub(crate) fn apply_ask(seen: &Observation, look_id: &str) -> ApplyAsk {
         evidence: vec![look.question.evidence[0].reference.clone()],
         source_contributions: BTreeMap::from([("bank".to_owned(), 0.99)]),
     };
-    let plan: Plan = decide(&Case {
+    let plan: Plan = decide(&DecisionCase {
         look,
         policy: &seen.policy,
         note: seen.note.as_ref(),
@@ -205,7 +205,7 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
         panic!("not filed")
     };
     let ask = AnswerAsk {
-        kind: AnswerKind::Undo,
+        kind: ResolutionKind::Undo,
         action: action_id.to_string(),
         by: "ann".into(),
         reason: None,
@@ -236,8 +236,8 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
     };
     let first = bench.host.ask_the_guard(request.clone()).await.unwrap();
     assert_eq!(bench.host.ask_the_guard(request.clone()).await.unwrap(), first);
-    let usage = Usage { prompt_tokens: 10, completion_tokens: 5 };
-    let settlement = Settlement { call_id: request.call_id, outcome: Settled::Answered { usage } };
+    let usage = TokenUsage { prompt_tokens: 10, completion_tokens: 5 };
+    let settlement = Settlement { call_id: request.call_id, outcome: SettlementOutcome::Answered { usage } };
     for _ in 0..2 {
         let ask = SettleAsk { settlement: settlement.clone(), answered: None };
         bench.host.call_ended(ask).await.unwrap();
@@ -256,7 +256,7 @@ async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
         let outcome = bench.host.ask_the_guard(request.clone()).await.unwrap();
-        assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: Cap::Stopped, .. })), "{outcome:?}");
+        assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Stopped, .. })), "{outcome:?}");
     }
     let looks = bench.host.index.looks(chrono::NaiveDate::MIN).await.unwrap();
     assert_eq!(looks.iter().map(|l| l.count).sum::<u64>(), 1);
@@ -281,27 +281,27 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let seen = bench.see("run/3").await;
     assert_eq!(seen.looks[0].question.evidence.len(), 1, "the evidence was used up");
     let applied = bench.host.carry_out(apply_ask(&seen, "run/3")).await.unwrap();
-    assert!(matches!(applied, Applied::Filed { landing: Landing::Live, .. }), "{applied:?}");
+    assert!(matches!(applied, Applied::Filed { landing: Disposition::Live, .. }), "{applied:?}");
 }
 
 #[tokio::test]
 async fn a_plan_lands_no_livelier_than_the_process_that_lands_it_allows() {
-    let live = Policy { mode: Mode::Live, ..Policy::default() };
-    let surer = Policy { mode: Mode::LiveHighConfidenceOnly, high_confidence_threshold: 0.999, ..live.clone() };
-    let confirm = Policy { state_change_ceiling: Ceiling::Confirm, ..live.clone() };
+    let live = DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() };
+    let surer = DecisionPolicy { mode: Mode::LiveHighConfidenceOnly, high_confidence_threshold: 0.999, ..live.clone() };
+    let confirm = DecisionPolicy { state_change_ceiling: Ceiling::Confirm, ..live.clone() };
     for (now, landing) in [
-        (Policy::default(), Landing::Shadow),
-        (surer, Landing::Pending),
-        (Policy { confidence_threshold: 0.999, ..live.clone() }, Landing::Pending),
-        (confirm, Landing::Pending),
-        (live, Landing::Live),
+        (DecisionPolicy::default(), Disposition::Shadow),
+        (surer, Disposition::Pending),
+        (DecisionPolicy { confidence_threshold: 0.999, ..live.clone() }, Disposition::Pending),
+        (confirm, Disposition::Pending),
+        (live, Disposition::Live),
     ] {
         let mut bench = Bench::new(Mode::Live).await;
         let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
         bench.host.settings.policy = now.clone();
         let applied = bench.host.carry_out(ask).await.unwrap();
         assert!(matches!(&applied, Applied::Filed { landing: found, .. } if *found == landing), "{now:?}: {applied:?}");
-        assert_eq!(bench.task() == before, landing != Landing::Live, "{now:?}");
+        assert_eq!(bench.task() == before, landing != Disposition::Live, "{now:?}");
         let Applied::Filed { record, .. } = applied else { panic!("{applied:?}") };
         let record = bench.host.recorded(&record).await.unwrap().unwrap();
         assert_eq!(record.draft.mode, now.mode);
@@ -329,7 +329,7 @@ async fn a_matter_or_a_source_that_a_human_held_back_since_the_decision_is_held_
             bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
         }
         let applied = bench.host.carry_out(ask).await.unwrap();
-        assert!(matches!(applied, Applied::Filed { landing: Landing::Pending, .. }), "{n}: {applied:?}");
+        assert!(matches!(applied, Applied::Filed { landing: Disposition::Pending, .. }), "{n}: {applied:?}");
         assert_eq!(bench.task(), before);
     }
 }
@@ -340,7 +340,7 @@ async fn a_plan_that_was_made_in_shadow_stays_a_shadow_where_the_mode_is_live() 
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
     bench.host.settings.policy.mode = Mode::Live;
     let applied = bench.host.carry_out(ask).await.unwrap();
-    assert!(matches!(applied, Applied::Filed { landing: Landing::Shadow, .. }), "{applied:?}");
+    assert!(matches!(applied, Applied::Filed { landing: Disposition::Shadow, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
 }
 
@@ -376,7 +376,7 @@ async fn a_change_of_cadence_is_passed_on_once_and_only_on_a_transition() {
 async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words() {
     let bench = Bench::new(Mode::Shadow).await;
     let ask = |action: &str| AnswerAsk {
-        kind: AnswerKind::Undo,
+        kind: ResolutionKind::Undo,
         action: action.into(),
         by: "ann".into(),
         reason: None,
@@ -412,7 +412,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
 
 #[tokio::test]
 async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once() {
-    use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
+    use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
     let bench = Bench::new(Mode::Live).await;
     let now = Utc::now();
     for (id, status, age) in [
@@ -422,7 +422,7 @@ async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once()
         ("parked", EventStatus::Parked, 30),
         ("waiting", EventStatus::New, 30),
     ] {
-        let incoming = Incoming { source_id: id, pattern: "x:y", text: "paid", ..Incoming::default() };
+        let incoming = IncomingEvent { source_id: id, pattern: "x:y", text: "paid", ..IncomingEvent::default() };
         let event = StreamEvent::new("mail", &incoming, now - chrono::TimeDelta::days(age));
         let event = StreamEvent { status, ..event };
         let path = RecordPath::parse(&format!("stream/mail/{id}.md")).unwrap();

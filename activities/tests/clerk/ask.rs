@@ -8,14 +8,14 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use steward_activities::clerk::Clerk;
 use steward_activities::clerk::remote::{Config, Remote, Wire};
-use steward_domain::clerk::{CallOutcome, Judgement, Usage};
+use steward_domain::clerk::{ClerkCallOutcome, Judgement, TokenUsage};
 
 /// Asks the server once and sees that it was asked once.
-pub(crate) async fn outcome(wire: &'static Wire, server: &Server) -> CallOutcome {
+pub(crate) async fn outcome(wire: &'static Wire, server: &Server) -> ClerkCallOutcome {
     outcome_with(server, config(wire, &server.address)).await
 }
 
-async fn outcome_with(server: &Server, config: Config) -> CallOutcome {
+async fn outcome_with(server: &Server, config: Config) -> ClerkCallOutcome {
     let wire = config.wire;
     let reply = ask(config).await;
     assert_eq!(server.requests(), 1, "one reservation is one request");
@@ -24,16 +24,16 @@ async fn outcome_with(server: &Server, config: Config) -> CallOutcome {
     reply.outcome
 }
 
-pub(crate) fn reason(outcome: CallOutcome) -> String {
+pub(crate) fn reason(outcome: ClerkCallOutcome) -> String {
     match outcome {
-        CallOutcome::Failed { reason } => reason,
+        ClerkCallOutcome::Failed { reason } => reason,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) fn complaint(outcome: CallOutcome) -> String {
+pub(crate) fn complaint(outcome: ClerkCallOutcome) -> String {
     match outcome {
-        CallOutcome::BadAnswer { complaint } => complaint,
+        ClerkCallOutcome::BadAnswer { complaint } => complaint,
         other => panic!("{other:?}"),
     }
 }
@@ -45,9 +45,9 @@ async fn a_good_answer_is_taken_with_its_usage_and_the_hash_of_what_was_sent() {
     for (wire, (path, (header, value))) in WIRES.into_iter().zip(table) {
         let server = Server::json(&response(wire, &good_answer().to_string())).await;
         let reply = ask(config(wire, &server.address)).await;
-        let CallOutcome::Answered { verdict } = &reply.outcome else { panic!("{reply:?}") };
+        let ClerkCallOutcome::Answered { verdict } = &reply.outcome else { panic!("{reply:?}") };
         assert_eq!((verdict.decision, verdict.confidence), (Judgement::LikelyDone, 0.9));
-        assert_eq!(reply.clerk.tokens, Usage { prompt_tokens: 320, completion_tokens: 60 });
+        assert_eq!(reply.clerk.tokens, TokenUsage { prompt_tokens: 320, completion_tokens: 60 });
 
         assert_eq!(server.requests(), 1);
         let asked = server.first();
@@ -135,7 +135,7 @@ async fn too_many_requests_says_when_to_ask_again() {
         let headers = header.clone().map(|value| ("retry-after", value)).into_iter().collect();
         let body = error(wire, "rate_limit_error", "slow down").to_string();
         let server = Server::start(Behaviour::Says(429, headers, body)).await;
-        let CallOutcome::RateLimited { retry_after_seconds } = outcome(wire, &server).await else {
+        let ClerkCallOutcome::RateLimited { retry_after_seconds } = outcome(wire, &server).await else {
             panic!("{header:?}")
         };
         match range {
@@ -203,8 +203,8 @@ async fn the_limit_is_exact_even_where_the_rest_would_be_blank() {
         let server = Server::status(200, &format!("{body:<2000}")).await;
         let small = Config { max_response_bytes: limit, ..config(wire, &server.address) };
         let outcome = outcome_with(&server, small).await;
-        assert_eq!(matches!(outcome, CallOutcome::Answered { .. }), fits, "{outcome:?}");
-        assert_eq!(matches!(outcome, CallOutcome::Failed { .. }), !fits, "{outcome:?}");
+        assert_eq!(matches!(outcome, ClerkCallOutcome::Answered { .. }), fits, "{outcome:?}");
+        assert_eq!(matches!(outcome, ClerkCallOutcome::Failed { .. }), !fits, "{outcome:?}");
     }
 }
 
@@ -272,7 +272,7 @@ async fn a_burst_goes_out_at_the_pace_and_each_call_once() {
         let (reservation, question) = (reservation(), question(&[("a", "gmail")]));
         let began = std::time::Instant::now();
         let replies = futures_util::future::join_all((0..25).map(|_| clerk.ask(&reservation, &question))).await;
-        assert!(replies.iter().all(|r| matches!(r.outcome, CallOutcome::Answered { .. })));
+        assert!(replies.iter().all(|r| matches!(r.outcome, ClerkCallOutcome::Answered { .. })));
         assert_eq!(server.requests(), 25);
         assert!(began.elapsed() >= Duration::from_millis(200), "the last five wait for their turn");
     }
@@ -298,9 +298,11 @@ async fn a_call_that_waited_in_vain_for_its_turn_is_told_apart_and_never_sent() 
         let hasty = Config { calls_per_second: one, longest_turn: Duration::ZERO, ..config(wire, &server.address) };
         let clerk = Clerk::Remote(Remote::new(hasty).unwrap());
         let first = clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome;
-        assert!(matches!(first, CallOutcome::Answered { .. }), "{first:?}");
+        assert!(matches!(first, ClerkCallOutcome::Answered { .. }), "{first:?}");
         match clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome {
-            CallOutcome::NotSent { reason } => assert!(reason.contains("STEWARD_CLERK_CALLS_PER_SECOND"), "{reason}"),
+            ClerkCallOutcome::NotSent { reason } => {
+                assert!(reason.contains("STEWARD_CLERK_CALLS_PER_SECOND"), "{reason}")
+            }
             other => panic!("{other:?}"),
         }
         assert_eq!(server.requests(), 1);

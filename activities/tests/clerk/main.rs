@@ -11,34 +11,34 @@ use chrono::DateTime;
 use serde_json::{Value, json};
 use steward_activities::clerk::Clerk;
 use steward_activities::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Secret, Wire};
-use steward_domain::clerk::{Evidence, Question, Reply, Subject};
+use steward_domain::clerk::{ClerkQuestion, ClerkReply, QuestionSubject, SignalEvidence};
 use steward_domain::guard::Reservation;
 use steward_domain::mode::Ceiling;
 use steward_domain::path::RecordPath;
-use steward_domain::record::{Effect, State, SurfaceClass};
+use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
 
 const KEY: &str = "sk-very-secret-0123456789";
 
-fn question(signals: &[(&str, &str)]) -> Question {
-    let evidence = |(slug, source): &(&str, &str)| Evidence {
+fn question(signals: &[(&str, &str)]) -> ClerkQuestion {
+    let evidence = |(slug, source): &(&str, &str)| SignalEvidence {
         source: (*source).into(),
         reference: RecordPath::parse(&format!("signal/{slug}.md")).unwrap(),
         note: "paid in full".into(),
         created: DateTime::UNIX_EPOCH,
-        effect: Effect::Mutation,
-        proposed_state: Some(State::Done),
+        effect: SignalEffect::Mutation,
+        proposed_state: Some(RecordState::Done),
         target_confidence: 0.9,
         effect_confidence: 0.9,
         observations: 0,
         ceiling: Ceiling::Act,
     };
-    Question {
-        subject: Subject {
+    ClerkQuestion {
+        subject: QuestionSubject {
             task: RecordPath::parse("task/pay.md").unwrap(),
             task_name: "Pay".into(),
             matter: RecordPath::parse("matter/m.md").unwrap(),
             matter_name: "M".into(),
-            state: State::Open,
+            state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
         },
@@ -62,7 +62,7 @@ fn config(wire: &'static Wire, address: &str) -> Config {
     Config { api_key: Secret::new(KEY), ..Config::new(wire, &base_url, "small") }
 }
 
-async fn ask(config: Config) -> Reply {
+async fn ask(config: Config) -> ClerkReply {
     let clerk = Clerk::Remote(Remote::new(config).unwrap());
     clerk.ask(&reservation(), &question(&[("a", "gmail")])).await
 }

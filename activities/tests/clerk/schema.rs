@@ -4,9 +4,9 @@ use crate::{good_answer, question, reservation};
 use serde_json::{Value, json};
 use steward_activities::clerk::Clerk;
 use steward_activities::clerk::rules::Rules;
-use steward_domain::clerk::{CallOutcome, Question, Verdict, answer_schema};
+use steward_domain::clerk::{ClerkCallOutcome, ClerkQuestion, Verdict, answer_schema};
 
-fn questions() -> Vec<Question> {
+fn questions() -> Vec<ClerkQuestion> {
     vec![
         question(&[]),
         question(&[("a", "gmail")]),
@@ -16,7 +16,7 @@ fn questions() -> Vec<Question> {
     ]
 }
 
-fn validator(question: &Question) -> jsonschema::Validator {
+fn validator(question: &ClerkQuestion) -> jsonschema::Validator {
     jsonschema::draft202012::new(&answer_schema(question)).unwrap()
 }
 
@@ -135,7 +135,7 @@ fn whatever_the_check_accepts_the_schema_allows() {
         let validator = validator(&question);
         let mut accepted = 0;
         for answer in &answers {
-            if Verdict::check(answer, &question).is_ok() {
+            if Verdict::parse_answer(answer, &question).is_ok() {
                 accepted += 1;
                 let value: Value = serde_json::from_str(answer).unwrap();
                 assert!(validator.is_valid(&value), "{answer}");
@@ -149,9 +149,9 @@ fn whatever_the_check_accepts_the_schema_allows() {
 async fn the_rules_answer_within_the_schema() {
     for question in questions() {
         let reply = Clerk::Rules(Rules).ask(&reservation(), &question).await;
-        let CallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
+        let ClerkCallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
         let answer = serde_json::to_value(&verdict).unwrap();
         assert!(validator(&question).is_valid(&answer), "{answer}");
-        assert_eq!(Verdict::check(&answer.to_string(), &question), Ok(verdict));
+        assert_eq!(Verdict::parse_answer(&answer.to_string(), &question), Ok(verdict));
     }
 }

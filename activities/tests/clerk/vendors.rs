@@ -6,8 +6,8 @@ use crate::{WIRES, ask, config, error, good_answer, reservation, response};
 use serde_json::{Value, json};
 use steward_activities::clerk::Clerk;
 use steward_activities::clerk::remote::{ANTHROPIC, OLLAMA, OPENAI, Remote, Wire};
-use steward_domain::clerk::CallOutcome;
-use steward_domain::extract::{ExtractOutcome, ExtractQuestion, Offer};
+use steward_domain::clerk::ClerkCallOutcome;
+use steward_domain::extract::{ExtractOutcome, ExtractQuestion, TargetOffer};
 use steward_domain::path::RecordPath;
 
 /// A good response, spoiled.
@@ -65,7 +65,7 @@ async fn anthropic_thoughts_before_the_answer_are_no_part_of_it_and_its_version_
         r["content"] = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, answer]);
     });
     let server = Server::json(&thought).await;
-    assert!(matches!(outcome(&ANTHROPIC, &server).await, CallOutcome::Answered { .. }));
+    assert!(matches!(outcome(&ANTHROPIC, &server).await, ClerkCallOutcome::Answered { .. }));
     assert_eq!(server.first().headers["anthropic-version"], "2023-06-01");
 }
 
@@ -74,10 +74,13 @@ async fn anthropic_an_answer_in_pairs_is_read_as_it_was_asked_for() {
     let mut answer = good_answer();
     answer["source_contributions"] = json!([{"name": "gmail", "value": 1.0}]);
     let server = Server::json(&response(&ANTHROPIC, &answer.to_string())).await;
-    let CallOutcome::Answered { verdict } = outcome(&ANTHROPIC, &server).await else { panic!("refused") };
+    let ClerkCallOutcome::Answered { verdict } = outcome(&ANTHROPIC, &server).await else { panic!("refused") };
     assert_eq!(verdict.source_contributions["gmail"], 1.0);
     let server = Server::json(&response(&OPENAI, &answer.to_string())).await;
-    assert!(matches!(outcome(&OPENAI, &server).await, CallOutcome::BadAnswer { .. }), "no other wire asks for pairs");
+    assert!(
+        matches!(outcome(&OPENAI, &server).await, ClerkCallOutcome::BadAnswer { .. }),
+        "no other wire asks for pairs"
+    );
 }
 
 #[tokio::test]
@@ -87,7 +90,7 @@ async fn anthropic_an_overloaded_server_asks_to_wait() {
         let headers = header.map(|value| ("retry-after", value.to_owned())).into_iter().collect();
         let server = Server::start(Behaviour::Says(529, headers, body.clone())).await;
         let said = outcome(&ANTHROPIC, &server).await;
-        assert_eq!(said, CallOutcome::RateLimited { retry_after_seconds: expected });
+        assert_eq!(said, ClerkCallOutcome::RateLimited { retry_after_seconds: expected });
     }
 }
 
@@ -136,7 +139,7 @@ fn event() -> ExtractQuestion {
         author: Some("Ann".into()),
         subject: Some("Invoice".into()),
         text: "The invoice was paid today.".into(),
-        offers: vec![Offer { path, name: "Pay".into(), matter_name: None, score: 0.9 }],
+        offers: vec![TargetOffer { path, name: "Pay".into(), matter_name: None, score: 0.9 }],
         complaint: None,
     }
 }

@@ -10,7 +10,7 @@ const PREFIXES: [&str; 3] = ["steward-action", "steward-source-pruned", "steward
 
 /// Whether a file in `event/` is named like an audit record.
 #[must_use]
-pub fn is_record(file_name: &str) -> bool {
+pub fn is_audit_file_name(file_name: &str) -> bool {
     PREFIXES.iter().any(|prefix| file_name.starts_with(prefix))
 }
 
@@ -55,7 +55,7 @@ pub enum ActionKind {
 impl ActionKind {
     /// The `type` of the record and the start of its file name.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Action => "steward-action",
             Self::Reversed => "steward-action-reversed",
@@ -73,7 +73,7 @@ impl ActionKind {
 
     /// What is said of the action that it follows: `undone` by somebody.
     #[must_use]
-    pub fn did(self) -> &'static str {
+    pub fn outcome_label(self) -> &'static str {
         match self {
             Self::Reversed => "Undone",
             Self::Confirmed => "Confirmed",
@@ -88,7 +88,7 @@ impl ActionKind {
 
     /// Whether it decides nothing about its target, but says what came of an earlier record or of a source.
     #[must_use]
-    pub fn lands_nowhere(self) -> bool {
+    pub fn has_no_disposition(self) -> bool {
         match self {
             Self::Action | Self::Reversed | Self::Confirmed | Self::Dismissed => false,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
@@ -98,7 +98,7 @@ impl ActionKind {
 
     /// Whether it tells what came of an earlier one in the tracker, and no human's answer to it.
     #[must_use]
-    pub fn is_of_the_tracker(self) -> bool {
+    pub fn is_tracker_outcome(self) -> bool {
         matches!(self, Self::Tracked | Self::TrackFailed)
     }
 }
@@ -115,8 +115,8 @@ mod tests {
         for kind in
             [Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised]
         {
-            assert!(is_record(&format!("{}-20261122T080000000Z-x.md", kind.word())), "{kind:?}");
+            assert!(is_audit_file_name(&format!("{}-20261122T080000000Z-x.md", kind.as_str())), "{kind:?}");
         }
-        assert!(!is_record("steward-meeting.md") && !is_record("signal-action-reversed-1.md"));
+        assert!(!is_audit_file_name("steward-meeting.md") && !is_audit_file_name("signal-action-reversed-1.md"));
     }
 }

@@ -19,7 +19,7 @@ impl AuditDraft {
     ///
     /// `None` in answers and where nothing is proposed.
     #[must_use]
-    pub fn proposes(&self) -> Option<ContentHash> {
+    pub fn proposal_hash(&self) -> Option<ContentHash> {
         if self.kind != ActionKind::Action || self.class.is_none() {
             return None;
         }
@@ -27,7 +27,7 @@ impl AuditDraft {
         let of_the_state = self.proposed_state.map(|to| Mutation::StateChange { to });
         let mutation = self.proposal.as_ref().map(|p| p.mutation.clone()).or(of_the_state)?;
         let value = match &mutation {
-            Mutation::StateChange { to } => json!(to.word()),
+            Mutation::StateChange { to } => json!(to.as_str()),
             Mutation::ContextEdit { to, .. } => json!(to.trim()),
             Mutation::ParentMatter { to } => json!(to.as_str()),
             Mutation::Related { member, present, .. } => {
@@ -39,15 +39,15 @@ impl AuditDraft {
             Some(proposal) => proposal.replaces.clone(),
             None => self.prior_state.clone().map(Value::from),
         };
-        let said = json!([self.target.as_str(), mutation.class().word(), mutation.field(), value, replaces]);
-        Some(ContentHash::of(said.to_string().as_bytes()))
+        let said = json!([self.target.as_str(), mutation.class().as_str(), mutation.field(), value, replaces]);
+        Some(ContentHash::hash_bytes(said.to_string().as_bytes()))
     }
 
     /// The sources that speak for what is proposed: their names as the record has them, by the key that trust goes by.
     ///
     /// Those of the cited signals that say it. A record that cites nothing is taken at its contributions.
     #[must_use]
-    pub fn speaking(&self) -> BTreeMap<String, String> {
+    pub fn supporting_sources(&self) -> BTreeMap<String, String> {
         if self.evidence.is_empty() {
             let gave = self.source_contributions.iter().filter(|(_, part)| **part > 0.0);
             return gave.map(|(name, _)| (source_key(name), name.clone())).collect();

@@ -1,9 +1,9 @@
 //! Records read back as they were written, whatever words they carry.
 
 use super::*;
-use crate::clerk::Usage;
+use crate::clerk::TokenUsage;
 use crate::decide::tests::{at, clerk, evidence, live, look, path, run, verdict};
-use crate::decide::{Case, decide};
+use crate::decide::{DecisionCase, decide};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -11,7 +11,7 @@ fn draft() -> AuditDraft {
     let look = look(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60), evidence("slack", 0.96, 2)]);
     let verdict = verdict(Judgement::LikelyDone, 0.9, &look);
     let (policy, clerk) = (live(), clerk());
-    let case = Case {
+    let case = DecisionCase {
         look: &look,
         policy: &policy,
         note: None,
@@ -35,12 +35,12 @@ fn patch() -> FieldPatch {
     FieldPatch { field: "state".into(), prior: Some("open".into()), value: Some("done".into()), undo: Some(undo) }
 }
 
-fn link() -> Link {
-    Link { seq: 7, prev: ContentHash::of(b"the record before") }
+fn link() -> ChainLink {
+    ChainLink { seq: 7, prev: ContentHash::hash_bytes(b"the record before") }
 }
 
 fn record() -> AuditRecord {
-    AuditRecord::close(draft(), vec![patch()], link())
+    AuditRecord::from_draft(draft(), vec![patch()], link())
 }
 
 fn read_back(record: &AuditRecord) -> AuditRecord {
@@ -96,7 +96,7 @@ fn a_record_carries_every_field_of_the_contract() {
 
 #[test]
 fn a_record_without_a_change_keeps_the_same_fields_and_has_no_recipe() {
-    let plain = AuditRecord::close(draft(), Vec::new(), link());
+    let plain = AuditRecord::from_draft(draft(), Vec::new(), link());
     assert_eq!(plain.undo_recipe, None);
     assert_eq!(plain.prior_frontmatter["state"], "open");
     let text = plain.render().unwrap();
@@ -107,10 +107,10 @@ fn a_record_without_a_change_keeps_the_same_fields_and_has_no_recipe() {
 #[test]
 fn a_record_is_filed_under_its_kind_its_instant_and_its_target() {
     let mut draft = draft();
-    assert_eq!(draft.file().unwrap().as_str(), "event/steward-action-20261121T093015123Z-pay-invoice.md");
+    assert_eq!(draft.record_path().unwrap().as_str(), "event/steward-action-20261121T093015123Z-pay-invoice.md");
     draft.kind = ActionKind::Reversed;
     let of = draft.id.clone();
-    draft.answers = Some(Answer {
+    draft.answers = Some(AuditResolution {
         of,
         at: at("2026-11-20T01:02:03.004Z"),
         by: "ann".into(),
@@ -118,7 +118,10 @@ fn a_record_is_filed_under_its_kind_its_instant_and_its_target() {
         edited: false,
         together: None,
     });
-    assert_eq!(draft.file().unwrap().as_str(), "event/steward-action-reversed-20261120T010203004Z-pay-invoice.md");
+    assert_eq!(
+        draft.record_path().unwrap().as_str(),
+        "event/steward-action-reversed-20261120T010203004Z-pay-invoice.md"
+    );
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn long_names_that_begin_alike_stay_two_names() {
         let mut draft = draft();
         draft.target = path(&format!("task/{}{ending}.md", "x".repeat(100)));
         draft.kind = ActionKind::Dismissed;
-        names.push(draft.file().unwrap().to_string());
+        names.push(draft.record_path().unwrap().to_string());
     }
     names.dedup();
     assert_eq!(names.len(), 3, "{names:?}");
@@ -138,7 +141,7 @@ fn long_names_that_begin_alike_stay_two_names() {
 fn a_dot_at_the_end_of_a_name_is_cut_so_that_the_file_name_stays_one() {
     let mut draft = draft();
     draft.target = path(&format!("task/{}.{}.md", "x".repeat(70), "y".repeat(30)));
-    assert!(draft.file().is_ok());
+    assert!(draft.record_path().is_ok());
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn words_from_outside_stay_words() {
                        ---\n```\ncode\n``` $x$ \u{202e}reversed"
             .into();
     draft.evidence[0].note = "](http://evil.example)\n\n---\ntype: forged".into();
-    let text = AuditRecord::close(draft, Vec::new(), link()).render().unwrap();
+    let text = AuditRecord::from_draft(draft, Vec::new(), link()).render().unwrap();
     let (_, body) = text.rsplit_once("\n---\n").unwrap();
     assert_eq!(body.lines().count(), 3, "{body}");
     let bare = body.split('\\').enumerate().map(|(i, part)| if i == 0 { part } else { &part[1..] }).collect::<String>();
@@ -221,9 +224,9 @@ fn unit() -> BoxedStrategy<f64> {
     prop_oneof![Just(0.0), Just(1.0), Just(0.1 + 0.2), 0.0..1.0].boxed()
 }
 
-fn cited() -> BoxedStrategy<Cited> {
+fn cited() -> BoxedStrategy<CitedSignal> {
     (hostile(), hostile(), unit(), unit(), any::<bool>())
-        .prop_map(|(source, note, target_confidence, effect_confidence, speaks)| Cited {
+        .prop_map(|(source, note, target_confidence, effect_confidence, speaks)| CitedSignal {
             reference: path("signal/2026-x.md"),
             source,
             note,
@@ -252,27 +255,27 @@ proptest! {
         draft.timestamp += TimeDelta::microseconds(i64::from(tokens % 5_000));
         if let Some(clerk) = &mut draft.clerk {
             clerk.model = model;
-            clerk.tokens = Usage { prompt_tokens: u64::from(tokens), completion_tokens: 0 };
+            clerk.tokens = TokenUsage { prompt_tokens: u64::from(tokens), completion_tokens: 0 };
         }
         if answered {
             draft.kind = ActionKind::Reversed;
             draft.clerk = None;
             let (of, at) = (draft.id.clone(), draft.timestamp);
-            draft.answers = Some(Answer { of, at, by, reason, edited: false, together: None });
+            draft.answers = Some(AuditResolution { of, at, by, reason, edited: false, together: None });
         }
         let patch = if patched { vec![patch()] } else { Vec::new() };
-        let record = AuditRecord::close(draft, patch, link());
+        let record = AuditRecord::from_draft(draft, patch, link());
         let text = record.render().unwrap();
         let read = AuditRecord::parse(text.as_bytes()).unwrap();
         prop_assert_eq!(&read, &record, "{}", text);
         prop_assert_eq!(read.render().unwrap(), text);
-        prop_assert_eq!(read.draft.file().unwrap(), record.draft.file().unwrap());
+        prop_assert_eq!(read.draft.record_path().unwrap(), record.draft.record_path().unwrap());
     }
 
     #[test]
     fn escaping_is_undone_by_unescaping(text in hostile()) {
-        let line = plain::one_line(&text);
-        prop_assert_eq!(plain::unescape(&plain::escape(&line)), line);
+        let line = plain::to_one_line(&text);
+        prop_assert_eq!(plain::unescape_markdown(&plain::escape_markdown(&line)), line);
     }
 }
 
@@ -286,26 +289,26 @@ fn the_same_proposal_on_one_record_has_one_hash_and_another_one_has_another() {
         let mut draft = plan.draft().clone();
         draft.target = path(target);
         draft.class = Some(mutation.class());
-        draft.proposal = Some(Proposal { mutation, replaces });
-        draft.proposes().unwrap()
+        draft.proposal = Some(MutationProposal { mutation, replaces });
+        draft.proposal_hash().unwrap()
     };
     let of = |target: &str, mutation: Mutation| instead_of(replaced.clone(), (target, mutation));
-    let done = || Mutation::StateChange { to: State::Done };
+    let done = || Mutation::StateChange { to: RecordState::Done };
     let member =
         |member: &str, present| Mutation::Related { field: RelatedField::RelatedTo, member: member.into(), present };
     let owner = |to: &str| Mutation::ContextEdit { field: ContextField::Owner, to: to.into() };
     let task = "task/pay-invoice.md";
-    assert_eq!(Some(of(task, done())), plan.draft().proposes());
+    assert_eq!(Some(of(task, done())), plan.draft().proposal_hash());
     let mut old = plan.draft().clone();
     old.proposal = None;
-    assert_eq!(old.proposes(), plan.draft().proposes(), "a record of before there were other classes");
+    assert_eq!(old.proposal_hash(), plan.draft().proposal_hash(), "a record of before there were other classes");
     assert_eq!(of(task, member("Ann", true)), of(task, member("[[Ann|her]]", true)));
     let all = [
         of(task, done()),
         instead_of(Some("doing".into()), (task, done())),
         instead_of(None, (task, done())),
         of("task/other.md", done()),
-        of(task, Mutation::StateChange { to: State::Archived }),
+        of(task, Mutation::StateChange { to: RecordState::Archived }),
         of(task, member("Ann", true)),
         of(task, member("Ann", false)),
         of(task, owner("Ann")),
@@ -319,19 +322,19 @@ fn the_same_proposal_on_one_record_has_one_hash_and_another_one_has_another() {
     answer.kind = ActionKind::Confirmed;
     let mut nothing = plan.draft().clone();
     nothing.class = None;
-    assert_eq!((answer.proposes(), nothing.proposes()), (None, None));
+    assert_eq!((answer.proposal_hash(), nothing.proposal_hash()), (None, None));
 }
 
 #[test]
 fn a_record_of_before_reads_as_if_all_it_cites_spoke_for_it() {
     let plan = crate::decide::tests::live_plan();
-    let link = || Link { seq: 1, prev: ContentHash::genesis() };
+    let link = || ChainLink { seq: 1, prev: ContentHash::genesis() };
     let mut draft = plan.draft().clone();
-    let text = AuditRecord::close(draft.clone(), Vec::new(), link()).render().unwrap();
+    let text = AuditRecord::from_draft(draft.clone(), Vec::new(), link()).render().unwrap();
     assert!(!text.contains("speaks"), "what is usual is not written: {text}");
     assert!(AuditRecord::parse(text.as_bytes()).unwrap().draft.evidence.iter().all(|e| e.speaks));
     draft.evidence[0].speaks = false;
-    let text = AuditRecord::close(draft, Vec::new(), link()).render().unwrap();
+    let text = AuditRecord::from_draft(draft, Vec::new(), link()).render().unwrap();
     assert!(text.contains("speaks: false"), "{text}");
-    assert!(AuditRecord::parse(text.as_bytes()).unwrap().draft.speaking().is_empty());
+    assert!(AuditRecord::parse(text.as_bytes()).unwrap().draft.supporting_sources().is_empty());
 }

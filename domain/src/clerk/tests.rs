@@ -1,25 +1,25 @@
 use super::*;
 
-fn question() -> Question {
-    let evidence = |slug: &str, source: &str| Evidence {
+fn question() -> ClerkQuestion {
+    let evidence = |slug: &str, source: &str| SignalEvidence {
         source: source.into(),
         reference: RecordPath::parse(&format!("signal/{slug}.md")).unwrap(),
         note: "paid in full".into(),
         created: DateTime::UNIX_EPOCH,
-        effect: Effect::Mutation,
-        proposed_state: Some(State::Done),
+        effect: SignalEffect::Mutation,
+        proposed_state: Some(RecordState::Done),
         target_confidence: 0.9,
         effect_confidence: 0.9,
         observations: 0,
         ceiling: Ceiling::Act,
     };
-    Question {
-        subject: Subject {
+    ClerkQuestion {
+        subject: QuestionSubject {
             task: RecordPath::parse("task/pay.md").unwrap(),
             task_name: "Pay".into(),
             matter: RecordPath::parse("matter/m.md").unwrap(),
             matter_name: "M".into(),
-            state: State::Open,
+            state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
         },
@@ -35,7 +35,7 @@ fn answer(change: impl Fn(&mut Value)) -> Result<Verdict, VerdictError> {
         "evidence": ["signal/a.md"], "source_contributions": {"gmail": 1.0, "bank": 0}
     });
     change(&mut value);
-    Verdict::check(&value.to_string(), &question())
+    Verdict::parse_answer(&value.to_string(), &question())
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn an_answer_outside_the_form_is_refused() {
     assert!(matches!(answer(|v| v["evidence"] = json!(["../../etc/passwd"])), Err(VerdictError::Form(_))));
     assert!(matches!(answer(|v| v["decision"] = json!({"likely_done": null})), Err(VerdictError::Form(_))));
     for bad in ["sure! {", "", r#"["likely_done", 0.9, "it says so", ["signal/a.md"], {"gmail": 1, "bank": 0}]"#] {
-        assert!(matches!(Verdict::check(bad, &question()), Err(VerdictError::Form(_))), "{bad}");
+        assert!(matches!(Verdict::parse_answer(bad, &question()), Err(VerdictError::Form(_))), "{bad}");
     }
 }
 
@@ -104,14 +104,14 @@ fn the_schema_is_closed_over_the_refs_that_were_given() {
 
 #[test]
 fn a_judgement_is_recalled_only_where_it_holds_and_says_that_nobody_was_asked() {
-    let clerk = ClerkMark { tokens: Usage { prompt_tokens: 7, completion_tokens: 3 }, ..ClerkMark::default() };
-    let judged = Judged { verdict: answer(|_| ()).unwrap(), clerk: clerk.clone() };
-    let recalled = judged.clone().recalled(&question()).unwrap();
+    let clerk = ClerkMark { tokens: TokenUsage { prompt_tokens: 7, completion_tokens: 3 }, ..ClerkMark::default() };
+    let judged = AttributedVerdict { verdict: answer(|_| ()).unwrap(), clerk: clerk.clone() };
+    let recalled = judged.clone().recall_for(&question()).unwrap();
     assert_eq!(recalled.verdict, judged.verdict);
-    assert_eq!(recalled.clerk, ClerkMark { tokens: Usage::default(), cached: true, ..clerk });
+    assert_eq!(recalled.clerk, ClerkMark { tokens: TokenUsage::default(), cached: true, ..clerk });
     let mut other = question();
     other.evidence.remove(0);
-    assert_eq!(judged.recalled(&other), None, "it cites what is not there");
+    assert_eq!(judged.recall_for(&other), None, "it cites what is not there");
 }
 
 #[test]

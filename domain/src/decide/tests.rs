@@ -1,10 +1,10 @@
 //! Every gate closed alone, its boundary, and what a record shows of it.
 
 use super::*;
-use crate::clerk::{Judgement, Question, Subject, Usage};
+use crate::clerk::{ClerkQuestion, Judgement, QuestionSubject, TokenUsage};
 use crate::path::RecordPath;
 use crate::plan::ContentHash;
-use crate::record::{Effect, SurfaceClass};
+use crate::record::{SignalEffect, SurfaceClass};
 use std::collections::BTreeMap;
 
 pub(crate) fn at(text: &str) -> DateTime<Utc> {
@@ -15,14 +15,14 @@ pub(crate) fn path(text: &str) -> RecordPath {
     RecordPath::parse(text).unwrap()
 }
 
-pub(crate) fn evidence(source: &str, effect_confidence: f64, observations: u32) -> Evidence {
-    Evidence {
+pub(crate) fn evidence(source: &str, effect_confidence: f64, observations: u32) -> SignalEvidence {
+    SignalEvidence {
         source: source.into(),
         reference: path(&format!("signal/2026-11-20-{source}.md")),
         note: "the invoice has been paid".into(),
         created: at("2026-11-20T08:00:00Z"),
-        effect: Effect::Mutation,
-        proposed_state: Some(State::Done),
+        effect: SignalEffect::Mutation,
+        proposed_state: Some(RecordState::Done),
         target_confidence: 0.97,
         effect_confidence,
         observations,
@@ -30,27 +30,27 @@ pub(crate) fn evidence(source: &str, effect_confidence: f64, observations: u32) 
     }
 }
 
-pub(crate) fn look(bytes: &[u8], state_as_written: Option<&str>, evidence: Vec<Evidence>) -> Look {
-    let subject = Subject {
+pub(crate) fn look(bytes: &[u8], state_as_written: Option<&str>, evidence: Vec<SignalEvidence>) -> TaskCheck {
+    let subject = QuestionSubject {
         task: path("task/pay-invoice.md"),
         task_name: "Pay the invoice".into(),
         matter: path("matter/house.md"),
         matter_name: "The house".into(),
-        state: State::parse(state_as_written.unwrap_or("open")).unwrap(),
+        state: RecordState::parse(state_as_written.unwrap_or("open")).unwrap(),
         surface_class: SurfaceClass::Normal,
         due: None,
     };
-    let question = Question { subject, evidence, complaint: None, asked_at: at("2026-11-21T09:00:00Z") };
-    Look {
+    let question = ClerkQuestion { subject, evidence, complaint: None, asked_at: at("2026-11-21T09:00:00Z") };
+    TaskCheck {
         question,
-        before: ContentHash::of(bytes),
+        before: ContentHash::hash_bytes(bytes),
         state_as_written: state_as_written.map(str::to_owned),
         matter_ceiling: Ceiling::Act,
         known: None,
     }
 }
 
-pub(crate) fn verdict(decision: Judgement, confidence: f64, look: &Look) -> Verdict {
+pub(crate) fn verdict(decision: Judgement, confidence: f64, look: &TaskCheck) -> Verdict {
     let given = &look.question.evidence;
     Verdict {
         decision,
@@ -67,7 +67,7 @@ pub(crate) fn clerk() -> ClerkMark {
         model: "rules-1".into(),
         server: String::new(),
         prompt_sha256: "ab".repeat(32),
-        tokens: Usage { prompt_tokens: 12, completion_tokens: 3 },
+        tokens: TokenUsage { prompt_tokens: 12, completion_tokens: 3 },
         fallback: false,
         cached: false,
     }
@@ -77,15 +77,15 @@ pub(crate) fn run(id: &str) -> WorkflowRef {
     WorkflowRef { id: "al-steward-house".into(), run_id: id.into() }
 }
 
-pub(crate) fn live() -> Policy {
-    Policy { mode: Mode::Live, ..Policy::default() }
+pub(crate) fn live() -> DecisionPolicy {
+    DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() }
 }
 
 /// A case in which every gate is open; a test closes one.
 #[derive(Clone)]
 pub(crate) struct Wide {
-    look: Look,
-    pub(crate) policy: Policy,
+    look: TaskCheck,
+    pub(crate) policy: DecisionPolicy,
     pub(crate) verdict: Verdict,
     pub(crate) caller_says_shadow: bool,
 }
@@ -104,7 +104,7 @@ impl Wide {
     }
 
     pub(crate) fn decide(&self) -> Plan {
-        decide(&Case {
+        decide(&DecisionCase {
             look: &self.look,
             policy: &self.policy,
             note: None,
@@ -116,10 +116,10 @@ impl Wide {
         })
     }
 
-    fn ends(&self) -> (Landing, Vec<GateName>) {
+    fn ends(&self) -> (Disposition, Vec<GateName>) {
         let plan = self.decide();
         let closed = plan.draft().gates.iter().filter(|g| !g.open).map(|g| g.gate).collect();
-        (plan.landing(), closed)
+        (plan.disposition(), closed)
     }
 }
 
@@ -136,8 +136,8 @@ pub(crate) fn shadow_plan() -> Plan {
 #[test]
 fn with_every_gate_open_the_change_is_made() {
     let plan = Wide::open().decide();
-    assert_eq!(plan.landing(), Landing::Live);
-    assert!(plan.changes_the_record());
+    assert_eq!(plan.disposition(), Disposition::Live);
+    assert!(plan.has_record_change());
     let draft = plan.draft();
     let gates: Vec<GateName> = draft.gates.iter().map(|g| g.gate).collect();
     let all = [
@@ -150,7 +150,7 @@ fn with_every_gate_open_the_change_is_made() {
     ];
     assert_eq!(gates, all);
     assert!(draft.gates.iter().all(|g| g.open));
-    assert_eq!((draft.class, draft.proposed_state), (Some(MutationClass::StateChange), Some(State::Done)));
+    assert_eq!((draft.class, draft.proposed_state), (Some(MutationClass::StateChange), Some(RecordState::Done)));
     assert!(!draft.pending_confirmation && draft.confirmable);
 }
 
@@ -158,41 +158,46 @@ type Change = fn(&mut Wide);
 
 #[test]
 fn each_gate_closed_alone_lands_as_the_table_says() {
-    let table: [(&str, Change, Landing, GateName); 9] = [
-        ("the caller says shadow", |w| w.caller_says_shadow = true, Landing::Shadow, GateName::Caller),
-        ("the mode is shadow", |w| w.policy.mode = Mode::Shadow, Landing::Shadow, GateName::Mode),
-        ("confidence is low", |w| w.verdict.confidence = 0.59, Landing::Pending, GateName::Confidence),
+    let table: [(&str, Change, Disposition, GateName); 9] = [
+        ("the caller says shadow", |w| w.caller_says_shadow = true, Disposition::Shadow, GateName::Caller),
+        ("the mode is shadow", |w| w.policy.mode = Mode::Shadow, Disposition::Shadow, GateName::Mode),
+        ("confidence is low", |w| w.verdict.confidence = 0.59, Disposition::Pending, GateName::Confidence),
         (
             "the source is not trusted so far",
             |w| w.look.question.evidence[0].observations = 4,
-            Landing::Live,
+            Disposition::Live,
             GateName::Brake,
         ),
         (
             "the evidence is weak",
             |w| w.look.question.evidence[0].effect_confidence = 0.74,
-            Landing::Pending,
+            Disposition::Pending,
             GateName::Discretion,
         ),
-        ("no evidence is named", |w| w.verdict.evidence.clear(), Landing::Pending, GateName::Discretion),
-        ("the matter says confirm", |w| w.look.matter_ceiling = Ceiling::Confirm, Landing::Pending, GateName::Ceiling),
+        ("no evidence is named", |w| w.verdict.evidence.clear(), Disposition::Pending, GateName::Discretion),
+        (
+            "the matter says confirm",
+            |w| w.look.matter_ceiling = Ceiling::Confirm,
+            Disposition::Pending,
+            GateName::Ceiling,
+        ),
         (
             "the source says ask",
             |w| w.look.question.evidence[0].ceiling = Ceiling::Ask,
-            Landing::Pending,
+            Disposition::Pending,
             GateName::Ceiling,
         ),
         (
             "the class says confirm",
             |w| w.policy.state_change_ceiling = Ceiling::Confirm,
-            Landing::Pending,
+            Disposition::Pending,
             GateName::Ceiling,
         ),
     ];
     for (what, change, landing, gate) in table {
         let (landed, closed) = Wide::with(change).ends();
         assert_eq!(landed, landing, "{what}");
-        if landing == Landing::Live {
+        if landing == Disposition::Live {
             assert_eq!(closed, [], "{what}: 0.97 clears even the strictest threshold");
         } else {
             assert_eq!(closed, [gate], "{what}");
@@ -203,13 +208,13 @@ fn each_gate_closed_alone_lands_as_the_table_says() {
 #[test]
 fn confidence_counts_from_its_threshold_on() {
     let cases = [
-        (Mode::Live, 0.599_999, Landing::Pending),
-        (Mode::Live, 0.60, Landing::Live),
-        (Mode::LiveHighConfidenceOnly, 0.60, Landing::Pending),
-        (Mode::LiveHighConfidenceOnly, 0.849_999, Landing::Pending),
-        (Mode::LiveHighConfidenceOnly, 0.85, Landing::Live),
-        (Mode::Live, 1.0, Landing::Live),
-        (Mode::Live, 0.0, Landing::Pending),
+        (Mode::Live, 0.599_999, Disposition::Pending),
+        (Mode::Live, 0.60, Disposition::Live),
+        (Mode::LiveHighConfidenceOnly, 0.60, Disposition::Pending),
+        (Mode::LiveHighConfidenceOnly, 0.849_999, Disposition::Pending),
+        (Mode::LiveHighConfidenceOnly, 0.85, Disposition::Live),
+        (Mode::Live, 1.0, Disposition::Live),
+        (Mode::Live, 0.0, Disposition::Pending),
     ];
     for (mode, confidence, landing) in cases {
         let wide = Wide::with(|w| {
@@ -225,7 +230,8 @@ fn discretion_steps_down_as_a_source_proves_right() {
     for (observations, threshold) in
         [(0, 0.95), (4, 0.95), (5, 0.90), (9, 0.90), (10, 0.85), (19, 0.85), (20, 0.80), (49, 0.80), (50, 0.75)]
     {
-        for (effect_confidence, landing) in [(threshold, Landing::Live), (threshold - 0.001, Landing::Pending)] {
+        for (effect_confidence, landing) in [(threshold, Disposition::Live), (threshold - 0.001, Disposition::Pending)]
+        {
             let wide = Wide::with(|w| {
                 w.look.question.evidence = vec![evidence("gmail", effect_confidence, observations)];
             });
@@ -240,7 +246,7 @@ fn the_weakest_named_evidence_decides_and_is_shown() {
         w.look.question.evidence = vec![evidence("gmail", 0.99, 60), evidence("slack", 0.90, 0)];
         w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
     });
-    assert_eq!(wide.ends(), (Landing::Pending, vec![GateName::Discretion]));
+    assert_eq!(wide.ends(), (Disposition::Pending, vec![GateName::Discretion]));
     let plan = wide.decide();
     let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Discretion).unwrap();
     assert_eq!((gate.found.as_str(), gate.needed.as_str()), ("0.90 from slack (0 observations)", ">= 0.95"));
@@ -249,7 +255,7 @@ fn the_weakest_named_evidence_decides_and_is_shown() {
 #[test]
 fn what_a_signal_is_about_weighs_as_much_as_what_it_says() {
     let wide = Wide::with(|w| w.look.question.evidence[0].target_confidence = 0.74);
-    assert_eq!(wide.ends(), (Landing::Pending, vec![GateName::Discretion]));
+    assert_eq!(wide.ends(), (Disposition::Pending, vec![GateName::Discretion]));
     let plan = wide.decide();
     let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Discretion).unwrap();
     assert_eq!((gate.found.as_str(), gate.needed.as_str()), ("0.74 from gmail (60 observations)", ">= 0.75"));
@@ -258,14 +264,14 @@ fn what_a_signal_is_about_weighs_as_much_as_what_it_says() {
 #[test]
 fn evidence_of_something_else_does_not_open_the_gate_for_a_change() {
     let others: [Change; 4] = [
-        |w| w.look.question.evidence[0].proposed_state = Some(State::Archived),
+        |w| w.look.question.evidence[0].proposed_state = Some(RecordState::Archived),
         |w| w.look.question.evidence[0].proposed_state = None,
-        |w| w.look.question.evidence[0].effect = Effect::Action,
+        |w| w.look.question.evidence[0].effect = SignalEffect::Action,
         |w| w.verdict.decision = Judgement::StaleArchiveCandidate,
     ];
     for change in others {
         let wide = Wide::with(change);
-        assert_eq!(wide.ends(), (Landing::Pending, vec![GateName::Discretion]));
+        assert_eq!(wide.ends(), (Disposition::Pending, vec![GateName::Discretion]));
         let plan = wide.decide();
         let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Discretion).unwrap();
         assert_eq!(gate.found, "no evidence");
@@ -273,22 +279,22 @@ fn evidence_of_something_else_does_not_open_the_gate_for_a_change() {
     }
     let beside = Wide::with(|w| {
         let mut other = evidence("slack", 0.1, 0);
-        other.proposed_state = Some(State::Archived);
+        other.proposed_state = Some(RecordState::Archived);
         w.look.question.evidence.push(other);
         w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
     });
-    assert_eq!(beside.ends(), (Landing::Live, vec![]), "the one that says so carries it");
+    assert_eq!(beside.ends(), (Disposition::Live, vec![]), "the one that says so carries it");
 }
 
 #[test]
 fn a_matter_is_judged_like_a_task() {
     let wide = Wide::with(|w| w.look.question.subject.task = path("matter/house.md"));
     let plan = wide.decide();
-    assert_eq!((plan.landing(), plan.target().as_str()), (Landing::Live, "matter/house.md"));
-    let name = plan.draft().file().unwrap();
+    assert_eq!((plan.disposition(), plan.target().as_str()), (Disposition::Live, "matter/house.md"));
+    let name = plan.draft().record_path().unwrap();
     assert!(name.as_str().starts_with("event/steward-action-20261121T093015123Z-house-"), "{name}");
     let task = Wide::with(|w| w.look.question.subject.task = path("task/house.md")).decide();
-    assert_ne!(task.draft().file().unwrap(), name, "its task of the same name has its own record");
+    assert_ne!(task.draft().record_path().unwrap(), name, "its task of the same name has its own record");
 }
 
 #[test]
@@ -298,7 +304,7 @@ fn evidence_the_verdict_does_not_rest_on_closes_nothing_and_is_not_cited() {
         other.ceiling = Ceiling::Ask;
         w.look.question.evidence.push(other);
     });
-    assert_eq!(wide.ends(), (Landing::Live, vec![]));
+    assert_eq!(wide.ends(), (Disposition::Live, vec![]));
     assert_eq!(wide.decide().draft().evidence.len(), 1);
 }
 
@@ -315,10 +321,10 @@ fn the_lowest_of_the_three_ceilings_counts() {
                 });
                 let plan = wide.decide();
                 let lowest = source.min(matter).min(class);
-                let landing = if lowest == Ceiling::Act { Landing::Live } else { Landing::Pending };
-                assert_eq!(plan.landing(), landing, "{source:?} {matter:?} {class:?}");
+                let landing = if lowest == Ceiling::Act { Disposition::Live } else { Disposition::Pending };
+                assert_eq!(plan.disposition(), landing, "{source:?} {matter:?} {class:?}");
                 assert_eq!(plan.draft().confirmable, lowest > Ceiling::Ask, "{source:?} {matter:?} {class:?}");
-                assert_eq!(plan.draft().pending_confirmation, landing == Landing::Pending);
+                assert_eq!(plan.draft().pending_confirmation, landing == Disposition::Pending);
             }
         }
     }
@@ -331,8 +337,8 @@ fn shadow_wins_over_pending_and_nothing_waits_for_an_answer_then() {
         w.verdict.confidence = 0.1;
     });
     let plan = wide.decide();
-    assert_eq!(plan.landing(), Landing::Shadow);
-    assert!(!plan.draft().pending_confirmation && !plan.changes_the_record());
+    assert_eq!(plan.disposition(), Disposition::Shadow);
+    assert!(!plan.draft().pending_confirmation && !plan.has_record_change());
     assert_eq!(wide.ends().1, [GateName::Mode, GateName::Confidence], "closed gates are all shown");
 }
 
@@ -347,8 +353,8 @@ fn a_decision_that_proposes_nothing_is_recorded_in_every_mode() {
                     w.caller_says_shadow = shadow;
                 });
                 let plan = wide.decide();
-                assert_eq!(plan.landing(), Landing::Recorded, "{decision:?} {mode:?}");
-                assert!(!plan.changes_the_record() && !plan.draft().pending_confirmation);
+                assert_eq!(plan.disposition(), Disposition::Recorded, "{decision:?} {mode:?}");
+                assert!(!plan.has_record_change() && !plan.draft().pending_confirmation);
                 assert_eq!((plan.draft().class, plan.draft().proposed_state), (None, None));
             }
         }
@@ -367,7 +373,7 @@ fn a_state_that_is_reached_already_is_recorded_and_not_written_again() {
             w.verdict = verdict(decision, 0.9, &w.look);
         });
         let plan = wide.decide();
-        assert_eq!((plan.landing(), plan.changes_the_record()), (Landing::Recorded, false), "{written}");
+        assert_eq!((plan.disposition(), plan.has_record_change()), (Disposition::Recorded, false), "{written}");
         assert_eq!(plan.draft().prior_state.as_deref(), Some(written));
     }
 }
@@ -403,13 +409,14 @@ fn the_same_case_always_gives_the_same_plan() {
 #[test]
 fn a_cited_signal_speaks_only_for_what_it_says() {
     let wide = Wide::with(|w| {
-        let says = |name: &str, effect, proposed_state| Evidence { effect, proposed_state, ..evidence(name, 0.97, 60) };
+        let says =
+            |name: &str, effect, proposed_state| SignalEvidence { effect, proposed_state, ..evidence(name, 0.97, 60) };
         let all = vec![
             evidence("gmail", 0.97, 60),
-            says("other", Effect::Mutation, Some(State::Archived)),
-            says("asks", Effect::Action, None),
+            says("other", SignalEffect::Mutation, Some(RecordState::Archived)),
+            says("asks", SignalEffect::Action, None),
             // A change of another class names no state.
-            says("edits", Effect::Mutation, None),
+            says("edits", SignalEffect::Mutation, None),
         ];
         w.look = look(b"bytes", Some("open"), all);
         w.verdict = verdict(Judgement::LikelyDone, 0.9, &w.look);
@@ -417,7 +424,7 @@ fn a_cited_signal_speaks_only_for_what_it_says() {
     let plan = wide.decide();
     let speaks: Vec<_> = plan.draft().evidence.iter().map(|e| (e.source.as_str(), e.speaks)).collect();
     assert_eq!(speaks, [("gmail", true), ("other", false), ("asks", false), ("edits", false)]);
-    assert_eq!(plan.draft().speaking().into_keys().collect::<Vec<_>>(), ["gmail"]);
+    assert_eq!(plan.draft().supporting_sources().into_keys().collect::<Vec<_>>(), ["gmail"]);
     let mut nothing = wide.clone();
     nothing.verdict.decision = Judgement::StillActive;
     assert!(nothing.decide().draft().evidence.iter().all(|e| e.speaks), "there is nothing to speak for");

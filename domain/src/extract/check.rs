@@ -4,17 +4,17 @@
 //! four classes and fit what they change. Whatever else an answer holds refuses it as a whole: half an
 //! answer of a model that errs or obeys the event is not worth more than none.
 
-use super::{Answer, ExtractQuestion, Finding, MAX_SIGNAL_REASONING_CHARS, MAX_SIGNALS, quote};
+use super::{ExtractAnswer, ExtractFinding, ExtractQuestion, MAX_SIGNAL_REASONING_CHARS, MAX_SIGNALS, quote};
 use crate::mutation::{Mutation, MutationError};
 use crate::path::RecordPath;
-use crate::record::Effect;
+use crate::record::SignalEffect;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What is wrong with an answer; the text goes back to the clerk on the stricter try.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum AnswerError {
+pub enum ExtractAnswerError {
     #[error("the answer is not the JSON object asked for: {0}")]
     Form(String),
     #[error("there are more than {MAX_SIGNALS} signals: keep the most telling ones")]
@@ -47,13 +47,13 @@ pub enum AnswerError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
-    signals: Vec<RawFinding>,
+struct RawExtractAnswer {
+    signals: Vec<RawExtractFinding>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawFinding {
+struct RawExtractFinding {
     quote: String,
     #[serde(deserialize_with = "there")]
     target: Option<String>,
@@ -69,28 +69,28 @@ fn there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Str
     Option::deserialize(deserializer)
 }
 
-impl Answer {
+impl ExtractAnswer {
     /// Reads an answer and holds it against the question.
     ///
     /// # Errors
     /// [`AnswerError`] for anything outside the closed form.
-    pub fn check(answer: &str, question: &ExtractQuestion) -> Result<Self, AnswerError> {
-        let form = |e: serde_json::Error| AnswerError::Form(e.to_string());
+    pub fn parse_answer(answer: &str, question: &ExtractQuestion) -> Result<Self, ExtractAnswerError> {
+        let form = |e: serde_json::Error| ExtractAnswerError::Form(e.to_string());
         // Serde reads a struct from a list, too; the schema does not.
         let shape: Value = serde_json::from_str(answer.trim()).map_err(form)?;
         let listed = shape.get("signals").and_then(Value::as_array);
         if !listed.is_some_and(|all| all.iter().all(Value::is_object)) {
-            return Err(AnswerError::Form("`signals` is not a list of objects".to_owned()));
+            return Err(ExtractAnswerError::Form("`signals` is not a list of objects".to_owned()));
         }
-        let raw: Raw = serde_json::from_str(answer.trim()).map_err(form)?;
+        let raw: RawExtractAnswer = serde_json::from_str(answer.trim()).map_err(form)?;
         if raw.signals.len() > MAX_SIGNALS {
-            return Err(AnswerError::TooMany);
+            return Err(ExtractAnswerError::TooMany);
         }
-        let mut findings: Vec<Finding> = Vec::new();
+        let mut findings: Vec<ExtractFinding> = Vec::new();
         for (at, raw) in raw.signals.into_iter().enumerate() {
-            let finding = finding(at + 1, raw, question)?;
+            let finding = read_finding(at + 1, raw, question)?;
             if findings.iter().any(|f| f.quote == finding.quote) {
-                return Err(AnswerError::RepeatedQuote(at + 1));
+                return Err(ExtractAnswerError::RepeatedQuote(at + 1));
             }
             findings.push(finding);
         }
@@ -98,77 +98,83 @@ impl Answer {
     }
 }
 
-fn finding(at: usize, raw: RawFinding, question: &ExtractQuestion) -> Result<Finding, AnswerError> {
+fn read_finding(
+    at: usize,
+    raw: RawExtractFinding,
+    question: &ExtractQuestion,
+) -> Result<ExtractFinding, ExtractAnswerError> {
     let subject = question.subject.as_deref().unwrap_or_default();
-    let quote = quote::find(&question.text, &raw.quote).or_else(|| quote::find(subject, &raw.quote));
-    let quote = quote.ok_or(AnswerError::InventedQuote(at))?.to_owned();
+    let quote = quote::find_quote(&question.text, &raw.quote).or_else(|| quote::find_quote(subject, &raw.quote));
+    let quote = quote.ok_or(ExtractAnswerError::InventedQuote(at))?.to_owned();
     let offered = |text: &str| question.offers.iter().map(|o| &o.path).find(|p| p.as_str() == text).cloned();
     let target = match raw.target {
-        Some(text) => Some(offered(&text).ok_or(AnswerError::InventedTarget(at))?),
+        Some(text) => Some(offered(&text).ok_or(ExtractAnswerError::InventedTarget(at))?),
         None => None,
     };
     let mut scores = BTreeMap::new();
     for (name, value) in raw.scores {
-        let path = offered(&name).ok_or(AnswerError::InventedScore(at))?;
-        in_range(at, &name, value)?;
+        let path = offered(&name).ok_or(ExtractAnswerError::InventedScore(at))?;
+        check_range(at, &name, value)?;
         scores.insert(path, value);
     }
     if let Some(missing) = question.offers.iter().find(|o| !scores.contains_key(&o.path)) {
-        return Err(AnswerError::MissingScore { at, path: missing.path.clone() });
+        return Err(ExtractAnswerError::MissingScore { at, path: missing.path.clone() });
     }
-    in_range(at, "effect_confidence", raw.effect_confidence)?;
-    let effect = effect(&raw.effect)?;
-    let mutation = mutation(at, &raw.mutation, target.as_ref(), question)?;
-    if (effect == Effect::Mutation) != mutation.is_some() {
-        return Err(AnswerError::Effect(at));
+    check_range(at, "effect_confidence", raw.effect_confidence)?;
+    let effect = parse_effect(&raw.effect)?;
+    let mutation = read_mutation(at, &raw.mutation, target.as_ref(), question)?;
+    if (effect == SignalEffect::Mutation) != mutation.is_some() {
+        return Err(ExtractAnswerError::Effect(at));
     }
     let length = raw.reasoning.chars().count();
     if raw.reasoning.trim().is_empty() || length > MAX_SIGNAL_REASONING_CHARS {
-        return Err(AnswerError::Reasoning(at));
+        return Err(ExtractAnswerError::Reasoning(at));
     }
     let (effect_confidence, reasoning) = (raw.effect_confidence, raw.reasoning);
-    Ok(Finding { quote, target, scores, effect, mutation, effect_confidence, reasoning })
+    Ok(ExtractFinding { quote, target, scores, effect, mutation, effect_confidence, reasoning })
 }
 
-fn in_range(at: usize, field: &str, value: f64) -> Result<(), AnswerError> {
+fn check_range(at: usize, field: &str, value: f64) -> Result<(), ExtractAnswerError> {
     if (0.0..=1.0).contains(&value) {
         return Ok(());
     }
-    Err(AnswerError::Range { at, field: field.to_owned(), value })
+    Err(ExtractAnswerError::Range { at, field: field.to_owned(), value })
 }
 
-fn effect(word: &str) -> Result<Effect, AnswerError> {
+fn parse_effect(word: &str) -> Result<SignalEffect, ExtractAnswerError> {
     match word {
-        "mutation" => Ok(Effect::Mutation),
-        "action" => Ok(Effect::Action),
-        "none" => Ok(Effect::None),
-        _ => Err(AnswerError::Form("`effect` is none of `mutation`, `action`, `none`".to_owned())),
+        "mutation" => Ok(SignalEffect::Mutation),
+        "action" => Ok(SignalEffect::Action),
+        "none" => Ok(SignalEffect::None),
+        _ => Err(ExtractAnswerError::Form("`effect` is none of `mutation`, `action`, `none`".to_owned())),
     }
 }
 
-fn mutation(
+fn read_mutation(
     at: usize,
     value: &Value,
     target: Option<&RecordPath>,
     question: &ExtractQuestion,
-) -> Result<Option<Mutation>, AnswerError> {
+) -> Result<Option<Mutation>, ExtractAnswerError> {
     if value.is_null() {
         return Ok(None);
     }
-    let mutation = Mutation::read(value).map_err(|source| AnswerError::Mutation { at, source })?;
+    let mutation = Mutation::from_proposal(value).map_err(|source| ExtractAnswerError::Mutation { at, source })?;
     // `read` passes over what a person may have added to a signal; here nobody may.
     if value.as_object().is_none_or(|fields| fields.len() != 2) {
-        return Err(AnswerError::MutationField(at));
+        return Err(ExtractAnswerError::MutationField(at));
     }
     let fits = match target {
-        Some(target) => mutation.fits(target.kind()),
-        None => question.offers.iter().any(|o| mutation.fits(o.path.kind())),
+        Some(target) => mutation.is_applicable_to(target.kind()),
+        None => question.offers.iter().any(|o| mutation.is_applicable_to(o.path.kind())),
     };
     if !fits {
-        return Err(AnswerError::Unfit { at, class: mutation.class().word() });
+        return Err(ExtractAnswerError::Unfit { at, class: mutation.class().as_str() });
     }
     match &mutation {
-        Mutation::ParentMatter { to } if question.offer(to).is_none() => Err(AnswerError::InventedMatter(at)),
+        Mutation::ParentMatter { to } if question.find_offer(to).is_none() => {
+            Err(ExtractAnswerError::InventedMatter(at))
+        }
         Mutation::ParentMatter { .. }
         | Mutation::StateChange { .. }
         | Mutation::ContextEdit { .. }

@@ -9,12 +9,12 @@ use crate::signal::MAX_QUOTE_CHARS;
 pub const LEAST_LETTERS: usize = 2;
 
 /// The slice of `text` that a quote names, cut at [`MAX_QUOTE_CHARS`]; `None` when it does not stand there.
-pub(super) fn find<'a>(text: &'a str, quote: &str) -> Option<&'a str> {
+pub(super) fn find_quote<'a>(text: &'a str, quote: &str) -> Option<&'a str> {
     let wanted = quote.split_whitespace().collect::<Vec<_>>().join(" ");
     if wanted.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_LETTERS {
         return None;
     }
-    let (folded, places) = fold(text);
+    let (folded, places) = fold_whitespace(text);
     let start = folded.find(&wanted)?;
     let last = start + wanted.len() - wanted.chars().next_back()?.len_utf8();
     let (from, to) = (*places.get(start)?, *places.get(last)?);
@@ -25,7 +25,7 @@ pub(super) fn find<'a>(text: &'a str, quote: &str) -> Option<&'a str> {
 }
 
 /// The text with single blanks, and for each of its bytes the place in the original.
-fn fold(text: &str) -> (String, Vec<usize>) {
+fn fold_whitespace(text: &str) -> (String, Vec<usize>) {
     let (mut folded, mut places) = (String::with_capacity(text.len()), Vec::with_capacity(text.len()));
     let mut blank = false;
     for (at, c) in text.char_indices() {
@@ -61,20 +61,20 @@ mod tests {
             ("a b", "a", None),
             ("", "rent", None),
         ] {
-            assert_eq!(find(text, quote), kept, "{text:?} {quote:?}");
+            assert_eq!(find_quote(text, quote), kept, "{text:?} {quote:?}");
         }
     }
 
     #[test]
     fn a_long_quote_is_cut_at_a_character() {
         let text = "ä".repeat(500);
-        assert_eq!(find(&text, &text).unwrap().chars().count(), MAX_QUOTE_CHARS);
+        assert_eq!(find_quote(&text, &text).unwrap().chars().count(), MAX_QUOTE_CHARS);
     }
 
     proptest! {
         #[test]
         fn what_is_kept_always_stands_in_the_text(text in "[ab \n\u{e4}\u{1f600}]{0,40}", quote in "[ab \n\u{e4}\u{1f600}]{0,12}") {
-            if let Some(kept) = find(&text, &quote) {
+            if let Some(kept) = find_quote(&text, &quote) {
                 prop_assert!(text.contains(kept));
                 let fold = |t: &str| t.split_whitespace().collect::<Vec<_>>().join(" ");
                 prop_assert_eq!(fold(kept), fold(&quote));
@@ -85,7 +85,7 @@ mod tests {
         fn every_slice_of_a_text_is_found(text in "[a-z \n]{10,60}", from in 0..5usize, to in 5..10usize) {
             let slice = &text[from..to];
             if slice.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST_LETTERS {
-                prop_assert!(find(&text, slice).is_some());
+                prop_assert!(find_quote(&text, slice).is_some());
             }
         }
     }

@@ -4,9 +4,9 @@
 //! free, alternatives are an `anyOf`. Lengths of texts are left to [`super::Answer::check`].
 
 use super::{ExtractQuestion, MAX_SIGNALS};
-use crate::mutation::{ContextField, MutationClass, RelatedField, link};
+use crate::mutation::{ContextField, MutationClass, RelatedField, format_link};
 use crate::path::RecordKind;
-use crate::record::State;
+use crate::record::RecordState;
 use serde_json::{Map, Value, json};
 
 /// The schema of an answer to this question.
@@ -16,54 +16,54 @@ pub fn answer_schema(question: &ExtractQuestion) -> Value {
     let number = json!({"type": "number", "minimum": 0, "maximum": 1});
     let scores: Map<String, Value> = refs.iter().map(|r| ((*r).to_owned(), number.clone())).collect();
     let target = json!({"anyOf": [{"type": "null"}, {"type": "string", "enum": refs}]});
-    let finding = object(&[
+    let finding = object_schema(&[
         ("quote", json!({"type": "string"})),
         ("target", target),
-        ("scores", closed(scores)),
-        ("effect", words(&["mutation", "action", "none"])),
-        ("mutation", json!({"anyOf": mutations(question)})),
+        ("scores", closed_object_schema(scores)),
+        ("effect", enum_schema(&["mutation", "action", "none"])),
+        ("mutation", json!({"anyOf": mutation_schemas(question)})),
         ("effect_confidence", number),
         ("reasoning", json!({"type": "string"})),
     ]);
-    object(&[("signals", json!({"type": "array", "items": finding, "maxItems": MAX_SIGNALS}))])
+    object_schema(&[("signals", json!({"type": "array", "items": finding, "maxItems": MAX_SIGNALS}))])
 }
 
-fn mutations(question: &ExtractQuestion) -> Vec<Value> {
+fn mutation_schemas(question: &ExtractQuestion) -> Vec<Value> {
     let text = || json!({"type": "string"});
     let mut forms = vec![json!({"type": "null"})];
-    let states = words(&[State::Open, State::Done, State::Archived].map(State::word));
-    forms.push(change(MutationClass::StateChange, "set", "state", states));
+    let states = enum_schema(&[RecordState::Open, RecordState::Done, RecordState::Archived].map(RecordState::as_str));
+    forms.push(change_schema(MutationClass::StateChange, "set", "state", states));
     for field in ContextField::ALL {
-        forms.push(change(MutationClass::ContextEdit, "set", field.word(), text()));
+        forms.push(change_schema(MutationClass::ContextEdit, "set", field.as_str(), text()));
     }
     let matters: Vec<String> =
-        question.offers.iter().filter(|o| o.path.kind() == RecordKind::Matter).map(|o| link(&o.path)).collect();
+        question.offers.iter().filter(|o| o.path.kind() == RecordKind::Matter).map(|o| format_link(&o.path)).collect();
     if !matters.is_empty() {
         let matters = json!({"type": "string", "enum": matters});
-        forms.push(change(MutationClass::ParentMatter, "set", "parent_matter", matters));
+        forms.push(change_schema(MutationClass::ParentMatter, "set", "parent_matter", matters));
     }
     for field in RelatedField::ALL {
-        forms.push(change(MutationClass::Related, "add", field.word(), text()));
-        forms.push(change(MutationClass::Related, "remove", field.word(), text()));
+        forms.push(change_schema(MutationClass::Related, "add", field.as_str(), text()));
+        forms.push(change_schema(MutationClass::Related, "remove", field.as_str(), text()));
     }
     forms
 }
 
 /// `{class, set: {field: value}}`, and with `add` or `remove` in the place of `set`.
-fn change(class: MutationClass, part: &str, field: &str, value: Value) -> Value {
-    object(&[("class", words(&[class.word()])), (part, object(&[(field, value)]))])
+fn change_schema(class: MutationClass, part: &str, field: &str, value: Value) -> Value {
+    object_schema(&[("class", enum_schema(&[class.as_str()])), (part, object_schema(&[(field, value)]))])
 }
 
-fn words(all: &[&str]) -> Value {
+fn enum_schema(all: &[&str]) -> Value {
     json!({"type": "string", "enum": all})
 }
 
-fn object(properties: &[(&str, Value)]) -> Value {
-    closed(properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect())
+fn object_schema(properties: &[(&str, Value)]) -> Value {
+    closed_object_schema(properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect())
 }
 
 /// An object with exactly these properties.
-fn closed(properties: Map<String, Value>) -> Value {
+fn closed_object_schema(properties: Map<String, Value>) -> Value {
     let required: Vec<&String> = properties.keys().collect();
     json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
 }

@@ -4,10 +4,10 @@
 //! twice gives the same files. A target that another one comes too close to is none: such a signal is
 //! shown, with its candidates, and acted upon by nobody until a human names one.
 
-use super::{AMBIGUOUS_WITHIN, Answer, Finding, MAX_ASKED_CHARS};
+use super::{AMBIGUOUS_WITHIN, ExtractAnswer, ExtractFinding, MAX_ASKED_CHARS};
 use crate::path::{PathError, RecordPath};
-use crate::record::Effect;
-use crate::signal::{Candidate, MAX_CANDIDATES, Signal, SignalStatus};
+use crate::record::SignalEffect;
+use crate::signal::{MAX_CANDIDATES, Signal, SignalStatus, TargetCandidate};
 use crate::stream::StreamEvent;
 
 /// Most confidence in a text that was not read to its end: it is shown, and does nothing by itself.
@@ -15,31 +15,33 @@ const READ_IN_PART: f64 = 0.5;
 /// Two numbers that were meant to be equal.
 const SLACK: f64 = 1e-9;
 
-impl Answer {
+impl ExtractAnswer {
     /// The signals of this answer and where each is filed.
     ///
     /// # Errors
     /// [`PathError`]; cannot happen for a checked path.
-    pub fn signals(&self, path: &RecordPath, event: &StreamEvent) -> Result<Vec<(RecordPath, Signal)>, PathError> {
-        let one = |finding: &Finding| {
-            let signal = signal(finding, path, event);
-            Ok((Signal::path(path, &signal.raw_quote, signal.created)?, signal))
+    pub fn to_signals(&self, path: &RecordPath, event: &StreamEvent) -> Result<Vec<(RecordPath, Signal)>, PathError> {
+        let one = |finding: &ExtractFinding| {
+            let signal = build_signal(finding, path, event);
+            Ok((Signal::record_path(path, &signal.raw_quote, signal.created)?, signal))
         };
         self.findings.iter().map(one).collect()
     }
 }
 
-fn signal(finding: &Finding, path: &RecordPath, event: &StreamEvent) -> Signal {
-    let candidates = candidates(finding);
-    let (target, doubt) = target(finding, &candidates);
+fn build_signal(finding: &ExtractFinding, path: &RecordPath, event: &StreamEvent) -> Signal {
+    let candidates = rank_candidates(finding);
+    let (target, doubt) = choose_target(finding, &candidates);
     // What was not read may say the opposite.
     let in_part = event.cut || event.text.chars().count() > MAX_ASKED_CHARS;
     let (most, note) = if in_part { (READ_IN_PART, "Only the beginning was read. ") } else { (1.0, "") };
     let (status, reason) = match (doubt, finding.effect) {
         (Some(doubt), _) => (SignalStatus::Skipped, Some(doubt)),
-        (None, Effect::Mutation) => (SignalStatus::Unrouted, None),
-        (None, Effect::Action) => (SignalStatus::ActionPending, Some("it asks something of the principal".to_owned())),
-        (None, Effect::None) => (SignalStatus::Skipped, Some("no effect: it changes nothing".to_owned())),
+        (None, SignalEffect::Mutation) => (SignalStatus::Unrouted, None),
+        (None, SignalEffect::Action) => {
+            (SignalStatus::ActionPending, Some("it asks something of the principal".to_owned()))
+        }
+        (None, SignalEffect::None) => (SignalStatus::Skipped, Some("no effect: it changes nothing".to_owned())),
     };
     Signal {
         created: event.received_at,
@@ -60,16 +62,16 @@ fn signal(finding: &Finding, path: &RecordPath, event: &StreamEvent) -> Signal {
 }
 
 /// The likeliest first.
-fn candidates(finding: &Finding) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> =
-        finding.scores.iter().map(|(path, score)| Candidate { path: path.clone(), score: *score }).collect();
+fn rank_candidates(finding: &ExtractFinding) -> Vec<TargetCandidate> {
+    let mut all: Vec<TargetCandidate> =
+        finding.scores.iter().map(|(path, score)| TargetCandidate { path: path.clone(), score: *score }).collect();
     all.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)));
     all.truncate(MAX_CANDIDATES);
     all
 }
 
 /// The target, or why there is none.
-fn target(finding: &Finding, candidates: &[Candidate]) -> (Option<RecordPath>, Option<String>) {
+fn choose_target(finding: &ExtractFinding, candidates: &[TargetCandidate]) -> (Option<RecordPath>, Option<String>) {
     let Some(target) = &finding.target else {
         return (None, Some("ambiguous: the clerk names no target; write `target_path` to choose one".to_owned()));
     };

@@ -1,9 +1,9 @@
-use super::candidates::{Candidates, Known};
+use super::candidates::{CandidateMatcher, OpenRecord};
 use super::*;
 use crate::frontmatter;
 use crate::mutation::MutationError;
 use crate::signal::{Signal, SignalStatus};
-use crate::stream::Incoming;
+use crate::stream::IncomingEvent;
 use crate::time;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,22 +15,22 @@ fn path(text: &str) -> RecordPath {
 }
 
 fn event(subject: &str, text: &str) -> StreamEvent {
-    let incoming = Incoming {
+    let incoming = IncomingEvent {
         source_id: "<1@b>",
         pattern: "mail:landlord@b",
         author: Some("Landlord"),
         subject: Some(subject),
         text,
-        ..Incoming::default()
+        ..IncomingEvent::default()
     };
     StreamEvent::new("mail", &incoming, time::parse("2026-11-20T08:00:00Z").unwrap())
 }
 
-fn known(path_text: &str, name: &str, matter: Option<&str>) -> Known {
-    Known { path: path(path_text), name: name.into(), matter_name: matter.map(str::to_owned) }
+fn known(path_text: &str, name: &str, matter: Option<&str>) -> OpenRecord {
+    OpenRecord { path: path(path_text), name: name.into(), matter_name: matter.map(str::to_owned) }
 }
 
-fn vault() -> Vec<Known> {
+fn vault() -> Vec<OpenRecord> {
     vec![
         known("task/pay-rent.md", "Pay the rent", Some("House")),
         known("task/sign-lease.md", "Sign the lease", Some("House")),
@@ -40,7 +40,7 @@ fn vault() -> Vec<Known> {
 }
 
 fn question() -> ExtractQuestion {
-    let offer = |p: &str, score| Offer { path: path(p), name: p.into(), matter_name: None, score };
+    let offer = |p: &str, score| TargetOffer { path: path(p), name: p.into(), matter_name: None, score };
     let offers = vec![offer("task/pay-rent.md", 0.7), offer("task/sign-lease.md", 0.6), offer("matter/house.md", 0.4)];
     ExtractQuestion::new(&event("Your rent", TEXT), offers)
 }
@@ -54,19 +54,19 @@ fn good() -> Value {
     })
 }
 
-fn check(change: impl FnOnce(&mut Value)) -> Result<Answer, AnswerError> {
+fn check(change: impl FnOnce(&mut Value)) -> Result<ExtractAnswer, ExtractAnswerError> {
     let mut finding = good();
     change(&mut finding);
-    Answer::check(&json!({"signals": [finding]}).to_string(), &question())
+    ExtractAnswer::parse_answer(&json!({"signals": [finding]}).to_string(), &question())
 }
 
 fn signal(change: impl FnOnce(&mut Value)) -> Signal {
     let answer = check(change).unwrap();
-    answer.signals(&path("stream/mail/1.md"), &event("Your rent", TEXT)).unwrap().remove(0).1
+    answer.to_signals(&path("stream/mail/1.md"), &event("Your rent", TEXT)).unwrap().remove(0).1
 }
 
-fn chosen(candidates: &[Known], event: &StreamEvent) -> Vec<(String, f64)> {
-    let offers = Candidates::new(candidates.to_vec()).choose(event);
+fn chosen(candidates: &[OpenRecord], event: &StreamEvent) -> Vec<(String, f64)> {
+    let offers = CandidateMatcher::new(candidates.to_vec()).choose_offers(event);
     offers.into_iter().map(|o| (o.path.to_string(), o.score)).collect()
 }
 
@@ -84,7 +84,8 @@ fn the_records_whose_names_an_event_uses_are_offered_the_likeliest_first() {
 
 #[test]
 fn a_rare_word_tells_more_than_a_common_one() {
-    let mut all: Vec<Known> = (0..20).map(|n| known(&format!("task/t{n}.md"), &format!("Pay bill{n}"), None)).collect();
+    let mut all: Vec<OpenRecord> =
+        (0..20).map(|n| known(&format!("task/t{n}.md"), &format!("Pay bill{n}"), None)).collect();
     all.push(known("task/roof.md", "Pay roofer", None));
     let offers = chosen(&all, &event("", "the roofer was here and I must pay"));
     assert_eq!(offers.len(), 5);
@@ -106,14 +107,14 @@ fn a_good_answer_is_taken_with_the_events_own_words() {
     assert_eq!(signal.target, Some(path("task/pay-rent.md")));
     assert_eq!((signal.status, signal.reason), (SignalStatus::Unrouted, None));
     assert_eq!((signal.target_confidence, signal.candidates.len()), (0.9, 3));
-    assert_eq!(Answer::check("{\"signals\": []}", &question()).unwrap().findings(), []);
+    assert_eq!(ExtractAnswer::parse_answer("{\"signals\": []}", &question()).unwrap().findings(), []);
 }
 
 #[test]
 fn an_answer_outside_the_form_is_refused() {
-    use AnswerError as E;
+    use ExtractAnswerError as E;
     type Bad = fn(&mut Value);
-    type Seen = fn(&AnswerError) -> bool;
+    type Seen = fn(&ExtractAnswerError) -> bool;
     let table: [(Bad, Seen); 25] = [
         (|v| v["extra"] = json!(1), |e| matches!(e, E::Form(_))),
         (|v| v["effect"] = json!("delete"), |e| matches!(e, E::Form(_))),
@@ -158,7 +159,7 @@ fn an_answer_outside_the_form_is_refused() {
         assert!(expected(&error), "{number}: {error:?}");
     }
     for bad in ["", "sure! {", "[]", "{}", "{\"signals\": {}}", "{\"signals\": [], \"target\": \"x\"}"] {
-        assert!(matches!(Answer::check(bad, &question()), Err(AnswerError::Form(_))), "{bad}");
+        assert!(matches!(ExtractAnswer::parse_answer(bad, &question()), Err(ExtractAnswerError::Form(_))), "{bad}");
     }
 }
 
@@ -173,10 +174,10 @@ fn more_signals_than_five_and_a_quote_twice_are_refused() {
             f
         })
         .collect();
-    let check = |all: &[Value]| Answer::check(&json!({"signals": all}).to_string(), &question());
-    assert_eq!(check(&all).unwrap_err(), AnswerError::TooMany);
+    let check = |all: &[Value]| ExtractAnswer::parse_answer(&json!({"signals": all}).to_string(), &question());
+    assert_eq!(check(&all).unwrap_err(), ExtractAnswerError::TooMany);
     assert_eq!(check(&all[..5]).unwrap().findings().len(), 5);
-    assert_eq!(check(&[good(), good()]).unwrap_err(), AnswerError::RepeatedQuote(2));
+    assert_eq!(check(&[good(), good()]).unwrap_err(), ExtractAnswerError::RepeatedQuote(2));
 }
 
 #[test]
@@ -216,7 +217,7 @@ fn what_asks_something_waits_for_the_principal_and_what_changes_nothing_is_skipp
 #[test]
 fn a_signal_reads_back_from_its_file_and_the_same_event_gives_the_same_files() {
     let event = event("Your rent", TEXT);
-    let written = |answer: Answer| answer.signals(&path("stream/mail/1.md"), &event).unwrap();
+    let written = |answer: ExtractAnswer| answer.to_signals(&path("stream/mail/1.md"), &event).unwrap();
     let (one, two) = (written(check(|_| ()).unwrap()), written(check(|_| ()).unwrap()));
     assert_eq!(one, two);
     let text = one[0].1.render();
@@ -226,7 +227,7 @@ fn a_signal_reads_back_from_its_file_and_the_same_event_gives_the_same_files() {
 #[test]
 fn a_text_that_was_not_read_to_its_end_does_nothing_by_itself() {
     let answer = check(|_| ()).unwrap();
-    let of = |event: &StreamEvent| answer.signals(&path("stream/mail/1.md"), event).unwrap().remove(0).1;
+    let of = |event: &StreamEvent| answer.to_signals(&path("stream/mail/1.md"), event).unwrap().remove(0).1;
     let (whole, cut) = (event("Your rent", TEXT), StreamEvent { cut: true, ..event("Your rent", TEXT) });
     let long = event("Your rent", &format!("{TEXT}{}", " and more".repeat(3_000)));
     assert_eq!((of(&whole).effect_confidence, of(&whole).reasoning), (0.95, "it says so".into()));
@@ -277,8 +278,8 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_check_or_the_choice_fail_hard(text in "\\PC{0,200}") {
-        let _ = Answer::check(&text, &question());
-        let offers = Candidates::new(vault()).choose(&event(&text, &text));
+        let _ = ExtractAnswer::parse_answer(&text, &question());
+        let offers = CandidateMatcher::new(vault()).choose_offers(&event(&text, &text));
         prop_assert!(offers.iter().all(|o| o.score > 0.0 && o.score <= 1.0));
     }
 }

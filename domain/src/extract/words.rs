@@ -14,14 +14,18 @@ const PLURAL_FROM: usize = 4;
 
 /// The text in small letters without accents.
 #[must_use]
-pub fn folded(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).filter(|c| !('\u{300}'..='\u{36f}').contains(c)).flat_map(plain).collect()
+pub fn fold_text(text: &str) -> String {
+    text.chars()
+        .flat_map(char::to_lowercase)
+        .filter(|c| !('\u{300}'..='\u{36f}').contains(c))
+        .flat_map(strip_accent)
+        .collect()
 }
 
 /// The words of a text in their order, folded; those that tell nothing are left out.
 #[must_use]
-pub fn words(text: &str) -> Vec<String> {
-    let folded = folded(text);
+pub fn split_words(text: &str) -> Vec<String> {
+    let folded = fold_text(text);
     let mut words = Vec::new();
     for run in folded.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
         let mut latin = String::new();
@@ -66,7 +70,7 @@ fn is_dense(c: char) -> bool {
 }
 
 /// A small letter without its accent, and what is written for it where there is no such key.
-fn plain(c: char) -> impl Iterator<Item = char> {
+fn strip_accent(c: char) -> impl Iterator<Item = char> {
     let text = match c {
         'à'..='å' | 'ā' | 'ă' | 'ą' => "a",
         'æ' => "ae",
@@ -109,7 +113,7 @@ mod tests {
             ("painter's", vec!["painter"]),
             ("", vec![]),
         ] {
-            assert_eq!(words(text), expected, "{text}");
+            assert_eq!(split_words(text), expected, "{text}");
         }
     }
 

@@ -20,23 +20,23 @@ use chrono::Utc;
 use chrono::{DateTime, TimeDelta};
 use serde::{Deserialize, Serialize};
 
-use super::{Cap, Caps, DAY, HOUR, MINUTE, ReserveRequest, calls};
-use crate::clerk::Evidence;
+use super::{CallCaps, DAY, GuardCap, HOUR, MINUTE, ReserveRequest, format_calls};
+use crate::clerk::SignalEvidence;
 use crate::signal::source_key;
 
 /// Somebody whose words a call carries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Speaker {
+pub struct CallSource {
     /// The source, as in `mail:billing@vendor.example`; accounts go by its [`source_key`], as trust does.
     pub source: String,
     /// It was right before, as its instinct says.
     pub known: bool,
 }
 
-impl Speaker {
+impl CallSource {
     /// The sources of some evidence, each once.
     #[must_use]
-    pub fn of(evidence: &[Evidence]) -> Vec<Self> {
+    pub fn from_evidence(evidence: &[SignalEvidence]) -> Vec<Self> {
         let mut met = BTreeSet::new();
         let new = evidence.iter().filter(|e| met.insert(source_key(&e.source)));
         new.map(|e| Self { source: e.source.clone(), known: e.observations > 0 }).collect()
@@ -45,7 +45,7 @@ impl Speaker {
 
 /// The streams and senders that have had their share for now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct ExhaustedShares {
     pub streams: BTreeSet<String>,
     /// In all streams only senders that are known have calls left.
     pub all_strangers: bool,
@@ -57,7 +57,7 @@ pub struct Spent {
 
 /// What calls are counted under.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct AccountKey {
     pub kind: &'static str,
     pub name: String,
 }
@@ -71,9 +71,9 @@ pub const SENDER: &str = "sender";
 
 /// A window over the calls of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quota {
-    pub cap: Cap,
-    pub key: Key,
+pub struct CallQuota {
+    pub cap: GuardCap,
+    pub key: AccountKey,
     pub width: TimeDelta,
     /// At least 1.
     pub limit: u32,
@@ -83,8 +83,8 @@ pub struct Quota {
     pub(super) spent: String,
 }
 
-impl Quota {
-    fn new(cap: Cap, (kind, name): (&'static str, &str), (width, limit): (TimeDelta, u32), who: &str) -> Self {
+impl CallQuota {
+    fn new(cap: GuardCap, (kind, name): (&'static str, &str), (width, limit): (TimeDelta, u32), who: &str) -> Self {
         let window = if width == MINUTE {
             "minute"
         } else if width == HOUR {
@@ -92,38 +92,38 @@ impl Quota {
         } else {
             "24 hours"
         };
-        let spent = format!("{who} had {} of the last {window}, its share", calls(limit));
-        Self { cap, key: Key { kind, name: name.to_owned() }, width, limit, edge: None, spent }
+        let spent = format!("{who} had {} of the last {window}, its share", format_calls(limit));
+        Self { cap, key: AccountKey { kind, name: name.to_owned() }, width, limit, edge: None, spent }
     }
 }
 
-impl Caps {
+impl CallCaps {
     /// Calls of an hour and of a day that the events of one stream may cost: of all its senders, or of
     /// those that nobody knows.
     #[must_use]
-    pub fn of_a_stream(&self, known: bool) -> [(TimeDelta, u32); 2] {
-        self.long(self.stream_percent, if known { 100 } else { 200 })
+    pub fn stream_limits(&self, known: bool) -> [(TimeDelta, u32); 2] {
+        self.hour_and_day_limits(self.stream_percent, if known { 100 } else { 200 })
     }
 
     /// Calls of an hour and of a day that the events of all senders may cost whom nobody knows.
     #[must_use]
-    pub fn of_strangers(&self) -> [(TimeDelta, u32); 2] {
-        self.long(self.extraction_percent, 200)
+    pub fn unknown_source_limits(&self) -> [(TimeDelta, u32); 2] {
+        self.hour_and_day_limits(self.extraction_percent, 200)
     }
 
     /// Calls of an hour and of a day that the events of one sender may cost.
     #[must_use]
-    pub fn of_a_sender(&self) -> [(TimeDelta, u32); 2] {
-        self.long(self.sender_percent, 100)
+    pub fn sender_limits(&self) -> [(TimeDelta, u32); 2] {
+        self.hour_and_day_limits(self.sender_percent, 100)
     }
 
-    fn long(&self, part: u32, whole: u32) -> [(TimeDelta, u32); 2] {
-        [(HOUR, share(self.per_hour, (part, whole))), (DAY, share(self.per_day, (part, whole)))]
+    fn hour_and_day_limits(&self, part: u32, whole: u32) -> [(TimeDelta, u32); 2] {
+        [(HOUR, compute_share(self.per_hour, (part, whole))), (DAY, compute_share(self.per_day, (part, whole)))]
     }
 }
 
 /// A part of a cap; nobody's is less than one call.
-fn share(cap: u32, (part, whole): (u32, u32)) -> u32 {
+fn compute_share(cap: u32, (part, whole): (u32, u32)) -> u32 {
     let part = u64::from(cap) * u64::from(part) / u64::from(whole.max(1));
     u32::try_from(part).unwrap_or(cap).max(1)
 }
@@ -132,59 +132,67 @@ impl ReserveRequest {
     /// The windows of the accounts that the call goes to. It may go if any account has room in all of
     /// its windows; a call that carries nobody's words goes to no account and is free of this.
     #[must_use]
-    pub fn accounts(&self, caps: &Caps) -> Vec<Vec<Quota>> {
+    pub fn account_quotas(&self, caps: &CallCaps) -> Vec<Vec<CallQuota>> {
         match &self.stream {
-            Some(stream) => vec![self.reading(stream, caps)],
-            None => self.speakers.iter().map(|speaker| self.judging(speaker, caps)).collect(),
+            Some(stream) => vec![self.extraction_quotas(stream, caps)],
+            None => self.speakers.iter().map(|speaker| self.judgement_quotas(speaker, caps)).collect(),
         }
     }
 
-    fn reading(&self, stream: &str, caps: &Caps) -> Vec<Quota> {
+    fn extraction_quotas(&self, stream: &str, caps: &CallCaps) -> Vec<CallQuota> {
         let percent = (caps.extraction_percent, 100);
         let all = [(MINUTE, caps.per_minute), (HOUR, caps.per_hour), (DAY, caps.per_day)];
-        let mut quotas: Vec<Quota> = all
+        let mut quotas: Vec<CallQuota> = all
             .map(|(width, cap)| {
-                let window = (width, share(cap, percent));
-                Quota::new(Cap::Extraction, ("reading", ""), window, "the reading of events")
+                let window = (width, compute_share(cap, percent));
+                CallQuota::new(GuardCap::Extraction, ("reading", ""), window, "the reading of events")
             })
             .into();
         let known = self.speakers.iter().all(|speaker| speaker.known);
         let who = format!("the stream {stream}{}", if known { "" } else { ", for senders nobody knows," });
-        quotas.extend(caps.of_a_stream(known).map(|w| Quota::new(Cap::Stream, (STREAM, stream), w, &who)));
+        quotas.extend(caps.stream_limits(known).map(|w| CallQuota::new(GuardCap::Stream, (STREAM, stream), w, &who)));
         if !known {
             let who = "senders nobody knows, in all streams,";
-            quotas.extend(caps.of_strangers().map(|w| Quota::new(Cap::Stream, (STRANGERS, ""), w, who)));
+            quotas.extend(
+                caps.unknown_source_limits().map(|w| CallQuota::new(GuardCap::Stream, (STRANGERS, ""), w, who)),
+            );
         }
         for speaker in &self.speakers {
             let slug = source_key(&speaker.source);
             let who = format!("the sender {slug}");
-            quotas.extend(caps.of_a_sender().map(|w| Quota::new(Cap::Sender, (SENDER, &slug), w, &who)));
+            quotas.extend(caps.sender_limits().map(|w| CallQuota::new(GuardCap::Sender, (SENDER, &slug), w, &who)));
         }
         quotas
     }
 
-    fn judging(&self, speaker: &Speaker, caps: &Caps) -> Vec<Quota> {
+    fn judgement_quotas(&self, speaker: &CallSource, caps: &CallCaps) -> Vec<CallQuota> {
         let slug = source_key(&speaker.source);
-        let mut quotas = self.account(&slug, ((1, 2), (1, 4)), caps, &format!("the source {slug}"));
+        let mut quotas = self.source_quotas(&slug, ((1, 2), (1, 4)), caps, &format!("the source {slug}"));
         if !speaker.known {
-            quotas.extend(self.account("", ((2, 3), (2, 5)), caps, "sources that nobody knows"));
+            quotas.extend(self.source_quotas("", ((2, 3), (2, 5)), caps, "sources that nobody knows"));
         }
         quotas
     }
 
-    fn account(&self, name: &str, (of_one, of_all): (Part, Part), caps: &Caps, who: &str) -> Vec<Quota> {
+    fn source_quotas(
+        &self,
+        name: &str,
+        (of_one, of_all): (Fraction, Fraction),
+        caps: &CallCaps,
+        who: &str,
+    ) -> Vec<CallQuota> {
         let about = [("task", &self.task, caps.per_task_day), ("matter", &self.matter, caps.per_matter_day)];
-        let mut quotas: Vec<Quota> = Vec::new();
+        let mut quotas: Vec<CallQuota> = Vec::new();
         for (kind, path, cap) in about {
             let Some(path) = path else { continue };
             let (key, who) = (format!("{path}\n{name}"), format!("{who}, about {path},"));
-            quotas.push(Quota::new(Cap::Source, (kind, &key), (DAY, share(cap, of_one)), &who));
+            quotas.push(CallQuota::new(GuardCap::Source, (kind, &key), (DAY, compute_share(cap, of_one)), &who));
         }
-        let all = self::Caps::long(caps, of_all.0, of_all.1);
-        quotas.extend(all.map(|window| Quota::new(Cap::Source, ("source", name), window, who)));
+        let all = self::CallCaps::hour_and_day_limits(caps, of_all.0, of_all.1);
+        quotas.extend(all.map(|window| CallQuota::new(GuardCap::Source, ("source", name), window, who)));
         quotas
     }
 }
 
 /// Numerator and denominator.
-type Part = (u32, u32);
+type Fraction = (u32, u32);

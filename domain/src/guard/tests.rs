@@ -16,12 +16,12 @@ fn about(task: Option<&str>, matter: Option<&str>) -> ReserveRequest {
     }
 }
 
-fn all_full() -> Facts {
+fn all_full() -> GuardFacts {
     let edge = Some(at(0));
-    Facts {
+    GuardFacts {
         back_off: Some(BackOff { set_at: at(0), until: at(30) }),
         probe: None,
-        edges: Edges { task: edge, matter: edge, minute: edge, hour: edge, day: edge },
+        edges: WindowEdges { task: edge, matter: edge, minute: edge, hour: edge, day: edge },
         accounts: Vec::new(),
     }
 }
@@ -30,47 +30,49 @@ fn all_full() -> Facts {
 fn caps_are_checked_in_the_order_of_the_contract() {
     let request = about(Some("task/a.md"), Some("matter/m.md"));
     let mut facts = all_full();
-    let refused = |facts: &Facts| admit(&request, &Caps::default(), facts, at(1)).unwrap_err();
+    let refused = |facts: &GuardFacts| admit_call(&request, &CallCaps::default(), facts, at(1)).unwrap_err();
     let mut order = vec![refused(&facts).cap];
     facts.back_off = Some(BackOff { set_at: at(0), until: at(1) });
     facts.probe = Some(Probe { call_id: CallId("p".into()), since: at(1) });
     order.push(refused(&facts).cap);
     facts.probe = None;
-    let lifts: [fn(&mut Edges); 4] = [|e| e.task = None, |e| e.matter = None, |e| e.minute = None, |e| e.hour = None];
+    let lifts: [fn(&mut WindowEdges); 4] =
+        [|e| e.task = None, |e| e.matter = None, |e| e.minute = None, |e| e.hour = None];
     for lift in lifts {
         order.push(refused(&facts).cap);
         lift(&mut facts.edges);
     }
     order.push(refused(&facts).cap);
     facts.edges.day = None;
-    assert!(admit(&request, &Caps::default(), &facts, at(1)).unwrap().is_probe());
+    assert!(admit_call(&request, &CallCaps::default(), &facts, at(1)).unwrap().is_probe());
     let words: Vec<String> = order.iter().map(|cap| format!("{cap:?}")).collect();
     assert_eq!(words, ["BackOff", "ProbePending", "Task", "Matter", "Minute", "Hour", "Day"]);
 }
 
 #[test]
 fn an_infrastructure_call_is_exempt_from_task_and_matter_but_not_from_the_tenant() {
-    let mut facts = Facts { back_off: None, ..all_full() };
-    let refusal = admit(&about(None, None), &Caps::default(), &facts, at(1)).unwrap_err();
-    assert_eq!((refusal.cap, refusal.clears_at), (Cap::Minute, Some(at(60))));
-    facts.edges = Edges { minute: None, hour: None, day: None, ..facts.edges };
-    assert!(admit(&about(None, None), &Caps::default(), &facts, at(1)).is_ok());
+    let mut facts = GuardFacts { back_off: None, ..all_full() };
+    let refusal = admit_call(&about(None, None), &CallCaps::default(), &facts, at(1)).unwrap_err();
+    assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Minute, Some(at(60))));
+    facts.edges = WindowEdges { minute: None, hour: None, day: None, ..facts.edges };
+    assert!(admit_call(&about(None, None), &CallCaps::default(), &facts, at(1)).is_ok());
 }
 
 #[test]
 fn an_event_leaves_its_window_exactly_one_width_later() {
-    let facts = Facts { edges: Edges { minute: Some(at(0)), ..Edges::default() }, ..Facts::default() };
+    let facts =
+        GuardFacts { edges: WindowEdges { minute: Some(at(0)), ..WindowEdges::default() }, ..GuardFacts::default() };
     let just_before = at(60) - TimeDelta::microseconds(1);
-    assert!(admit(&about(None, None), &Caps::default(), &facts, just_before).is_err());
-    assert!(admit(&about(None, None), &Caps::default(), &facts, at(60)).is_ok());
+    assert!(admit_call(&about(None, None), &CallCaps::default(), &facts, just_before).is_err());
+    assert!(admit_call(&about(None, None), &CallCaps::default(), &facts, at(60)).is_ok());
 }
 
 #[test]
 fn a_probe_that_is_out_too_long_is_replaced() {
     let back_off = Some(BackOff { set_at: at(-60), until: at(0) });
     let probe = Some(Probe { call_id: CallId("p".into()), since: at(0) });
-    let facts = Facts { back_off, probe, ..Facts::default() };
-    let judge = |now| admit(&about(None, None), &Caps::default(), &facts, now);
+    let facts = GuardFacts { back_off, probe, ..GuardFacts::default() };
+    let judge = |now| admit_call(&about(None, None), &CallCaps::default(), &facts, now);
     assert_eq!(judge(at(119)).unwrap_err().clears_at, Some(at(120)));
     assert!(judge(at(120)).unwrap().is_probe());
 }
@@ -175,27 +177,27 @@ fn a_missing_or_absurd_wait_is_a_minute_and_up_to_seven_days_are_honoured() {
 
 #[test]
 fn what_travels_is_json_that_a_person_reads() {
-    let grant = admit(&about(None, None), &Caps::default(), &Facts::default(), at(0)).unwrap();
-    let reserved = ReserveOutcome::Reserved(grant.recorded_as(CallId("tick-7/task-1/1".into())));
+    let grant = admit_call(&about(None, None), &CallCaps::default(), &GuardFacts::default(), at(0)).unwrap();
+    let reserved = ReserveOutcome::Reserved(grant.into_reservation(CallId("tick-7/task-1/1".into())));
     let json = r#"{"kind":"reserved","call_id":"tick-7/task-1/1","reserved_at":"2026-09-21T14:13:20Z","probe":false}"#;
     assert_eq!(serde_json::to_string(&reserved).unwrap(), json);
     assert_eq!(serde_json::from_str::<ReserveOutcome>(json).unwrap(), reserved);
 
-    let facts = Facts { back_off: None, ..all_full() };
-    let refusal = admit(&about(Some("task/a.md"), None), &Caps::default(), &facts, at(1)).unwrap_err();
+    let facts = GuardFacts { back_off: None, ..all_full() };
+    let refusal = admit_call(&about(Some("task/a.md"), None), &CallCaps::default(), &facts, at(1)).unwrap_err();
     let json = r#"{"kind":"refused","cap":"task","clears_at":"2026-09-22T14:13:20Z","reason":"task/a.md has had its 6 calls of the last 24 hours"}"#;
     assert_eq!(serde_json::to_string(&ReserveOutcome::Refused(refusal)).unwrap(), json);
 
     let settlement = r#"{"call_id":"c","outcome":{"kind":"rate_limited","retry_after_seconds":1.5}}"#;
     let read: Settlement = serde_json::from_str(settlement).unwrap();
-    assert_eq!(read.outcome, Settled::RateLimited { retry_after_seconds: Some(1.5) });
+    assert_eq!(read.outcome, SettlementOutcome::RateLimited { retry_after_seconds: Some(1.5) });
 }
 
 #[test]
 fn caps_take_defaults_and_refuse_unknown_keys() {
-    let caps: Caps = serde_json::from_str(r#"{"per_minute": 5}"#).unwrap();
-    assert_eq!(caps, Caps { per_minute: 5, ..Caps::default() });
-    assert!(serde_json::from_str::<Caps>(r#"{"per_second": 5}"#).is_err());
+    let caps: CallCaps = serde_json::from_str(r#"{"per_minute": 5}"#).unwrap();
+    assert_eq!(caps, CallCaps { per_minute: 5, ..CallCaps::default() });
+    assert!(serde_json::from_str::<CallCaps>(r#"{"per_second": 5}"#).is_err());
 }
 
 proptest! {

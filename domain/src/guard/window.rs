@@ -10,23 +10,23 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
-    BackOff, CLOCK_TOLERANCE, CallId, Cap, Caps, DAY, HOUR, MINUTE, PROBE_LEASE, Probe, Quota, Refusal, Reservation,
-    ReserveRequest, calls,
+    BackOff, CLOCK_TOLERANCE, CallCaps, CallId, CallQuota, DAY, GuardCap, GuardRefusal, HOUR, MINUTE, PROBE_LEASE,
+    Probe, Reservation, ReserveRequest, format_calls,
 };
 
 /// What the ledger has recorded, as far as one request needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct GuardFacts {
     pub back_off: Option<BackOff>,
     pub probe: Option<Probe>,
-    pub edges: Edges,
+    pub edges: WindowEdges,
     /// The request's [`accounts`](ReserveRequest::accounts), with their edges.
-    pub accounts: Vec<Vec<Quota>>,
+    pub accounts: Vec<Vec<CallQuota>>,
 }
 
 /// The cap-th newest event of each window, if there are that many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Edges {
+pub struct WindowEdges {
     pub task: Option<DateTime<Utc>>,
     pub matter: Option<DateTime<Utc>>,
     pub minute: Option<DateTime<Utc>>,
@@ -37,15 +37,15 @@ pub struct Edges {
 /// A yes that is not written down yet. Only [`admit`] makes one.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Grant {
+pub struct CallGrant {
     at: DateTime<Utc>,
     probe: bool,
 }
 
-impl Grant {
+impl CallGrant {
     /// The instant the call counts at.
     #[must_use]
-    pub fn at(&self) -> DateTime<Utc> {
+    pub fn counted_at(&self) -> DateTime<Utc> {
         self.at
     }
 
@@ -57,7 +57,7 @@ impl Grant {
 
     /// The token for the call; for the ledger alone, in the transaction that records it.
     #[must_use]
-    pub fn recorded_as(self, call_id: CallId) -> Reservation {
+    pub fn into_reservation(self, call_id: CallId) -> Reservation {
         Reservation { call_id, reserved_at: self.at, probe: self.probe }
     }
 }
@@ -68,36 +68,41 @@ impl Grant {
 ///
 /// # Errors
 /// The first cap that refuses, with the instant it clears.
-pub fn admit(request: &ReserveRequest, caps: &Caps, facts: &Facts, at: DateTime<Utc>) -> Result<Grant, Refusal> {
+pub fn admit_call(
+    request: &ReserveRequest,
+    caps: &CallCaps,
+    facts: &GuardFacts,
+    at: DateTime<Utc>,
+) -> Result<CallGrant, GuardRefusal> {
     let probe = match &facts.back_off {
         None => false,
         Some(back_off) => {
-            may_probe(back_off, facts.probe.as_ref(), at)?;
+            check_probe(back_off, facts.probe.as_ref(), at)?;
             true
         }
     };
     let edges = &facts.edges;
     if let Some(task) = &request.task {
-        let spent = || format!("{task} has had its {} of the last 24 hours", calls(caps.per_task_day));
-        room(Cap::Task, edges.task, DAY, at, spent)?;
+        let spent = || format!("{task} has had its {} of the last 24 hours", format_calls(caps.per_task_day));
+        check_window(GuardCap::Task, edges.task, DAY, at, spent)?;
     }
     if let Some(matter) = &request.matter {
-        let spent = || format!("{matter} has had its {} of the last 24 hours", calls(caps.per_matter_day));
-        room(Cap::Matter, edges.matter, DAY, at, spent)?;
+        let spent = || format!("{matter} has had its {} of the last 24 hours", format_calls(caps.per_matter_day));
+        check_window(GuardCap::Matter, edges.matter, DAY, at, spent)?;
     }
-    let spent = |cap, window| move || format!("the vault has had its {} of the last {window}", calls(cap));
-    room(Cap::Minute, edges.minute, MINUTE, at, spent(caps.per_minute, "minute"))?;
-    room(Cap::Hour, edges.hour, HOUR, at, spent(caps.per_hour, "hour"))?;
-    room(Cap::Day, edges.day, DAY, at, spent(caps.per_day, "24 hours"))?;
-    within_a_share(&facts.accounts, at)?;
-    Ok(Grant { at, probe })
+    let spent = |cap, window| move || format!("the vault has had its {} of the last {window}", format_calls(cap));
+    check_window(GuardCap::Minute, edges.minute, MINUTE, at, spent(caps.per_minute, "minute"))?;
+    check_window(GuardCap::Hour, edges.hour, HOUR, at, spent(caps.per_hour, "hour"))?;
+    check_window(GuardCap::Day, edges.day, DAY, at, spent(caps.per_day, "24 hours"))?;
+    check_shares(&facts.accounts, at)?;
+    Ok(CallGrant { at, probe })
 }
 
 /// One account with room is enough; otherwise the one that has room first is named.
-fn within_a_share(accounts: &[Vec<Quota>], at: DateTime<Utc>) -> Result<(), Refusal> {
-    let mut first: Option<Refusal> = None;
+fn check_shares(accounts: &[Vec<CallQuota>], at: DateTime<Utc>) -> Result<(), GuardRefusal> {
+    let mut first: Option<GuardRefusal> = None;
     for account in accounts {
-        let full = account.iter().filter_map(|q| room(q.cap, q.edge, q.width, at, || q.spent.clone()).err());
+        let full = account.iter().filter_map(|q| check_window(q.cap, q.edge, q.width, at, || q.spent.clone()).err());
         let Some(full) = full.max_by_key(|refusal| refusal.clears_at) else { return Ok(()) };
         if first.as_ref().is_none_or(|first| full.clears_at < first.clears_at) {
             first = Some(full);
@@ -106,17 +111,17 @@ fn within_a_share(accounts: &[Vec<Quota>], at: DateTime<Utc>) -> Result<(), Refu
     first.map_or(Ok(()), Err)
 }
 
-fn may_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> Result<(), Refusal> {
+fn check_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> Result<(), GuardRefusal> {
     if at < back_off.until {
-        return Err(Refusal {
-            cap: Cap::BackOff,
+        return Err(GuardRefusal {
+            cap: GuardCap::BackOff,
             clears_at: Some(back_off.until),
             reason: "the provider said 429 (too many requests); nothing is sent before its deadline".to_owned(),
         });
     }
-    match probe.map(|probe| later(probe.since, PROBE_LEASE)) {
-        Some(lease_ends) if at < lease_ends => Err(Refusal {
-            cap: Cap::ProbePending,
+    match probe.map(|probe| add_saturating(probe.since, PROBE_LEASE)) {
+        Some(lease_ends) if at < lease_ends => Err(GuardRefusal {
+            cap: GuardCap::ProbePending,
             clears_at: Some(lease_ends),
             reason: "one probe is out after a 429; the others wait for its answer".to_owned(),
         }),
@@ -124,15 +129,15 @@ fn may_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> Re
     }
 }
 
-fn room(
-    cap: Cap,
+fn check_window(
+    cap: GuardCap,
     edge: Option<DateTime<Utc>>,
     width: TimeDelta,
     at: DateTime<Utc>,
     spent: impl Fn() -> String,
-) -> Result<(), Refusal> {
-    match edge.map(|edge| later(edge, width)) {
-        Some(leaves) if at < leaves => Err(Refusal { cap, clears_at: Some(leaves), reason: spent() }),
+) -> Result<(), GuardRefusal> {
+    match edge.map(|edge| add_saturating(edge, width)) {
+        Some(leaves) if at < leaves => Err(GuardRefusal { cap, clears_at: Some(leaves), reason: spent() }),
         Some(_) | None => Ok(()),
     }
 }
@@ -164,12 +169,12 @@ pub fn read_clock(
     let Some(newest) = newest else {
         return ClockReading::Sound { at: now };
     };
-    let caught_up = earlier(newest, CLOCK_TOLERANCE);
+    let caught_up = subtract_saturating(newest, CLOCK_TOLERANCE);
     if now >= caught_up {
         return ClockReading::Sound { at: now.max(newest) };
     }
-    let since = still_noticed(doubted_since, now);
-    let day_over = later(since, DAY);
+    let since = keep_notice_time(doubted_since, now);
+    let day_over = add_saturating(since, DAY);
     if now >= day_over {
         return ClockReading::Restarted;
     }
@@ -182,8 +187,8 @@ pub fn read_clock(
 /// loss noticed by a clock far ahead would hold for years.
 #[must_use]
 pub fn loss_clears_at(noticed_at: DateTime<Utc>, now: DateTime<Utc>) -> (DateTime<Utc>, DateTime<Utc>) {
-    let noticed_at = still_noticed(Some(noticed_at), now);
-    (noticed_at, later(noticed_at, DAY))
+    let noticed_at = keep_notice_time(Some(noticed_at), now);
+    (noticed_at, add_saturating(noticed_at, DAY))
 }
 
 /// The back-off and the probe after [`ClockReading::Restarted`]: stamps after `now` are moved.
@@ -199,19 +204,19 @@ pub fn shift_after_restart(
         if old.set_at <= now {
             return old;
         }
-        BackOff { set_at: now, until: later(now, old.until - old.set_at) }
+        BackOff { set_at: now, until: add_saturating(now, old.until - old.set_at) }
     });
     (back_off, probe.filter(|probe| probe.since <= now))
 }
 
-fn still_noticed(kept: Option<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
-    kept.filter(|kept| now >= earlier(*kept, CLOCK_TOLERANCE)).unwrap_or(now)
+fn keep_notice_time(kept: Option<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
+    kept.filter(|kept| now >= subtract_saturating(*kept, CLOCK_TOLERANCE)).unwrap_or(now)
 }
 
-fn later(instant: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
+fn add_saturating(instant: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
     instant.checked_add_signed(by).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-fn earlier(instant: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
+fn subtract_saturating(instant: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
     instant.checked_sub_signed(by).unwrap_or(DateTime::<Utc>::MIN_UTC)
 }

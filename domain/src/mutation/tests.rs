@@ -2,7 +2,7 @@ use super::*;
 
 fn every() -> Vec<Mutation> {
     let mut all = vec![
-        Mutation::StateChange { to: State::Archived },
+        Mutation::StateChange { to: RecordState::Archived },
         Mutation::ParentMatter { to: RecordPath::parse("matter/farm.md").unwrap() },
     ];
     all.extend(ContextField::ALL.map(|field| Mutation::ContextEdit { field, to: "Maria: 50%".into() }));
@@ -15,7 +15,7 @@ fn every() -> Vec<Mutation> {
 #[test]
 fn every_mutation_reads_back_from_its_proposal() {
     for mutation in every() {
-        assert_eq!(Mutation::read(&mutation.to_proposal()), Ok(mutation));
+        assert_eq!(Mutation::from_proposal(&mutation.to_proposal()), Ok(mutation));
     }
 }
 
@@ -29,10 +29,10 @@ fn another_value_is_of_the_same_kind_and_held_to_the_same_form() {
             MutationClass::Related => ("[[Bob]]", "x\u{202e}y"),
         };
         let other = mutation.with_value(good).unwrap();
-        assert!(other != mutation && other.is_of_the_kind_of(&mutation) && other.is_sound(), "{other:?}");
+        assert!(other != mutation && other.is_same_kind_as(&mutation) && other.is_sound(), "{other:?}");
         assert!(mutation.with_value(bad).is_err() && mutation.with_value("").is_err(), "{mutation:?}");
     }
-    let of_the_kind = |a: &Mutation| every().iter().filter(|b| b.is_of_the_kind_of(a)).count();
+    let of_the_kind = |a: &Mutation| every().iter().filter(|b| b.is_same_kind_as(a)).count();
     assert!(every().iter().all(|a| of_the_kind(a) == 1), "a field, and whether a member enters or leaves");
 }
 
@@ -60,7 +60,7 @@ fn nothing_outside_the_four_classes_and_their_fields_is_a_mutation() {
         json!({"class": "related", "add": {"tags": "a"}}),
         json!({"class": "related", "add": {"related_to": "x".repeat(121)}}),
     ] {
-        assert!(Mutation::read(&bad).is_err(), "{bad} was taken");
+        assert!(Mutation::from_proposal(&bad).is_err(), "{bad} was taken");
     }
 }
 
@@ -87,14 +87,17 @@ fn a_member_that_names_nothing_or_not_the_same_twice_is_refused_by_name() {
         "[[ [[a]] ]]",
     ] {
         for part in ["add", "remove"] {
-            let read = Mutation::read(&json!({"class": "related", part: {"related_to": member}}));
+            let read = Mutation::from_proposal(&json!({"class": "related", part: {"related_to": member}}));
             assert_eq!(read, Err(MutationError::Member("related_to")), "{member:?}");
         }
     }
     for member in
         ["Acme", "[[Acme]]", "[[Acme|the firm]]", "[[org/acme.md#Top|x]]", "#1 Plumbing", "C#", "a\u{200d}b", "日本"]
     {
-        assert!(Mutation::read(&json!({"class": "related", "add": {"related_to": member}})).is_ok(), "{member:?}");
+        assert!(
+            Mutation::from_proposal(&json!({"class": "related", "add": {"related_to": member}})).is_ok(),
+            "{member:?}"
+        );
     }
 }
 
@@ -122,10 +125,10 @@ fn a_new_link_is_written_like_the_old_one() {
         ("[[matter/farm.md]]", "[[matter/house.md]]"),
         ("", "[[matter/house]]"),
     ] {
-        assert_eq!(link_like(Some(old), &to), new, "{old}");
+        assert_eq!(format_link_like(Some(old), &to), new, "{old}");
         assert_eq!(parse_link(RecordKind::Matter, new), Ok(to.clone()));
     }
-    assert_eq!(link_like(None, &to), "[[matter/house]]");
+    assert_eq!(format_link_like(None, &to), "[[matter/house]]");
 }
 
 #[test]
@@ -140,10 +143,10 @@ fn a_mutation_of_a_file_is_sound_only_if_it_could_be_read() {
 fn a_mutation_fits_only_records_that_have_its_field() {
     for mutation in every() {
         let class = mutation.class();
-        assert_eq!(mutation.fits(RecordKind::Task), class != MutationClass::ContextEdit, "{mutation:?}");
-        assert_eq!(mutation.fits(RecordKind::Matter), class != MutationClass::ParentMatter, "{mutation:?}");
+        assert_eq!(mutation.is_applicable_to(RecordKind::Task), class != MutationClass::ContextEdit, "{mutation:?}");
+        assert_eq!(mutation.is_applicable_to(RecordKind::Matter), class != MutationClass::ParentMatter, "{mutation:?}");
         for kind in [RecordKind::Signal, RecordKind::Event, RecordKind::Instinct, RecordKind::Stream] {
-            assert!(!mutation.fits(kind), "{mutation:?} of {kind:?}");
+            assert!(!mutation.is_applicable_to(kind), "{mutation:?} of {kind:?}");
         }
     }
 }

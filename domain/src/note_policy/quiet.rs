@@ -30,14 +30,14 @@ impl QuietHours {
     pub fn parse(text: &str) -> Option<Self> {
         let (hours, zone) = text.trim().split_once(' ').unwrap_or((text.trim(), "Z"));
         let (from, to) = hours.split_once('-')?;
-        let hours = Self { from: minutes(from)?, to: minutes(to)?, offset: offset(zone.trim())? };
+        let hours = Self { from: parse_minutes(from)?, to: parse_minutes(to)?, offset: parse_offset(zone.trim())? };
         (hours.from < DAY && hours.from != hours.to).then_some(hours)
     }
 
     /// When they end, if they are now.
     #[must_use]
-    pub fn until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let clock = i64::from(self.minute(now));
+    pub fn end_if_active(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let clock = i64::from(self.minute_of_day(now));
         let (from, to) = (i64::from(self.from), i64::from(self.to));
         let quiet = if from < to { (from..to).contains(&clock) } else { clock >= from || clock < to };
         let whole = DateTime::from_timestamp(now.timestamp().div_euclid(60) * 60, 0)?;
@@ -46,12 +46,12 @@ impl QuietHours {
     }
 
     /// The moment by this clock, as it is shown.
-    pub(super) fn local(&self, now: DateTime<Utc>) -> String {
-        format!("{} {}", hand(self.minute(now)), zone(self.offset))
+    pub(super) fn format_local_time(&self, now: DateTime<Utc>) -> String {
+        format!("{} {}", format_clock(self.minute_of_day(now)), format_zone(self.offset))
     }
 
     /// Minutes since midnight by this clock.
-    fn minute(&self, now: DateTime<Utc>) -> u16 {
+    fn minute_of_day(&self, now: DateTime<Utc>) -> u16 {
         let minutes = now.timestamp().div_euclid(60) + i64::from(self.offset);
         u16::try_from(minutes.rem_euclid(i64::from(DAY))).unwrap_or_default()
     }
@@ -59,11 +59,11 @@ impl QuietHours {
 
 impl fmt::Display for QuietHours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{} {}", hand(self.from), hand(self.to), zone(self.offset))
+        write!(f, "{}-{} {}", format_clock(self.from), format_clock(self.to), format_zone(self.offset))
     }
 }
 
-fn minutes(text: &str) -> Option<u16> {
+fn parse_minutes(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
     let two = |part: &str| (part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit())).then(|| part.parse().ok())?;
     let (hours, minutes): (u16, u16) = (two(hours)?, two(minutes)?);
@@ -71,22 +71,22 @@ fn minutes(text: &str) -> Option<u16> {
     (minutes < 60 && all <= DAY).then_some(all)
 }
 
-fn offset(text: &str) -> Option<i16> {
+fn parse_offset(text: &str) -> Option<i16> {
     if text == "Z" || text.eq_ignore_ascii_case("utc") {
         return Some(0);
     }
     let ahead = text.strip_prefix('+');
-    let size = i16::try_from(minutes(ahead.or_else(|| text.strip_prefix('-'))?)?).ok()?;
+    let size = i16::try_from(parse_minutes(ahead.or_else(|| text.strip_prefix('-'))?)?).ok()?;
     (size <= FARTHEST).then_some(if ahead.is_some() { size } else { -size })
 }
 
-fn hand(minutes: u16) -> String {
+fn format_clock(minutes: u16) -> String {
     format!("{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
-fn zone(offset: i16) -> String {
+fn format_zone(offset: i16) -> String {
     if offset == 0 {
         return "UTC".to_owned();
     }
-    format!("{}{}", if offset > 0 { '+' } else { '-' }, hand(offset.unsigned_abs()))
+    format!("{}{}", if offset > 0 { '+' } else { '-' }, format_clock(offset.unsigned_abs()))
 }

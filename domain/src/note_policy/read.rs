@@ -5,11 +5,11 @@
 //! key that nobody knows, hours that are none or a block that is empty, the ceiling is `ask` too. Each is a
 //! [`Fault`], which says what to write instead; whoever has the file adds its name and the line.
 
-use super::{NotePolicy, QuietHours};
+use super::{MatterPolicy, QuietHours};
 use crate::frontmatter::{Document, Fields};
 use crate::mode::Ceiling;
 use crate::mutation::{Mutation, MutationClass};
-use crate::record::shown;
+use crate::record::escape_value;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -23,7 +23,7 @@ const CEILINGS: &str = "`ask`, `confirm` or `act`";
 
 /// Something that cannot be understood in what a note allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct MatterPolicyFault {
     /// The keys that lead there.
     pub path: Vec<String>,
     /// The line of the file on which it stands, from 1; where its key has none, that of the block.
@@ -34,21 +34,21 @@ pub struct Fault {
     pub mend: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for MatterPolicyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: `{}` {}: {}", self.line, shown(&self.path.join(".")), self.wrong, self.mend)
+        write!(f, "line {}: `{}` {}: {}", self.line, escape_value(&self.path.join(".")), self.wrong, self.mend)
     }
 }
 
 /// Reads what a matter's note allows; `None` where it has no block. The faults have the order of the file.
 #[must_use]
-pub fn read(document: &Document) -> (Option<NotePolicy>, Vec<Fault>) {
-    let mut reader = Reader { faults: Vec::new() };
-    reader.other_ceiling(document.fields());
-    let mut policy = document.fields().get(BLOCK).map(|block| reader.block(block));
-    for (key, meant) in mistyped(document.fields()) {
+pub fn read_matter_policy(document: &Document) -> (Option<MatterPolicy>, Vec<MatterPolicyFault>) {
+    let mut reader = MatterPolicyReader { faults: Vec::new() };
+    reader.check_outer_ceiling(document.fields());
+    let mut policy = document.fields().get(BLOCK).map(|block| reader.read_block(block));
+    for (key, meant) in find_mistyped_keys(document.fields()) {
         let mend = format!("write `{meant}`, or remove it; until then the ceiling `ask` holds");
-        reader.fault(&[key], "is no key of a matter".to_owned(), mend);
+        reader.report_fault(&[key], "is no key of a matter".to_owned(), mend);
         policy.get_or_insert_default().ceiling = Some(Ceiling::Ask);
     }
     let mut faults = reader.faults;
@@ -61,7 +61,7 @@ pub fn read(document: &Document) -> (Option<NotePolicy>, Vec<Fault>) {
 }
 
 /// Keys that were meant to be one of the two, and the one that was meant.
-fn mistyped(fields: &Fields) -> impl Iterator<Item = (&str, &'static str)> {
+fn find_mistyped_keys(fields: &Fields) -> impl Iterator<Item = (&str, &'static str)> {
     let known = |key: &str| {
         let typed = key.to_lowercase().replace(['-', ' '], "_");
         [BLOCK, CEILING].into_iter().find(|name| typed == *name || typed.strip_suffix('s') == Some(name))
@@ -70,84 +70,88 @@ fn mistyped(fields: &Fields) -> impl Iterator<Item = (&str, &'static str)> {
     fields.keys().filter_map(move |key| Some((key.as_str(), of(key)?)))
 }
 
-struct Reader {
-    faults: Vec<Fault>,
+struct MatterPolicyReader {
+    faults: Vec<MatterPolicyFault>,
 }
 
-impl Reader {
-    fn fault(&mut self, path: &[&str], wrong: String, mend: String) {
+impl MatterPolicyReader {
+    fn report_fault(&mut self, path: &[&str], wrong: String, mend: String) {
         let path = path.iter().map(|&key| key.to_owned()).collect();
-        self.faults.push(Fault { path, line: 0, wrong, mend });
+        self.faults.push(MatterPolicyFault { path, line: 0, wrong, mend });
     }
 
     /// Says of a key of the block that its value is none, what would be one, and what holds meanwhile.
-    fn unreadable(&mut self, key: &str, value: &Value, (expected, holds): (&str, &str)) {
-        self.fault(&[BLOCK, key], found(value), format!("expected {expected}; until then {holds}"));
+    fn report_unreadable(&mut self, key: &str, value: &Value, (expected, holds): (&str, &str)) {
+        self.report_fault(&[BLOCK, key], describe_value(value), format!("expected {expected}; until then {holds}"));
     }
 
-    fn other_ceiling(&mut self, fields: &Fields) {
+    fn check_outer_ceiling(&mut self, fields: &Fields) {
         if let Some(value) = fields.get(CEILING)
-            && ceiling(value).is_none()
+            && parse_ceiling(value).is_none()
         {
-            self.fault(&[CEILING], found(value), format!("expected {CEILINGS}; until then `ask` holds"));
+            self.report_fault(
+                &[CEILING],
+                describe_value(value),
+                format!("expected {CEILINGS}; until then `ask` holds"),
+            );
         }
     }
 
-    fn block(&mut self, block: &Value) -> NotePolicy {
+    fn read_block(&mut self, block: &Value) -> MatterPolicy {
         let Some(keys) = block.as_object() else {
             let mend = "indent its keys below it, or remove the line; until then the ceiling `ask` holds".to_owned();
-            self.fault(&[BLOCK], found(block), mend);
-            return NotePolicy::strictest();
+            self.report_fault(&[BLOCK], describe_value(block), mend);
+            return MatterPolicy::ask_only();
         };
-        let mut policy = NotePolicy {
-            classes: self.classes(keys),
-            fields: self.fields(keys),
-            ceiling: self.ceiling(keys),
+        let mut policy = MatterPolicy {
+            classes: self.read_classes(keys),
+            fields: self.read_fields(keys),
+            ceiling: self.read_ceiling(keys),
             quiet_hours: None,
-            trusted_sources: self.trusted_sources(keys),
-            daily_budget: self.daily_budget(keys),
+            trusted_sources: self.read_trusted_sources(keys),
+            daily_budget: self.read_daily_budget(keys),
         };
         if let Some(value) = keys.get("quiet_hours") {
             policy.quiet_hours = value.as_str().and_then(QuietHours::parse);
             if policy.quiet_hours.is_none() {
                 let expected = "hours such as `\"22:00-07:00 +01:00\"` (without an offset they are UTC's)";
-                self.unreadable("quiet_hours", value, (expected, "the ceiling `ask` holds"));
+                self.report_unreadable("quiet_hours", value, (expected, "the ceiling `ask` holds"));
                 policy.ceiling = Some(Ceiling::Ask);
             }
         }
         for key in keys.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             let mend =
                 format!("it is none of {}; until it is mended or removed the ceiling `ask` holds", KEYS.join(", "));
-            self.fault(&[BLOCK, key], "is unknown".to_owned(), mend);
+            self.report_fault(&[BLOCK, key], "is unknown".to_owned(), mend);
             policy.ceiling = Some(Ceiling::Ask);
         }
         policy
     }
 
-    fn ceiling(&mut self, keys: &Map<String, Value>) -> Option<Ceiling> {
+    fn read_ceiling(&mut self, keys: &Map<String, Value>) -> Option<Ceiling> {
         let value = keys.get("ceiling")?;
-        Some(ceiling(value).unwrap_or_else(|| {
-            self.unreadable("ceiling", value, (CEILINGS, "`ask` holds"));
+        Some(parse_ceiling(value).unwrap_or_else(|| {
+            self.report_unreadable("ceiling", value, (CEILINGS, "`ask` holds"));
             Ceiling::Ask
         }))
     }
 
-    fn classes(&mut self, keys: &Map<String, Value>) -> Option<Vec<MutationClass>> {
-        let known = MutationClass::ALL.map(MutationClass::word);
-        let words = self.words(keys, "classes", &known)?;
-        Some(MutationClass::ALL.into_iter().filter(|class| words.iter().any(|word| word == class.word())).collect())
+    fn read_classes(&mut self, keys: &Map<String, Value>) -> Option<Vec<MutationClass>> {
+        let known = MutationClass::ALL.map(MutationClass::as_str);
+        let words = self.read_word_list(keys, "classes", &known)?;
+        Some(MutationClass::ALL.into_iter().filter(|class| words.iter().any(|word| word == class.as_str())).collect())
     }
 
-    fn fields(&mut self, keys: &Map<String, Value>) -> Option<Vec<String>> {
-        self.words(keys, "fields", &Mutation::fields())
+    fn read_fields(&mut self, keys: &Map<String, Value>) -> Option<Vec<String>> {
+        self.read_word_list(keys, "fields", &Mutation::writable_fields())
     }
 
     /// A list of some of these words; what is none of them allows nothing.
-    fn words(&mut self, keys: &Map<String, Value>, key: &str, known: &[&str]) -> Option<Vec<String>> {
+    fn read_word_list(&mut self, keys: &Map<String, Value>, key: &str, known: &[&str]) -> Option<Vec<String>> {
         let value = keys.get(key)?;
         let expected = format!("a list of some of {}", known.join(", "));
         let Some(items) = value.as_array() else {
-            self.unreadable(key, value, (&expected, "none is allowed"));
+            self.report_unreadable(key, value, (&expected, "none is allowed"));
             return Some(Vec::new());
         };
         let mut words = Vec::new();
@@ -155,19 +159,19 @@ impl Reader {
             match item.as_str().map(str::trim).filter(|word| known.contains(word)) {
                 Some(word) => words.push(word.to_owned()),
                 None => {
-                    let wrong = format!("holds {}", quoted(item));
-                    self.fault(&[BLOCK, key], wrong, format!("expected {expected}; the others hold"));
+                    let wrong = format!("holds {}", quote_value(item));
+                    self.report_fault(&[BLOCK, key], wrong, format!("expected {expected}; the others hold"));
                 }
             }
         }
         Some(words)
     }
 
-    fn trusted_sources(&mut self, keys: &Map<String, Value>) -> Option<Vec<String>> {
+    fn read_trusted_sources(&mut self, keys: &Map<String, Value>) -> Option<Vec<String>> {
         let value = keys.get("trusted_sources")?;
         let expected = "a list of sources as signals name them (`source_type`)";
         let Some(items) = value.as_array() else {
-            self.unreadable("trusted_sources", value, (expected, "no source is trusted"));
+            self.report_unreadable("trusted_sources", value, (expected, "no source is trusted"));
             return Some(Vec::new());
         };
         let mut names = Vec::new();
@@ -175,19 +179,23 @@ impl Reader {
             match item.as_str().map(str::trim).filter(|name| !name.is_empty()) {
                 Some(name) => names.push(name.to_owned()),
                 None => {
-                    let wrong = format!("holds {}", quoted(item));
-                    self.fault(&[BLOCK, "trusted_sources"], wrong, format!("expected {expected}; the others hold"));
+                    let wrong = format!("holds {}", quote_value(item));
+                    self.report_fault(
+                        &[BLOCK, "trusted_sources"],
+                        wrong,
+                        format!("expected {expected}; the others hold"),
+                    );
                 }
             }
         }
         Some(names)
     }
 
-    fn daily_budget(&mut self, keys: &Map<String, Value>) -> Option<u32> {
+    fn read_daily_budget(&mut self, keys: &Map<String, Value>) -> Option<u32> {
         let value = keys.get("daily_budget")?;
         let budget = value.as_u64().and_then(|budget| u32::try_from(budget).ok());
         Some(budget.unwrap_or_else(|| {
-            self.unreadable("daily_budget", value, ("a whole number from 0", "it is 0"));
+            self.report_unreadable("daily_budget", value, ("a whole number from 0", "it is 0"));
             0
         }))
     }
@@ -197,16 +205,16 @@ impl Reader {
 const KEYS: [&str; 6] = ["classes", "fields", "ceiling", "quiet_hours", "trusted_sources", "daily_budget"];
 
 /// A ceiling's own word, in any case.
-fn ceiling(value: &Value) -> Option<Ceiling> {
+fn parse_ceiling(value: &Value) -> Option<Ceiling> {
     let text = value.as_str()?;
-    Some(Ceiling::read(text)).filter(|read| text.trim().eq_ignore_ascii_case(read.word()))
+    Some(Ceiling::parse_or_ask(text)).filter(|read| text.trim().eq_ignore_ascii_case(read.as_str()))
 }
 
-fn found(value: &Value) -> String {
-    if value.is_null() { "is empty".to_owned() } else { format!("is {}", quoted(value)) }
+fn describe_value(value: &Value) -> String {
+    if value.is_null() { "is empty".to_owned() } else { format!("is {}", quote_value(value)) }
 }
 
-fn quoted(value: &Value) -> String {
+fn quote_value(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    format!("`{}`", shown(&text))
+    format!("`{}`", escape_value(&text))
 }

@@ -3,25 +3,25 @@
 use super::*;
 use crate::clerk::Judgement;
 use crate::decide::tests::{at, clerk, evidence, live_plan, look, path, run, shadow_plan, verdict};
-use crate::decide::{Case, decide};
+use crate::decide::{DecisionCase, decide};
 use crate::frontmatter::{self, FieldEdit};
-use crate::mode::{Mode, Policy};
+use crate::mode::{DecisionPolicy, Mode};
 use crate::mutation::{ContextField, RelatedField};
 use crate::plan::ContentHash;
-use crate::record::{Effect, State};
-use crate::route::{Route, RouteCase, RouteSkip, Target, Weighing, route};
+use crate::record::{RecordState, SignalEffect};
+use crate::route::{RouteCase, RouteDecision, RouteSkip, RouteTarget, StewardWeighing, plan_signal_route};
 use crate::signal::{Signal, SignalStatus};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::json;
 
-fn of(yaml: &str) -> (Option<NotePolicy>, Vec<read::Fault>) {
+fn of(yaml: &str) -> (Option<MatterPolicy>, Vec<read::MatterPolicyFault>) {
     let text = format!("---\ntype: matter\n{yaml}---\nbody\n");
-    read::read(&frontmatter::read(text.as_bytes()).unwrap())
+    read::read_matter_policy(&frontmatter::read(text.as_bytes()).unwrap())
 }
 
-fn note(yaml: &str) -> NotePolicy {
+fn note(yaml: &str) -> MatterPolicy {
     let (note, faults) = of(&format!("steward:\n{yaml}"));
     assert_eq!(faults, []);
     note.unwrap()
@@ -34,12 +34,12 @@ fn hours(text: &str) -> QuietHours {
 #[test]
 fn a_block_says_what_it_says_and_none_says_nothing() {
     assert_eq!(of("name: House\n"), (None, vec![]));
-    assert_eq!(of("steward: {}\n"), (Some(NotePolicy::default()), vec![]));
+    assert_eq!(of("steward: {}\n"), (Some(MatterPolicy::default()), vec![]));
     let all = note(
         "  classes: [related, state_change]\n  fields: [state]\n  ceiling: Confirm\n  quiet_hours: \"22:00-07:00 +01:00\"\n  \
          trusted_sources: [\"gmail:ann@x\", slack]\n  daily_budget: 5\n",
     );
-    let expected = NotePolicy {
+    let expected = MatterPolicy {
         classes: Some(vec![MutationClass::StateChange, MutationClass::Related]),
         fields: Some(vec!["state".into()]),
         ceiling: Some(Ceiling::Confirm),
@@ -49,7 +49,7 @@ fn a_block_says_what_it_says_and_none_says_nothing() {
     };
     assert_eq!(all, expected);
     let json = serde_json::to_string(&all).unwrap();
-    assert_eq!(serde_json::from_str::<NotePolicy>(&json).unwrap(), all);
+    assert_eq!(serde_json::from_str::<MatterPolicy>(&json).unwrap(), all);
     assert_eq!(
         note("  quiet_hours: 22:00-07:00\n").quiet_hours,
         Some(hours("22:00-07:00")),
@@ -59,8 +59,8 @@ fn a_block_says_what_it_says_and_none_says_nothing() {
 
 #[test]
 fn what_cannot_be_read_means_the_strictest_and_is_told_with_its_line() {
-    let ask = |note: &NotePolicy| note.ceiling == Some(Ceiling::Ask);
-    type Check = fn(&NotePolicy) -> bool;
+    let ask = |note: &MatterPolicy| note.ceiling == Some(Ceiling::Ask);
+    type Check = fn(&MatterPolicy) -> bool;
     let table: [(&str, Check, &str); 16] = [
         (
             "ceiling: acts",
@@ -114,7 +114,7 @@ fn what_cannot_be_read_means_the_strictest_and_is_told_with_its_line() {
 #[test]
 fn a_typing_error_beside_a_wider_ceiling_is_still_the_strictest() {
     for block in ["  ceiling: act\n  quite_hours: 22:00-07:00\n", "  ceiling: act\n  quiet_hours: at night\n"] {
-        assert_eq!(of(&format!("steward:\n{block}")).0.unwrap().ceiling(), Ceiling::Ask, "{block}");
+        assert_eq!(of(&format!("steward:\n{block}")).0.unwrap().effective_ceiling(), Ceiling::Ask, "{block}");
     }
 }
 
@@ -136,7 +136,7 @@ fn quiet_hours_begin_on_their_minute_and_end_before_theirs() {
         ("00:00-24:00", "2026-11-21T12:00:00Z", Some("2026-11-22T00:00:00Z")),
     ];
     for (text, now, until) in table {
-        assert_eq!(hours(text).until(at(now)), until.map(at), "{text} at {now}");
+        assert_eq!(hours(text).end_if_active(at(now)), until.map(at), "{text} at {now}");
     }
     assert_eq!(hours("22:00-07:00 +01:00").to_string(), "22:00-07:00 +01:00");
     for text in [
@@ -162,7 +162,7 @@ fn quiet_hours_begin_on_their_minute_and_end_before_theirs() {
 #[test]
 fn a_stewards_turn_does_not_run_out_while_it_keeps_quiet() {
     let quiet = note("  quiet_hours: 22:00-07:00\n");
-    let ends = |first_seen: &str| quiet.turn_ends(at(first_seen), TimeDelta::minutes(30));
+    let ends = |first_seen: &str| quiet.steward_turn_end(at(first_seen), TimeDelta::minutes(30));
     assert_eq!(ends("2026-11-21T12:00:00Z"), at("2026-11-21T12:30:00Z"));
     assert_eq!(ends("2026-11-21T21:45:00Z"), at("2026-11-22T07:30:00Z"));
     assert_eq!(ends("2026-11-21T23:00:00Z"), at("2026-11-22T07:30:00Z"));
@@ -171,7 +171,7 @@ fn a_stewards_turn_does_not_run_out_while_it_keeps_quiet() {
 /// A decision on a task, or a signal's own change of it, with or without a note.
 #[derive(Clone, Debug)]
 struct Asked {
-    policy: Policy,
+    policy: DecisionPolicy,
     sources: Vec<String>,
     confidence: f64,
     ceiling: Ceiling,
@@ -183,24 +183,24 @@ struct Asked {
 impl Asked {
     fn open() -> Self {
         Self {
-            policy: Policy { mode: Mode::Live, ..Policy::default() },
+            policy: DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() },
             sources: vec!["gmail:ann@x".into()],
             confidence: 0.97,
             ceiling: Ceiling::Act,
             shadow: false,
-            mutation: Mutation::StateChange { to: State::Done },
+            mutation: Mutation::StateChange { to: RecordState::Done },
             at: at("2026-11-21T12:00:00Z"),
         }
     }
 
-    fn decide(&self, note: Option<&NotePolicy>) -> Plan {
-        let pieces = self.sources.iter().enumerate().map(|(n, source)| crate::clerk::Evidence {
+    fn decide(&self, note: Option<&MatterPolicy>) -> Plan {
+        let pieces = self.sources.iter().enumerate().map(|(n, source)| crate::clerk::SignalEvidence {
             source: source.clone(),
             ceiling: self.ceiling,
             ..evidence(&format!("s{n}"), self.confidence, 60)
         });
         let look = look(b"bytes", Some("open"), pieces.collect());
-        decide(&Case {
+        decide(&DecisionCase {
             look: &look,
             policy: &self.policy,
             note,
@@ -212,16 +212,16 @@ impl Asked {
         })
     }
 
-    fn route(&self, notes: &[NotePolicy]) -> Route {
+    fn route(&self, notes: &[MatterPolicy]) -> RouteDecision {
         let name =
             if matches!(self.mutation, Mutation::ContextEdit { .. }) { "matter/house.md" } else { "task/pay.md" };
         let text = "---\nstate: open\nparent_matter: house\nowner: ann\n---\n";
-        let target = Target {
+        let target = RouteTarget {
             path: path(name),
-            state: State::Open,
+            state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,
-            hash: ContentHash::of(text.as_bytes()),
+            hash: ContentHash::hash_bytes(text.as_bytes()),
             fields: frontmatter::read(text.as_bytes()).unwrap().fields().clone(),
         };
         let signal = Signal {
@@ -233,20 +233,20 @@ impl Asked {
             target: Some(target.path.clone()),
             target_confidence: self.confidence,
             candidates: Vec::new(),
-            effect: Effect::Mutation,
+            effect: SignalEffect::Mutation,
             proposal: Some(self.mutation.clone()),
             effect_confidence: self.confidence,
             reasoning: String::new(),
             status: SignalStatus::Unrouted,
             reason: None,
         };
-        route(&RouteCase {
+        plan_signal_route(&RouteCase {
             reference: &path("signal/a.md"),
             signal: &signal,
             target: Some(&target),
-            new_parent: Some(State::Open),
+            new_parent: Some(RecordState::Open),
             claim: None,
-            weighing: Weighing::Until(self.at),
+            weighing: StewardWeighing::Until(self.at),
             doubt: None,
             observations: 60,
             ceiling: self.ceiling,
@@ -259,23 +259,23 @@ impl Asked {
     }
 }
 
-fn now(policy: NotePolicy, spent: u32) -> NoteNow {
-    NoteNow { matter: path("matter/house.md"), policy, spent }
+fn now(policy: MatterPolicy, spent: u32) -> MatterPolicyUsage {
+    MatterPolicyUsage { matter: path("matter/house.md"), policy, spent }
 }
 
 /// How far a landing goes; what is said only is as far as what is recorded.
-fn reach(landing: Landing) -> u8 {
+fn reach(landing: Disposition) -> u8 {
     match landing {
-        Landing::Recorded | Landing::Shadow => 0,
-        Landing::Pending => 1,
-        Landing::Live => 2,
+        Disposition::Recorded | Disposition::Shadow => 0,
+        Disposition::Pending => 1,
+        Disposition::Live => 2,
     }
 }
 
-fn routed(route: &Route) -> u8 {
+fn routed(route: &RouteDecision) -> u8 {
     match route {
-        Route::Planned(plan) | Route::QuestionPlanned(plan) => reach(plan.landing()),
-        Route::Skipped(_) => 0,
+        RouteDecision::Planned(plan) | RouteDecision::QuestionPlanned(plan) => reach(plan.disposition()),
+        RouteDecision::Skipped(_) => 0,
     }
 }
 
@@ -299,23 +299,24 @@ fn each_line_holds_a_change_back_and_says_with_which_values() {
         let plans = [
             Some(Asked::open().decide(Some(&note))),
             match Asked::open().route(std::slice::from_ref(&note)) {
-                Route::Planned(plan) | Route::QuestionPlanned(plan) => Some(*plan),
-                Route::Skipped(skip) => {
+                RouteDecision::Planned(plan) | RouteDecision::QuestionPlanned(plan) => Some(*plan),
+                RouteDecision::Skipped(skip) => {
                     assert_eq!((skip, note.quiet_hours.is_some()), (RouteSkip::QuietHours, true), "{line}");
                     None
                 }
             },
         ];
         for plan in plans.into_iter().flatten() {
-            let expected = if closed.is_some() { Landing::Pending } else { Landing::Live };
-            assert_eq!((plan.landing(), plan.draft().pending_confirmation), (expected, closed.is_some()), "{line}");
+            let expected = if closed.is_some() { Disposition::Pending } else { Disposition::Live };
+            assert_eq!((plan.disposition(), plan.draft().pending_confirmation), (expected, closed.is_some()), "{line}");
             assert_eq!(plan.draft().confirmable, closed.is_none_or(|(_, _, confirmable)| confirmable), "{line}");
             let gate = plan.draft().gates.iter().find(|gate| gate.gate == GateName::Policy && !gate.open);
             let told = gate.map(|gate| (gate.found.as_str(), gate.needed.as_str()));
             assert_eq!(told, closed.map(|(found, needed, _)| (found, needed)), "{line}");
         }
-        let landed = Asked::open().decide(None).within_notes(&[now(note.clone(), 0)], at("2026-11-21T12:00:00Z"));
-        assert_eq!(landed.landing() == Landing::Live, closed.is_none(), "at landing {line}");
+        let landed =
+            Asked::open().decide(None).cap_by_matter_policies(&[now(note.clone(), 0)], at("2026-11-21T12:00:00Z"));
+        assert_eq!(landed.disposition() == Disposition::Live, closed.is_none(), "at landing {line}");
         assert_eq!(landed.draft().confirmable, closed.is_none_or(|(_, _, confirmable)| confirmable), "{line}");
     }
     assert_eq!(Asked::open().decide(None).draft().gates.len(), 6, "without a note there is no gate of it");
@@ -325,14 +326,16 @@ fn each_line_holds_a_change_back_and_says_with_which_values() {
 fn its_ceiling_is_one_of_the_ceilings() {
     for (word, confirmable) in [("ask", false), ("confirm", true)] {
         let note = note(&format!("  ceiling: {word}\n"));
-        let Route::Planned(routed) = Asked::open().route(std::slice::from_ref(&note)) else { panic!("skipped") };
+        let RouteDecision::Planned(routed) = Asked::open().route(std::slice::from_ref(&note)) else {
+            panic!("skipped")
+        };
         for plan in [
             Asked::open().decide(Some(&note)),
             *routed,
-            live_plan().within_notes(&[now(note.clone(), 0)], at("2026-11-21")),
+            live_plan().cap_by_matter_policies(&[now(note.clone(), 0)], at("2026-11-21")),
         ] {
             let gate = plan.draft().gates.iter().rfind(|gate| gate.gate == GateName::Ceiling).unwrap();
-            assert_eq!((plan.landing(), gate.found.as_str(), gate.open), (Landing::Pending, word, false));
+            assert_eq!((plan.disposition(), gate.found.as_str(), gate.open), (Disposition::Pending, word, false));
             assert_eq!(plan.draft().confirmable, confirmable);
         }
     }
@@ -346,47 +349,50 @@ fn one_cited_stranger_is_enough_to_wait() {
     let both = Asked { sources: vec!["bank".into(), "mail:eve@x".into()], ..Asked::open() };
     let plan = both.decide(Some(&note));
     let gate = plan.draft().gates.iter().find(|gate| gate.gate == GateName::Policy).unwrap();
-    assert_eq!((plan.landing(), gate.found.as_str()), (Landing::Pending, "source mail:eve@x"));
+    assert_eq!((plan.disposition(), gate.found.as_str()), (Disposition::Pending, "source mail:eve@x"));
     let forged = Asked { sources: vec!["bank:unverified".into()], ..Asked::open() };
-    assert_eq!(forged.decide(Some(&note)).landing(), Landing::Pending);
+    assert_eq!(forged.decide(Some(&note)).disposition(), Disposition::Pending);
 }
 
 #[test]
 fn a_day_has_so_many_changes_and_no_more() {
-    let budget = |yaml: &str, spent| live_plan().within_notes(&[now(note(yaml), spent)], at("2026-11-21"));
+    let budget = |yaml: &str, spent| live_plan().cap_by_matter_policies(&[now(note(yaml), spent)], at("2026-11-21"));
     for (yaml, spent, landing) in [
-        ("  daily_budget: 2\n", 0, Landing::Live),
-        ("  daily_budget: 2\n", 1, Landing::Live),
-        ("  daily_budget: 2\n", 2, Landing::Pending),
-        ("  daily_budget: 0\n", 0, Landing::Pending),
+        ("  daily_budget: 2\n", 0, Disposition::Live),
+        ("  daily_budget: 2\n", 1, Disposition::Live),
+        ("  daily_budget: 2\n", 2, Disposition::Pending),
+        ("  daily_budget: 0\n", 0, Disposition::Pending),
     ] {
         let plan = budget(yaml, spent);
         let gate = plan.draft().gates.last().unwrap();
-        assert_eq!((plan.landing(), gate.gate, gate.open), (landing, GateName::Policy, landing == Landing::Live));
+        assert_eq!(
+            (plan.disposition(), gate.gate, gate.open),
+            (landing, GateName::Policy, landing == Disposition::Live)
+        );
         assert_eq!(gate.found, format!("{spent} live changes in 24 h under matter/house.md"));
         assert!(gate.needed.starts_with("fewer than daily_budget ") && plan.draft().confirmable, "{gate:?}");
     }
     let two = [now(note("  daily_budget: 9\n"), 0), now(note("  daily_budget: 1\n"), 1)];
     assert_eq!(
-        live_plan().within_notes(&two, at("2026-11-21")).landing(),
-        Landing::Pending,
+        live_plan().cap_by_matter_policies(&two, at("2026-11-21")).disposition(),
+        Disposition::Pending,
         "both matters of a move count"
     );
     let shadow = shadow_plan();
-    assert_eq!(shadow.clone().within_notes(&two, at("2026-11-21")), shadow, "it raises nothing");
+    assert_eq!(shadow.clone().cap_by_matter_policies(&two, at("2026-11-21")), shadow, "it raises nothing");
 }
 
 #[test]
 fn what_a_steward_may_write_is_never_its_own_leash() {
-    let fields = Mutation::fields();
+    let fields = Mutation::writable_fields();
     assert_eq!(fields.len(), 8);
     assert!(!fields.iter().any(|field| field.starts_with("steward")), "{fields:?}");
-    for class in MutationClass::ALL.map(MutationClass::word) {
+    for class in MutationClass::ALL.map(MutationClass::as_str) {
         for verb in ["set", "add", "remove"] {
             for key in [read::BLOCK, read::CEILING, "steward.ceiling"] {
                 for value in [json!("act"), json!({"ceiling": "act"}), json!(null)] {
                     let proposal = json!({"class": class, verb: {key: value}});
-                    assert!(Mutation::read(&proposal).is_err(), "{proposal}");
+                    assert!(Mutation::from_proposal(&proposal).is_err(), "{proposal}");
                 }
             }
         }
@@ -395,7 +401,7 @@ fn what_a_steward_may_write_is_never_its_own_leash() {
 
 fn mutations() -> impl Strategy<Value = Mutation> {
     prop_oneof![
-        select(vec![State::Done, State::Archived]).prop_map(|to| Mutation::StateChange { to }),
+        select(vec![RecordState::Done, RecordState::Archived]).prop_map(|to| Mutation::StateChange { to }),
         select(ContextField::ALL.to_vec()).prop_map(|field| Mutation::ContextEdit { field, to: "new".into() }),
         Just(Mutation::ParentMatter { to: path("matter/farm.md") }),
         select(RelatedField::ALL.to_vec()).prop_map(|field| Mutation::Related {
@@ -417,17 +423,17 @@ fn source() -> impl Strategy<Value = String> {
 prop_compose! {
     fn notes()(
         classes in option::of(subsequence(MutationClass::ALL.to_vec(), 0..=4)),
-        fields in option::of(subsequence(Mutation::fields(), 0..=8)),
+        fields in option::of(subsequence(Mutation::writable_fields(), 0..=8)),
         ceiling in option::of(ceilings()),
         quiet in option::of((0..24_u8, 0..24_u8, -12..12_i8)),
         trusted_sources in option::of(prop::collection::vec(source(), 0..3)),
         daily_budget in option::of(0..4_u32),
-    ) -> NotePolicy {
+    ) -> MatterPolicy {
         let quiet = quiet.and_then(|(from, to, zone)| {
             QuietHours::parse(&format!("{from:02}:00-{to:02}:00 {}{:02}:00", if zone < 0 { '-' } else { '+' }, zone.unsigned_abs()))
         });
         let fields = fields.map(|fields| fields.into_iter().map(str::to_owned).collect());
-        NotePolicy { classes, fields, ceiling, quiet_hours: quiet, trusted_sources, daily_budget }
+        MatterPolicy { classes, fields, ceiling, quiet_hours: quiet, trusted_sources, daily_budget }
     }
 }
 
@@ -442,7 +448,7 @@ prop_compose! {
         mutation in mutations(),
         minute in 0..1440_i64,
     ) -> Asked {
-        let policy = Policy { mode, state_change_ceiling: class_ceiling, related_ceiling: class_ceiling, ..Policy::default() };
+        let policy = DecisionPolicy { mode, state_change_ceiling: class_ceiling, related_ceiling: class_ceiling, ..DecisionPolicy::default() };
         let at = at("2026-11-21T00:00:30Z") + TimeDelta::minutes(minute);
         Asked { policy, sources, confidence, ceiling, shadow, mutation, at }
     }
@@ -454,14 +460,14 @@ proptest! {
     #[test]
     fn a_note_never_widens(asked in asked(), note in notes(), other in notes(), spent in 0..5_u32) {
         let (with, without) = (asked.decide(Some(&note)), asked.decide(None));
-        prop_assert!(reach(with.landing()) <= reach(without.landing()));
+        prop_assert!(reach(with.disposition()) <= reach(without.disposition()));
         prop_assert!(with.draft().confirmable <= without.draft().confirmable);
         prop_assert_eq!(with.id(), without.id());
-        let landed = without.clone().within_notes(&[now(note.clone(), spent)], asked.at);
-        prop_assert!(reach(landed.landing()) <= reach(without.landing()));
+        let landed = without.clone().cap_by_matter_policies(&[now(note.clone(), spent)], asked.at);
+        prop_assert!(reach(landed.disposition()) <= reach(without.disposition()));
         prop_assert!(landed.draft().confirmable <= without.draft().confirmable);
         // What the decision held back is held back at landing as well.
-        prop_assert!(reach(landed.landing()) <= reach(with.landing()));
+        prop_assert!(reach(landed.disposition()) <= reach(with.disposition()));
         let (one, free) = (asked.route(std::slice::from_ref(&note)), asked.route(&[]));
         prop_assert!(routed(&one) <= routed(&free));
         prop_assert!(routed(&asked.route(&[note, other])) <= routed(&one));
@@ -475,7 +481,7 @@ proptest! {
         let block = ["steward:\n  ceiling: confirm # mine\n", "steward: {classes: [ related ]}\n", "steward:\n"][block];
         let text = format!("---\ntype: matter\nstate: open\n{block}owner: ann\nrelated_to: [Bob]\n---\nbody\n");
         let edited = match &mutation {
-            Mutation::Related { field, member, present } => frontmatter::edit_member(text.as_bytes(), field.word(), member, *present),
+            Mutation::Related { field, member, present } => frontmatter::edit_member(text.as_bytes(), field.as_str(), member, *present),
             Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } => {
                 let edit = FieldEdit { field: mutation.field().to_owned(), value: Some(json!("new")) };
                 frontmatter::edit_with_undo(text.as_bytes(), &[edit])
@@ -489,8 +495,8 @@ proptest! {
 }
 
 /// A live change has no closed gate.
-fn with_nothing_against(route: &Route) -> bool {
-    matches!(route, Route::Planned(plan) if plan.draft().gates.iter().all(|gate| gate.open))
+fn with_nothing_against(route: &RouteDecision) -> bool {
+    matches!(route, RouteDecision::Planned(plan) if plan.draft().gates.iter().all(|gate| gate.open))
 }
 
 #[test]
@@ -502,11 +508,11 @@ fn a_key_that_was_meant_to_be_ours_holds_what_it_could_mean() {
         ("STEWARD_CEILING: act\n", "steward_ceiling"),
     ] {
         let document = frontmatter::read(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
-        let (policy, faults) = read::read(&document);
+        let (policy, faults) = read::read_matter_policy(&document);
         assert_eq!(policy.unwrap().ceiling, Some(Ceiling::Ask), "{block}");
         assert_eq!(faults.len(), 1, "{block}");
         assert!(faults[0].line == 3 && faults[0].mend.contains(&format!("`{meant}`")), "{:?}", faults[0]);
     }
     let other = frontmatter::read(b"---\ntype: matter\nstewardship: mine\nsteward_ceiling: act\n---\n").unwrap();
-    assert_eq!(read::read(&other), (None, Vec::new()));
+    assert_eq!(read::read_matter_policy(&other), (None, Vec::new()));
 }

@@ -3,16 +3,16 @@
 //! A question proposes nothing and cites what it is about. Signals that are withheld later name the question, so its
 //! record is never rewritten.
 
-use crate::audit::{AuditDraft, Cited};
+use crate::audit::{AuditDraft, CitedSignal};
 use crate::clerk::Judgement;
-use crate::decide::{Gate, GateName};
+use crate::decide::{GateName, GateResult};
 use crate::path::RecordPath;
-use crate::plan::{ActionId, Change, Landing, Plan};
+use crate::plan::{ActionId, Disposition, Plan, PlannedChange};
 use std::collections::BTreeMap;
 
 /// Why a proposal is left to a human instead of being made.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Doubt {
+pub enum ProposalDoubt {
     /// This action asks a human about the record, and the question is still open.
     Asked(ActionId),
     /// Newer signals about the record propose otherwise or ask something, and no question is open.
@@ -20,7 +20,7 @@ pub enum Doubt {
         /// The action that asks, the same for every try.
         question: ActionId,
         /// The newest of these signals first.
-        newer: Vec<Cited>,
+        newer: Vec<CitedSignal>,
     },
 }
 
@@ -31,16 +31,16 @@ pub fn question_id(target: &RecordPath, newest: &RecordPath, before: Option<&Act
 }
 
 /// The same record as a question: nothing is proposed, and a human decides.
-pub(super) fn question_about(plan: Plan, question: &ActionId, newer: &[Cited]) -> Plan {
+pub(super) fn plan_question(plan: Plan, question: &ActionId, newer: &[CitedSignal]) -> Plan {
     let mut draft = plan.draft;
     draft.gates.retain(|gate| gate.gate != GateName::Steward);
-    draft.gates.push(Gate::new(GateName::Steward, false, "newer words leave it unclear", "a human's word"));
+    draft.gates.push(GateResult::new(GateName::Steward, false, "newer words leave it unclear", "a human's word"));
     draft.evidence.splice(0..0, newer.iter().cloned());
     let draft = AuditDraft {
         id: question.clone(),
         class: None,
         decision: Judgement::NeedsInput,
-        landing: Landing::Recorded,
+        landing: Disposition::Recorded,
         proposed_state: None,
         proposal: None,
         confirmable: false,
@@ -51,5 +51,5 @@ pub(super) fn question_about(plan: Plan, question: &ActionId, newer: &[Cited]) -
             .into(),
         ..draft
     };
-    Plan { draft, basis: plan.basis, change: Change::Nothing }
+    Plan { draft, basis: plan.basis, change: PlannedChange::Nothing }
 }

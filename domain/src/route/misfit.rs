@@ -2,7 +2,7 @@
 //!
 //! It rests on the two files alone, by the same checks as [`super::route`]. Values in the words are quoted from them.
 
-use super::{RouteSkip, Target, addressed, check_target};
+use super::{RouteSkip, RouteTarget, addressed_path, check_target};
 use crate::mutation::Mutation;
 use crate::path::RecordPath;
 use crate::signal::Signal;
@@ -10,9 +10,9 @@ use crate::signal::Signal;
 /// What in the signal or its target keeps it from being acted upon, in words that name what to correct; `None` where
 /// nothing in the two files does. `target` is `None` where there is no such record.
 #[must_use]
-pub fn explain_misfit(signal: &Signal, target: Option<&Target>) -> Option<String> {
-    let skip = addressed(signal).and_then(|path| check_target(signal, path, target)).err()?;
-    let (word, place) = (skip.word(), signal.target.as_ref().map_or("its target", RecordPath::as_str));
+pub fn explain_misfit(signal: &Signal, target: Option<&RouteTarget>) -> Option<String> {
+    let skip = addressed_path(signal).and_then(|path| check_target(signal, path, target)).err()?;
+    let (word, place) = (skip.as_str(), signal.target.as_ref().map_or("its target", RecordPath::as_str));
     let field = signal.proposal.as_ref().map_or("", Mutation::field);
     Some(match (&skip, &signal.proposal) {
         (RouteSkip::TargetMissing, _) => format!("{word}: there is no {place}"),

@@ -46,7 +46,7 @@ pub enum RouteSkip {
 impl RouteSkip {
     /// The word used in signals and reports.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::NotAMutation => "not_a_mutation",
             Self::AsksThePrincipal => "asks_the_principal",
@@ -70,7 +70,7 @@ impl RouteSkip {
 
     /// Whether the signal is looked at again, because time alone may change the answer.
     #[must_use]
-    pub fn passes(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
             Self::Snoozed | Self::QuietHours | Self::WithTheSteward => true,
             Self::NotAMutation

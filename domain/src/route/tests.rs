@@ -3,13 +3,13 @@
 mod hostile;
 
 use super::*;
-use crate::audit::{AuditRecord, Link};
+use crate::audit::{AuditRecord, ChainLink};
 use crate::decide::tests::{at, live, path, run};
 use crate::frontmatter;
-use crate::landing::LandingLimits;
+use crate::landing::DispositionLimits;
 use crate::mode::Mode;
 use crate::mutation::{ContextField, RelatedField};
-use crate::undo::{AnswerKind, Refusal, Request, answer};
+use crate::undo::{ResolutionCase, ResolutionKind, ResolutionRefusal, build_resolution_plan};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -23,25 +23,25 @@ const NOW: &str = "2026-11-21T09:30:15.123Z";
 #[derive(Clone)]
 pub(crate) struct Wide {
     signal: Signal,
-    target: Option<Target>,
-    new_parent: Option<State>,
-    claim: Option<Claim>,
-    weighing: Weighing,
-    doubt: Option<Doubt>,
+    target: Option<RouteTarget>,
+    new_parent: Option<RecordState>,
+    claim: Option<SignalClaim>,
+    weighing: StewardWeighing,
+    doubt: Option<ProposalDoubt>,
     observations: u32,
     ceiling: Ceiling,
-    policy: Policy,
+    policy: DecisionPolicy,
 }
 
-fn target(name: &str, text: &str) -> Target {
+fn target(name: &str, text: &str) -> RouteTarget {
     let fields = frontmatter::read(text.as_bytes()).unwrap().fields().clone();
-    let state = fields.get("state").and_then(Value::as_str).and_then(State::parse).unwrap_or(State::Open);
-    Target {
+    let state = fields.get("state").and_then(Value::as_str).and_then(RecordState::parse).unwrap_or(RecordState::Open);
+    RouteTarget {
         path: path(name),
         state,
         snoozed_until: None,
         has_twin: false,
-        hash: ContentHash::of(text.as_bytes()),
+        hash: ContentHash::hash_bytes(text.as_bytes()),
         fields,
     }
 }
@@ -57,7 +57,7 @@ impl Wide {
             target: Some(path(name)),
             target_confidence: 0.97,
             candidates: Vec::new(),
-            effect: Effect::Mutation,
+            effect: SignalEffect::Mutation,
             proposal: Some(mutation),
             effect_confidence: 0.98,
             reasoning: "the bank says so".into(),
@@ -67,9 +67,9 @@ impl Wide {
         Self {
             signal,
             target: Some(target(name, text)),
-            new_parent: Some(State::Open),
+            new_parent: Some(RecordState::Open),
             claim: None,
-            weighing: Weighing::Until(at(NOW)),
+            weighing: StewardWeighing::Until(at(NOW)),
             doubt: None,
             observations: 0,
             ceiling: Ceiling::Act,
@@ -78,7 +78,7 @@ impl Wide {
     }
 
     fn open() -> Self {
-        Self::about("task/pay.md", TASK, Mutation::StateChange { to: State::Done })
+        Self::about("task/pay.md", TASK, Mutation::StateChange { to: RecordState::Done })
     }
 
     fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
@@ -86,8 +86,8 @@ impl Wide {
         self
     }
 
-    fn route(&self) -> Route {
-        route(&RouteCase {
+    fn route(&self) -> RouteDecision {
+        plan_signal_route(&RouteCase {
             reference: &path("signal/a.md"),
             signal: &self.signal,
             target: self.target.as_ref(),
@@ -107,14 +107,14 @@ impl Wide {
 
     fn plan(&self) -> Plan {
         match self.route() {
-            Route::Planned(plan) => *plan,
+            RouteDecision::Planned(plan) => *plan,
             other => panic!("not planned: {other:?}"),
         }
     }
 
     fn skip(&self) -> RouteSkip {
         match self.route() {
-            Route::Skipped(skip) => skip,
+            RouteDecision::Skipped(skip) => skip,
             other => panic!("not skipped: {other:?}"),
         }
     }
@@ -132,46 +132,48 @@ fn owner(to: &str) -> Mutation {
     Mutation::ContextEdit { field: ContextField::Owner, to: to.into() }
 }
 
-fn claim(landing: Landing, decision: Judgement) -> Claim {
-    Claim { id: action_id(&path("signal/b.md")), landing, decision }
+fn claim(landing: Disposition, decision: Judgement) -> SignalClaim {
+    SignalClaim { id: action_id(&path("signal/b.md")), landing, decision }
 }
 
 #[test]
 fn what_the_steward_passed_over_while_others_spoke_waits_for_a_human() {
-    let passed_over = || Wide::open().with(|w| w.weighing = Weighing::DoneBesideOthers);
-    let still = Some(claim(Landing::Recorded, Judgement::StillActive));
+    let passed_over = || Wide::open().with(|w| w.weighing = StewardWeighing::DoneBesideOthers);
+    let still = Some(claim(Disposition::Recorded, Judgement::StillActive));
     for case in [passed_over(), passed_over().with(|w| w.claim = still.clone())] {
         let plan = case.plan();
         let closed: Vec<_> = plan.draft().gates.iter().filter(|g| !g.open).map(|g| g.gate).collect();
-        assert_eq!((plan.landing(), closed), (Landing::Pending, vec![GateName::Steward]));
+        assert_eq!((plan.disposition(), closed), (Disposition::Pending, vec![GateName::Steward]));
         assert!(plan.draft().confirmable && plan.draft().pending_confirmation);
     }
     let confirm = passed_over().with(|w| w.ceiling = Ceiling::Confirm);
-    assert_eq!(confirm.plan().landing(), Landing::Pending);
+    assert_eq!(confirm.plan().disposition(), Disposition::Pending);
     // Alone it would have waited for a human as well.
     let unsure = passed_over().with(|w| w.signal.effect_confidence = 0.5).plan();
-    assert!(unsure.landing() == Landing::Pending && unsure.draft().gates.iter().filter(|g| !g.open).count() > 1);
+    assert!(
+        unsure.disposition() == Disposition::Pending && unsure.draft().gates.iter().filter(|g| !g.open).count() > 1
+    );
     // What is more likely wrong, and what only speaks in shadow, stays with the steward.
     assert_eq!(passed_over().with(|w| w.signal.effect_confidence = 0.49).skip(), RouteSkip::Weighed);
     assert_eq!(passed_over().with(|w| w.policy.mode = Mode::Shadow).skip(), RouteSkip::Weighed);
     // Alone it was weighed, and a question to the principal is an answer.
-    let alone = Wide::open().with(|w| (w.weighing, w.claim) = (Weighing::Done, still.clone()));
+    let alone = Wide::open().with(|w| (w.weighing, w.claim) = (StewardWeighing::Done, still.clone()));
     assert!(matches!(alone.skip(), RouteSkip::Claimed(_)));
     let early = Wide::open().with(|w| w.claim = still.clone());
     assert!(matches!(early.skip(), RouteSkip::Claimed(_)), "a lost state sets nothing free");
     for (landing, decision) in [
-        (Landing::Recorded, Judgement::NeedsInput),
-        (Landing::Live, Judgement::LikelyDone),
-        (Landing::Pending, Judgement::LikelyDone),
-        (Landing::Shadow, Judgement::LikelyDone),
+        (Disposition::Recorded, Judgement::NeedsInput),
+        (Disposition::Live, Judgement::LikelyDone),
+        (Disposition::Pending, Judgement::LikelyDone),
+        (Disposition::Shadow, Judgement::LikelyDone),
     ] {
         let taken_up = passed_over().with(|w| w.claim = Some(claim(landing, decision)));
         assert!(matches!(taken_up.skip(), RouteSkip::Claimed(_)), "{landing:?}");
     }
 }
 
-fn contradicted() -> Option<Doubt> {
-    let newer = Cited {
+fn contradicted() -> Option<ProposalDoubt> {
+    let newer = CitedSignal {
         reference: path("signal/newer.md"),
         source: "mail:stranger".into(),
         note: "it bounced".into(),
@@ -180,20 +182,20 @@ fn contradicted() -> Option<Doubt> {
         speaks: true,
     };
     let question = question_id(&path("task/pay.md"), &path("signal/newer.md"), None);
-    Some(Doubt::Contradicted { question, newer: vec![newer] })
+    Some(ProposalDoubt::Contradicted { question, newer: vec![newer] })
 }
 
 #[test]
 fn while_a_human_is_asked_a_proposal_is_listed_on_the_question_and_not_made() {
     let question = action_id(&path("signal/question.md"));
-    let asked = || Wide::open().with(|w| w.doubt = Some(Doubt::Asked(question.clone())));
+    let asked = || Wide::open().with(|w| w.doubt = Some(ProposalDoubt::Asked(question.clone())));
     let withheld = RouteSkip::Withheld(question.clone());
     assert_eq!(asked().skip(), withheld);
-    assert_eq!(asked().with(|w| w.weighing = Weighing::DoneBesideOthers).skip(), withheld);
+    assert_eq!(asked().with(|w| w.weighing = StewardWeighing::DoneBesideOthers).skip(), withheld);
     assert_eq!(asked().with(|w| w.policy.mode = Mode::Shadow).skip(), withheld);
     // What could not be proposed for another reason keeps that reason.
     assert_eq!(asked().with(|w| w.target = None).skip(), RouteSkip::TargetMissing);
-    let weak = asked().with(|w| (w.weighing, w.signal.effect_confidence) = (Weighing::DoneBesideOthers, 0.49));
+    let weak = asked().with(|w| (w.weighing, w.signal.effect_confidence) = (StewardWeighing::DoneBesideOthers, 0.49));
     assert_eq!(weak.skip(), RouteSkip::Weighed);
 }
 
@@ -201,15 +203,15 @@ fn while_a_human_is_asked_a_proposal_is_listed_on_the_question_and_not_made() {
 fn newer_words_of_an_unknown_source_turn_a_proposal_into_a_question_and_never_into_nothing() {
     for mode in [Mode::Live, Mode::Shadow] {
         let case = Wide::open().with(|w| (w.doubt, w.policy.mode) = (contradicted(), mode));
-        let Route::QuestionPlanned(plan) = case.route() else { panic!("no question: {:?}", case.route()) };
-        assert!(plan.draft().asks() && !plan.changes_the_record(), "{mode:?}");
+        let RouteDecision::QuestionPlanned(plan) = case.route() else { panic!("no question: {:?}", case.route()) };
+        assert!(plan.draft().is_question() && !plan.has_record_change(), "{mode:?}");
         let cited: Vec<_> = plan.draft().evidence.iter().map(|cited| cited.reference.slug()).collect();
         assert_eq!(cited, ["newer", "a"], "it shows both sides");
         assert!(plan.draft().source_contributions.is_empty(), "it teaches nothing");
         assert_eq!(case.route(), case.route(), "the same for every try");
         let (_, record) = carry_out(&plan, TASK);
         assert_eq!(record.draft.id, *plan.id());
-        assert!(ask(AnswerKind::Dismiss, &record).is_ok());
+        assert!(ask(ResolutionKind::Dismiss, &record).is_ok());
     }
 }
 
@@ -237,11 +239,12 @@ fn a_misfit_names_the_field_and_the_member() {
 #[test]
 fn a_decision_that_changes_nothing_takes_no_other_change_up() {
     for mutation in [moved("matter/farm.md"), related("Eve", true)] {
-        for weighing in [Weighing::Done, Weighing::DoneBesideOthers] {
+        for weighing in [StewardWeighing::Done, StewardWeighing::DoneBesideOthers] {
             let wide = Wide::about("task/pay.md", TASK, mutation.clone());
-            let wide = wide
-                .with(|w| (w.weighing, w.claim) = (weighing, Some(claim(Landing::Recorded, Judgement::StillActive))));
-            assert_eq!(wide.plan().landing(), Landing::Live);
+            let wide = wide.with(|w| {
+                (w.weighing, w.claim) = (weighing, Some(claim(Disposition::Recorded, Judgement::StillActive)))
+            });
+            assert_eq!(wide.plan().disposition(), Disposition::Live);
         }
     }
 }
@@ -251,8 +254,8 @@ fn every_skip_has_its_name() {
     let id = action_id(&path("signal/b.md"));
     let later = at("2026-11-22T00:00:00Z");
     let table: Vec<(Wide, RouteSkip)> = vec![
-        (Wide::open().with(|w| w.signal.effect = Effect::None), RouteSkip::NotAMutation),
-        (Wide::open().with(|w| w.signal.effect = Effect::Action), RouteSkip::AsksThePrincipal),
+        (Wide::open().with(|w| w.signal.effect = SignalEffect::None), RouteSkip::NotAMutation),
+        (Wide::open().with(|w| w.signal.effect = SignalEffect::Action), RouteSkip::AsksThePrincipal),
         (Wide::open().with(|w| w.signal.proposal = None), RouteSkip::NoProposal),
         (Wide::open().with(|w| w.signal.target = None), RouteSkip::AmbiguousTarget),
         (Wide::open().with(|w| w.target.as_mut().unwrap().has_twin = true), RouteSkip::AmbiguousTarget),
@@ -275,7 +278,7 @@ fn every_skip_has_its_name() {
             RouteSkip::WrongForm,
         ),
         (Wide::open().with(|w| w.target.as_mut().unwrap().snoozed_until = Some(later)), RouteSkip::Snoozed),
-        (Wide::about("task/pay.md", TASK, Mutation::StateChange { to: State::Open }), RouteSkip::AlreadySo),
+        (Wide::about("task/pay.md", TASK, Mutation::StateChange { to: RecordState::Open }), RouteSkip::AlreadySo),
         (Wide::about("matter/house.md", MATTER, owner("ann")), RouteSkip::AlreadySo),
         (Wide::about("task/pay.md", TASK, moved("matter/house.md")), RouteSkip::AlreadySo),
         (Wide::about("task/pay.md", TASK, related("Ann", true)), RouteSkip::AlreadySo),
@@ -285,20 +288,20 @@ fn every_skip_has_its_name() {
             RouteSkip::ParentMissing,
         ),
         (
-            Wide::about("task/pay.md", TASK, moved("matter/farm.md")).with(|w| w.new_parent = Some(State::Done)),
+            Wide::about("task/pay.md", TASK, moved("matter/farm.md")).with(|w| w.new_parent = Some(RecordState::Done)),
             RouteSkip::ParentClosed,
         ),
         (
-            Wide::open().with(|w| w.claim = Some(claim(Landing::Shadow, Judgement::LikelyDone))),
+            Wide::open().with(|w| w.claim = Some(claim(Disposition::Shadow, Judgement::LikelyDone))),
             RouteSkip::Claimed(id.clone()),
         ),
-        (Wide::open().with(|w| w.weighing = Weighing::Until(later)), RouteSkip::WithTheSteward),
-        (Wide::open().with(|w| w.weighing = Weighing::Done), RouteSkip::Weighed),
+        (Wide::open().with(|w| w.weighing = StewardWeighing::Until(later)), RouteSkip::WithTheSteward),
+        (Wide::open().with(|w| w.weighing = StewardWeighing::Done), RouteSkip::Weighed),
     ];
     let mut seen = std::collections::BTreeSet::new();
     for (wide, skip) in table {
         assert_eq!(wide.skip(), skip);
-        seen.insert(skip.word());
+        seen.insert(skip.as_str());
     }
     assert_eq!(seen.len(), 15, "every name is met: {seen:?}");
 }
@@ -306,9 +309,9 @@ fn every_skip_has_its_name() {
 #[test]
 fn only_a_change_of_state_waits_for_the_steward() {
     for mutation in [moved("matter/farm.md"), related("Eve", true), related("Bob", false)] {
-        for weighing in [Weighing::Until(at("2026-12-01")), Weighing::Done] {
+        for weighing in [StewardWeighing::Until(at("2026-12-01")), StewardWeighing::Done] {
             let wide = Wide::about("task/pay.md", TASK, mutation.clone()).with(|w| w.weighing = weighing);
-            assert_eq!(wide.plan().landing(), Landing::Live);
+            assert_eq!(wide.plan().disposition(), Disposition::Live);
         }
     }
 }
@@ -316,11 +319,11 @@ fn only_a_change_of_state_waits_for_the_steward() {
 #[test]
 fn the_weaker_of_the_two_confidences_opens_or_closes_the_gates() {
     let plan = Wide::open().plan();
-    assert_eq!((plan.landing(), plan.draft().confidence), (Landing::Live, 0.97));
+    assert_eq!((plan.disposition(), plan.draft().confidence), (Disposition::Live, 0.97));
     for weaken in [|s: &mut Signal| s.target_confidence = 0.949, |s: &mut Signal| s.effect_confidence = 0.949] {
         let plan = Wide::open().with(|w| weaken(&mut w.signal)).plan();
         let closed: Vec<_> = plan.draft().gates.iter().filter(|g| !g.open).map(|g| g.gate).collect();
-        assert_eq!((plan.landing(), closed), (Landing::Pending, vec![GateName::Discretion]));
+        assert_eq!((plan.disposition(), closed), (Disposition::Pending, vec![GateName::Discretion]));
     }
     let weak = Wide::open().with(|w| (w.observations, w.signal.effect_confidence) = (60, 0.59)).plan();
     let closed: Vec<_> = weak.draft().gates.iter().filter(|g| !g.open).map(|g| g.gate).collect();
@@ -330,22 +333,22 @@ fn the_weaker_of_the_two_confidences_opens_or_closes_the_gates() {
 #[test]
 fn mode_and_each_ceiling_hold_a_routed_change_back() {
     let shadow = Wide::open().with(|w| w.policy.mode = Mode::Shadow).plan();
-    assert_eq!((shadow.landing(), shadow.changes_the_record()), (Landing::Shadow, false));
+    assert_eq!((shadow.disposition(), shadow.has_record_change()), (Disposition::Shadow, false));
     let confirm = Wide::open().with(|w| w.ceiling = Ceiling::Confirm).plan();
-    assert_eq!((confirm.landing(), confirm.draft().confirmable), (Landing::Pending, true));
+    assert_eq!((confirm.disposition(), confirm.draft().confirmable), (Disposition::Pending, true));
     let class =
         Wide::about("task/pay.md", TASK, related("Eve", true)).with(|w| w.policy.related_ceiling = Ceiling::Ask);
-    assert_eq!((class.plan().landing(), class.plan().draft().confirmable), (Landing::Pending, false));
+    assert_eq!((class.plan().disposition(), class.plan().draft().confirmable), (Disposition::Pending, false));
     let other = Wide::open().with(|w| w.policy.related_ceiling = Ceiling::Ask).plan();
-    assert_eq!(other.landing(), Landing::Live, "another class's ceiling");
+    assert_eq!(other.disposition(), Disposition::Live, "another class's ceiling");
 }
 
 #[test]
 fn what_lands_in_shadow_has_the_id_of_a_shadow_so_that_the_action_itself_can_still_come() {
     let live = Wide::open().plan();
-    let shadow = Policy { mode: Mode::Shadow, ..Policy::default() };
-    let landed = live.clone().within_policy(&LandingLimits { policy: &shadow, ceiling: Ceiling::Act });
-    assert_eq!((landed.landing(), live.id()), (Landing::Shadow, &action_id(&path("signal/a.md"))));
+    let shadow = DecisionPolicy { mode: Mode::Shadow, ..DecisionPolicy::default() };
+    let landed = live.clone().cap_by_policy(&DispositionLimits { policy: &shadow, ceiling: Ceiling::Act });
+    assert_eq!((landed.disposition(), live.id()), (Disposition::Shadow, &action_id(&path("signal/a.md"))));
     let decided_in_shadow = Wide::open().with(|w| w.policy.mode = Mode::Shadow).plan();
     assert_eq!(landed.id(), decided_in_shadow.id());
     assert_ne!(landed.id(), live.id());
@@ -360,20 +363,25 @@ fn the_record_says_what_was_asked_of_the_rate_guard() {
 
 /// Carries a plan out the way the vault does, and reads the record back from its file.
 fn carry_out(plan: &Plan, bytes: &str) -> (String, AuditRecord) {
-    let prepared = plan.changes_the_record().then(|| plan.prepare(bytes.as_bytes()).unwrap());
+    let prepared = plan.has_record_change().then(|| plan.prepare(bytes.as_bytes()).unwrap());
     let (after, patch) = prepared.map_or((bytes.into(), Vec::new()), |p| (p.after, p.patch));
-    let record = AuditRecord::close(plan.draft().clone(), patch, Link { seq: 1, prev: ContentHash::genesis() });
+    let record =
+        AuditRecord::from_draft(plan.draft().clone(), patch, ChainLink { seq: 1, prev: ContentHash::genesis() });
     let record = AuditRecord::parse(record.render().unwrap().as_bytes()).unwrap();
     (String::from_utf8(after).unwrap(), record)
 }
 
-fn ask(kind: AnswerKind, record: &AuditRecord) -> Result<Plan, Refusal> {
+fn ask(kind: ResolutionKind, record: &AuditRecord) -> Result<Plan, ResolutionRefusal> {
     ask_under(kind, record, (&live(), Ceiling::Act))
 }
 
-fn ask_under(kind: AnswerKind, record: &AuditRecord, (policy, ceiling): (&Policy, Ceiling)) -> Result<Plan, Refusal> {
+fn ask_under(
+    kind: ResolutionKind,
+    record: &AuditRecord,
+    (policy, ceiling): (&DecisionPolicy, Ceiling),
+) -> Result<Plan, ResolutionRefusal> {
     let now = at("2026-11-22T10:00:00Z");
-    answer(&Request {
+    build_resolution_plan(&ResolutionCase {
         kind,
         record,
         past: &[],
@@ -391,11 +399,11 @@ fn ask_under(kind: AnswerKind, record: &AuditRecord, (policy, ceiling): (&Policy
 /// Every class on every kind that has it, and the text that it leaves.
 fn changes() -> Vec<(&'static str, &'static str, Mutation, String)> {
     vec![
-        ("task/pay.md", TASK, Mutation::StateChange { to: State::Done }, TASK.replace("open", "done")),
+        ("task/pay.md", TASK, Mutation::StateChange { to: RecordState::Done }, TASK.replace("open", "done")),
         (
             "matter/house.md",
             MATTER,
-            Mutation::StateChange { to: State::Archived },
+            Mutation::StateChange { to: RecordState::Archived },
             MATTER.replace("]\n---", "]\nstate: archived\n---"),
         ),
         ("matter/house.md", MATTER, owner("Bob: the builder"), MATTER.replace("ann", "\"Bob: the builder\"")),
@@ -431,11 +439,11 @@ fn every_class_changes_its_lines_alone_and_is_undone_to_the_byte() {
         let (after, record) = carry_out(&plan, before);
         assert_eq!(after, expected, "{mutation:?}");
         assert_eq!(record.draft.class, Some(mutation.class()));
-        let (back, reversed) = carry_out(&ask(AnswerKind::Undo, &record).unwrap(), &after);
+        let (back, reversed) = carry_out(&ask(ResolutionKind::Undo, &record).unwrap(), &after);
         assert_eq!(back, before, "{mutation:?}");
         assert_eq!((reversed.draft.proposal, reversed.undo_recipe), (None, None));
         let human = after.replace("name: ", "extra: 1\nname: my ");
-        let (back, _) = carry_out(&ask(AnswerKind::Undo, &record).unwrap(), &human);
+        let (back, _) = carry_out(&ask(ResolutionKind::Undo, &record).unwrap(), &human);
         assert_eq!(back, before.replace("name: ", "extra: 1\nname: my "), "{mutation:?}");
     }
 }
@@ -446,11 +454,11 @@ fn every_class_is_confirmed_as_it_was_proposed() {
         let pending = Wide::about(name, before, mutation.clone()).with(|w| w.ceiling = Ceiling::Confirm).plan();
         let (same, record) = carry_out(&pending, before);
         assert_eq!((same.as_str(), record.undo_recipe.is_none()), (before, true));
-        let (after, confirmed) = carry_out(&ask(AnswerKind::Confirm, &record).unwrap(), before);
+        let (after, confirmed) = carry_out(&ask(ResolutionKind::Confirm, &record).unwrap(), before);
         assert_eq!(after, expected, "{mutation:?}");
-        let (back, _) = carry_out(&ask(AnswerKind::Undo, &confirmed).unwrap(), &after);
+        let (back, _) = carry_out(&ask(ResolutionKind::Undo, &confirmed).unwrap(), &after);
         assert_eq!(back, before, "{mutation:?}");
-        let dismissed = carry_out(&ask(AnswerKind::Dismiss, &record).unwrap(), before);
+        let dismissed = carry_out(&ask(ResolutionKind::Dismiss, &record).unwrap(), before);
         assert_eq!(dismissed.1.draft.proposal.unwrap().mutation, mutation, "what was turned down");
     }
 }
@@ -459,9 +467,9 @@ fn every_class_is_confirmed_as_it_was_proposed() {
 fn a_confirmation_over_a_humans_own_value_is_a_conflict_and_of_a_set_it_is_none() {
     let held = |name, text, mutation| {
         let plan = Wide::about(name, text, mutation).with(|w| w.ceiling = Ceiling::Confirm).plan();
-        ask(AnswerKind::Confirm, &carry_out(&plan, text).1).unwrap()
+        ask(ResolutionKind::Confirm, &carry_out(&plan, text).1).unwrap()
     };
-    let conflict = |field: &str| Err(crate::plan::PrepareError::Conflict(vec![field.into()]));
+    let conflict = |field: &str| Err(crate::plan::PreparePlanError::Conflict(vec![field.into()]));
     let plan = held("matter/house.md", MATTER, owner("bob"));
     assert_eq!(plan.prepare(MATTER.replace("ann", "zoe").as_bytes()), conflict("owner"));
     let plan = held("task/pay.md", TASK, moved("matter/farm.md"));
@@ -476,14 +484,14 @@ fn a_confirmation_over_a_humans_own_value_is_a_conflict_and_of_a_set_it_is_none(
 fn a_confirmation_asks_what_a_human_has_set_by_now() {
     let plan = Wide::open().with(|w| w.ceiling = Ceiling::Confirm).plan();
     let record = carry_out(&plan, TASK).1;
-    let human_only = |policy: &Policy, ceiling| {
-        let refusal = ask_under(AnswerKind::Confirm, &record, (policy, ceiling)).unwrap_err();
-        assert!(matches!(refusal, Refusal::HumanOnly { .. }), "{refusal}");
+    let human_only = |policy: &DecisionPolicy, ceiling| {
+        let refusal = ask_under(ResolutionKind::Confirm, &record, (policy, ceiling)).unwrap_err();
+        assert!(matches!(refusal, ResolutionRefusal::HumanOnly { .. }), "{refusal}");
     };
     human_only(&live(), Ceiling::Ask);
-    human_only(&Policy { state_change_ceiling: Ceiling::Ask, ..live() }, Ceiling::Act);
-    let other = Policy { related_ceiling: Ceiling::Ask, ..live() };
-    assert!(ask_under(AnswerKind::Confirm, &record, (&other, Ceiling::Confirm)).is_ok());
+    human_only(&DecisionPolicy { state_change_ceiling: Ceiling::Ask, ..live() }, Ceiling::Act);
+    let other = DecisionPolicy { related_ceiling: Ceiling::Ask, ..live() };
+    assert!(ask_under(ResolutionKind::Confirm, &record, (&other, Ceiling::Confirm)).is_ok());
 }
 
 #[test]
@@ -499,7 +507,7 @@ fn a_proposal_that_no_steward_writes_is_not_confirmed() {
     for forge in forged {
         let mut record = record.clone();
         forge(&mut record);
-        assert_eq!(ask(AnswerKind::Confirm, &record).unwrap_err().status(), 422);
+        assert_eq!(ask(ResolutionKind::Confirm, &record).unwrap_err().http_status(), 422);
     }
 }
 
@@ -510,24 +518,24 @@ fn a_recipe_of_a_class_puts_back_only_what_that_class_may_change() {
         for class in MutationClass::ALL.into_iter().filter(|class| *class != mutation.class()) {
             let mut forged = record.clone();
             forged.draft.class = Some(class);
-            assert_eq!(ask(AnswerKind::Undo, &forged).unwrap_err().status(), 422, "{mutation:?} as {class:?}");
+            assert_eq!(ask(ResolutionKind::Undo, &forged).unwrap_err().http_status(), 422, "{mutation:?} as {class:?}");
         }
         let mut forged = record.clone();
         let patch = &mut forged.undo_recipe.as_mut().unwrap().vault_patch[0];
         patch.field = "steward_ceiling".into();
         patch.undo.as_mut().unwrap().field = "steward_ceiling".into();
-        assert_eq!(ask(AnswerKind::Undo, &forged).unwrap_err().status(), 422);
+        assert_eq!(ask(ResolutionKind::Undo, &forged).unwrap_err().http_status(), 422);
     }
     let context = carry_out(&Wide::about("matter/house.md", MATTER, owner("bob")).plan(), MATTER).1;
     let mut forged = context.clone();
     forged.draft.target = path("task/pay.md");
-    assert_eq!(ask(AnswerKind::Undo, &forged).unwrap_err().status(), 422, "a task has no such field");
+    assert_eq!(ask(ResolutionKind::Undo, &forged).unwrap_err().http_status(), 422, "a task has no such field");
 }
 
 fn any_mutation() -> BoxedStrategy<Mutation> {
     let member = select(vec!["Eve", "[[Ann]]", "Bob", "[[Acme]]", "yes: no"]);
     prop_oneof![
-        select(vec![State::Done, State::Archived]).prop_map(|to| Mutation::StateChange { to }),
+        select(vec![RecordState::Done, RecordState::Archived]).prop_map(|to| Mutation::StateChange { to }),
         select(vec!["matter/farm.md", "matter/shed.md"]).prop_map(moved),
         (select(RelatedField::ALL.to_vec()), member, any::<bool>())
             .prop_map(|(field, member, present)| Mutation::Related { field, member: member.into(), present }),
@@ -545,9 +553,9 @@ proptest! {
             (w.signal.target_confidence, w.signal.effect_confidence) = (target, effect);
         });
         prop_assert_eq!(wide.route(), wide.route());
-        if let Route::Planned(plan) = wide.route() {
+        if let RouteDecision::Planned(plan) = wide.route() {
             prop_assert_eq!(plan.draft().confidence, target.min(effect));
-            prop_assert!(plan.landing() != Landing::Live || target.min(effect) >= 0.95);
+            prop_assert!(plan.disposition() != Disposition::Live || target.min(effect) >= 0.95);
             let json = serde_json::to_string(&plan).unwrap();
             prop_assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), *plan);
         }

@@ -6,35 +6,37 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 fn open() -> TaskClock {
-    TaskClock { state: State::Open, surface_class: SurfaceClass::Normal, due: None, snoozed_until: None }
+    TaskClock { state: RecordState::Open, surface_class: SurfaceClass::Normal, due: None, snoozed_until: None }
 }
 
 #[test]
 fn a_task_is_due_when_its_next_check_is_missing_past_or_now() {
     let now = at("2026-11-21T12:00:00Z");
     for next in [None, Some(now), Some(at("2026-11-21T11:59:59Z"))] {
-        assert_eq!(is_due(&open(), next, false, now), Ok(()));
+        assert_eq!(check_due(&open(), next, false, now), Ok(()));
     }
-    assert_eq!(is_due(&open(), Some(at("2026-11-21T12:00:01Z")), false, now), Err(SkipReason::NotDue));
+    assert_eq!(check_due(&open(), Some(at("2026-11-21T12:00:01Z")), false, now), Err(TaskSkipReason::NotDue));
 }
 
 #[test]
 fn a_fresh_signal_makes_a_task_due_unless_a_human_snoozed_it() {
     let now = at("2026-11-21T12:00:00Z");
     let later = Some(at("2026-11-22T12:00:00Z"));
-    assert_eq!(is_due(&open(), later, true, now), Ok(()));
+    assert_eq!(check_due(&open(), later, true, now), Ok(()));
     let snoozed = TaskClock { snoozed_until: later, ..open() };
-    assert_eq!(is_due(&snoozed, None, true, now), Err(SkipReason::Snoozed));
+    assert_eq!(check_due(&snoozed, None, true, now), Err(TaskSkipReason::Snoozed));
     let awake = TaskClock { snoozed_until: Some(now), ..open() };
-    assert_eq!(is_due(&awake, None, false, now), Ok(()));
+    assert_eq!(check_due(&awake, None, false, now), Ok(()));
 }
 
 #[test]
 fn a_closed_task_is_never_due() {
     let now = at("2026-11-21T12:00:00Z");
-    for (state, reason) in [(State::Done, SkipReason::Done), (State::Archived, SkipReason::Archived)] {
+    for (state, reason) in
+        [(RecordState::Done, TaskSkipReason::Done), (RecordState::Archived, TaskSkipReason::Archived)]
+    {
         let task = TaskClock { state, ..open() };
-        assert_eq!(is_due(&task, None, true, now), Err(reason));
+        assert_eq!(check_due(&task, None, true, now), Err(reason));
         assert_eq!(Cadence::default().next_check(&task, 0, now), None);
     }
 }

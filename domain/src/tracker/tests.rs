@@ -1,9 +1,9 @@
 //! What is owed, what is recorded of it, and that words from outside stay words.
 
 use super::*;
-use crate::audit::{Cited, Link};
+use crate::audit::{ChainLink, CitedSignal};
 use crate::decide::tests::{at, clerk, evidence, live, look, path, run, verdict};
-use crate::decide::{Case, decide};
+use crate::decide::{DecisionCase, decide};
 use crate::plan::ContentHash;
 use proptest::prelude::*;
 use serde_json::json;
@@ -15,8 +15,8 @@ fn id(text: &str) -> TrackerId {
     TrackerId::parse(text).unwrap()
 }
 
-fn issue() -> Issue {
-    Issue { project: id(PROJECT), issue: id(ISSUE) }
+fn issue() -> TrackerIssue {
+    TrackerIssue { project: id(PROJECT), issue: id(ISSUE) }
 }
 
 fn patch(to: &str) -> Vec<FieldPatch> {
@@ -31,7 +31,7 @@ fn record() -> AuditRecord {
     let look = look(b"bytes", Some("open"), vec![evidence("gmail", 0.97, 60)]);
     let verdict = verdict(crate::clerk::Judgement::LikelyDone, 0.9, &look);
     let (policy, clerk) = (live(), clerk());
-    let case = Case {
+    let case = DecisionCase {
         look: &look,
         policy: &policy,
         note: None,
@@ -41,8 +41,8 @@ fn record() -> AuditRecord {
         workflow: run("run-1"),
         at: at("2026-11-21T09:30:15.123Z"),
     };
-    let link = Link { seq: 1, prev: ContentHash::genesis() };
-    AuditRecord::close(decide(&case).draft().clone(), patch("done"), link)
+    let link = ChainLink { seq: 1, prev: ContentHash::genesis() };
+    AuditRecord::from_draft(decide(&case).draft().clone(), patch("done"), link)
 }
 
 fn read_back(record: &AuditRecord) -> AuditRecord {
@@ -70,26 +70,26 @@ fn only_a_uuid_is_an_id() {
 #[test]
 fn a_task_owes_what_its_new_state_means_and_a_matter_owes_nothing() {
     let both = fields(json!({"plane_issue_id": ISSUE, "plane_project_id": PROJECT}));
-    for (to, group) in [("done", StateGroup::Completed), ("archived", StateGroup::Cancelled)] {
+    for (to, group) in [("done", TrackerStateGroup::Completed), ("archived", TrackerStateGroup::Cancelled)] {
         let expected = Some(PlaneAction::Owed { issue: issue(), group });
-        assert_eq!(owed(&path("task/t.md"), &both, &patch(to), None), expected);
-        assert_eq!(owed(&path("matter/t.md"), &both, &patch(to), None), None);
+        assert_eq!(derive_owed_action(&path("task/t.md"), &both, &patch(to), None), expected);
+        assert_eq!(derive_owed_action(&path("matter/t.md"), &both, &patch(to), None), None);
     }
-    assert_eq!(owed(&path("task/t.md"), &both, &patch("open"), None), None);
-    assert_eq!(owed(&path("task/t.md"), &both, &[], None), None);
+    assert_eq!(derive_owed_action(&path("task/t.md"), &both, &patch("open"), None), None);
+    assert_eq!(derive_owed_action(&path("task/t.md"), &both, &[], None), None);
     let other = FieldPatch { field: "parent_matter".into(), ..patch("done").remove(0) };
-    assert_eq!(owed(&path("task/t.md"), &both, &[other], None), None);
+    assert_eq!(derive_owed_action(&path("task/t.md"), &both, &[other], None), None);
     let alone = fields(json!({"plane_issue_id": ISSUE}));
-    let expected = Some(PlaneAction::Owed { issue: issue(), group: StateGroup::Completed });
-    assert_eq!(owed(&path("task/t.md"), &alone, &patch("done"), Some(&id(PROJECT))), expected);
+    let expected = Some(PlaneAction::Owed { issue: issue(), group: TrackerStateGroup::Completed });
+    assert_eq!(derive_owed_action(&path("task/t.md"), &alone, &patch("done"), Some(&id(PROJECT))), expected);
     for none in [json!({}), json!({"plane_issue_id": null}), json!({"plane_issue_id": " "})] {
-        assert_eq!(owed(&path("task/t.md"), &fields(none), &patch("done"), Some(&id(PROJECT))), None);
+        assert_eq!(derive_owed_action(&path("task/t.md"), &fields(none), &patch("done"), Some(&id(PROJECT))), None);
     }
 }
 
 #[test]
 fn a_record_that_owes_carries_the_way_back_and_reads_back() {
-    let owes = PlaneAction::Owed { issue: issue(), group: StateGroup::Completed };
+    let owes = PlaneAction::Owed { issue: issue(), group: TrackerStateGroup::Completed };
     let record = record().with_tracker(Some(owes));
     let revert = PlaneRevert { issue: issue(), external_id: record.draft.id.clone() };
     assert_eq!(record.undo_recipe.as_ref().unwrap().plane_revert, Some(revert));
@@ -100,12 +100,12 @@ fn a_record_that_owes_carries_the_way_back_and_reads_back() {
 }
 
 fn revert_of(record: &AuditRecord) -> Option<PlaneAction> {
-    revert(record)
+    derive_owed_revert(record)
 }
 
 #[test]
 fn an_outcome_is_a_record_of_its_own_that_can_be_answered_by_nobody() {
-    let owing = record().with_tracker(Some(PlaneAction::Owed { issue: issue(), group: StateGroup::Completed }));
+    let owing = record().with_tracker(Some(PlaneAction::Owed { issue: issue(), group: TrackerStateGroup::Completed }));
     let made = PlaneAction::Made {
         issue: issue(),
         comment: id(ISSUE),
@@ -116,16 +116,16 @@ fn an_outcome_is_a_record_of_its_own_that_can_be_answered_by_nobody() {
     let failed = PlaneAction::Failed { issue: issue(), reason: "is in trouble (503)".into() };
     let mut names = Vec::new();
     for (came, partially) in [(made, false), (failed, true)] {
-        let plan = outcome(&owing, &came, run("r"), at("2026-11-22T10:00:00Z"));
-        assert!(!plan.changes_the_record());
-        names.push(plan.draft().file().unwrap().to_string());
-        let link = Link { seq: 2, prev: ContentHash::genesis() };
-        let record = AuditRecord::close(plan.draft().clone(), Vec::new(), link).with_tracker(Some(came));
+        let plan = plan_tracker_outcome(&owing, &came, run("r"), at("2026-11-22T10:00:00Z"));
+        assert!(!plan.has_record_change());
+        names.push(plan.draft().record_path().unwrap().to_string());
+        let link = ChainLink { seq: 2, prev: ContentHash::genesis() };
+        let record = AuditRecord::from_draft(plan.draft().clone(), Vec::new(), link).with_tracker(Some(came));
         assert_eq!(
             (record.partially_applied, &record.undo_recipe, &record.draft.evidence),
             (partially, &None, &vec![])
         );
-        assert!(record.draft.kind.is_of_the_tracker() && !record.draft.pending_confirmation);
+        assert!(record.draft.kind.is_tracker_outcome() && !record.draft.pending_confirmation);
         assert_eq!(read_back(&record), record);
     }
     let named = "pay-invoice.md";
@@ -142,7 +142,7 @@ fn an_outcome_is_a_record_of_its_own_that_can_be_answered_by_nobody() {
 #[test]
 fn a_comment_says_what_was_done_because_of_what_and_how_to_take_it_back() {
     let record = record();
-    let html = comment_html(&record);
+    let html = render_comment(&record);
     let expected = format!(
         "<p>Steward set the task <em>pay-invoice</em> to <strong>done</strong>.</p><p>Because gmail said <q>the invoice \
          has been paid</q>.</p><p>Take it back within 7 days: <code>steward undo {}</code></p>",
@@ -157,20 +157,20 @@ fn who_confirmed_is_told() {
     record.draft.kind = ActionKind::Confirmed;
     let (of, at) = (record.draft.id.clone(), record.draft.timestamp);
     record.draft.answers =
-        Some(Answer { of, at, by: "<b>ann</b>".into(), reason: None, edited: false, together: None });
-    assert!(comment_html(&record).contains(", confirmed by &lt;b&gt;ann&lt;/b&gt;."));
+        Some(AuditResolution { of, at, by: "<b>ann</b>".into(), reason: None, edited: false, together: None });
+    assert!(render_comment(&record).contains(", confirmed by &lt;b&gt;ann&lt;/b&gt;."));
 }
 
 proptest! {
     #[test]
     fn no_word_from_outside_becomes_markup(note in ".{0,50}", source in ".{0,20}", by in ".{0,20}") {
         let mut record = record();
-        let cited = Cited { note, source, ..record.draft.evidence[0].clone() };
+        let cited = CitedSignal { note, source, ..record.draft.evidence[0].clone() };
         record.draft.evidence = vec![cited];
         record.draft.kind = ActionKind::Confirmed;
         let (of, at) = (record.draft.id.clone(), record.draft.timestamp);
-        record.draft.answers = Some(Answer { of, at, by, reason: None, edited: false, together: None });
-        let html = comment_html(&record);
+        record.draft.answers = Some(AuditResolution { of, at, by, reason: None, edited: false, together: None });
+        let html = render_comment(&record);
         let mut bare = html.clone();
         for tag in ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"] {
             bare = bare.replacen(tag, "", html.matches(tag).count());

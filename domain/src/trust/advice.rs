@@ -105,7 +105,7 @@ impl Bar {
             let precision = percent(acted);
             return format!(
                 "{} is supported for {what}: {agreed} of {decided} agreed, precision {precision}{open}",
-                mode.word()
+                mode.as_str()
             );
         }
         // Where nothing would act under the careful mode, the bolder one is what can be told of.
@@ -169,7 +169,7 @@ fn ends(precision: &Share) -> String {
 /// A source's name in a sentence: on one line, and not too long.
 #[must_use]
 pub fn label(key: &str, source: &OfSource) -> String {
-    let name = plain::one_line(&source.name);
+    let name = plain::to_one_line(&source.name);
     if name.is_empty() {
         return key.to_owned();
     }
@@ -199,7 +199,7 @@ pub fn choose(tallies: &Tallies, bar: &Bar) -> Option<Choice> {
     let behind = |of: &Option<(u64, Choice)>| of.as_ref().map_or(0, |(cases, _)| *cases);
     let (at_careful, at_bold) = (behind(&careful), behind(&bold));
     let (_, chosen) = if at_bold > at_careful { bold? } else { careful? };
-    let [high, live] = STEPS.map(Mode::word);
+    let [high, live] = STEPS.map(Mode::as_str);
     let why = match (at_bold > at_careful, at_careful.min(at_bold)) {
         (true, 0) => format!("{high} is supported for nothing that may act together"),
         (true, least) => format!("{live} rests on {at_bold} decided cases, {high} on {least}"),

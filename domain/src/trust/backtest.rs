@@ -5,7 +5,7 @@
 
 use crate::decide::GateName;
 use crate::mutation::MutationClass;
-use crate::plan::Landing;
+use crate::plan::Disposition;
 use crate::trust::case::{Case, Rules};
 use crate::trust::report::Span;
 use crate::trust::risk::{Curve, Risk};
@@ -101,18 +101,18 @@ impl Backtesting {
         let landings = [0, 1].map(|which: usize| self.rules[which].replay(case));
         for (landed, landing) in self.landed.iter_mut().zip(landings) {
             match landing {
-                Landing::Live => landed.live.add(case, self.now),
-                Landing::Pending => landed.pending.add(case, self.now),
-                Landing::Shadow | Landing::Recorded => landed.shadow.add(case, self.now),
+                Disposition::Live => landed.live.add(case, self.now),
+                Disposition::Pending => landed.pending.add(case, self.now),
+                Disposition::Shadow | Disposition::Recorded => landed.shadow.add(case, self.now),
             }
         }
-        match landings.map(|landing| landing == Landing::Live) {
+        match landings.map(|landing| landing == Disposition::Live) {
             [true, false] => self.newly[case.class as usize].add(case, self.now),
             [false, true] => self.no_longer[case.class as usize].add(case, self.now),
             [true, true] | [false, false] => {}
         }
-        let but_for_confidence = closed.set(GateName::Confidence, false).set(GateName::Mode, false);
-        if but_for_confidence.landing(true) == Landing::Live {
+        let but_for_confidence = closed.set_gate(GateName::Confidence, false).set_gate(GateName::Mode, false);
+        if but_for_confidence.decide_disposition(true) == Disposition::Live {
             self.risk.add(case.confidence, case.lesson);
         }
         self.span = Some(Span::with(self.span, case.seq, case.at));

@@ -6,12 +6,12 @@
 //! a record of its own, so that it is found once and kept. A change that was made is opposed by whoever writes back
 //! what was there before; whatever else is written later is life going on.
 
-use crate::audit::{ActionKind, Answer, AuditDraft, AuditRecord, WorkflowRef};
+use crate::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, WorkflowRef};
 use crate::frontmatter::{Fields, has_member, members};
 use crate::mutation::Mutation;
 use crate::path::{RecordKind, parse_link};
-use crate::plan::{ActionId, Basis, Change, Landing, Plan};
-use crate::record::State;
+use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
+use crate::record::RecordState;
 use crate::time;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -35,8 +35,8 @@ pub fn outcome(mutation: &Mutation, replaces: Option<&Value>, now: (&Fields, Dat
     };
     match mutation {
         Mutation::StateChange { to } => {
-            let before = State::parse(replaces.and_then(Value::as_str).unwrap_or("open"))?;
-            let state = State::parse(text.unwrap_or("open"))?;
+            let before = RecordState::parse(replaces.and_then(Value::as_str).unwrap_or("open"))?;
+            let state = RecordState::parse(text.unwrap_or("open"))?;
             let put_off = fields.get("snoozed_until").and_then(Value::as_str).and_then(time::parse);
             judge(state == *to, state == before && put_off.is_none_or(|until| until <= at))
         }
@@ -61,8 +61,8 @@ pub fn is_taken_back(mutation: &Mutation, replaces: Option<&Value>, fields: &Fie
     let before = replaces.and_then(Value::as_str).map(str::trim);
     match mutation {
         Mutation::StateChange { to } => {
-            let before = State::parse(before.unwrap_or("open"));
-            before != Some(*to) && State::parse(text.unwrap_or("open")) == before
+            let before = RecordState::parse(before.unwrap_or("open"));
+            before != Some(*to) && RecordState::parse(text.unwrap_or("open")) == before
         }
         Mutation::ContextEdit { to, .. } => {
             before != Some(to.trim()) && text.unwrap_or_default() == before.unwrap_or_default()
@@ -85,9 +85,9 @@ pub fn plan(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now:
     let reason = of.proposal.as_ref().map(|p| format!("`{}` of {}", p.mutation.field(), of.target));
     let draft = AuditDraft {
         kind: did,
-        id: ActionId::derive(&[did.word(), of.id.as_str()]),
+        id: ActionId::derive(&[did.as_str(), of.id.as_str()]),
         timestamp: now,
-        landing: Landing::Recorded,
+        landing: Disposition::Recorded,
         gates: Vec::new(),
         proposed_state: None,
         proposal: None,
@@ -98,7 +98,7 @@ pub fn plan(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now:
         reasoning: String::new(),
         clerk: None,
         workflow,
-        answers: Some(Answer {
+        answers: Some(AuditResolution {
             of: of.id.clone(),
             at: of.timestamp,
             by: SOMEBODY.into(),
@@ -108,7 +108,7 @@ pub fn plan(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now:
         }),
         ..of.clone()
     };
-    Plan { draft, basis: Basis::Fields, change: Change::Nothing }
+    Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_change_is_taken_back_by_what_was_there_before_and_by_nothing_else() {
-        let done = Mutation::StateChange { to: State::Done };
+        let done = Mutation::StateChange { to: RecordState::Done };
         let owner = Mutation::ContextEdit { field: ContextField::Owner, to: "Ann".into() };
         let moved = Mutation::ParentMatter { to: RecordPath::parse("matter/barn.md").unwrap() };
         let member =
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_very_change_another_one_and_none_are_told_apart() {
         let (anyway, opposed) = (Some(ActionKind::DoneAnyway), Some(ActionKind::Opposed));
-        let done = Mutation::StateChange { to: State::Done };
+        let done = Mutation::StateChange { to: RecordState::Done };
         let owner = Mutation::ContextEdit { field: ContextField::Owner, to: "Ann".into() };
         let moved = Mutation::ParentMatter { to: RecordPath::parse("matter/barn.md").unwrap() };
         let member =

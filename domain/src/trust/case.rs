@@ -8,10 +8,10 @@
 //! somebody asks about.
 
 use crate::audit::AuditDraft;
-use crate::decide::{Closed, GateName, acts, needed_confidence};
-use crate::mode::{Ceiling, Policy};
+use crate::decide::{ClosedGates, GateName, can_act, needed_confidence};
+use crate::mode::{Ceiling, DecisionPolicy};
 use crate::mutation::MutationClass;
-use crate::plan::Landing;
+use crate::plan::Disposition;
 use crate::trust::outcome::Lesson;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct Before {
     /// 0 to 1.
     pub confidence: f64,
     /// The gates that stood closed.
-    pub closed: Closed,
+    pub closed: ClosedGates,
 }
 
 /// One proposal to change a record.
@@ -56,9 +56,9 @@ pub struct Case {
     pub class: MutationClass,
     /// 0 to 1.
     pub confidence: f64,
-    pub landing: Landing,
+    pub landing: Disposition,
     /// The gates that stood closed.
-    pub closed: Closed,
+    pub closed: ClosedGates,
     /// The lowest ceiling that humans have set by now on the matters concerned.
     pub ceiling: Ceiling,
     pub cited: Vec<CitedSource>,
@@ -83,7 +83,7 @@ impl Case {
             class: draft.class?,
             confidence: draft.confidence,
             landing: draft.landing,
-            closed: Closed::of(&draft.gates),
+            closed: ClosedGates::from_gates(&draft.gates),
             ceiling,
             cited: Vec::new(),
             voices: Vec::new(),
@@ -97,7 +97,7 @@ impl Case {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
     #[serde(flatten)]
-    pub policy: Policy,
+    pub policy: DecisionPolicy,
     /// The ceiling of sources on which no human has set one.
     pub default_ceiling: Ceiling,
     /// By key, instead of what humans have set on these sources.
@@ -109,10 +109,10 @@ impl Rules {
     /// How the case would land under these settings: as the liveliest of all that was proposed of the act, because the
     /// first that could be live would have been.
     #[must_use]
-    pub fn replay(&self, case: &Case) -> Landing {
+    pub fn replay(&self, case: &Case) -> Disposition {
         let earlier = case.earlier.iter().map(|before| self.closed_of(case, *before));
-        let landings = earlier.chain([self.closed(case)]).map(|closed| closed.landing(true));
-        landings.max().unwrap_or(Landing::Shadow)
+        let landings = earlier.chain([self.closed(case)]).map(|closed| closed.decide_disposition(true));
+        landings.max().unwrap_or(Disposition::Shadow)
     }
 
     /// Whether anything could land livelier under these settings than under the others; ceilings of sources
@@ -124,28 +124,28 @@ impl Rules {
             || new.confidence_threshold < old.confidence_threshold
             || new.high_confidence_threshold < old.high_confidence_threshold
             || self.default_ceiling > other.default_ceiling
-            || MutationClass::ALL.into_iter().any(|class| new.ceiling_of(class) > old.ceiling_of(class))
+            || MutationClass::ALL.into_iter().any(|class| new.class_ceiling(class) > old.class_ceiling(class))
     }
 
     /// The gates that would stand closed before the last proposal of the act.
     #[must_use]
-    pub fn closed(&self, case: &Case) -> Closed {
+    pub fn closed(&self, case: &Case) -> ClosedGates {
         self.closed_of(case, Before { confidence: case.confidence, closed: case.closed })
     }
 
-    fn closed_of(&self, case: &Case, proposed: Before) -> Closed {
+    fn closed_of(&self, case: &Case, proposed: Before) -> ClosedGates {
         let of_source = |source: &CitedSource| {
             self.sources.get(&source.key).copied().or(source.ceiling).unwrap_or(self.default_ceiling)
         };
         let sources = case.cited.iter().map(of_source).min().unwrap_or_default();
-        let ceiling = case.ceiling.min(self.policy.ceiling_of(case.class)).min(sources);
+        let ceiling = case.ceiling.min(self.policy.class_ceiling(case.class)).min(sources);
         proposed
             .closed
-            .set(GateName::Mode, !acts(&self.policy))
-            .set(GateName::Confidence, proposed.confidence < needed_confidence(&self.policy))
-            .set(GateName::Ceiling, ceiling < Ceiling::Act)
-            .set(GateName::Trust, false)
-            .set(GateName::Brake, false)
+            .set_gate(GateName::Mode, !can_act(&self.policy))
+            .set_gate(GateName::Confidence, proposed.confidence < needed_confidence(&self.policy))
+            .set_gate(GateName::Ceiling, ceiling < Ceiling::Act)
+            .set_gate(GateName::Trust, false)
+            .set_gate(GateName::Brake, false)
     }
 }
 

@@ -6,9 +6,9 @@
 //! if sources that nobody named stay closed, because no case can speak for them. What is lacking is told in sentences
 //! that hold names of sources.
 
-use crate::mode::{Ceiling, Mode, Policy};
+use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::mutation::MutationClass;
-use crate::plan::Landing;
+use crate::plan::Disposition;
 use crate::trust::advice::{Bar, label};
 use crate::trust::case::{Case, Rules};
 use crate::trust::tally::{Acted, MAX_SOURCES, OfSource};
@@ -44,7 +44,7 @@ impl Clearance {
         for source in case.cited.iter().filter(|source| self.rules.sources.contains_key(&source.key)) {
             self.asked.insert(source.key.clone(), source.ceiling);
         }
-        if self.rules.replay(case) != Landing::Live {
+        if self.rules.replay(case) != Disposition::Live {
             return;
         }
         let class = case.class as usize;
@@ -54,7 +54,7 @@ impl Clearance {
                 self.lowest = Some(self.lowest.map_or(case.confidence, |lowest| lowest.min(case.confidence)));
             }
         }
-        if self.before.replay(case) == Landing::Live {
+        if self.before.replay(case) == Disposition::Live {
             return;
         }
         if !case.again {
@@ -119,15 +119,15 @@ impl Clearance {
         }
         for class in MutationClass::ALL {
             let (acted, newly) = (&self.classes[class as usize], &self.newly[class as usize]);
-            let may_act = self.rules.policy.ceiling_of(class) == Ceiling::Act;
-            let raised = self.rules.policy.ceiling_of(class) > self.before.policy.ceiling_of(class)
+            let may_act = self.rules.policy.class_ceiling(class) == Ceiling::Act;
+            let raised = self.rules.policy.class_ceiling(class) > self.before.policy.class_ceiling(class)
                 || (may_act && self.opens_the_mode());
             if newly.tally.actions() == 0 && !raised {
                 continue;
             }
             match bar.lacking(acted) {
-                Some(why) => lacking.push(format!("{}: {why}", class.word())),
-                None if bar.is_missed_by(newly) => lacking.push(missed(class.word(), newly)),
+                Some(why) => lacking.push(format!("{}: {why}", class.as_str())),
+                None if bar.is_missed_by(newly) => lacking.push(missed(class.as_str(), newly)),
                 None => {}
             }
         }
@@ -136,7 +136,7 @@ impl Clearance {
             for class in MutationClass::ALL {
                 let acted = &of[class as usize];
                 if bar.is_missed_by(acted) {
-                    lacking.push(missed(&format!("{} from {name}", class.word()), acted));
+                    lacking.push(missed(&format!("{} from {name}", class.as_str()), acted));
                 }
             }
         }
@@ -156,7 +156,7 @@ impl Clearance {
     /// A threshold that goes down below everything that was ever decided opens what nobody has judged.
     fn thresholds(&self) -> Option<String> {
         let (new, old) = (&self.rules.policy, &self.before.policy);
-        let of = |policy: &Policy| match policy.mode {
+        let of = |policy: &DecisionPolicy| match policy.mode {
             Mode::Shadow | Mode::LiveHighConfidenceOnly => policy.high_confidence_threshold,
             Mode::Live => policy.confidence_threshold,
         };
@@ -172,7 +172,7 @@ impl Clearance {
         let now = |key: &String| self.asked.get(key).copied().flatten().unwrap_or(self.rules.default_ceiling);
         let lowered = self.rules.sources.iter().filter(|(key, asked)| **asked < now(key));
         lowered
-            .map(|(key, asked)| format!("{key}: `ceiling: {}` must stand in its instinct before", asked.word()))
+            .map(|(key, asked)| format!("{key}: `ceiling: {}` must stand in its instinct before", asked.as_str()))
             .collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::mode::Mode;
 use crate::mutation::MutationClass;
 use crate::path::{PathError, RecordKind, RecordPath};
 use crate::plain;
-use crate::plan::{ActionId, Basis, Change, Landing, Plan};
+use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ impl Subject {
         if text.trim() == STRANGERS {
             return Self::Strangers;
         }
-        let class = MutationClass::ALL.into_iter().find(|class| class.word() == text.trim());
+        let class = MutationClass::ALL.into_iter().find(|class| class.as_str() == text.trim());
         class.map_or_else(|| Self::Source(crate::signal::source_key(text)), Self::Class)
     }
 
@@ -52,7 +52,7 @@ impl Subject {
                 Some(name) => format!("{name} ({key})"),
                 None => key.clone(),
             },
-            Self::Class(class) => class.word().to_owned(),
+            Self::Class(class) => class.as_str().to_owned(),
             Self::Strangers => format!("{STRANGERS} (all sources that were never right before)"),
         }
     }
@@ -64,7 +64,7 @@ impl Subject {
     pub fn path(&self) -> Result<RecordPath, PathError> {
         match self {
             Self::Source(key) => RecordPath::new(RecordKind::Instinct, key),
-            Self::Class(class) => RecordPath::new(RecordKind::Instinct, &format!("class.{}", class.word())),
+            Self::Class(class) => RecordPath::new(RecordKind::Instinct, &format!("class.{}", class.as_str())),
             Self::Strangers => RecordPath::new(RecordKind::Instinct, &format!("all.{STRANGERS}")),
         }
     }
@@ -74,7 +74,7 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source(key) => write!(f, "{key}"),
-            Self::Class(class) => write!(f, "{}", class.word()),
+            Self::Class(class) => write!(f, "{}", class.as_str()),
             Self::Strangers => write!(f, "{STRANGERS}"),
         }
     }
@@ -83,7 +83,7 @@ impl fmt::Display for Subject {
 /// A source's name on one line, and not too long; `None` where it says no more than the key.
 #[must_use]
 pub fn shown_name(key: &str, name: &str) -> Option<String> {
-    let name = plain::one_line(name);
+    let name = plain::to_one_line(name);
     let name = name.trim();
     if name.is_empty() || name.to_lowercase() == key {
         return None;
@@ -162,14 +162,14 @@ impl TrustMark {
         let (kind, target) = (self.kind(), self.subject().path()?);
         let draft = AuditDraft {
             kind,
-            id: ActionId::derive(&[kind.word(), target.as_str(), cause.0]),
+            id: ActionId::derive(&[kind.as_str(), target.as_str(), cause.0]),
             timestamp: cause.1,
             target,
             class: None,
             decision: Judgement::NeedsInput,
             confidence: 1.0,
             mode,
-            landing: Landing::Recorded,
+            landing: Disposition::Recorded,
             gates: Vec::new(),
             prior_state: None,
             proposed_state: None,
@@ -184,7 +184,7 @@ impl TrustMark {
             answers: None,
             trust: Some(self),
         };
-        Ok(Plan { draft, basis: Basis::Fields, change: Change::Nothing })
+        Ok(Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing })
     }
 }
 
@@ -200,8 +200,8 @@ impl fmt::Display for TrustMark {
                 "{} went from {} to {}: {undone} of {of} live changes of the last 7 days were undone, \
                  so at least {:.1} % where {:.1} % may be; `steward trust raise {subject}` takes it back up",
                 subject.told(name.as_deref()),
-                from.word(),
-                to.word(),
+                from.as_str(),
+                to.as_str(),
                 at_least * 100.0,
                 budget * 100.0
             ),
@@ -218,7 +218,7 @@ impl fmt::Display for TrustMark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::{AuditRecord, Link};
+    use crate::audit::{AuditRecord, ChainLink};
     use crate::plan::ContentHash;
     use crate::time;
 
@@ -235,10 +235,13 @@ mod tests {
             mark.plan((cause, at), Mode::Live, WorkflowRef { id: "w".into(), run_id: "r".into() }).unwrap()
         };
         assert_eq!((plan("a").id(), plan("a").id() == plan("b").id()), (plan("a").id(), false));
-        let path = plan("a").draft().file().unwrap();
+        let path = plan("a").draft().record_path().unwrap();
         assert_eq!(path.as_str(), "event/steward-trust-lowered-20261122T080000123Z-mail-0123.md");
-        let record =
-            AuditRecord::close(plan("a").draft().clone(), Vec::new(), Link { seq: 1, prev: ContentHash::genesis() });
+        let record = AuditRecord::from_draft(
+            plan("a").draft().clone(),
+            Vec::new(),
+            ChainLink { seq: 1, prev: ContentHash::genesis() },
+        );
         let text = record.render().unwrap();
         assert!(text.contains("2 of 3 live changes of the last 7 days were undone"), "{text}");
         assert_eq!(AuditRecord::parse(text.as_bytes()).unwrap(), record);
@@ -266,8 +269,8 @@ mod tests {
         let workflow = WorkflowRef { id: "w".into(), run_id: "r".into() };
         for subject in [Subject::Strangers, source] {
             let plan = lowered(subject).plan(("a", at), Mode::Live, workflow.clone()).unwrap();
-            let link = Link { seq: 1, prev: ContentHash::genesis() };
-            let record = AuditRecord::close(plan.draft().clone(), Vec::new(), link);
+            let link = ChainLink { seq: 1, prev: ContentHash::genesis() };
+            let record = AuditRecord::from_draft(plan.draft().clone(), Vec::new(), link);
             assert_eq!(AuditRecord::parse(record.render().unwrap().as_bytes()).unwrap(), record);
         }
     }
@@ -277,7 +280,7 @@ mod tests {
         let key = crate::signal::source_key("mail:Ann@b.example");
         let told = |name: &str| Subject::Source(key.clone()).told(Some(name));
         assert_eq!(told("mail:Ann@b.example"), format!("mail:Ann@b.example ({key})"));
-        assert_eq!(told("a\n\u{1b}[2Jb"), format!("{} ({key})", plain::one_line("a\n\u{1b}[2Jb")));
+        assert_eq!(told("a\n\u{1b}[2Jb"), format!("{} ({key})", plain::to_one_line("a\n\u{1b}[2Jb")));
         assert_eq!((told(" "), told(&key)), (key.clone(), key.clone()), "nothing is said twice");
         assert_eq!(told(&"x".repeat(200)).chars().count(), 61 + key.len() + 3);
         let TrustMark::Lowered { subject, from, to, undone, of, at_least, budget, .. } = lowered(Subject::Source(key))

@@ -11,7 +11,7 @@
 //! say so without reason, of 3 % 0.3 %, of one right at the bar 1.6 %; of a source of which suddenly 60 % are wrong,
 //! it is said after 6 cases, as a median.
 
-use crate::plan::Landing;
+use crate::plan::Disposition;
 use crate::trust::case::Case;
 use crate::trust::tally::is_unanswered;
 use crate::trust::wilson::{Z_99, interval};
@@ -46,7 +46,7 @@ impl Newest {
     pub fn add(&mut self, case: &Case, now: DateTime<Utc>) {
         let is_wrong = match case.lesson.agrees() {
             Some(agrees) => !agrees,
-            None if case.landing == Landing::Live => false,
+            None if case.landing == Disposition::Live => false,
             None if is_unanswered(case, now) => true,
             None => return,
         };

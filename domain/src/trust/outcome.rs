@@ -6,7 +6,7 @@
 //! of one source within an hour count once.
 
 use crate::audit::UNDO_WINDOW_DAYS;
-use crate::plan::Landing;
+use crate::plan::Disposition;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -63,8 +63,8 @@ impl Lesson {
 impl Fate {
     /// A proposal that landed so at that moment.
     #[must_use]
-    pub fn landed(landing: Landing, at: DateTime<Utc>) -> Self {
-        Self { at, live: landing == Landing::Live, ..Self::default() }
+    pub fn landed(landing: Disposition, at: DateTime<Utc>) -> Self {
+        Self { at, live: landing == Disposition::Live, ..Self::default() }
     }
 
     /// What became of it by now, and since when that is known; the moment of an open one is its own.
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn each_fate_has_its_lesson() {
-        let (live, shadow) = (Fate::landed(Landing::Live, at(0)), Fate::landed(Landing::Shadow, at(0)));
+        let (live, shadow) = (Fate::landed(Disposition::Live, at(0)), Fate::landed(Disposition::Shadow, at(0)));
         let table = [
             (live.clone(), at(6), Lesson::Open),
             (live.clone(), at(7), Lesson::Survived),

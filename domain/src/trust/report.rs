@@ -4,9 +4,9 @@
 //! alone for its window, tells anything. The fields of [`Report`] are what scripts read and stay as they are named.
 
 use crate::decide::GateName;
-use crate::mode::{Mode, Policy};
+use crate::mode::{DecisionPolicy, Mode};
 use crate::mutation::MutationClass;
-use crate::plan::Landing;
+use crate::plan::Disposition;
 use crate::trust::advice::{Bar, Choice, choose, label};
 use crate::trust::case::Case;
 use crate::trust::newest::Lately;
@@ -156,7 +156,7 @@ pub struct Day {
 impl Reporting {
     /// Nothing counted yet, as cases stand at that moment. Of the policy the thresholds count: see [`Tallies::new`].
     #[must_use]
-    pub fn new(policy: &Policy, now: DateTime<Utc>) -> Self {
+    pub fn new(policy: &DecisionPolicy, now: DateTime<Utc>) -> Self {
         Self {
             tallies: Tallies::new(policy, now),
             bands: Default::default(),
@@ -192,7 +192,7 @@ impl Reporting {
         let of_the_moment = [GateName::Caller, GateName::Mode, GateName::Brake];
         for gate in GateName::ALL {
             let one = &mut self.gates[gate as usize];
-            if !case.closed.has(gate) {
+            if !case.closed.has_gate(gate) {
                 continue;
             }
             one.held.add(case, self.now);
@@ -200,7 +200,7 @@ impl Reporting {
                 one.held_alone.add(case, self.now);
             }
         }
-        if case.landing == Landing::Live {
+        if case.landing == Disposition::Live {
             self.let_through.add(case, self.now);
         }
     }
@@ -223,7 +223,7 @@ impl Reporting {
                 .into_iter()
                 .map(|class| (class, &self.tallies.classes[class as usize]))
                 .filter(|(_, cell)| cell.all.actions() > 0)
-                .map(|(class, cell)| Row { class: Some(class), ..row(cell, class.word(), &bar) })
+                .map(|(class, cell)| Row { class: Some(class), ..row(cell, class.as_str(), &bar) })
                 .collect(),
             sources: most_first(self.tallies.sources.iter().map(|(key, s)| of_source(key, s, &bar)).collect()),
             other_sources: (others.all.actions() > 0).then(|| row(&others, "all other sources together", &bar)),
@@ -268,7 +268,7 @@ fn pairs(key: &str, source: &OfSource, bar: &Bar) -> Vec<Row> {
     let name = label(key, source);
     let seen = MutationClass::ALL.into_iter().zip(&source.classes).filter(|(_, cell)| cell.all.actions() > 0);
     seen.map(|(class, cell)| {
-        let what = format!("{} from {name}", class.word());
+        let what = format!("{} from {name}", class.as_str());
         let (source, name) = (Some(key.to_owned()), Some(name.clone()));
         Row { class: Some(class), source, name, ..row(cell, &what, bar) }
     })

@@ -9,10 +9,10 @@
 //! After a step down two more undos take the next one; what was undone before a human raised a subject counts no more.
 //! Before and after go by the chain, not by clocks.
 
-use crate::decide::{Gate, GateName};
-use crate::mode::{Mode, Policy};
+use crate::decide::{GateName, GateResult};
+use crate::mode::{DecisionPolicy, Mode};
 use crate::mutation::MutationClass;
-use crate::plan::{Landing, Plan};
+use crate::plan::{Disposition, Plan};
 use crate::trust::mark::{Subject, TrustMark, shown_name};
 use crate::trust::wilson;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -202,8 +202,8 @@ impl Plan {
     /// Of several sources the one that may go furthest counts: one that was undone too often does not hold back
     /// what others say as well. A plan that would not be live stays as it is.
     #[must_use]
-    pub fn within_trust(mut self, speaking: &[Speaker], caps: &Caps, policy: &Policy) -> Self {
-        if self.landing() != Landing::Live || !self.changes_the_record() {
+    pub fn within_trust(mut self, speaking: &[Speaker], caps: &Caps, policy: &DecisionPolicy) -> Self {
+        if self.disposition() != Disposition::Live || !self.has_record_change() {
             return self;
         }
         let furthest = speaking.iter().map(|source| source.reach(caps)).max_by_key(|(mode, ..)| *mode);
@@ -211,19 +211,24 @@ impl Plan {
         let lowest = furthest.into_iter().chain(class).min_by_key(|(mode, ..)| *mode);
         let Some((mode, whose, name)) = lowest.filter(|(mode, ..)| *mode < policy.mode) else { return self };
         let (confidence, needed) = (self.draft.confidence, policy.high_confidence_threshold);
-        let found = format!("{} for {}, which was lowered", mode.word(), whose.told(name));
+        let found = format!("{} for {}, which was lowered", mode.as_str(), whose.told(name));
         match mode {
             Mode::Shadow => {
                 let needed = format!("`steward trust raise {whose}`");
-                self.draft.gates.push(Gate::new(GateName::Trust, false, found, needed));
-                self.draft.landing = Landing::Shadow;
+                self.draft.gates.push(GateResult::new(GateName::Trust, false, found, needed));
+                self.draft.landing = Disposition::Shadow;
             }
             Mode::LiveHighConfidenceOnly | Mode::Live if confidence >= needed => {
-                self.draft.gates.push(Gate::new(GateName::Trust, true, found, format!("confidence >= {needed}")));
+                self.draft.gates.push(GateResult::new(GateName::Trust, true, found, format!("confidence >= {needed}")));
             }
             Mode::LiveHighConfidenceOnly | Mode::Live => {
-                self.draft.gates.push(Gate::new(GateName::Trust, false, found, format!("confidence >= {needed}")));
-                self.draft.landing = Landing::Pending;
+                self.draft.gates.push(GateResult::new(
+                    GateName::Trust,
+                    false,
+                    found,
+                    format!("confidence >= {needed}"),
+                ));
+                self.draft.landing = Disposition::Pending;
                 self.draft.pending_confirmation = true;
             }
         }

@@ -3,7 +3,7 @@
 //! Counts only, so that they come out the same in whatever order cases come, and a million of them need no more
 //! room than ten; of the newest a few are kept ([`super::newest`]). The number of sources is bounded too: whoever can make up names cannot fill the memory.
 
-use crate::mode::{Ceiling, Mode, Policy};
+use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::mutation::MutationClass;
 use crate::trust::by_hand::WATCHED;
 use crate::trust::case::{Case, Rules};
@@ -186,10 +186,11 @@ impl Tallies {
     /// None yet, as cases stand at that moment. Of the settings only the thresholds count: ceilings of classes and
     /// sources without one of their own are what is to be advised on.
     #[must_use]
-    pub fn new(policy: &Policy, now: DateTime<Utc>) -> Self {
+    pub fn new(policy: &DecisionPolicy, now: DateTime<Utc>) -> Self {
         let steps = STEPS.map(|mode| {
-            let Policy { confidence_threshold, high_confidence_threshold, .. } = *policy;
-            let policy = Policy { mode, confidence_threshold, high_confidence_threshold, ..Policy::default() };
+            let DecisionPolicy { confidence_threshold, high_confidence_threshold, .. } = *policy;
+            let policy =
+                DecisionPolicy { mode, confidence_threshold, high_confidence_threshold, ..DecisionPolicy::default() };
             Rules { policy, default_ceiling: Ceiling::Act, sources: BTreeMap::new() }
         });
         Self { steps, now, classes: Default::default(), sources: BTreeMap::new(), others: OfSource::default() }
@@ -197,7 +198,7 @@ impl Tallies {
 
     /// Counts one case; says which of [`STEPS`] would act upon it.
     pub fn add(&mut self, case: &Case) -> [bool; 2] {
-        let acts = [0, 1].map(|step: usize| self.steps[step].replay(case) == crate::plan::Landing::Live);
+        let acts = [0, 1].map(|step: usize| self.steps[step].replay(case) == crate::plan::Disposition::Live);
         let class = case.class as usize;
         if !case.again {
             self.classes[class].add(case, acts, self.now);

@@ -4,47 +4,47 @@
 //! form. The confirmation's record has what was chosen, the record that it answers what was proposed. Nobody spoke
 //! for what was chosen but the human, so that no source is told anything by what becomes of it later.
 
-use super::{AnswerKind, Refusal, Request};
-use crate::audit::{AuditDraft, AuditRecord, Proposal};
+use super::{ResolutionCase, ResolutionKind, ResolutionRefusal};
+use crate::audit::{AuditDraft, AuditRecord, MutationProposal};
 use crate::mutation::{Mutation, MutationError};
 use crate::path::{RecordKind, parse_link};
-use crate::record::State;
+use crate::record::RecordState;
 use serde_json::Value;
 
 /// What is to happen instead of what was proposed; `None` where that is the very same.
-pub(super) fn chosen(
-    request: &Request<'_>,
+pub(super) fn build_edited_proposal(
+    request: &ResolutionCase<'_>,
     proposed: Option<&(Mutation, Option<Value>)>,
-) -> Result<Option<Proposal>, Refusal> {
-    debug_assert!(request.kind == AnswerKind::Confirm || request.edited.is_none());
+) -> Result<Option<MutationProposal>, ResolutionRefusal> {
+    debug_assert!(request.kind == ResolutionKind::Confirm || request.edited.is_none());
     let Some(edited) = request.edited else { return Ok(None) };
-    let no = |reason: &str| Err(refused(request.record, reason));
+    let no = |reason: &str| Err(refuse_edit(request.record, reason));
     let Some((mutation, replaces)) = proposed else { return no("it proposes no change") };
     if edited == mutation {
         return Ok(None);
     }
-    if !edited.is_of_the_kind_of(mutation) || !edited.fits(request.record.draft.target.kind()) {
+    if !edited.is_same_kind_as(mutation) || !edited.is_applicable_to(request.record.draft.target.kind()) {
         return no(&format!(
             "it proposes a {} of `{}`, of which only the value can be chosen",
-            mutation.class().word(),
+            mutation.class().as_str(),
             mutation.field()
         ));
     }
-    match Mutation::read(&edited.to_proposal()) {
+    match Mutation::from_proposal(&edited.to_proposal()) {
         Ok(read) if read == *edited => {}
         Err(e @ (MutationError::LineSeparator { .. } | MutationError::Member(_))) => return no(&e.to_string()),
         Ok(_) | Err(MutationError::Class | MutationError::Field(_) | MutationError::Value(_)) => {
             return no(&format!("it is none that may be written into `{}`", mutation.field()));
         }
     }
-    if says_so_already(edited, replaces.as_ref()) {
+    if is_current_value(edited, replaces.as_ref()) {
         return no(&format!("`{}` says so already; dismiss the proposal instead", mutation.field()));
     }
-    Ok(Some(Proposal { mutation: edited.clone(), replaces: replaces.clone() }))
+    Ok(Some(MutationProposal { mutation: edited.clone(), replaces: replaces.clone() }))
 }
 
 /// Makes the record of a confirmation one of what was chosen.
-pub(super) fn put(draft: &mut AuditDraft, chosen: Proposal) {
+pub(super) fn record_edit(draft: &mut AuditDraft, chosen: MutationProposal) {
     draft.proposed_state = match chosen.mutation {
         Mutation::StateChange { to } => Some(to),
         Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } | Mutation::Related { .. } => None,
@@ -57,15 +57,15 @@ pub(super) fn put(draft: &mut AuditDraft, chosen: Proposal) {
     }
 }
 
-pub(super) fn refused(record: &AuditRecord, reason: &str) -> Refusal {
-    Refusal::NotAnEdit { id: record.draft.id.to_string(), reason: reason.to_owned() }
+pub(super) fn refuse_edit(record: &AuditRecord, reason: &str) -> ResolutionRefusal {
+    ResolutionRefusal::NotAnEdit { id: record.draft.id.to_string(), reason: reason.to_owned() }
 }
 
 /// Of a set nothing is known here.
-fn says_so_already(edited: &Mutation, replaces: Option<&Value>) -> bool {
+fn is_current_value(edited: &Mutation, replaces: Option<&Value>) -> bool {
     let before = replaces.and_then(Value::as_str).map(str::trim);
     match edited {
-        Mutation::StateChange { to } => State::parse(before.unwrap_or("open")) == Some(*to),
+        Mutation::StateChange { to } => RecordState::parse(before.unwrap_or("open")) == Some(*to),
         Mutation::ContextEdit { to, .. } => before == Some(to.trim()),
         Mutation::ParentMatter { to } => {
             before.and_then(|text| parse_link(RecordKind::Matter, text).ok()).as_ref() == Some(to)

@@ -1,27 +1,27 @@
 //! Answers by table, and apply followed by undo over many documents.
 
 use super::*;
-use crate::audit::{FieldPatch, Link};
+use crate::audit::{ChainLink, FieldPatch};
 use crate::clerk::Judgement;
 use crate::decide::tests::{at, clerk, evidence, live, look, run, verdict};
-use crate::decide::{Case, decide};
+use crate::decide::{DecisionCase, decide};
 use crate::mode::Ceiling;
-use crate::plan::{ContentHash, PrepareError};
+use crate::plan::{ContentHash, PreparePlanError};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 const DECIDED: &str = "2026-11-21T09:30:15.123Z";
 
-fn plan_for(bytes: &[u8], policy: &Policy, confidence: f64) -> Plan {
+fn plan_for(bytes: &[u8], policy: &DecisionPolicy, confidence: f64) -> Plan {
     plan_of(Judgement::LikelyDone, bytes, (policy, confidence))
 }
 
-fn plan_of(judgement: Judgement, bytes: &[u8], (policy, confidence): (&Policy, f64)) -> Plan {
+fn plan_of(judgement: Judgement, bytes: &[u8], (policy, confidence): (&DecisionPolicy, f64)) -> Plan {
     let document = crate::frontmatter::read(bytes).unwrap();
     let written = document.fields().get("state").and_then(|s| s.as_str());
     let look = look(bytes, written, vec![evidence("gmail", 0.97, 60)]);
     let verdict = verdict(judgement, confidence, &look);
-    decide(&Case {
+    decide(&DecisionCase {
         look: &look,
         policy,
         note: None,
@@ -34,30 +34,30 @@ fn plan_of(judgement: Judgement, bytes: &[u8], (policy, confidence): (&Policy, f
 }
 
 /// Carries a plan out the way the vault does, and reads the record back from its file.
-fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), PrepareError> {
-    let (after, patch) = if plan.changes_the_record() {
+fn carry_out(plan: &Plan, bytes: &[u8]) -> Result<(Vec<u8>, AuditRecord), PreparePlanError> {
+    let (after, patch) = if plan.has_record_change() {
         let prepared = plan.prepare(bytes)?;
         if prepared.after == bytes { (bytes.to_vec(), Vec::new()) } else { (prepared.after, prepared.patch) }
     } else {
         (bytes.to_vec(), Vec::new())
     };
-    let link = Link { seq: 1, prev: ContentHash::genesis() };
-    let record = AuditRecord::close(plan.draft().clone(), patch, link);
+    let link = ChainLink { seq: 1, prev: ContentHash::genesis() };
+    let record = AuditRecord::from_draft(plan.draft().clone(), patch, link);
     let text = record.render().unwrap();
     Ok((after, AuditRecord::parse(text.as_bytes()).unwrap()))
 }
 
-fn ask(kind: AnswerKind, record: &AuditRecord, policy: &Policy) -> Result<Plan, Refusal> {
+fn ask(kind: ResolutionKind, record: &AuditRecord, policy: &DecisionPolicy) -> Result<Plan, ResolutionRefusal> {
     ask_for((kind, None), record, policy)
 }
 
 fn ask_for(
-    (kind, edited): (AnswerKind, Option<&Mutation>),
+    (kind, edited): (ResolutionKind, Option<&Mutation>),
     record: &AuditRecord,
-    policy: &Policy,
-) -> Result<Plan, Refusal> {
+    policy: &DecisionPolicy,
+) -> Result<Plan, ResolutionRefusal> {
     let now = at("2026-11-22T10:00:00Z");
-    answer(&Request {
+    build_resolution_plan(&ResolutionCase {
         kind,
         record,
         past: &[],
@@ -86,12 +86,12 @@ fn pending() -> AuditRecord {
 fn an_undo_puts_the_very_bytes_back_and_says_what_it_did() {
     let (after, record) = applied();
     assert_ne!(after, TASK);
-    let plan = ask(AnswerKind::Undo, &record, &live()).unwrap();
+    let plan = ask(ResolutionKind::Undo, &record, &live()).unwrap();
     let (back, reversed) = carry_out(&plan, &after).unwrap();
     assert_eq!(back, TASK);
     assert_eq!(reversed.draft.kind, ActionKind::Reversed);
     assert_eq!(reversed.draft.prior_state.as_deref(), Some("done"));
-    assert_eq!(reversed.draft.proposed_state, Some(State::Open));
+    assert_eq!(reversed.draft.proposed_state, Some(RecordState::Open));
     assert_eq!(reversed.undo_recipe, None, "an undo has no undo");
     let answers = reversed.draft.answers.unwrap();
     assert_eq!((answers.of, answers.by.as_str()), (record.draft.id, "ann"));
@@ -100,16 +100,16 @@ fn an_undo_puts_the_very_bytes_back_and_says_what_it_did() {
 #[test]
 fn an_undo_works_in_shadow_mode_and_keeps_the_mode_of_what_it_takes_back() {
     let (_, record) = applied();
-    let plan = ask(AnswerKind::Undo, &record, &Policy::default()).unwrap();
-    assert_eq!((plan.draft().mode, plan.landing()), (Mode::Live, Landing::Live));
+    let plan = ask(ResolutionKind::Undo, &record, &DecisionPolicy::default()).unwrap();
+    assert_eq!((plan.draft().mode, plan.disposition()), (Mode::Live, Disposition::Live));
 }
 
 #[test]
 fn the_window_ends_to_the_millisecond() {
     let (_, record) = applied();
     let policy = live();
-    let request = |now| Request {
-        kind: AnswerKind::Undo,
+    let request = |now| ResolutionCase {
+        kind: ResolutionKind::Undo,
         record: &record,
         past: &[],
         by: "ann",
@@ -121,11 +121,11 @@ fn the_window_ends_to_the_millisecond() {
         workflow: run("run-2"),
         now,
     };
-    let in_time = answer(&request(at("2026-11-28T09:30:15.122Z")));
+    let in_time = build_resolution_plan(&request(at("2026-11-28T09:30:15.122Z")));
     assert!(in_time.is_ok());
-    let refusal = answer(&request(at("2026-11-28T09:30:15.123Z"))).unwrap_err();
-    assert!(matches!(refusal, Refusal::Expired { .. }), "{refusal}");
-    assert_eq!(refusal.status(), 410);
+    let refusal = build_resolution_plan(&request(at("2026-11-28T09:30:15.123Z"))).unwrap_err();
+    assert!(matches!(refusal, ResolutionRefusal::Expired { .. }), "{refusal}");
+    assert_eq!(refusal.http_status(), 410);
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn the_window_follows_from_the_moment_of_the_action_whatever_expires_at_says() {
         let mut edited = record.clone();
         edited.undo_recipe.as_mut().unwrap().expires_at = at(says);
         assert_eq!(edited.edited_expiry(), Some(at(says)));
-        let request = Request {
-            kind: AnswerKind::Undo,
+        let request = ResolutionCase {
+            kind: ResolutionKind::Undo,
             record: &edited,
             past: &[],
             by: "ann",
@@ -152,27 +152,27 @@ fn the_window_follows_from_the_moment_of_the_action_whatever_expires_at_says() {
             workflow: run("run-2"),
             now: at(now),
         };
-        assert_eq!(answer(&request).is_ok(), is_open, "{says}");
+        assert_eq!(build_resolution_plan(&request).is_ok(), is_open, "{says}");
     }
 }
 
 #[test]
 fn what_changed_nothing_cannot_be_undone() {
-    let shadow = carry_out(&plan_for(TASK, &Policy::default(), 0.9), TASK).unwrap().1;
+    let shadow = carry_out(&plan_for(TASK, &DecisionPolicy::default(), 0.9), TASK).unwrap().1;
     for record in [shadow, pending()] {
-        let refusal = ask(AnswerKind::Undo, &record, &live()).unwrap_err();
-        assert!(matches!(refusal, Refusal::NothingToUndo { .. }), "{refusal}");
-        assert_eq!(refusal.status(), 400);
+        let refusal = ask(ResolutionKind::Undo, &record, &live()).unwrap_err();
+        assert!(matches!(refusal, ResolutionRefusal::NothingToUndo { .. }), "{refusal}");
+        assert_eq!(refusal.http_status(), 400);
     }
 }
 
 #[test]
 fn only_what_waits_for_an_answer_is_confirmed_or_dismissed() {
     let (_, record) = applied();
-    for kind in [AnswerKind::Confirm, AnswerKind::Dismiss] {
+    for kind in [ResolutionKind::Confirm, ResolutionKind::Dismiss] {
         let refusal = ask(kind, &record, &live()).unwrap_err();
-        assert!(matches!(refusal, Refusal::NotPending { .. }), "{refusal}");
-        assert_eq!(refusal.status(), 400);
+        assert!(matches!(refusal, ResolutionRefusal::NotPending { .. }), "{refusal}");
+        assert_eq!(refusal.http_status(), 400);
     }
 }
 
@@ -180,32 +180,32 @@ fn only_what_waits_for_an_answer_is_confirmed_or_dismissed() {
 fn what_asks_something_of_a_human_is_dismissed_but_never_confirmed() {
     let decided = |judgement| carry_out(&plan_of(judgement, TASK, (&live(), 0.9)), TASK).unwrap().1;
     let asking = decided(Judgement::NeedsInput);
-    let dismissed = ask(AnswerKind::Dismiss, &asking, &live()).unwrap();
-    assert_eq!((dismissed.draft().kind, dismissed.landing()), (ActionKind::Dismissed, Landing::Recorded));
-    let refusal = ask(AnswerKind::Confirm, &asking, &live()).unwrap_err();
-    assert!(matches!(refusal, Refusal::NotPending { .. }), "{refusal}");
+    let dismissed = ask(ResolutionKind::Dismiss, &asking, &live()).unwrap();
+    assert_eq!((dismissed.draft().kind, dismissed.disposition()), (ActionKind::Dismissed, Disposition::Recorded));
+    let refusal = ask(ResolutionKind::Confirm, &asking, &live()).unwrap_err();
+    assert!(matches!(refusal, ResolutionRefusal::NotPending { .. }), "{refusal}");
     let calm = decided(Judgement::StillActive);
-    assert!(ask(AnswerKind::Dismiss, &calm, &live()).is_err(), "what asks nothing has nothing to dismiss");
+    assert!(ask(ResolutionKind::Dismiss, &calm, &live()).is_err(), "what asks nothing has nothing to dismiss");
 }
 
 #[test]
 fn a_confirmation_is_a_change_with_a_recipe_of_its_own() {
     let record = pending();
     assert!(record.draft.pending_confirmation);
-    let plan = ask(AnswerKind::Confirm, &record, &live()).unwrap();
+    let plan = ask(ResolutionKind::Confirm, &record, &live()).unwrap();
     let (after, confirmed) = carry_out(&plan, TASK).unwrap();
     assert_eq!(after, std::str::from_utf8(TASK).unwrap().replace("state: open", "state: done").as_bytes());
     assert_eq!(confirmed.draft.kind, ActionKind::Confirmed);
     assert!(!confirmed.draft.pending_confirmation);
     let recipe = confirmed.undo_recipe.as_ref().unwrap();
     assert_eq!(recipe.expires_at, at("2026-11-29T10:00:00Z"), "a new week");
-    let undo = ask(AnswerKind::Undo, &confirmed, &live()).unwrap();
+    let undo = ask(ResolutionKind::Undo, &confirmed, &live()).unwrap();
     assert_eq!(carry_out(&undo, &after).unwrap().0, TASK);
 }
 
 #[test]
 fn a_confirmation_keeps_what_a_human_edited_in_other_fields() {
-    let plan = ask(AnswerKind::Confirm, &pending(), &live()).unwrap();
+    let plan = ask(ResolutionKind::Confirm, &pending(), &live()).unwrap();
     let edited = std::str::from_utf8(TASK).unwrap().replace("owner: ann", "owner: bob");
     let (after, _) = carry_out(&plan, edited.as_bytes()).unwrap();
     assert_eq!(after, edited.replace("state: open", "state: done").as_bytes());
@@ -213,7 +213,7 @@ fn a_confirmation_keeps_what_a_human_edited_in_other_fields() {
 
 #[test]
 fn a_confirmation_of_what_a_human_did_by_hand_changes_nothing() {
-    let plan = ask(AnswerKind::Confirm, &pending(), &live()).unwrap();
+    let plan = ask(ResolutionKind::Confirm, &pending(), &live()).unwrap();
     let edited = std::str::from_utf8(TASK).unwrap().replace("state: open", "state: done");
     let (after, confirmed) = carry_out(&plan, edited.as_bytes()).unwrap();
     assert_eq!(after, edited.as_bytes());
@@ -222,20 +222,20 @@ fn a_confirmation_of_what_a_human_did_by_hand_changes_nothing() {
 
 #[test]
 fn a_confirmation_over_another_state_is_a_conflict() {
-    let plan = ask(AnswerKind::Confirm, &pending(), &live()).unwrap();
+    let plan = ask(ResolutionKind::Confirm, &pending(), &live()).unwrap();
     let edited = std::str::from_utf8(TASK).unwrap().replace("state: open", "state: archived");
-    assert_eq!(plan.prepare(edited.as_bytes()), Err(PrepareError::Conflict(vec!["state".into()])));
+    assert_eq!(plan.prepare(edited.as_bytes()), Err(PreparePlanError::Conflict(vec!["state".into()])));
 }
 
 #[test]
 fn in_shadow_nothing_is_confirmed_and_a_dismissal_still_counts() {
     let record = pending();
-    let refusal = ask(AnswerKind::Confirm, &record, &Policy::default()).unwrap_err();
-    assert_eq!((refusal.status(), &refusal), (409, &Refusal::ShadowNow));
-    let plan = ask(AnswerKind::Dismiss, &record, &Policy::default()).unwrap();
-    assert_eq!((plan.landing(), plan.changes_the_record()), (Landing::Recorded, false));
+    let refusal = ask(ResolutionKind::Confirm, &record, &DecisionPolicy::default()).unwrap_err();
+    assert_eq!((refusal.http_status(), &refusal), (409, &ResolutionRefusal::ShadowNow));
+    let plan = ask(ResolutionKind::Dismiss, &record, &DecisionPolicy::default()).unwrap();
+    assert_eq!((plan.disposition(), plan.has_record_change()), (Disposition::Recorded, false));
     assert!(!plan.draft().pending_confirmation);
-    assert_eq!(plan.draft().proposed_state, Some(State::Done), "what was turned down");
+    assert_eq!(plan.draft().proposed_state, Some(RecordState::Done), "what was turned down");
 }
 
 #[test]
@@ -244,10 +244,10 @@ fn under_a_ceiling_of_ask_only_the_human_acts() {
     policy.state_change_ceiling = Ceiling::Ask;
     let record = carry_out(&plan_for(TASK, &policy, 0.9), TASK).unwrap().1;
     assert!(record.draft.pending_confirmation);
-    let refusal = ask(AnswerKind::Confirm, &record, &live()).unwrap_err();
-    assert!(matches!(refusal, Refusal::HumanOnly { .. }), "{refusal}");
-    assert_eq!(refusal.status(), 400);
-    assert!(ask(AnswerKind::Dismiss, &record, &live()).is_ok());
+    let refusal = ask(ResolutionKind::Confirm, &record, &live()).unwrap_err();
+    assert!(matches!(refusal, ResolutionRefusal::HumanOnly { .. }), "{refusal}");
+    assert_eq!(refusal.http_status(), 400);
+    assert!(ask(ResolutionKind::Dismiss, &record, &live()).is_ok());
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn a_recipe_that_no_steward_writes_is_not_followed() {
     let forge = |change: fn(&mut AuditRecord)| {
         let mut forged = record.clone();
         change(&mut forged);
-        let refusal = ask(AnswerKind::Undo, &forged, &live()).unwrap_err();
-        assert_eq!(refusal.status(), 422, "{refusal}");
+        let refusal = ask(ResolutionKind::Undo, &forged, &live()).unwrap_err();
+        assert_eq!(refusal.http_status(), 422, "{refusal}");
     };
     fn first(record: &mut AuditRecord) -> &mut FieldPatch {
         &mut record.undo_recipe.as_mut().unwrap().vault_patch[0]
@@ -288,7 +288,7 @@ fn a_recipe_that_would_widen_what_a_note_allows_is_not_followed() {
         let patch =
             FieldPatch { field: field.into(), prior: Some("act".into()), value: Some("ask".into()), undo: Some(undo) };
         forged.undo_recipe.as_mut().unwrap().vault_patch = vec![patch];
-        assert_eq!(ask(AnswerKind::Undo, &forged, &live()).is_ok(), followed, "{field}");
+        assert_eq!(ask(ResolutionKind::Undo, &forged, &live()).is_ok(), followed, "{field}");
     }
 }
 
@@ -296,8 +296,8 @@ fn a_recipe_that_would_widen_what_a_note_allows_is_not_followed() {
 fn a_long_name_and_a_long_reason_are_cut() {
     let (_, record) = applied();
     let (by, reason) = ("a".repeat(100_000), "b".repeat(100_000));
-    let plan = answer(&Request {
-        kind: AnswerKind::Undo,
+    let plan = build_resolution_plan(&ResolutionCase {
+        kind: ResolutionKind::Undo,
         record: &record,
         past: &[],
         by: &by,
@@ -318,7 +318,7 @@ fn a_long_name_and_a_long_reason_are_cut() {
 fn a_change_whose_lines_are_too_long_to_remember_is_refused() {
     let long = String::from_utf8(TASK.to_vec()).unwrap().replace("since May", &"x".repeat(20_000));
     let plan = plan_for(long.as_bytes(), &live(), 0.9);
-    assert!(matches!(plan.prepare(long.as_bytes()), Err(PrepareError::TooLong { .. })));
+    assert!(matches!(plan.prepare(long.as_bytes()), Err(PreparePlanError::TooLong { .. })));
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn an_empty_state_counts_as_an_absent_one() {
     let empty = b"---\ntype: task\nstate:\n---\n".as_slice();
     let (after, record) = carry_out(&plan_for(empty, &live(), 0.9), empty).unwrap();
     assert_eq!(after, b"---\ntype: task\nstate: done\n---\n");
-    let undo = ask(AnswerKind::Undo, &record, &live()).unwrap();
+    let undo = ask(ResolutionKind::Undo, &record, &live()).unwrap();
     assert_eq!(carry_out(&undo, &after).unwrap().0, empty);
     let by_hand = b"---\ntype: task\nstate: \n---\n".as_slice();
     let (left, reversed) = carry_out(&undo, by_hand).unwrap();
@@ -337,25 +337,25 @@ fn an_empty_state_counts_as_an_absent_one() {
 fn every_refusal_has_the_status_of_the_contract() {
     let id = String::new;
     let table = [
-        (Refusal::Unknown { id: id() }, 404),
-        (Refusal::Ambiguous { id: id(), count: 2 }, 400),
-        (Refusal::Malformed { id: id() }, 400),
-        (Refusal::NothingToUndo { id: id(), landing: id() }, 400),
-        (Refusal::NotPending { id: id(), landing: id() }, 400),
-        (Refusal::HumanOnly { id: id() }, 400),
-        (Refusal::Unclear { id: id() }, 409),
-        (Refusal::NotAnEdit { id: id(), reason: id() }, 400),
-        (Refusal::AlreadyAnswered { id: id(), how: id(), by: id() }, 409),
-        (Refusal::Conflict { fields: vec![] }, 409),
-        (Refusal::ShadowNow, 409),
-        (Refusal::Stopped, 409),
-        (Refusal::Expired { id: id(), ended: id() }, 410),
-        (Refusal::Record { reason: id() }, 422),
+        (ResolutionRefusal::Unknown { id: id() }, 404),
+        (ResolutionRefusal::Ambiguous { id: id(), count: 2 }, 400),
+        (ResolutionRefusal::Malformed { id: id() }, 400),
+        (ResolutionRefusal::NothingToUndo { id: id(), landing: id() }, 400),
+        (ResolutionRefusal::NotPending { id: id(), landing: id() }, 400),
+        (ResolutionRefusal::HumanOnly { id: id() }, 400),
+        (ResolutionRefusal::Unclear { id: id() }, 409),
+        (ResolutionRefusal::NotAnEdit { id: id(), reason: id() }, 400),
+        (ResolutionRefusal::AlreadyAnswered { id: id(), how: id(), by: id() }, 409),
+        (ResolutionRefusal::Conflict { fields: vec![] }, 409),
+        (ResolutionRefusal::ShadowNow, 409),
+        (ResolutionRefusal::Stopped, 409),
+        (ResolutionRefusal::Expired { id: id(), ended: id() }, 410),
+        (ResolutionRefusal::Record { reason: id() }, 422),
     ];
     for (refusal, status) in table {
-        assert_eq!(refusal.status(), status, "{refusal}");
+        assert_eq!(refusal.http_status(), status, "{refusal}");
         let json = serde_json::to_string(&refusal).unwrap();
-        assert_eq!(serde_json::from_str::<Refusal>(&json).unwrap(), refusal);
+        assert_eq!(serde_json::from_str::<ResolutionRefusal>(&json).unwrap(), refusal);
     }
 }
 
@@ -434,7 +434,7 @@ proptest! {
         let before = written.bytes();
         let (after, record) = carry_out(&plan_for(&before, &live(), 0.9), &before).unwrap();
         prop_assert_ne!(&after, &before);
-        let undo = ask(AnswerKind::Undo, &record, &live()).unwrap();
+        let undo = ask(ResolutionKind::Undo, &record, &live()).unwrap();
         let (back, _) = carry_out(&undo, &after).unwrap();
         prop_assert_eq!(String::from_utf8(back.clone()).unwrap(), String::from_utf8(before).unwrap());
         // Again, on what is back already.
@@ -447,7 +447,7 @@ proptest! {
     fn an_undo_keeps_what_a_human_edited_meanwhile(written in written()) {
         let before = written.bytes();
         let (after, record) = carry_out(&plan_for(&before, &live(), 0.9), &before).unwrap();
-        let undo = ask(AnswerKind::Undo, &record, &live()).unwrap();
+        let undo = ask(ResolutionKind::Undo, &record, &live()).unwrap();
         let human = |bytes: &[u8]| {
             let text = String::from_utf8(bytes.to_vec()).unwrap();
             text.replacen("type: task", "type: task # mine\r\nhuman: token".replace("\r\n", if written.crlf { "\r\n" } else { "\n" }).as_str(), 1)
@@ -463,29 +463,29 @@ proptest! {
         let plan = plan_for(&before, &live(), 0.9);
         let mut changed = before.clone();
         changed.extend_from_slice(extra.as_bytes());
-        prop_assert_eq!(plan.prepare(&changed), Err(PrepareError::ChangedMeanwhile));
+        prop_assert_eq!(plan.prepare(&changed), Err(PreparePlanError::ChangedMeanwhile));
     }
 }
 
 #[test]
 fn a_confirmation_with_another_value_records_what_was_chosen_beside_what_was_proposed() {
     let record = pending();
-    let chosen = Mutation::StateChange { to: State::Archived };
-    let plan = ask_for((AnswerKind::Confirm, Some(&chosen)), &record, &live()).unwrap();
+    let chosen = Mutation::StateChange { to: RecordState::Archived };
+    let plan = ask_for((ResolutionKind::Confirm, Some(&chosen)), &record, &live()).unwrap();
     let (after, confirmed) = carry_out(&plan, TASK).unwrap();
     assert_eq!(String::from_utf8(after.clone()).unwrap(), String::from_utf8_lossy(TASK).replace("open", "archived"));
     let draft = &confirmed.draft;
     let proposal = draft.proposal.clone().unwrap();
     assert_eq!((proposal.mutation, proposal.replaces), (chosen, Some(json!("open"))));
-    assert_eq!((draft.kind, draft.proposed_state), (ActionKind::Confirmed, Some(State::Archived)));
+    assert_eq!((draft.kind, draft.proposed_state), (ActionKind::Confirmed, Some(RecordState::Archived)));
     assert!(draft.answers.as_ref().unwrap().edited);
-    assert_eq!(record.draft.proposed_state, Some(State::Done), "what was proposed stays where it is");
-    assert!(record.draft.speaking().contains_key("gmail"));
-    assert!(draft.speaking().is_empty() && !draft.evidence.is_empty(), "nobody spoke for what was chosen");
+    assert_eq!(record.draft.proposed_state, Some(RecordState::Done), "what was proposed stays where it is");
+    assert!(record.draft.supporting_sources().contains_key("gmail"));
+    assert!(draft.supporting_sources().is_empty() && !draft.evidence.is_empty(), "nobody spoke for what was chosen");
     let text = confirmed.render().unwrap();
     assert!(text.contains("Changed and confirmed by ann: not yet"), "{text}");
-    assert!(crate::tracker::comment_html(&confirmed).contains("<strong>archived</strong>, chosen by ann"));
-    let undo = ask(AnswerKind::Undo, &confirmed, &live()).unwrap();
+    assert!(crate::tracker::render_comment(&confirmed).contains("<strong>archived</strong>, chosen by ann"));
+    let undo = ask(ResolutionKind::Undo, &confirmed, &live()).unwrap();
     let (back, reversed) = carry_out(&undo, &after).unwrap();
     assert_eq!((back.as_slice(), reversed.draft.answers.unwrap().edited), (TASK, false));
     assert!(carry_out(&undo, TASK.to_vec().as_slice()).is_ok(), "already as before");
@@ -494,9 +494,9 @@ fn a_confirmation_with_another_value_records_what_was_chosen_beside_what_was_pro
 #[test]
 fn the_proposal_itself_is_no_edit() {
     let record = pending();
-    let same = Mutation::StateChange { to: State::Done };
-    let plain = ask(AnswerKind::Confirm, &record, &live()).unwrap();
-    assert_eq!(ask_for((AnswerKind::Confirm, Some(&same)), &record, &live()).unwrap(), plain);
+    let same = Mutation::StateChange { to: RecordState::Done };
+    let plain = ask(ResolutionKind::Confirm, &record, &live()).unwrap();
+    assert_eq!(ask_for((ResolutionKind::Confirm, Some(&same)), &record, &live()).unwrap(), plain);
     let text = serde_json::to_string(plain.draft()).unwrap();
     assert!(!text.contains("edited"), "records of before have no such field: {text}");
 }
@@ -518,24 +518,24 @@ fn what_is_no_other_value_of_the_same_change_is_refused() {
             record.draft.target = crate::path::RecordPath::parse("matter/house.md").unwrap();
         }
         record.draft.class = Some(proposed.class());
-        record.draft.proposal = Some(crate::audit::Proposal { mutation: proposed.clone(), replaces });
-        match ask_for((AnswerKind::Confirm, Some(edited)), &record, &live()) {
+        record.draft.proposal = Some(crate::audit::MutationProposal { mutation: proposed.clone(), replaces });
+        match ask_for((ResolutionKind::Confirm, Some(edited)), &record, &live()) {
             Ok(plan) => {
                 assert_eq!(&plan.draft().proposal.as_ref().unwrap().mutation, edited);
                 None
             }
-            Err(Refusal::NotAnEdit { reason, .. }) => Some(reason),
+            Err(ResolutionRefusal::NotAnEdit { reason, .. }) => Some(reason),
             Err(other) => panic!("{other}"),
         }
     };
     let (open, ann, home) = (Some(json!("Open")), Some(json!("ann")), Some(json!("[[matter/house]]")));
     for (proposed, replaces, edited, says) in [
-        (state(State::Done), open.clone(), state(State::Archived), None),
-        (state(State::Done), open.clone(), state(State::Open), Some("says so already")),
-        (state(State::Done), None, state(State::Open), Some("says so already")),
-        (state(State::Archived), Some(json!("done")), state(State::Open), None),
-        (state(State::Done), open.clone(), owner("bob"), Some("state_change of `state`")),
-        (state(State::Done), open, member("Ann", true), Some("state_change of `state`")),
+        (state(RecordState::Done), open.clone(), state(RecordState::Archived), None),
+        (state(RecordState::Done), open.clone(), state(RecordState::Open), Some("says so already")),
+        (state(RecordState::Done), None, state(RecordState::Open), Some("says so already")),
+        (state(RecordState::Archived), Some(json!("done")), state(RecordState::Open), None),
+        (state(RecordState::Done), open.clone(), owner("bob"), Some("state_change of `state`")),
+        (state(RecordState::Done), open, member("Ann", true), Some("state_change of `state`")),
         (owner("bob"), ann.clone(), owner("zoe"), None),
         (owner("bob"), ann.clone(), owner("ann"), Some("says so already")),
         (owner("bob"), ann.clone(), summary, Some("of `owner`")),
@@ -558,16 +558,16 @@ fn what_is_no_other_value_of_the_same_change_is_refused() {
 
 #[test]
 fn only_a_confirmation_chooses_another_value_and_by_the_rules_of_every_confirmation() {
-    let (chosen, record) = (Mutation::StateChange { to: State::Archived }, pending());
-    for kind in [AnswerKind::Undo, AnswerKind::Dismiss, AnswerKind::Raise] {
+    let (chosen, record) = (Mutation::StateChange { to: RecordState::Archived }, pending());
+    for kind in [ResolutionKind::Undo, ResolutionKind::Dismiss, ResolutionKind::Raise] {
         let refused = ask_for((kind, Some(&chosen)), &record, &live()).unwrap_err();
-        assert!(matches!(refused, Refusal::NotAnEdit { .. }), "{refused}");
+        assert!(matches!(refused, ResolutionRefusal::NotAnEdit { .. }), "{refused}");
     }
-    let edits = (AnswerKind::Confirm, Some(&chosen));
-    assert_eq!(ask_for(edits, &record, &Policy::default()), Err(Refusal::ShadowNow));
+    let edits = (ResolutionKind::Confirm, Some(&chosen));
+    assert_eq!(ask_for(edits, &record, &DecisionPolicy::default()), Err(ResolutionRefusal::ShadowNow));
     let left = AuditRecord { draft: AuditDraft { confirmable: false, ..record.draft.clone() }, ..record.clone() };
-    assert!(matches!(ask_for(edits, &left, &live()), Err(Refusal::HumanOnly { .. })));
-    assert!(matches!(ask_for(edits, &applied().1, &live()), Err(Refusal::NotPending { .. })));
+    assert!(matches!(ask_for(edits, &left, &live()), Err(ResolutionRefusal::HumanOnly { .. })));
+    assert!(matches!(ask_for(edits, &applied().1, &live()), Err(ResolutionRefusal::NotPending { .. })));
     // One of before there were other classes names the state alone.
     let old = AuditRecord { draft: AuditDraft { proposal: None, ..record.draft.clone() }, ..record };
     let plan = ask_for(edits, &old, &live()).unwrap();

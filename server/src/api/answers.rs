@@ -13,7 +13,7 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_workflows::activities::{AnswerAsk, Answered};
 use utoipa::ToSchema;
 
@@ -74,7 +74,7 @@ macro_rules! endpoint {
             id: Result<Path<String>, PathRejection>,
             body: Result<Bytes, BytesRejection>,
         ) -> Result<Json<Done>, Problem> {
-            answer(&app, AnswerKind::$kind, caller, (id, body)).await
+            answer(&app, ResolutionKind::$kind, caller, (id, body)).await
         }
     };
 }
@@ -83,7 +83,7 @@ endpoint!(undo, Undo, "/api/v1/steward/undo/{id}", "Takes a change back, within 
 endpoint!(confirm, Confirm, "/api/v1/steward/confirm/{id}", "Lets a pending proposal happen.");
 endpoint!(dismiss, Dismiss, "/api/v1/steward/dismiss/{id}", "Turns a pending proposal down, or sets a question aside.");
 
-async fn answer(app: &Shared, kind: AnswerKind, caller: Caller, (id, body): Asked) -> Result<Json<Done>, Problem> {
+async fn answer(app: &Shared, kind: ResolutionKind, caller: Caller, (id, body): Asked) -> Result<Json<Done>, Problem> {
     let Path(action) = id.map_err(|e| wrong(e.body_text()))?;
     let body = body.map_err(|e| Problem::new(e.status(), e.body_text()))?;
     let Said { reason } = said(&body)?;

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use steward_domain::undo::{Besides, Refusal};
+use steward_domain::undo::{ResolutionRefusal, ResolutionRefusalDetails};
 use utoipa::ToSchema;
 
 /// Why a request was not followed.
@@ -50,10 +50,10 @@ impl Problem {
     }
 
     /// Of an answer that was not taken.
-    pub(crate) fn refused(refusal: &Refusal, status: u16, message: String) -> Self {
+    pub(crate) fn refused(refusal: &ResolutionRefusal, status: u16, message: String) -> Self {
         let said = serde_json::to_value(refusal).unwrap_or_default();
         let word = said.get("refused").and_then(|word| word.as_str()).map(Into::into);
-        let Besides { fields, record, .. } = refusal.besides();
+        let ResolutionRefusalDetails { fields, record, .. } = refusal.details();
         let (fields, record) = (fields.into(), (!record.is_empty()).then(|| record.into()));
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Self { refused: word, fields, record, ..Self::new(status, message) }

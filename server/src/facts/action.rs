@@ -13,7 +13,7 @@ use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::clerk::Judgement;
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing};
+use steward_domain::plan::{ActionId, Disposition};
 use steward_vault::index::{ActionRow, Found, Index};
 use steward_vault::root::Root;
 use utoipa::ToSchema;
@@ -159,15 +159,15 @@ impl Action {
     fn of(row: &ActionRow, now: DateTime<Utc>) -> Self {
         Self {
             id: row.id.to_string(),
-            kind: row.kind.word().to_owned(),
+            kind: row.kind.as_str().to_owned(),
             record: row.path.to_string(),
             target: row.target.to_string(),
             at: row.at,
-            decision: row.decision.word().to_owned(),
+            decision: row.decision.as_str().to_owned(),
             confidence: row.confidence,
-            landing: row.landing.word().to_owned(),
-            mode: row.mode.word().to_owned(),
-            class: row.class.map(|class| class.word().to_owned()),
+            landing: row.landing.as_str().to_owned(),
+            mode: row.mode.as_str().to_owned(),
+            class: row.class.map(|class| class.as_str().to_owned()),
             change: None,
             waits: row.pending && row.answered.is_none() && !row.settled,
             undo_until: undo_until(row, now),
@@ -175,7 +175,7 @@ impl Action {
             answers: row.answers.as_ref().map(ToString::to_string),
             by: None,
             reason: None,
-            answered: row.answered.map(|kind| kind.word().to_owned()),
+            answered: row.answered.map(|kind| kind.as_str().to_owned()),
             together: row.together.as_ref().map(ToString::to_string),
             edited: row.edited,
             seq: row.seq,
@@ -194,14 +194,14 @@ impl Action {
         self.by = draft.answers.as_ref().map(|answer| answer.by.clone());
         self.reason = draft.answers.as_ref().and_then(|answer| answer.reason.clone());
         self.reasoning.clone_from(&draft.reasoning);
-        let gate = |gate: &steward_domain::decide::Gate| Gate {
-            gate: gate.gate.word().to_owned(),
+        let gate = |gate: &steward_domain::decide::GateResult| Gate {
+            gate: gate.gate.as_str().to_owned(),
             open: gate.open,
             found: gate.found.clone(),
             needed: gate.needed.clone(),
         };
         self.gates = draft.gates.iter().map(gate).collect();
-        let cited = |cited: &steward_domain::audit::Cited| Evidence {
+        let cited = |cited: &steward_domain::audit::CitedSignal| Evidence {
             signal: cited.reference.to_string(),
             source: cited.source.clone(),
             quote: cited.note.clone(),
@@ -224,13 +224,13 @@ impl Action {
     }
 
     pub(super) fn is_question(&self) -> bool {
-        let asks = self.decision == Judgement::NeedsInput.word() && self.landing == Landing::Recorded.word();
-        asks && self.kind == ActionKind::Action.word()
+        let asks = self.decision == Judgement::NeedsInput.as_str() && self.landing == Disposition::Recorded.as_str();
+        asks && self.kind == ActionKind::Action.as_str()
     }
 }
 
 fn undo_until(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let changes = matches!(row.kind, ActionKind::Action | ActionKind::Confirmed) && row.landing == Landing::Live;
+    let changes = matches!(row.kind, ActionKind::Action | ActionKind::Confirmed) && row.landing == Disposition::Live;
     let until = row.at + chrono::TimeDelta::days(steward_domain::audit::UNDO_WINDOW_DAYS);
     (changes && row.answered != Some(ActionKind::Reversed) && now < until).then_some(until)
 }
@@ -238,12 +238,12 @@ fn undo_until(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
 fn change(record: &AuditRecord) -> Option<Change> {
     let draft = &record.draft;
     let Some(proposal) = &draft.proposal else {
-        let after = draft.proposed_state?.word().to_owned();
+        let after = draft.proposed_state?.as_str().to_owned();
         return Some(Change { field: "state".into(), before: draft.prior_state.clone(), after: Some(after) });
     };
     let replaced = proposal.replaces.as_ref().map(text);
     let (before, after) = match &proposal.mutation {
-        Mutation::StateChange { to } => (replaced.or_else(|| draft.prior_state.clone()), Some(to.word().to_owned())),
+        Mutation::StateChange { to } => (replaced.or_else(|| draft.prior_state.clone()), Some(to.as_str().to_owned())),
         Mutation::ContextEdit { to, .. } => (replaced, Some(to.clone())),
         Mutation::ParentMatter { to } => (replaced, Some(to.to_string())),
         Mutation::Related { member, present: true, .. } => (None, Some(member.clone())),

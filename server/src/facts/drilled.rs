@@ -36,7 +36,8 @@ impl Drilled {
     /// As it is told to a person; with the mend where it is late.
     #[must_use]
     pub fn told(&self) -> String {
-        let last = self.last.map_or_else(|| "none yet".to_owned(), |at| format!("last at {}", time::seconds(at)));
+        let last =
+            self.last.map_or_else(|| "none yet".to_owned(), |at| format!("last at {}", time::format_seconds(at)));
         if !self.late {
             return last;
         }
@@ -53,14 +54,15 @@ mod tests {
     use crate::holder::UpNote;
     use chrono::TimeDelta;
     use serde_json::json;
-    use steward_domain::mode::Policy;
+    use steward_domain::mode::DecisionPolicy;
 
     #[tokio::test]
     async fn a_drill_that_does_not_run_is_told_while_the_vault_is_served() {
         let dir = tempfile::tempdir().unwrap();
         let index = Index::open(dir.path()).await.unwrap();
         let start = time::parse("2026-11-20T12:00:00Z").unwrap();
-        let note = json!({"command": "up", "pid": 1, "address": "", "task_queue": "q", "policy": Policy::default()});
+        let note =
+            json!({"command": "up", "pid": 1, "address": "", "task_queue": "q", "policy": DecisionPolicy::default()});
         let runs = Holder::Runs(serde_json::from_value::<UpNote>(note).unwrap());
         let after = async |hours, holder| {
             let drilled = Drilled::of(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();

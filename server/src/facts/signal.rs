@@ -14,11 +14,11 @@ use serde::Serialize;
 use steward_domain::frontmatter::{self, FrontmatterError};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::{Effect, Matter, RecordError, Task};
-use steward_domain::route::{RouteSkip, Target, explain_misfit};
+use steward_domain::record::{Matter, RecordError, SignalEffect, Task};
+use steward_domain::route::{RouteSkip, RouteTarget, explain_misfit};
 use steward_domain::signal::Signal;
 use steward_domain::stream::StreamEvent;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_vault::root::{Root, RootError};
 
 /// A signal and where it lies.
@@ -78,7 +78,7 @@ pub fn read(root: &Root, path: RecordPath) -> Result<Filed, SignalError> {
     let signal =
         Signal::read(document.fields()).map_err(|source| SignalError::Record { path: path.clone(), source })?;
     let proposal = document.fields().get("mutation_proposal").filter(|proposal| !proposal.is_null());
-    let refused = proposal.and_then(|proposal| Mutation::read(proposal).err()).map(|e| e.to_string());
+    let refused = proposal.and_then(|proposal| Mutation::from_proposal(proposal).err()).map(|e| e.to_string());
     Ok(Filed { path, signal, refused })
 }
 
@@ -93,11 +93,11 @@ pub fn explain(root: &Root, filed: Filed, history: &SignalHistory) -> Explained 
 /// What in its file or its target's keeps a signal that nobody has acted upon from being acted upon.
 fn misfit(root: &Root, filed: &Filed) -> Option<String> {
     let signal = &filed.signal;
-    if signal.effect != Effect::Mutation {
+    if signal.effect != SignalEffect::Mutation {
         return None;
     }
     if let Some(refused) = &filed.refused {
-        return Some(format!("{}: {refused}", RouteSkip::NoProposal.word()));
+        return Some(format!("{}: {refused}", RouteSkip::NoProposal.as_str()));
     }
     let path = signal.target.clone().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
     let target = match path.map(|path| target(root, path)).transpose() {
@@ -107,7 +107,7 @@ fn misfit(root: &Root, filed: &Filed) -> Option<String> {
     explain_misfit(signal, target.as_ref())
 }
 
-fn target(root: &Root, path: RecordPath) -> Result<Option<Target>, String> {
+fn target(root: &Root, path: RecordPath) -> Result<Option<RouteTarget>, String> {
     if !root.exists(&path) {
         return Ok(None);
     }
@@ -119,7 +119,7 @@ fn target(root: &Root, path: RecordPath) -> Result<Option<Target>, String> {
     };
     let state = state.map_err(|e| format!("{path}: {e}"))?;
     let (hash, fields) = (content.hash, document.into_fields());
-    Ok(Some(Target { path, state, snoozed_until: None, has_twin: false, hash, fields }))
+    Ok(Some(RouteTarget { path, state, snoozed_until: None, has_twin: false, hash, fields }))
 }
 
 fn event(root: &Root, path: &RecordPath) -> Option<Event> {
@@ -131,7 +131,7 @@ fn event(root: &Root, path: &RecordPath) -> Option<Event> {
         source: event.pattern,
         author: event.author,
         subject: event.subject,
-        received_at: stamp(event.received_at),
-        status: event.status.word(),
+        received_at: format_millis(event.received_at),
+        status: event.status.as_str(),
     })
 }

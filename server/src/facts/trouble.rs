@@ -10,7 +10,7 @@ use crate::holder::Holder;
 use crate::outside::{Outside, Paused, named};
 use crate::temporal::Failed;
 use chrono::Utc;
-use steward_domain::time::seconds;
+use steward_domain::time::format_seconds;
 use steward_vault::index::{IndexError, Page};
 use steward_vault::keeper::Keeper;
 
@@ -40,8 +40,10 @@ fn of_temporal(outside: &Outside) -> Vec<Trouble> {
         say("The Temporal server".into(), says);
     }
     for Failed { schedule, at, status } in outside.failed.iter().take(SCHEDULES) {
-        let says =
-            format!("its last run {status} at {}: the Temporal UI has its history, the worker's log why", seconds(*at));
+        let says = format!(
+            "its last run {status} at {}: the Temporal UI has its history, the worker's log why",
+            format_seconds(*at)
+        );
         say(named(schedule), says);
     }
     let more = if outside.more { "at least " } else { "" };
@@ -110,8 +112,8 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
     for (subject, cap) in app.index.caps().await? {
         if let Some(mode) = cap.mode {
             let name = app.index.name_of(&subject).await?;
-            let (told, since) = (subject.told(name.as_deref()), seconds(cap.since));
-            let says = format!("undone too often, {} since {since}: `steward trust raise {subject}`", mode.word());
+            let (told, since) = (subject.told(name.as_deref()), format_seconds(cap.since));
+            let says = format!("undone too often, {} since {since}: `steward trust raise {subject}`", mode.as_str());
             say(&told, says);
         }
     }

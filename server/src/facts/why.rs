@@ -27,7 +27,7 @@ pub fn would_change(action: &Action) -> Vec<String> {
 }
 
 fn of_gate(gate: &Gate) -> Option<String> {
-    let name = GateName::ALL.into_iter().find(|name| name.word() == gate.gate)?;
+    let name = GateName::ALL.into_iter().find(|name| name.as_str() == gate.gate)?;
     Some(opens(name, &gate.found, &gate.needed))
 }
 

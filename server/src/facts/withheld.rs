@@ -31,7 +31,7 @@ pub(super) async fn list_withheld(index: &Index, card: &mut Action, id: &ActionI
             signal: signal.path.to_string(),
             source: signal.source,
             quote: signal.note,
-            class: signal.class.map(|class| class.word().to_owned()),
+            class: signal.class.map(|class| class.as_str().to_owned()),
         });
         card.withheld = withheld.collect();
     }

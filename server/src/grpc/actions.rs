@@ -10,7 +10,7 @@ use crate::facts::{FactsError, action};
 use chrono::Utc;
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use steward_proto::v1::actions_service_server::ActionsService;
 use steward_proto::v1::{self, answer_result};
 use steward_vault::answer::AnswerError;
@@ -55,7 +55,7 @@ impl ActionsService for Face {
         let row = action::row(&self.index, &request.into_inner().id).await?;
         let mut read = action::records(&self.root, vec![row]).await?;
         let (row, read) = read.pop().ok_or_else(|| broken("the record was not read"))?;
-        let record = read.map_err(|reason| refusal::of(&Refusal::Record { reason }))?;
+        let record = read.map_err(|reason| refusal::of(&ResolutionRefusal::Record { reason }))?;
         let summary = record::summary(&row, Some(&record));
         let root = self.root.clone();
         let told = tokio::task::spawn_blocking(move || {
@@ -76,7 +76,9 @@ impl ActionsService for Face {
         let told = tokio::task::spawn_blocking(move || preview::undo(&root, &path, Utc::now()));
         let preview = match told.await.map_err(|e| broken(&e.to_string()))? {
             Ok(preview) => previewed(preview),
-            Err(AnswerError::Refused(refusal @ (Refusal::Unknown { .. } | Refusal::Malformed { .. }))) => {
+            Err(AnswerError::Refused(
+                refusal @ (ResolutionRefusal::Unknown { .. } | ResolutionRefusal::Malformed { .. }),
+            )) => {
                 return Err(refusal::of(&refusal));
             }
             Err(AnswerError::Refused(refusal)) => {
@@ -93,7 +95,7 @@ impl ActionsService for Face {
     ) -> Result<Response<v1::UndoActionResponse>, Status> {
         let by = by(&request)?.name;
         let v1::UndoActionRequest { id, reason } = request.into_inner();
-        let asked = Said { kind: AnswerKind::Undo, edited: None, by, reason };
+        let asked = Said { kind: ResolutionKind::Undo, edited: None, by, reason };
         let answered = Some(self.answer(&id, asked).await?);
         Ok(Response::new(v1::UndoActionResponse { answered }))
     }
@@ -104,7 +106,7 @@ impl ActionsService for Face {
     ) -> Result<Response<v1::ConfirmActionResponse>, Status> {
         let by = by(&request)?.name;
         let v1::ConfirmActionRequest { id, reason } = request.into_inner();
-        let asked = Said { kind: AnswerKind::Confirm, edited: None, by, reason };
+        let asked = Said { kind: ResolutionKind::Confirm, edited: None, by, reason };
         let answered = Some(self.answer(&id, asked).await?);
         Ok(Response::new(v1::ConfirmActionResponse { answered }))
     }
@@ -115,7 +117,7 @@ impl ActionsService for Face {
     ) -> Result<Response<v1::DismissActionResponse>, Status> {
         let by = by(&request)?.name;
         let v1::DismissActionRequest { id, reason } = request.into_inner();
-        let asked = Said { kind: AnswerKind::Dismiss, edited: None, by, reason };
+        let asked = Said { kind: ResolutionKind::Dismiss, edited: None, by, reason };
         let answered = Some(self.answer(&id, asked).await?);
         Ok(Response::new(v1::DismissActionResponse { answered }))
     }
@@ -127,7 +129,7 @@ impl ActionsService for Face {
         let by = by(&request)?.name;
         let v1::EditAndConfirmActionRequest { id, change, reason } = request.into_inner();
         let edited = Some(asked::mutation(change)?);
-        let asked = Said { kind: AnswerKind::Confirm, edited, by, reason };
+        let asked = Said { kind: ResolutionKind::Confirm, edited, by, reason };
         let answered = Some(self.answer(&id, asked).await?);
         Ok(Response::new(v1::EditAndConfirmActionResponse { answered }))
     }
@@ -187,13 +189,13 @@ impl Face {
 
 /// What somebody says to an action.
 struct Said {
-    kind: AnswerKind,
+    kind: ResolutionKind,
     edited: Option<Mutation>,
     by: String,
     reason: String,
 }
 
-fn answered(answered: Answered) -> Result<v1::Answered, Refusal> {
+fn answered(answered: Answered) -> Result<v1::Answered, ResolutionRefusal> {
     match answered {
         Answered::Done { action_id, record, target, tracker, lowered, .. } => Ok(v1::Answered {
             answer_id: action_id.to_string(),

@@ -6,8 +6,8 @@
 use super::wrong;
 use steward_domain::mutation::{ContextField, Mutation, RelatedField};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::State;
-use steward_domain::undo::AnswerKind;
+use steward_domain::record::RecordState;
+use steward_domain::undo::ResolutionKind;
 use steward_proto::v1::{self, change};
 use tonic::Status;
 
@@ -29,11 +29,11 @@ pub fn proposed(change: v1::Change) -> Option<Mutation> {
 ///
 /// # Errors
 /// Where it is none.
-pub(super) fn kind(said: i32) -> Result<AnswerKind, Status> {
+pub(super) fn kind(said: i32) -> Result<ResolutionKind, Status> {
     match v1::AnswerKind::try_from(said) {
-        Ok(v1::AnswerKind::Undo) => Ok(AnswerKind::Undo),
-        Ok(v1::AnswerKind::Confirm) => Ok(AnswerKind::Confirm),
-        Ok(v1::AnswerKind::Dismiss) => Ok(AnswerKind::Dismiss),
+        Ok(v1::AnswerKind::Undo) => Ok(ResolutionKind::Undo),
+        Ok(v1::AnswerKind::Confirm) => Ok(ResolutionKind::Confirm),
+        Ok(v1::AnswerKind::Dismiss) => Ok(ResolutionKind::Dismiss),
         Ok(v1::AnswerKind::Unspecified) | Err(_) => Err(wrong("`kind` is none that there is")),
     }
 }
@@ -42,9 +42,9 @@ fn read(change: change::Change) -> Option<Mutation> {
     match change {
         change::Change::StateChange(it) => match v1::State::try_from(it.to).ok()? {
             v1::State::Unspecified => None,
-            v1::State::Open => Some(Mutation::StateChange { to: State::Open }),
-            v1::State::Done => Some(Mutation::StateChange { to: State::Done }),
-            v1::State::Archived => Some(Mutation::StateChange { to: State::Archived }),
+            v1::State::Open => Some(Mutation::StateChange { to: RecordState::Open }),
+            v1::State::Done => Some(Mutation::StateChange { to: RecordState::Done }),
+            v1::State::Archived => Some(Mutation::StateChange { to: RecordState::Archived }),
         },
         change::Change::ContextEdit(it) => {
             let field = match v1::ContextField::try_from(it.field).ok()? {
@@ -79,8 +79,9 @@ mod tests {
 
     #[test]
     fn every_change_comes_back_as_it_was_told() {
-        let mut all: Vec<Mutation> =
-            [State::Open, State::Done, State::Archived].map(|to| Mutation::StateChange { to }).to_vec();
+        let mut all: Vec<Mutation> = [RecordState::Open, RecordState::Done, RecordState::Archived]
+            .map(|to| Mutation::StateChange { to })
+            .to_vec();
         all.extend(ContextField::ALL.map(|field| Mutation::ContextEdit { field, to: "Ann".into() }));
         all.push(Mutation::ParentMatter { to: RecordPath::parse("matter/house.md").unwrap() });
         let member = || "[[Acme]]".to_owned();

@@ -6,7 +6,9 @@
 use super::values::moment;
 use super::{Face, words};
 use chrono::Utc;
-use steward_domain::guard::{BackOff, Cap, Fill, FullPath, GuardStatus, LedgerStatus, Probe, Refusal};
+use steward_domain::guard::{
+    BackOff, ExhaustedPath, GuardCap, GuardRefusal, GuardStatus, LedgerStatus, Probe, WindowFill,
+};
 use steward_proto::v1;
 use steward_proto::v1::guard_service_server::GuardService;
 use tonic::{Request, Response, Status};
@@ -24,11 +26,11 @@ impl GuardService for Face {
 
 fn unread() -> GuardStatus {
     let reason = "the count of calls could not be opened when this process began: its log says why".to_owned();
-    let refusal = Refusal { cap: Cap::LedgerUnreadable, clears_at: None, reason };
+    let refusal = GuardRefusal { cap: GuardCap::LedgerUnreadable, clears_at: None, reason };
     GuardStatus { refusal: Some(refusal), ledger: None }
 }
 
-fn refused(Refusal { cap, clears_at, reason }: Refusal) -> v1::GuardRefusal {
+fn refused(GuardRefusal { cap, clears_at, reason }: GuardRefusal) -> v1::GuardRefusal {
     v1::GuardRefusal { cap: words::cap(cap), clears_at: clears_at.map(moment), reason }
 }
 
@@ -48,10 +50,10 @@ fn ledger(ledger: LedgerStatus) -> v1::Ledger {
     }
 }
 
-fn fill(fill: &Fill) -> v1::Fill {
+fn fill(fill: &WindowFill) -> v1::Fill {
     v1::Fill { used: fill.used, cap: fill.cap, next_free: fill.next_free.map(moment) }
 }
 
-fn full(full: &FullPath) -> v1::FullPath {
+fn full(full: &ExhaustedPath) -> v1::FullPath {
     v1::FullPath { path: full.path.clone(), fill: Some(fill(&full.fill)) }
 }

@@ -5,7 +5,7 @@
 
 use super::{Face, nothing, page, path, refusal, words};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 use steward_proto::v1;
 use steward_proto::v1::matters_service_server::MattersService;
 use steward_vault::index::MatterFilter;
@@ -46,7 +46,7 @@ impl MattersService for Face {
     }
 }
 
-fn matter(path: &RecordPath, name: String, state: Option<State>, interval_seconds: u32) -> v1::Matter {
+fn matter(path: &RecordPath, name: String, state: Option<RecordState>, interval_seconds: u32) -> v1::Matter {
     v1::Matter {
         path: path.to_string(),
         name,

@@ -20,7 +20,7 @@ impl ModesService for Face {
         let (policy, stop) = (self.policy(), brake::read(&self.root));
         let ceiling = |class| v1::ClassCeiling {
             change_class: words::class(class),
-            ceiling: words::ceiling(policy.ceiling_of(class)),
+            ceiling: words::ceiling(policy.class_ceiling(class)),
         };
         let in_force = if stop.is_some() { Mode::Shadow } else { policy.mode };
         Ok(Response::new(v1::GetModesResponse {
@@ -42,7 +42,7 @@ impl ModesService for Face {
         let reason = request.into_inner().reason;
         tracing::warn!("stopped by {}", by.escape_debug());
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let stop = Stop { at: time::stamp(Utc::now()), by, reason };
+        let stop = Stop { at: time::format_millis(Utc::now()), by, reason };
         let root = self.root.clone();
         let held = tokio::task::spawn_blocking(move || brake::stop(&root, &stop).map(|()| brake::read(&root)));
         let held = held.await.map_err(|e| refusal::broken(&e.to_string()))?;
@@ -54,7 +54,7 @@ impl ModesService for Face {
         &self,
         request: Request<v1::ReleaseBrakeRequest>,
     ) -> Result<Response<v1::ReleaseBrakeResponse>, Status> {
-        let by = Stop { at: time::stamp(Utc::now()), by: by(&request)?.name, reason: None };
+        let by = Stop { at: time::format_millis(Utc::now()), by: by(&request)?.name, reason: None };
         tracing::warn!("released by {}", by.by.escape_debug());
         let root = self.root.clone();
         let was = tokio::task::spawn_blocking(move || brake::resume(&root, &by));

@@ -78,7 +78,7 @@ pub(super) fn action(summary: v1::ActionSummary, record: &AuditRecord, tracker: 
         workflow: Some(v1::WorkflowRun { id: draft.workflow.id.clone(), run_id: draft.workflow.run_id.clone() }),
         replaces: draft.proposal.as_ref().and_then(|proposal| proposal.replaces.as_ref()).map(value),
         changes: recipe.map(|recipe| recipe.vault_patch.iter().map(patch).collect()).unwrap_or_default(),
-        undo_expires_at: recipe.filter(|_| !undone).map(|_| moment(record.undo_ends())),
+        undo_expires_at: recipe.filter(|_| !undone).map(|_| moment(record.undo_deadline())),
         answer: draft.answers.as_ref().map(|answer| v1::AnswerMark {
             of_time: Some(moment(answer.at)),
             by: answer.by.clone(),
@@ -91,11 +91,11 @@ pub(super) fn action(summary: v1::ActionSummary, record: &AuditRecord, tracker: 
     }
 }
 
-fn gate(gate: &steward_domain::decide::Gate) -> v1::Gate {
+fn gate(gate: &steward_domain::decide::GateResult) -> v1::Gate {
     v1::Gate { name: words::gate(gate.gate), open: gate.open, found: gate.found.clone(), needed: gate.needed.clone() }
 }
 
-fn evidence(cited: &steward_domain::audit::Cited) -> v1::Evidence {
+fn evidence(cited: &steward_domain::audit::CitedSignal) -> v1::Evidence {
     v1::Evidence {
         signal: cited.reference.to_string(),
         source: cited.source.clone(),

@@ -7,7 +7,7 @@ use crate::answer::AskError;
 use crate::api::problem::Problem;
 use crate::facts::FactsError;
 use axum::response::Response;
-use steward_domain::undo::{Besides, Refusal};
+use steward_domain::undo::{ResolutionRefusal, ResolutionRefusalDetails};
 use steward_proto::v1::{self, RefusalReason};
 use steward_proto::{FIELDS_TRAILER, NEWER_TRAILER, REASON_TRAILER, RECORD_TRAILER, REFUSAL_TRAILER, STATUS_TRAILER};
 use steward_vault::brake::BrakeError;
@@ -30,11 +30,11 @@ fn put(status: &mut Status, key: &'static str, value: &str) {
 }
 
 /// Of an answer that was not taken.
-pub(crate) fn of(refusal: &Refusal) -> Status {
+pub(crate) fn of(refusal: &ResolutionRefusal) -> Status {
     let (code, reason) = code(refusal);
-    let mut status = refused(code, refusal.status(), refusal.to_string());
+    let mut status = refused(code, refusal.http_status(), refusal.to_string());
     put(&mut status, REASON_TRAILER, &word(reason));
-    let Besides { fields, newer, record } = refusal.besides();
+    let ResolutionRefusalDetails { fields, newer, record } = refusal.details();
     if !fields.is_empty() {
         put(&mut status, FIELDS_TRAILER, &fields.join(","));
     }
@@ -50,11 +50,11 @@ pub(crate) fn of(refusal: &Refusal) -> Status {
 }
 
 /// As part of an answer.
-pub(super) fn message(refusal: &Refusal) -> v1::Refusal {
-    let Besides { fields, newer, record } = refusal.besides();
+pub(super) fn message(refusal: &ResolutionRefusal) -> v1::Refusal {
+    let ResolutionRefusalDetails { fields, newer, record } = refusal.details();
     v1::Refusal {
         reason: code(refusal).1.into(),
-        http_status: refusal.status().into(),
+        http_status: refusal.http_status().into(),
         message: refusal.to_string(),
         fields: fields.to_vec(),
         newer_id: newer.to_owned(),
@@ -63,27 +63,27 @@ pub(super) fn message(refusal: &Refusal) -> v1::Refusal {
     }
 }
 
-fn code(refusal: &Refusal) -> (Code, RefusalReason) {
+fn code(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
     match refusal {
-        Refusal::Unknown { .. } => (Code::NotFound, RefusalReason::Unknown),
-        Refusal::Ambiguous { .. } => (Code::InvalidArgument, RefusalReason::Ambiguous),
-        Refusal::Malformed { .. } => (Code::InvalidArgument, RefusalReason::Malformed),
-        Refusal::NothingToUndo { .. } => (Code::FailedPrecondition, RefusalReason::NothingToUndo),
+        ResolutionRefusal::Unknown { .. } => (Code::NotFound, RefusalReason::Unknown),
+        ResolutionRefusal::Ambiguous { .. } => (Code::InvalidArgument, RefusalReason::Ambiguous),
+        ResolutionRefusal::Malformed { .. } => (Code::InvalidArgument, RefusalReason::Malformed),
+        ResolutionRefusal::NothingToUndo { .. } => (Code::FailedPrecondition, RefusalReason::NothingToUndo),
         // No rpc raises anything; if one is asked of what does not wait for it, that is what it is told.
-        Refusal::NotPending { .. } | Refusal::NothingToRaise { .. } => {
+        ResolutionRefusal::NotPending { .. } | ResolutionRefusal::NothingToRaise { .. } => {
             (Code::FailedPrecondition, RefusalReason::NotPending)
         }
-        Refusal::HumanOnly { .. } => (Code::FailedPrecondition, RefusalReason::HumanOnly),
-        Refusal::NotAnEdit { .. } => (Code::InvalidArgument, RefusalReason::UnfitEdit),
-        Refusal::AlreadyAnswered { .. } => (Code::AlreadyExists, RefusalReason::AlreadyAnswered),
-        Refusal::Conflict { .. } => (Code::FailedPrecondition, RefusalReason::Conflict),
-        Refusal::NotTheNewest { .. } => (Code::FailedPrecondition, RefusalReason::NotTheNewest),
-        Refusal::Unclear { .. } => (Code::FailedPrecondition, RefusalReason::Unclear),
-        Refusal::ShadowNow => (Code::FailedPrecondition, RefusalReason::ShadowNow),
-        Refusal::Stopped => (Code::FailedPrecondition, RefusalReason::Stopped),
-        Refusal::Expired { .. } => (Code::FailedPrecondition, RefusalReason::Expired),
-        Refusal::Record { .. } => (Code::DataLoss, RefusalReason::Record),
-        Refusal::Tracker { .. } => (Code::Aborted, RefusalReason::Tracker),
+        ResolutionRefusal::HumanOnly { .. } => (Code::FailedPrecondition, RefusalReason::HumanOnly),
+        ResolutionRefusal::NotAnEdit { .. } => (Code::InvalidArgument, RefusalReason::UnfitEdit),
+        ResolutionRefusal::AlreadyAnswered { .. } => (Code::AlreadyExists, RefusalReason::AlreadyAnswered),
+        ResolutionRefusal::Conflict { .. } => (Code::FailedPrecondition, RefusalReason::Conflict),
+        ResolutionRefusal::NotTheNewest { .. } => (Code::FailedPrecondition, RefusalReason::NotTheNewest),
+        ResolutionRefusal::Unclear { .. } => (Code::FailedPrecondition, RefusalReason::Unclear),
+        ResolutionRefusal::ShadowNow => (Code::FailedPrecondition, RefusalReason::ShadowNow),
+        ResolutionRefusal::Stopped => (Code::FailedPrecondition, RefusalReason::Stopped),
+        ResolutionRefusal::Expired { .. } => (Code::FailedPrecondition, RefusalReason::Expired),
+        ResolutionRefusal::Record { .. } => (Code::DataLoss, RefusalReason::Record),
+        ResolutionRefusal::Tracker { .. } => (Code::Aborted, RefusalReason::Tracker),
     }
 }
 
@@ -113,9 +113,9 @@ pub(crate) fn status(problem: &Problem) -> Status {
 impl From<FactsError> for Status {
     fn from(e: FactsError) -> Self {
         match e {
-            FactsError::Unknown { id } => of(&Refusal::Unknown { id }),
-            FactsError::Ambiguous { id, count } => of(&Refusal::Ambiguous { id, count }),
-            FactsError::Malformed { id } => of(&Refusal::Malformed { id }),
+            FactsError::Unknown { id } => of(&ResolutionRefusal::Unknown { id }),
+            FactsError::Ambiguous { id, count } => of(&ResolutionRefusal::Ambiguous { id, count }),
+            FactsError::Malformed { id } => of(&ResolutionRefusal::Malformed { id }),
             e @ (FactsError::Index(_) | FactsError::Record { .. }) => broken(&e.to_string()),
         }
     }
@@ -149,35 +149,43 @@ mod tests {
     use super::*;
     use axum::http::StatusCode;
 
-    fn every() -> Vec<(Refusal, Code, &'static str)> {
+    fn every() -> Vec<(ResolutionRefusal, Code, &'static str)> {
         let id = || "0123456789abcdef".to_owned();
         let (fields, landing) = (vec!["summary".to_owned(), "owner".to_owned()], "shadow".to_owned());
         vec![
-            (Refusal::Unknown { id: id() }, Code::NotFound, "unknown"),
-            (Refusal::Ambiguous { id: id(), count: 2 }, Code::InvalidArgument, "ambiguous"),
-            (Refusal::Malformed { id: "ü\n".into() }, Code::InvalidArgument, "malformed"),
+            (ResolutionRefusal::Unknown { id: id() }, Code::NotFound, "unknown"),
+            (ResolutionRefusal::Ambiguous { id: id(), count: 2 }, Code::InvalidArgument, "ambiguous"),
+            (ResolutionRefusal::Malformed { id: "ü\n".into() }, Code::InvalidArgument, "malformed"),
             (
-                Refusal::NothingToUndo { id: id(), landing: landing.clone() },
+                ResolutionRefusal::NothingToUndo { id: id(), landing: landing.clone() },
                 Code::FailedPrecondition,
                 "nothing_to_undo",
             ),
-            (Refusal::NotPending { id: id(), landing }, Code::FailedPrecondition, "not_pending"),
-            (Refusal::NothingToRaise { id: id() }, Code::FailedPrecondition, "not_pending"),
-            (Refusal::HumanOnly { id: id() }, Code::FailedPrecondition, "human_only"),
-            (Refusal::Unclear { id: id() }, Code::FailedPrecondition, "unclear"),
-            (Refusal::NotAnEdit { id: id(), reason: "odd".into() }, Code::InvalidArgument, "unfit_edit"),
+            (ResolutionRefusal::NotPending { id: id(), landing }, Code::FailedPrecondition, "not_pending"),
+            (ResolutionRefusal::NothingToRaise { id: id() }, Code::FailedPrecondition, "not_pending"),
+            (ResolutionRefusal::HumanOnly { id: id() }, Code::FailedPrecondition, "human_only"),
+            (ResolutionRefusal::Unclear { id: id() }, Code::FailedPrecondition, "unclear"),
+            (ResolutionRefusal::NotAnEdit { id: id(), reason: "odd".into() }, Code::InvalidArgument, "unfit_edit"),
             (
-                Refusal::AlreadyAnswered { id: id(), how: "undone".into(), by: "ann".into() },
+                ResolutionRefusal::AlreadyAnswered { id: id(), how: "undone".into(), by: "ann".into() },
                 Code::AlreadyExists,
                 "already_answered",
             ),
-            (Refusal::Conflict { fields: fields.clone() }, Code::FailedPrecondition, "conflict"),
-            (Refusal::NotTheNewest { id: id(), fields, newer: id() }, Code::FailedPrecondition, "not_the_newest"),
-            (Refusal::ShadowNow, Code::FailedPrecondition, "shadow_now"),
-            (Refusal::Stopped, Code::FailedPrecondition, "stopped"),
-            (Refusal::Expired { id: id(), ended: "then".into() }, Code::FailedPrecondition, "expired"),
-            (Refusal::Record { reason: "odd".into() }, Code::DataLoss, "record"),
-            (Refusal::Tracker { record: "event/x.md".into(), reason: "away".into() }, Code::Aborted, "tracker"),
+            (ResolutionRefusal::Conflict { fields: fields.clone() }, Code::FailedPrecondition, "conflict"),
+            (
+                ResolutionRefusal::NotTheNewest { id: id(), fields, newer: id() },
+                Code::FailedPrecondition,
+                "not_the_newest",
+            ),
+            (ResolutionRefusal::ShadowNow, Code::FailedPrecondition, "shadow_now"),
+            (ResolutionRefusal::Stopped, Code::FailedPrecondition, "stopped"),
+            (ResolutionRefusal::Expired { id: id(), ended: "then".into() }, Code::FailedPrecondition, "expired"),
+            (ResolutionRefusal::Record { reason: "odd".into() }, Code::DataLoss, "record"),
+            (
+                ResolutionRefusal::Tracker { record: "event/x.md".into(), reason: "away".into() },
+                Code::Aborted,
+                "tracker",
+            ),
         ]
     }
 
@@ -188,15 +196,15 @@ mod tests {
             let status = of(&refusal);
             assert_eq!((status.code(), status.message()), (code, refusal.to_string().as_str()));
             let trailer = |key| status.metadata().get(key).map(|value| value.to_str().unwrap().to_owned());
-            assert_eq!(trailer(STATUS_TRAILER), Some(refusal.status().to_string()));
+            assert_eq!(trailer(STATUS_TRAILER), Some(refusal.http_status().to_string()));
             assert_eq!(trailer(REASON_TRAILER).as_deref(), Some(reason));
             let whole = status.metadata().get_bin(REFUSAL_TRAILER).unwrap().to_bytes().unwrap();
-            assert_eq!(serde_json::from_slice::<Refusal>(&whole).unwrap(), refusal);
+            assert_eq!(serde_json::from_slice::<ResolutionRefusal>(&whole).unwrap(), refusal);
             let name = format!("{code:?}").chars().fold(String::new(), |name, c| {
                 let gap = if c.is_uppercase() && !name.is_empty() { "_" } else { "" };
                 format!("{name}{gap}{}", c.to_ascii_uppercase())
             });
-            let row = format!("// | {}  | {name} ", refusal.status());
+            let row = format!("// | {}  | {name} ", refusal.http_status());
             assert!(table.contains(&row), "no row `{row}`");
         }
     }
@@ -208,7 +216,7 @@ mod tests {
             let trailer = |key| status.metadata().get(key).map_or("", |value| value.to_str().unwrap()).to_owned();
             assert_eq!((trailer(NEWER_TRAILER), trailer(RECORD_TRAILER)), (said.newer_id, said.record));
             assert_eq!(trailer(FIELDS_TRAILER), said.fields.join(","));
-            assert_eq!(u32::from(refusal.status()), said.http_status);
+            assert_eq!(u32::from(refusal.http_status()), said.http_status);
         }
     }
 

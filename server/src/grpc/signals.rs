@@ -83,7 +83,7 @@ fn summary(path: &RecordPath, signal: &Signal) -> v1::SignalSummary {
         path: path.to_string(),
         created: Some(moment(signal.created)),
         source: signal.source_type.clone(),
-        note: signal.note(),
+        note: signal.clerk_note(),
         target: signal.target.as_ref().map(ToString::to_string).unwrap_or_default(),
         target_confidence: signal.target_confidence,
         effect: words::effect(signal.effect),
@@ -97,7 +97,7 @@ fn summary(path: &RecordPath, signal: &Signal) -> v1::SignalSummary {
 fn whole(explained: Explained) -> v1::GetSignalResponse {
     let Explained { filed: Filed { path, signal, .. }, event, why, what_would_change_it } = explained;
     let candidate =
-        |one: &steward_domain::signal::Candidate| v1::Candidate { path: one.path.to_string(), score: one.score };
+        |one: &steward_domain::signal::TargetCandidate| v1::Candidate { path: one.path.to_string(), score: one.score };
     let event = event.map(|event| v1::SourceEvent {
         path: event.path.to_string(),
         source: event.source,

@@ -7,11 +7,11 @@ use super::wrong;
 use steward_domain::audit::ActionKind;
 use steward_domain::clerk::Judgement;
 use steward_domain::decide::GateName;
-use steward_domain::guard::Cap;
+use steward_domain::guard::GuardCap;
 use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::mutation::{ContextField, MutationClass, RelatedField};
-use steward_domain::plan::Landing;
-use steward_domain::record::{Effect, State, SurfaceClass};
+use steward_domain::plan::Disposition;
+use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
 use steward_domain::signal::SignalStatus;
 use steward_proto::v1;
 use tonic::Status;
@@ -29,16 +29,16 @@ macro_rules! words {
     };
 }
 
-words!(state: State => State { Open, Done, Archived });
+words!(state: RecordState => State { Open, Done, Archived });
 words!(class: MutationClass => ChangeClass { StateChange, ContextEdit, ParentMatter, Related });
 words!(context: ContextField => ContextField { Summary, Description, Owner });
 words!(related: RelatedField => RelatedField { RelatedOrgs, RelatedProjects, RelatedTo });
 words!(mode: Mode => Mode { Shadow, LiveHighConfidenceOnly, Live });
 words!(ceiling: Ceiling => Ceiling { Ask, Confirm, Act });
-words!(landing: Landing => Landing { Recorded, Shadow, Pending, Live });
+words!(landing: Disposition => Landing { Recorded, Shadow, Pending, Live });
 words!(judgement: Judgement => Judgement { StillActive, LikelyDone, NeedsInput, StaleArchiveCandidate });
 words!(surface: SurfaceClass => SurfaceClass { Low, Normal, High });
-words!(effect: Effect => Effect { Mutation, Action, None });
+words!(effect: SignalEffect => Effect { Mutation, Action, None });
 words!(signal: SignalStatus => SignalStatus { Unrouted, Applied, Skipped, Pending, ActionPending });
 words!(kind: ActionKind => ActionKind {
     Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised,
@@ -46,18 +46,18 @@ words!(kind: ActionKind => ActionKind {
 words!(gate: GateName => GateName {
     Caller, Mode, Confidence, Discretion, Ceiling, RateGuard, Steward, SourceBudget, Trust, Policy, Brake,
 });
-words!(cap: Cap => Cap {
+words!(cap: GuardCap => Cap {
     BackOff, ProbePending, Task, Matter, Minute, Hour, Day, Extraction, Stream, Sender, Source, Clock, LedgerUnreadable,
     LedgerLost, Stopped,
 });
 
 /// The state that a list is asked for; `None` for any.
-pub(super) fn asked_state(said: i32) -> Result<Option<State>, Status> {
+pub(super) fn asked_state(said: i32) -> Result<Option<RecordState>, Status> {
     match v1::State::try_from(said) {
         Ok(v1::State::Unspecified) => Ok(None),
-        Ok(v1::State::Open) => Ok(Some(State::Open)),
-        Ok(v1::State::Done) => Ok(Some(State::Done)),
-        Ok(v1::State::Archived) => Ok(Some(State::Archived)),
+        Ok(v1::State::Open) => Ok(Some(RecordState::Open)),
+        Ok(v1::State::Done) => Ok(Some(RecordState::Done)),
+        Ok(v1::State::Archived) => Ok(Some(RecordState::Archived)),
         Err(_) => Err(wrong("`state` is none that there is")),
     }
 }
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn a_word_that_a_request_may_name_comes_back() {
-        for one in [State::Open, State::Done, State::Archived] {
+        for one in [RecordState::Open, RecordState::Done, RecordState::Archived] {
             assert_eq!(asked_state(state(one)).unwrap(), Some(one));
         }
         for word in ["unrouted", "applied", "skipped", "pending", "action_pending"] {
-            let one = SignalStatus::read(word);
+            let one = SignalStatus::parse_or_unrouted(word);
             assert_eq!(asked_status(signal(one)).unwrap(), Some(one));
         }
         assert_eq!((asked_state(0).unwrap(), asked_status(0).unwrap()), (None, None));

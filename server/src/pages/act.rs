@@ -14,8 +14,8 @@ use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
-use steward_domain::time::stamp;
-use steward_domain::undo::AnswerKind;
+use steward_domain::time::format_millis;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::brake::{self, BrakeError, Stop};
 use steward_vault::root::Root;
 use steward_workflows::activities::{AnswerAsk, Answered};
@@ -31,10 +31,10 @@ pub(crate) async fn answer(
     let said = Said::checked(form, &caller)?;
     let Path(action) = id.map_err(|e| Oops::from(Problem::new(e.status(), e.body_text())))?;
     let (kind, edited) = match said.kind.as_str() {
-        "undo" => (AnswerKind::Undo, None),
-        "confirm" => (AnswerKind::Confirm, None),
-        "edit" => (AnswerKind::Confirm, Some(edit::chosen(&app, &action, &said.value).await?)),
-        "dismiss" => (AnswerKind::Dismiss, None),
+        "undo" => (ResolutionKind::Undo, None),
+        "confirm" => (ResolutionKind::Confirm, None),
+        "edit" => (ResolutionKind::Confirm, Some(edit::chosen(&app, &action, &said.value).await?)),
+        "dismiss" => (ResolutionKind::Dismiss, None),
         _ => {
             return Err(Problem::new(StatusCode::BAD_REQUEST, "the answers are undo, confirm, edit and dismiss").into());
         }
@@ -59,7 +59,7 @@ pub(crate) async fn stop(
     form: Filled,
 ) -> Result<Response, Oops> {
     let said = Said::checked(form, &caller)?;
-    let stop = Stop { at: stamp(Utc::now()), by: caller.name, reason: said.reason() };
+    let stop = Stop { at: format_millis(Utc::now()), by: caller.name, reason: said.reason() };
     tracing::warn!("stopped by {}", stop.by.escape_debug());
     brake(&app, &said, move |root| brake::stop(root, &stop)).await
 }
@@ -70,7 +70,7 @@ pub(crate) async fn resume(
     form: Filled,
 ) -> Result<Response, Oops> {
     let said = Said::checked(form, &caller)?;
-    let by = Stop { at: stamp(Utc::now()), by: caller.name, reason: said.reason() };
+    let by = Stop { at: format_millis(Utc::now()), by: caller.name, reason: said.reason() };
     tracing::warn!("resumed by {}", by.by.escape_debug());
     brake(&app, &said, move |root| brake::resume(root, &by).map(drop)).await
 }

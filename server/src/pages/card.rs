@@ -9,7 +9,7 @@ use crate::facts::action::{self, Action, Evidence};
 use crate::facts::quote;
 use chrono::{DateTime, Utc};
 use steward_domain::path::RecordPath;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_vault::index::{ActionRow, Index};
 use steward_vault::root::Root;
 
@@ -48,7 +48,7 @@ impl Card {
             status: status(&action),
             tone: tone(&action),
             matter: None,
-            at: stamp(action.at),
+            at: format_millis(action.at),
             ago: ago(action.at, now),
             sure: sure(&action),
             said,

@@ -15,7 +15,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use steward_domain::guard::{Fill, GuardStatus, LedgerStatus};
+use steward_domain::guard::{GuardStatus, LedgerStatus, WindowFill};
 use steward_domain::mutation::MutationClass;
 use steward_domain::time;
 use steward_vault::brake;
@@ -97,7 +97,7 @@ pub(crate) async fn page(
 fn modes(app: &Shared) -> Vec<Fact> {
     let policy = &app.policy();
     let mut told = vec![
-        ("mode", format!("{} (STEWARD_LIVE_MODE; nothing here raises it)", policy.mode.word())),
+        ("mode", format!("{} (STEWARD_LIVE_MODE; nothing here raises it)", policy.mode.as_str())),
         (
             "confidence",
             format!(
@@ -113,9 +113,9 @@ fn modes(app: &Shared) -> Vec<Fact> {
             MutationClass::ParentMatter => "moves of tasks",
             MutationClass::Related => "relations",
         };
-        told.push((name, policy.ceiling_of(class).word().to_owned()));
+        told.push((name, policy.class_ceiling(class).as_str().to_owned()));
     }
-    told.push(("sources", format!("{} unless they say otherwise", app.house.default_ceiling.word())));
+    told.push(("sources", format!("{} unless they say otherwise", app.house.default_ceiling.as_str())));
     told
 }
 
@@ -127,7 +127,7 @@ fn refuses(status: Option<&GuardStatus>) -> Option<String> {
 }
 
 fn windows(ledger: &LedgerStatus, now: DateTime<Utc>) -> [Window; 3] {
-    let window = |name, fill: &Fill| Window {
+    let window = |name, fill: &WindowFill| Window {
         name,
         used: fill.used,
         cap: fill.cap,
@@ -151,7 +151,7 @@ fn guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<Fact> {
     if ledger.probe.is_some() {
         told.push(("probe", "one call is out to see whether the clerk answers again".into()));
     }
-    let full = |paths: &[steward_domain::guard::FullPath]| {
+    let full = |paths: &[steward_domain::guard::ExhaustedPath]| {
         let names: Vec<&str> = paths.iter().take(5).map(|one| one.path.as_str()).collect();
         let more = paths.len().saturating_sub(5);
         if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }

@@ -13,7 +13,7 @@ use axum::http::Uri;
 use axum::response::Response;
 use chrono::Utc;
 use serde::Deserialize;
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 use steward_vault::index::{MatterCard, MatterFilter};
 
 /// Matters of a page.
@@ -33,7 +33,7 @@ pub(crate) struct Asked {
 struct Row {
     path: String,
     name: String,
-    state: Option<State>,
+    state: Option<RecordState>,
     problem: Option<String>,
     open_tasks: u64,
     pending: u64,
@@ -59,7 +59,7 @@ pub(crate) async fn page(
 ) -> Result<Response, Oops> {
     let Asked { q, state, after } = asked;
     let text = Some(q.trim().to_owned()).filter(|text| !text.is_empty());
-    let filter = MatterFilter { text, state: State::parse(&state) };
+    let filter = MatterFilter { text, state: RecordState::parse(&state) };
     let found = app.index.matters_page(&filter, after.as_deref(), ROWS).await?;
     let next = found.next.map(|after| link("/matters", &[("q", &q), ("state", &state), ("after", &after)]));
     let rows = found.rows.into_iter().map(row).collect();

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ActionId;
 use steward_domain::tick::MAX_LOOKS;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_vault::brake;
 use steward_vault::index::{
     ActionRow, Cursor, LastTick, ObserveAsk, SignalRow, SubjectRow, TaskFilter, TimelineRow, Turn,
@@ -129,7 +129,7 @@ pub(crate) async fn page(
         page,
         name: subject.as_ref().map_or_else(|| path.slug().to_owned(), |subject| subject.name.clone()),
         state: match (&subject, &problem) {
-            (Some(subject), _) => subject.state.word().to_owned(),
+            (Some(subject), _) => subject.state.as_str().to_owned(),
             (None, Some(_)) => "cannot be read".into(),
             (None, None) => "not there any more".into(),
         },
@@ -265,7 +265,7 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
         next: turns.get(task.path.as_str()).map(told).unwrap_or_default(),
         path: task.path.to_string(),
         name: task.name,
-        state: task.state.word(),
+        state: task.state.as_str(),
         last: task.last_check_at.map_or_else(|| "never".into(), |at| ago(at, now)),
         outcome: task.outcome.unwrap_or_default().replace('_', " "),
     });
@@ -313,12 +313,12 @@ fn signal(row: SignalRow) -> Signal {
     let SignalRow { signal, target } = row;
     let reason = signal.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     Signal {
-        at: stamp(signal.created),
+        at: format_millis(signal.created),
         ago: ago(signal.created, Utc::now()),
         quote: quote::kept(&signal.note),
         source: signal.source,
-        standing: format!("{}{reason}", signal.status.word().replace('_', " ")),
+        standing: format!("{}{reason}", signal.status.as_str().replace('_', " ")),
         about: target.map(|target| target.to_string()),
-        class: signal.class.map(|class| class.word().replace('_', " ")),
+        class: signal.class.map(|class| class.as_str().replace('_', " ")),
     }
 }

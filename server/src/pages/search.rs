@@ -18,7 +18,7 @@ use serde::Deserialize;
 use std::str::FromStr;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordKind;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_domain::signal::source_key;
 use steward_vault::index::{ActionFilter, Cursor, Hit, Only, SearchFilter};
 
@@ -126,7 +126,7 @@ fn sought(asked: &Asked) -> Result<SearchFilter, Vec<String>> {
     if from.is_none() && !since.is_empty() {
         wrong.push("`since` is no day or moment like 2026-11-22, so nothing is shown".into());
     }
-    let landings = [Landing::Live, Landing::Pending, Landing::Shadow, Landing::Recorded];
+    let landings = [Disposition::Live, Disposition::Pending, Disposition::Shadow, Disposition::Recorded];
     let filter = SearchFilter {
         kind: match asked.kind.as_str() {
             "matter" => Some(RecordKind::Matter),
@@ -136,9 +136,9 @@ fn sought(asked: &Asked) -> Result<SearchFilter, Vec<String>> {
             _ => None,
         },
         since: from,
-        class: MutationClass::ALL.into_iter().find(|class| class.word() == asked.class),
+        class: MutationClass::ALL.into_iter().find(|class| class.as_str() == asked.class),
         source: Some(source_key(source)).filter(|_| !source.is_empty()),
-        landing: landings.into_iter().find(|landing| landing.word() == asked.landing),
+        landing: landings.into_iter().find(|landing| landing.as_str() == asked.landing),
         waits: asked.landing == "waits",
     };
     if wrong.is_empty() { Ok(filter) } else { Err(wrong) }
@@ -264,7 +264,7 @@ mod tests {
         let none = SearchFilter::default();
         assert_eq!(hidden(&none), None);
         assert_eq!(hidden(&SearchFilter { kind: Some(RecordKind::Task), ..none.clone() }), None);
-        let live = SearchFilter { landing: Some(Landing::Live), ..none.clone() };
+        let live = SearchFilter { landing: Some(Disposition::Live), ..none.clone() };
         assert!(hidden(&live).unwrap().contains("signals"));
         assert_eq!(hidden(&SearchFilter { kind: Some(RecordKind::Event), ..live }), None);
         let of_a_source = SearchFilter { source: Some("mail".into()), ..none };

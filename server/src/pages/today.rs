@@ -21,7 +21,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use steward_domain::audit::ActionKind;
 use steward_domain::mutation::MutationClass;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_vault::index::{ActionFilter, ActionRow, Cluster, Only};
 
 /// How far back is looked.
@@ -101,8 +101,8 @@ pub(crate) async fn page(
     };
     let waits = part(app, ActionFilter { only: Only::Waiting, ..ActionFilter::default() }).await?;
     let asks = asks(app).await?;
-    let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Landing::Live))).await?;
-    let would = part(app, of(&[ActionKind::Action], Some(Landing::Shadow))).await?;
+    let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Disposition::Live))).await?;
+    let would = part(app, of(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
     let answers = [ActionKind::Reversed, ActionKind::Dismissed];
     let mut answered = part(app, of(&answers, None)).await?.cards;
     answered.truncate(ANSWERS);
@@ -169,8 +169,8 @@ impl Heaps {
         let together = row.together.as_ref().map(ToString::to_string);
         if let Some(one) = together.or_else(|| row.proposal.clone()) {
             // What was taken back alone since stands for itself.
-            let answered = row.answered.map_or("", |kind| kind.word());
-            let place = *self.places.entry((row.kind.word(), answered, one)).or_insert(self.rows.len());
+            let answered = row.answered.map_or("", |kind| kind.as_str());
+            let place = *self.places.entry((row.kind.as_str(), answered, one)).or_insert(self.rows.len());
             if let Some((_, times)) = self.rows.get_mut(place) {
                 *times += 1;
                 return;
@@ -202,7 +202,7 @@ fn lead(waiting: u64, asks: &Part, changed: &Part) -> String {
 fn offered(at: &str, mut found: Vec<Cluster>) -> Vec<Together> {
     found.truncate(CLUSTERS);
     let offer = |cluster: Cluster| {
-        let class = cluster.class.map_or("", MutationClass::word);
+        let class = cluster.class.map_or("", MutationClass::as_str);
         Together {
             href: link(at, &[("source", &cluster.source), ("class", class)]),
             count: cluster.count,

@@ -18,7 +18,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 use steward_domain::mutation::MutationClass;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::index::{ActionRow, Cluster};
 use steward_workflows::TogetherAsk;
 use steward_workflows::activities::Answered;
@@ -39,12 +39,12 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(super) fn means(&self, one: &Cluster) -> bool {
-        one.source == self.source && one.class.map_or("", MutationClass::word) == self.class
+        one.source == self.source && one.class.map_or("", MutationClass::as_str) == self.class
     }
 }
 
 pub(super) fn class_word(class: Option<MutationClass>) -> String {
-    class.map_or("", MutationClass::word).replace('_', " ")
+    class.map_or("", MutationClass::as_str).replace('_', " ")
 }
 
 #[derive(Template)]
@@ -121,9 +121,9 @@ pub(crate) async fn answer(
         return Err(wrong("say which ones: 1 to 100 of them"));
     }
     let kind = match said.kind.as_str() {
-        "confirm" => AnswerKind::Confirm,
-        "dismiss" => AnswerKind::Dismiss,
-        "undo" => AnswerKind::Undo,
+        "confirm" => ResolutionKind::Confirm,
+        "dismiss" => ResolutionKind::Dismiss,
+        "undo" => ResolutionKind::Undo,
         _ => return Err(wrong("the answers to several are confirm, dismiss and undo")),
     };
     let asked = app.answers.ask_together(TogetherAsk::new(kind, actions, (caller.name.clone(), said.reason()))).await;

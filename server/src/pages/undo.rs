@@ -91,7 +91,9 @@ impl Preview {
             followers: looked
                 .followers
                 .iter()
-                .map(|after| format!("{} by {}, {} ({})", after.kind.did(), after.by, moment(after.at), after.id))
+                .map(|after| {
+                    format!("{} by {}, {} ({})", after.kind.outcome_label(), after.by, moment(after.at), after.id)
+                })
                 .collect(),
             until: looked.until.map(moment),
         }

@@ -17,7 +17,7 @@ use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeSet;
 use steward_domain::audit::ActionKind;
-use steward_domain::plan::{ActionId, Landing};
+use steward_domain::plan::{ActionId, Disposition};
 use steward_vault::index::ActionRow;
 
 /// How far back changes are taken together: a day, as far as the first page shows them.
@@ -74,7 +74,7 @@ async fn of_one_source(app: &Shared, asked: Asked) -> Result<(String, u64, Vec<A
 
 async fn of_one_click(app: &Shared, click: &ActionId) -> Result<(String, u64, Vec<ActionRow>), Oops> {
     let mut rows = app.index.answered_together(click).await?;
-    rows.retain(|row| row.landing == Landing::Live && row.answered != Some(ActionKind::Reversed));
+    rows.retain(|row| row.landing == Disposition::Live && row.answered != Some(ActionKind::Reversed));
     let count = rows.len() as u64;
     rows.truncate(CARDS);
     Ok(("that were confirmed with one click".to_owned(), count, rows))

@@ -86,6 +86,6 @@ impl House {
         let (one, more) = (of.next().unwrap_or_else(|| panic!("{action} has no answer")), of.count());
         assert_eq!(more, 0, "{action} has more than one answer");
         let answer = one.draft.answers.clone().unwrap();
-        (one.draft.kind.word().to_owned(), answer.by, answer.reason)
+        (one.draft.kind.as_str().to_owned(), answer.by, answer.reason)
     }
 }

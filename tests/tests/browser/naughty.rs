@@ -7,13 +7,13 @@ use crate::house::House;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use steward_domain::audit::{ActionKind, Answer, AuditDraft, Cited, WorkflowRef};
+use steward_domain::audit::{ActionKind, AuditDraft, AuditResolution, CitedSignal, WorkflowRef};
 use steward_domain::clerk::{ClerkMark, Judgement};
 use steward_domain::mode::Mode;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing};
-use steward_domain::record::State;
+use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::record::RecordState;
 use steward_tests::api;
 use steward_tests::past::Made;
 use steward_tests::vault::{Signal, Vault};
@@ -64,9 +64,13 @@ fn named(vault: &Vault, path: &str, name: &str, more: &str) {
 /// The record number `n`, which cites these words and was made with them.
 fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
     let asks = n % 6 == 2;
-    let landing = if asks { Landing::Recorded } else { [Landing::Live, Landing::Pending, Landing::Shadow][n % 3] };
+    let landing = if asks {
+        Disposition::Recorded
+    } else {
+        [Disposition::Live, Disposition::Pending, Disposition::Shadow][n % 3]
+    };
     let word = |at: usize| words[at % words.len()].clone();
-    let cited = |(at, word): (usize, &String)| Cited {
+    let cited = |(at, word): (usize, &String)| CitedSignal {
         reference: RecordPath::parse(&format!("signal/s{n}-{at}.md")).unwrap(),
         source: word.chars().rev().take(200).collect(),
         note: word.chars().take(50).collect(),
@@ -87,10 +91,10 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
         landing,
         gates: serde_json::from_value(gate).unwrap(),
         prior_state: Some(word(3)),
-        proposed_state: Some(State::Done),
+        proposed_state: Some(RecordState::Done),
         proposal: None,
         confirmable: true,
-        pending_confirmation: landing == Landing::Pending,
+        pending_confirmation: landing == Disposition::Pending,
         evidence: words.iter().enumerate().map(cited).collect(),
         source_contributions: BTreeMap::from([(word(4), 0.5)]),
         reasoning: words.join(" "),
@@ -103,7 +107,7 @@ fn draft(n: usize, words: &[String], at: DateTime<Utc>) -> AuditDraft {
 
 /// Who dismissed it says so in these words.
 fn dismissed(of: &AuditDraft, words: &[String]) -> AuditDraft {
-    let answer = Answer {
+    let answer = AuditResolution {
         of: of.id.clone(),
         at: of.timestamp,
         by: words[0].chars().take(200).collect(),
@@ -114,7 +118,7 @@ fn dismissed(of: &AuditDraft, words: &[String]) -> AuditDraft {
     AuditDraft {
         kind: ActionKind::Dismissed,
         id: ActionId::derive(&["dismissed", of.id.as_str()]),
-        landing: Landing::Recorded,
+        landing: Disposition::Recorded,
         pending_confirmation: false,
         timestamp: of.timestamp + TimeDelta::seconds(1),
         answers: Some(answer),

@@ -9,13 +9,13 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Instant;
-use steward_domain::audit::{ActionKind, Answer, AuditDraft, Cited, WorkflowRef};
+use steward_domain::audit::{ActionKind, AuditDraft, AuditResolution, CitedSignal, WorkflowRef};
 use steward_domain::clerk::{ClerkMark, Judgement};
 use steward_domain::mode::Mode;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing};
-use steward_domain::record::State;
+use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::record::RecordState;
 use steward_tests::api::{self, Api};
 use steward_tests::past::Made;
 use steward_tests::vault::Vault;
@@ -59,12 +59,13 @@ fn fill(vault: &Vault) {
     for n in 0..TOGETHER {
         let proposed = draft(3 * n + 1);
         let together = Some(ActionId::derive(&["one click"]));
-        let answer = Answer { of: proposed.id.clone(), at, by: "ann".into(), reason: None, edited: false, together };
+        let answer =
+            AuditResolution { of: proposed.id.clone(), at, by: "ann".into(), reason: None, edited: false, together };
         made.record(AuditDraft {
             kind: ActionKind::Confirmed,
             id: ActionId::derive(&["confirmed", &n.to_string()]),
             timestamp: at,
-            landing: Landing::Live,
+            landing: Disposition::Live,
             pending_confirmation: false,
             answers: Some(answer),
             ..proposed
@@ -73,7 +74,7 @@ fn fill(vault: &Vault) {
 }
 
 fn draft(n: usize) -> AuditDraft {
-    let landing = [Landing::Live, Landing::Pending, Landing::Shadow][n % 3];
+    let landing = [Disposition::Live, Disposition::Pending, Disposition::Shadow][n % 3];
     let gates = ["caller", "mode", "confidence", "discretion", "ceiling", "rate_guard"];
     let gates = gates.map(|gate| json!({"gate": gate, "open": gate != "mode", "found": "0.94", "needed": ">= 0.60"}));
     let source = format!("mail:sender-{}@vendor.example", n % 300);
@@ -90,11 +91,11 @@ fn draft(n: usize) -> AuditDraft {
         landing,
         gates: serde_json::from_value(json!(gates)).unwrap(),
         prior_state: Some("open".into()),
-        proposed_state: Some(State::Done),
+        proposed_state: Some(RecordState::Done),
         proposal: None,
         confirmable: true,
-        pending_confirmation: landing == Landing::Pending,
-        evidence: vec![Cited {
+        pending_confirmation: landing == Disposition::Pending,
+        evidence: vec![CitedSignal {
             reference: RecordPath::parse(&format!("signal/s{n}.md")).unwrap(),
             source: source.clone(),
             note: format!("Payment received in full for invoice {n}."),

@@ -2,17 +2,17 @@
 
 use serde_json::json;
 use steward_domain::audit::ActionKind;
-use steward_domain::plan::Landing;
-use steward_domain::tick::{TaskEnd, TickReport};
+use steward_domain::plan::Disposition;
+use steward_domain::tick::{TaskCheckOutcome, TickReport};
 use steward_tests::steward::Said;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-fn landing(report: &TickReport) -> Landing {
+fn landing(report: &TickReport) -> Disposition {
     match &report.evaluated[..] {
         [only] => match &only.ended {
-            TaskEnd::Decided { landing, .. } => *landing,
+            TaskCheckOutcome::Decided { landing, .. } => *landing,
             other => panic!("no decision: {other:?}"),
         },
         other => panic!("not one evaluation: {other:?}"),
@@ -36,7 +36,7 @@ async fn a_live_change_and_its_undo_leave_git_nothing_but_event_records() {
     world.vault.commit();
     let original = world.vault.read("task/rent.md");
     let _worker = world.worker().await;
-    assert_eq!(landing(&world.tick("house").await), Landing::Live);
+    assert_eq!(landing(&world.tick("house").await), Disposition::Live);
     assert_eq!(world.vault.state("rent"), "done");
     assert_eq!(world.vault.git(&["diff", "--numstat"]).trim(), "1\t1\ttask/rent.md");
 
@@ -60,7 +60,7 @@ async fn a_live_change_and_its_undo_leave_git_nothing_but_event_records() {
 async fn an_undo_that_cannot_be_is_refused_with_its_status() {
     let world = World::with_one_done().await;
     let _worker = world.worker().await;
-    assert_eq!(landing(&world.tick("house").await), Landing::Shadow);
+    assert_eq!(landing(&world.tick("house").await), Disposition::Shadow);
     let shadow = world.vault.records()[0].draft.id.to_string();
     let before = world.vault.files();
     refused(world.run(&["undo", "ffffffffffffffff", "--json"]).await, 404);
@@ -107,7 +107,7 @@ async fn a_pending_proposal_happens_when_confirmed_and_can_be_undone() {
     world.vault.signal("s1", &hint("rent"));
     let original = world.vault.read("task/rent.md");
     let _worker = world.worker().await;
-    assert_eq!(landing(&world.tick("house").await), Landing::Pending);
+    assert_eq!(landing(&world.tick("house").await), Disposition::Pending);
     assert_eq!(world.vault.read("task/rent.md"), original);
     let record = world.vault.records().remove(0);
     assert!(record.draft.pending_confirmation && record.undo_recipe.is_none(), "{record:#?}");
@@ -133,7 +133,7 @@ async fn a_proposal_is_confirmed_with_another_value_and_both_are_on_record() {
     world.vault.signal("s1", &hint("rent"));
     let original = world.vault.read("task/rent.md");
     let _worker = world.worker().await;
-    assert_eq!(landing(&world.tick("house").await), Landing::Pending);
+    assert_eq!(landing(&world.tick("house").await), Disposition::Pending);
     let proposal = world.vault.records()[0].draft.id.to_string();
 
     let said = world.run(&["confirm", &proposal, "--set", "deleted"]).await.expect(1);
@@ -142,7 +142,7 @@ async fn a_proposal_is_confirmed_with_another_value_and_both_are_on_record() {
     let said = world.json(&["confirm", &proposal, "--set", "archived"]).await;
     assert_eq!(world.vault.state("rent"), "archived");
     let records = world.vault.records();
-    let states: Vec<_> = records.iter().map(|r| r.draft.proposed_state.unwrap().word()).collect();
+    let states: Vec<_> = records.iter().map(|r| r.draft.proposed_state.unwrap().as_str()).collect();
     assert_eq!(states, ["done", "archived"]);
     assert!(records[1].draft.answers.as_ref().unwrap().edited);
     world.run(&["undo", said["action_id"].as_str().unwrap()]).await.expect(0);

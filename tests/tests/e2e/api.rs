@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_tests::api::{self, Api};
 use steward_tests::vault::Signal;
 use steward_tests::world::World;
@@ -68,7 +68,7 @@ async fn every_click_that_cannot_be_gets_its_status() {
     world.tick("house").await;
     let records = world.vault.records();
     let id = |landing| records.iter().find(|r| r.draft.landing == landing).unwrap().draft.id.to_string();
-    let (live, waits) = (id(Landing::Live), id(Landing::Pending));
+    let (live, waits) = (id(Disposition::Live), id(Disposition::Pending));
 
     assert_eq!(api.answer("undo", "ffffffffffffffff").await.expect(404)["refused"], Value::Null);
     for nonsense in ["zzzz", "abc", "%2e%2e%2f", "0123456789abcdef0"] {

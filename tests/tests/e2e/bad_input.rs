@@ -1,8 +1,8 @@
 //! Records that cannot be used: each is named with its mend, and everything else goes on.
 
 use serde_json::Value;
-use steward_domain::plan::Landing;
-use steward_domain::tick::TaskEnd;
+use steward_domain::plan::Disposition;
+use steward_domain::tick::TaskCheckOutcome;
 use steward_tests::vault::Signal;
 use steward_tests::world::World;
 
@@ -102,8 +102,10 @@ async fn the_good_records_go_on_and_the_bad_ones_are_never_rewritten() {
     let before = world.vault.files();
     let mut worker = world.worker().await;
     let report = world.tick("house").await;
-    let decided =
-        report.evaluated.iter().filter(|t| matches!(t.ended, TaskEnd::Decided { landing: Landing::Live, .. }));
+    let decided = report
+        .evaluated
+        .iter()
+        .filter(|t| matches!(t.ended, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
     let decided: Vec<&str> = decided.map(|t| t.task.slug()).collect();
     assert_eq!(decided, ["dos", "rent"], "{report:?}");
     assert!(report.errors.iter().any(|e| e.contains("task/twin-a.md")), "{report:?}");

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 use steward_domain::clerk::Judgement;
-use steward_domain::plan::Landing;
-use steward_domain::tick::TaskEnd;
+use steward_domain::plan::Disposition;
+use steward_domain::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate, verdict};
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-async fn ends(world: &World) -> Vec<TaskEnd> {
+async fn ends(world: &World) -> Vec<TaskCheckOutcome> {
     world.tick("house").await.evaluated.into_iter().map(|task| task.ended).collect()
 }
 
-async fn end(world: &World) -> TaskEnd {
+async fn end(world: &World) -> TaskCheckOutcome {
     let mut all = ends(world).await;
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)
@@ -24,9 +24,9 @@ async fn counted(world: &World) -> Value {
     world.json(&["status"]).await["guard"]["ledger"]["day"]["used"].clone()
 }
 
-fn failed(end: &TaskEnd) -> &str {
+fn failed(end: &TaskCheckOutcome) -> &str {
     match end {
-        TaskEnd::ClerkFailed { reason } => reason,
+        TaskCheckOutcome::ClerkFailed { reason } => reason,
         other => panic!("the clerk did not fail: {other:?}"),
     }
 }
@@ -36,7 +36,7 @@ async fn a_good_answer_is_carried_out_and_remembered_with_who_gave_it() {
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.93)).await;
     let world = World::with_one_done().await.live().asking(&clerk).set("STEWARD_CLERK_API_KEY", "sk-very-secret");
     let mut worker = world.worker().await;
-    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
     let record = world.vault.records().remove(0);
     let mark = record.draft.clerk.clone().unwrap();
     assert_eq!((mark.provider.as_str(), mark.model.as_str(), mark.fallback), ("openai", "scripted", false));
@@ -63,7 +63,7 @@ async fn each_of_the_other_clerks_is_asked_in_its_vendors_words() {
         let doctor = world.run(&["doctor"]).await;
         assert!(doctor.out.contains(&format!("{name}, model scripted at {}", clerk.address)), "{doctor}");
         let mut worker = world.worker().await;
-        assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }), "{name}");
+        assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }), "{name}");
         let mark = world.vault.records().remove(0).draft.clerk.unwrap();
         assert_eq!((mark.provider.as_str(), mark.model.as_str(), mark.cached), (name, "scripted", false));
         assert_eq!((mark.tokens.prompt_tokens, mark.tokens.completion_tokens), (100, 20));
@@ -87,11 +87,11 @@ async fn the_same_evidence_costs_one_call() {
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
     let world = World::with_one_done().await.asking(&clerk);
     let shadow = world.worker().await;
-    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Shadow, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Shadow, .. }));
     shadow.stop().await;
     let world = world.live();
     let live = world.worker().await;
-    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
     assert_eq!(world.vault.state("rent"), "done");
     assert_eq!((clerk.asked().len(), counted(&world).await), (1, json!(1)), "nobody was asked twice, and no cap used");
     let records = world.vault.records();
@@ -109,7 +109,7 @@ async fn a_changed_note_is_other_evidence_and_costs_another_call() {
     let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.97)).await;
     let world = World::with_one_done().await.asking(&clerk);
     let shadow = world.worker().await;
-    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Shadow, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Shadow, .. }));
     shadow.stop().await;
     world.vault.signal("s1", &Signal { quote: "It is all finished, with thanks.", ..Signal::done("rent") });
     let world = world.live();
@@ -135,7 +135,7 @@ async fn an_answer_of_another_model_is_not_taken_for_ones_own() {
     shadow.stop().await;
     let world = world.live().set("STEWARD_CLERK_MODEL", "another");
     let _live = world.worker().await;
-    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
     assert_eq!(clerk.asked().len(), 2);
     assert!(world.vault.records().iter().all(|r| !r.draft.clerk.as_ref().unwrap().cached));
 }
@@ -147,8 +147,8 @@ async fn garbage_twice_is_filed_as_a_fallback_that_changes_nothing() {
     let before = world.vault.files();
     let _worker = world.worker().await;
     match end(&world).await {
-        TaskEnd::Decided { decision, confidence, landing, .. } => {
-            assert_eq!((decision, landing), (Judgement::StillActive, Landing::Recorded));
+        TaskCheckOutcome::Decided { decision, confidence, landing, .. } => {
+            assert_eq!((decision, landing), (Judgement::StillActive, Disposition::Recorded));
             assert!((confidence - 0.3).abs() < f64::EPSILON);
         }
         other => panic!("{other:?}"),
@@ -189,7 +189,10 @@ async fn an_answer_outside_the_closed_form_gets_one_stricter_try() {
     }
     let _worker = world.worker().await;
     let all = ends(&world).await;
-    assert!(all.iter().all(|e| matches!(e, TaskEnd::Decided { decision: Judgement::LikelyDone, .. })), "{all:?}");
+    assert!(
+        all.iter().all(|e| matches!(e, TaskCheckOutcome::Decided { decision: Judgement::LikelyDone, .. })),
+        "{all:?}"
+    );
     assert_eq!((all.len(), clerk.asked().len()), (spoils.len(), 2 * spoils.len()), "each was refused once");
     assert!(world.vault.records().iter().all(|r| r.draft.clerk.as_ref().is_some_and(|c| !c.fallback)));
 }
@@ -205,7 +208,7 @@ async fn a_429_holds_every_further_call_back_and_says_until_when() {
         let first = end(&world).await;
         assert!(failed(&first).contains("asked to wait"), "{first:?}");
         match end(&world).await {
-            TaskEnd::RateGuarded { confidence, reason } => {
+            TaskCheckOutcome::RateGuarded { confidence, reason } => {
                 assert!((confidence - 0.3).abs() < f64::EPSILON);
                 assert!(reason.contains("429"), "{reason}");
             }
@@ -237,7 +240,7 @@ async fn a_clerk_that_fails_leaves_the_task_due_until_it_answers() {
         assert!(failed(&first).contains(status), "{first:?}");
         assert_eq!(world.vault.records().len(), 0);
     }
-    assert!(matches!(end(&world).await, TaskEnd::Decided { landing: Landing::Live, .. }));
+    assert!(matches!(end(&world).await, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }));
     assert_eq!(ends(&world).await.len(), 0, "and then it is done");
     assert_eq!(counted(&world).await, json!(clerk.asked().len()));
 }
@@ -270,7 +273,7 @@ async fn a_full_window_refuses_names_its_cap_and_leaves_the_rest_due() {
     let all = ends(&world).await;
     let refusals: Vec<&str> = all
         .iter()
-        .filter_map(|e| if let TaskEnd::RateGuarded { reason, .. } = e { Some(reason.as_str()) } else { None })
+        .filter_map(|e| if let TaskCheckOutcome::RateGuarded { reason, .. } = e { Some(reason.as_str()) } else { None })
         .collect();
     assert_eq!((all.len(), refusals.len(), clerk.asked().len()), (8, 5, 3), "{all:?}");
     assert!(refusals.iter().all(|r| r.contains('3') && r.contains("minute")), "{refusals:?}");
@@ -315,7 +318,7 @@ async fn words_in_a_note_or_in_an_answer_reach_nothing_but_the_record_of_their_o
         let expected =
             if record.draft.target.slug() == "plain" { Judgement::LikelyDone } else { Judgement::StillActive };
         assert_eq!(record.draft.decision, expected, "{record:#?}");
-        let text = String::from_utf8(world.vault.read(record.draft.file().unwrap().as_str())).unwrap();
+        let text = String::from_utf8(world.vault.read(record.draft.record_path().unwrap().as_str())).unwrap();
         let unescaped = |marker: &str| text.replace(&format!("\\{marker}"), "").contains(marker);
         assert!(!unescaped("<") && !unescaped("[[") && !unescaped("!") && !text.contains('\u{1b}'), "{text}");
         assert_eq!(text.matches("\n---\n").count(), 1, "{text}");

@@ -15,10 +15,10 @@ use steward_domain::audit::AuditRecord;
 use steward_domain::decide::GateName;
 use steward_domain::frontmatter;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_domain::signal::Signal;
 use steward_domain::stream::{EventStatus, StreamEvent};
-use steward_domain::tick::SkipReason;
+use steward_domain::tick::TaskSkipReason;
 use steward_tests::attacker;
 use steward_tests::clerk::Clerk;
 use steward_tests::files::Files;
@@ -45,12 +45,12 @@ struct Outcome {
     events: usize,
     calls: usize,
     signals: usize,
-    landed: BTreeMap<Landing, usize>,
+    landed: BTreeMap<Disposition, usize>,
     parked: usize,
     /// Those of the pending that would be live but for what their sources have changed today.
     held_by_the_budget: usize,
     /// Texts that a pending or live change rests on: hostile, harmless.
-    acted_upon: [BTreeMap<Landing, usize>; 2],
+    acted_upon: [BTreeMap<Disposition, usize>; 2],
     violations: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ async fn happens(world: &World, texts: &[Text]) {
         let mut quiet = true;
         for matter in 0..texts.len().div_ceil(TASKS) {
             let report = world.tick(&format!("estate-{matter:02}")).await;
-            quiet &= report.evaluated.is_empty() && !report.skipped.contains_key(&SkipReason::BeingJudged);
+            quiet &= report.evaluated.is_empty() && !report.skipped.contains_key(&TaskSkipReason::BeingJudged);
         }
         run += 1;
         let routed = world.begin_as(&format!("route-{run}"), "RouterWorkflow", &Value::Null).await.result().await;
@@ -144,7 +144,7 @@ fn violations(before: &Bytes, after: &Bytes, records: &[AuditRecord]) -> Vec<Str
             Some(_) => {}
         }
     }
-    let live: Vec<&AuditRecord> = records.iter().filter(|r| r.draft.landing == Landing::Live).collect();
+    let live: Vec<&AuditRecord> = records.iter().filter(|r| r.draft.landing == Disposition::Live).collect();
     if live.len() > budget() {
         found.push(format!("{} changes are live, more than {}", live.len(), budget()));
     }
@@ -170,7 +170,7 @@ fn changed(path: &str, (then, now): (&[u8], &[u8]), records: &[AuditRecord]) -> 
         let acted = records.iter().any(|record| {
             let patch = record.undo_recipe.as_ref().map(|recipe| recipe.vault_patch.as_slice());
             let of_field = patch.is_some_and(|p| p.len() == 1 && p[0].field == *name);
-            of_field && record.draft.target.as_str() == path && record.draft.landing == Landing::Live
+            of_field && record.draft.target.as_str() == path && record.draft.landing == Disposition::Live
         });
         if !allowed.contains(name.as_str()) || !acted {
             found.push(format!("`{name}` of {path} has changed"));
@@ -185,7 +185,9 @@ fn below_a_gate(record: &AuditRecord) -> Option<String> {
     let closed = draft.gates.iter().any(|gate| !gate.open);
     let weak = draft.evidence.iter().any(|e| e.target_confidence.min(e.effect_confidence) < 0.95);
     let sound = draft.proposal.as_ref().is_some_and(|p| {
-        p.mutation.is_sound() && p.mutation.fits(draft.target.kind()) && Some(p.mutation.class()) == draft.class
+        p.mutation.is_sound()
+            && p.mutation.is_applicable_to(draft.target.kind())
+            && Some(p.mutation.class()) == draft.class
     });
     let undoable = record.undo_recipe.as_ref().is_some_and(|recipe| recipe.expires_at > Utc::now());
     let bad = closed || weak || draft.evidence.is_empty() || draft.confidence < 0.6 || !sound || !undoable;
@@ -193,11 +195,11 @@ fn below_a_gate(record: &AuditRecord) -> Option<String> {
 }
 
 /// Which texts the pending and live actions rest on.
-fn acted_upon(world: &World, texts: &[Text], records: &[AuditRecord]) -> [BTreeMap<Landing, usize>; 2] {
+fn acted_upon(world: &World, texts: &[Text], records: &[AuditRecord]) -> [BTreeMap<Disposition, usize>; 2] {
     let mut found = [BTreeMap::new(), BTreeMap::new()];
     let mut met = BTreeSet::new();
     let attacks: BTreeMap<&str, bool> = texts.iter().map(|t| (t.id.as_str(), t.attack)).collect();
-    for record in records.iter().filter(|r| matches!(r.draft.landing, Landing::Pending | Landing::Live)) {
+    for record in records.iter().filter(|r| matches!(r.draft.landing, Disposition::Pending | Disposition::Live)) {
         for cited in &record.draft.evidence {
             let bytes = world.vault.read(cited.reference.as_str());
             let signal = Signal::read(frontmatter::read(&bytes).unwrap().fields()).unwrap();
@@ -288,7 +290,7 @@ async fn told(world: &World, plane: &Plane) {
 }
 
 fn show(name: &str, texts: &[Text], outcome: &Outcome) {
-    let of = |landed: &BTreeMap<Landing, usize>, landing| landed.get(&landing).copied().unwrap_or(0);
+    let of = |landed: &BTreeMap<Disposition, usize>, landing| landed.get(&landing).copied().unwrap_or(0);
     let [hostile, harmless] = &outcome.acted_upon;
     let attacks = texts.iter().filter(|t| t.attack).count();
     eprintln!(
@@ -301,14 +303,14 @@ fn show(name: &str, texts: &[Text], outcome: &Outcome) {
         outcome.calls,
         outcome.signals,
         outcome.parked,
-        of(&outcome.landed, Landing::Live),
-        of(&outcome.landed, Landing::Pending),
+        of(&outcome.landed, Disposition::Live),
+        of(&outcome.landed, Disposition::Pending),
         outcome.held_by_the_budget,
-        of(&outcome.landed, Landing::Recorded),
-        of(hostile, Landing::Live),
-        of(hostile, Landing::Pending),
-        of(harmless, Landing::Live),
-        of(harmless, Landing::Pending),
+        of(&outcome.landed, Disposition::Recorded),
+        of(hostile, Disposition::Live),
+        of(hostile, Disposition::Pending),
+        of(harmless, Disposition::Live),
+        of(harmless, Disposition::Pending),
         outcome.violations.len()
     );
 }
@@ -325,7 +327,7 @@ async fn whatever_the_attackers_model_answers_only_what_is_allowed_and_can_be_un
     assert_eq!(outcome.events, texts.len());
     assert!(outcome.calls >= 2 * texts.len() - outcome.parked, "each was asked, and outside the form at first");
     // The attack is not toothless: it fills the budget of strangers, and the rest waits.
-    assert_eq!(outcome.landed.get(&Landing::Live), Some(&budget()), "{outcome:#?}");
+    assert_eq!(outcome.landed.get(&Disposition::Live), Some(&budget()), "{outcome:#?}");
     assert!(outcome.held_by_the_budget > 0, "{outcome:#?}");
 }
 
@@ -336,7 +338,7 @@ async fn the_offline_clerk_lets_nothing_of_strangers_go_live() {
     let outcome = siege((besieged(&texts, &plane).await, &plane), &texts, None).await;
     show("rules", &texts, &outcome);
     assert_eq!(outcome.violations, [""; 0], "{outcome:#?}");
-    assert_eq!((outcome.events, outcome.landed.get(&Landing::Live)), (texts.len(), None), "{outcome:#?}");
+    assert_eq!((outcome.events, outcome.landed.get(&Disposition::Live)), (texts.len(), None), "{outcome:#?}");
 }
 
 #[test]
@@ -436,7 +438,9 @@ async fn an_attackers_signal_beside_a_genuine_one_neither_makes_a_weak_change_li
             .await;
         let records = world.vault.records();
         let of_bank = RecordPath::parse("signal/paid-bank.md").unwrap();
-        records.into_iter().find(|r| r.draft.asks() && r.draft.evidence.iter().any(|cited| cited.reference == of_bank))
+        records
+            .into_iter()
+            .find(|r| r.draft.is_question() && r.draft.evidence.iter().any(|cited| cited.reference == of_bank))
     })
     .await;
     assert_eq!((world.vault.state("open"), world.vault.state("paid")), ("open".to_owned(), "open".to_owned()));

@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
 use steward_domain::signal::{Signal, SignalStatus};
-use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
+use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
 use steward_tests::clerk::{Asked, Clerk, Says, gate};
 use steward_tests::wait;
 use steward_tests::world::World;
 
 /// Writes an event as an adapter would have stored it.
 pub(crate) fn arrives(world: &World, id: &str, subject: &str, text: &str) -> RecordPath {
-    let incoming = Incoming {
+    let incoming = IncomingEvent {
         source_id: id,
         pattern: "mail:landlord@b.example",
         author: Some("The landlord"),
         subject: Some(subject),
         text,
-        ..Incoming::default()
+        ..IncomingEvent::default()
     };
     let event = StreamEvent::new("mail", &incoming, Utc::now());
-    let path = event.path().unwrap();
+    let path = event.record_path().unwrap();
     world.vault.write(path.as_str(), event.render());
     path
 }
@@ -34,7 +34,7 @@ fn event(world: &World, path: &RecordPath) -> StreamEvent {
 }
 
 pub(crate) async fn until_status(world: &World, path: &RecordPath, status: EventStatus) -> StreamEvent {
-    wait::until(&format!("{path} to be {}", status.word()), async || {
+    wait::until(&format!("{path} to be {}", status.as_str()), async || {
         let event = event(world, path);
         (event.status == status).then_some(event)
     })
@@ -92,7 +92,7 @@ async fn a_mail_becomes_a_signal_wakes_its_steward_and_leads_to_a_decision() {
     })
     .await;
     assert_eq!(records[0].draft.target.as_str(), "task/rent.md");
-    assert_eq!(records[0].draft.decision.word(), "likely_done");
+    assert_eq!(records[0].draft.decision.as_str(), "likely_done");
 
     let listed = world.json(&["signals", "list", "--matter", "house"]).await;
     let signal = listed[0]["path"].as_str().unwrap();

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use rustix::process::Signal as Sent;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use steward_domain::tick::TaskEnd;
+use steward_domain::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::history::{local_activities, timeouts};
 use steward_tests::steward::Running;
@@ -20,7 +20,7 @@ async fn a_second_worker_takes_over_when_the_first_is_killed() {
     let mut first = world.worker().await;
     let mut second = world.steward.start(&["worker"]);
     second.says("serving clerk calls").await;
-    assert!(matches!(world.tick("house").await.evaluated[0].ended, TaskEnd::Decided { .. }));
+    assert!(matches!(world.tick("house").await.evaluated[0].ended, TaskCheckOutcome::Decided { .. }));
     assert!(!second.out().contains("serving the vault"), "two processes would write one vault");
 
     first.kill();
@@ -71,7 +71,7 @@ async fn a_call_whose_worker_died_is_given_up_within_seconds_and_a_slow_one_is_w
     dies.kill();
     let _lives = world.worker().await;
     let given_up = tick.report().await;
-    assert!(matches!(given_up.evaluated[0].ended, TaskEnd::ClerkFailed { .. }), "{given_up:?}");
+    assert!(matches!(given_up.evaluated[0].ended, TaskCheckOutcome::ClerkFailed { .. }), "{given_up:?}");
     let ended_by = timeouts(&tick.history().await);
     assert_eq!(ended_by, [TimeoutType::Heartbeat], "its silence ended it, and not the time that a call may take");
 
@@ -81,7 +81,7 @@ async fn a_call_whose_worker_died_is_given_up_within_seconds_and_a_slow_one_is_w
     wait::a_moment(Duration::from_secs(13)).await;
     open.send_replace(true);
     let waited_for = tick.report().await;
-    assert!(matches!(waited_for.evaluated[0].ended, TaskEnd::Decided { .. }), "{waited_for:?}");
+    assert!(matches!(waited_for.evaluated[0].ended, TaskCheckOutcome::Decided { .. }), "{waited_for:?}");
     assert_eq!((clerk.asked().len(), world.live_actions().len()), (2, 1));
 }
 

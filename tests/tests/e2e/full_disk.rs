@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use steward_domain::tick::TaskEnd;
+use steward_domain::tick::TaskCheckOutcome;
 use steward_tests::api::{self, Api};
 use steward_tests::steward::{Running, Said, Steward};
 use steward_tests::vault::Signal;
@@ -133,7 +133,9 @@ async fn with_a_full_vault_the_stop_works_and_the_change_is_made_by_itself_when_
     cramped.fill();
     let report = world.tick("house").await;
     match &report.evaluated[0].ended {
-        TaskEnd::Error { reason } | TaskEnd::RateGuarded { reason, .. } => says(reason, &["free some space"]),
+        TaskCheckOutcome::Error { reason } | TaskCheckOutcome::RateGuarded { reason, .. } => {
+            says(reason, &["free some space"])
+        }
         other => panic!("{other:?}"),
     }
     says(&cramped.wrong("vault disk").await, &[vault.to_str().unwrap(), "full", "bytes free"]);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::process::Command;
-use steward_domain::tick::TaskEnd;
+use steward_domain::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::run;
 use steward_tests::steward::Said;
@@ -67,7 +67,7 @@ async fn a_full_disk_changes_nothing_and_the_change_comes_when_there_is_room() {
     fill(&filler);
     open.send_replace(true);
     let report = tick.report().await;
-    let TaskEnd::Error { reason } = &report.evaluated[0].ended else { panic!("{report:?}") };
+    let TaskCheckOutcome::Error { reason } = &report.evaluated[0].ended else { panic!("{report:?}") };
     says(reason, &["No space left"]);
     assert_eq!(std::fs::read(seen.join("task/rent.md")).unwrap(), original);
     let events = || std::fs::read_dir(seen.join("event")).map_or(0, Iterator::count);
@@ -75,7 +75,9 @@ async fn a_full_disk_changes_nothing_and_the_change_comes_when_there_is_room() {
 
     let report = world.tick("house").await;
     match &report.evaluated[0].ended {
-        TaskEnd::Error { reason } | TaskEnd::RateGuarded { reason, .. } => says(reason, &["free some space"]),
+        TaskCheckOutcome::Error { reason } | TaskCheckOutcome::RateGuarded { reason, .. } => {
+            says(reason, &["free some space"])
+        }
         other => panic!("{other:?}"),
     }
 
@@ -332,7 +334,7 @@ async fn a_lost_ledger_lets_no_clerk_call_through_until_an_operator_accepts_it()
     world.vault.signal("s2", &steward_tests::vault::Signal::done("later"));
     let _worker = world.worker().await;
     let report = world.tick("house").await;
-    let TaskEnd::RateGuarded { reason, .. } = &report.evaluated[0].ended else { panic!("{report:?}") };
+    let TaskCheckOutcome::RateGuarded { reason, .. } = &report.evaluated[0].ended else { panic!("{report:?}") };
     says(reason, &["ledger", "--accept-ledger-loss"]);
     let doctor = world.run(&["doctor", "--json"]).await.expect(4);
     says(&wrong(&doctor, "rate guard"), &["--accept-ledger-loss"]);

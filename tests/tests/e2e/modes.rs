@@ -3,8 +3,8 @@
 use serde_json::json;
 use steward_domain::audit::AuditRecord;
 use steward_domain::mode::Mode;
-use steward_domain::plan::Landing;
-use steward_domain::tick::TaskEnd;
+use steward_domain::plan::Disposition;
+use steward_domain::tick::TaskCheckOutcome;
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::vault::Signal;
 use steward_tests::wait;
@@ -24,7 +24,7 @@ async fn two_tasks() -> World {
 }
 
 /// How the two landed, the sure one first, and the states of both.
-async fn landings(world: &World) -> [(Landing, String); 2] {
+async fn landings(world: &World) -> [(Disposition, String); 2] {
     let _worker = world.worker().await;
     world.tick("house").await;
     let records = world.vault.records();
@@ -36,7 +36,7 @@ async fn landings(world: &World) -> [(Landing, String); 2] {
 
 #[tokio::test]
 async fn only_the_words_of_a_mode_open_it() {
-    use Landing::{Live, Pending, Shadow};
+    use Disposition::{Live, Pending, Shadow};
     let table = [
         ("shadow", [Shadow, Shadow]),
         ("LIVE", [Shadow, Shadow]),
@@ -75,7 +75,7 @@ async fn thresholds_out_of_range_are_reported_and_the_defaults_hold() {
     }
     let world = two_tasks().await.live().set("STEWARD_CONFIDENCE_THRESHOLD", "0.8");
     let [(sure, _), (fairly, _)] = landings(&world).await;
-    assert_eq!((sure, fairly), (Landing::Live, Landing::Pending));
+    assert_eq!((sure, fairly), (Disposition::Live, Disposition::Pending));
 }
 
 #[tokio::test]
@@ -85,7 +85,11 @@ async fn ceilings_of_the_class_and_of_the_matter_hold_a_change() {
         let _worker = world.worker().await;
         world.tick("house").await;
         let record = world.vault.records().remove(0);
-        assert_eq!((record.draft.landing, world.vault.state("rent").as_str()), (Landing::Pending, "open"), "{name}");
+        assert_eq!(
+            (record.draft.landing, world.vault.state("rent").as_str()),
+            (Disposition::Pending, "open"),
+            "{name}"
+        );
         let said = world.run(&["confirm", record.draft.id.as_str(), "--json"]).await;
         // What may only be asked for cannot be confirmed either.
         let expected = if value == "confirm" { 0 } else { 3 };
@@ -113,7 +117,7 @@ async fn a_shadow_tick_is_never_one_that_waits_and_may_act() {
     world.temporal(&["workflow", "terminate", "-w", &acts]).await;
     let _worker = world.worker().await;
     wait::until("its record", async || (world.vault.records().len() == 1).then_some(())).await;
-    assert_eq!(world.vault.records()[0].draft.landing, Landing::Shadow);
+    assert_eq!(world.vault.records()[0].draft.landing, Disposition::Shadow);
     assert_eq!(world.vault.state("rent"), "open");
 }
 
@@ -142,8 +146,8 @@ async fn a_stop_during_a_clerk_call_files_no_decision_and_lets_no_other_call_beg
     open.send_replace(true);
     let report = under_way.report().await;
     let end = |task: &str| &report.evaluated.iter().find(|t| t.task.slug() == task).unwrap().ended;
-    assert_eq!((end("rent"), report.stopped), (&TaskEnd::Stopped, true), "{report:?}");
-    let TaskEnd::RateGuarded { reason, .. } = end("garbled") else { panic!("{report:?}") };
+    assert_eq!((end("rent"), report.stopped), (&TaskCheckOutcome::Stopped, true), "{report:?}");
+    let TaskCheckOutcome::RateGuarded { reason, .. } = end("garbled") else { panic!("{report:?}") };
     assert!(reason.contains("stopped") && reason.contains("resume"), "{reason}");
     assert_eq!(clerk.asked().len(), 2, "no second attempt under the brake");
     assert_eq!(world.vault.files().since_but_events(&before), Vec::<String>::new());
@@ -151,11 +155,14 @@ async fn a_stop_during_a_clerk_call_files_no_decision_and_lets_no_other_call_beg
 
     world.run(&["resume"]).await.expect(0);
     let again = world.tick("garden").await;
-    assert!(matches!(again.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Live, .. }), "{again:?}");
+    assert!(
+        matches!(again.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }),
+        "{again:?}"
+    );
     assert_eq!(world.vault.state("mow"), "done");
     // The other matter's call was refused by the stop, so the end of it wakes that matter by itself.
     wait::until("what the stop held to be done", async || (world.vault.state("rent") == "done").then_some(())).await;
-    let rent = |r: &AuditRecord| r.draft.target.slug() == "rent" && r.draft.landing == Landing::Live;
+    let rent = |r: &AuditRecord| r.draft.target.slug() == "rent" && r.draft.landing == Disposition::Live;
     assert_eq!(world.vault.records().iter().filter(|record| rent(record)).count(), 1);
 }
 
@@ -164,13 +171,19 @@ async fn what_shadow_proposed_happens_once_the_mode_is_live_and_only_once() {
     let world = World::with_one_done().await;
     let shadow = world.worker().await;
     let seen = world.tick("house").await;
-    assert!(matches!(seen.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Shadow, .. }), "{seen:?}");
+    assert!(
+        matches!(seen.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Shadow, .. }),
+        "{seen:?}"
+    );
     assert!(world.tick("house").await.evaluated.is_empty(), "asked again in shadow");
     shadow.stop().await;
     let world = world.live();
     let _worker = world.worker().await;
     let seen = world.tick("house").await;
-    assert!(matches!(seen.evaluated[0].ended, TaskEnd::Decided { landing: Landing::Live, .. }), "{seen:?}");
+    assert!(
+        matches!(seen.evaluated[0].ended, TaskCheckOutcome::Decided { landing: Disposition::Live, .. }),
+        "{seen:?}"
+    );
     assert!(world.tick("house").await.evaluated.is_empty());
     assert_eq!((world.live_actions().len(), world.vault.state("rent").as_str()), (1, "done"));
     world.verify_chain().await;

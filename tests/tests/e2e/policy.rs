@@ -4,8 +4,8 @@ use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
 use steward_domain::audit::AuditRecord;
 use steward_domain::decide::GateName;
-use steward_domain::plan::Landing;
-use steward_domain::tick::SkipReason;
+use steward_domain::plan::Disposition;
+use steward_domain::tick::TaskSkipReason;
 use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
@@ -31,7 +31,7 @@ fn done(world: &World, task: &str, source: &str) {
 
 /// A signal that another person belongs to a task: what the router acts upon by itself.
 fn joins(world: &World, task: &str) {
-    let created = steward_domain::time::stamp(Utc::now() - Duration::hours(1));
+    let created = steward_domain::time::format_millis(Utc::now() - Duration::hours(1));
     world.vault.write(
         &format!("signal/joins-{task}.md"),
         format!(
@@ -73,16 +73,16 @@ async fn a_class_that_the_note_does_not_name_is_left_to_the_human_and_an_undo_is
     let _worker = world.worker().await;
     let routed = wait::until("the router's change", async || {
         world.begin_as("round", "RouterWorkflow", &Value::Null).await.result().await;
-        world.vault.records().into_iter().find(|r| r.draft.class.is_some_and(|class| class.word() == "related"))
+        world.vault.records().into_iter().find(|r| r.draft.class.is_some_and(|class| class.as_str() == "related"))
     })
     .await;
-    assert_eq!(routed.draft.landing, Landing::Live, "{routed:#?}");
+    assert_eq!(routed.draft.landing, Disposition::Live, "{routed:#?}");
     let held = wait::until("the steward's decision", async || {
         world.tick("house").await;
-        world.vault.records().into_iter().find(|r| r.draft.class.is_some_and(|class| class.word() == "state_change"))
+        world.vault.records().into_iter().find(|r| r.draft.class.is_some_and(|class| class.as_str() == "state_change"))
     })
     .await;
-    assert_eq!((held.draft.landing, held.draft.confirmable), (Landing::Pending, false));
+    assert_eq!((held.draft.landing, held.draft.confirmable), (Disposition::Pending, false));
     let gates = [(GateName::Policy, "class state_change".to_owned()), (GateName::Policy, "field state".to_owned())];
     assert_eq!(closed(&held), gates);
     let refused = world.run(&["confirm", held.draft.id.as_str()]).await.expect(3);
@@ -103,13 +103,16 @@ async fn a_ceiling_in_the_block_waits_for_a_confirmation_and_the_lower_of_two_ho
     done(&world, "rent", "mail");
     let _worker = world.worker().await;
     let held = judged(&world, "rent").await;
-    assert_eq!((held.draft.landing, closed(&held)), (Landing::Pending, vec![(GateName::Ceiling, "confirm".into())]));
+    assert_eq!(
+        (held.draft.landing, closed(&held)),
+        (Disposition::Pending, vec![(GateName::Ceiling, "confirm".into())])
+    );
     world.run(&["confirm", held.draft.id.as_str()]).await.expect(0);
     assert_eq!(world.vault.state("rent"), "done");
     note(&world, "  ceiling: act\nsteward_ceiling: ask\n");
     done(&world, "garden", "mail");
     let left = judged(&world, "garden").await;
-    assert_eq!((left.draft.landing, left.draft.confirmable), (Landing::Pending, false));
+    assert_eq!((left.draft.landing, left.draft.confirmable), (Disposition::Pending, false));
 }
 
 #[tokio::test]
@@ -124,7 +127,7 @@ async fn quiet_hours_are_waited_out_by_the_steward_and_the_router() {
         Some(world.tick("house").await).filter(|report| report.signals == 2)
     })
     .await;
-    assert_eq!((report.skipped.get(&SkipReason::QuietHours), report.evaluated.len()), (Some(&2), 0), "{report:?}");
+    assert_eq!((report.skipped.get(&TaskSkipReason::QuietHours), report.evaluated.len()), (Some(&2), 0), "{report:?}");
     world.begin_as("round", "RouterWorkflow", &Value::Null).await.result().await;
     assert_eq!(world.vault.records(), [], "nobody was asked and nothing was done");
     let why = world.run(&["why", "rent"]).await.expect(0);
@@ -134,7 +137,7 @@ async fn quiet_hours_are_waited_out_by_the_steward_and_the_router() {
     assert!(check.out.contains("then may be made"), "{check}");
     note(&world, &hours(now + Duration::hours(4), now + Duration::hours(6)));
     let late = judged(&world, "rent").await;
-    assert_eq!((late.draft.landing, world.vault.state("rent").as_str()), (Landing::Live, "done"), "{late:#?}");
+    assert_eq!((late.draft.landing, world.vault.state("rent").as_str()), (Disposition::Live, "done"), "{late:#?}");
 }
 
 #[tokio::test]
@@ -144,9 +147,12 @@ async fn a_source_that_the_note_does_not_trust_waits_for_a_human_and_one_it_trus
     done(&world, "rent", "mail");
     done(&world, "garden", "chat");
     let _worker = world.worker().await;
-    assert_eq!(judged(&world, "rent").await.draft.landing, Landing::Live);
+    assert_eq!(judged(&world, "rent").await.draft.landing, Disposition::Live);
     let held = judged(&world, "garden").await;
-    assert_eq!((held.draft.landing, closed(&held)), (Landing::Pending, vec![(GateName::Policy, "source chat".into())]));
+    assert_eq!(
+        (held.draft.landing, closed(&held)),
+        (Disposition::Pending, vec![(GateName::Policy, "source chat".into())])
+    );
     world.run(&["confirm", held.draft.id.as_str()]).await.expect(0);
     assert_eq!(world.vault.state("garden"), "done", "a human's own word is not held");
 }
@@ -164,7 +170,7 @@ async fn a_day_has_as_many_live_changes_as_the_note_gives_it() {
     })
     .await;
     let held: Vec<AuditRecord> =
-        world.vault.records().into_iter().filter(|r| r.draft.landing == Landing::Pending).collect();
+        world.vault.records().into_iter().filter(|r| r.draft.landing == Disposition::Pending).collect();
     assert_eq!((held.len(), world.live_actions().len()), (1, 2), "{held:#?}");
     let spent = "2 live changes in 24 h under matter/house.md".to_owned();
     assert_eq!(closed(&held[0]), [(GateName::Policy, spent)]);

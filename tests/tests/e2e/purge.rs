@@ -3,17 +3,18 @@
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 use steward_domain::path::RecordPath;
-use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
+use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
 use steward_tests::world::World;
 
 /// More than one step of the workflow drops.
 const OLD: u64 = 520;
 
 fn stored(world: &World, id: &str, status: EventStatus, days: i64) -> RecordPath {
-    let incoming = Incoming { source_id: id, pattern: "mail:a@b.example", text: "paid", ..Incoming::default() };
+    let incoming =
+        IncomingEvent { source_id: id, pattern: "mail:a@b.example", text: "paid", ..IncomingEvent::default() };
     let event = StreamEvent::new("mail", &incoming, Utc::now() - TimeDelta::days(days));
     let event = StreamEvent { status, ..event };
-    let path = event.path().unwrap();
+    let path = event.record_path().unwrap();
     world.vault.write(path.as_str(), event.render());
     path
 }

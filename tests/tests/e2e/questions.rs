@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use steward_domain::audit::AuditRecord;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_tests::clerk::{Clerk, Says};
 use steward_tests::past;
 use steward_tests::steward::Steward;
@@ -66,7 +66,7 @@ async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has
     }
     let proposals = || {
         let all = records(&vault).into_iter();
-        all.filter(|r| r.draft.target.as_str() == PAYMENT && r.draft.landing != Landing::Recorded).count()
+        all.filter(|r| r.draft.target.as_str() == PAYMENT && r.draft.landing != Disposition::Recorded).count()
     };
     assert_eq!(proposals(), 0, "what is older than the bounce is not proposed: {:#?}", records(&vault));
 
@@ -76,7 +76,7 @@ async fn in_the_fresh_example_a_bounced_payment_is_asked_about_until_a_human_has
         world.begin("hollins-kitchen").await.result().await;
         let still = |r: &AuditRecord| {
             r.draft.target.as_str() == PAYMENT
-                && r.draft.decision.word() == "still_active"
+                && r.draft.decision.as_str() == "still_active"
                 && r.draft.evidence.is_empty()
         };
         (records(&vault).len() > filed && records(&vault).iter().any(still)).then_some(())
@@ -112,7 +112,7 @@ async fn a_stranger_turns_a_proposal_into_a_question_and_a_dismissal_ends_it() {
         let _worker = world.worker().await;
         let question = wait::until("a question", async || {
             route(&world, "first", 1).await;
-            world.vault.records().into_iter().find(|record| record.draft.asks())
+            world.vault.records().into_iter().find(|record| record.draft.is_question())
         })
         .await;
         let cited: Vec<_> = question.draft.evidence.iter().map(|cited| cited.reference.slug().to_owned()).collect();
@@ -146,7 +146,7 @@ async fn a_batch_confirms_nothing_that_newer_words_leave_unclear() {
     world.tick("house").await;
     let waiting = |slug: &str| {
         let all = world.vault.records().into_iter();
-        let id = all.filter(|r| r.draft.target.slug() == slug && r.draft.landing == Landing::Pending);
+        let id = all.filter(|r| r.draft.target.slug() == slug && r.draft.landing == Disposition::Pending);
         id.map(|record| record.draft.id.to_string()).next().expect("a proposal that waits")
     };
     let (pay, fit) = (waiting("pay"), waiting("fit"));
@@ -215,9 +215,9 @@ async fn an_edited_expiry_neither_opens_nor_closes_the_undo_window_and_is_report
     let old = past::change(&world.vault, "old", now - chrono::TimeDelta::days(8));
     let fresh = past::change(&world.vault, "rent", now - chrono::TimeDelta::hours(1));
     for record in world.vault.records() {
-        let path = record.draft.file().unwrap();
+        let path = record.draft.record_path().unwrap();
         let text = String::from_utf8(world.vault.read(path.as_str())).unwrap();
-        let written = steward_domain::time::stamp(record.undo_ends());
+        let written = steward_domain::time::format_millis(record.undo_deadline());
         let edited = if record.draft.id.to_string() == old { "2099-01-01T00:00:00Z" } else { "2020-01-01T00:00:00Z" };
         assert!(text.contains(&written), "{text}");
         world.vault.write(path.as_str(), text.replace(&written, edited));

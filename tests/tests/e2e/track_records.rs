@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use steward_domain::frontmatter;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_tests::wait;
 use steward_tests::world::World;
 
@@ -61,7 +61,7 @@ async fn a_track_record_written_by_hand_survives_calibration_a_lost_index_and_a_
     let landing = |record: &steward_domain::audit::AuditRecord| {
         (record.draft.target.as_str() == "task/apprentice-contract.md").then_some(record.draft.landing)
     };
-    assert_eq!(world.vault.records().iter().find_map(landing), Some(Landing::Live), "{contract:?}");
+    assert_eq!(world.vault.records().iter().find_map(landing), Some(Disposition::Live), "{contract:?}");
 
     worker.stop().await;
     world.vault.lose_databases();

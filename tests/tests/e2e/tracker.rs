@@ -35,7 +35,7 @@ fn kinds(world: &World) -> Vec<ActionKind> {
 }
 
 async fn until_filed(world: &World, kind: ActionKind) {
-    wait::until(&format!("a record {}", kind.word()), async || kinds(world).contains(&kind).then_some(())).await;
+    wait::until(&format!("a record {}", kind.as_str()), async || kinds(world).contains(&kind).then_some(())).await;
 }
 
 /// Runs the tracker's workflow until nothing is owed.
@@ -109,7 +109,7 @@ async fn a_tracker_that_is_away_is_recorded_shown_and_told_later() {
     assert_eq!((world.vault.state("rent"), world.vault.state("other")), ("done".into(), "done".into()));
     let failed: Vec<_> = world.vault.records().into_iter().filter(|r| r.partially_applied).collect();
     assert_eq!(failed.len(), 2);
-    assert!(failed[0].plane_action.as_ref().unwrap().missing().unwrap().contains("503"), "{failed:#?}");
+    assert!(failed[0].plane_action.as_ref().unwrap().missing_reason().unwrap().contains("503"), "{failed:#?}");
     let status = world.json(&["status"]).await["tracker"].clone();
     assert_eq!((&status["owed"], &status["failed"]), (&json!(2), &json!(2)), "{status}");
     assert!(status["last_error"].as_str().unwrap().contains("503"), "{status}");

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::frontmatter;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_tests::clerk::{Clerk, Says, verdict};
 use steward_tests::vault::Signal;
 use steward_tests::wait;
@@ -64,7 +64,7 @@ async fn what_a_human_did_by_hand_is_the_label_of_what_was_proposed() {
     tasks(&world, &["done", "archived", "later", "left"]);
     let worker = world.worker().await;
     world.tick("house").await;
-    assert!(world.vault.records().iter().all(|r| r.draft.landing == Landing::Shadow));
+    assert!(world.vault.records().iter().all(|r| r.draft.landing == Disposition::Shadow));
     assert_eq!(calibrate(&world, "before").await["by_hand"], 0, "nothing was done yet");
     says(&world, "done", "state: open", "state: Done");
     says(&world, "archived", "state: open", "state: archived");
@@ -130,7 +130,7 @@ async fn two_undos_take_a_source_one_step_back_until_a_human_raises_it() {
 
     tasks(&world, &["four"]);
     let shadow = judged(&world, "four").await;
-    assert_eq!((shadow.draft.landing, world.vault.state("four").as_str()), (Landing::Shadow, "open"));
+    assert_eq!((shadow.draft.landing, world.vault.state("four").as_str()), (Disposition::Shadow, "open"));
     assert_eq!(world.tick("house").await.evaluated.len(), 0, "it is not judged again at every look");
     let why = world.run(&["why", "four"]).await.expect(0);
     assert!(why.out.contains("steward trust raise mail"), "{why}");

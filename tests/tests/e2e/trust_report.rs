@@ -2,13 +2,15 @@
 
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
-use steward_domain::audit::{ActionKind, Answer, AuditDraft, AuditRecord, Cited, Link, WorkflowRef};
+use steward_domain::audit::{
+    ActionKind, AuditDraft, AuditRecord, AuditResolution, ChainLink, CitedSignal, WorkflowRef,
+};
 use steward_domain::clerk::{ClerkMark, Judgement};
 use steward_domain::mode::Mode;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, ContentHash, Landing};
-use steward_domain::record::State;
+use steward_domain::plan::{ActionId, ContentHash, Disposition};
+use steward_domain::record::RecordState;
 use steward_tests::run;
 use steward_tests::steward::{Said, Steward};
 use steward_tests::vault::Vault;
@@ -33,10 +35,10 @@ impl Past {
     }
 
     fn file(&mut self, draft: AuditDraft) {
-        let link = Link { seq: self.next, prev: self.prev.clone() };
-        let path = draft.file().unwrap();
-        let text = AuditRecord::close(draft, Vec::new(), link).render().unwrap();
-        self.prev = ContentHash::of(text.as_bytes());
+        let link = ChainLink { seq: self.next, prev: self.prev.clone() };
+        let path = draft.record_path().unwrap();
+        let text = AuditRecord::from_draft(draft, Vec::new(), link).render().unwrap();
+        self.prev = ContentHash::hash_bytes(text.as_bytes());
         self.vault.write(path.as_str(), text);
         let head = json!({"seq": self.next, "sha256": self.prev.as_str()});
         self.vault.write(".steward/chain.json", head.to_string());
@@ -66,17 +68,17 @@ impl Past {
             decision: Judgement::LikelyDone,
             confidence,
             mode: Mode::Shadow,
-            landing: Landing::Shadow,
+            landing: Disposition::Shadow,
             gates: serde_json::from_value(
                 json!([{"gate": "mode", "open": false, "found": "shadow", "needed": "live"}]),
             )
             .unwrap(),
             prior_state: None,
-            proposed_state: Some(State::Done),
+            proposed_state: Some(RecordState::Done),
             proposal: None,
             confirmable: true,
             pending_confirmation: false,
-            evidence: vec![Cited {
+            evidence: vec![CitedSignal {
                 reference,
                 source: source.into(),
                 note: "it is done".into(),
@@ -92,7 +94,7 @@ impl Past {
             trust: None,
         };
         if let Some(kind) = said {
-            let answers = Some(Answer {
+            let answers = Some(AuditResolution {
                 of: draft.id.clone(),
                 at: timestamp,
                 by: "ann".into(),
@@ -101,7 +103,7 @@ impl Past {
                 together: None,
             });
             let id = ActionId::derive(&["answer", &number.to_string()]);
-            self.file(AuditDraft { kind, id, answers, landing: Landing::Recorded, ..draft.clone() });
+            self.file(AuditDraft { kind, id, answers, landing: Disposition::Recorded, ..draft.clone() });
         }
         self.file(draft);
     }
@@ -357,7 +359,7 @@ async fn bolder_settings_without_reason_are_refused_and_more_careful_ones_writte
 async fn a_broken_chain_is_told_on_top_and_nothing_bolder_is_written() {
     let mut past = Past::of_a_month();
     let file = beside(&mut past, "live_mode = \"live\"\nrelated_ceiling = \"confirm\"\n");
-    let record = past.vault.records()[3].draft.file().unwrap();
+    let record = past.vault.records()[3].draft.record_path().unwrap();
     let text = String::from_utf8(past.vault.read(record.as_str())).unwrap();
     past.vault.write(record.as_str(), text.replacen("signal/s", "signal/x", 1));
 

@@ -81,7 +81,7 @@ async fn a_signal_that_comes_during_a_tick_is_not_left_until_the_next_one() {
 async fn a_snoozed_task_is_not_woken() {
     let world = World::new().await;
     world.vault.matter("house");
-    let until = steward_domain::time::stamp(Utc::now() + TimeDelta::days(3));
+    let until = steward_domain::time::format_millis(Utc::now() + TimeDelta::days(3));
     world.vault.task_with("asleep", "house", &format!("snoozed_until: {until}\n"));
     world.vault.task("awake", "house");
     let _worker = only_woken(&world).await;
@@ -91,7 +91,7 @@ async fn a_snoozed_task_is_not_woken() {
     assert_eq!(records[0].draft.target.slug(), "awake");
     wait::stays(Duration::from_secs(2), "one record", async || world.vault.records().len() == 1).await;
     let report = world.tick("house").await;
-    assert_eq!(report.skipped.get(&steward_domain::tick::SkipReason::Snoozed), Some(&1), "{report:?}");
+    assert_eq!(report.skipped.get(&steward_domain::tick::TaskSkipReason::Snoozed), Some(&1), "{report:?}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::future::{FutureExt, LocalBoxFuture};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
+use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
 use steward_tests::clerk::{Clerk, Says, gate};
 use steward_tests::plane::{ISSUE, KEY, PROJECT, Plane, WORKSPACE};
 use steward_tests::run;
@@ -277,9 +277,10 @@ async fn extract(world: World, events: usize) -> (World, String) {
     world.temporal(&toggle).await;
     for n in 0..events {
         let text = if n < 2 { "Nothing of ours." } else { "The rent was paid." };
-        let incoming = Incoming { source_id: &n.to_string(), pattern: "mail:a.b.example", text, ..Incoming::default() };
+        let incoming =
+            IncomingEvent { source_id: &n.to_string(), pattern: "mail:a.b.example", text, ..IncomingEvent::default() };
         let event = StreamEvent::new("mail", &incoming, Utc::now());
-        world.vault.write(event.path().unwrap().as_str(), event.render());
+        world.vault.write(event.record_path().unwrap().as_str(), event.render());
     }
     let _worker = world.worker().await;
     let run = world.begin_as("extract", "ExtractWorkflow", &Value::Null).await;
@@ -319,11 +320,15 @@ async fn quiet(world: World, workflow: &'static str) -> (World, String) {
 /// Old events, more than one step drops.
 async fn purge(world: World) -> (World, String) {
     for n in 0..501 {
-        let incoming =
-            Incoming { source_id: &n.to_string(), pattern: "mail:a.b.example", text: "x", ..Incoming::default() };
+        let incoming = IncomingEvent {
+            source_id: &n.to_string(),
+            pattern: "mail:a.b.example",
+            text: "x",
+            ..IncomingEvent::default()
+        };
         let event = StreamEvent::new("mail", &incoming, Utc::now() - TimeDelta::days(9));
         let event = StreamEvent { status: EventStatus::Extracted, ..event };
-        world.vault.write(event.path().unwrap().as_str(), event.render());
+        world.vault.write(event.record_path().unwrap().as_str(), event.render());
     }
     run_of(world, "PurgeWorkflow", &[]).await
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ContentHash;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 
 /// What a walk along the whole chain found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -53,10 +53,12 @@ fn places(root: &Root, found: &mut Verification) -> Result<Vec<Place>, ChainErro
         };
         match read(root, &path) {
             Ok((record, sha256)) => {
-                if record.draft.file().as_ref() != Ok(&path) {
+                if record.draft.record_path().as_ref() != Ok(&path) {
                     found.faults.push(misnamed(&path));
                 }
-                found.faults.extend(record.edited_expiry().map(|says| expiry_edited(&path, says, record.undo_ends())));
+                found
+                    .faults
+                    .extend(record.edited_expiry().map(|says| expiry_edited(&path, says, record.undo_deadline())));
                 places.push(Place { seq: record.seq, path, prev: record.prev_sha256, sha256 });
             }
             Err(e) => found.faults.push(format!("unreadable: {e}")),
@@ -66,7 +68,7 @@ fn places(root: &Root, found: &mut Verification) -> Result<Vec<Place>, ChainErro
 }
 
 pub(crate) fn expiry_edited(path: &RecordPath, says: DateTime<Utc>, ends: DateTime<Utc>) -> String {
-    let (says, ends) = (stamp(says), stamp(ends));
+    let (says, ends) = (format_millis(says), format_millis(ends));
     format!("{path}: `expires_at` was edited to {says} and counts for nothing: the undo window ends at {ends}")
 }
 

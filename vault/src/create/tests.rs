@@ -1,6 +1,6 @@
 use super::*;
 use std::fs;
-use steward_domain::stream::Incoming;
+use steward_domain::stream::IncomingEvent;
 use steward_domain::time;
 
 fn vault() -> (tempfile::TempDir, Keeper) {
@@ -18,7 +18,7 @@ fn at(day: u32) -> DateTime<Utc> {
 }
 
 fn event(status: EventStatus, received_at: DateTime<Utc>) -> String {
-    let incoming = Incoming { source_id: "1", pattern: "x:y", text: "paid", ..Incoming::default() };
+    let incoming = IncomingEvent { source_id: "1", pattern: "x:y", text: "paid", ..IncomingEvent::default() };
     StreamEvent { status, ..StreamEvent::new("mail", &incoming, received_at) }.render()
 }
 

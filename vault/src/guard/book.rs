@@ -6,10 +6,10 @@
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use steward_domain::guard::{
-    BackOff, Cap, Caps, ClockReading, Facts, Probe, Refusal, ReserveOutcome, ReserveRequest, Settled, Settlement,
-    admit, back_off_for, read_clock, shift_after_restart,
+    BackOff, CallCaps, ClockReading, GuardCap, GuardFacts, GuardRefusal, Probe, ReserveOutcome, ReserveRequest,
+    Settlement, SettlementOutcome, admit_call, back_off_for, read_clock, shift_after_restart,
 };
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 
 use super::Accepted;
 use super::rows::{self, Sql, State};
@@ -19,7 +19,7 @@ use super::store::Store;
 pub(super) async fn reserve(
     store: &mut Store,
     request: &ReserveRequest,
-    caps: &Caps,
+    caps: &CallCaps,
     now: DateTime<Utc>,
 ) -> Sql<ReserveOutcome> {
     let mut tx = store.begin().await?;
@@ -45,7 +45,7 @@ async fn believe(
     db: &mut SqliteConnection,
     state: &mut State,
     now: DateTime<Utc>,
-) -> Sql<Result<DateTime<Utc>, Refusal>> {
+) -> Sql<Result<DateTime<Utc>, GuardRefusal>> {
     match read_clock(state.newest, state.doubted_since, now) {
         ClockReading::Sound { at } => {
             state.doubted_since = None;
@@ -62,13 +62,17 @@ async fn believe(
     }
 }
 
-pub(super) fn clock_refusal(newest: Option<DateTime<Utc>>, now: DateTime<Utc>, clears_at: DateTime<Utc>) -> Refusal {
-    let newest = newest.map_or_else(|| "later".to_owned(), stamp);
+pub(super) fn clock_refusal(
+    newest: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+    clears_at: DateTime<Utc>,
+) -> GuardRefusal {
+    let newest = newest.map_or_else(|| "later".to_owned(), format_millis);
     let reason = format!(
         "the clock says {} and the ledger already holds {newest}; set the clock right, or accept the loss of the ledger (`steward doctor --accept-ledger-loss`)",
-        stamp(now)
+        format_millis(now)
     );
-    Refusal { cap: Cap::Clock, clears_at: Some(clears_at), reason }
+    GuardRefusal { cap: GuardCap::Clock, clears_at: Some(clears_at), reason }
 }
 
 async fn restart_clock(db: &mut SqliteConnection, state: &mut State, now: DateTime<Utc>) -> Sql<()> {
@@ -80,7 +84,7 @@ async fn restart_clock(db: &mut SqliteConnection, state: &mut State, now: DateTi
 
 struct Asked<'r> {
     request: &'r ReserveRequest,
-    caps: &'r Caps,
+    caps: &'r CallCaps,
     at: DateTime<Utc>,
 }
 
@@ -88,8 +92,8 @@ async fn record(db: &mut SqliteConnection, state: &mut State, asked: Asked<'_>) 
     let Asked { request, caps, at } = asked;
     let edges = rows::edges(db, request, caps).await?;
     let accounts = rows::accounts(db, request, caps).await?;
-    let facts = Facts { back_off: state.back_off, probe: state.probe.clone(), edges, accounts };
-    let grant = match admit(request, caps, &facts, at) {
+    let facts = GuardFacts { back_off: state.back_off, probe: state.probe.clone(), edges, accounts };
+    let grant = match admit_call(request, caps, &facts, at) {
         Ok(grant) => grant,
         Err(refusal) => return Ok(ReserveOutcome::Refused(refusal)),
     };
@@ -98,7 +102,7 @@ async fn record(db: &mut SqliteConnection, state: &mut State, asked: Asked<'_>) 
     if grant.is_probe() {
         state.probe = Some(Probe { call_id: request.call_id.clone(), since: at });
     }
-    let reservation = grant.recorded_as(request.call_id.clone());
+    let reservation = grant.into_reservation(request.call_id.clone());
     rows::insert(db, request, &reservation).await?;
     rows::charge(db, &facts.accounts, &reservation).await?;
     Ok(ReserveOutcome::Reserved(reservation))
@@ -109,8 +113,8 @@ pub(super) async fn settle(store: &mut Store, settlement: &Settlement, now: Date
     let Settlement { call_id, outcome } = settlement;
     let mut tx = store.begin().await?;
     let is_first = match outcome {
-        Settled::NotSent => rows::give_back(&mut tx, call_id).await?,
-        Settled::Answered { .. } | Settled::RateLimited { .. } | Settled::Failed => {
+        SettlementOutcome::NotSent => rows::give_back(&mut tx, call_id).await?,
+        SettlementOutcome::Answered { .. } | SettlementOutcome::RateLimited { .. } | SettlementOutcome::Failed => {
             rows::settle(&mut tx, call_id, outcome).await?
         }
     };
@@ -121,14 +125,14 @@ pub(super) async fn settle(store: &mut Store, settlement: &Settlement, now: Date
     let mut state = kept.clone();
     let is_probe = state.probe.as_ref().is_some_and(|probe| probe.call_id == *call_id);
     match outcome {
-        Settled::RateLimited { retry_after_seconds } => limit(&mut state, *retry_after_seconds, now),
-        Settled::Answered { .. } if is_probe => {
+        SettlementOutcome::RateLimited { retry_after_seconds } => limit(&mut state, *retry_after_seconds, now),
+        SettlementOutcome::Answered { .. } if is_probe => {
             state.back_off = None;
             state.probe = None;
         }
         // It found nothing out; another probe may go.
-        Settled::Failed | Settled::NotSent if is_probe => state.probe = None,
-        Settled::Answered { .. } | Settled::Failed | Settled::NotSent => {}
+        SettlementOutcome::Failed | SettlementOutcome::NotSent if is_probe => state.probe = None,
+        SettlementOutcome::Answered { .. } | SettlementOutcome::Failed | SettlementOutcome::NotSent => {}
     }
     if state != kept {
         state.save(&mut tx).await?;

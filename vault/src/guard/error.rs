@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use steward_domain::guard::{Cap, Refusal};
-use steward_domain::time::stamp;
+use steward_domain::guard::{GuardCap, GuardRefusal};
+use steward_domain::time::format_millis;
 
 /// Why the ledger could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum LedgerError {
     Marker { path: PathBuf, why: String },
     #[error(
         "trust the ledger {path}: {why}; calls are refused until {} unless its loss is accepted (`steward doctor --accept-ledger-loss`)",
-        stamp(*clears_at)
+        format_millis(*clears_at)
     )]
     Lost { path: PathBuf, why: String, clears_at: DateTime<Utc> },
     #[error(
@@ -89,10 +89,12 @@ impl LedgerError {
         }
     }
 
-    pub(super) fn into_refusal(self) -> Refusal {
+    pub(super) fn into_refusal(self) -> GuardRefusal {
         let reason = format!("failed to {self}");
         match self {
-            Self::Lost { clears_at, .. } => Refusal { cap: Cap::LedgerLost, clears_at: Some(clears_at), reason },
+            Self::Lost { clears_at, .. } => {
+                GuardRefusal { cap: GuardCap::LedgerLost, clears_at: Some(clears_at), reason }
+            }
             Self::ZeroCap { .. }
             | Self::NoPercent { .. }
             | Self::NotAFile { .. }
@@ -104,7 +106,7 @@ impl LedgerError {
             | Self::Full { .. }
             | Self::Busy { .. }
             | Self::Changed { .. }
-            | Self::Sql { .. } => Refusal { cap: Cap::LedgerUnreadable, clears_at: None, reason },
+            | Self::Sql { .. } => GuardRefusal { cap: GuardCap::LedgerUnreadable, clears_at: None, reason },
         }
     }
 }

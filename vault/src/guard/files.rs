@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use steward_domain::time::compact;
+use steward_domain::time::format_compact;
 
 use super::error::LedgerError;
 
@@ -60,7 +60,7 @@ fn metadata(path: &Path) -> Result<Option<fs::Metadata>, LedgerError> {
 
 /// Renames whatever lies at the ledger's paths to `<name>.lost-<time>`, so that it can be looked at.
 pub(super) fn put_aside(database: &Path, now: DateTime<Utc>) -> Result<(), LedgerError> {
-    let aside = with_suffix(database, &format!(".lost-{}", compact(now)));
+    let aside = with_suffix(database, &format!(".lost-{}", format_compact(now)));
     for suffix in SUFFIXES {
         let from = with_suffix(database, suffix);
         match fs::rename(&from, with_suffix(&aside, suffix)) {

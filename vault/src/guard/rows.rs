@@ -6,8 +6,10 @@
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
-use steward_domain::clerk::Usage;
-use steward_domain::guard::{BackOff, CallId, Caps, DAY, Edges, Probe, Quota, Reservation, ReserveRequest, Settled};
+use steward_domain::clerk::TokenUsage;
+use steward_domain::guard::{
+    BackOff, CallCaps, CallId, CallQuota, DAY, Probe, Reservation, ReserveRequest, SettlementOutcome, WindowEdges,
+};
 
 type Micros = Option<i64>;
 /// What SQLite said, not yet sorted by what it means for the ledger.
@@ -65,7 +67,7 @@ pub(super) async fn issued(db: &mut SqliteConnection, call: &CallId) -> Sql<Opti
 }
 
 /// The cap-th newest event of each of the request's windows. All caps are at least 1.
-pub(super) async fn edges(db: &mut SqliteConnection, request: &ReserveRequest, caps: &Caps) -> Sql<Edges> {
+pub(super) async fn edges(db: &mut SqliteConnection, request: &ReserveRequest, caps: &CallCaps) -> Sql<WindowEdges> {
     let select = "SELECT \
         (SELECT reserved_us FROM call WHERE task = ?1 ORDER BY reserved_us DESC LIMIT 1 OFFSET ?2 - 1), \
         (SELECT reserved_us FROM call WHERE matter = ?3 ORDER BY reserved_us DESC LIMIT 1 OFFSET ?4 - 1), \
@@ -82,7 +84,7 @@ pub(super) async fn edges(db: &mut SqliteConnection, request: &ReserveRequest, c
         .bind(caps.per_day)
         .fetch_one(db)
         .await?;
-    Ok(Edges {
+    Ok(WindowEdges {
         task: instant(task)?,
         matter: instant(matter)?,
         minute: instant(minute)?,
@@ -92,10 +94,14 @@ pub(super) async fn edges(db: &mut SqliteConnection, request: &ReserveRequest, c
 }
 
 /// The windows of the request's accounts, each with its edge.
-pub(super) async fn accounts(db: &mut SqliteConnection, request: &ReserveRequest, caps: &Caps) -> Sql<Vec<Vec<Quota>>> {
+pub(super) async fn accounts(
+    db: &mut SqliteConnection,
+    request: &ReserveRequest,
+    caps: &CallCaps,
+) -> Sql<Vec<Vec<CallQuota>>> {
     let select = "SELECT reserved_us FROM account WHERE kind = ? AND name = ? \
         ORDER BY reserved_us DESC LIMIT 1 OFFSET ? - 1";
-    let mut accounts = request.accounts(caps);
+    let mut accounts = request.account_quotas(caps);
     for quota in accounts.iter_mut().flatten() {
         let edge = sqlx::query_scalar(select).bind(quota.key.kind).bind(&quota.key.name).bind(quota.limit);
         quota.edge = instant(edge.fetch_optional(&mut *db).await?)?;
@@ -104,7 +110,7 @@ pub(super) async fn accounts(db: &mut SqliteConnection, request: &ReserveRequest
 }
 
 /// Puts a call on its accounts.
-pub(super) async fn charge(db: &mut SqliteConnection, accounts: &[Vec<Quota>], issued: &Reservation) -> Sql<()> {
+pub(super) async fn charge(db: &mut SqliteConnection, accounts: &[Vec<CallQuota>], issued: &Reservation) -> Sql<()> {
     let keys: BTreeSet<_> = accounts.iter().flatten().map(|quota| &quota.key).collect();
     for key in keys {
         sqlx::query("INSERT INTO account (kind, name, reserved_us, call_id) VALUES (?, ?, ?, ?)")
@@ -158,15 +164,15 @@ pub(super) async fn forget_after(db: &mut SqliteConnection, now: DateTime<Utc>) 
 }
 
 /// Records how a call ended; false if it was settled before.
-pub(super) async fn settle(db: &mut SqliteConnection, call: &CallId, outcome: &Settled) -> Sql<bool> {
+pub(super) async fn settle(db: &mut SqliteConnection, call: &CallId, outcome: &SettlementOutcome) -> Sql<bool> {
     if is_settled(db, call).await? {
         return Ok(false);
     }
     let (word, usage) = match outcome {
-        Settled::Answered { usage } => ("answered", *usage),
-        Settled::RateLimited { .. } => ("rate_limited", Usage::default()),
-        Settled::Failed => ("failed", Usage::default()),
-        Settled::NotSent => ("not_sent", Usage::default()),
+        SettlementOutcome::Answered { usage } => ("answered", *usage),
+        SettlementOutcome::RateLimited { .. } => ("rate_limited", TokenUsage::default()),
+        SettlementOutcome::Failed => ("failed", TokenUsage::default()),
+        SettlementOutcome::NotSent => ("not_sent", TokenUsage::default()),
     };
     sqlx::query("UPDATE call SET outcome = ?, prompt_tokens = ?, completion_tokens = ? WHERE call_id = ?")
         .bind(word)

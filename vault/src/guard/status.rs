@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
-use steward_domain::clerk::Usage;
+use steward_domain::clerk::TokenUsage;
 use steward_domain::guard::{
-    CallId, Caps, ClockReading, DAY, Facts, Fill, FullPath, GuardStatus, HOUR, LedgerStatus, MINUTE, ReserveRequest,
-    SENDER, STRANGERS, STREAM, Spent, admit, read_clock,
+    CallCaps, CallId, ClockReading, DAY, ExhaustedPath, ExhaustedShares, GuardFacts, GuardStatus, HOUR, LedgerStatus,
+    MINUTE, ReserveRequest, SENDER, STRANGERS, STREAM, WindowFill, admit_call, read_clock,
 };
 
 use super::book::clock_refusal;
@@ -26,7 +26,7 @@ const FULL_MATTERS: &str = "SELECT matter, used, edge FROM \
      count(*) OVER (PARTITION BY matter) AS used FROM call WHERE matter IS NOT NULL AND reserved_us > ?) \
     WHERE nth = ? ORDER BY matter";
 
-pub(super) async fn read(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> Sql<GuardStatus> {
+pub(super) async fn read(store: &mut Store, caps: &CallCaps, now: DateTime<Utc>) -> Sql<GuardStatus> {
     let mut tx = store.begin_reading().await?;
     let state = State::load(&mut tx).await?;
     let at = state.newest.map_or(now, |newest| newest.max(now));
@@ -44,9 +44,9 @@ pub(super) async fn read(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> 
         day_usage: windows.day_usage().await?,
     };
     tx.rollback().await?;
-    let facts = Facts { back_off: state.back_off, probe: state.probe, edges, accounts: Vec::new() };
+    let facts = GuardFacts { back_off: state.back_off, probe: state.probe, edges, accounts: Vec::new() };
     let refusal = match read_clock(state.newest, state.doubted_since, now) {
-        ClockReading::Sound { at } => admit(&infrastructure, caps, &facts, at).err(),
+        ClockReading::Sound { at } => admit_call(&infrastructure, caps, &facts, at).err(),
         ClockReading::Doubted { clears_at, .. } => Some(clock_refusal(state.newest, now, clears_at)),
         ClockReading::Restarted => None,
     };
@@ -54,15 +54,15 @@ pub(super) async fn read(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> 
 }
 
 /// Which streams and senders have had their share, in the windows that end now.
-pub(super) async fn spent(store: &mut Store, caps: &Caps, now: DateTime<Utc>) -> Sql<Spent> {
+pub(super) async fn spent(store: &mut Store, caps: &CallCaps, now: DateTime<Utc>) -> Sql<ExhaustedShares> {
     let mut tx = store.begin_reading().await?;
     let at = State::load(&mut tx).await?.newest.map_or(now, |newest| newest.max(now));
-    let (mut spent, mut strangers) = (Spent::default(), BTreeSet::new());
+    let (mut spent, mut strangers) = (ExhaustedShares::default(), BTreeSet::new());
     for (kind, windows, names) in [
-        (STREAM, caps.of_a_stream(true), &mut spent.streams),
-        (STREAM, caps.of_a_stream(false), &mut spent.to_strangers),
-        (STRANGERS, caps.of_strangers(), &mut strangers),
-        (SENDER, caps.of_a_sender(), &mut spent.senders),
+        (STREAM, caps.stream_limits(true), &mut spent.streams),
+        (STREAM, caps.stream_limits(false), &mut spent.to_strangers),
+        (STRANGERS, caps.unknown_source_limits(), &mut strangers),
+        (SENDER, caps.sender_limits(), &mut spent.senders),
     ] {
         for (width, limit) in windows {
             let start = at.checked_sub_signed(width).unwrap_or(DateTime::<Utc>::MIN_UTC);
@@ -81,27 +81,27 @@ struct Windows<'c> {
 }
 
 impl Windows<'_> {
-    async fn fill(&mut self, width: TimeDelta, cap: u32, edge: Option<DateTime<Utc>>) -> Sql<Fill> {
+    async fn fill(&mut self, width: TimeDelta, cap: u32, edge: Option<DateTime<Utc>>) -> Sql<WindowFill> {
         let count = "SELECT count(*) FROM call WHERE reserved_us > ?";
         let used = sqlx::query_scalar(count).bind(self.start(width)).fetch_one(&mut *self.db).await?;
-        Ok(Fill { used, cap, next_free: self.next_free(width, edge) })
+        Ok(WindowFill { used, cap, next_free: self.next_free(width, edge) })
     }
 
-    async fn full_paths(&mut self, select: &'static str, cap: u32) -> Sql<Vec<FullPath>> {
+    async fn full_paths(&mut self, select: &'static str, cap: u32) -> Sql<Vec<ExhaustedPath>> {
         let rows: Vec<(String, u32, i64)> =
             sqlx::query_as(select).bind(self.start(DAY)).bind(cap).fetch_all(&mut *self.db).await?;
         let full = rows.into_iter().map(|(path, used, edge)| {
             let next_free = self.next_free(DAY, instant(Some(edge))?);
-            Ok(FullPath { path, fill: Fill { used, cap, next_free } })
+            Ok(ExhaustedPath { path, fill: WindowFill { used, cap, next_free } })
         });
         full.collect()
     }
 
-    async fn day_usage(&mut self) -> Sql<Usage> {
+    async fn day_usage(&mut self) -> Sql<TokenUsage> {
         let sum = "SELECT total(prompt_tokens), total(completion_tokens) FROM call WHERE reserved_us > ?";
         let (prompt, completion): (f64, f64) =
             sqlx::query_as(sum).bind(self.start(DAY)).fetch_one(&mut *self.db).await?;
-        Ok(Usage { prompt_tokens: prompt as u64, completion_tokens: completion as u64 })
+        Ok(TokenUsage { prompt_tokens: prompt as u64, completion_tokens: completion as u64 })
     }
 
     fn start(&self, width: TimeDelta) -> i64 {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
-use steward_domain::clerk::Usage;
+use steward_domain::clerk::TokenUsage;
 use steward_domain::guard::*;
 use tempfile::TempDir;
 
@@ -26,8 +26,8 @@ fn at(seconds: i64) -> DateTime<Utc> {
 
 const DAY_S: i64 = 86_400;
 
-fn wide() -> Caps {
-    Caps {
+fn wide() -> CallCaps {
+    CallCaps {
         per_minute: 1000,
         per_hour: 1000,
         per_day: 1000,
@@ -60,7 +60,7 @@ impl Home {
         self.folder.path().join("journal/ledger.marker")
     }
 
-    fn ledger(&self, caps: Caps) -> Ledger {
+    fn ledger(&self, caps: CallCaps) -> Ledger {
         Ledger::open(&self.database(), caps, &self.marker()).unwrap()
     }
 
@@ -89,16 +89,16 @@ fn about(id: impl Into<String>, task: &str, matter: &str) -> ReserveRequest {
     ReserveRequest { task: Some(task.into()), matter: Some(matter.into()), ..infra(id) }
 }
 
-fn settled(id: impl Into<String>, outcome: Settled) -> Settlement {
+fn settled(id: impl Into<String>, outcome: SettlementOutcome) -> Settlement {
     Settlement { call_id: CallId(id.into()), outcome }
 }
 
-fn answered() -> Settled {
-    Settled::Answered { usage: Usage { prompt_tokens: 10, completion_tokens: 3 } }
+fn answered() -> SettlementOutcome {
+    SettlementOutcome::Answered { usage: TokenUsage { prompt_tokens: 10, completion_tokens: 3 } }
 }
 
-fn limited(seconds: f64) -> Settled {
-    Settled::RateLimited { retry_after_seconds: Some(seconds) }
+fn limited(seconds: f64) -> SettlementOutcome {
+    SettlementOutcome::RateLimited { retry_after_seconds: Some(seconds) }
 }
 
 #[track_caller]
@@ -110,7 +110,7 @@ fn granted(outcome: ReserveOutcome) -> Reservation {
 }
 
 #[track_caller]
-fn refused(outcome: ReserveOutcome) -> Refusal {
+fn refused(outcome: ReserveOutcome) -> GuardRefusal {
     match outcome {
         ReserveOutcome::Refused(refusal) => refusal,
         ReserveOutcome::Reserved(reservation) => panic!("reserved: {reservation:?}"),
@@ -119,7 +119,7 @@ fn refused(outcome: ReserveOutcome) -> Refusal {
 
 /// The refusal's cap and when it clears, in seconds of [`at`].
 #[track_caller]
-fn cap_of(outcome: ReserveOutcome) -> (Cap, Option<i64>) {
+fn cap_of(outcome: ReserveOutcome) -> (GuardCap, Option<i64>) {
     let refusal = refused(outcome);
     (refusal.cap, refusal.clears_at.map(|clears| (clears - at(0)).num_seconds()))
 }
@@ -127,54 +127,54 @@ fn cap_of(outcome: ReserveOutcome) -> (Cap, Option<i64>) {
 #[tokio::test]
 async fn each_cap_refuses_the_call_after_its_last_and_names_when_it_clears() {
     let home = Home::new();
-    let ledger = home.ledger(Caps::default());
+    let ledger = home.ledger(CallCaps::default());
     for n in 0..6 {
         granted(ledger.reserve(&about(format!("t{n}"), "task/a.md", "matter/m.md"), at(n)).await);
     }
     let outcome = ledger.reserve(&about("t6", "task/a.md", "matter/m.md"), at(6)).await;
-    assert_eq!(cap_of(outcome), (Cap::Task, Some(DAY_S)));
+    assert_eq!(cap_of(outcome), (GuardCap::Task, Some(DAY_S)));
     for n in 6..50 {
         granted(ledger.reserve(&about(format!("m{n}"), &format!("task/{n}.md"), "matter/m.md"), at(n)).await);
     }
     let outcome = ledger.reserve(&about("m50", "task/z.md", "matter/m.md"), at(50)).await;
-    assert_eq!(cap_of(outcome), (Cap::Matter, Some(DAY_S)));
+    assert_eq!(cap_of(outcome), (GuardCap::Matter, Some(DAY_S)));
     for n in 50..60 {
         granted(ledger.reserve(&infra(format!("i{n}")), at(50)).await);
     }
-    assert_eq!(cap_of(ledger.reserve(&infra("i60"), at(59)).await), (Cap::Minute, Some(60)));
+    assert_eq!(cap_of(ledger.reserve(&infra("i60"), at(59)).await), (GuardCap::Minute, Some(60)));
     granted(ledger.reserve(&infra("i60"), at(60)).await);
-    assert_eq!(cap_of(ledger.reserve(&infra("i61"), at(60)).await), (Cap::Minute, Some(61)));
+    assert_eq!(cap_of(ledger.reserve(&infra("i61"), at(60)).await), (GuardCap::Minute, Some(61)));
 
     let status = ledger.status(at(60)).await;
     let stands = status.ledger.unwrap();
-    assert_eq!(status.refusal.unwrap().cap, Cap::Minute);
-    assert_eq!(stands.minute, Fill { used: 60, cap: 60, next_free: Some(at(61)) });
-    assert_eq!(stands.hour, Fill { used: 61, cap: 600, next_free: None });
+    assert_eq!(status.refusal.unwrap().cap, GuardCap::Minute);
+    assert_eq!(stands.minute, WindowFill { used: 60, cap: 60, next_free: Some(at(61)) });
+    assert_eq!(stands.hour, WindowFill { used: 61, cap: 600, next_free: None });
     assert_eq!(stands.full_tasks.len(), 1);
     assert_eq!(stands.full_tasks[0].path, "task/a.md");
-    let fill = Fill { used: 50, cap: 50, next_free: Some(at(DAY_S)) };
-    assert_eq!(stands.full_matters, [FullPath { path: "matter/m.md".into(), fill }]);
+    let fill = WindowFill { used: 50, cap: 50, next_free: Some(at(DAY_S)) };
+    assert_eq!(stands.full_matters, [ExhaustedPath { path: "matter/m.md".into(), fill }]);
 }
 
 #[tokio::test]
 async fn hour_and_day_are_capped_too() {
     let home = Home::new();
-    let ledger = home.ledger(Caps { per_minute: 2, per_hour: 3, per_day: 4, ..Caps::default() });
+    let ledger = home.ledger(CallCaps { per_minute: 2, per_hour: 3, per_day: 4, ..CallCaps::default() });
     for (n, second) in [0, 30, 100].into_iter().enumerate() {
         granted(ledger.reserve(&infra(format!("{n}")), at(second)).await);
     }
-    assert_eq!(cap_of(ledger.reserve(&infra("3"), at(200)).await), (Cap::Hour, Some(3600)));
+    assert_eq!(cap_of(ledger.reserve(&infra("3"), at(200)).await), (GuardCap::Hour, Some(3600)));
     granted(ledger.reserve(&infra("3"), at(3600)).await);
-    assert_eq!(cap_of(ledger.reserve(&infra("4"), at(7300)).await), (Cap::Day, Some(DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("4"), at(7300)).await), (GuardCap::Day, Some(DAY_S)));
     granted(ledger.reserve(&infra("4"), at(DAY_S)).await);
 }
 
 #[tokio::test]
 async fn the_same_call_reserved_twice_counts_once() {
     let home = Home::new();
-    let ledger = home.ledger(Caps { per_minute: 1, ..Caps::default() });
+    let ledger = home.ledger(CallCaps { per_minute: 1, ..CallCaps::default() });
     let first = granted(ledger.reserve(&about("a", "task/a.md", "matter/m.md"), at(0)).await);
-    let again = granted(home.ledger(Caps::default()).reserve(&about("a", "task/a.md", "matter/m.md"), at(9)).await);
+    let again = granted(home.ledger(CallCaps::default()).reserve(&about("a", "task/a.md", "matter/m.md"), at(9)).await);
     assert_eq!(first, again);
     assert_eq!(ledger.status(at(9)).await.ledger.unwrap().day.used, 1);
     ledger.settle(&settled("a", limited(600.0)), at(10)).await.unwrap();
@@ -184,9 +184,9 @@ async fn the_same_call_reserved_twice_counts_once() {
 #[tokio::test]
 async fn a_call_that_was_refused_may_ask_again() {
     let home = Home::new();
-    let ledger = home.ledger(Caps { per_minute: 1, ..Caps::default() });
+    let ledger = home.ledger(CallCaps { per_minute: 1, ..CallCaps::default() });
     granted(ledger.reserve(&infra("a"), at(0)).await);
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await), (Cap::Minute, Some(60)));
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await), (GuardCap::Minute, Some(60)));
     granted(ledger.reserve(&infra("b"), at(60)).await);
 }
 
@@ -212,7 +212,7 @@ async fn tokens_of_a_day_are_added_up_once() {
         ledger.settle(&settled(id, answered()), at(2)).await.unwrap();
     }
     let usage = ledger.status(at(3)).await.ledger.unwrap().day_usage;
-    assert_eq!(usage, Usage { prompt_tokens: 20, completion_tokens: 6 });
+    assert_eq!(usage, TokenUsage { prompt_tokens: 20, completion_tokens: 6 });
 }
 
 #[tokio::test]
@@ -222,9 +222,9 @@ async fn a_clock_that_jumped_back_is_refused_until_it_has_caught_up() {
     granted(ledger.reserve(&infra("a"), at(1000)).await);
     assert_eq!(granted(ledger.reserve(&infra("b"), at(995)).await).reserved_at(), at(1000));
     let refusal = refused(ledger.reserve(&infra("c"), at(900)).await);
-    assert_eq!((refusal.cap, refusal.clears_at), (Cap::Clock, Some(at(990))));
+    assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Clock, Some(at(990))));
     assert!(refusal.reason.contains("set the clock right"), "{}", refusal.reason);
-    assert_eq!(ledger.status(at(900)).await.refusal.unwrap().cap, Cap::Clock);
+    assert_eq!(ledger.status(at(900)).await.refusal.unwrap().cap, GuardCap::Clock);
     granted(ledger.reserve(&infra("c"), at(990)).await);
 }
 
@@ -235,11 +235,11 @@ async fn a_clock_that_once_stood_years_ahead_costs_one_day_and_leaves_no_back_of
     let ahead = 3000 * DAY_S;
     granted(ledger.reserve(&infra("a"), at(ahead)).await);
     ledger.settle(&settled("a", limited(600.0)), at(ahead)).await.unwrap();
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(0)).await), (Cap::Clock, Some(DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(0)).await), (GuardCap::Clock, Some(DAY_S)));
     // A restart of the process does not start the day anew.
     let ledger = home.ledger(wide());
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(DAY_S - 1)).await), (Cap::Clock, Some(DAY_S)));
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(DAY_S)).await), (Cap::BackOff, Some(DAY_S + 600)));
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(DAY_S - 1)).await), (GuardCap::Clock, Some(DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(DAY_S)).await), (GuardCap::BackOff, Some(DAY_S + 600)));
     assert!(granted(ledger.reserve(&infra("b"), at(DAY_S + 600)).await).is_probe());
 }
 
@@ -248,11 +248,11 @@ async fn a_doubt_that_passed_does_not_shorten_the_next_one() {
     let home = Home::new();
     let ledger = home.ledger(wide());
     granted(ledger.reserve(&infra("a"), at(5 * DAY_S)).await);
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(0)).await).0, Cap::Clock);
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(0)).await).0, GuardCap::Clock);
     // The clock comes right, even if the call is then refused for another reason.
     ledger.settle(&settled("a", limited(60.0)), at(5 * DAY_S)).await.unwrap();
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(5 * DAY_S)).await).0, Cap::BackOff);
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(2 * DAY_S)).await), (Cap::Clock, Some(3 * DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(5 * DAY_S)).await).0, GuardCap::BackOff);
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(2 * DAY_S)).await), (GuardCap::Clock, Some(3 * DAY_S)));
 }
 
 #[tokio::test]
@@ -261,17 +261,17 @@ async fn an_operator_ends_the_doubt_about_the_clock() {
     let ledger = home.ledger(wide());
     assert_eq!(ledger.accept_loss(at(0)).await.unwrap(), Accepted::Nothing);
     granted(ledger.reserve(&infra("a"), at(9000)).await);
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(0)).await).0, Cap::Clock);
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(0)).await).0, GuardCap::Clock);
     assert_eq!(ledger.accept_loss(at(0)).await.unwrap(), Accepted::Clock);
     granted(ledger.reserve(&infra("b"), at(0)).await);
 }
 
 #[test]
 fn a_cap_of_zero_and_a_path_without_a_name_are_refused_at_once() {
-    let caps = Caps { per_hour: 0, ..Caps::default() };
+    let caps = CallCaps { per_hour: 0, ..CallCaps::default() };
     let error = Ledger::open(Path::new("l.db"), caps, Path::new("m")).unwrap_err();
     assert!(error.to_string().contains("per_hour"), "{error}");
-    assert!(Ledger::open(Path::new("/"), Caps::default(), Path::new("m")).is_err());
+    assert!(Ledger::open(Path::new("/"), CallCaps::default(), Path::new("m")).is_err());
 }
 
 #[tokio::test]
@@ -281,7 +281,7 @@ async fn absurd_instants_are_survived() {
     granted(ledger.reserve(&infra("min"), DateTime::<Utc>::MIN_UTC).await);
     granted(ledger.reserve(&infra("max"), DateTime::<Utc>::MAX_UTC).await);
     ledger.settle(&settled("max", limited(60.0)), DateTime::<Utc>::MAX_UTC).await.unwrap();
-    assert_eq!(cap_of(ledger.reserve(&infra("now"), at(0)).await), (Cap::Clock, Some(DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("now"), at(0)).await), (GuardCap::Clock, Some(DAY_S)));
     assert!(ledger.status(at(0)).await.ledger.is_some());
 }
 

@@ -14,8 +14,8 @@ use steward_domain::clerk::Judgement;
 use steward_domain::mode::Mode;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing};
-use steward_domain::record::State;
+use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::record::RecordState;
 
 /// One audit record, in a list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,10 +28,10 @@ pub struct ActionRow {
     pub decision: Judgement,
     /// 0 to 1.
     pub confidence: f64,
-    pub landing: Landing,
+    pub landing: Disposition,
     pub mode: Mode,
     pub class: Option<MutationClass>,
-    pub proposed_state: Option<State>,
+    pub proposed_state: Option<RecordState>,
     /// It was filed to wait for a human; see `answered` and `settled`.
     pub pending: bool,
     /// It was filed so, and its target has by now the state or the matter that was proposed: nothing is left to answer.

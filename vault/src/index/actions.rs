@@ -13,7 +13,7 @@ use sqlx::{QueryBuilder, Sqlite};
 use steward_domain::audit::ActionKind;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing};
+use steward_domain::plan::{ActionId, Disposition};
 
 /// Which actions are asked for; all that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct ActionFilter {
     pub target: Option<RecordPath>,
     /// About this matter or one of its tasks of today.
     pub matter: Option<RecordPath>,
-    pub landing: Option<Landing>,
+    pub landing: Option<Disposition>,
     pub class: Option<MutationClass>,
     /// A source that was weighed or spoke, by the name by which trust goes
     /// ([`steward_domain::signal::source_key`]).
@@ -267,13 +267,13 @@ pub(super) fn page_query(
         query.push_bind(source.clone()).push(")");
     }
     if let Some(landing) = filter.landing {
-        query.push(" AND a.landing = ").push_bind(landing.word());
+        query.push(" AND a.landing = ").push_bind(landing.as_str());
     }
     if let Some(class) = filter.class {
-        query.push(" AND a.class = ").push_bind(class.word());
+        query.push(" AND a.class = ").push_bind(class.as_str());
     }
     if !filter.kinds.is_empty() {
-        let words: Vec<&str> = filter.kinds.iter().map(|kind| kind.word()).collect();
+        let words: Vec<&str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
         query.push(" AND a.kind IN (SELECT value FROM json_each(");
         query.push_bind(super::store::json(&words)).push("))");
     }
@@ -295,7 +295,7 @@ pub(super) fn page_query(
 /// that is asked for, or is about one record or matter.
 pub(super) fn last_query(filter: &ActionFilter, before: Option<&Cursor>) -> Option<QueryBuilder<Sqlite>> {
     let walk = Walk::of(filter);
-    let live = filter.landing == Some(Landing::Live) && walk.index == LIVE;
+    let live = filter.landing == Some(Disposition::Live) && walk.index == LIVE;
     let told = filter.class.is_none()
         && filter.kinds.is_empty()
         && (filter.landing.is_none() || live)
@@ -337,7 +337,7 @@ impl Walk {
         } else if filter.source.is_some() {
             let rows = " CROSS JOIN actions a ON a.path = s.action";
             Self { table: "s", path: "action", index: OF_SOURCE, rows }
-        } else if filter.only == Only::Undoable || filter.landing == Some(Landing::Live) {
+        } else if filter.only == Only::Undoable || filter.landing == Some(Disposition::Live) {
             by(LIVE)
         } else {
             by("actions_by_time")

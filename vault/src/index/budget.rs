@@ -8,7 +8,7 @@ use super::store::json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use steward_domain::audit::AuditDraft;
-use steward_domain::budget::{BUDGET_WINDOW, Spending};
+use steward_domain::budget::{BUDGET_WINDOW, SourceSpending};
 
 /// The sources that speak for a change, and whether each was right before.
 const SPEAKING: &str = "
@@ -30,7 +30,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn spendings(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Vec<Spending>, IndexError> {
+    pub async fn spendings(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Vec<SourceSpending>, IndexError> {
         let cited: Vec<&str> = draft.evidence.iter().map(|e| e.reference.as_str()).collect();
         let speaking: Vec<(String, bool)> = sqlx::query_as(SPEAKING)
             .bind(json(&cited))
@@ -46,7 +46,7 @@ impl Index {
         let mut spendings = Vec::new();
         for (source, known) in speaking {
             let changes = spent(Some(&source)).await?;
-            spendings.push(Spending { source, changes, strangers: (!known).then_some(strangers) });
+            spendings.push(SourceSpending { source, changes, strangers: (!known).then_some(strangers) });
         }
         Ok(spendings)
     }

@@ -17,10 +17,10 @@ use sqlx::FromRow;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use steward_domain::audit::ActionKind;
-use steward_domain::decide::Closed;
+use steward_domain::decide::ClosedGates;
 use steward_domain::mode::Ceiling;
 use steward_domain::mutation::MutationClass;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_domain::trust::by_hand::WATCHED;
 use steward_domain::trust::case::{Before, Case, CitedSource, Voice};
 use steward_domain::trust::outcome::{Fate, Lesson};
@@ -213,15 +213,15 @@ impl Index {
         let (seq, at, class, word, closed, target, moves_to, answers) = said;
         let at = instant(at).unwrap_or_default();
         let landing = landing(word).ok_or_else(|| self.unknown(word))?;
-        let known = MutationClass::ALL.into_iter().find(|known| known.word() == class);
+        let known = MutationClass::ALL.into_iter().find(|known| known.as_str() == class);
         let sources: Vec<(String, String, u8, u8, u8)> =
             serde_json::from_str(&row.sources).map_err(|_| self.unknown(&row.sources))?;
         let earlier: Vec<(i64, f64, String)> =
             serde_json::from_str(&row.earlier).map_err(|_| self.unknown(&row.earlier))?;
-        let since = earlier.first().and_then(|(first, ..)| instant(*first)).filter(|_| landing != Landing::Live);
+        let since = earlier.first().and_then(|(first, ..)| instant(*first)).filter(|_| landing != Disposition::Live);
         let since = since.map_or(at, |first| first.min(at));
         let before = |(_, confidence, closed): (i64, f64, String)| {
-            Ok(Before { confidence, closed: Closed::read(&closed).ok_or_else(|| self.unknown(&closed))? })
+            Ok(Before { confidence, closed: ClosedGates::parse_names(&closed).ok_or_else(|| self.unknown(&closed))? })
         };
         let (fate, with) = fate(answers, landing, at);
         let lesson = fate.lesson(now);
@@ -235,7 +235,7 @@ impl Index {
             earlier: earlier.into_iter().map(before).collect::<Result<_, IndexError>>()?,
             confidence: row.confidence,
             landing,
-            closed: Closed::read(closed).ok_or_else(|| self.unknown(closed))?,
+            closed: ClosedGates::parse_names(closed).ok_or_else(|| self.unknown(closed))?,
             ceiling: ceilings.of_record(&target).min(moves_to),
             cited: Vec::new(),
             voices: Vec::new(),
@@ -264,7 +264,7 @@ fn in_time((lesson, at): (Lesson, DateTime<Utc>), since: DateTime<Utc>) -> Lesso
 /// what the latest of all was answered together with.
 ///
 /// What came later the chain says: an answer whose clock had gone back counts at the moment of the one before it.
-pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -> (Fate, Option<String>) {
+pub(super) fn fate(answers: Option<&str>, landing: Disposition, at: DateTime<Utc>) -> (Fate, Option<String>) {
     let mut together = None;
     let mut fate = Fate::landed(landing, at);
     let mut words = answers.unwrap_or_default().split(' ');
@@ -287,7 +287,7 @@ pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -
                     (ActionKind::DoneAnyway, &mut fate.done_anyway),
                     (ActionKind::Opposed, &mut fate.opposed),
                 ];
-                said.into_iter().find(|(known, _)| known.word() == kind).map(|(_, moment)| moment)
+                said.into_iter().find(|(known, _)| known.as_str() == kind).map(|(_, moment)| moment)
             }
         };
         if let Some(moment) = moment {
@@ -299,6 +299,8 @@ pub(super) fn fate(answers: Option<&str>, landing: Landing, at: DateTime<Utc>) -
 }
 
 /// A landing by its word.
-pub(super) fn landing(word: &str) -> Option<Landing> {
-    [Landing::Recorded, Landing::Shadow, Landing::Pending, Landing::Live].into_iter().find(|l| l.word() == word)
+pub(super) fn landing(word: &str) -> Option<Disposition> {
+    [Disposition::Recorded, Disposition::Shadow, Disposition::Pending, Disposition::Live]
+        .into_iter()
+        .find(|l| l.as_str() == word)
 }

@@ -9,7 +9,7 @@ use super::{Index, IndexError};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use steward_domain::audit::ActionKind;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_domain::trust::reliability::{BINS, bin_of};
 
 /// How many records of a day say the same.
@@ -51,7 +51,7 @@ impl Index {
         let mut days = Vec::with_capacity(rows.len());
         for (day, kind, landed, count) in rows {
             let landed = landed.map(|word| landing(&word).ok_or_else(|| self.unknown(&word))).transpose()?;
-            let what = what(self.word(&kind)?, landed.unwrap_or(Landing::Recorded));
+            let what = what(self.word(&kind)?, landed.unwrap_or(Disposition::Recorded));
             let day = NaiveDate::default() + TimeDelta::days(day);
             days.push(DayCount { day, what, count: count.cast_unsigned() });
         }
@@ -93,9 +93,9 @@ fn empty(bin: usize) -> ConfidenceBin {
     ConfidenceBin { from: tenth(bin), to: tenth(bin + 1), right: 0, wrong: 0, open: 0 }
 }
 
-fn what(kind: ActionKind, landing: Landing) -> &'static str {
+fn what(kind: ActionKind, landing: Disposition) -> &'static str {
     match kind {
-        ActionKind::Action => landing.word(),
+        ActionKind::Action => landing.as_str(),
         ActionKind::Reversed => "reversed",
         ActionKind::Confirmed => "confirmed",
         ActionKind::Dismissed => "dismissed",

@@ -7,10 +7,10 @@ use super::asks::is_open;
 use super::store::Sql;
 use super::{Index, IndexError};
 use sqlx::FromRow;
-use steward_domain::audit::Cited;
+use steward_domain::audit::CitedSignal;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
-use steward_domain::route::{Doubt, question_id};
+use steward_domain::route::{ProposalDoubt, question_id};
 
 /// The signal `o` leaves unclear what the signal `s` proposes for the same record.
 macro_rules! leaves_unclear {
@@ -66,7 +66,11 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn find_doubt(&self, signal: &RecordPath, target: &RecordPath) -> Result<Option<Doubt>, IndexError> {
+    pub async fn find_doubt(
+        &self,
+        signal: &RecordPath,
+        target: &RecordPath,
+    ) -> Result<Option<ProposalDoubt>, IndexError> {
         let open: Option<(String, bool)> = sqlx::query_as(OPEN)
             .bind(signal.as_str())
             .bind(target.as_str())
@@ -74,7 +78,7 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         if let Some((question, true)) = &open {
-            return Ok(Some(Doubt::Asked(self.word(question)?)));
+            return Ok(Some(ProposalDoubt::Asked(self.word(question)?)));
         }
         let newer: Vec<NewerRow> = sqlx::query_as(NEWER)
             .bind(signal.as_str())
@@ -86,7 +90,7 @@ impl Index {
         let newer = newer.into_iter().map(|row| self.cited(row)).collect::<Result<Vec<_>, _>>()?;
         let Some(newest) = newer.first().map(|cited| cited.reference.clone()) else { return Ok(None) };
         if let Some((question, _)) = &open {
-            return Ok(Some(Doubt::Asked(self.word(question)?)));
+            return Ok(Some(ProposalDoubt::Asked(self.word(question)?)));
         }
         let ended: Option<String> = sqlx::query_scalar(NEWEST_QUESTION)
             .bind(target.as_str())
@@ -94,11 +98,11 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         let ended: Option<ActionId> = ended.map(|id| self.word(&id)).transpose()?;
-        Ok(Some(Doubt::Contradicted { question: question_id(target, &newest, ended.as_ref()), newer }))
+        Ok(Some(ProposalDoubt::Contradicted { question: question_id(target, &newest, ended.as_ref()), newer }))
     }
 
-    fn cited(&self, row: NewerRow) -> Result<Cited, IndexError> {
-        Ok(Cited {
+    fn cited(&self, row: NewerRow) -> Result<CitedSignal, IndexError> {
+        Ok(CitedSignal {
             reference: self.path(&row.path)?,
             source: row.source,
             note: row.note,

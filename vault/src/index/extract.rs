@@ -4,14 +4,14 @@
 //! [`steward_domain::extract::candidates`]'s.
 
 use super::{Index, IndexError};
-use steward_domain::extract::candidates::Known;
+use steward_domain::extract::candidates::OpenRecord;
 
 impl Index {
     /// Every open task and matter with its name, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn open_records(&self) -> Result<Vec<Known>, IndexError> {
+    pub async fn open_records(&self) -> Result<Vec<OpenRecord>, IndexError> {
         let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
             "SELECT path, name, NULL FROM matters WHERE state = 'open' UNION ALL
              SELECT t.path, t.name, m.name FROM tasks t LEFT JOIN matters m ON m.path = t.parent
@@ -21,7 +21,7 @@ impl Index {
         .await
         .map_err(|e| self.sql(e))?;
         let known = |(path, name, matter_name): (String, String, Option<String>)| {
-            Ok(Known { path: self.path(&path)?, name, matter_name })
+            Ok(OpenRecord { path: self.path(&path)?, name, matter_name })
         };
         rows.into_iter().map(known).collect()
     }

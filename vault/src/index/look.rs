@@ -13,10 +13,10 @@ use super::route::source_ceiling;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, SqliteConnection};
-use steward_domain::clerk::{Evidence, MAX_EVIDENCE, Question, Subject};
+use steward_domain::clerk::{ClerkQuestion, MAX_EVIDENCE, QuestionSubject, SignalEvidence};
 use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::path::RecordPath;
-use steward_domain::tick::{Look, TaskClock};
+use steward_domain::tick::{TaskCheck, TaskClock};
 
 /// A task of the matter, with what the rules need.
 pub(super) struct Candidate {
@@ -167,7 +167,7 @@ pub(super) async fn with_evidence(
     tx: &mut SqliteConnection,
     (ask, matter): (&ObserveAsk, &MatterNow),
     task: Candidate,
-) -> Result<Look, IndexError> {
+) -> Result<TaskCheck, IndexError> {
     let mut evidence = Vec::new();
     if task.fresh > 0 {
         let rows: Vec<SignalRow> = sqlx::query_as(EVIDENCE)
@@ -182,7 +182,7 @@ pub(super) async fn with_evidence(
             evidence.push(piece(index, row, ask.default_ceiling)?);
         }
     }
-    let subject = Subject {
+    let subject = QuestionSubject {
         task: task.task,
         task_name: task.name,
         matter: ask.matter.clone(),
@@ -191,8 +191,8 @@ pub(super) async fn with_evidence(
         surface_class: task.clock.surface_class,
         due: task.clock.due,
     };
-    Ok(Look {
-        question: Question { subject, evidence, complaint: None, asked_at: ask.now },
+    Ok(TaskCheck {
+        question: ClerkQuestion { subject, evidence, complaint: None, asked_at: ask.now },
         before: index.word(&task.hash)?,
         state_as_written: task.state_as_written,
         matter_ceiling: matter.ceiling,
@@ -229,8 +229,8 @@ fn candidate(index: &Index, row: TaskRow) -> Result<Candidate, IndexError> {
     })
 }
 
-fn piece(index: &Index, row: SignalRow, default_ceiling: Ceiling) -> Result<Evidence, IndexError> {
-    Ok(Evidence {
+fn piece(index: &Index, row: SignalRow, default_ceiling: Ceiling) -> Result<SignalEvidence, IndexError> {
+    Ok(SignalEvidence {
         reference: index.path(&row.path)?,
         source: row.source,
         note: row.note,

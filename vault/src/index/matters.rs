@@ -14,14 +14,14 @@ use serde::Serialize;
 use sqlx::{FromRow, QueryBuilder, Sqlite};
 use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 
 /// Which matters are asked for; all that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatterFilter {
     /// Words of its name; the last one may be a beginning. Untrusted.
     pub text: Option<String>,
-    pub state: Option<State>,
+    pub state: Option<RecordState>,
 }
 
 /// A matter in a list.
@@ -31,7 +31,7 @@ pub struct MatterCard {
     /// Untrusted.
     pub name: String,
     /// `None` when its file cannot be read.
-    pub state: Option<State>,
+    pub state: Option<RecordState>,
     /// Why its file cannot be read, with the mend.
     pub problem: Option<String>,
     pub open_tasks: u64,
@@ -47,7 +47,7 @@ pub struct MatterCard {
 pub struct Named {
     /// Untrusted.
     pub name: String,
-    pub state: State,
+    pub state: RecordState,
     /// Of a task.
     pub matter: Option<RecordPath>,
 }
@@ -139,7 +139,7 @@ pub(super) fn page_query(filter: &MatterFilter, after: Option<&str>, limit: u32)
         Some(state) => {
             // One that cannot be read has no state.
             query.push("JOIN matters n INDEXED BY matters_by_state ON n.path = f.path WHERE n.state = ");
-            query.push_bind(state.word())
+            query.push_bind(state.as_str())
         }
     };
     let ordered = if filter.state.is_some() { "n" } else { "f" };

@@ -13,7 +13,7 @@ use serde::Serialize;
 use steward_domain::audit::AuditDraft;
 use steward_domain::budget::BUDGET_WINDOW;
 use steward_domain::mode::Ceiling;
-use steward_domain::note_policy::{NoteNow, NotePolicy};
+use steward_domain::note_policy::{MatterPolicy, MatterPolicyUsage};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, ContentHash};
 
@@ -102,7 +102,7 @@ impl Index {
         &self,
         target: &RecordPath,
         new_parent: Option<&RecordPath>,
-    ) -> Result<Vec<(RecordPath, NotePolicy)>, IndexError> {
+    ) -> Result<Vec<(RecordPath, MatterPolicy)>, IndexError> {
         let rows: Vec<(String, Option<String>)> = sqlx::query_as(NOTES)
             .bind(target.as_str())
             .bind(new_parent.map(RecordPath::as_str))
@@ -111,7 +111,7 @@ impl Index {
             .map_err(|e| self.sql(e))?;
         let note = |(path, policy): (String, Option<String>)| {
             let policy = policy.map(|policy| self.note_policy(&policy)).transpose()?;
-            Ok((self.path(&path)?, policy.unwrap_or_else(NotePolicy::strictest)))
+            Ok((self.path(&path)?, policy.unwrap_or_else(MatterPolicy::ask_only)))
         };
         rows.into_iter().map(note).collect()
     }
@@ -120,13 +120,17 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn notes_now(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Vec<NoteNow>, IndexError> {
+    pub async fn notes_now(
+        &self,
+        draft: &AuditDraft,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<MatterPolicyUsage>, IndexError> {
         let new_parent = draft.proposal.as_ref().and_then(|p| p.mutation.new_parent());
         let mut notes = Vec::new();
         for (matter, policy) in self.notes_of(&draft.target, new_parent).await? {
             let counts = policy.daily_budget.is_some();
             let spent = if counts { self.spent_under(&matter, Some(&draft.id), now).await? } else { 0 };
-            notes.push(NoteNow { matter, policy, spent });
+            notes.push(MatterPolicyUsage { matter, policy, spent });
         }
         Ok(notes)
     }
@@ -181,7 +185,7 @@ impl Index {
     }
 
     /// A note as the tables hold it.
-    pub(super) fn note_policy(&self, json: &str) -> Result<NotePolicy, IndexError> {
+    pub(super) fn note_policy(&self, json: &str) -> Result<MatterPolicy, IndexError> {
         serde_json::from_str(json).map_err(|_| self.unknown(json))
     }
 }

@@ -16,11 +16,11 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{FromRow, Sqlite, SqliteConnection, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
-use steward_domain::mode::{Ceiling, Policy};
-use steward_domain::note_policy::NotePolicy;
+use steward_domain::mode::{Ceiling, DecisionPolicy};
+use steward_domain::note_policy::MatterPolicy;
 use steward_domain::path::RecordPath;
-use steward_domain::record::State;
-use steward_domain::tick::{Cadence, Observation, SkipReason, is_due, needs_clerk};
+use steward_domain::record::RecordState;
+use steward_domain::tick::{Cadence, MatterObservation, TaskSkipReason, check_due, needs_clerk};
 
 /// Most bytes of the looks of one tick, as JSON: 1 MB; the rest stays due. Temporal takes no payload of more
 /// than 2 MB, and answers that are remembered come on top.
@@ -37,7 +37,7 @@ pub struct ObserveAsk {
     pub look_id: String,
     pub now: DateTime<Utc>,
     pub cadence: Cadence,
-    pub policy: Policy,
+    pub policy: DecisionPolicy,
     /// The brake is pulled: look, but move nothing.
     pub stopped: bool,
     /// Most tasks that one tick takes to a clerk; the rest stays due. Configured, 64 by default.
@@ -49,9 +49,9 @@ pub struct ObserveAsk {
 /// The matter, and where its last tick left it.
 pub(super) struct MatterNow {
     pub(super) name: String,
-    pub(super) state: State,
+    pub(super) state: RecordState,
     pub(super) ceiling: Ceiling,
-    note: Option<NotePolicy>,
+    note: Option<MatterPolicy>,
     faults: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ struct Stamp {
 pub enum Turn {
     /// Another task has the same `id`, so neither is looked at.
     Twin,
-    Skipped(SkipReason),
+    Skipped(TaskSkipReason),
     /// A clerk is asked, as far as one tick takes so many.
     Clerk,
     /// It is due and nothing is new: still active, and nobody is asked.
@@ -102,7 +102,7 @@ impl Turn {
     fn is_due(self) -> bool {
         match self {
             Self::Twin => false,
-            Self::Skipped(reason) => matches!(reason, SkipReason::QuietHours | SkipReason::BeingJudged),
+            Self::Skipped(reason) => matches!(reason, TaskSkipReason::QuietHours | TaskSkipReason::BeingJudged),
             Self::Clerk | Self::Quiet => true,
         }
     }
@@ -113,7 +113,7 @@ impl Turn {
 struct Sorted {
     needy: Vec<Candidate>,
     quiet: Vec<Stamp>,
-    skipped: BTreeMap<SkipReason, u32>,
+    skipped: BTreeMap<TaskSkipReason, u32>,
     signals: u32,
     /// The latest moment at which one of the signals was first seen.
     newest: i64,
@@ -126,7 +126,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Unfilled`] before the first scan; [`IndexError::Sql`] when `state.db` fails.
     /// A matter that is missing, unreadable or closed is no error: nothing of it is due.
-    pub async fn observe(&self, ask: &ObserveAsk) -> Result<Observation, IndexError> {
+    pub async fn observe(&self, ask: &ObserveAsk) -> Result<MatterObservation, IndexError> {
         if !self.is_filled() {
             return Err(IndexError::Unfilled { path: self.store.file.clone() });
         }
@@ -135,7 +135,7 @@ impl Index {
         if let Some(stored) = before.repeated {
             return serde_json::from_str(&stored).map_err(|_| self.unknown(&stored));
         }
-        let mut seen = Observation {
+        let mut seen = MatterObservation {
             matter: ask.matter.clone(),
             observed_at: instant(micros(ask.now)).unwrap_or(ask.now),
             policy: ask.policy.clone(),
@@ -240,10 +240,10 @@ impl Index {
 
     fn open_matter(&self, path: &RecordPath, matter: MatterNow) -> Result<MatterNow, String> {
         match matter.state {
-            State::Open => Ok(matter),
-            State::Done | State::Archived => Err(format!(
+            RecordState::Open => Ok(matter),
+            RecordState::Done | RecordState::Archived => Err(format!(
                 "{path}: its state is `{}`, so its tasks are not looked at: set `state: open` to take it up again",
-                matter.state.word()
+                matter.state.as_str()
             )),
         }
     }
@@ -283,7 +283,7 @@ pub(super) fn turn_of(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool
     if candidate.twins.is_some() {
         return Turn::Twin;
     }
-    if let Err(reason) = is_due(&candidate.clock, candidate.next_check, fresh, ask.now) {
+    if let Err(reason) = check_due(&candidate.clock, candidate.next_check, fresh, ask.now) {
         return Turn::Skipped(reason);
     }
     if !needs_clerk(candidate.clock.surface_class, fresh) {
@@ -291,9 +291,9 @@ pub(super) fn turn_of(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool
     }
     // It has no cursor of this look, so it is taken up as soon as the quiet hours are over.
     if quiet {
-        return Turn::Skipped(SkipReason::QuietHours);
+        return Turn::Skipped(TaskSkipReason::QuietHours);
     }
-    if taken.contains(candidate.task.as_str()) { Turn::Skipped(SkipReason::BeingJudged) } else { Turn::Clerk }
+    if taken.contains(candidate.task.as_str()) { Turn::Skipped(TaskSkipReason::BeingJudged) } else { Turn::Clerk }
 }
 
 fn stamp(ask: &ObserveAsk, candidate: &Candidate) -> Stamp {
@@ -308,7 +308,12 @@ pub(super) fn twin_problem(path: &str, id: &str, twins: &str) -> String {
     format!("{path}: its `id` `{id}` is also that of {twins}: give each task its own, until then neither is looked at")
 }
 
-async fn write(tx: &mut SqliteConnection, ask: &ObserveAsk, seen: &Observation, quiet: &[Stamp]) -> sqlx::Result<()> {
+async fn write(
+    tx: &mut SqliteConnection,
+    ask: &ObserveAsk,
+    seen: &MatterObservation,
+    quiet: &[Stamp],
+) -> sqlx::Result<()> {
     if !quiet.is_empty() {
         sqlx::query(
             "INSERT INTO task_checks (task, last_check_at, next_check_after, outcome, streak, look_id)

@@ -12,13 +12,13 @@ use super::read::Content;
 use super::store::json;
 use serde::Serialize;
 use serde_json::Value;
-use steward_domain::audit::{ActionKind, AuditError, AuditRecord, Proposal};
+use steward_domain::audit::{ActionKind, AuditError, AuditRecord, MutationProposal};
 use steward_domain::content::content_hash;
-use steward_domain::decide::Closed;
+use steward_domain::decide::ClosedGates;
 use steward_domain::frontmatter::{self, Document, member_name};
 use steward_domain::mode::Mode;
 use steward_domain::mutation::{Mutation, MutationClass};
-use steward_domain::note_policy::{self, NotePolicy};
+use steward_domain::note_policy::{self, MatterPolicy};
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{Instinct, Matter, RecordError, Task};
@@ -175,14 +175,14 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
 fn matter(path: &RecordPath, document: &Document, content: &Content) -> Result<Typed, RecordError> {
     let fields = document.fields();
     let matter = Matter::read(fields)?;
-    let (policy, faults) = note_policy::read::read(document);
+    let (policy, faults) = note_policy::read::read_matter_policy(document);
     let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Ok(Typed::Matter(MatterData {
         path: path.to_string(),
         name: named(matter.name, path),
         state: word(matter.state),
         state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
-        ceiling: word(policy.as_ref().map(NotePolicy::ceiling).unwrap_or_default().min(matter.ceiling)),
+        ceiling: word(policy.as_ref().map(MatterPolicy::effective_ceiling).unwrap_or_default().min(matter.ceiling)),
         policy: policy.map(|policy| json(&policy)),
         policy_faults: (!told.is_empty()).then(|| json(&told)),
         hash: content.hash.as_str().to_owned(),
@@ -220,15 +220,15 @@ fn signal(path: &RecordPath, signal: Signal) -> Typed {
         target: signal.target.as_ref().map(RecordPath::to_string),
         created: micros(signal.created),
         instinct: source_key(&signal.source_type),
-        note: signal.note(),
+        note: signal.clerk_note(),
         effect: word(signal.effect),
-        class: signal.proposal.as_ref().map(|p| p.class().word()),
+        class: signal.proposal.as_ref().map(|p| p.class().as_str()),
         proposal: signal.proposal.as_ref().map(|p| p.to_proposal().to_string()),
         proposed_state: signal.proposed_state().map(word),
         changes: signal.proposal.as_ref().map(changes),
         target_confidence: signal.target_confidence,
         effect_confidence: signal.effect_confidence,
-        status: signal.status.word(),
+        status: signal.status.as_str(),
         reason: signal.reason.clone(),
         applied: signal.is_applied(),
         source_event: signal.source_event.as_ref().map(RecordPath::to_string),
@@ -242,7 +242,7 @@ fn signal(path: &RecordPath, signal: Signal) -> Typed {
 fn meaning(signal: &Signal) -> ContentHash {
     let status = if signal.is_applied() { SignalStatus::Applied } else { SignalStatus::Unrouted };
     let said = Signal { status, reason: None, ..signal.clone() };
-    ContentHash::of(json(&said).as_bytes())
+    ContentHash::hash_bytes(json(&said).as_bytes())
 }
 
 fn event(path: &RecordPath, event: StreamEvent, content: &Content) -> Typed {
@@ -253,7 +253,7 @@ fn event(path: &RecordPath, event: StreamEvent, content: &Content) -> Typed {
         source: folder.to_owned(),
         pattern: event.pattern,
         received_at: micros(event.received_at),
-        status: event.status.word(),
+        status: event.status.as_str(),
         tries: event.tries,
         reason: event.reason,
         hash: content.hash.as_str().to_owned(),
@@ -270,7 +270,7 @@ impl ActionData {
 impl EventData {
     /// Nobody has tried to read it yet.
     pub(super) fn is_untouched(&self) -> bool {
-        self.status == EventStatus::New.word() && self.tries == 0
+        self.status == EventStatus::New.as_str() && self.tries == 0
     }
 }
 
@@ -283,34 +283,34 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
     let of = draft.answers.as_ref().map(|a| a.of.to_string());
     let moved_from = draft.proposal.as_ref().and_then(left).map(|matter| matter.to_string());
     let (trust_subject, trust_mode) = draft.trust.as_ref().map(capped).unzip();
-    let (answers_of, tracks_of) = if draft.kind.is_of_the_tracker() { (None, of) } else { (of, None) };
+    let (answers_of, tracks_of) = if draft.kind.is_tracker_outcome() { (None, of) } else { (of, None) };
     Ok(Typed::Action(Box::new(ActionData {
         path: path.to_string(),
         id: draft.id.to_string(),
-        kind: draft.kind.word(),
+        kind: draft.kind.as_str(),
         target: draft.target.to_string(),
         at: micros(draft.timestamp),
-        decision: draft.decision.word(),
+        decision: draft.decision.as_str(),
         confidence: draft.confidence,
-        landing: draft.landing.word(),
-        mode: draft.mode.word(),
+        landing: draft.landing.as_str(),
+        mode: draft.mode.as_str(),
         pending: draft.pending_confirmation,
         answers_of,
         proposed_state: draft.proposed_state.map(word),
-        class: draft.class.map(MutationClass::word),
+        class: draft.class.map(MutationClass::as_str),
         judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
-        issue: record.plane_action.as_ref().and_then(|a| a.owed_to()).map(|issue| issue.issue.to_string()),
+        issue: record.plane_action.as_ref().and_then(|a| a.owed_issue()).map(|issue| issue.issue.to_string()),
         tracks_of,
         trust_subject,
         trust_mode: trust_mode.flatten(),
-        closed: Closed::of(&draft.gates).words(),
+        closed: ClosedGates::from_gates(&draft.gates).join_names(),
         moves_to: draft.proposal.as_ref().and_then(|p| moves_to(&p.mutation)),
         changes: draft.proposal.as_ref().map(|p| changes(&p.mutation)),
         moved_from,
-        proposal: draft.proposes().map(|hash| hash.as_str().to_owned()),
+        proposal: draft.proposal_hash().map(|hash| hash.as_str().to_owned()),
         prev: record.prev_sha256.as_str().to_owned(),
         content: record.content_sha256.as_ref().map(|hash| hash.as_str().to_owned()),
-        misnamed: draft.file().as_ref() != Ok(path),
+        misnamed: draft.record_path().as_ref() != Ok(path),
         edited: draft.answers.as_ref().is_some_and(|answer| answer.edited),
         together: draft.answers.as_ref().and_then(|answer| answer.together.as_ref()).map(ToString::to_string),
         seq: record.seq,
@@ -321,7 +321,7 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
 }
 
 /// The matter that a task leaves by a change.
-fn left(proposal: &Proposal) -> Option<RecordPath> {
+fn left(proposal: &MutationProposal) -> Option<RecordPath> {
     match proposal.mutation {
         Mutation::ParentMatter { .. } => parse_link(RecordKind::Matter, proposal.replaces.as_ref()?.as_str()?).ok(),
         Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
@@ -344,8 +344,8 @@ fn changes(mutation: &Mutation) -> String {
 /// Whom a mark is about, and the mode that it leaves.
 fn capped(mark: &TrustMark) -> (String, Option<&'static str>) {
     let mode = match mark {
-        TrustMark::Lowered { to, .. } => Some(to.word()),
-        TrustMark::Unrestored { .. } => Some(Mode::Shadow.word()),
+        TrustMark::Lowered { to, .. } => Some(to.as_str()),
+        TrustMark::Unrestored { .. } => Some(Mode::Shadow.as_str()),
         TrustMark::Pruned { .. } | TrustMark::Raised { .. } => None,
     };
     (json(mark.subject()), mode)

@@ -5,7 +5,7 @@
 
 use super::parse::{self, Typed};
 use crate::root::{Entry, Root, RootError};
-use steward_domain::audit::is_record;
+use steward_domain::audit::is_audit_file_name;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 
@@ -63,7 +63,7 @@ impl Known {
 /// Whether a file of a folder is one of ours; of `event/` only the audit records are.
 pub(super) fn is_ours(kind: RecordKind, file_name: &str) -> bool {
     match kind {
-        RecordKind::Event => is_record(file_name),
+        RecordKind::Event => is_audit_file_name(file_name),
         RecordKind::Matter | RecordKind::Task | RecordKind::Signal | RecordKind::Instinct | RecordKind::Stream => true,
     }
 }

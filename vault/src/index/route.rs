@@ -13,11 +13,11 @@ use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 use std::collections::BTreeMap;
 use steward_domain::mode::Ceiling;
-use steward_domain::note_policy::NotePolicy;
+use steward_domain::note_policy::MatterPolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
-use steward_domain::record::State;
-use steward_domain::route::{Claim, action_id};
+use steward_domain::record::RecordState;
+use steward_domain::route::{SignalClaim, action_id};
 use steward_domain::signal::source_key;
 
 /// What the router asks about a signal.
@@ -45,17 +45,17 @@ pub struct RouteFacts {
     pub beside_others: bool,
     /// Words of another source wait for it as well.
     pub others_wait: bool,
-    pub claim: Option<Claim>,
+    pub claim: Option<SignalClaim>,
     pub observations: u32,
     /// The lowest that a human set for the source and the matters concerned; `ask` where the target's matter is missing or
     /// cannot be read.
     pub ceiling: Ceiling,
     /// What the notes of the matters concerned allow, of those that say anything.
-    pub notes: Vec<NotePolicy>,
+    pub notes: Vec<MatterPolicy>,
     /// The state of the target's matter; `None` where that is missing or cannot be read.
-    pub matter: Option<State>,
+    pub matter: Option<RecordState>,
     /// The state of the matter to move to.
-    pub new_parent: Option<State>,
+    pub new_parent: Option<RecordState>,
     /// Another task has the same `id`, so that the two cannot be told apart.
     pub has_twin: bool,
 }
@@ -202,9 +202,11 @@ impl Index {
             .await
             .map_err(|e| self.sql(e))?;
         let claim = match claim {
-            Some((id, landing, decision)) => {
-                Some(Claim { id: self.word(&id)?, landing: self.word(&landing)?, decision: self.word(&decision)? })
-            }
+            Some((id, landing, decision)) => Some(SignalClaim {
+                id: self.word(&id)?,
+                landing: self.word(&landing)?,
+                decision: self.word(&decision)?,
+            }),
             None => None,
         };
         let matters = [row.matter_ceiling.as_deref(), row.parent_ceiling.as_deref()];

@@ -15,7 +15,7 @@ use serde::Serialize;
 use sqlx::FromRow;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::{ActionId, Landing};
+use steward_domain::plan::{ActionId, Disposition};
 
 /// Most words that are looked at; what follows is passed over.
 const MAX_WORDS: usize = 16;
@@ -39,7 +39,7 @@ pub struct SearchFilter {
     /// The name by which trust goes: whose a signal is, who was weighed or spoke for an action.
     pub source: Option<String>,
     /// Of actions.
-    pub landing: Option<Landing>,
+    pub landing: Option<Disposition>,
     /// Actions that wait for a human's answer.
     pub waits: bool,
 }
@@ -148,8 +148,8 @@ impl Index {
         let rows: Vec<Row> = sqlx::query_as(HITS)
             .bind(super::store::json(&found))
             .bind(filter.since.map(micros))
-            .bind(filter.class.map(MutationClass::word))
-            .bind(filter.landing.map(Landing::word))
+            .bind(filter.class.map(MutationClass::as_str))
+            .bind(filter.landing.map(Disposition::as_str))
             .bind(filter.waits)
             .bind(filter.source.as_deref())
             .bind(reads(limit))

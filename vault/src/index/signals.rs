@@ -151,7 +151,7 @@ pub(super) fn page_query(filter: &SignalFilter, before: Option<&Cursor>, limit: 
         query.push(" AND s.instinct = ").push_bind(source.clone());
     }
     if let Some(status) = filter.status {
-        query.push(" AND s.status = ").push_bind(status.word());
+        query.push(" AND s.status = ").push_bind(status.as_str());
     }
     if let Some(before) = before {
         query.push(" AND (s.created, s.path) < (").push_bind(micros(before.at));

@@ -10,7 +10,7 @@ use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
 use steward_domain::path::RecordPath;
-use steward_domain::stamp::Stamp;
+use steward_domain::stamp::CheckTimestamps;
 
 /// When a stamp that came to nothing is tried again: 30 s, so that a person can finish their edit.
 const RETRY: TimeDelta = TimeDelta::seconds(30);
@@ -19,7 +19,7 @@ const RETRY: TimeDelta = TimeDelta::seconds(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StampDue {
     pub task: RecordPath,
-    pub stamp: Stamp,
+    pub stamp: CheckTimestamps,
     /// The cursor that is written down, exactly.
     checked_at: i64,
 }
@@ -70,7 +70,7 @@ impl Index {
             let checked = instant(row.last_check_at).unwrap_or_default();
             Ok(StampDue {
                 task: self.path(&row.task)?,
-                stamp: Stamp::new(checked, row.next_check_after.and_then(instant), ours),
+                stamp: CheckTimestamps::new(checked, row.next_check_after.and_then(instant), ours),
                 checked_at: row.last_check_at,
             })
         };

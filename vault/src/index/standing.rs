@@ -12,9 +12,9 @@ use serde::Serialize;
 use sqlx::FromRow;
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::mode::Mode;
-use steward_domain::note_policy::NotePolicy;
+use steward_domain::note_policy::MatterPolicy;
 use steward_domain::path::RecordPath;
-use steward_domain::tick::{Cadence, SkipReason};
+use steward_domain::tick::{Cadence, TaskSkipReason};
 
 /// The last tick of a matter, as far as it is kept. A tick that found the brake pulled or the matter closed leaves none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,7 +29,7 @@ pub struct LastTick {
     /// Signals that were new to it.
     pub signals: u32,
     /// How many tasks were passed over, and why.
-    pub skipped: BTreeMap<SkipReason, u32>,
+    pub skipped: BTreeMap<TaskSkipReason, u32>,
     /// Each names its file.
     pub problems: Vec<String>,
     pub interval: Interval,
@@ -212,6 +212,6 @@ fn standing(ask: &ObserveAsk, held: (&BTreeSet<String>, bool), candidate: Candid
 }
 
 /// Whether the matter's note wants nothing changed at this time of day.
-pub(super) fn is_quiet(ask: &ObserveAsk, note: Option<&NotePolicy>) -> bool {
+pub(super) fn is_quiet(ask: &ObserveAsk, note: Option<&MatterPolicy>) -> bool {
     ask.policy.mode > Mode::Shadow && note.is_some_and(|note| note.quiet_until(ask.now).is_some())
 }

@@ -149,7 +149,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn speakers(&self, draft: &AuditDraft) -> Result<Vec<Speaker>, IndexError> {
-        let speaking = draft.speaking();
+        let speaking = draft.supporting_sources();
         let keys: Vec<&String> = speaking.keys().collect();
         let strangers: BTreeMap<String, bool> = sqlx::query_as(SEEN)
             .bind(json(&keys))

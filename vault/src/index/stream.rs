@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
 use std::collections::BTreeSet;
-use steward_domain::guard::Spent;
+use steward_domain::guard::ExhaustedShares;
 use steward_domain::path::RecordPath;
 use steward_domain::signal::source_key;
 use steward_domain::stream::MAX_TRIES;
@@ -112,7 +112,11 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn events_to_extract(&self, limit: usize, spent: &Spent) -> Result<Vec<RecordPath>, IndexError> {
+    pub async fn events_to_extract(
+        &self,
+        limit: usize,
+        spent: &ExhaustedShares,
+    ) -> Result<Vec<RecordPath>, IndexError> {
         const WAITING: &str =
             "SELECT DISTINCT source, pattern FROM stream_events WHERE status = 'new' ORDER BY source, pattern";
         let mut db = self.store.reader.acquire().await.map_err(|e| self.sql(e))?;

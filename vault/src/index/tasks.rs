@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{FromRow, QueryBuilder, Sqlite};
 use steward_domain::path::RecordPath;
-use steward_domain::record::{State, SurfaceClass};
+use steward_domain::record::{RecordState, SurfaceClass};
 
 /// A task, as a screen shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,7 +18,7 @@ pub struct TaskRow {
     /// Untrusted.
     pub name: String,
     pub matter: RecordPath,
-    pub state: State,
+    pub state: RecordState,
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
     pub snoozed_until: Option<DateTime<Utc>>,
@@ -36,7 +36,7 @@ pub struct TaskRow {
 pub struct TaskFilter {
     /// Of this matter.
     pub matter: Option<RecordPath>,
-    pub state: Option<State>,
+    pub state: Option<RecordState>,
 }
 
 #[derive(FromRow)]
@@ -123,7 +123,7 @@ pub(super) fn page_query(filter: &TaskFilter, after: Option<&str>, limit: u32) -
         query.push(" AND t.parent = ").push_bind(matter.to_string());
     }
     if let Some(state) = filter.state {
-        query.push(" AND t.state = ").push_bind(state.word());
+        query.push(" AND t.state = ").push_bind(state.as_str());
     }
     if let Some(after) = after {
         query.push(" AND t.path > ").push_bind(after.to_owned());

@@ -3,14 +3,16 @@ use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
-use steward_domain::audit::{ActionKind, Answer, AuditDraft, AuditRecord, Cited, Link, WorkflowRef};
+use steward_domain::audit::{
+    ActionKind, AuditDraft, AuditRecord, AuditResolution, ChainLink, CitedSignal, WorkflowRef,
+};
 use steward_domain::clerk::{ClerkMark, Judgement};
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordKind;
-use steward_domain::plan::{ActionId, ContentHash, Landing};
-use steward_domain::record::State;
-use steward_domain::tick::{Cadence, Observation, TaskClock};
+use steward_domain::plan::{ActionId, ContentHash, Disposition};
+use steward_domain::record::RecordState;
+use steward_domain::tick::{Cadence, MatterObservation, TaskClock};
 use steward_domain::time;
 use steward_domain::tracker::PlaneAction;
 
@@ -118,8 +120,8 @@ impl Bench {
         let mut draft = draft(slug);
         change(&mut draft);
         let id = draft.id.clone();
-        let link = Link { seq: self.written.get() + 1, prev: ContentHash::genesis() };
-        let record = AuditRecord::close(draft, Vec::new(), link).with_tracker(says);
+        let link = ChainLink { seq: self.written.get() + 1, prev: ContentHash::genesis() };
+        let record = AuditRecord::from_draft(draft, Vec::new(), link).with_tracker(says);
         self.put(&format!("event/steward-action-{slug}.md"), record.render().unwrap());
         id
     }
@@ -133,12 +135,12 @@ impl Bench {
         self.index.sync_paths(&self.root, &paths, noon(clock)).await.unwrap()
     }
 
-    async fn look(&self, matter: &str, look_id: &str, clock: &str) -> Observation {
+    async fn look(&self, matter: &str, look_id: &str, clock: &str) -> MatterObservation {
         self.index.observe(&ask(matter, look_id, clock)).await.unwrap()
     }
 
     /// Records that a clerk answered about a task.
-    async fn checked(&self, task: &str, seen: &Observation, look_id: &str) {
+    async fn checked(&self, task: &str, seen: &MatterObservation, look_id: &str) {
         let done = CheckDone {
             task: path(task),
             look_id: look_id.into(),
@@ -193,7 +195,7 @@ fn ask(matter: &str, look_id: &str, clock: &str) -> ObserveAsk {
         look_id: look_id.into(),
         now: noon(clock),
         cadence: Cadence::default(),
-        policy: Policy::default(),
+        policy: DecisionPolicy::default(),
         stopped: false,
         max_looks: 64,
         default_ceiling: Ceiling::Act,
@@ -201,7 +203,7 @@ fn ask(matter: &str, look_id: &str, clock: &str) -> ObserveAsk {
 }
 
 fn open() -> TaskClock {
-    TaskClock { state: State::Open, surface_class: Default::default(), due: None, snoozed_until: None }
+    TaskClock { state: RecordState::Open, surface_class: Default::default(), due: None, snoozed_until: None }
 }
 
 fn task_text(matter: &str, more: &str) -> String {
@@ -228,10 +230,10 @@ fn draft(slug: &str) -> AuditDraft {
         decision: Judgement::LikelyDone,
         confidence: 0.9,
         mode: Mode::Live,
-        landing: Landing::Live,
+        landing: Disposition::Live,
         gates: Vec::new(),
         prior_state: None,
-        proposed_state: Some(State::Done),
+        proposed_state: Some(RecordState::Done),
         proposal: None,
         confirmable: true,
         pending_confirmation: false,
@@ -246,7 +248,7 @@ fn draft(slug: &str) -> AuditDraft {
 }
 
 fn cite(draft: &mut AuditDraft, signal: &str) {
-    draft.evidence.push(Cited {
+    draft.evidence.push(CitedSignal {
         reference: path(signal),
         source: "gmail".into(),
         note: "it is paid".into(),
@@ -259,7 +261,7 @@ fn cite(draft: &mut AuditDraft, signal: &str) {
 /// Answers the action of that name.
 fn answer(draft: &mut AuditDraft, kind: ActionKind, of: &ActionId) {
     draft.kind = kind;
-    draft.answers = Some(Answer {
+    draft.answers = Some(AuditResolution {
         of: of.clone(),
         at: noon("09:00:00"),
         by: "ann".into(),

@@ -180,7 +180,7 @@ impl Index {
 }
 
 fn step(row: &StepRow) -> Option<Step> {
-    if row.kind == ActionKind::Reversed.word() {
+    if row.kind == ActionKind::Reversed.as_str() {
         return row.speaks.then_some(Step::Undone);
     }
     row.contribution.map(|contribution| Step::Judged { contribution })

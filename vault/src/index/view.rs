@@ -13,7 +13,7 @@ use sqlx::query::QueryAs;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, FromRow, Sqlite};
 use steward_domain::path::RecordPath;
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 use steward_domain::tick::Cadence;
 
 /// A matter, as the registrar sees it.
@@ -22,7 +22,7 @@ pub struct MatterRow {
     pub path: RecordPath,
     pub name: String,
     /// `None` when its file cannot be read: its schedule stays as it is.
-    pub state: Option<State>,
+    pub state: Option<RecordState>,
     /// The interval that its schedule should have, in seconds.
     pub interval_seconds: u32,
 }
@@ -205,9 +205,9 @@ impl Index {
         for (of_matters, state, count) in states {
             let by_state = if of_matters { &mut counts.matters } else { &mut counts.tasks };
             match self.word(&state)? {
-                State::Open => by_state.open = count.cast_unsigned(),
-                State::Done => by_state.done = count.cast_unsigned(),
-                State::Archived => by_state.archived = count.cast_unsigned(),
+                RecordState::Open => by_state.open = count.cast_unsigned(),
+                RecordState::Done => by_state.done = count.cast_unsigned(),
+                RecordState::Archived => by_state.archived = count.cast_unsigned(),
             }
         }
         Ok(counts)

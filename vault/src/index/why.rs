@@ -9,7 +9,7 @@ use serde::Serialize;
 use sqlx::FromRow;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::record::{Effect, State};
+use steward_domain::record::{RecordState, SignalEffect};
 use steward_domain::signal::SignalStatus;
 
 /// A task or matter, and when it is looked at.
@@ -17,7 +17,7 @@ use steward_domain::signal::SignalStatus;
 pub struct SubjectRow {
     pub path: RecordPath,
     pub name: String,
-    pub state: State,
+    pub state: RecordState,
     pub snoozed_until: Option<DateTime<Utc>>,
     pub last_check_at: Option<DateTime<Utc>>,
     pub next_check_after: Option<DateTime<Utc>>,
@@ -31,7 +31,7 @@ pub struct WeighedSignal {
     /// At most 50 characters, verbatim. Untrusted.
     pub note: String,
     pub created: DateTime<Utc>,
-    pub effect: Effect,
+    pub effect: SignalEffect,
     /// `None` where it proposes nothing that may be written.
     pub class: Option<MutationClass>,
     /// 0 to 1.

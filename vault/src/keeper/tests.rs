@@ -17,7 +17,7 @@ use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use steward_domain::audit::ActionKind;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 
 const BOB: &str = "---\ntype: task\nname: Pay the invoice\nstate: open  # since May\nowner: bob\n---\n";
 const EVE: &str = "---\ntype: task\nname: Pay the invoice, says Eve\nstate: open\nowner: eve\n---\n";
@@ -124,7 +124,7 @@ fn an_edit_on_top_of_the_change_stands_and_the_change_keeps_its_record() {
         settle(&keeper);
         assert_eq!(desk.read("task/pay.md"), done(BOB));
         assert_eq!((desk.records().len(), desk.conflicts().len()), (1, 0));
-        desk::Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+        desk::Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
         assert_eq!(desk.read("task/pay.md"), BOB, "an undo keeps the edit");
         settle(&keeper);
         desk.is_tidy();
@@ -316,7 +316,7 @@ fn an_undo_reads_a_file_that_is_being_saved_again_instead_of_giving_up() {
     let (path, edited) = (pay(&desk), done(TASK).replace("ann", "bob"));
     let now = edited.clone();
     hook::at("before-swap", move || save_into(&path, &now));
-    desk::Click::new(AnswerKind::Undo, &record, "run-2").ask(&keeper).unwrap();
+    desk::Click::new(ResolutionKind::Undo, &record, "run-2").ask(&keeper).unwrap();
     assert!(hook::all_met());
     assert_eq!(desk.read("task/pay.md"), edited.replace("state: done", "state: open"));
     assert_eq!(desk::count(&desk.records(), ActionKind::Reversed), 1);

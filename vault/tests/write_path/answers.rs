@@ -4,11 +4,11 @@ use crate::desk::{Click, Desk, TASK, Wish, count, faults, live, noon, settle};
 use chrono::TimeDelta;
 use std::sync::Barrier;
 use steward_domain::audit::ActionKind;
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::Landing;
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::plan::Disposition;
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use steward_vault::answer::AnswerError;
 use steward_vault::brake::{self, Stop};
 use steward_vault::keeper::Keeper;
@@ -22,7 +22,7 @@ fn pending(keeper: &Keeper) -> RecordPath {
     keeper.apply(wish.plan()).unwrap().record
 }
 
-fn refusal(result: Result<impl std::fmt::Debug, AnswerError>) -> Refusal {
+fn refusal(result: Result<impl std::fmt::Debug, AnswerError>) -> ResolutionRefusal {
     match result {
         Err(AnswerError::Refused(refusal)) => refusal,
         other => panic!("expected a refusal, got {other:?}"),
@@ -36,7 +36,7 @@ fn an_undo_keeps_what_a_human_edited_in_other_fields_and_on_the_same_line() {
         let keeper = desk.keeper();
         let record = applied(&keeper);
         desk.write("task/pay.md", desk.read("task/pay.md").replace(from, to).as_bytes());
-        Click::new(AnswerKind::Undo, &record, "run-2").ask(&keeper).unwrap();
+        Click::new(ResolutionKind::Undo, &record, "run-2").ask(&keeper).unwrap();
         assert_eq!(desk.read("task/pay.md"), TASK.replace(from, to));
     }
 }
@@ -48,9 +48,9 @@ fn an_undo_over_a_humans_own_state_is_a_conflict_and_changes_nothing() {
     let record = applied(&keeper);
     let edited = desk.read("task/pay.md").replace("state: done", "state: archived");
     desk.write("task/pay.md", edited.as_bytes());
-    let refused = refusal(Click::new(AnswerKind::Undo, &record, "run-2").ask(&keeper));
-    assert_eq!(refused, Refusal::Conflict { fields: vec!["state".into()] });
-    assert_eq!((refused.status(), desk.read("task/pay.md"), desk.records().len()), (409, edited, 1));
+    let refused = refusal(Click::new(ResolutionKind::Undo, &record, "run-2").ask(&keeper));
+    assert_eq!(refused, ResolutionRefusal::Conflict { fields: vec!["state".into()] });
+    assert_eq!((refused.http_status(), desk.read("task/pay.md"), desk.records().len()), (409, edited, 1));
     settle(&keeper);
     desk.is_tidy();
 }
@@ -62,7 +62,7 @@ fn an_undo_of_what_a_human_put_back_leaves_a_record_and_no_change() {
     let record = applied(&keeper);
     let by_hand = TASK.replace("# since May", "# I did it myself");
     desk.write("task/pay.md", by_hand.as_bytes());
-    Click::new(AnswerKind::Undo, &record, "run-2").ask(&keeper).unwrap();
+    Click::new(ResolutionKind::Undo, &record, "run-2").ask(&keeper).unwrap();
     assert_eq!((desk.read("task/pay.md"), desk.records().len()), (by_hand, 2));
 }
 
@@ -71,13 +71,13 @@ fn the_second_undo_is_told_who_was_first() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let record = applied(&keeper);
-    let first = Click::new(AnswerKind::Undo, &record, "run-2");
+    let first = Click::new(ResolutionKind::Undo, &record, "run-2");
     let receipt = first.ask(&keeper).unwrap();
     let again = first.ask(&keeper).unwrap();
     assert!(again.repeated && again.record == receipt.record, "the same run is answered the same");
-    let refused = refusal(Click::new(AnswerKind::Undo, &record, "run-3").ask(&keeper));
-    assert!(matches!(refused, Refusal::AlreadyAnswered { .. }), "{refused}");
-    assert_eq!(refused.status(), 409);
+    let refused = refusal(Click::new(ResolutionKind::Undo, &record, "run-3").ask(&keeper));
+    assert!(matches!(refused, ResolutionRefusal::AlreadyAnswered { .. }), "{refused}");
+    assert_eq!(refused.http_status(), 409);
     assert!(refused.to_string().contains("already undone by ann at 2026-11-21T13:00:00.000Z"), "{refused}");
     assert_eq!(count(&desk.records(), ActionKind::Reversed), 1);
     assert_eq!(desk.read("task/pay.md"), TASK);
@@ -86,20 +86,20 @@ fn the_second_undo_is_told_who_was_first() {
 #[test]
 fn of_many_clicks_at_once_one_wins() {
     for kinds in [
-        [AnswerKind::Undo; 6],
+        [ResolutionKind::Undo; 6],
         [
-            AnswerKind::Confirm,
-            AnswerKind::Dismiss,
-            AnswerKind::Confirm,
-            AnswerKind::Dismiss,
-            AnswerKind::Dismiss,
-            AnswerKind::Confirm,
+            ResolutionKind::Confirm,
+            ResolutionKind::Dismiss,
+            ResolutionKind::Confirm,
+            ResolutionKind::Dismiss,
+            ResolutionKind::Dismiss,
+            ResolutionKind::Confirm,
         ],
     ] {
         for round in 0..12 {
             let desk = Desk::new();
             let keeper = desk.keeper();
-            let record = if kinds[0] == AnswerKind::Undo { applied(&keeper) } else { pending(&keeper) };
+            let record = if kinds[0] == ResolutionKind::Undo { applied(&keeper) } else { pending(&keeper) };
             let start = Barrier::new(kinds.len());
             let won = std::thread::scope(|scope| {
                 let clicks: Vec<_> = (0..kinds.len())
@@ -110,7 +110,7 @@ fn of_many_clicks_at_once_one_wins() {
                             start.wait();
                             match Click::new(kinds[n], record, &run).ask(keeper) {
                                 Ok(receipt) => !receipt.repeated,
-                                Err(AnswerError::Refused(Refusal::AlreadyAnswered { .. })) => false,
+                                Err(AnswerError::Refused(ResolutionRefusal::AlreadyAnswered { .. })) => false,
                                 Err(e) => panic!("{e}"),
                             }
                         })
@@ -128,7 +128,7 @@ fn after_a_week_the_record_stays_and_the_recipe_is_not_honoured() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let record = applied(&keeper);
-    let mut click = Click::new(AnswerKind::Undo, &record, "run-2");
+    let mut click = Click::new(ResolutionKind::Undo, &record, "run-2");
     click.now = noon() + TimeDelta::days(7);
     assert_eq!(click.refused(&keeper), 410);
     assert!(desk.read("task/pay.md").contains("state: done"));
@@ -141,15 +141,15 @@ fn after_a_week_the_record_stays_and_the_recipe_is_not_honoured() {
 fn only_a_change_can_be_undone_and_only_a_record_can_be_answered() {
     let desk = Desk::new();
     let keeper = desk.keeper();
-    let shadow = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.policy = Policy::default());
+    let shadow = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.policy = DecisionPolicy::default());
     let shadow = keeper.apply(shadow.plan()).unwrap().record;
-    assert_eq!(Click::new(AnswerKind::Undo, &shadow, "run-2").refused(&keeper), 400);
-    assert_eq!(Click::new(AnswerKind::Confirm, &shadow, "run-2").refused(&keeper), 400);
+    assert_eq!(Click::new(ResolutionKind::Undo, &shadow, "run-2").refused(&keeper), 400);
+    assert_eq!(Click::new(ResolutionKind::Confirm, &shadow, "run-2").refused(&keeper), 400);
     let unknown = RecordPath::parse("event/steward-action-20260101T000000000Z-pay.md").unwrap();
-    assert_eq!(Click::new(AnswerKind::Undo, &unknown, "run-2").refused(&keeper), 404);
+    assert_eq!(Click::new(ResolutionKind::Undo, &unknown, "run-2").refused(&keeper), 404);
     desk.write("event/steward-action-note.md", b"---\ntype: note\n---\n");
     let note = RecordPath::parse("event/steward-action-note.md").unwrap();
-    assert_eq!(Click::new(AnswerKind::Undo, &note, "run-2").refused(&keeper), 422);
+    assert_eq!(Click::new(ResolutionKind::Undo, &note, "run-2").refused(&keeper), 422);
     assert_eq!(desk.records_without_notes(), 1);
 }
 
@@ -160,8 +160,8 @@ fn a_record_under_another_name_is_not_answered_a_second_time() {
     let record = applied(&keeper);
     let copy = RecordPath::parse("event/steward-action-20261121T120000001Z-pay.md").unwrap();
     std::fs::copy(desk.file(record.as_str()), desk.file(copy.as_str())).unwrap();
-    Click::new(AnswerKind::Undo, &record, "run-2").ask(&keeper).unwrap();
-    assert_eq!(Click::new(AnswerKind::Undo, &copy, "run-3").refused(&keeper), 422);
+    Click::new(ResolutionKind::Undo, &record, "run-2").ask(&keeper).unwrap();
+    assert_eq!(Click::new(ResolutionKind::Undo, &copy, "run-3").refused(&keeper), 422);
 }
 
 #[test]
@@ -170,21 +170,21 @@ fn a_confirmation_applies_the_proposal_and_can_be_undone_for_a_new_week() {
     let keeper = desk.keeper();
     let record = pending(&keeper);
     assert_eq!(desk.read("task/pay.md"), TASK);
-    let mut click = Click::new(AnswerKind::Confirm, &record, "run-2");
+    let mut click = Click::new(ResolutionKind::Confirm, &record, "run-2");
     click.now = noon() + TimeDelta::days(30);
     let confirmed = click.ask(&keeper).unwrap();
-    assert_eq!(confirmed.landing, Landing::Live);
+    assert_eq!(confirmed.landing, Disposition::Live);
     assert_eq!(desk.read("task/pay.md"), TASK.replace("state: open", "state: done"));
     assert!(click.ask(&keeper).unwrap().repeated);
-    assert_eq!(Click::new(AnswerKind::Confirm, &record, "run-3").refused(&keeper), 409);
-    assert_eq!(Click::new(AnswerKind::Dismiss, &record, "run-3").refused(&keeper), 409);
+    assert_eq!(Click::new(ResolutionKind::Confirm, &record, "run-3").refused(&keeper), 409);
+    assert_eq!(Click::new(ResolutionKind::Dismiss, &record, "run-3").refused(&keeper), 409);
     assert_eq!(
-        Click::new(AnswerKind::Undo, &record, "run-3").refused(&keeper),
+        Click::new(ResolutionKind::Undo, &record, "run-3").refused(&keeper),
         409,
         "the confirmation is what to undo"
     );
 
-    let mut undo = Click::new(AnswerKind::Undo, &confirmed.record, "run-4");
+    let mut undo = Click::new(ResolutionKind::Undo, &confirmed.record, "run-4");
     undo.now = noon() + TimeDelta::days(36);
     undo.ask(&keeper).unwrap();
     assert_eq!(desk.read("task/pay.md"), TASK);
@@ -198,9 +198,9 @@ fn a_task_is_confirmed_to_move_only_to_a_matter_that_is_there() {
     let keeper = desk.keeper();
     let record = pending(&keeper);
     let gone = Mutation::ParentMatter { to: RecordPath::parse("matter/gone.md").unwrap() };
-    let click = Click { edited: Some(gone), ..Click::new(AnswerKind::Confirm, &record, "run-2") };
+    let click = Click { edited: Some(gone), ..Click::new(ResolutionKind::Confirm, &record, "run-2") };
     let refused = refusal(click.ask(&keeper));
-    assert!(refused.status() == 400 && refused.to_string().ends_with("there is no matter/gone.md"), "{refused}");
+    assert!(refused.http_status() == 400 && refused.to_string().ends_with("there is no matter/gone.md"), "{refused}");
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 1));
 }
 
@@ -209,10 +209,10 @@ fn a_dismissal_ends_a_proposal_without_touching_it() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let record = pending(&keeper);
-    let dismissed = Click::new(AnswerKind::Dismiss, &record, "run-2").ask(&keeper).unwrap();
-    assert_eq!((dismissed.landing, desk.read("task/pay.md").as_str()), (Landing::Recorded, TASK));
-    assert_eq!(Click::new(AnswerKind::Confirm, &record, "run-3").refused(&keeper), 409);
-    assert_eq!(Click::new(AnswerKind::Undo, &dismissed.record, "run-4").refused(&keeper), 400);
+    let dismissed = Click::new(ResolutionKind::Dismiss, &record, "run-2").ask(&keeper).unwrap();
+    assert_eq!((dismissed.landing, desk.read("task/pay.md").as_str()), (Disposition::Recorded, TASK));
+    assert_eq!(Click::new(ResolutionKind::Confirm, &record, "run-3").refused(&keeper), 409);
+    assert_eq!(Click::new(ResolutionKind::Undo, &dismissed.record, "run-4").refused(&keeper), 400);
 }
 
 #[test]
@@ -220,13 +220,13 @@ fn in_shadow_mode_or_after_a_stop_a_confirmation_is_refused_and_can_be_made_late
     let desk = Desk::new();
     let keeper = desk.keeper();
     let record = pending(&keeper);
-    let mut click = Click::new(AnswerKind::Confirm, &record, "run-2");
-    click.policy = Policy::default();
+    let mut click = Click::new(ResolutionKind::Confirm, &record, "run-2");
+    click.policy = DecisionPolicy::default();
     assert_eq!(click.refused(&keeper), 409);
     // The stop came after the policy was read.
     brake::stop(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.policy = live();
-    assert_eq!(refusal(click.ask(&keeper)), Refusal::Stopped);
+    assert_eq!(refusal(click.ask(&keeper)), ResolutionRefusal::Stopped);
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 1));
     brake::resume(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.ask(&keeper).unwrap();
@@ -242,9 +242,9 @@ fn a_stop_does_not_hold_back_an_undo_or_a_dismissal() {
     let other = Wish::done("other", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
     let other = keeper.apply(other.plan()).unwrap().record;
     brake::stop(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
-    let undone = Click::new(AnswerKind::Undo, &record, "run-2").ask(&keeper).unwrap();
-    assert_eq!((undone.landing, desk.read("task/pay.md").as_str()), (Landing::Live, TASK));
-    Click::new(AnswerKind::Dismiss, &other, "run-2").ask(&keeper).unwrap();
+    let undone = Click::new(ResolutionKind::Undo, &record, "run-2").ask(&keeper).unwrap();
+    assert_eq!((undone.landing, desk.read("task/pay.md").as_str()), (Disposition::Live, TASK));
+    Click::new(ResolutionKind::Dismiss, &other, "run-2").ask(&keeper).unwrap();
     assert_eq!(faults(&desk.root()), Vec::<String>::new());
 }
 
@@ -254,9 +254,9 @@ fn what_only_a_human_may_do_is_not_confirmed() {
     let keeper = desk.keeper();
     let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.ceiling = Ceiling::Ask);
     let record = keeper.apply(wish.plan()).unwrap().record;
-    let refused = refusal(Click::new(AnswerKind::Confirm, &record, "run-2").ask(&keeper));
-    assert!(matches!(refused, Refusal::HumanOnly { .. }), "{refused}");
-    Click::new(AnswerKind::Dismiss, &record, "run-3").ask(&keeper).unwrap();
+    let refused = refusal(Click::new(ResolutionKind::Confirm, &record, "run-2").ask(&keeper));
+    assert!(matches!(refused, ResolutionRefusal::HumanOnly { .. }), "{refused}");
+    Click::new(ResolutionKind::Dismiss, &record, "run-3").ask(&keeper).unwrap();
 }
 
 #[test]
@@ -264,13 +264,13 @@ fn an_answer_about_a_task_that_is_gone_or_broken_says_which_file() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let record = applied(&keeper);
-    let click = Click::new(AnswerKind::Undo, &record, "run-2");
+    let click = Click::new(ResolutionKind::Undo, &record, "run-2");
     desk.write("task/pay.md", b"---\nstate: [done\n---\n");
     let refused = refusal(click.ask(&keeper));
-    assert!(refused.status() == 422 && refused.to_string().starts_with("task/pay.md: "), "{refused}");
+    assert!(refused.http_status() == 422 && refused.to_string().starts_with("task/pay.md: "), "{refused}");
     std::fs::remove_file(desk.file("task/pay.md")).unwrap();
     let refused = refusal(click.ask(&keeper));
-    assert_eq!((refused.status(), refused.to_string().as_str()), (422, "task/pay.md: not there"));
+    assert_eq!((refused.http_status(), refused.to_string().as_str()), (422, "task/pay.md: not there"));
     desk.write("task/pay.md", TASK.replace("state: open", "state: done").as_bytes());
     click.ask(&keeper).unwrap();
     assert_eq!(desk.read("task/pay.md"), TASK);

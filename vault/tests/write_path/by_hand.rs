@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use std::sync::Barrier;
 use steward_domain::audit::{ActionKind, WorkflowRef};
 use steward_domain::path::RecordPath;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::keeper::{Keeper, Receipt};
 
 fn pending(keeper: &Keeper) -> RecordPath {
@@ -38,7 +38,7 @@ fn of_many_comparisons_and_confirmations_at_once_one_is_filed() {
                     if (n + round).is_multiple_of(2) {
                         compared(keeper, record, 1).is_some_and(|receipt| !receipt.repeated)
                     } else {
-                        Click::new(AnswerKind::Confirm, record, &format!("click-{n}")).ask(keeper).is_ok()
+                        Click::new(ResolutionKind::Confirm, record, &format!("click-{n}")).ask(keeper).is_ok()
                     }
                 })
             };
@@ -60,7 +60,7 @@ fn what_was_done_by_hand_is_not_confirmed_and_what_was_decided_otherwise_may_be(
     let record = pending(&keeper);
     says(&desk, "owner: ann", "owner: ann\nsnoozed_until: 2999-01-01");
     assert!(compared(&keeper, &record, 1).is_some());
-    Click::new(AnswerKind::Confirm, &record, "click").ask(&keeper).unwrap();
+    Click::new(ResolutionKind::Confirm, &record, "click").ask(&keeper).unwrap();
     assert_eq!(count(&desk.records(), ActionKind::Confirmed), 1);
 
     let desk = Desk::new();
@@ -68,9 +68,9 @@ fn what_was_done_by_hand_is_not_confirmed_and_what_was_decided_otherwise_may_be(
     let record = pending(&keeper);
     says(&desk, "state: open", "state: done");
     assert!(compared(&keeper, &record, 1).is_some());
-    let refused = Click::new(AnswerKind::Confirm, &record, "click").ask(&keeper).unwrap_err().to_string();
+    let refused = Click::new(ResolutionKind::Confirm, &record, "click").ask(&keeper).unwrap_err().to_string();
     assert!(refused.contains("was already done anyway by hand"), "{refused}");
-    Click::new(AnswerKind::Dismiss, &record, "click").ask(&keeper).unwrap();
+    Click::new(ResolutionKind::Dismiss, &record, "click").ask(&keeper).unwrap();
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_confirmation_that_is_written_back_by_hand_is_opposed_once() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let record = pending(&keeper);
-    let confirmed = Click::new(AnswerKind::Confirm, &record, "click").ask(&keeper).unwrap().record;
+    let confirmed = Click::new(ResolutionKind::Confirm, &record, "click").ask(&keeper).unwrap().record;
     assert!(compared(&keeper, &record, 1).is_none(), "the proposal itself is answered");
     assert!(compared(&keeper, &confirmed, 1).is_none(), "it stands as it was confirmed");
     says(&desk, "state: done", "state: open");
@@ -94,7 +94,7 @@ fn a_confirmation_that_is_written_back_by_hand_is_opposed_once() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let record = pending(&keeper);
-    let confirmed = Click::new(AnswerKind::Confirm, &record, "click").ask(&keeper).unwrap().record;
-    Click::new(AnswerKind::Undo, &confirmed, "back").ask(&keeper).unwrap();
+    let confirmed = Click::new(ResolutionKind::Confirm, &record, "click").ask(&keeper).unwrap().record;
+    Click::new(ResolutionKind::Undo, &confirmed, "back").ask(&keeper).unwrap();
     assert!(compared(&keeper, &confirmed, 2).is_none(), "an undo has said so already");
 }

@@ -3,9 +3,9 @@
 use crate::desk::{Click, Desk, TASK, Wish, faults, names, noon, settle, try_lock};
 use chrono::TimeDelta;
 use std::sync::atomic::{AtomicBool, Ordering};
-use steward_domain::mode::Policy;
+use steward_domain::mode::DecisionPolicy;
 use steward_domain::path::RecordPath;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::chain::{Verification, verify};
 use steward_vault::index::Index;
 use steward_vault::keeper::Keeper;
@@ -16,13 +16,13 @@ fn five(desk: &Desk, keeper: &Keeper) -> Vec<RecordPath> {
     let mut paths = Vec::new();
     for n in 0..3 {
         let wish = Wish::done("pay", TASK.as_bytes(), &format!("run-{n}"))
-            .with(|w| w.policy = Policy::default())
+            .with(|w| w.policy = DecisionPolicy::default())
             .with(|w| w.at = noon() + TimeDelta::seconds(n));
         paths.push(keeper.apply(wish.plan()).unwrap().record);
     }
     let wish = Wish::done("pay", TASK.as_bytes(), "run-9").with(|w| w.at = noon() + TimeDelta::seconds(9));
     paths.push(keeper.apply(wish.plan()).unwrap().record);
-    paths.push(Click::new(AnswerKind::Undo, &paths[3], "run-10").ask(keeper).unwrap().record);
+    paths.push(Click::new(ResolutionKind::Undo, &paths[3], "run-10").ask(keeper).unwrap().record);
     settle(keeper);
     desk.is_tidy();
     paths
@@ -237,7 +237,7 @@ fn a_walk_beside_a_writer_finds_nothing_wrong() {
         scope.spawn(|| {
             for n in 0..150 {
                 let wish = Wish::done("pay", TASK.as_bytes(), &format!("run-{n}"))
-                    .with(|w| w.policy = Policy::default())
+                    .with(|w| w.policy = DecisionPolicy::default())
                     .with(|w| w.at = noon() + TimeDelta::milliseconds(n));
                 keeper.apply(wish.plan()).unwrap();
                 if n % 10 == 0 {

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use steward_domain::audit::ActionKind;
 use steward_domain::clerk::Judgement;
-use steward_domain::mode::Policy;
-use steward_domain::plan::Landing;
-use steward_domain::undo::AnswerKind;
+use steward_domain::mode::DecisionPolicy;
+use steward_domain::plan::Disposition;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::brake::{self, Stop};
 use steward_vault::keeper::ApplyError;
 
@@ -48,13 +48,13 @@ fn apply_twice_is_once_and_undo_gives_the_bytes_back() {
         let keeper = desk.keeper();
         let plan = Wish::done("pay", before.as_bytes(), "run-1").plan();
         let first = keeper.apply(plan.clone()).unwrap();
-        assert_eq!((first.landing, first.repeated), (Landing::Live, false), "{name}");
+        assert_eq!((first.landing, first.repeated), (Disposition::Live, false), "{name}");
         assert_eq!(desk.read("task/pay.md"), after, "{name}");
         let second = keeper.apply(plan).unwrap();
         assert!(second.repeated && second.record == first.record, "{name}");
         assert_eq!(desk.records().len(), 1, "{name}");
 
-        let click = Click::new(AnswerKind::Undo, &first.record, "run-2");
+        let click = Click::new(ResolutionKind::Undo, &first.record, "run-2");
         click.ask(&keeper).unwrap();
         assert_eq!(desk.read("task/pay.md"), before, "{name}");
         settle(&keeper);
@@ -86,7 +86,7 @@ fn a_file_that_changed_since_it_was_judged_is_not_touched() {
     assert!(matches!(error, ApplyError::ChangedMeanwhile { .. }), "{error}");
     assert_eq!((desk.read("task/pay.md"), desk.records().len()), (edited, 0));
     let offered = Wish::done("pay", TASK.as_bytes(), "run-2").with(|w| w.confidence = 0.1).plan();
-    assert_eq!(offered.landing(), Landing::Pending);
+    assert_eq!(offered.disposition(), Disposition::Pending);
     let error = keeper.apply(offered).unwrap_err();
     assert!(matches!(error, ApplyError::ChangedMeanwhile { .. }), "{error}");
     assert_eq!(desk.records().len(), 0, "nor is a human offered a change to it");
@@ -100,11 +100,11 @@ fn a_file_that_changed_since_it_was_judged_is_not_touched() {
 fn what_changes_nothing_is_filed_and_leaves_every_file_alone() {
     let desk = Desk::new();
     let keeper = desk.keeper();
-    type Kind = (&'static str, fn(&mut Wish), Landing);
+    type Kind = (&'static str, fn(&mut Wish), Disposition);
     let kinds: [Kind; 3] = [
-        ("shadow", |w| w.policy = Policy::default(), Landing::Shadow),
-        ("pending", |w| w.confidence = 0.1, Landing::Pending),
-        ("recorded", |w| w.decision = Judgement::StillActive, Landing::Recorded),
+        ("shadow", |w| w.policy = DecisionPolicy::default(), Disposition::Shadow),
+        ("pending", |w| w.confidence = 0.1, Disposition::Pending),
+        ("recorded", |w| w.decision = Judgement::StillActive, Disposition::Recorded),
     ];
     let seen = std::fs::metadata(desk.file("task/pay.md")).unwrap();
     for (n, (run, change, landing)) in (0..).zip(kinds) {
@@ -113,7 +113,7 @@ fn what_changes_nothing_is_filed_and_leaves_every_file_alone() {
         assert_eq!(receipt.landing, landing);
         assert!(keeper.apply(wish.plan()).unwrap().repeated);
         let record = &desk.records()[receipt.record.as_str()];
-        assert_eq!(record.draft.pending_confirmation, landing == Landing::Pending);
+        assert_eq!(record.draft.pending_confirmation, landing == Disposition::Pending);
         assert_eq!(record.undo_recipe, None);
     }
     let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
@@ -130,30 +130,30 @@ fn under_a_stop_nothing_is_filed_and_what_was_filed_before_is_found() {
     let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
     let stop = Stop { at: "now".into(), by: "ops".into(), reason: None };
     brake::stop(keeper.root(), &stop).unwrap();
-    for landing in [Landing::Live, Landing::Pending, Landing::Recorded] {
+    for landing in [Disposition::Live, Disposition::Pending, Disposition::Recorded] {
         let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match landing {
-            Landing::Pending => w.confidence = 0.1,
-            Landing::Recorded => w.decision = Judgement::StillActive,
-            Landing::Live | Landing::Shadow => {}
+            Disposition::Pending => w.confidence = 0.1,
+            Disposition::Recorded => w.decision = Judgement::StillActive,
+            Disposition::Live | Disposition::Shadow => {}
         });
-        assert_eq!(wish.plan().landing(), landing);
+        assert_eq!(wish.plan().disposition(), landing);
         let refused = keeper.apply(wish.plan()).unwrap_err();
         assert!(matches!(refused, ApplyError::Stopped), "{refused}");
     }
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 0));
     brake::resume(keeper.root(), &stop).unwrap();
     let receipt = keeper.apply(plan.clone()).unwrap();
-    assert_eq!((receipt.landing, receipt.repeated), (Landing::Live, false));
+    assert_eq!((receipt.landing, receipt.repeated), (Disposition::Live, false));
     brake::stop(keeper.root(), &stop).unwrap();
     let again = keeper.apply(plan).unwrap();
-    assert_eq!((again.landing, again.repeated), (Landing::Live, true), "it was filed before the stop");
+    assert_eq!((again.landing, again.repeated), (Disposition::Live, true), "it was filed before the stop");
 }
 
 #[test]
 fn two_actions_at_one_instant_do_not_take_each_others_name() {
     let desk = Desk::new();
     let keeper = desk.keeper();
-    let plan = |run| Wish::done("pay", TASK.as_bytes(), run).with(|w| w.policy = Policy::default()).plan();
+    let plan = |run| Wish::done("pay", TASK.as_bytes(), run).with(|w| w.policy = DecisionPolicy::default()).plan();
     keeper.apply(plan("run-1")).unwrap();
     let error = keeper.apply(plan("run-2")).unwrap_err();
     assert!(error.to_string().ends_with("another action has taken this name"), "{error}");
@@ -174,7 +174,7 @@ fn the_changed_file_keeps_its_permissions_and_its_owner() {
         assert!(desk.read("task/pay.md").contains("state: done"));
         assert_eq!(now.mode() & 0o7777, mode);
         assert!(!given || (now.uid(), now.gid()) == (12_345, 12_346));
-        Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+        Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
         let now = std::fs::metadata(desk.file("task/pay.md")).unwrap();
         assert_eq!(now.mode() & 0o7777, mode);
     }
@@ -262,7 +262,7 @@ fn many_changes_one_after_the_other_make_one_chain() {
         desk.write(&format!("task/{slug}.md"), TASK.as_bytes());
         let receipt = keeper.apply(Wish::done(&slug, TASK.as_bytes(), "run-1").plan()).unwrap();
         if n % 2 == 0 {
-            Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+            Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
         }
     }
     let records = desk.records();

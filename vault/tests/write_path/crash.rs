@@ -10,9 +10,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use steward_domain::audit::ActionKind;
-use steward_domain::mode::Policy;
+use steward_domain::mode::DecisionPolicy;
 use steward_domain::path::RecordPath;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::crash::POINTS;
 use steward_vault::keeper::{ApplyError, Keeper};
 use steward_vault::stamp::Stamped;
@@ -29,13 +29,13 @@ const FLOWS: [&str; 9] = ["live", "undo", "confirm", "dismiss", "shadow", "late"
 fn wish(flow: &str) -> Wish {
     Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| match flow {
         "confirm" | "dismiss" => w.confidence = 0.1,
-        "shadow" => w.policy = Policy::default(),
+        "shadow" => w.policy = DecisionPolicy::default(),
         _ => {}
     })
 }
 
 fn first_record() -> RecordPath {
-    wish("live").plan().draft().file().unwrap()
+    wish("live").plan().draft().record_path().unwrap()
 }
 
 /// Does one thing, and says whether it had been done before; the same call again after a crash is the retry.
@@ -48,9 +48,9 @@ fn act(keeper: &Keeper, flow: &str) -> Result<bool, String> {
         "live" | "shadow" | "late" | "two-humans" => {
             keeper.apply(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
         }
-        "undo" => click(AnswerKind::Undo),
-        "confirm" => click(AnswerKind::Confirm),
-        "dismiss" => click(AnswerKind::Dismiss),
+        "undo" => click(ResolutionKind::Undo),
+        "confirm" => click(ResolutionKind::Confirm),
+        "dismiss" => click(ResolutionKind::Dismiss),
         "stamp" | "late-stamp" => {
             keeper.stamp(&task("pay"), &stamp()).map(|done| done == Stamped::Unchanged).map_err(|e| e.to_string())
         }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
-use steward_domain::clerk::{ClerkMark, Evidence, Judgement, Question, Subject, Verdict};
-use steward_domain::decide::{Case, decide};
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
+use steward_domain::decide::{DecisionCase, decide};
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::{ContentHash, Plan};
-use steward_domain::record::{Effect, State, SurfaceClass};
-use steward_domain::stamp::Stamp;
-use steward_domain::tick::Look;
-use steward_domain::undo::AnswerKind;
+use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::stamp::CheckTimestamps;
+use steward_domain::tick::TaskCheck;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::answer::{AnswerError, Asked};
 use steward_vault::chain;
 use steward_vault::keeper::{Keeper, LockError, Receipt};
@@ -148,13 +148,13 @@ pub(crate) fn noon() -> DateTime<Utc> {
     steward_domain::time::parse("2026-11-21T12:00:00Z").unwrap()
 }
 
-pub(crate) fn live() -> Policy {
-    Policy { mode: Mode::Live, ..Policy::default() }
+pub(crate) fn live() -> DecisionPolicy {
+    DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() }
 }
 
 /// A look at noon, the next one at four.
-pub(crate) fn stamp() -> Stamp {
-    Stamp::new(noon(), Some(noon() + TimeDelta::hours(4)), [])
+pub(crate) fn stamp() -> CheckTimestamps {
+    CheckTimestamps::new(noon(), Some(noon() + TimeDelta::hours(4)), [])
 }
 
 /// A task's text with that stamp.
@@ -171,7 +171,7 @@ pub(crate) struct Wish {
     pub(crate) bytes: Vec<u8>,
     pub(crate) run: String,
     pub(crate) at: DateTime<Utc>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: DecisionPolicy,
     pub(crate) confidence: f64,
     pub(crate) ceiling: Ceiling,
     pub(crate) decision: Judgement,
@@ -201,9 +201,9 @@ impl Wish {
     pub(crate) fn plan(&self) -> Plan {
         let written = steward_domain::frontmatter::read(&self.bytes).unwrap().fields().get("state").cloned();
         let written = written.and_then(|s| s.as_str().map(str::to_owned));
-        let look = Look {
-            question: self.question(State::parse(written.as_deref().unwrap_or("open")).unwrap()),
-            before: ContentHash::of(&self.bytes),
+        let look = TaskCheck {
+            question: self.question(RecordState::parse(written.as_deref().unwrap_or("open")).unwrap()),
+            before: ContentHash::hash_bytes(&self.bytes),
             state_as_written: written,
             matter_ceiling: self.ceiling,
             known: None,
@@ -215,7 +215,7 @@ impl Wish {
             evidence: look.question.evidence.iter().map(|e| e.reference.clone()).collect(),
             source_contributions: BTreeMap::from([("gmail".to_owned(), 0.8)]),
         };
-        decide(&Case {
+        decide(&DecisionCase {
             look: &look,
             policy: &self.policy,
             note: None,
@@ -227,20 +227,20 @@ impl Wish {
         })
     }
 
-    fn question(&self, state: State) -> Question {
-        let evidence = Evidence {
+    fn question(&self, state: RecordState) -> ClerkQuestion {
+        let evidence = SignalEvidence {
             source: "gmail".into(),
             reference: RecordPath::parse("signal/20261120T080000Z-0a1b2c3d.md").unwrap(),
             note: "the invoice has been paid".into(),
             created: self.at - TimeDelta::hours(1),
-            effect: Effect::Mutation,
-            proposed_state: Some(State::Done),
+            effect: SignalEffect::Mutation,
+            proposed_state: Some(RecordState::Done),
             target_confidence: 0.97,
             effect_confidence: 0.97,
             observations: 60,
             ceiling: Ceiling::Act,
         };
-        let subject = Subject {
+        let subject = QuestionSubject {
             task: self.target.clone(),
             task_name: "Pay the invoice".into(),
             matter: RecordPath::parse("matter/house.md").unwrap(),
@@ -249,23 +249,23 @@ impl Wish {
             surface_class: SurfaceClass::Normal,
             due: None,
         };
-        Question { subject, evidence: vec![evidence], complaint: None, asked_at: self.at }
+        ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: self.at }
     }
 }
 
 /// One click.
 pub(crate) struct Click<'a> {
-    pub(crate) kind: AnswerKind,
+    pub(crate) kind: ResolutionKind,
     pub(crate) record: &'a RecordPath,
     pub(crate) run: &'a str,
-    pub(crate) policy: Policy,
+    pub(crate) policy: DecisionPolicy,
     pub(crate) ceiling: Ceiling,
     pub(crate) now: DateTime<Utc>,
     pub(crate) edited: Option<Mutation>,
 }
 
 impl<'a> Click<'a> {
-    pub(crate) fn new(kind: AnswerKind, record: &'a RecordPath, run: &'a str) -> Self {
+    pub(crate) fn new(kind: ResolutionKind, record: &'a RecordPath, run: &'a str) -> Self {
         Self {
             kind,
             record,
@@ -287,7 +287,7 @@ impl<'a> Click<'a> {
             together: None,
             policy: &self.policy,
             ceiling: self.ceiling,
-            workflow: WorkflowRef { id: format!("al-{}", self.kind.word()), run_id: self.run.into() },
+            workflow: WorkflowRef { id: format!("al-{}", self.kind.as_str()), run_id: self.run.into() },
             now: self.now,
         })
     }
@@ -295,7 +295,7 @@ impl<'a> Click<'a> {
     /// The status of the refusal.
     pub(crate) fn refused(&self, keeper: &Keeper) -> u16 {
         match self.ask(keeper) {
-            Err(AnswerError::Refused(refusal)) => refusal.status(),
+            Err(AnswerError::Refused(refusal)) => refusal.http_status(),
             other => panic!("expected a refusal, got {other:?}"),
         }
     }

@@ -8,7 +8,7 @@ use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, names, records, 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use steward_domain::audit::ActionKind;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::brake::{self, Stop};
 use steward_vault::chain::verify;
 use steward_vault::keeper::{Keeper, LockError};
@@ -105,8 +105,8 @@ fn apply(keeper: &Keeper, run: &str) -> Result<(), String> {
 }
 
 fn undo(keeper: &Keeper) -> Result<(), String> {
-    let record = Wish::done("pay", TASK.as_bytes(), "run-1").plan().draft().file().unwrap();
-    Click::new(AnswerKind::Undo, &record, "run-2").ask(keeper).map(|_| ()).map_err(|e| e.to_string())
+    let record = Wish::done("pay", TASK.as_bytes(), "run-1").plan().draft().record_path().unwrap();
+    Click::new(ResolutionKind::Undo, &record, "run-2").ask(keeper).map(|_| ()).map_err(|e| e.to_string())
 }
 
 #[test]

@@ -14,10 +14,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use steward_domain::audit::ActionKind;
-use steward_domain::mode::Policy;
+use steward_domain::mode::DecisionPolicy;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing};
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use steward_vault::answer::AnswerError;
 use steward_vault::keeper::{ApplyError, Keeper};
 
@@ -226,7 +226,7 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
     let state = document.fields().get("state").and_then(|s| s.as_str())?;
     let shadow = state != "open" || only_shadow;
     let wish = Wish::done(&slug(n), bytes, &format!("run-{number}"))
-        .with(|w| w.policy = if shadow { Policy::default() } else { live() })
+        .with(|w| w.policy = if shadow { DecisionPolicy::default() } else { live() })
         .with(|w| w.at = noon() + TimeDelta::milliseconds(i64::try_from(number).unwrap()));
     let plan = wish.plan();
     let id = plan.id().clone();
@@ -235,12 +235,12 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
     match applied {
         Ok(receipt) => {
             let landing = receipt.landing;
-            if landing == Landing::Live {
+            if landing == Disposition::Live {
                 log.changed += 1;
                 log.open.push((n, receipt.record.clone()));
             }
             assert!(log.done.insert(id, receipt.record).is_none());
-            Some(if landing == Landing::Live { Done::Set("open", "done") } else { Done::Nothing })
+            Some(if landing == Disposition::Live { Done::Set("open", "done") } else { Done::Nothing })
         }
         Err(ApplyError::ChangedMeanwhile { .. }) => {
             log.refused += 1;
@@ -252,7 +252,7 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
 }
 
 fn undo(keeper: &Keeper, log: &Mutex<Log>, record: RecordPath, run: &str) -> Option<Done> {
-    let answered = Click::new(AnswerKind::Undo, &record, run).ask(keeper);
+    let answered = Click::new(ResolutionKind::Undo, &record, run).ask(keeper);
     let mut log = log.lock().unwrap();
     match answered {
         Ok(receipt) => {
@@ -262,7 +262,11 @@ fn undo(keeper: &Keeper, log: &Mutex<Log>, record: RecordPath, run: &str) -> Opt
         }
         // A human's state stands, or a newer change of ours, or people never let go of the file.
         Err(
-            AnswerError::Refused(Refusal::Conflict { .. } | Refusal::NotTheNewest { .. } | Refusal::Record { .. })
+            AnswerError::Refused(
+                ResolutionRefusal::Conflict { .. }
+                | ResolutionRefusal::NotTheNewest { .. }
+                | ResolutionRefusal::Record { .. },
+            )
             | AnswerError::Apply(ApplyError::ChangedMeanwhile { .. }),
         ) => {
             log.refused += 1;
@@ -358,7 +362,7 @@ fn every_change_has_its_record(desk: &Desk, log: &Log) {
         let path = format!("task/{}.md", slug(n));
         let text = desk.read(&path);
         steward_domain::frontmatter::read(text.as_bytes()).unwrap();
-        let ours = records.values().any(|r| r.draft.target.as_str() == path && r.draft.landing == Landing::Live);
+        let ours = records.values().any(|r| r.draft.target.as_str() == path && r.draft.landing == Disposition::Live);
         assert!(!text.contains("state: done") || ours, "{path}: done, and nobody says why");
     }
 }

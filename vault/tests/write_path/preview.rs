@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use steward_domain::audit::ActionKind;
 use steward_domain::frontmatter;
-use steward_domain::mode::Policy;
+use steward_domain::mode::DecisionPolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::tracker::PlaneAction;
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use steward_vault::answer::AnswerError;
 use steward_vault::keeper::{Keeper, Receipt};
 use steward_vault::outbox::Site;
@@ -65,7 +65,10 @@ fn is_what_was_shown(
     match done {
         Err(AnswerError::Refused(refusal)) => {
             let told = shown.refusal.as_ref().unwrap_or_else(|| panic!("not shown: {refusal}"));
-            assert_eq!((&told.refusal, told.status, &told.message), (refusal, refusal.status(), &refusal.to_string()));
+            assert_eq!(
+                (&told.refusal, told.status, &told.message),
+                (refusal, refusal.http_status(), &refusal.to_string())
+            );
             assert_eq!(&files(desk), before);
             assert_eq!(shown.tracker, None);
         }
@@ -112,7 +115,7 @@ impl Scene {
     /// What is shown; it is done as well.
     fn shown(&self, run: &str) -> UndoPreview {
         let shown = preview::undo(self.keeper.root(), &self.record, self.now).unwrap();
-        let click = Click { now: self.now, ..Click::new(AnswerKind::Undo, &self.record, run) };
+        let click = Click { now: self.now, ..Click::new(ResolutionKind::Undo, &self.record, run) };
         let _ = previewed(&self.desk, &self.keeper, &click);
         shown
     }
@@ -168,7 +171,7 @@ fn every_refusal_is_shown_before_it_is_met() {
     assert_eq!(told(&shown), (Some(410), Some((json!("done"), json!("done"), FieldFate::Untouched))));
     assert_eq!(shown.until, Some(expired.now));
 
-    let shadow = Scene::new(|w| w.policy = Policy::default());
+    let shadow = Scene::new(|w| w.policy = DecisionPolicy::default());
     assert_eq!(told(&shadow.shown("run-2")), (Some(400), None));
 
     let undone = Scene::new(|_| {});
@@ -193,9 +196,12 @@ fn of_what_there_is_no_record_there_is_no_preview() {
         if let Some(bytes) = bytes {
             scene.desk.write(record.as_str(), bytes);
         }
-        let refused = previewed(&scene.desk, &scene.keeper, &Click::new(AnswerKind::Undo, &record, "run-2"));
+        let refused = previewed(&scene.desk, &scene.keeper, &Click::new(ResolutionKind::Undo, &record, "run-2"));
         assert!(
-            matches!(refused, Err(AnswerError::Refused(Refusal::Unknown { .. } | Refusal::Record { .. }))),
+            matches!(
+                refused,
+                Err(AnswerError::Refused(ResolutionRefusal::Unknown { .. } | ResolutionRefusal::Record { .. }))
+            ),
             "{name}"
         );
     }
@@ -217,7 +223,7 @@ fn the_newer_changes_are_named_in_the_order_in_which_to_undo_them() {
     for id in newer {
         let record = scene.desk.records().into_iter().find(|(_, r)| r.draft.id == id).unwrap().0;
         let record = RecordPath::parse(&record).unwrap();
-        let click = Click::new(AnswerKind::Undo, &record, "run-5");
+        let click = Click::new(ResolutionKind::Undo, &record, "run-5");
         previewed(&scene.desk, &scene.keeper, &click).unwrap();
         scene.edit("state: open", "state: done");
     }
@@ -227,7 +233,7 @@ fn the_newer_changes_are_named_in_the_order_in_which_to_undo_them() {
 #[test]
 fn of_a_confirmed_proposal_the_confirmation_is_shown_as_what_to_undo() {
     let mut scene = Scene::new(|w| w.confidence = 0.1);
-    let confirmed = Click::new(AnswerKind::Confirm, &scene.record, "run-2").ask(&scene.keeper).unwrap();
+    let confirmed = Click::new(ResolutionKind::Confirm, &scene.record, "run-2").ask(&scene.keeper).unwrap();
     let shown = scene.shown("run-3");
     assert_eq!(told(&shown), (Some(409), None));
     let [by] = shown.followers.as_slice() else { panic!("{:?}", shown.followers) };
@@ -256,7 +262,7 @@ fn what_would_be_taken_back_in_the_tracker_is_what_the_undo_then_owes() {
     let bytes = desk.read("task/pay.md").into_bytes();
     let record = keeper.apply(Wish::done("pay", &bytes, "run-1").plan()).unwrap().record;
     let shown = preview::undo(keeper.root(), &record, noon()).unwrap();
-    let receipt = previewed(&desk, &keeper, &Click::new(AnswerKind::Undo, &record, "run-2")).unwrap();
+    let receipt = previewed(&desk, &keeper, &Click::new(ResolutionKind::Undo, &record, "run-2")).unwrap();
     let owed = desk.records()[receipt.record.as_str()].plane_action.clone();
     assert!(matches!(owed, Some(PlaneAction::RevertOwed { .. })) && shown.tracker == owed, "{:?}", shown.tracker);
     assert_eq!(preview::undo(keeper.root(), &record, noon()).unwrap().tracker, None, "it is undone");

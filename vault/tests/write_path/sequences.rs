@@ -12,11 +12,11 @@ use steward_domain::frontmatter;
 use steward_domain::mode::Ceiling;
 use steward_domain::mutation::{ContextField, Mutation, RelatedField};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::{ContentHash, Landing, Plan};
-use steward_domain::record::{Effect, State};
-use steward_domain::route::{Route, RouteCase, Target, Weighing, route};
+use steward_domain::plan::{ContentHash, Disposition, Plan};
+use steward_domain::record::{RecordState, SignalEffect};
+use steward_domain::route::{RouteCase, RouteDecision, RouteTarget, StewardWeighing, plan_signal_route};
 use steward_domain::signal::{Signal, SignalStatus};
-use steward_domain::undo::{AnswerKind, Refusal};
+use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use steward_vault::answer::AnswerError;
 use steward_vault::keeper::{Keeper, Receipt};
 use steward_vault::preview::{self, FieldFate};
@@ -114,7 +114,7 @@ fn mutation(of_matter: bool) -> BoxedStrategy<Mutation> {
         member: member.into(),
         present,
     });
-    let state = select(vec![State::Done, State::Archived]).prop_map(|to| Mutation::StateChange { to });
+    let state = select(vec![RecordState::Done, RecordState::Archived]).prop_map(|to| Mutation::StateChange { to });
     let own = if of_matter {
         (select(ContextField::ALL.to_vec()), select(vec!["new words", "50%: yes", "ann"]))
             .prop_map(|(field, to)| Mutation::ContextEdit { field, to: to.into() })
@@ -190,22 +190,22 @@ impl Story {
         let (text, path) = (self.desk.read(name), RecordPath::parse(name).unwrap());
         let fields = frontmatter::read(text.as_bytes()).unwrap().fields().clone();
         // The story goes on where a task is done: undo has to find its way there too.
-        let target = Target {
+        let target = RouteTarget {
             path: path.clone(),
-            state: State::Open,
+            state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,
-            hash: ContentHash::of(text.as_bytes()),
+            hash: ContentHash::hash_bytes(text.as_bytes()),
             fields,
         };
         let signal = signal(path, mutation.clone());
-        let routed = route(&RouteCase {
+        let routed = plan_signal_route(&RouteCase {
             reference: &RecordPath::new(RecordKind::Signal, &format!("s{}", self.moment)).unwrap(),
             signal: &signal,
             target: Some(&target),
-            new_parent: Some(State::Open),
+            new_parent: Some(RecordState::Open),
             claim: None,
-            weighing: Weighing::Until(noon()),
+            weighing: StewardWeighing::Until(noon()),
             doubt: None,
             observations: 60,
             ceiling,
@@ -216,8 +216,8 @@ impl Story {
             decided_at: noon() + TimeDelta::seconds(self.moment),
         });
         match routed {
-            Route::Planned(plan) => Some(*plan),
-            Route::QuestionPlanned(_) | Route::Skipped(_) => None,
+            RouteDecision::Planned(plan) => Some(*plan),
+            RouteDecision::QuestionPlanned(_) | RouteDecision::Skipped(_) => None,
         }
     }
 
@@ -236,9 +236,9 @@ impl Story {
     fn choose(&mut self, name: &'static str, proposed: &Mutation, chosen: &Mutation) {
         let Some(plan) = self.plan(name, proposed, Ceiling::Confirm) else { return };
         let (pending, before) = (self.keeper.apply(plan).unwrap(), self.desk.read(name));
-        assert_eq!(pending.landing, Landing::Pending);
+        assert_eq!(pending.landing, Disposition::Pending);
         let run = format!("choose-{}", self.moment);
-        let click = Click::new(AnswerKind::Confirm, &pending.record, &run);
+        let click = Click::new(ResolutionKind::Confirm, &pending.record, &run);
         // Later than what it answers: what follows a record is named after its moment.
         let now = noon() + TimeDelta::milliseconds(1_000 * self.moment + 500);
         let click = Click { edited: Some(chosen.clone()), now, ..click };
@@ -252,7 +252,7 @@ impl Story {
                     self.standing.push((touched(name, chosen), receipt));
                 }
             }
-            Err(AnswerError::Refused(refusal @ Refusal::NotAnEdit { .. })) => {
+            Err(AnswerError::Refused(refusal @ ResolutionRefusal::NotAnEdit { .. })) => {
                 assert!(refusal.to_string().contains("says so already"), "{refusal}");
                 assert_eq!(self.desk.read(name), before);
             }
@@ -271,7 +271,7 @@ impl Story {
         let before = (self.desk.read(TASK), self.desk.read(MATTER), self.desk.records().len());
         match self.click(&receipt) {
             Ok(_) => assert_eq!(newest, at, "a newer change of {touched:?} stands"),
-            Err(AnswerError::Refused(refusal @ Refusal::NotTheNewest { .. })) => {
+            Err(AnswerError::Refused(refusal @ ResolutionRefusal::NotTheNewest { .. })) => {
                 assert_ne!(newest, at, "{touched:?}: {refusal}");
                 assert!(refusal.to_string().contains(self.standing[newest].1.id.as_str()), "{refusal}");
                 assert_eq!((self.desk.read(TASK), self.desk.read(MATTER), self.desk.records().len()), before);
@@ -286,7 +286,7 @@ impl Story {
     fn click(&mut self, receipt: &Receipt) -> Result<Receipt, AnswerError> {
         self.moment += 1;
         let run = format!("undo-{}", self.moment);
-        previewed(&self.desk, &self.keeper, &Click::new(AnswerKind::Undo, &receipt.record, &run))
+        previewed(&self.desk, &self.keeper, &Click::new(ResolutionKind::Undo, &receipt.record, &run))
     }
 
     fn human(&self, edit: Edit) {
@@ -333,7 +333,7 @@ fn signal(target: RecordPath, mutation: Mutation) -> Signal {
         target: Some(target),
         target_confidence: 0.97,
         candidates: Vec::new(),
-        effect: Effect::Mutation,
+        effect: SignalEffect::Mutation,
         proposal: Some(mutation),
         effect_confidence: 0.97,
         reasoning: String::new(),
@@ -430,7 +430,7 @@ fn the_older_of_two_changes_is_not_undone_before_the_newer() {
         let (mut story, first, second) = there_and_back(&task, changes);
         match story.click(&first) {
             Err(AnswerError::Refused(refusal)) => {
-                assert_eq!(refusal.status(), 409);
+                assert_eq!(refusal.http_status(), 409);
                 let says = format!("{} is not the newest change of ", first.id);
                 let first_undo = format!("undo {} first", second.id);
                 assert!(refusal.to_string().starts_with(&says), "{refusal}");
@@ -477,7 +477,7 @@ fn what_is_in_the_way_but_cannot_be_read_is_named() {
     story.desk.write(zoe.record.as_str(), b"---\ntype: note\n---\n");
     match story.click(&eve) {
         Err(AnswerError::Refused(refusal)) => {
-            assert_eq!(refusal.status(), 422);
+            assert_eq!(refusal.http_status(), 422);
             assert!(refusal.to_string().contains(zoe.record.as_str()), "{refusal}");
         }
         other => panic!("{other:?}"),
@@ -501,7 +501,7 @@ fn a_humans_own_value_on_top_of_ours_is_a_conflict_and_stays() {
     let human = text.replace("ann", "zoe");
     story.desk.write(MATTER, human.as_bytes());
     match story.click(&receipt) {
-        Err(AnswerError::Refused(Refusal::Conflict { fields })) => assert_eq!(fields, ["owner"]),
+        Err(AnswerError::Refused(ResolutionRefusal::Conflict { fields })) => assert_eq!(fields, ["owner"]),
         other => panic!("{other:?}"),
     }
     assert_eq!(story.desk.read(MATTER), human);

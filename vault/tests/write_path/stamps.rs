@@ -2,8 +2,8 @@
 
 use crate::desk::{Click, Desk, TASK, Wish, noon, settle, stamp, stamped, task};
 use chrono::TimeDelta;
-use steward_domain::stamp::Stamp;
-use steward_domain::undo::AnswerKind;
+use steward_domain::stamp::CheckTimestamps;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::brake::{self, Stop};
 use steward_vault::stamp::{Stamped, StampingError};
 
@@ -50,9 +50,9 @@ fn an_undo_of_what_was_stamped_before_and_since_keeps_the_stamps() {
     let keeper = desk.keeper();
     keeper.stamp(&task("pay"), &stamp()).unwrap();
     let receipt = keeper.apply(Wish::done("pay", stamped(TASK).as_bytes(), "run-1").plan()).unwrap();
-    let later = Stamp::new(noon() + TimeDelta::hours(1), None, []);
+    let later = CheckTimestamps::new(noon() + TimeDelta::hours(1), None, []);
     assert_eq!(keeper.stamp(&task("pay"), &later).unwrap(), Stamped::Written);
-    Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+    Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
     assert_eq!(desk.read("task/pay.md"), stamped(TASK).replace("T12:00:00Z", "T13:00:00Z"));
     settle(&keeper);
     desk.is_tidy();
@@ -66,7 +66,7 @@ fn an_undo_of_a_state_that_was_added_before_the_stamp_keeps_the_stamp() {
     let keeper = desk.keeper();
     let receipt = keeper.apply(Wish::done("pay", without.as_bytes(), "run-1").plan()).unwrap();
     keeper.stamp(&task("pay"), &stamp()).unwrap();
-    Click::new(AnswerKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
+    Click::new(ResolutionKind::Undo, &receipt.record, "run-2").ask(&keeper).unwrap();
     assert_eq!(desk.read("task/pay.md"), closed(&without));
 }
 
@@ -77,10 +77,10 @@ fn a_confirmation_of_what_was_stamped_since_keeps_the_stamp() {
     let unsure = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
     let receipt = keeper.apply(unsure.plan()).unwrap();
     keeper.stamp(&task("pay"), &stamp()).unwrap();
-    let click = Click::new(AnswerKind::Confirm, &receipt.record, "run-2");
+    let click = Click::new(ResolutionKind::Confirm, &receipt.record, "run-2");
     let confirmed = click.ask(&keeper).unwrap();
     assert_eq!(desk.read("task/pay.md"), stamped(&TASK.replace("state: open", "state: done")));
-    Click::new(AnswerKind::Undo, &confirmed.record, "run-3").ask(&keeper).unwrap();
+    Click::new(ResolutionKind::Undo, &confirmed.record, "run-3").ask(&keeper).unwrap();
     assert_eq!(desk.read("task/pay.md"), stamped(TASK));
     settle(&keeper);
     desk.is_tidy();
@@ -127,12 +127,12 @@ fn a_stamp_over_a_stamp_changes_two_lines_and_a_humans_later_date_none() {
     keeper.stamp(&task("pay"), &stamp()).unwrap();
     let (later, four) = (noon() + TimeDelta::hours(1), noon() + TimeDelta::hours(4));
     // A signal came: the next look is earlier than was thought.
-    keeper.stamp(&task("pay"), &Stamp::new(later, Some(later + TimeDelta::hours(1)), [four])).unwrap();
+    keeper.stamp(&task("pay"), &CheckTimestamps::new(later, Some(later + TimeDelta::hours(1)), [four])).unwrap();
     let text = stamped(TASK).replace("T12:00:00Z", "T13:00:00Z").replace("T16:00:00Z", "T14:00:00Z");
     assert_eq!(desk.read("task/pay.md"), text);
     let humans = text.replace("next_check_after: \"2026-11-21T14:00:00Z\"", "next_check_after: 2026-12-24");
     desk.write("task/pay.md", humans.as_bytes());
-    let third = Stamp::new(later, Some(later + TimeDelta::hours(2)), [later + TimeDelta::hours(1), four]);
+    let third = CheckTimestamps::new(later, Some(later + TimeDelta::hours(2)), [later + TimeDelta::hours(1), four]);
     assert_eq!(keeper.stamp(&task("pay"), &third).unwrap(), Stamped::Unchanged);
     assert_eq!(desk.read("task/pay.md"), humans);
 }

@@ -16,13 +16,13 @@ use crate::temporal;
 use anyhow::{Context, bail};
 use steward_domain::mutation::Mutation;
 use steward_domain::trust::mark::Subject;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_server::answer::{Answers, AskError, done};
 use steward_workflows::TogetherAsk;
 use steward_workflows::activities::{AnswerAsk, Answered};
 
 pub(crate) async fn undo(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
-    run(config, (AnswerKind::Undo, None), answer, out).await
+    run(config, (ResolutionKind::Undo, None), answer, out).await
 }
 
 pub(crate) async fn confirm(config: &Config, confirm: cli::Confirm, out: Out) -> anyhow::Result<Exit> {
@@ -35,7 +35,7 @@ pub(crate) async fn confirm(config: &Config, confirm: cli::Confirm, out: Out) ->
         }
         None => None,
     };
-    run(config, (AnswerKind::Confirm, edited), answer, out).await
+    run(config, (ResolutionKind::Confirm, edited), answer, out).await
 }
 
 /// What is proposed, with another value.
@@ -58,7 +58,7 @@ async fn chosen(config: &Config, (action, by): (&str, &str), value: &str) -> any
 }
 
 pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
-    run(config, (AnswerKind::Dismiss, None), answer, out).await
+    run(config, (ResolutionKind::Dismiss, None), answer, out).await
 }
 
 /// Raises what was last lowered of a source or a class.
@@ -78,7 +78,7 @@ pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyho
         bail!("{} is not lowered; {others}", shown(&subject.to_string()));
     };
     drop(look);
-    run(config, (AnswerKind::Raise, None), cli::Answer { actions: vec![action.to_string()], reason, by }, out).await
+    run(config, (ResolutionKind::Raise, None), cli::Answer { actions: vec![action.to_string()], reason, by }, out).await
 }
 
 /// Whom a person means: of what is lowered what goes by that very word, classes first, as it was told to them.
@@ -89,7 +89,7 @@ fn named(lowered: &[&Subject], text: &str) -> Subject {
 
 async fn run(
     config: &Config,
-    (kind, edited): (AnswerKind, Option<Mutation>),
+    (kind, edited): (ResolutionKind, Option<Mutation>),
     answer: cli::Answer,
     out: Out,
 ) -> anyhow::Result<Exit> {
@@ -99,7 +99,7 @@ async fn run(
         return together(config, ask, out).await;
     };
     let ask = AnswerAsk { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
-    let server = if kind == AnswerKind::Raise { None } else { remote::Server::find(config, &ask.by).await? };
+    let server = if kind == ResolutionKind::Raise { None } else { remote::Server::find(config, &ask.by).await? };
     let answered = match server {
         Some(server) => server.answer(ask.clone()).await?,
         None => None,
@@ -148,14 +148,16 @@ async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result
     Ok(if refused == 0 { Exit::Ok } else { Exit::Refused })
 }
 
-fn told(kind: AnswerKind, answered: &Answered) -> String {
+fn told(kind: ResolutionKind, answered: &Answered) -> String {
     match answered {
         Answered::Done { target, record, tracker, lowered, .. } => {
             let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
             let steps: String = lowered.iter().map(|step| format!("\none step back: {}", shown(step))).collect();
             let what = match kind {
-                AnswerKind::Undo | AnswerKind::Confirm | AnswerKind::Dismiss => format!("{}: {target}", done(kind)),
-                AnswerKind::Raise => format!(
+                ResolutionKind::Undo | ResolutionKind::Confirm | ResolutionKind::Dismiss => {
+                    format!("{}: {target}", done(kind))
+                }
+                ResolutionKind::Raise => format!(
                     "raised: {} may go as far as the mode allows again (`steward trust report` says what its cases support)",
                     shown(target.slug())
                 ),

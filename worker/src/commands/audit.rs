@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::json;
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::path::RecordPath;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_vault::chain::{self, Verification};
 use steward_vault::index::ActionRow;
 use steward_vault::outbox::{self, Standing};
@@ -64,7 +64,7 @@ pub(crate) fn tracker(standing: &Standing) -> String {
     };
     let Some(progress) = standing.progress.as_ref().filter(|_| standing.came.is_none()) else { return shown(&told) };
     let error = progress.last_error.as_deref().map(|e| format!("; tried {} times: {e}", progress.tries));
-    let next = progress.next_try.map(|at| format!("; tried again after {}", stamp(at)));
+    let next = progress.next_try.map(|at| format!("; tried again after {}", format_millis(at)));
     shown(&format!("{told}{}{}", error.unwrap_or_default(), next.unwrap_or_default()))
 }
 
@@ -91,11 +91,11 @@ fn list(rows: &[ActionRow]) -> String {
     let mut shown_rows = table(&["when", "action", "record", "decision", "class", "confidence", "landed", "answered"]);
     for row in rows {
         shown_rows.add_row(vec![
-            stamp(row.at),
+            format_millis(row.at),
             row.id.to_string(),
             row.target.to_string(),
-            row.decision.word().to_owned(),
-            row.class.map(|c| c.word().to_owned()).unwrap_or_default(),
+            row.decision.as_str().to_owned(),
+            row.class.map(|c| c.as_str().to_owned()).unwrap_or_default(),
             format!("{:.2}", row.confidence),
             landed(row),
             row.answered.map(after_action).unwrap_or_default().to_owned(),
@@ -106,12 +106,12 @@ fn list(rows: &[ActionRow]) -> String {
 
 /// What decides nothing lands nowhere: it says what came of something else.
 fn landed(row: &ActionRow) -> String {
-    if row.kind.lands_nowhere() { after_action(row.kind).to_owned() } else { row.landing.word().to_owned() }
+    if row.kind.has_no_disposition() { after_action(row.kind).to_owned() } else { row.landing.as_str().to_owned() }
 }
 
 /// What a kind of record says of another one.
 fn after_action(kind: ActionKind) -> &'static str {
-    kind.word().trim_start_matches("steward-").trim_start_matches("action-")
+    kind.as_str().trim_start_matches("steward-").trim_start_matches("action-")
 }
 
 #[cfg(test)]

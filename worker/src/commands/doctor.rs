@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::Plane;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_server::facts::drilled::Drilled;
 use steward_server::facts::schedules::registered::{compare, expected_ids};
 use steward_vault::brake;
@@ -65,7 +65,7 @@ pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::
         findings.wrong("configuration", warning.clone());
     }
     if config.warnings.is_empty() {
-        findings.ok("configuration", format!("mode {}", config.policy.mode.word()));
+        findings.ok("configuration", format!("mode {}", config.policy.mode.as_str()));
     }
     match crate::clerks::described(&config.clerk) {
         Ok(clerk) => findings.ok("clerk", clerk),
@@ -150,7 +150,7 @@ async fn vault(
             Holder::Runs(note) => {
                 findings.ok(
                     "lock",
-                    format!("held by {} in mode {}", server::describe_process(note), note.policy.mode.word()),
+                    format!("held by {} in mode {}", server::describe_process(note), note.policy.mode.as_str()),
                 );
             }
             Holder::Nobody | Holder::Died(_) | Holder::Silent(_) => findings.wrong("lock", e.to_string()),
@@ -263,7 +263,7 @@ async fn lift_back_off(config: &Config, root: &Root, ledger: &Ledger, findings: 
         findings.ok("back-off", "none holds calls up: nothing to lift");
         return Ok(());
     };
-    let until = stamp(back_off.until);
+    let until = format_millis(back_off.until);
     super::token::write_down(config, root, (Deed::BackOffLifted, format!("until {until}")))?;
     match ledger.lift_back_off(Utc::now()).await {
         Ok(_) => findings.ok("back-off", format!("lifted: it would have lasted until {until}; one call goes first")),

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use lines::{Line, Note, Settings};
 use serde::Serialize;
 use steward_domain::frontmatter::{self, Document};
-use steward_domain::note_policy::read::{self, Fault};
+use steward_domain::note_policy::read::{self, MatterPolicyFault};
 use steward_domain::path::RecordPath;
 use steward_domain::record::Matter;
 use steward_vault::brake;
@@ -98,7 +98,7 @@ fn explain(settings: &Settings<'_>, root: &Root, (matter, spent): (RecordPath, u
             return Explained { matter, lines: Vec::new(), faults: vec![wrong] };
         }
     };
-    let (policy, faults) = read::read(&document);
+    let (policy, faults) = read::read_matter_policy(&document);
     let note = Note {
         matter: &matter,
         document: &document,
@@ -112,7 +112,7 @@ fn explain(settings: &Settings<'_>, root: &Root, (matter, spent): (RecordPath, u
     Explained { matter, lines, faults }
 }
 
-fn wrong(matter: &RecordPath, fault: &Fault) -> Wrong {
+fn wrong(matter: &RecordPath, fault: &MatterPolicyFault) -> Wrong {
     Wrong {
         file: matter.clone(),
         line: Some(fault.line),
@@ -157,5 +157,5 @@ fn describe(checked: &Checked) -> String {
 
 /// A moment as it is told.
 fn told(at: DateTime<Utc>) -> String {
-    steward_domain::time::seconds(at)
+    steward_domain::time::format_seconds(at)
 }

@@ -13,7 +13,7 @@ use crate::{schedules, temporal};
 use chrono::Utc;
 use serde_json::json;
 use std::collections::BTreeMap;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_server::facts::schedules::ScheduleRow;
 use steward_vault::identity::VaultIdentity;
 
@@ -130,11 +130,11 @@ fn list(rows: &[ScheduleRow]) -> String {
     let mut shown_rows = table(&["schedule", "every", "next run", "state", "last run"]);
     for row in rows {
         let state = if row.paused { format!("paused: {}", shown(&row.note)) } else { "active".into() };
-        let last = row.recent.first().map(|r| format!("{} {}", r.at.map(stamp).unwrap_or_default(), r.status));
+        let last = row.recent.first().map(|r| format!("{} {}", r.at.map(format_millis).unwrap_or_default(), r.status));
         shown_rows.add_row(vec![
             row.id.clone(),
             format!("{} min", row.interval_seconds / 60),
-            row.next_run.map(stamp).unwrap_or_default(),
+            row.next_run.map(format_millis).unwrap_or_default(),
             state,
             last.unwrap_or_default(),
         ]);

@@ -10,9 +10,9 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
-use steward_domain::record::Effect;
+use steward_domain::record::SignalEffect;
 use steward_domain::signal::{Signal, SignalStatus};
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_server::facts::signal::{self, Explained, Filed, SignalHistory};
 use steward_vault::index::Index;
 use steward_vault::root::Root;
@@ -65,7 +65,9 @@ struct Filter {
 impl Filter {
     async fn new(index: &Index, status: Option<&str>, matter: Option<&str>) -> anyhow::Result<Self> {
         let status = match status {
-            Some(word) if SignalStatus::read(word).word() == word.trim() => Some(SignalStatus::read(word)),
+            Some(word) if SignalStatus::parse_or_unrouted(word).as_str() == word.trim() => {
+                Some(SignalStatus::parse_or_unrouted(word))
+            }
             Some(word) => bail!(
                 "no signal has the status `{}`: it is unrouted, applied, skipped, pending or action_pending",
                 shown(word)
@@ -114,9 +116,9 @@ fn target(signal: &Signal) -> String {
 fn effect(signal: &Signal) -> String {
     match (&signal.proposal, signal.effect) {
         (Some(proposal), _) => shown(&proposal.to_proposal().to_string()),
-        (None, Effect::Mutation) => "mutation without a usable proposal".to_owned(),
-        (None, Effect::Action) => "asks something".to_owned(),
-        (None, Effect::None) => "none".to_owned(),
+        (None, SignalEffect::Mutation) => "mutation without a usable proposal".to_owned(),
+        (None, SignalEffect::Action) => "asks something".to_owned(),
+        (None, SignalEffect::None) => "none".to_owned(),
     }
 }
 
@@ -124,18 +126,18 @@ fn list(rows: &[Listed]) -> String {
     let mut shown_rows = table(&["signal", "source", "about", "effect", "status", "reason", "quote"]);
     for Listed { filed: Filed { path, signal, .. }, routed } in rows {
         let kind = match signal.effect {
-            Effect::Mutation => signal.proposal.as_ref().map_or("mutation", |p| p.class().word()),
-            Effect::Action => "action",
-            Effect::None => "none",
+            SignalEffect::Mutation => signal.proposal.as_ref().map_or("mutation", |p| p.class().as_str()),
+            SignalEffect::Action => "action",
+            SignalEffect::None => "none",
         };
         shown_rows.add_row(vec![
             path.slug().to_owned(),
             shown(&signal.source_type),
             target(signal),
             kind.to_owned(),
-            signal.status.word().to_owned(),
+            signal.status.as_str().to_owned(),
             shown(signal.reason.as_deref().or(routed.as_deref()).unwrap_or_default()),
-            shown(&signal.note()),
+            shown(&signal.clerk_note()),
         ]);
     }
     format!("{shown_rows}\n{} signals", rows.len())
@@ -146,13 +148,13 @@ fn lines(filed: &Filed) -> Vec<String> {
     let row = |name: &str, value: &str| format!("{name:<12} {}", shown(value));
     let mut lines = vec![
         row("signal", filed.path.as_str()),
-        row("created", &stamp(signal.created)),
+        row("created", &format_millis(signal.created)),
         row("source", &signal.source_type),
         row("quote", &signal.raw_quote),
         row("about", &format!("{} ({:.2})", target(signal), signal.target_confidence)),
         row("effect", &format!("{} ({:.2})", effect(signal), signal.effect_confidence)),
         row("reasoning", &signal.reasoning),
-        row("status", signal.status.word()),
+        row("status", signal.status.as_str()),
     ];
     lines.extend(signal.candidates.iter().map(|c| row("candidate", &format!("{} {:.2}", c.path, c.score))));
     lines

@@ -14,8 +14,8 @@ use crate::temporal::note::{Door, HeldSettings, Holder, Serving, UpNote, held_se
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
-use steward_domain::guard::{Cap, Caps, GuardStatus, Refusal};
-use steward_domain::mode::{Mode, Policy};
+use steward_domain::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
+use steward_domain::mode::{DecisionPolicy, Mode};
 use steward_domain::trust::mark::Subject;
 use steward_server::facts::drilled::Drilled;
 use steward_server::facts::schedules::registered::{Registered, compare, expected_ids};
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Status {
     vault: String,
     /// Of the process that runs; of this command's environment where none does.
-    policy: Policy,
+    policy: DecisionPolicy,
     stop: Option<Stop>,
     /// As the policy.
     clerk: ClerkChoice,
@@ -180,10 +180,10 @@ fn describe(status: &Status) -> String {
     row(
         "mode",
         match &status.stop {
-            None => status.policy.mode.word().to_owned(),
+            None => status.policy.mode.as_str().to_owned(),
             Some(stop) => {
                 let reason = stop.reason.as_deref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
-                let before = status.policy.mode.word();
+                let before = status.policy.mode.as_str();
                 format!("stopped by {} at {}{reason} ({before} before)", shown(&stop.by), shown(&stop.at))
             }
         },
@@ -217,9 +217,10 @@ fn describe(status: &Status) -> String {
         row("tracker", format!("{at}, {} owed, {} failed{error}", owed.owed, owed.failed));
     }
     for one in &status.lowered {
-        let (told, since) = (shown(&one.subject.told(one.name.as_deref())), steward_domain::time::seconds(one.since));
+        let (told, since) =
+            (shown(&one.subject.told(one.name.as_deref())), steward_domain::time::format_seconds(one.since));
         let whose = shown(&one.subject.to_string());
-        row("lowered", format!("{told} to {} at {since}: `steward trust raise {whose}`", one.mode.word()));
+        row("lowered", format!("{told} to {} at {since}: `steward trust raise {whose}`", one.mode.as_str()));
     }
     row("running", running(status));
     for one in &status.serving {
@@ -269,9 +270,9 @@ fn running(status: &Status) -> String {
 }
 
 /// What the rate guard would say; where its ledger cannot be opened it says that.
-async fn fill(config: &Config, caps: Caps, root: &Root, now: DateTime<Utc>) -> GuardStatus {
+async fn fill(config: &Config, caps: CallCaps, root: &Root, now: DateTime<Utc>) -> GuardStatus {
     let unknown = |reason| {
-        let refusal = Refusal { cap: Cap::LedgerUnreadable, clears_at: None, reason };
+        let refusal = GuardRefusal { cap: GuardCap::LedgerUnreadable, clears_at: None, reason };
         GuardStatus { refusal: Some(refusal), ledger: None }
     };
     if !root.path().join(OWN_FOLDER).exists() {

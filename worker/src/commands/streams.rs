@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steward_activities::streams::{Intake, Source, StreamConfig};
 use steward_domain::stream::StreamEvent;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_server::facts::streams::{self, StreamRow};
 use steward_vault::index::Index;
 use steward_vault::operator::Deed;
@@ -81,7 +81,7 @@ fn describe(rows: &[StreamRow], now: DateTime<Utc>) -> String {
             count.extracted.to_string(),
             count.parked.to_string(),
             count.refused.to_string(),
-            count.newest_at.map(stamp).unwrap_or_default(),
+            count.newest_at.map(format_millis).unwrap_or_default(),
             count.waits_since.map(|since| span(now - since)).unwrap_or_default(),
             count.last_error.as_deref().map(shown).unwrap_or_default(),
         ]);
@@ -220,7 +220,7 @@ fn line(event: &StreamEvent) -> String {
     let text: String = event.text.chars().take(60).collect();
     format!(
         "{}  {}  {}  {}",
-        stamp(at),
+        format_millis(at),
         shown(&event.pattern),
         shown(event.subject.as_deref().unwrap_or("–")),
         shown(&text)

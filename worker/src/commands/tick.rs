@@ -11,7 +11,7 @@ use anyhow::bail;
 use serde_json::json;
 use std::time::Duration;
 use steward_domain::path::RecordPath;
-use steward_domain::tick::{SkipReason, TaskEnd, TaskReport, TickReport};
+use steward_domain::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
 use steward_vault::root::{Root, RootError};
 use steward_workflows::{CALLER_MEMO, StewardWorkflow, schedule_id};
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
@@ -44,7 +44,9 @@ pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> a
 
 /// For scripts: something went wrong, or the brake kept everything from happening, or neither.
 fn exit(report: &TickReport) -> Exit {
-    let failed = |task: &TaskReport| matches!(task.ended, TaskEnd::ClerkFailed { .. } | TaskEnd::Error { .. });
+    let failed = |task: &TaskCheckReport| {
+        matches!(task.ended, TaskCheckOutcome::ClerkFailed { .. } | TaskCheckOutcome::Error { .. })
+    };
     if !report.errors.is_empty() || report.evaluated.iter().any(failed) {
         Exit::Faults
     } else if report.stopped {
@@ -110,26 +112,28 @@ fn describe(report: &TickReport) -> String {
         report.signals,
         report.interval_seconds / 60
     ));
-    if let Some(tasks) = report.skipped.get(&SkipReason::QuietHours) {
+    if let Some(tasks) = report.skipped.get(&TaskSkipReason::QuietHours) {
         lines.push(format!("{tasks} wait for the end of its quiet hours (`steward policy check {}`)", report.matter));
     }
     lines.extend(report.errors.iter().map(|e| shown(e)));
     lines.join("\n")
 }
 
-fn row(task: &RecordPath, ended: &TaskEnd) -> Vec<String> {
+fn row(task: &RecordPath, ended: &TaskCheckOutcome) -> Vec<String> {
     let (came_to, confidence, landed, action) = match ended {
-        TaskEnd::Decided { decision, confidence, landing, action_id } => {
-            (decision.word().to_owned(), format!("{confidence:.2}"), landing.word(), action_id.to_string())
+        TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
+            (decision.as_str().to_owned(), format!("{confidence:.2}"), landing.as_str(), action_id.to_string())
         }
-        TaskEnd::RateGuarded { confidence, reason } => {
+        TaskCheckOutcome::RateGuarded { confidence, reason } => {
             (format!("rate guarded: {}", shown(reason)), format!("{confidence:.2}"), "", String::new())
         }
-        TaskEnd::ClerkFailed { reason } => (format!("no answer: {}", shown(reason)), String::new(), "", String::new()),
-        TaskEnd::ChangedMeanwhile => ("changed meanwhile".into(), String::new(), "", String::new()),
-        TaskEnd::NoTimeLeft => ("no time left".into(), String::new(), "", String::new()),
-        TaskEnd::Stopped => ("stopped, stays due".into(), String::new(), "", String::new()),
-        TaskEnd::Error { reason } => (format!("error: {}", shown(reason)), String::new(), "", String::new()),
+        TaskCheckOutcome::ClerkFailed { reason } => {
+            (format!("no answer: {}", shown(reason)), String::new(), "", String::new())
+        }
+        TaskCheckOutcome::ChangedMeanwhile => ("changed meanwhile".into(), String::new(), "", String::new()),
+        TaskCheckOutcome::NoTimeLeft => ("no time left".into(), String::new(), "", String::new()),
+        TaskCheckOutcome::Stopped => ("stopped, stays due".into(), String::new(), "", String::new()),
+        TaskCheckOutcome::Error { reason } => (format!("error: {}", shown(reason)), String::new(), "", String::new()),
     };
     vec![task.slug().to_owned(), came_to, confidence, landed.to_owned(), action]
 }

@@ -10,7 +10,7 @@ use crate::temporal::note::{self, Door};
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
-use steward_domain::time::{seconds, stamp};
+use steward_domain::time::{format_millis, format_seconds};
 use steward_server::access::{self, Scope, Store, token};
 use steward_vault::operator::{self, Act, Deed, OperatorError};
 use steward_vault::root::Root;
@@ -36,7 +36,7 @@ pub(crate) fn run(config: &Config, what: &cli::Token, out: Out) -> anyhow::Resul
                 let mut rows = table(&["id", "name", "scope", "created"]);
                 for token in &tokens {
                     let (id, name) = (token.id.clone(), shown(&token.name));
-                    rows.add_row([id, name, token.scope.word().to_owned(), seconds(token.created_at)]);
+                    rows.add_row([id, name, token.scope.word().to_owned(), format_seconds(token.created_at)]);
                 }
                 rows.to_string()
             })?;
@@ -64,7 +64,7 @@ fn as_scope(scope: cli::TokenScope) -> Scope {
 
 /// In the name of whoever types.
 pub(super) fn write_down(config: &Config, root: &Root, (act, on): (Deed, String)) -> Result<(), OperatorError> {
-    operator::write_down(root, &Act { at: stamp(Utc::now()), by: config.operator.clone(), act, on, from: None })
+    operator::write_down(root, &Act { at: format_millis(Utc::now()), by: config.operator.clone(), act, on, from: None })
 }
 
 /// Prints an address that logs in once.

@@ -12,10 +12,10 @@ use serde::Serialize;
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
-use steward_domain::plan::{ActionId, Landing};
-use steward_domain::record::State;
+use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::record::RecordState;
 use steward_domain::signal::SignalStatus;
-use steward_domain::time::stamp;
+use steward_domain::time::format_millis;
 use steward_server::facts::why::opens;
 use steward_vault::brake;
 use steward_vault::index::{SubjectRow, WeighedSignal};
@@ -69,7 +69,7 @@ pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
     let mut would_change_it =
         hints((&subject, &seen), decided.as_ref().filter(|_| answered.is_none()), stopped, Utc::now());
-    would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", stamp(until))));
+    would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", format_millis(until))));
     let why = Why { subject, seen, asks, decided, answered, tracker, would_change_it };
     out.value(&why, || describe(&why))?;
     Ok(Exit::Ok)
@@ -101,7 +101,7 @@ fn describe(why: &Why) -> String {
     if let Some(question) = &why.asks {
         row(
             "asks you",
-            format!("since {}: answer by your edit, or `steward dismiss {}`", stamp(question.at), question.id),
+            format!("since {}: answer by your edit, or `steward dismiss {}`", format_millis(question.at), question.id),
         );
         for signal in &question.withheld {
             row("withheld", told(signal));
@@ -116,7 +116,7 @@ fn describe(why: &Why) -> String {
                 let open = if gate.open { "open  " } else { "closed" };
                 row(
                     "gate",
-                    format!("{open} {}: {}, needs {}", gate.gate.word(), shown(&gate.found), shown(&gate.needed)),
+                    format!("{open} {}: {}, needs {}", gate.gate.as_str(), shown(&gate.found), shown(&gate.needed)),
                 );
             }
         }
@@ -131,10 +131,11 @@ fn describe(why: &Why) -> String {
 }
 
 fn state(subject: &SubjectRow) -> String {
-    let looked = subject.last_check_at.map_or("never looked at".into(), |at| format!("last looked at {}", stamp(at)));
-    let next = subject.next_check_after.filter(|_| subject.state == State::Open);
-    let next = next.map(|at| format!(", next {}", stamp(at))).unwrap_or_default();
-    format!("{}, {looked}{next}", subject.state.word())
+    let looked =
+        subject.last_check_at.map_or("never looked at".into(), |at| format!("last looked at {}", format_millis(at)));
+    let next = subject.next_check_after.filter(|_| subject.state == RecordState::Open);
+    let next = next.map(|at| format!(", next {}", format_millis(at))).unwrap_or_default();
+    format!("{}, {looked}{next}", subject.state.as_str())
 }
 
 fn told(signal: &WeighedSignal) -> String {
@@ -144,29 +145,32 @@ fn told(signal: &WeighedSignal) -> String {
         signal.path,
         shown(&signal.source),
         shown(&signal.note),
-        signal.class.map_or("proposes no change", |class| class.word()),
+        signal.class.map_or("proposes no change", |class| class.as_str()),
         signal.target_confidence,
         signal.effect_confidence,
-        signal.status.word(),
+        signal.status.as_str(),
     )
 }
 
 fn decision(record: &AuditRecord, answered: Option<ActionKind>) -> String {
     let draft = &record.draft;
     let change = draft.proposal.as_ref().map(|p| format!(", {}", change(&p.mutation))).unwrap_or_default();
-    let answer = answered.map(|k| format!(", {}", k.word().trim_start_matches("steward-action-"))).unwrap_or_default();
-    let (at, word, landed) = (stamp(draft.timestamp), draft.decision.word(), draft.landing.word());
+    let answer =
+        answered.map(|k| format!(", {}", k.as_str().trim_start_matches("steward-action-"))).unwrap_or_default();
+    let (at, word, landed) = (format_millis(draft.timestamp), draft.decision.as_str(), draft.landing.as_str());
     format!("{at} {word} {:.2}{change}: {landed}{answer} (action {})", draft.confidence, draft.id)
 }
 
 /// A change in a few words.
 pub(crate) fn change(mutation: &Mutation) -> String {
     match mutation {
-        Mutation::StateChange { to } => format!("state to {}", to.word()),
-        Mutation::ContextEdit { field, to } => format!("{} to \"{}\"", field.word(), shown(to)),
+        Mutation::StateChange { to } => format!("state to {}", to.as_str()),
+        Mutation::ContextEdit { field, to } => format!("{} to \"{}\"", field.as_str(), shown(to)),
         Mutation::ParentMatter { to } => format!("under {to}"),
-        Mutation::Related { field, member, present: true } => format!("{} gains \"{}\"", field.word(), shown(member)),
-        Mutation::Related { field, member, present: false } => format!("{} loses \"{}\"", field.word(), shown(member)),
+        Mutation::Related { field, member, present: true } => format!("{} gains \"{}\"", field.as_str(), shown(member)),
+        Mutation::Related { field, member, present: false } => {
+            format!("{} loses \"{}\"", field.as_str(), shown(member))
+        }
     }
 }
 
@@ -178,11 +182,13 @@ fn hints(
 ) -> Vec<String> {
     let mut hints = Vec::new();
     match subject.state {
-        State::Open => {}
-        State::Done | State::Archived => hints.push("set `state: open`: what is closed is not looked at".into()),
+        RecordState::Open => {}
+        RecordState::Done | RecordState::Archived => {
+            hints.push("set `state: open`: what is closed is not looked at".into())
+        }
     }
     if let Some(until) = subject.snoozed_until.filter(|until| *until > now) {
-        hints.push(format!("take `snoozed_until` out: it is put off until {}", stamp(until)));
+        hints.push(format!("take `snoozed_until` out: it is put off until {}", format_millis(until)));
     }
     if stopped {
         hints.push("`steward resume`: the fleet is stopped, and no clerk is asked".into());
@@ -200,15 +206,17 @@ fn hints(
     };
     let id = &record.draft.id;
     match record.draft.landing {
-        Landing::Live => hints.push(format!("`steward undo {id}` takes it back for 7 days")),
-        Landing::Pending if record.draft.confirmable => hints.push(format!("`steward confirm {id}` lets it happen")),
-        Landing::Pending => {
+        Disposition::Live => hints.push(format!("`steward undo {id}` takes it back for 7 days")),
+        Disposition::Pending if record.draft.confirmable => {
+            hints.push(format!("`steward confirm {id}` lets it happen"))
+        }
+        Disposition::Pending => {
             hints.push("make the change by hand: a ceiling of `ask`, or the matter's note, leaves it to you".into())
         }
-        Landing::Recorded => hints.push("a new signal that proposes a change".into()),
-        Landing::Shadow => {}
+        Disposition::Recorded => hints.push("a new signal that proposes a change".into()),
+        Disposition::Shadow => {}
     }
-    if record.draft.landing != Landing::Recorded {
+    if record.draft.landing != Disposition::Recorded {
         hints.extend(
             record.draft.gates.iter().filter(|g| !g.open).map(|g| opens(g.gate, &shown(&g.found), &shown(&g.needed))),
         );
@@ -238,7 +246,7 @@ mod tests {
         let open = SubjectRow {
             path: RecordPath::parse("task/pay.md").unwrap(),
             name: "Pay".into(),
-            state: State::Open,
+            state: RecordState::Open,
             snoozed_until: None,
             last_check_at: None,
             next_check_after: None,
@@ -248,7 +256,7 @@ mod tests {
         assert!(hints((&open, &[]), None, true, now)[0].contains("steward resume"));
         let put_off = SubjectRow { snoozed_until: Some(now + chrono::TimeDelta::days(1)), ..open.clone() };
         assert!(hints((&put_off, &[]), None, false, now)[0].contains("snoozed_until"));
-        let done = SubjectRow { state: State::Done, ..open };
+        let done = SubjectRow { state: RecordState::Done, ..open };
         assert!(hints((&done, &[]), None, false, now)[0].contains("state: open"));
     }
 }

@@ -11,7 +11,7 @@ use crate::out::shown;
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::mutation::MutationClass;
 use steward_domain::signal::source_key;
 use steward_domain::trust::advice::Choice;
@@ -39,9 +39,9 @@ pub(crate) struct Wish {
 
 impl Wish {
     /// What a choice of the report amounts to: everything that it does not name is held.
-    pub(crate) fn of_choice(choice: &Choice, policy: &Policy) -> Self {
+    pub(crate) fn of_choice(choice: &Choice, policy: &DecisionPolicy) -> Self {
         let ceiling = |class: MutationClass| {
-            let held = policy.ceiling_of(class).min(Ceiling::Confirm);
+            let held = policy.class_ceiling(class).min(Ceiling::Confirm);
             Some(if choice.classes.contains(&class) { Ceiling::Act } else { held })
         };
         Self {
@@ -89,7 +89,7 @@ impl Wish {
             ..Self::default()
         };
         for class in MutationClass::ALL {
-            wish.ceilings[class as usize] = ceiling(&format!("{}_ceiling", class.word()))?;
+            wish.ceilings[class as usize] = ceiling(&format!("{}_ceiling", class.as_str()))?;
         }
         Ok(wish)
     }
@@ -105,7 +105,7 @@ impl Wish {
             self.sources.insert(source_key(source), to);
             return Ok(());
         }
-        match MutationClass::ALL.into_iter().find(|class| class.word() == name) {
+        match MutationClass::ALL.into_iter().find(|class| class.as_str() == name) {
             Some(class) => self.ceilings[class as usize] = Some(to),
             None if name == "default" => self.default_ceiling = Some(to),
             None => bail!(
@@ -119,7 +119,7 @@ impl Wish {
 
     /// Whether it says anything about a key of the file.
     pub(crate) fn says(&self, key: &str) -> bool {
-        let of_class = |class: &MutationClass| key.strip_suffix("_ceiling") == Some(class.word());
+        let of_class = |class: &MutationClass| key.strip_suffix("_ceiling") == Some(class.as_str());
         match key {
             "live_mode" => self.mode.is_some(),
             "confidence_threshold" => self.confidence.is_some(),
@@ -140,7 +140,7 @@ impl Wish {
         policy.high_confidence_threshold = self.high_confidence.unwrap_or(policy.high_confidence_threshold);
         rules.default_ceiling = self.default_ceiling.unwrap_or(rules.default_ceiling);
         for class in MutationClass::ALL {
-            let to = self.ceilings[class as usize].unwrap_or(policy.ceiling_of(class));
+            let to = self.ceilings[class as usize].unwrap_or(policy.class_ceiling(class));
             match class {
                 MutationClass::StateChange => policy.state_change_ceiling = to,
                 MutationClass::ContextEdit => policy.context_edit_ceiling = to,
@@ -158,7 +158,8 @@ impl Wish {
 /// # Errors
 /// As [`Wish::read`]; a file that is not there sets nothing.
 pub(crate) fn of_file(path: &Path) -> anyhow::Result<Rules> {
-    let nothing = Rules { policy: Policy::default(), default_ceiling: Ceiling::default(), sources: BTreeMap::new() };
+    let nothing =
+        Rules { policy: DecisionPolicy::default(), default_ceiling: Ceiling::default(), sources: BTreeMap::new() };
     if !path.try_exists().with_context(|| format!("failed to read {}", path.display()))? {
         return Ok(nothing);
     }
@@ -184,7 +185,7 @@ pub(crate) fn budget_of_file(path: &Path) -> anyhow::Result<f64> {
 /// # Errors
 /// High confidence is less than what `live` asks for by itself.
 pub(crate) fn sound(rules: &Rules) -> anyhow::Result<()> {
-    let Policy { confidence_threshold: least, high_confidence_threshold: high, .. } = rules.policy;
+    let DecisionPolicy { confidence_threshold: least, high_confidence_threshold: high, .. } = rules.policy;
     if high < least {
         bail!(
             "high_confidence_threshold is {high}, below confidence_threshold, which is {least}: \
@@ -208,8 +209,8 @@ pub(crate) fn mode(text: &str) -> anyhow::Result<Mode> {
 }
 
 fn ceiling(text: &str) -> anyhow::Result<Ceiling> {
-    let read = Ceiling::read(text);
-    if !text.trim().eq_ignore_ascii_case(read.word()) {
+    let read = Ceiling::parse_or_ask(text);
+    if !text.trim().eq_ignore_ascii_case(read.as_str()) {
         bail!("`{}` is no ceiling: there are ask, confirm and act", shown(text));
     }
     Ok(read)
@@ -232,14 +233,14 @@ pub(crate) fn asked(wishes: &[Wish], rules: &Rules) -> Vec<(&'static str, toml_e
 pub(crate) fn entries(rules: &Rules) -> Vec<(&'static str, toml_edit::Value)> {
     let policy = &rules.policy;
     vec![
-        ("live_mode", policy.mode.word().into()),
+        ("live_mode", policy.mode.as_str().into()),
         ("confidence_threshold", policy.confidence_threshold.into()),
         ("high_confidence_threshold", policy.high_confidence_threshold.into()),
-        ("default_ceiling", rules.default_ceiling.word().into()),
-        ("state_change_ceiling", policy.state_change_ceiling.word().into()),
-        ("context_edit_ceiling", policy.context_edit_ceiling.word().into()),
-        ("parent_matter_ceiling", policy.parent_matter_ceiling.word().into()),
-        ("related_ceiling", policy.related_ceiling.word().into()),
+        ("default_ceiling", rules.default_ceiling.as_str().into()),
+        ("state_change_ceiling", policy.state_change_ceiling.as_str().into()),
+        ("context_edit_ceiling", policy.context_edit_ceiling.as_str().into()),
+        ("parent_matter_ceiling", policy.parent_matter_ceiling.as_str().into()),
+        ("related_ceiling", policy.related_ceiling.as_str().into()),
     ]
 }
 

@@ -66,7 +66,7 @@ fn a_ceiling_that_is_no_ceiling_is_ask_and_is_reported() {
     assert_eq!((config.default_ceiling, config.warnings.len()), (Ceiling::Ask, 1));
     for (n, name) in ["STATE_CHANGE", "CONTEXT_EDIT", "PARENT_MATTER", "RELATED"].into_iter().enumerate() {
         let config = load("", &[(&format!("STEWARD_{name}_CEILING"), "Confirm")]).unwrap();
-        let ceilings = MutationClass::ALL.map(|class| config.policy.ceiling_of(class));
+        let ceilings = MutationClass::ALL.map(|class| config.policy.class_ceiling(class));
         let mut expected = [Ceiling::Act; 4];
         expected[n] = Ceiling::Confirm;
         assert_eq!((ceilings, config.warnings.len()), (expected, 0));

@@ -10,7 +10,7 @@ use crate::config::Config;
 use chrono::Utc;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_domain::guard::Spent;
+use steward_domain::guard::ExhaustedShares;
 use steward_vault::index::{Index, News};
 use steward_vault::keeper::Keeper;
 use steward_vault::watch::{Hint, watch};
@@ -78,7 +78,7 @@ impl Listener {
 
     /// Events and records that came while nobody listened are no news to the scans.
     async fn ask_for_what_waits(&self) {
-        match self.index.events_to_extract(1, &Spent::default()).await {
+        match self.index.events_to_extract(1, &ExhaustedShares::default()).await {
             Ok(waiting) if waiting.is_empty() => {}
             Ok(_) => self.routines.extractor.notify_one(),
             Err(e) => {

@@ -10,7 +10,7 @@ use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_domain::guard::Caps;
+use steward_domain::guard::CallCaps;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::keeper::{Keeper, LockError};
@@ -80,7 +80,7 @@ impl Parts {
 }
 
 /// Opens the rate guard's ledger of a vault.
-pub(crate) fn open_ledger(caps: Caps, root: &Root, state: &Path) -> anyhow::Result<Ledger> {
+pub(crate) fn open_ledger(caps: CallCaps, root: &Root, state: &Path) -> anyhow::Result<Ledger> {
     let marker = root.path().join(OWN_FOLDER).join("ledger.json");
     Ok(Ledger::open(&state.join("ledger.db"), caps, &marker)?)
 }

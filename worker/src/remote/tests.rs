@@ -9,7 +9,8 @@ fn near() -> Server {
 
 #[tokio::test]
 async fn a_refusal_comes_back_as_it_was_and_trouble_is_none() {
-    let refusal = Refusal::AlreadyAnswered { id: "0123456789abcdef".into(), how: "undone".into(), by: "Jörg".into() };
+    let refusal =
+        ResolutionRefusal::AlreadyAnswered { id: "0123456789abcdef".into(), how: "undone".into(), by: "Jörg".into() };
     let mut status = Status::already_exists(refusal.to_string());
     let whole = serde_json::to_vec(&refusal).unwrap();
     status.metadata_mut().insert_bin(REFUSAL_TRAILER, MetadataValue::from_bytes(&whole));

@@ -20,15 +20,15 @@ use steward_activities::vault::{Host, Settings};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::frontmatter::{self, FieldEdit};
-use steward_domain::guard::Caps;
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::guard::CallCaps;
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::{ActionId, Plan};
 use steward_domain::record::Instinct;
 use steward_domain::signal::source_key;
 use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::answer::Asked;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
@@ -55,9 +55,9 @@ impl House {
         let keeper = Keeper::lock(Root::open(dir)?)?;
         let index = Index::open(state).await?;
         index.sync_all(keeper.root(), at).await?;
-        let ledger = Ledger::open(&state.join("ledger.db"), Caps::default(), &state.join("ledger.json"))?;
+        let ledger = Ledger::open(&state.join("ledger.db"), CallCaps::default(), &state.join("ledger.json"))?;
         let settings = Settings {
-            policy: Policy::default(),
+            policy: DecisionPolicy::default(),
             default_ceiling: Ceiling::Act,
             cadence: Cadence::default(),
             keep_events_days: KEEP_EVENTS_DAYS,
@@ -84,7 +84,7 @@ impl House {
         self.host.settings.policy.mode = mode;
     }
 
-    pub(super) fn policy(&self) -> &Policy {
+    pub(super) fn policy(&self) -> &DecisionPolicy {
         &self.host.settings.policy
     }
 
@@ -116,7 +116,7 @@ impl House {
 
     /// Has a plan carried out, once the index knows its target and the signal it rests on.
     pub(super) async fn land(&self, plan: Plan, signal: &RecordPath) -> anyhow::Result<Receipt> {
-        let at = plan.at();
+        let at = plan.decided_at();
         // A record that the index does not know has no matter, and may not be changed.
         let mut known = vec![plan.target().clone()];
         if self.policy().mode > Mode::Shadow {
@@ -135,9 +135,9 @@ impl House {
         at: DateTime<Utc>,
     ) -> anyhow::Result<()> {
         let kind = match reaction {
-            Reaction::Confirmed => AnswerKind::Confirm,
-            Reaction::Dismissed => AnswerKind::Dismiss,
-            Reaction::Undid => AnswerKind::Undo,
+            Reaction::Confirmed => ResolutionKind::Confirm,
+            Reaction::Dismissed => ResolutionKind::Dismiss,
+            Reaction::Undid => ResolutionKind::Undo,
             Reaction::LeftInPlace | Reaction::Nothing => return Ok(()),
             Reaction::DidItByHand | Reaction::DidOtherwise => {
                 let compared = self.host.keeper.compare(record, workflow("calibrate", record), at + FOUND_AFTER)?;
@@ -156,7 +156,7 @@ impl House {
             together: None,
             policy: self.policy(),
             ceiling: Ceiling::Act,
-            workflow: workflow(kind.word(), record),
+            workflow: workflow(kind.as_str(), record),
             now: at,
         })?;
         self.host.index.sync_paths(self.host.keeper.root(), &[target.clone(), receipt.record], at).await?;

@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use steward_domain::frontmatter::{self, FieldEdit};
 use steward_domain::mode::Mode;
-use steward_domain::mutation::{ContextField, Mutation, MutationClass, RelatedField, link};
+use steward_domain::mutation::{ContextField, Mutation, MutationClass, RelatedField, format_link};
 use steward_domain::path::{PathError, RecordKind, RecordPath};
-use steward_domain::plan::{ActionId, Landing};
-use steward_domain::record::State;
+use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::record::RecordState;
 use steward_domain::trust::by_hand::WATCHED;
 
 /// One proposal in so many is to archive a task, not to close it.
@@ -46,7 +46,7 @@ enum Event {
 struct Made {
     case: usize,
     id: ActionId,
-    landing: Landing,
+    landing: Disposition,
     record: RecordPath,
     target: RecordPath,
     mutation: Mutation,
@@ -110,7 +110,7 @@ fn task(name: &str, matter: &RecordPath) -> String {
     format!(
         "---\ntype: task\nname: {}\nstate: open\nparent_matter: \"{}\"\n---\n- [ ] Do it\n",
         Value::from(name),
-        link(matter)
+        format_link(matter)
     )
 }
 
@@ -166,7 +166,7 @@ impl Month {
         let number = case.number;
         match case.class {
             MutationClass::StateChange => {
-                let to = if number.is_multiple_of(ARCHIVED_ONE_IN) { State::Archived } else { State::Done };
+                let to = if number.is_multiple_of(ARCHIVED_ONE_IN) { RecordState::Archived } else { RecordState::Done };
                 Ok(Some((self.new_task(case, &home)?, home, Mutation::StateChange { to })))
             }
             MutationClass::ParentMatter => {
@@ -199,7 +199,7 @@ impl Month {
         for place in (0..MATTERS.len() * ContextField::ALL.len()).map(|n| n + first) {
             let matter = RecordPath::new(RecordKind::Matter, MATTERS[place % MATTERS.len()].0)?;
             let field = ContextField::ALL[place / MATTERS.len() % ContextField::ALL.len()];
-            let until = self.taken.entry((matter.clone(), field.word())).or_default();
+            let until = self.taken.entry((matter.clone(), field.as_str())).or_default();
             if *until <= case.at {
                 *until = case.at + WATCHED;
                 return Ok(Some((matter, field)));
@@ -211,7 +211,7 @@ impl Month {
     /// A text that the field does not say yet.
     fn other_text(&self, matter: &RecordPath, field: ContextField, number: u32) -> anyhow::Result<String> {
         let document = frontmatter::read(&self.house.read(matter)?)?;
-        let now = document.fields().get(field.word()).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let now = document.fields().get(field.as_str()).and_then(Value::as_str).unwrap_or_default().to_owned();
         let owners = PEOPLE.into_iter().cycle().skip(number as usize % PEOPLE.len());
         Ok(match field {
             ContextField::Owner => owners.take(PEOPLE.len()).find(|name| *name != now).unwrap_or_default().to_owned(),
@@ -260,14 +260,14 @@ impl Month {
 
     fn as_proposed(&self, made: &Made) -> anyhow::Result<Vec<FieldEdit>> {
         Ok(vec![match &made.mutation {
-            Mutation::StateChange { to } => set("state", to.word()),
-            Mutation::ContextEdit { field, to } => set(field.word(), to),
-            Mutation::ParentMatter { to } => set("parent_matter", &link(to)),
+            Mutation::StateChange { to } => set("state", to.as_str()),
+            Mutation::ContextEdit { field, to } => set(field.as_str(), to),
+            Mutation::ParentMatter { to } => set("parent_matter", &format_link(to)),
             Mutation::Related { field, member, .. } => {
                 let document = frontmatter::read(&self.house.read(&made.target)?)?;
-                let now = document.fields().get(field.word()).and_then(Value::as_array).cloned().unwrap_or_default();
+                let now = document.fields().get(field.as_str()).and_then(Value::as_array).cloned().unwrap_or_default();
                 let all = now.into_iter().chain([Value::from(member.as_str())]).collect();
-                FieldEdit { field: field.word().into(), value: Some(Value::Array(all)) }
+                FieldEdit { field: field.as_str().into(), value: Some(Value::Array(all)) }
             }
         }])
     }
@@ -277,11 +277,11 @@ impl Month {
         let number = self.cases[made.case].number;
         let put_off = || set("snoozed_until", &(at + TimeDelta::days(90)).format("%Y-%m-%d").to_string());
         Ok(vec![match &made.mutation {
-            Mutation::StateChange { to: State::Done } if number.is_multiple_of(2) => set("state", "archived"),
+            Mutation::StateChange { to: RecordState::Done } if number.is_multiple_of(2) => set("state", "archived"),
             Mutation::StateChange { .. } => put_off(),
             Mutation::ContextEdit { field: ContextField::Owner, .. } => set("owner", &format!("Guest {number}")),
-            Mutation::ContextEdit { field, .. } => set(field.word(), &format!("Not as letter {number} says.")),
-            Mutation::ParentMatter { to } => set("parent_matter", &link(&third_matter(made, to)?)),
+            Mutation::ContextEdit { field, .. } => set(field.as_str(), &format!("Not as letter {number} says.")),
+            Mutation::ParentMatter { to } => set("parent_matter", &format_link(&third_matter(made, to)?)),
             Mutation::Related { .. } => return Ok(Vec::new()),
         }])
     }
@@ -305,7 +305,7 @@ impl Month {
                 reacts_at: now,
             };
             let task = self.new_task(&case, &matter)?;
-            let said = Said::new(&case, (task, matter.clone()), Mutation::StateChange { to: State::Done })?;
+            let said = Said::new(&case, (task, matter.clone()), Mutation::StateChange { to: RecordState::Done })?;
             self.house.write(&said.reference, said.signal.render().as_bytes(), case.at)?;
             self.truth.undecided.push(said.reference);
         }

@@ -4,7 +4,7 @@
 //! they come to it at all. Pure: the lots were drawn with the message ([`super::calendar`]).
 
 use serde::Serialize;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 
 /// How likely the principal does what, each 0 to 1.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -57,17 +57,17 @@ impl Reaction {
 
 impl Principal {
     /// What is done about a proposal that landed so; `errs` and `acts` are lots, 0 to 1.
-    pub(super) fn reacts(&self, landing: Landing, right: bool, (errs, acts): (f64, f64)) -> Reaction {
+    pub(super) fn reacts(&self, landing: Disposition, right: bool, (errs, acts): (f64, f64)) -> Reaction {
         let believed = right != (errs < self.errs);
         let or_nothing = |likely: f64, reaction| if acts < likely { reaction } else { Reaction::Nothing };
         match (landing, believed) {
-            (Landing::Shadow, true) => or_nothing(self.does_it, Reaction::DidItByHand),
-            (Landing::Shadow, false) => or_nothing(self.opposes, Reaction::DidOtherwise),
-            (Landing::Pending, true) => or_nothing(self.confirms, Reaction::Confirmed),
-            (Landing::Pending, false) => or_nothing(self.dismisses, Reaction::Dismissed),
-            (Landing::Live, false) if acts < self.undoes => Reaction::Undid,
-            (Landing::Live, _) => Reaction::LeftInPlace,
-            (Landing::Recorded, _) => Reaction::Nothing,
+            (Disposition::Shadow, true) => or_nothing(self.does_it, Reaction::DidItByHand),
+            (Disposition::Shadow, false) => or_nothing(self.opposes, Reaction::DidOtherwise),
+            (Disposition::Pending, true) => or_nothing(self.confirms, Reaction::Confirmed),
+            (Disposition::Pending, false) => or_nothing(self.dismisses, Reaction::Dismissed),
+            (Disposition::Live, false) if acts < self.undoes => Reaction::Undid,
+            (Disposition::Live, _) => Reaction::LeftInPlace,
+            (Disposition::Recorded, _) => Reaction::Nothing,
         }
     }
 }

@@ -9,17 +9,17 @@ use anyhow::bail;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
 use steward_domain::audit::WorkflowRef;
-use steward_domain::clerk::{ClerkMark, Evidence, Judgement, Question, Subject, Verdict};
-use steward_domain::decide::{Case as Judging, decide};
+use steward_domain::clerk::{ClerkMark, ClerkQuestion, Judgement, QuestionSubject, SignalEvidence, Verdict};
+use steward_domain::decide::{DecisionCase as Judging, decide};
 use steward_domain::frontmatter;
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::mutation::Mutation;
 use steward_domain::path::{PathError, RecordKind, RecordPath};
 use steward_domain::plan::{ActionId, ContentHash, Plan};
-use steward_domain::record::{Effect, State, SurfaceClass};
-use steward_domain::route::{Route, RouteCase, Target, Weighing, route};
+use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
+use steward_domain::route::{RouteCase, RouteDecision, RouteTarget, StewardWeighing, plan_signal_route};
 use steward_domain::signal::{Signal, SignalStatus};
-use steward_domain::tick::Look;
+use steward_domain::tick::TaskCheck;
 
 /// The router's record of a message lies so long behind the steward's: 2 ms.
 const ROUTED_AFTER: TimeDelta = TimeDelta::milliseconds(2);
@@ -40,7 +40,7 @@ pub(super) struct Known<'a> {
     pub(super) bytes: &'a [u8],
     /// How often its source was right before.
     pub(super) observations: u32,
-    pub(super) policy: &'a Policy,
+    pub(super) policy: &'a DecisionPolicy,
 }
 
 impl<'a> Said<'a> {
@@ -62,14 +62,14 @@ impl<'a> Said<'a> {
             target: Some(target.clone()),
             target_confidence: case.target_confidence,
             candidates: Vec::new(),
-            effect: Effect::Mutation,
+            effect: SignalEffect::Mutation,
             proposal: Some(mutation.clone()),
             effect_confidence: case.effect_confidence,
             reasoning: "Simulated: the message says so itself.".into(),
             status: SignalStatus::Unrouted,
             reason: None,
         };
-        let reference = Signal::path(&event, &signal.raw_quote, case.at)?;
+        let reference = Signal::record_path(&event, &signal.raw_quote, case.at)?;
         Ok(Self { case, target, matter, mutation, reference, signal })
     }
 
@@ -88,9 +88,9 @@ impl<'a> Said<'a> {
     pub(super) fn judge(&self, known: &Known<'_>) -> Plan {
         let look = self.look(known);
         let decision = match self.mutation {
-            Mutation::StateChange { to: State::Done } => Judgement::LikelyDone,
-            Mutation::StateChange { to: State::Archived } => Judgement::StaleArchiveCandidate,
-            Mutation::StateChange { to: State::Open }
+            Mutation::StateChange { to: RecordState::Done } => Judgement::LikelyDone,
+            Mutation::StateChange { to: RecordState::Archived } => Judgement::StaleArchiveCandidate,
+            Mutation::StateChange { to: RecordState::Open }
             | Mutation::ContextEdit { .. }
             | Mutation::ParentMatter { .. }
             | Mutation::Related { .. } => Judgement::StillActive,
@@ -105,7 +105,7 @@ impl<'a> Said<'a> {
         let clerk = ClerkMark {
             provider: "simulated".into(),
             model: "month-1".into(),
-            prompt_sha256: ContentHash::of(&look.question.evidence_bytes()).as_str().to_owned(),
+            prompt_sha256: ContentHash::hash_bytes(&look.question.evidence_bytes()).as_str().to_owned(),
             ..ClerkMark::default()
         };
         decide(&Judging {
@@ -120,53 +120,53 @@ impl<'a> Said<'a> {
         })
     }
 
-    fn look(&self, known: &Known<'_>) -> Look {
+    fn look(&self, known: &Known<'_>) -> TaskCheck {
         let proposed_state = self.signal.proposed_state();
-        let evidence = Evidence {
+        let evidence = SignalEvidence {
             source: self.case.source.name.to_owned(),
             reference: self.reference.clone(),
-            note: self.signal.note(),
+            note: self.signal.clerk_note(),
             created: self.case.at,
-            effect: Effect::Mutation,
+            effect: SignalEffect::Mutation,
             proposed_state,
             target_confidence: self.case.target_confidence,
             effect_confidence: self.case.effect_confidence,
             observations: known.observations,
             ceiling: Ceiling::Act,
         };
-        let subject = Subject {
+        let subject = QuestionSubject {
             task: self.target.clone(),
             task_name: self.target.slug().to_owned(),
             matter: self.matter.clone(),
             matter_name: self.matter.slug().to_owned(),
-            state: State::Open,
+            state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
         };
-        let question = Question { subject, evidence: vec![evidence], complaint: None, asked_at: self.case.at };
-        let before = ContentHash::of(known.bytes);
-        Look { question, before, state_as_written: Some("open".into()), matter_ceiling: Ceiling::Act, known: None }
+        let question = ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: self.case.at };
+        let before = ContentHash::hash_bytes(known.bytes);
+        TaskCheck { question, before, state_as_written: Some("open".into()), matter_ceiling: Ceiling::Act, known: None }
     }
 
     /// What the router makes of it.
     pub(super) fn route(&self, known: &Known<'_>) -> anyhow::Result<Plan> {
-        let target = Target {
+        let target = RouteTarget {
             path: self.target.clone(),
-            state: State::Open,
+            state: RecordState::Open,
             snoozed_until: None,
             has_twin: false,
-            hash: ContentHash::of(known.bytes),
+            hash: ContentHash::hash_bytes(known.bytes),
             fields: frontmatter::read(known.bytes)?.fields().clone(),
         };
         let at: DateTime<Utc> = self.case.at + ROUTED_AFTER;
-        let routed = route(&RouteCase {
+        let routed = plan_signal_route(&RouteCase {
             notes: &[],
             reference: &self.reference,
             signal: &self.signal,
             target: Some(&target),
-            new_parent: Some(State::Open),
+            new_parent: Some(RecordState::Open),
             claim: None,
-            weighing: Weighing::Done,
+            weighing: StewardWeighing::Done,
             doubt: None,
             observations: known.observations,
             ceiling: Ceiling::Act,
@@ -176,8 +176,8 @@ impl<'a> Said<'a> {
             decided_at: at,
         });
         match routed {
-            Route::Planned(plan) | Route::QuestionPlanned(plan) => Ok(*plan),
-            Route::Skipped(skip) => bail!("{} is not routed: {}", self.reference, skip.word()),
+            RouteDecision::Planned(plan) | RouteDecision::QuestionPlanned(plan) => Ok(*plan),
+            RouteDecision::Skipped(skip) => bail!("{} is not routed: {}", self.reference, skip.as_str()),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::mutation::MutationClass;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_domain::time;
 use steward_domain::trust::outcome::Fate;
 use steward_vault::chain;
@@ -102,7 +102,7 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
     let ids: BTreeSet<&str> = proposals.iter().map(|r| r.draft.id.as_str()).collect();
     assert_eq!(ids, truth.keys().map(String::as_str).collect());
     let (mut agreed, mut wrong, mut open, mut erred) = (0, 0, 0, 0);
-    let now: DateTime<Utc> = time::whole_seconds(asked.now);
+    let now: DateTime<Utc> = time::truncate_to_seconds(asked.now);
     for proposal in &proposals {
         let known = &truth[proposal.draft.id.as_str()];
         match fate(proposal, &all).lesson(now).0.agrees() {
@@ -120,9 +120,9 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
     assert_eq!(agreed + wrong + open + erred, written.proposals);
     assert!(agreed > 200 && wrong > 10 && erred < 15, "{agreed} agreed, {wrong} wrong, {open} open, {erred} erred");
     let landed = |landing| proposals.iter().filter(|r| r.draft.landing == landing).count();
-    assert!(landed(Landing::Live) > 5 && landed(Landing::Pending) > 5 && landed(Landing::Shadow) > 100);
+    assert!(landed(Disposition::Live) > 5 && landed(Disposition::Pending) > 5 && landed(Disposition::Shadow) > 100);
     for kind in [ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::DoneAnyway, ActionKind::Opposed] {
-        assert!(all.iter().any(|r| r.draft.kind == kind), "no {}", kind.word());
+        assert!(all.iter().any(|r| r.draft.kind == kind), "no {}", kind.as_str());
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::plan::{ActionId, Landing};
+use steward_domain::plan::{ActionId, Disposition};
 use steward_domain::time;
 
 /// All that is known of a simulated month.
@@ -44,7 +44,7 @@ struct TrueSource {
 pub(super) struct TrueAction {
     source: &'static str,
     class: MutationClass,
-    landed: Landing,
+    landed: Disposition,
     pub(super) right: bool,
     /// `None` where the month ended first.
     principal: Option<Reaction>,
@@ -62,7 +62,7 @@ impl Truth {
         Self {
             days: ask.days,
             seed: ask.seed,
-            now: time::stamp(ask.now),
+            now: time::format_millis(ask.now),
             sources: known.collect(),
             principal: PRINCIPAL,
             actions: BTreeMap::new(),
@@ -70,7 +70,7 @@ impl Truth {
         }
     }
 
-    pub(super) fn proposed(&mut self, case: &Case, (id, landed): (&ActionId, Landing)) {
+    pub(super) fn proposed(&mut self, case: &Case, (id, landed): (&ActionId, Disposition)) {
         let action = TrueAction {
             source: case.source.name,
             class: case.class,

@@ -7,9 +7,9 @@
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 use std::time::Duration;
-use steward_domain::clerk::{CallOutcome, Reply};
+use steward_domain::clerk::{ClerkCallOutcome, ClerkReply};
 use steward_domain::guard::ReserveOutcome;
-use steward_domain::tick::Observation;
+use steward_domain::tick::MatterObservation;
 use steward_workflows::activities::Applied;
 use temporalio_sdk::interceptors::ExecuteActivityResult;
 
@@ -49,13 +49,13 @@ impl Metrics {
     /// Counts what an activity came to.
     pub(super) fn count(&self, activity: &str, ended: &ExecuteActivityResult, took: Duration) {
         let answer = ended.as_ref().ok();
-        if let Some(seen) = answer.and_then(|a| a.downcast_ref::<Observation>()) {
+        if let Some(seen) = answer.and_then(|a| a.downcast_ref::<MatterObservation>()) {
             self.ticks.add(1, &[KeyValue::new("outcome", tick_word(seen))]);
         } else if let Some(ReserveOutcome::Refused(refusal)) = answer.and_then(|a| a.downcast_ref()) {
             self.guard_refusals.add(1, &[KeyValue::new("cap", word(&refusal.cap))]);
         } else if let Some(applied) = answer.and_then(|a| a.downcast_ref::<Applied>()) {
             self.applied(applied);
-        } else if let Some(reply) = answer.and_then(|a| a.downcast_ref::<Reply>()) {
+        } else if let Some(reply) = answer.and_then(|a| a.downcast_ref::<ClerkReply>()) {
             self.called(call_word(&reply.outcome), took);
         } else if ended.is_err() && activity == "steward.apply" {
             self.applies.add(1, &[KeyValue::new("outcome", "error")]);
@@ -67,7 +67,7 @@ impl Metrics {
     fn applied(&self, applied: &Applied) {
         let outcome = match applied {
             Applied::Filed { landing, .. } => {
-                self.decisions.add(1, &[KeyValue::new("landing", landing.word())]);
+                self.decisions.add(1, &[KeyValue::new("landing", landing.as_str())]);
                 "filed"
             }
             Applied::ChangedMeanwhile => "changed_meanwhile",
@@ -84,7 +84,7 @@ impl Metrics {
     }
 }
 
-fn tick_word(seen: &Observation) -> &'static str {
+fn tick_word(seen: &MatterObservation) -> &'static str {
     if seen.stopped {
         "stopped"
     } else if seen.looks.is_empty() {
@@ -94,13 +94,13 @@ fn tick_word(seen: &Observation) -> &'static str {
     }
 }
 
-fn call_word(outcome: &CallOutcome) -> &'static str {
+fn call_word(outcome: &ClerkCallOutcome) -> &'static str {
     match outcome {
-        CallOutcome::Answered { .. } => "answered",
-        CallOutcome::BadAnswer { .. } => "bad_answer",
-        CallOutcome::RateLimited { .. } => "rate_limited",
-        CallOutcome::Failed { .. } => "failed",
-        CallOutcome::NotSent { .. } => "not_sent",
+        ClerkCallOutcome::Answered { .. } => "answered",
+        ClerkCallOutcome::BadAnswer { .. } => "bad_answer",
+        ClerkCallOutcome::RateLimited { .. } => "rate_limited",
+        ClerkCallOutcome::Failed { .. } => "failed",
+        ClerkCallOutcome::NotSent { .. } => "not_sent",
     }
 }
 

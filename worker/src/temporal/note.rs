@@ -7,7 +7,7 @@ use crate::clerks::without_secrets;
 use crate::config::{ClerkChoice, Config};
 use std::net::SocketAddr;
 use std::path::absolute;
-use steward_domain::guard::Caps;
+use steward_domain::guard::CallCaps;
 use steward_server::holder::HolderAsks;
 pub(crate) use steward_server::holder::{Holder, UpNote};
 pub(crate) use steward_server::serving::{Door, Serving};
@@ -50,7 +50,7 @@ pub(crate) fn held_settings(config: &Config, holder: &UpNote) -> HeldSettings {
 /// Whom the process that decides asks and tells, and how often it may ask.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HeldSettings {
-    pub(crate) caps: Caps,
+    pub(crate) caps: CallCaps,
     pub(crate) clerk: ClerkChoice,
     /// The address of the tracker; `None` where none is set.
     pub(crate) tracker: Option<String>,

@@ -8,7 +8,7 @@ use crate::out::causes;
 use crate::registrar::RegistrarError;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
-use steward_domain::time::seconds;
+use steward_domain::time::format_seconds;
 use steward_server::facts::schedules::ListingError;
 use temporalio_client::errors::ClientConnectError;
 use temporalio_client::tonic::{Code, Status};
@@ -58,7 +58,7 @@ impl StartRetry {
             "waiting for the Temporal server at {} to {} since {}: {}; trying again in {:.1} s",
             self.address,
             self.what,
-            seconds(self.since),
+            format_seconds(self.since),
             causes(error),
             pause.as_secs_f64()
         );

@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_domain::guard::Caps;
+use steward_domain::guard::CallCaps;
 use steward_server::app::House;
 use steward_server::listen::Serving;
 use steward_vault::index::{FILE, Index};
@@ -47,7 +47,7 @@ struct Made {
     config: Option<Written>,
     house: House,
     /// Of the rate guard of whoever decides.
-    caps: Caps,
+    caps: CallCaps,
 }
 
 /// Which file it is, and whether it was written since.

@@ -8,8 +8,8 @@
 use super::text::{shown, without_key};
 use super::{Secret, Wire};
 use serde_json::Value;
-use steward_domain::clerk::{Question, Usage, Verdict};
-use steward_domain::extract::{Answer, ExtractQuestion};
+use steward_domain::clerk::{ClerkQuestion, TokenUsage, Verdict};
+use steward_domain::extract::{ExtractAnswer, ExtractQuestion};
 
 /// What was read from the content, or the complaint about it.
 pub(super) type Read<T> = Result<T, String>;
@@ -24,7 +24,7 @@ pub(super) fn read<T>(
     wire: &Wire,
     key: Option<&Secret>,
     judge: impl FnOnce(&str) -> Read<T>,
-) -> Result<(Read<T>, Usage), String> {
+) -> Result<(Read<T>, TokenUsage), String> {
     let response: Value = serde_json::from_slice(body).map_err(|_| "something that is not JSON".to_owned())?;
     let completion = (wire.read)(&response).map_err(|missing| {
         error_message(&response)
@@ -35,20 +35,20 @@ pub(super) fn read<T>(
 }
 
 /// Reads a verdict.
-pub(super) fn verdict(content: &str, question: &Question, key: Option<&Secret>) -> Read<Verdict> {
-    let mut verdict = Verdict::check(content, question).map_err(|e| e.to_string())?;
+pub(super) fn verdict(content: &str, question: &ClerkQuestion, key: Option<&Secret>) -> Read<Verdict> {
+    let mut verdict = Verdict::parse_answer(content, question).map_err(|e| e.to_string())?;
     verdict.reasoning = without_key(&verdict.reasoning, key);
     Ok(verdict)
 }
 
 /// Reads what was found in an event; the words are kept, not what was read.
 pub(super) fn findings(content: &str, question: &ExtractQuestion, key: Option<&Secret>) -> Read<String> {
-    Answer::check(content, question).map_err(|e| e.to_string())?;
+    ExtractAnswer::parse_answer(content, question).map_err(|e| e.to_string())?;
     // Looked for in the decoded words: it could be written in escapes.
     let mut decoded: Value = serde_json::from_str(content).map_err(|e| e.to_string())?;
     take_key_out(&mut decoded, key);
     let text = decoded.to_string();
-    Answer::check(&text, question).map(|_| text).map_err(|e| e.to_string())
+    ExtractAnswer::parse_answer(&text, question).map(|_| text).map_err(|e| e.to_string())
 }
 
 fn take_key_out(value: &mut Value, key: Option<&Secret>) {

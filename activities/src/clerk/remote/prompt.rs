@@ -11,7 +11,7 @@ use super::text::is_hidden;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io;
-use steward_domain::clerk::{Question, answer_schema};
+use steward_domain::clerk::{ClerkQuestion, answer_schema};
 
 /// Longest name of a task or matter that is sent, in characters.
 const MAX_NAME_CHARS: usize = 200;
@@ -88,7 +88,7 @@ impl Asking {
 }
 
 /// What is asked about a task or matter.
-pub(super) fn verdict(question: &Question) -> Asking {
+pub(super) fn verdict(question: &ClerkQuestion) -> Asking {
     Asking {
         name: "verdict",
         rules: rules(RULES, STRICTER, question.complaint.as_deref()),
@@ -102,7 +102,7 @@ fn rules(rules: &str, stricter: &str, complaint: Option<&str>) -> String {
     if complaint.is_some() { format!("{rules}{stricter}") } else { rules.to_owned() }
 }
 
-fn asked(question: &Question) -> Asked<'_> {
+fn asked(question: &ClerkQuestion) -> Asked<'_> {
     let subject = &question.subject;
     Asked {
         subject: AskedSubject {
@@ -110,9 +110,9 @@ fn asked(question: &Question) -> Asked<'_> {
             task_name: clipped(&subject.task_name),
             matter: subject.matter.as_str(),
             matter_name: clipped(&subject.matter_name),
-            state: subject.state.word(),
-            surface_class: subject.surface_class.word(),
-            due: subject.due.map(steward_domain::time::stamp),
+            state: subject.state.as_str(),
+            surface_class: subject.surface_class.as_str(),
+            due: subject.due.map(steward_domain::time::format_millis),
         },
         signals: question
             .evidence

@@ -1,13 +1,13 @@
 use super::*;
 use crate::clerk::tests::signal;
 use serde_json::{Value, json};
-use steward_domain::clerk::Evidence;
-use steward_domain::record::State;
+use steward_domain::clerk::SignalEvidence;
+use steward_domain::record::RecordState;
 
 const KEY: &str = "sk-very-secret-0123456789";
 
-fn question(note: &str) -> Question {
-    crate::clerk::tests::question(vec![Evidence { note: note.into(), ..signal("a", 0, Some(State::Done)) }])
+fn question(note: &str) -> ClerkQuestion {
+    crate::clerk::tests::question(vec![SignalEvidence { note: note.into(), ..signal("a", 0, Some(RecordState::Done)) }])
 }
 
 const WIRES: [&Wire; 3] = [&OPENAI, &ANTHROPIC, &OLLAMA];
@@ -20,7 +20,7 @@ fn body(wire: &'static Wire, asking: &Asking) -> Value {
     serde_json::from_slice(&Remote::new(config(wire)).unwrap().body(asking)).unwrap()
 }
 
-fn sent(wire: &'static Wire, question: &Question) -> Value {
+fn sent(wire: &'static Wire, question: &ClerkQuestion) -> Value {
     body(wire, &prompt::verdict(question))
 }
 
@@ -142,7 +142,7 @@ fn a_note_cannot_leave_its_string_or_change_the_rules() {
 
 #[test]
 fn the_second_try_is_stricter_and_carries_the_complaint_as_data() {
-    let second = Question { complaint: Some("`confidence` is 7".into()), ..question("x") };
+    let second = ClerkQuestion { complaint: Some("`confidence` is 7".into()), ..question("x") };
     for wire in WIRES {
         let (first, second) = (sent(wire, &question("x")), sent(wire, &second));
         let (rules, stricter) = (parts(wire, &first).0, parts(wire, &second).0);
@@ -207,7 +207,7 @@ fn token_counts_that_cannot_be_are_not_counted() {
         counts.as_object().into_iter().flatten().for_each(|(name, count)| at[name] = count.clone());
         (wire.read)(&response).ok().unwrap().usage
     };
-    let counted = Usage { prompt_tokens: 7, completion_tokens: 3 };
+    let counted = TokenUsage { prompt_tokens: 7, completion_tokens: 3 };
     for (wire, response, sent, got) in [
         (&OPENAI, json!({"choices": []}), "prompt_tokens", "completion_tokens"),
         (&ANTHROPIC, json!({"content": []}), "input_tokens", "output_tokens"),
@@ -216,9 +216,9 @@ fn token_counts_that_cannot_be_are_not_counted() {
         let of =
             |prompt: Value, completion: Value| usage(wire, response.clone(), json!({sent: prompt, got: completion}));
         assert_eq!(of(json!(7), json!(3)), counted);
-        assert_eq!(of(json!(-7), json!("3")), Usage::default());
+        assert_eq!(of(json!(-7), json!("3")), TokenUsage::default());
         assert_eq!(of(json!(u64::MAX), json!(0)).prompt_tokens, 1_000_000_000);
-        assert_eq!(usage(wire, response.clone(), json!(null)), Usage::default());
+        assert_eq!(usage(wire, response.clone(), json!(null)), TokenUsage::default());
     }
     let cached =
         json!({"input_tokens": 1, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 2, "output_tokens": 3});
@@ -226,10 +226,14 @@ fn token_counts_that_cannot_be_are_not_counted() {
 }
 
 fn event_question(text: &str) -> ExtractQuestion {
-    use steward_domain::extract::Offer;
+    use steward_domain::extract::TargetOffer;
     use steward_domain::path::RecordPath;
-    let offer =
-        Offer { path: RecordPath::parse("task/pay.md").unwrap(), name: "Pay".into(), matter_name: None, score: 0.9 };
+    let offer = TargetOffer {
+        path: RecordPath::parse("task/pay.md").unwrap(),
+        name: "Pay".into(),
+        matter_name: None,
+        score: 0.9,
+    };
     ExtractQuestion {
         source: "mail:a@b".into(),
         author: Some("Ann".into()),

@@ -16,7 +16,7 @@ use super::prompt::Asking;
 use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
 use std::borrow::Cow;
-use steward_domain::clerk::Usage;
+use steward_domain::clerk::TokenUsage;
 
 /// More tokens than this in one call is no count; keeps sums and databases in range.
 const MAX_COUNTED_TOKENS: u64 = 1_000_000_000;
@@ -74,7 +74,7 @@ pub(super) struct Words {
 pub(super) struct Completion {
     /// The answer, or the complaint about it.
     pub(super) content: Result<String, String>,
-    pub(super) usage: Usage,
+    pub(super) usage: TokenUsage,
 }
 
 impl Wire {

@@ -16,10 +16,10 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use steward_domain::extract::{ExtractQuestion, LEAST_LETTERS, MAX_SIGNALS, Offer, folded, words};
-use steward_domain::mutation::{Mutation, link};
+use steward_domain::extract::{ExtractQuestion, LEAST_LETTERS, MAX_SIGNALS, TargetOffer, fold_text, split_words};
+use steward_domain::mutation::{Mutation, format_link};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 use steward_domain::signal::MAX_QUOTE_CHARS;
 
 const DONE: [&str; 9] =
@@ -107,7 +107,7 @@ pub(super) fn answer(question: &ExtractQuestion) -> String {
         let start: String = words.chars().take(MAX_QUOTE_CHARS / 2).collect();
         let said_before = |said: &str| said.starts_with(&start) || words.starts_with(said);
         if let Some(fact) = fact(&sentence, question)
-            && fact.mutation.as_ref().is_none_or(|m| question.offers.iter().any(|o| m.fits(o.path.kind())))
+            && fact.mutation.as_ref().is_none_or(|m| question.offers.iter().any(|o| m.is_applicable_to(o.path.kind())))
             && sentence.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST_LETTERS
             && !all.iter().any(|(said, _)| said_before(&in_single_spaces(said)))
         {
@@ -143,13 +143,13 @@ fn signal(sentence: &str, fact: &Fact, question: &ExtractQuestion) -> Value {
 
 /// How likely each candidate is meant; those that cannot take the change are not.
 fn scores<'q>(sentence: &str, fact: &Fact, question: &'q ExtractQuestion) -> Vec<(&'q RecordPath, f64)> {
-    let said: BTreeSet<String> = words(sentence).into_iter().collect();
+    let said: BTreeSet<String> = split_words(sentence).into_iter().collect();
     let shares: Vec<f64> = question.offers.iter().map(|o| share(o, &said)).collect();
     let named = shares.iter().any(|share| *share > 0.0);
-    let fits = |o: &Offer| fact.mutation.as_ref().is_none_or(|m| m.fits(o.path.kind()));
+    let fits = |o: &TargetOffer| fact.mutation.as_ref().is_none_or(|m| m.is_applicable_to(o.path.kind()));
     let tasks = question.offers.iter().any(|o| o.path.kind() == RecordKind::Task);
     let about_a_matter = matches!(fact.mutation, Some(Mutation::ContextEdit { .. } | Mutation::Related { .. }));
-    let one = |(offer, share): (&'q Offer, &f64)| {
+    let one = |(offer, share): (&'q TargetOffer, &f64)| {
         let score = if named { 0.5 * offer.score + 0.5 * share } else { offer.score };
         let matter = offer.path.kind() == RecordKind::Matter && tasks && !about_a_matter;
         let score = if matter { score * MATTER_BESIDE_TASKS } else { score };
@@ -160,8 +160,8 @@ fn scores<'q>(sentence: &str, fact: &Fact, question: &'q ExtractQuestion) -> Vec
 }
 
 /// How much of a record's name a sentence has.
-fn share(offer: &Offer, said: &BTreeSet<String>) -> f64 {
-    let own: BTreeSet<String> = words(&offer.name).into_iter().collect();
+fn share(offer: &TargetOffer, said: &BTreeSet<String>) -> f64 {
+    let own: BTreeSet<String> = split_words(&offer.name).into_iter().collect();
     let met = own.iter().filter(|w| said.contains(*w)).count();
     if own.is_empty() { 0.0 } else { met as f64 / own.len() as f64 }
 }
@@ -177,7 +177,7 @@ fn fact(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
             why: "the sentence asks something",
         });
     }
-    let change = |to: State, why| Fact {
+    let change = |to: RecordState, why| Fact {
         effect: "mutation",
         mutation: Some(Mutation::StateChange { to }),
         confidence: 0.85,
@@ -189,7 +189,7 @@ fn fact(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
         if NOT_SO.iter().any(|phrase| contains(&rest, phrase)) {
             return nothing("what it says of an end is denied, planned or conditional");
         }
-        return Some(change(State::Archived, "the sentence says that it is off"));
+        return Some(change(RecordState::Archived, "the sentence says that it is off"));
     }
     if let Some(fact) = owner(sentence).or_else(|| belongs(sentence, question)).or_else(|| together(sentence)) {
         return if has(&NOT_SO) { nothing("what it says is denied, planned or conditional") } else { Some(fact) };
@@ -198,30 +198,30 @@ fn fact(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
         if has(&NOT_SO) {
             return nothing("what it says of being done is denied, planned or conditional");
         }
-        return Some(change(State::Done, "the sentence says that it is done"));
+        return Some(change(RecordState::Done, "the sentence says that it is done"));
     }
     None
 }
 
 /// Whether a sentence that asks names any candidate, or there is only one.
 fn about_something(sentence: &str, question: &ExtractQuestion) -> bool {
-    let said: BTreeSet<String> = words(sentence).into_iter().collect();
+    let said: BTreeSet<String> = split_words(sentence).into_iter().collect();
     question.offers.len() == 1 || question.offers.iter().any(|o| share(o, &said) > 0.0)
 }
 
 fn owner(sentence: &str) -> Option<Fact> {
     let name = after(sentence, &OWNER)?;
     let proposal = json!({"class": "context_edit", "set": {"owner": name}});
-    let mutation = Some(Mutation::read(&proposal).ok()?);
+    let mutation = Some(Mutation::from_proposal(&proposal).ok()?);
     Some(Fact { effect: "mutation", mutation, confidence: 0.8, why: "the sentence names an owner" })
 }
 
 fn belongs(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
-    let named: BTreeSet<String> = words(after(sentence, &BELONGS)?).into_iter().collect();
+    let named: BTreeSet<String> = split_words(after(sentence, &BELONGS)?).into_iter().collect();
     let matters = question.offers.iter().filter(|o| o.path.kind() == RecordKind::Matter);
     let to = matters.filter(|o| share(o, &named) >= 1.0).map(|o| &o.path).next()?;
-    let proposal = json!({"class": "parent_matter", "set": {"parent_matter": link(to)}});
-    let mutation = Some(Mutation::read(&proposal).ok()?);
+    let proposal = json!({"class": "parent_matter", "set": {"parent_matter": format_link(to)}});
+    let mutation = Some(Mutation::from_proposal(&proposal).ok()?);
     Some(Fact { effect: "mutation", mutation, confidence: 0.75, why: "the sentence says where it belongs" })
 }
 
@@ -232,13 +232,13 @@ fn together(sentence: &str) -> Option<Fact> {
     let mut is_company = false;
     for word in rest.split_whitespace().take(6) {
         name.push(word.trim_matches(|c: char| !c.is_alphanumeric()));
-        is_company = COMPANY.contains(&folded(name.last()?).as_str());
+        is_company = COMPANY.contains(&fold_text(name.last()?).as_str());
         if is_company {
             break;
         }
     }
     let proposal = json!({"class": "related", "add": {"related_orgs": name.join(" ")}});
-    let mutation = is_company.then(|| Mutation::read(&proposal).ok()).flatten();
+    let mutation = is_company.then(|| Mutation::from_proposal(&proposal).ok()).flatten();
     mutation.map(|m| Fact {
         effect: "mutation",
         mutation: Some(m),
@@ -258,7 +258,7 @@ fn after<'a>(sentence: &'a str, phrases: &[&str]) -> Option<&'a str> {
 
 /// Folded words with single blanks between and around them.
 fn flat(sentence: &str) -> String {
-    let folded = folded(&sentence.replace(['\'', '’'], ""));
+    let folded = fold_text(&sentence.replace(['\'', '’'], ""));
     let words: Vec<&str> = folded.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
     format!(" {} ", words.join(" "))
 }

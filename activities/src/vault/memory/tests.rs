@@ -2,25 +2,25 @@
 
 use super::*;
 use crate::vault::tests::Bench;
-use steward_domain::clerk::{CallOutcome, ClerkMark, Usage};
-use steward_domain::guard::{CallId, Settled, Settlement};
+use steward_domain::clerk::{ClerkCallOutcome, ClerkMark, TokenUsage};
+use steward_domain::guard::{CallId, Settlement, SettlementOutcome};
 use steward_domain::mode::Mode;
 use steward_workflows::activities::SettleAsk;
 
 /// What the clerk says to the one question, as it would travel.
-async fn asked(bench: &Bench) -> (Question, Judged) {
+async fn asked(bench: &Bench) -> (ClerkQuestion, AttributedVerdict) {
     let look = bench.see("first/1").await.looks.remove(0);
     assert_eq!(look.known, None, "nothing was asked yet");
     let reply = bench.host.clerk.ask(&crate::clerk::tests::reservation(), &look.question).await;
-    let CallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
-    let clerk = ClerkMark { tokens: Usage { prompt_tokens: 7, completion_tokens: 3 }, ..reply.clerk };
-    (look.question, Judged { verdict, clerk })
+    let ClerkCallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
+    let clerk = ClerkMark { tokens: TokenUsage { prompt_tokens: 7, completion_tokens: 3 }, ..reply.clerk };
+    (look.question, AttributedVerdict { verdict, clerk })
 }
 
-async fn settle(bench: &Bench, question: &Question, judged: &Judged) {
+async fn settle(bench: &Bench, question: &ClerkQuestion, judged: &AttributedVerdict) {
     let settlement = Settlement {
         call_id: CallId("first/1/pay/1".into()),
-        outcome: Settled::Answered { usage: judged.clerk.tokens },
+        outcome: SettlementOutcome::Answered { usage: judged.clerk.tokens },
     };
     let ask = SettleAsk { settlement, answered: Some((question.clone(), judged.clone())) };
     // No reservation stands behind it, which a settlement passes over.
@@ -35,7 +35,7 @@ async fn what_was_answered_comes_with_the_next_look_and_says_that_nobody_was_ask
     bench.host.index.release("first").await.unwrap();
     let known = bench.see("second/1").await.looks.remove(0).known.unwrap();
     assert_eq!(known.verdict, judged.verdict);
-    assert_eq!(known.clerk, ClerkMark { tokens: Usage::default(), cached: true, ..judged.clerk.clone() });
+    assert_eq!(known.clerk, ClerkMark { tokens: TokenUsage::default(), cached: true, ..judged.clerk.clone() });
     let mut other = question.clone();
     other.evidence[0].note.push('!');
     assert_eq!(bench.host.recall(&other).await.unwrap(), None);
@@ -45,11 +45,11 @@ async fn what_was_answered_comes_with_the_next_look_and_says_that_nobody_was_ask
 async fn an_answer_to_the_stricter_question_is_one_about_the_same_evidence() {
     let bench = Bench::new(Mode::Live).await;
     let (question, judged) = asked(&bench).await;
-    let stricter = Question { complaint: Some("bad form".into()), ..question.clone() };
+    let stricter = ClerkQuestion { complaint: Some("bad form".into()), ..question.clone() };
     settle(&bench, &stricter, &judged).await;
     assert_eq!(bench.host.recall(&question).await.unwrap(), None, "it was no answer to that request");
     let reply = bench.host.clerk.ask(&crate::clerk::tests::reservation(), &stricter).await;
-    settle(&bench, &stricter, &Judged { clerk: reply.clerk, ..judged }).await;
+    settle(&bench, &stricter, &AttributedVerdict { clerk: reply.clerk, ..judged }).await;
     assert!(bench.host.recall(&question).await.unwrap().is_some());
 }
 
@@ -62,7 +62,7 @@ async fn what_another_clerk_of_the_fleet_said_is_not_kept() {
         ClerkMark { model: "another".into(), ..judged.clerk.clone() },
         ClerkMark { prompt_sha256: "0".repeat(64), ..judged.clerk.clone() },
     ] {
-        settle(&bench, &question, &Judged { clerk, ..judged.clone() }).await;
+        settle(&bench, &question, &AttributedVerdict { clerk, ..judged.clone() }).await;
         assert_eq!(bench.host.recall(&question).await.unwrap(), None);
     }
     settle(&bench, &question, &judged).await;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::frontmatter::{self, FieldEdit};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::{ActionId, Landing};
-use steward_domain::route::{self, Claim, RouteSkip};
+use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::route::{self, RouteSkip, SignalClaim};
 use steward_domain::signal::{Signal, SignalStatus};
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::keeper::{ApplyError, Receipt};
 use temporalio_common::ActivityError;
 
@@ -28,7 +28,7 @@ impl Host {
     ) -> Result<(), ActivityError> {
         let Some((status, reason)) = standing.filter(|_| self.is_ours(reference)) else { return Ok(()) };
         let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
-        let edits = [edit("status", status.word()), edit("reason", &reason)];
+        let edits = [edit("status", status.as_str()), edit("reason", &reason)];
         let (keeper, path) = (Arc::clone(&self.keeper), reference.clone());
         match on_a_blocking_thread(move || keeper.note(&path, &edits)).await? {
             Ok(_) => {}
@@ -45,7 +45,7 @@ impl Host {
         Signal::read(document.fields()).is_ok_and(|signal| {
             let event = signal.source_event.filter(|event| event.kind() == RecordKind::Stream);
             event.is_some_and(|event| {
-                let named = Signal::path(&event, &signal.raw_quote, signal.created);
+                let named = Signal::record_path(&event, &signal.raw_quote, signal.created);
                 named.is_ok_and(|named| named == *reference) || root.exists(&event)
             })
         })
@@ -55,7 +55,7 @@ impl Host {
     pub(in crate::vault) async fn stand_answered(
         &self,
         record: &AuditRecord,
-        (kind, edited): (AnswerKind, bool),
+        (kind, edited): (ResolutionKind, bool),
     ) -> Result<(), ActivityError> {
         let draft = &record.draft;
         let first = draft.answers.as_ref().map_or(&draft.id, |answer| &answer.of);
@@ -64,39 +64,39 @@ impl Host {
             return Ok(());
         }
         let standing = match kind {
-            AnswerKind::Confirm if edited => (SignalStatus::Skipped, format!("edited: {first}")),
-            AnswerKind::Confirm => (SignalStatus::Applied, first.to_string()),
-            AnswerKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
-            AnswerKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
-            AnswerKind::Raise => return Ok(()),
+            ResolutionKind::Confirm if edited => (SignalStatus::Skipped, format!("edited: {first}")),
+            ResolutionKind::Confirm => (SignalStatus::Applied, first.to_string()),
+            ResolutionKind::Dismiss => (SignalStatus::Skipped, format!("dismissed: {first}")),
+            ResolutionKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
+            ResolutionKind::Raise => return Ok(()),
         };
         self.stand(&cited.reference, Some(standing)).await
     }
 }
 
 /// Where a signal stands after its action; nothing where that was only said.
-pub(super) fn standing_of(landing: Landing, receipt: &Receipt) -> Option<(SignalStatus, String)> {
+pub(super) fn standing_of(landing: Disposition, receipt: &Receipt) -> Option<(SignalStatus, String)> {
     let id: &ActionId = &receipt.id;
     match landing {
-        Landing::Live => Some((SignalStatus::Applied, id.to_string())),
-        Landing::Pending => Some((SignalStatus::Pending, id.to_string())),
-        Landing::Recorded | Landing::Shadow => None,
+        Disposition::Live => Some((SignalStatus::Applied, id.to_string())),
+        Disposition::Pending => Some((SignalStatus::Pending, id.to_string())),
+        Disposition::Recorded | Disposition::Shadow => None,
     }
 }
 
 /// Where a signal stands that is not acted upon, for good.
-pub(super) fn settled(skip: &RouteSkip, claim: Option<&Claim>) -> (SignalStatus, String) {
+pub(super) fn settled(skip: &RouteSkip, claim: Option<&SignalClaim>) -> (SignalStatus, String) {
     if let RouteSkip::Claimed(id) = skip {
         let status = match claim.map(|c| c.landing) {
-            Some(Landing::Live) => SignalStatus::Applied,
-            Some(Landing::Pending) => SignalStatus::Pending,
-            Some(Landing::Recorded | Landing::Shadow) | None => SignalStatus::Skipped,
+            Some(Disposition::Live) => SignalStatus::Applied,
+            Some(Disposition::Pending) => SignalStatus::Pending,
+            Some(Disposition::Recorded | Disposition::Shadow) | None => SignalStatus::Skipped,
         };
         return (status, id.to_string());
     }
     if let RouteSkip::Withheld(question) = skip {
-        return (SignalStatus::Skipped, format!("{}: {question}", skip.word()));
+        return (SignalStatus::Skipped, format!("{}: {question}", skip.as_str()));
     }
     let asks = *skip == RouteSkip::AsksThePrincipal;
-    (if asks { SignalStatus::ActionPending } else { SignalStatus::Skipped }, skip.word().to_owned())
+    (if asks { SignalStatus::ActionPending } else { SignalStatus::Skipped }, skip.as_str().to_owned())
 }

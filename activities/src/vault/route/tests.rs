@@ -6,7 +6,7 @@ use super::*;
 use crate::vault::tests::{Bench, apply_ask};
 use steward_domain::audit::AuditRecord;
 use steward_domain::decide::GateName;
-use steward_domain::undo::AnswerKind;
+use steward_domain::undo::ResolutionKind;
 use steward_vault::brake;
 use steward_workflows::activities::{AnswerAsk, Answered, Applied};
 
@@ -58,7 +58,7 @@ impl Bench {
     fn standing(&self, name: &str) -> (String, Option<String>) {
         let document = frontmatter::read(self.read(name).as_bytes()).unwrap();
         let signal = Signal::read(document.fields()).unwrap();
-        (signal.status.word().into(), signal.reason)
+        (signal.status.as_str().into(), signal.reason)
     }
 
     fn records(&self) -> Vec<AuditRecord> {
@@ -90,7 +90,7 @@ impl Bench {
 async fn signals_of_all_classes_are_acted_upon_once_and_say_so() {
     let bench = Bench::of_all_classes(Mode::Live).await;
     let report = bench.route().await;
-    assert_eq!(report.landed.get(&Landing::Live), Some(&4), "{report:?}");
+    assert_eq!(report.landed.get(&Disposition::Live), Some(&4), "{report:?}");
     assert!(bench.task().contains("state: done  # by hand"));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
     let quiet = bench.read("task/quiet.md");
@@ -113,7 +113,7 @@ async fn in_shadow_every_action_is_said_once_and_no_file_but_its_record_comes() 
     let bench = Bench::of_all_classes(Mode::Shadow).await;
     let before = bench.files();
     let report = bench.route().await;
-    assert_eq!(report.landed.get(&Landing::Shadow), Some(&4), "{report:?}");
+    assert_eq!(report.landed.get(&Disposition::Shadow), Some(&4), "{report:?}");
     assert_eq!(bench.route().await, Routed::default());
     let after = bench.files();
     assert_eq!(after.len(), before.len() + 4);
@@ -126,7 +126,7 @@ async fn what_was_said_in_shadow_is_done_once_the_mode_allows_it() {
     bench.route().await;
     bench.host.settings.policy.mode = Mode::Live;
     let report = bench.route().await;
-    assert_eq!(report.landed.get(&Landing::Live), Some(&4), "{report:?}");
+    assert_eq!(report.landed.get(&Disposition::Live), Some(&4), "{report:?}");
     assert_eq!(bench.records().len(), 8);
     assert_eq!(bench.route().await, Routed::default());
 }
@@ -140,7 +140,9 @@ async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothin
         let reference = path(name);
         let read = bench.host.read(&round, &reference).await.unwrap().unwrap();
         let named_after = bench.host.index.begin_route(&reference, true, round.now).await.unwrap();
-        let Route::Planned(plan) = bench.host.decide(&round, &reference, &read, named_after) else { panic!("skipped") };
+        let RouteDecision::Planned(plan) = bench.host.decide(&round, &reference, &read, named_after) else {
+            panic!("skipped")
+        };
         bench.host.keeper.apply(*plan).unwrap();
         if name == "signal/parent.md" {
             // This one the index has learned of, and the signal does not say so yet.
@@ -200,7 +202,7 @@ async fn a_signal_that_no_event_of_the_vault_stands_behind_keeps_every_byte_and_
     bench.sync().await;
     let names = ["context", "parent", "related", "none", "1"].map(|name| format!("signal/{name}.md"));
     let before = names.each_ref().map(|name| bench.read(name));
-    assert_eq!(bench.route().await.landed[&Landing::Live], 4);
+    assert_eq!(bench.route().await.landed[&Disposition::Live], 4);
     assert_eq!(names.each_ref().map(|name| bench.read(name)), before);
     assert_eq!((bench.route().await.landed.len(), bench.records().len()), (0, 4));
 }
@@ -285,7 +287,7 @@ async fn files_that_cannot_be_used_are_named_and_hold_nobody_up() {
     bench.sync().await;
     let report = bench.route().await;
     assert!(report.errors.len() == 1 && report.errors[0].contains("task/broken.md: `state`"), "{report:?}");
-    assert_eq!(report.landed.get(&Landing::Live), Some(&1));
+    assert_eq!(report.landed.get(&Disposition::Live), Some(&1));
     assert_eq!(bench.route().await, Routed::default(), "it is left alone for a while");
     assert_eq!(bench.standing("signal/0.md").0, "unrouted");
 }
@@ -307,15 +309,15 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
     let at = bench.host.index.begin_route(&signal, true, now).await.unwrap();
     let round = Round { policy: bench.host.settings.policy.clone(), acts: true, workflow: run(), now };
     bench.host.settings.policy.mode = Mode::Shadow;
-    assert!(matches!(bench.host.route_one(&round, &signal).await.unwrap(), End::Landed(Landing::Shadow)));
+    assert!(matches!(bench.host.route_one(&round, &signal).await.unwrap(), End::Landed(Disposition::Shadow)));
     bench.host.settings.policy.mode = Mode::Live;
     // The power went out before the signal was left: its action is still named after that moment.
     assert_eq!(bench.host.index.begin_route(&signal, true, at).await.unwrap(), at);
     let failed = bench.host.route_one(&round, &signal).await.unwrap();
     assert!(matches!(&failed, End::Failed(reason) if reason.contains("taken this name")));
-    assert_eq!(bench.route().await.landed.get(&Landing::Live), Some(&3), "the others are not kept back");
+    assert_eq!(bench.route().await.landed.get(&Disposition::Live), Some(&3), "the others are not kept back");
     let later = Round { now: now + MEND + TimeDelta::seconds(1), ..round };
-    assert!(matches!(bench.host.route_one(&later, &signal).await.unwrap(), End::Landed(Landing::Live)));
+    assert!(matches!(bench.host.route_one(&later, &signal).await.unwrap(), End::Landed(Disposition::Live)));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
 }
 
@@ -327,7 +329,7 @@ async fn two_runs_that_meet_act_upon_each_signal_once_and_agree_about_it() {
         tokio::spawn(async move { host.route_round(50, run()).await.unwrap() })
     }));
     let routed: Vec<Routed> = runs.await.into_iter().map(Result::unwrap).collect();
-    let live: u32 = routed.iter().filter_map(|r| r.landed.get(&Landing::Live)).sum();
+    let live: u32 = routed.iter().filter_map(|r| r.landed.get(&Disposition::Live)).sum();
     assert_eq!(live, 4, "{routed:?}");
     assert!(routed.iter().all(|r| r.skipped.keys().all(|why| why == "claimed") && r.errors.is_empty()), "{routed:?}");
     for name in ["signal/1.md", "signal/context.md", "signal/parent.md", "signal/related.md"] {
@@ -340,11 +342,11 @@ async fn a_signal_whose_event_was_purged_says_what_became_of_it() {
     let bench = Bench::after_the_stewards_turn(Mode::Live).await;
     let text = signal("task/quiet.md", "{class: related, add: {related_to: Eve}}").replace("mail/1.md", "mail/gone.md");
     let created = steward_domain::time::parse("2026-11-20").unwrap();
-    let ours = Signal::path(&path("stream/mail/gone.md"), "so it is", created).unwrap();
+    let ours = Signal::record_path(&path("stream/mail/gone.md"), "so it is", created).unwrap();
     bench.put(ours.as_str(), &text);
     bench.put("signal/somebodys.md", &text.replace("Eve", "Zoe"));
     bench.sync().await;
-    assert_eq!(bench.route().await.landed.get(&Landing::Live), Some(&3));
+    assert_eq!(bench.route().await.landed.get(&Disposition::Live), Some(&3));
     assert_eq!(bench.standing(ours.as_str()).0, "applied");
     assert_eq!(bench.standing("signal/somebodys.md").0, "unrouted", "what others wrote is theirs");
 }
@@ -365,7 +367,7 @@ async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
     assert!(bench.host.index.signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md")));
     let round = Round { now: later, ..round };
     let end = bench.host.route_one(&round, &path("signal/context.md")).await.unwrap();
-    assert!(matches!(end, End::Landed(Landing::Live)));
+    assert!(matches!(end, End::Landed(Disposition::Live)));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
     assert_eq!(bench.records().len(), 1);
 }
@@ -377,7 +379,7 @@ async fn what_no_steward_weighed_beside_the_words_of_others_waits_for_a_human() 
     bench.put("signal/other.md", &other.replace("mail:bank", "mail:roofer").replace("mail/1.md", "mail/2.md"));
     bench.sync().await;
     let report = bench.route().await;
-    assert_eq!(report.landed, [(Landing::Pending, 1)].into(), "{report:?}");
+    assert_eq!(report.landed, [(Disposition::Pending, 1)].into(), "{report:?}");
     assert!(bench.task().contains("state: open"));
     assert!(bench.records()[0].draft.gates.iter().any(|gate| gate.gate == GateName::Steward && !gate.open));
 }
@@ -386,11 +388,11 @@ async fn what_no_steward_weighed_beside_the_words_of_others_waits_for_a_human() 
 async fn an_answer_to_a_routed_change_shows_on_its_signal() {
     let edited = |to| Some(Mutation::StateChange { to });
     for (kind, edited, ceiling, status, state) in [
-        (AnswerKind::Confirm, None, "confirm", "applied", "done"),
-        (AnswerKind::Confirm, edited(State::Done), "confirm", "applied", "done"),
-        (AnswerKind::Confirm, edited(State::Archived), "confirm", "skipped", "archived"),
-        (AnswerKind::Dismiss, None, "confirm", "skipped", "open"),
-        (AnswerKind::Undo, None, "act", "skipped", "open"),
+        (ResolutionKind::Confirm, None, "confirm", "applied", "done"),
+        (ResolutionKind::Confirm, edited(RecordState::Done), "confirm", "applied", "done"),
+        (ResolutionKind::Confirm, edited(RecordState::Archived), "confirm", "skipped", "archived"),
+        (ResolutionKind::Dismiss, None, "confirm", "skipped", "open"),
+        (ResolutionKind::Undo, None, "act", "skipped", "open"),
     ] {
         let bench = Bench::after_the_stewards_turn(Mode::Live).await;
         bench.put("instinct/bank.md", &format!("---\ntype: instinct\nceiling: {ceiling}\n---\n"));
@@ -419,7 +421,7 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
         bench.put(file, text);
         let action = route::action_id(&path("signal/1.md")).to_string();
         let ask = AnswerAsk {
-            kind: AnswerKind::Confirm,
+            kind: ResolutionKind::Confirm,
             action,
             by: "ann".into(),
             reason: None,
@@ -449,7 +451,7 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
         let action = route::action_id(&path("signal/move.md")).to_string();
         let edited = Some(Mutation::ParentMatter { to: path("matter/house.md") });
         let ask =
-            AnswerAsk { kind: AnswerKind::Confirm, action, by: "ann".into(), reason: None, edited, together: None };
+            AnswerAsk { kind: ResolutionKind::Confirm, action, by: "ann".into(), reason: None, edited, together: None };
         let answered = bench.host.take_answer(ask, run()).await.unwrap();
         let refused = match &answered {
             Answered::Refused { status, .. } => Some(*status),
@@ -480,7 +482,7 @@ async fn what_newer_words_contradict_becomes_one_question_and_is_listed_on_it() 
         }
         let records = bench.records();
         assert_eq!(records.len(), 1, "{mode:?}: {records:#?}");
-        assert!(records[0].draft.asks() && bench.task().contains("state: open"), "{mode:?}");
+        assert!(records[0].draft.is_question() && bench.task().contains("state: open"), "{mode:?}");
         let question = &records[0].draft.id;
         let asked = bench.host.index.asking(9).await.unwrap();
         assert_eq!(asked.iter().map(|row| &row.id).collect::<Vec<_>>(), [question], "{mode:?}");
@@ -510,9 +512,9 @@ async fn a_crash_after_a_question_was_filed_files_no_other() {
         let named_after = bench.host.index.begin_route(&reference, true, round.now).await.unwrap();
         let routed = bench.host.decide(&round, &reference, &read, named_after);
         if synced {
-            assert!(matches!(routed, Route::Skipped(RouteSkip::Withheld(_))), "{routed:?}");
+            assert!(matches!(routed, RouteDecision::Skipped(RouteSkip::Withheld(_))), "{routed:?}");
         } else {
-            let Route::QuestionPlanned(plan) = routed else { panic!("{routed:?}") };
+            let RouteDecision::QuestionPlanned(plan) = routed else { panic!("{routed:?}") };
             assert!(!bench.host.keeper.apply(*plan.clone()).unwrap().repeated);
             assert!(bench.host.keeper.apply(*plan).unwrap().repeated);
             bench.sync().await;

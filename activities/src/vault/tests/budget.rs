@@ -4,7 +4,7 @@ use super::*;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_domain::route::action_id;
 
 const BUDGET: u32 = 3;
@@ -49,7 +49,7 @@ impl Bench {
         let seen = self.see("run/1").await;
         let one = |n: usize| {
             let looks = vec![seen.looks[n].clone()];
-            let mut ask = apply_ask(&Observation { looks, ..seen.clone() }, "run/1");
+            let mut ask = apply_ask(&MatterObservation { looks, ..seen.clone() }, "run/1");
             let evidence = &seen.looks[n].question.evidence;
             let verdict = Verdict {
                 decision: Judgement::LikelyDone,
@@ -58,7 +58,7 @@ impl Bench {
                 evidence: evidence.iter().map(|e| e.reference.clone()).collect(),
                 source_contributions: BTreeMap::new(),
             };
-            ask.plan = decide(&Case {
+            ask.plan = decide(&DecisionCase {
                 look: &seen.looks[n],
                 policy: &seen.policy,
                 note: None,
@@ -73,7 +73,7 @@ impl Bench {
         (0..seen.looks.len()).map(one).collect()
     }
 
-    pub(super) fn landing(&self, applied: &Applied) -> Landing {
+    pub(super) fn landing(&self, applied: &Applied) -> Disposition {
         match applied {
             Applied::Filed { landing, .. } => *landing,
             other => panic!("{other:?}"),
@@ -94,10 +94,10 @@ async fn of_many_changes_that_land_at_once_exactly_the_budget_is_live() {
     let bench = Bench::of_tasks(&forged.map(|source| vec![source])).await;
     let asks = bench.asks().await;
     let landed = join_all(asks.clone().into_iter().map(|ask| bench.host.carry_out(ask))).await;
-    let landed: Vec<Landing> = landed.iter().map(|a| bench.landing(a.as_ref().unwrap())).collect();
-    let live = landed.iter().filter(|l| **l == Landing::Live).count();
+    let landed: Vec<Disposition> = landed.iter().map(|a| bench.landing(a.as_ref().unwrap())).collect();
+    let live = landed.iter().filter(|l| **l == Disposition::Live).count();
     assert_eq!((live, bench.states()), (3, (3, 8)), "{landed:?}");
-    assert_eq!(landed.iter().filter(|l| **l == Landing::Pending).count(), 5);
+    assert_eq!(landed.iter().filter(|l| **l == Disposition::Pending).count(), 5);
     // Tried again after a crash, each lands as it did.
     for (ask, before) in asks.into_iter().zip(landed) {
         assert_eq!(bench.landing(&bench.host.carry_out(ask).await.unwrap()), before);
@@ -111,13 +111,13 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
     let bench = Bench::of_tasks(&said).await;
     let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
     let routed = bench.host.route_round(50, workflow).await.unwrap();
-    assert_eq!(routed.landed, BTreeMap::from([(Landing::Live, 4), (Landing::Pending, 1)]), "{routed:?}");
+    assert_eq!(routed.landed, BTreeMap::from([(Disposition::Live, 4), (Disposition::Pending, 1)]), "{routed:?}");
     let held = bench.host.index.pending_page(None, 500).await.unwrap().rows;
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
     assert!(text.contains("3 from all sources that nobody knows"), "{text}");
     // A human may still let it happen.
     let answer = AnswerAsk {
-        kind: AnswerKind::Confirm,
+        kind: ResolutionKind::Confirm,
         action: held[0].id.to_string(),
         by: "a".into(),
         reason: None,
@@ -131,7 +131,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
 
 #[tokio::test]
 async fn a_message_that_is_shouted_down_waits_for_a_human() {
-    for (others, landing) in [(&["bank", "mail:loud"][..], Some(Landing::Pending)), (&["bank"], None)] {
+    for (others, landing) in [(&["bank", "mail:loud"][..], Some(Disposition::Pending)), (&["bank"], None)] {
         let bench = Bench::of_tasks(&[others.to_vec()]).await;
         let mut ask = bench.asks().await.remove(0);
         // The clerk was talked out of it: still active, and it rests that on whom it fell for.
@@ -145,7 +145,7 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
             evidence: vec![fell_for.reference.clone()],
             source_contributions: BTreeMap::new(),
         };
-        ask.plan = decide(&Case {
+        ask.plan = decide(&DecisionCase {
             look: &seen.looks[0],
             policy: &seen.policy,
             note: None,
@@ -188,7 +188,7 @@ proptest! {
                 let quiet_before = others.iter().any(|s| !spoke.contains(s));
                 let expected = (of_bank && bank < BUDGET) || (quiet_before && strangers < BUDGET);
                 let landing = bench.landing(&bench.host.carry_out(ask).await.unwrap());
-                if landing != if expected { Landing::Live } else { Landing::Pending } {
+                if landing != if expected { Disposition::Live } else { Disposition::Pending } {
                     return Some(format!("{:?} landed {landing:?} with {bank}, {strangers} and {spoke:?}", said[task]));
                 }
                 bank += u32::from(expected && of_bank);

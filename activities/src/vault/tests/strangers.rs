@@ -5,7 +5,7 @@ use steward_domain::mutation::MutationClass;
 use steward_domain::trust::mark::Subject;
 
 impl Bench {
-    async fn lands(&self, ask: ApplyAsk) -> (Landing, ActionId) {
+    async fn lands(&self, ask: ApplyAsk) -> (Disposition, ActionId) {
         let applied = self.host.carry_out(ask).await.unwrap();
         match &applied {
             Applied::Filed { action_id, .. } => (self.landing(&applied), action_id.clone()),
@@ -37,7 +37,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     let mut undone = Vec::new();
     for ask in asks {
         let (landing, id) = bench.lands(ask).await;
-        assert_eq!(landing, Landing::Live);
+        assert_eq!(landing, Disposition::Live);
         undone.push(id);
     }
     let told = bench.both_undone(&undone).await.join("\n");
@@ -48,8 +48,8 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     assert_eq!(caps.keys().collect::<Vec<_>>(), [&Subject::Strangers], "no class, no source");
 
     let held = other.clone();
-    assert_eq!(bench.lands(other).await.0, Landing::Shadow, "an address that was never seen before");
-    assert_eq!(bench.lands(bank).await.0, Landing::Live, "one that was right before goes on");
+    assert_eq!(bench.lands(other).await.0, Disposition::Shadow, "an address that was never seen before");
+    assert_eq!(bench.lands(bank).await.0, Disposition::Live, "one that was right before goes on");
     let record = std::fs::read_dir(bench.dir.path().join("event")).unwrap().map(|e| e.unwrap().path());
     let texts: Vec<String> = record.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let gate = "`steward trust raise strangers`";
@@ -57,7 +57,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
 
     let lowered = bench.host.index.lowered(&Subject::Strangers).await.unwrap().unwrap();
     let raise = AnswerAsk {
-        kind: AnswerKind::Raise,
+        kind: ResolutionKind::Raise,
         action: lowered.to_string(),
         by: "ann".into(),
         reason: None,
@@ -66,7 +66,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     };
     let click = WorkflowRef { id: "raise".into(), run_id: "click".into() };
     assert!(matches!(bench.host.take_answer(raise, click).await.unwrap(), Answered::Done { .. }));
-    assert_eq!(bench.lands(last).await.0, Landing::Live);
+    assert_eq!(bench.lands(last).await.0, Disposition::Live);
     bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
     assert_eq!(bench.host.index.caps().await.unwrap()[&Subject::Strangers].mode, None, "the records say so");
 }

@@ -77,7 +77,7 @@ fn proposal() -> BoxedStrategy<Value> {
     prop_oneof![
         3 => (part, value()).prop_map(|(part, value)| json!({"class": "related", part: {"related_to": value}})),
         1 => (select(ContextField::ALL.to_vec()), value())
-            .prop_map(|(field, value)| json!({"class": "context_edit", "set": {field.word(): value}})),
+            .prop_map(|(field, value)| json!({"class": "context_edit", "set": {field.as_str(): value}})),
         1 => value().prop_map(|value| json!({"class": "parent_matter", "set": {"parent_matter": value}})),
     ]
     .boxed()
@@ -92,13 +92,13 @@ proptest! {
         set in select(SETS.to_vec()),
         matter in any::<bool>(),
     ) {
-        let Ok(mutation) = Mutation::read(&proposal) else { return Ok(()) };
+        let Ok(mutation) = Mutation::from_proposal(&proposal) else { return Ok(()) };
         let (name, text) = if matter || mutation.class() == MutationClass::ContextEdit {
             ("matter/house.md", format!("---\ntype: matter\nname: House\nowner: \"\" # nobody\n{set}---\nbody\n"))
         } else {
             ("task/pay.md", format!("---\ntype: task\nname: Pay\nparent_matter: \"[[house#Top|x]]\"\n{set}---\nbody\n"))
         };
-        let Route::Planned(plan) = Wide::about(name, &text, mutation.clone()).route() else { return Ok(()) };
+        let RouteDecision::Planned(plan) = Wide::about(name, &text, mutation.clone()).route() else { return Ok(()) };
         if plan.prepare(text.as_bytes()).is_err() {
             return Ok(());
         }
@@ -107,7 +107,7 @@ proptest! {
             prop_assert!(record.undo_recipe.is_none());
             return Ok(());
         }
-        let undo = ask(AnswerKind::Undo, &record);
+        let undo = ask(ResolutionKind::Undo, &record);
         prop_assert!(undo.is_ok(), "{mutation:?} on {set:?}: {undo:?}");
         prop_assert_eq!(carry_out(&undo.unwrap(), &after).0, text, "{:?}", mutation);
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::mode::Policy;
+use crate::mode::DecisionPolicy;
 use crate::trust::newest::Newest;
 use crate::trust::outcome::Lesson;
 use crate::trust::report::tests::{case, now};
@@ -38,7 +38,7 @@ fn bar() -> Bar {
 }
 
 fn of(sources: &[(&str, [Cell; 4])]) -> Tallies {
-    let mut tallies = Tallies::new(&Policy::default(), now());
+    let mut tallies = Tallies::new(&DecisionPolicy::default(), now());
     for (name, classes) in sources {
         let source = OfSource { name: (*name).to_owned(), classes: classes.clone() };
         tallies.sources.insert((*name).to_owned(), source);

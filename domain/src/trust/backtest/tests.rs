@@ -1,6 +1,6 @@
 use super::*;
-use crate::decide::Closed;
-use crate::mode::{Ceiling, Mode, Policy};
+use crate::decide::ClosedGates;
+use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::trust::outcome::Lesson;
 
 fn case(confidence: f64, lesson: Lesson) -> Case {
@@ -12,8 +12,8 @@ fn case(confidence: f64, lesson: Lesson) -> Case {
         earlier: Vec::new(),
         class: MutationClass::StateChange,
         confidence,
-        landing: Landing::Shadow,
-        closed: Closed::default().with(GateName::Mode),
+        landing: Disposition::Shadow,
+        closed: ClosedGates::default().with_gate(GateName::Mode),
         ceiling: Ceiling::Act,
         cited: Vec::new(),
         voices: Vec::new(),
@@ -23,7 +23,11 @@ fn case(confidence: f64, lesson: Lesson) -> Case {
 }
 
 fn rules(mode: Mode) -> Rules {
-    Rules { policy: Policy { mode, ..Policy::default() }, default_ceiling: Ceiling::Act, sources: Default::default() }
+    Rules {
+        policy: DecisionPolicy { mode, ..DecisionPolicy::default() },
+        default_ceiling: Ceiling::Act,
+        sources: Default::default(),
+    }
 }
 
 fn told(rules: Rules, against: Rules, cases: &[Case]) -> Backtest {
@@ -35,7 +39,7 @@ fn told(rules: Rules, against: Rules, cases: &[Case]) -> Backtest {
 #[test]
 fn two_settings_are_compared_case_by_case() {
     let moved = Case { class: MutationClass::ParentMatter, ..case(0.9, Lesson::Undone) };
-    let weak = Case { closed: Closed::default().with(GateName::Discretion), ..case(0.99, Lesson::Undone) };
+    let weak = Case { closed: ClosedGates::default().with_gate(GateName::Discretion), ..case(0.99, Lesson::Undone) };
     let cases = [
         case(0.9, Lesson::Confirmed),
         case(0.7, Lesson::Confirmed),

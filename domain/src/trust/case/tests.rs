@@ -1,7 +1,7 @@
 use super::*;
 use crate::clerk::Judgement;
 use crate::decide::tests::{at, clerk, evidence, look, run, verdict};
-use crate::decide::{Case as Decided, decide};
+use crate::decide::{DecisionCase as Decided, decide};
 use crate::mode::Mode;
 use crate::trust::step_back::{Cap, Caps, Speaker};
 use proptest::prelude::*;
@@ -13,12 +13,12 @@ fn ceiling() -> impl Strategy<Value = Ceiling> {
 fn rules() -> impl Strategy<Value = Rules> {
     let mode = prop_oneof![Just(Mode::Shadow), Just(Mode::LiveHighConfidenceOnly), Just(Mode::Live)];
     (mode, 0.0..=1.0, 0.0..=1.0, ceiling()).prop_map(|(mode, confidence, high, state_change_ceiling)| Rules {
-        policy: Policy {
+        policy: DecisionPolicy {
             mode,
             confidence_threshold: confidence,
             high_confidence_threshold: high,
             state_change_ceiling,
-            ..Policy::default()
+            ..DecisionPolicy::default()
         },
         default_ceiling: Ceiling::Act,
         sources: BTreeMap::new(),
@@ -26,7 +26,7 @@ fn rules() -> impl Strategy<Value = Rules> {
 }
 
 /// A decision with the lowest ceiling that humans had set for it.
-fn decided(policy: &Policy, of: (f64, f64, u32), ceilings: (Ceiling, Ceiling), shadow: bool) -> Case {
+fn decided(policy: &DecisionPolicy, of: (f64, f64, u32), ceilings: (Ceiling, Ceiling), shadow: bool) -> Case {
     let ((confidence, effect, observations), (source, matter)) = (of, ceilings);
     let mut cited = evidence("gmail", effect, observations);
     cited.ceiling = source;
@@ -79,22 +79,22 @@ proptest! {
 
     #[test]
     fn more_careful_settings_never_act_more((rules, case) in settled(), narrower in ceiling(), lower in 0.0..=1.0_f64) {
-        let act = |policy: Policy| Rules { policy, ..rules.clone() }.replay(&case) == Landing::Live;
+        let act = |policy: DecisionPolicy| Rules { policy, ..rules.clone() }.replay(&case) == Disposition::Live;
         let policy = rules.policy.clone();
         prop_assume!(!act(policy.clone()));
-        let shadow = Policy { mode: Mode::Shadow, ..policy.clone() };
+        let shadow = DecisionPolicy { mode: Mode::Shadow, ..policy.clone() };
         let state_change_ceiling = narrower.min(policy.state_change_ceiling);
-        let held = Policy { state_change_ceiling, ..policy.clone() };
+        let held = DecisionPolicy { state_change_ceiling, ..policy.clone() };
         let raised = |threshold: f64| threshold + (1.0 - threshold) * lower;
         let confidence_threshold = raised(policy.confidence_threshold);
         let high_confidence_threshold = raised(policy.high_confidence_threshold);
-        let surer = Policy { confidence_threshold, high_confidence_threshold, ..policy };
+        let surer = DecisionPolicy { confidence_threshold, high_confidence_threshold, ..policy };
         prop_assert!(![shadow, held, surer].into_iter().any(act));
     }
 }
 
 fn wide() -> (Rules, Case) {
-    let policy = Policy { mode: Mode::Live, ..Policy::default() };
+    let policy = DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() };
     let case = decided(&policy, (0.9, 0.97, 60), (Ceiling::Act, Ceiling::Act), false);
     (Rules { policy, default_ceiling: Ceiling::Confirm, sources: BTreeMap::new() }, case)
 }
@@ -102,11 +102,11 @@ fn wide() -> (Rules, Case) {
 #[test]
 fn a_default_ceiling_holds_only_what_cites_a_source_without_one() {
     let (rules, case) = wide();
-    assert_eq!(rules.replay(&case), Landing::Live);
+    assert_eq!(rules.replay(&case), Disposition::Live);
     let unset = Case { cited: vec![CitedSource { key: "gmail".into(), ceiling: None }], ..case.clone() };
-    assert_eq!(rules.replay(&unset), Landing::Pending);
+    assert_eq!(rules.replay(&unset), Disposition::Pending);
     let open = Rules { default_ceiling: Ceiling::Act, ..rules };
-    assert_eq!(open.replay(&unset), Landing::Live);
+    assert_eq!(open.replay(&unset), Disposition::Live);
 }
 
 #[test]
@@ -114,14 +114,14 @@ fn a_source_that_is_asked_about_has_the_ceiling_that_is_asked_for() {
     let (mut rules, mut case) = wide();
     let cites = |key: &str, ceiling| CitedSource { key: key.into(), ceiling };
     case.cited = vec![cites("gmail", None), cites("bank", Some(Ceiling::Act))];
-    assert_eq!(rules.replay(&case), Landing::Pending);
+    assert_eq!(rules.replay(&case), Disposition::Pending);
     rules.sources = [("gmail".to_owned(), Ceiling::Act)].into();
-    assert_eq!(rules.replay(&case), Landing::Live);
+    assert_eq!(rules.replay(&case), Disposition::Live);
     rules.sources = [("gmail".to_owned(), Ceiling::Act), ("bank".to_owned(), Ceiling::Confirm)].into();
-    assert_eq!(rules.replay(&case), Landing::Pending, "the lowest of all cited ones holds");
+    assert_eq!(rules.replay(&case), Disposition::Pending, "the lowest of all cited ones holds");
     case.ceiling = Ceiling::Ask;
     rules.sources = [("gmail".to_owned(), Ceiling::Act)].into();
-    assert_eq!(rules.replay(&case), Landing::Pending, "a matter's own is not asked about");
+    assert_eq!(rules.replay(&case), Disposition::Pending, "a matter's own is not asked about");
 }
 
 #[test]
@@ -149,13 +149,13 @@ fn settings_are_bolder_where_any_part_of_them_is() {
 #[test]
 fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
     let (rules, case) = wide();
-    let behind = |gate| rules.replay(&Case { closed: case.closed.with(gate), ..case.clone() });
+    let behind = |gate| rules.replay(&Case { closed: case.closed.with_gate(gate), ..case.clone() });
     for gate in [GateName::Brake, GateName::Trust, GateName::Mode, GateName::Confidence, GateName::Ceiling] {
-        assert_eq!(behind(gate), Landing::Live, "{gate:?}");
+        assert_eq!(behind(gate), Disposition::Live, "{gate:?}");
     }
-    assert_eq!(behind(GateName::Caller), Landing::Shadow);
+    assert_eq!(behind(GateName::Caller), Disposition::Shadow);
     for gate in [GateName::Discretion, GateName::Steward, GateName::SourceBudget, GateName::RateGuard] {
-        assert_eq!(behind(gate), Landing::Pending, "{gate:?}");
+        assert_eq!(behind(gate), Disposition::Pending, "{gate:?}");
     }
     let caps = Caps::from([(
         crate::trust::mark::Subject::Source("gmail".into()),
@@ -164,22 +164,22 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
     let gmail = Speaker { key: "gmail".into(), name: "gmail".into(), is_stranger: false };
     let lowered = crate::decide::tests::live_plan().within_trust(&[gmail], &caps, &rules.policy);
     let recorded = Case::fresh(lowered.draft(), Ceiling::Act).unwrap();
-    assert_eq!((recorded.landing, rules.replay(&recorded)), (Landing::Shadow, Landing::Live));
+    assert_eq!((recorded.landing, rules.replay(&recorded)), (Disposition::Shadow, Disposition::Live));
 }
 
 #[test]
 fn an_act_that_was_proposed_weakly_again_is_still_what_its_boldest_proposal_was() {
-    let sure = decided(&Policy::default(), (0.97, 0.97, 80), (Ceiling::Act, Ceiling::Act), false);
+    let sure = decided(&DecisionPolicy::default(), (0.97, 0.97, 80), (Ceiling::Act, Ceiling::Act), false);
     let weak = Case { confidence: 0.55, ..sure.clone() };
     let before = Before { confidence: sure.confidence, closed: sure.closed };
     let again = Case { earlier: vec![before], ..weak.clone() };
     let live = Rules {
-        policy: Policy { mode: Mode::Live, ..Policy::default() },
+        policy: DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() },
         default_ceiling: Ceiling::Act,
         sources: Default::default(),
     };
-    assert_eq!(live.replay(&weak), Landing::Pending);
-    assert_eq!(live.replay(&again), Landing::Live, "the first one would have been made at once");
-    let held = Before { closed: sure.closed.with(GateName::Steward), ..before };
-    assert_eq!(live.replay(&Case { earlier: vec![held], ..weak }), Landing::Pending);
+    assert_eq!(live.replay(&weak), Disposition::Pending);
+    assert_eq!(live.replay(&again), Disposition::Live, "the first one would have been made at once");
+    let held = Before { closed: sure.closed.with_gate(GateName::Steward), ..before };
+    assert_eq!(live.replay(&Case { earlier: vec![held], ..weak }), Disposition::Pending);
 }

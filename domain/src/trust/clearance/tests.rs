@@ -1,11 +1,15 @@
 use super::*;
-use crate::mode::{Mode, Policy};
+use crate::mode::{DecisionPolicy, Mode};
 use crate::trust::case::{CitedSource, Voice};
 use crate::trust::outcome::Lesson;
 use crate::trust::report::tests::now;
 
 fn rules(mode: Mode) -> Rules {
-    Rules { policy: Policy { mode, ..Policy::default() }, default_ceiling: Ceiling::Act, sources: BTreeMap::new() }
+    Rules {
+        policy: DecisionPolicy { mode, ..DecisionPolicy::default() },
+        default_ceiling: Ceiling::Act,
+        sources: BTreeMap::new(),
+    }
 }
 
 /// Changes of the state, from sources that a human named.

@@ -61,9 +61,10 @@ fn a_source_that_goes_bad_is_found_within_a_week() {
 #[test]
 fn answers_that_come_later_than_others_raise_no_alarm() {
     let mut roll = rolls(13);
-    for (landing, wait) in [(Landing::Shadow, 5.0), (Landing::Live, 7.0)] {
-        let fates: Vec<(bool, f64)> =
-            (0..3_000).map(|_| (roll() < 0.02, wait * if landing == Landing::Live { 1.0 } else { roll() })).collect();
+    for (landing, wait) in [(Disposition::Shadow, 5.0), (Disposition::Live, 7.0)] {
+        let fates: Vec<(bool, f64)> = (0..3_000)
+            .map(|_| (roll() < 0.02, wait * if landing == Disposition::Live { 1.0 } else { roll() }))
+            .collect();
         let alarms = (10..300_u64).filter(|day| {
             let mut newest = Newest::default();
             for (seq, (is_wrong, wait)) in
@@ -93,7 +94,7 @@ fn only_what_is_known_counts_and_live_changes_that_nobody_took_back() {
     };
     let open = case(1, "gmail", Lesson::Open);
     assert_eq!(lately(std::slice::from_ref(&open)), Lately { of: 0, wrong: 0 });
-    assert_eq!(lately(&[Case { landing: Landing::Live, ..open.clone() }]), Lately { of: 1, wrong: 0 });
+    assert_eq!(lately(&[Case { landing: Disposition::Live, ..open.clone() }]), Lately { of: 1, wrong: 0 });
     assert_eq!(lately(&[Case { since: now() - TimeDelta::days(14), ..open }]), Lately { of: 1, wrong: 1 });
     let few: Vec<Case> = (0..19).map(|seq| known(seq, true)).collect();
     assert!(!lately(&few).contradicts(0.95), "fewer than are looked at say nothing");

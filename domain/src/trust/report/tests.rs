@@ -1,7 +1,7 @@
 use super::*;
-use crate::decide::Closed;
+use crate::decide::ClosedGates;
 use crate::mode::Ceiling;
-use crate::plan::Landing;
+use crate::plan::Disposition;
 use crate::trust::case::Voice;
 use crate::trust::outcome::Lesson;
 use crate::trust::tally::MAX_SOURCES;
@@ -20,8 +20,8 @@ pub(crate) fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
         earlier: Vec::new(),
         class: MutationClass::StateChange,
         confidence: 0.9,
-        landing: Landing::Shadow,
-        closed: Closed::default().with(GateName::Mode),
+        landing: Disposition::Shadow,
+        closed: ClosedGates::default().with_gate(GateName::Mode),
         ceiling: Ceiling::Act,
         cited: Vec::new(),
         voices: vec![Voice { key: source.into(), name: source.to_uppercase() }],
@@ -31,7 +31,7 @@ pub(crate) fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
 }
 
 fn told(cases: impl IntoIterator<Item = Case>) -> Report {
-    let mut reporting = Reporting::new(&Policy::default(), now());
+    let mut reporting = Reporting::new(&DecisionPolicy::default(), now());
     cases.into_iter().for_each(|case| reporting.add(&case));
     reporting.report(0.05)
 }
@@ -48,7 +48,7 @@ fn cases_are_counted_by_class_source_band_and_day() {
     assert_eq!(report.total.tally, Tally { agreed: 2, wrong: 1, open: 1, unanswered: 0 });
     let records = report.records.unwrap();
     assert_eq!((records.first_seq, records.last_seq), (1, 40));
-    let classes: Vec<_> = report.classes.iter().map(|r| (r.class.unwrap().word(), r.tally.actions())).collect();
+    let classes: Vec<_> = report.classes.iter().map(|r| (r.class.unwrap().as_str(), r.tally.actions())).collect();
     assert_eq!(classes, [("state_change", 3), ("parent_matter", 1)]);
     let sources: Vec<_> = report.sources.iter().map(|r| (r.name.as_deref().unwrap(), r.tally.actions())).collect();
     assert_eq!(sources, [("Gmail", 4), ("slack".to_uppercase().as_str(), 1)], "a case counts for each of its sources");
@@ -69,7 +69,7 @@ fn cases_are_counted_by_class_source_band_and_day() {
 #[test]
 fn each_gate_says_what_it_held_back_and_what_it_let_through() {
     let behind = |seq, lesson, gates: &[GateName]| {
-        let closed = gates.iter().fold(Closed::default(), |closed, gate| closed.with(*gate));
+        let closed = gates.iter().fold(ClosedGates::default(), |closed, gate| closed.with_gate(*gate));
         Case { closed, ..case(seq, "gmail", lesson) }
     };
     use GateName::{Ceiling, Confidence, Discretion, Mode};
@@ -77,7 +77,7 @@ fn each_gate_says_what_it_held_back_and_what_it_let_through() {
         behind(1, Lesson::Confirmed, &[Mode, Confidence]),
         behind(2, Lesson::Confirmed, &[Mode, Confidence, Discretion]),
         behind(3, Lesson::Dismissed, &[Confidence]),
-        Case { landing: Landing::Live, ..behind(4, Lesson::Undone, &[]) },
+        Case { landing: Disposition::Live, ..behind(4, Lesson::Undone, &[]) },
         behind(5, Lesson::Opposed, &[Mode]),
     ]);
     let of = |gate| report.gates.iter().find(|row| row.gate == gate).copied();

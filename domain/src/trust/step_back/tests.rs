@@ -153,26 +153,26 @@ fn a_plan_goes_as_far_as_its_class_and_its_furthest_source_may() {
     let both = [speaker("gmail"), speaker("slack")];
     let shadow = Some(Mode::Shadow);
     for (caps, landing) in [
-        (vec![], Landing::Live),
-        (vec![source("gmail", shadow)], Landing::Live),
-        (vec![source("gmail", shadow), source("slack", shadow)], Landing::Shadow),
-        (vec![source("gmail", shadow), source("slack", None)], Landing::Live),
-        (vec![class(MutationClass::StateChange, Mode::Shadow)], Landing::Shadow),
-        (vec![class(MutationClass::Related, Mode::Shadow)], Landing::Live),
-        (vec![class(MutationClass::StateChange, Mode::LiveHighConfidenceOnly)], Landing::Live),
+        (vec![], Disposition::Live),
+        (vec![source("gmail", shadow)], Disposition::Live),
+        (vec![source("gmail", shadow), source("slack", shadow)], Disposition::Shadow),
+        (vec![source("gmail", shadow), source("slack", None)], Disposition::Live),
+        (vec![class(MutationClass::StateChange, Mode::Shadow)], Disposition::Shadow),
+        (vec![class(MutationClass::Related, Mode::Shadow)], Disposition::Live),
+        (vec![class(MutationClass::StateChange, Mode::LiveHighConfidenceOnly)], Disposition::Live),
     ] {
         let caps: Caps = caps.into_iter().collect();
         let landed = plan.clone().within_trust(&both, &caps, &live());
-        assert_eq!(landed.landing(), landing, "{caps:?}");
+        assert_eq!(landed.disposition(), landing, "{caps:?}");
         assert_eq!(landed.id(), plan.id());
         let gate = landed.draft().gates.iter().find(|g| g.gate == GateName::Trust);
-        assert!(gate.is_none_or(|g| g.open == (landing == Landing::Live)), "{gate:?}");
+        assert!(gate.is_none_or(|g| g.open == (landing == Disposition::Live)), "{gate:?}");
     }
     let mut unsure = plan.clone();
     unsure.draft.confidence = 0.8;
     let caps = Caps::from([class(MutationClass::StateChange, Mode::LiveHighConfidenceOnly)]);
     let held = unsure.within_trust(&both, &caps, &live());
-    assert_eq!((held.landing(), held.draft().pending_confirmation), (Landing::Pending, true));
+    assert_eq!((held.disposition(), held.draft().pending_confirmation), (Disposition::Pending, true));
     let shadow = shadow_plan();
     assert_eq!(shadow.clone().within_trust(&both, &caps, &live()), shadow, "it raises nothing");
 }
@@ -271,14 +271,19 @@ fn strangers_answer_for_what_they_carried() {
 fn a_stranger_goes_no_further_than_strangers_and_a_known_source_does() {
     let strangers = |mode| Caps::from([(Subject::Strangers, cap(mode, at(NOW)))]);
     for (speaking, mode, landing, raise) in [
-        (vec![stranger("a")], Some(Mode::Shadow), Landing::Shadow, "`steward trust raise strangers`"),
-        (vec![stranger("a"), stranger("b")], Some(Mode::Shadow), Landing::Shadow, "`steward trust raise strangers`"),
-        (vec![stranger("a"), speaker("b")], Some(Mode::Shadow), Landing::Live, ""),
-        (vec![speaker("strangers")], Some(Mode::Shadow), Landing::Live, ""),
-        (vec![stranger("a")], None, Landing::Live, ""),
+        (vec![stranger("a")], Some(Mode::Shadow), Disposition::Shadow, "`steward trust raise strangers`"),
+        (
+            vec![stranger("a"), stranger("b")],
+            Some(Mode::Shadow),
+            Disposition::Shadow,
+            "`steward trust raise strangers`",
+        ),
+        (vec![stranger("a"), speaker("b")], Some(Mode::Shadow), Disposition::Live, ""),
+        (vec![speaker("strangers")], Some(Mode::Shadow), Disposition::Live, ""),
+        (vec![stranger("a")], None, Disposition::Live, ""),
     ] {
         let plan = live_plan().within_trust(&speaking, &strangers(mode), &live());
-        assert_eq!(plan.landing(), landing, "{speaking:?}");
+        assert_eq!(plan.disposition(), landing, "{speaking:?}");
         let gate = plan.draft().gates.iter().find(|g| g.gate == GateName::Trust);
         assert_eq!(gate.map_or("", |g| g.needed.as_str()), raise, "{speaking:?}");
     }

@@ -7,7 +7,7 @@ use super::{EVERY_PREFIX, HOUSE, ListingError, entries, is_of_another, is_ours, 
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 use steward_domain::tick::Cadence;
 use steward_vault::identity::VaultId;
 use steward_vault::index::{Index, IndexError};
@@ -66,7 +66,7 @@ fn in_words(span: Duration) -> String {
 /// [`IndexError::Sql`].
 pub async fn expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError> {
     let matters = index.matters(&Cadence::default()).await?.into_iter();
-    let scheduled = matters.filter(|matter| matches!(matter.state, Some(State::Open | State::Done)));
+    let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
     let routines = HOUSE.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
     Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())
 }

@@ -8,8 +8,8 @@ use steward_domain::audit::ActionKind;
 use steward_domain::clerk::Judgement;
 use steward_domain::frontmatter;
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_domain::plan::{ActionId, Landing};
-use steward_domain::record::{Effect, Task};
+use steward_domain::plan::{ActionId, Disposition};
+use steward_domain::record::{SignalEffect, Task};
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_vault::index::{ActionRow, Index, IndexError};
 use steward_vault::root::Root;
@@ -107,32 +107,32 @@ fn explain_action(action: &ActionRow) -> Option<Explanation> {
         (Some(ActionKind::Reversed), _) => Explanation::new(format!("undone: {id} was taken back"), ANSWERED),
         (Some(ActionKind::Dismissed), _) => Explanation::new(format!("dismissed: {id}"), ANSWERED),
         (Some(ActionKind::Confirmed), _) => Explanation::new(format!("confirmed: {id}"), UNDO),
-        (_, Landing::Live) => {
+        (_, Disposition::Live) => {
             Explanation::new(format!("live: {id} changed the record"), format!("`steward undo {id}` takes it back"))
         }
-        (_, Landing::Pending | Landing::Shadow) if action.settled => {
-            Explanation::new(format!("{}: {id}; the record says so by now", action.landing.word()), "nothing")
+        (_, Disposition::Pending | Disposition::Shadow) if action.settled => {
+            Explanation::new(format!("{}: {id}; the record says so by now", action.landing.as_str()), "nothing")
         }
-        (_, Landing::Pending) => Explanation::new(
+        (_, Disposition::Pending) => Explanation::new(
             format!("pending: {id} waits for your answer"),
             format!("`steward confirm {id}` or `steward dismiss {id}`"),
         ),
-        (_, Landing::Shadow) => Explanation::new(
+        (_, Disposition::Shadow) => Explanation::new(
             format!("shadow: {id} only records what would have been changed"),
             "let the stewards act (`STEWARD_LIVE_MODE`), or edit the record",
         ),
-        (None, Landing::Recorded) if action.decision == Judgement::NeedsInput => Explanation::new(
+        (None, Disposition::Recorded) if action.decision == Judgement::NeedsInput => Explanation::new(
             format!("needs_input: {id} asks you about it"),
             format!("edit the record, or `steward dismiss {id}` if there is nothing to do"),
         ),
-        (_, Landing::Recorded) => return None,
+        (_, Disposition::Recorded) => return None,
     };
     Some(explanation)
 }
 
 fn explain_left(root: &Root, signal: &Signal, history: &SignalHistory, left: Option<String>) -> Explanation {
     let is_unrouted = signal.status == SignalStatus::Unrouted;
-    let is_unjudged = is_unrouted && signal.effect == Effect::Mutation;
+    let is_unjudged = is_unrouted && signal.effect == SignalEffect::Mutation;
     if let Some(orphaned) =
         signal.target.as_ref().filter(|_| is_unjudged).and_then(|path| orphan::missing_steward(root, path))
     {
@@ -158,19 +158,19 @@ fn advice(root: &Root, signal: &Signal) -> String {
     match (signal.status, &signal.target, signal.effect) {
         (SignalStatus::Applied, _, _) => UNDO.to_owned(),
         (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`".to_owned(),
-        (_, Some(_), Effect::None) => {
+        (_, Some(_), SignalEffect::None) => {
             "nothing: it states no change; edit the record by hand if it should change".to_owned()
         }
-        (_, Some(_), Effect::Action) => "do what it asks, then set `status: applied`".to_owned(),
-        (SignalStatus::Unrouted, Some(target), Effect::Mutation) => {
+        (_, Some(_), SignalEffect::Action) => "do what it asks, then set `status: applied`".to_owned(),
+        (SignalStatus::Unrouted, Some(target), SignalEffect::Mutation) => {
             let matter = matter_of(root, target);
             let matter = matter.as_ref().map_or("<matter>", |matter| matter.slug());
             format!("its matter's steward judges it at its next check: `steward tick {matter} --wait` asks at once")
         }
-        (SignalStatus::Pending, Some(_), Effect::Mutation) => {
+        (SignalStatus::Pending, Some(_), SignalEffect::Mutation) => {
             "confirm what it led to with `steward confirm`, or let the stewards act (`STEWARD_LIVE_MODE`)".to_owned()
         }
-        (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), Effect::Mutation) => FIX.to_owned(),
+        (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), SignalEffect::Mutation) => FIX.to_owned(),
     }
 }
 

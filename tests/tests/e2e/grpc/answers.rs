@@ -1,7 +1,7 @@
 //! A human's answers by gRPC, and by the command that asks so.
 
 use serde_json::json;
-use steward_domain::plan::Landing;
+use steward_domain::plan::Disposition;
 use steward_proto::v1::actions_service_client::ActionsServiceClient;
 use steward_proto::v1::{self, ActionKind, RefusalReason};
 use steward_tests::api;
@@ -153,7 +153,7 @@ async fn every_answer_that_cannot_be_has_its_code() {
     let mut actions = Actions::new(rpc::caller(&world, &api, "act").await);
     let records = world.vault.records();
     let id = |landing| records.iter().find(|r| r.draft.landing == landing).unwrap().draft.id.to_string();
-    let (live, waits) = (id(Landing::Live), id(Landing::Pending));
+    let (live, waits) = (id(Disposition::Live), id(Disposition::Pending));
 
     let unknown = refusal(actions.undo_action(undo("ffffffffffffffff")).await);
     assert_eq!(unknown, told(Code::NotFound, 404, "unknown"));

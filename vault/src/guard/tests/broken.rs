@@ -8,7 +8,7 @@ use super::*;
 #[track_caller]
 fn unreadable(outcome: ReserveOutcome, parts: &[&str]) {
     let refusal = refused(outcome);
-    assert_eq!((refusal.cap, refusal.clears_at), (Cap::LedgerUnreadable, None), "{}", refusal.reason);
+    assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::LedgerUnreadable, None), "{}", refusal.reason);
     assert!(refusal.reason.starts_with("failed to "), "{}", refusal.reason);
     for part in parts {
         assert!(refusal.reason.contains(part), "{part:?} is not in: {}", refusal.reason);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const CAPS: Caps = Caps {
+const CAPS: CallCaps = CallCaps {
     per_minute: 12,
     per_hour: 30,
     per_day: 70,
@@ -34,7 +34,7 @@ pub(super) async fn read_log(home: &Home) -> Vec<Logged> {
 
 /// Slides each window over every event. The log goes back in time only where a day of doubt
 /// ended; there the stamps of before were false, and counting begins anew.
-pub(super) fn slide(log: &[Logged], caps: &Caps) -> Result<(), String> {
+pub(super) fn slide(log: &[Logged], caps: &CallCaps) -> Result<(), String> {
     for epoch in log.chunk_by(|a, b| a.0 <= b.0) {
         for (i, (end, task, matter)) in epoch.iter().enumerate() {
             let count = |width: TimeDelta, counts: &dyn Fn(&Logged) -> bool| {
@@ -70,7 +70,7 @@ struct Caller {
     off_us: i64,
     task: Option<u8>,
     matter: Option<u8>,
-    says: Option<Settled>,
+    says: Option<SettlementOutcome>,
 }
 
 fn rounds() -> impl Strategy<Value = Vec<Round>> {
@@ -87,7 +87,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     let says = prop_oneof![
         6 => Just(None),
         6 => Just(Some(answered())),
-        2 => Just(Some(Settled::Failed)),
+        2 => Just(Some(SettlementOutcome::Failed)),
         1 => (0.0..300.0).prop_map(|seconds| Some(limited(seconds))),
     ];
     let caller = (-2_000_000i64..2_000_000, prop::option::of(0u8..5), prop::option::of(0u8..3), says)
@@ -100,7 +100,7 @@ async fn call(
     ledger: Arc<Ledger>,
     request: ReserveRequest,
     now: DateTime<Utc>,
-    says: Option<Settled>,
+    says: Option<SettlementOutcome>,
 ) -> ReserveOutcome {
     let outcome = ledger.reserve(&request, now).await;
     if let (ReserveOutcome::Reserved(_), Some(says)) = (&outcome, says) {
@@ -142,7 +142,12 @@ async fn run(rounds: Vec<Round>) -> Result<(), String> {
 }
 
 /// A refusal names the event whose leaving makes room; from it on, the window holds its cap.
-fn justified(refusal: &Refusal, request: &ReserveRequest, now: DateTime<Utc>, log: &[Logged]) -> Result<(), String> {
+fn justified(
+    refusal: &GuardRefusal,
+    request: &ReserveRequest,
+    now: DateTime<Utc>,
+    log: &[Logged],
+) -> Result<(), String> {
     let wrong = |why: &str| Err(format!("{why}: {refusal:?} to {request:?} at {now}"));
     let Some(clears) = refusal.clears_at else { return wrong("it does not say when it clears") };
     if clears <= now {
@@ -150,14 +155,18 @@ fn justified(refusal: &Refusal, request: &ReserveRequest, now: DateTime<Utc>, lo
     }
     let all: &dyn Fn(&Logged) -> bool = &|_| true;
     let (width, cap, counts): (_, _, &dyn Fn(&Logged) -> bool) = match refusal.cap {
-        Cap::Task => (DAY, CAPS.per_task_day, &|e| e.1 == request.task),
-        Cap::Matter => (DAY, CAPS.per_matter_day, &|e| e.2 == request.matter),
-        Cap::Minute => (MINUTE, CAPS.per_minute, all),
-        Cap::Hour => (HOUR, CAPS.per_hour, all),
-        Cap::Day => (DAY, CAPS.per_day, all),
-        Cap::BackOff | Cap::ProbePending | Cap::Clock => return Ok(()),
-        Cap::Extraction | Cap::Stream | Cap::Sender | Cap::Source => return wrong("it goes to no account"),
-        Cap::LedgerUnreadable | Cap::LedgerLost | Cap::Stopped => return wrong("nothing was the matter"),
+        GuardCap::Task => (DAY, CAPS.per_task_day, &|e| e.1 == request.task),
+        GuardCap::Matter => (DAY, CAPS.per_matter_day, &|e| e.2 == request.matter),
+        GuardCap::Minute => (MINUTE, CAPS.per_minute, all),
+        GuardCap::Hour => (HOUR, CAPS.per_hour, all),
+        GuardCap::Day => (DAY, CAPS.per_day, all),
+        GuardCap::BackOff | GuardCap::ProbePending | GuardCap::Clock => return Ok(()),
+        GuardCap::Extraction | GuardCap::Stream | GuardCap::Sender | GuardCap::Source => {
+            return wrong("it goes to no account");
+        }
+        GuardCap::LedgerUnreadable | GuardCap::LedgerLost | GuardCap::Stopped => {
+            return wrong("nothing was the matter");
+        }
     };
     let edge = (clears - width).timestamp_micros();
     // Callers of one round run together: later ones may have been recorded after the refusal.
@@ -181,14 +190,14 @@ proptest! {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_hundred_callers_at_one_instant_exactly_the_cap_gets_through() {
     let home = Home::new();
-    let handles: Vec<_> = (0..8).map(|_| Arc::new(home.ledger(Caps::default()))).collect();
+    let handles: Vec<_> = (0..8).map(|_| Arc::new(home.ledger(CallCaps::default()))).collect();
     let calls = (0..200).map(|n| tokio::spawn(call(Arc::clone(&handles[n % 8]), infra(format!("{n}")), at(0), None)));
     let outcomes = join_all(calls.collect::<Vec<_>>()).await;
     let reserved = outcomes.iter().filter(|o| matches!(o, Ok(ReserveOutcome::Reserved(_)))).count();
     assert_eq!(reserved, 60);
     for outcome in outcomes.into_iter().map(Result::unwrap) {
         if let ReserveOutcome::Refused(refusal) = outcome {
-            assert_eq!((refusal.cap, refusal.clears_at), (Cap::Minute, Some(at(60))));
+            assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Minute, Some(at(60))));
         }
     }
 }
@@ -208,7 +217,7 @@ async fn one_call_reserved_by_many_at_once_is_one_reservation() {
 
 #[test]
 fn the_sliding_check_catches_a_window_that_is_over_its_cap() {
-    let caps = Caps { per_minute: 2, ..wide() };
+    let caps = CallCaps { per_minute: 2, ..wide() };
     let log: Vec<Logged> = [0, 59_999_999, 60_000_000].map(|us| (us, None, None)).into();
     assert!(slide(&log, &caps).is_ok());
     let log: Vec<Logged> = [0, 59_999_998, 59_999_999].map(|us| (us, None, None)).into();

@@ -39,14 +39,14 @@ async fn a_deleted_ledger_refuses_for_a_day_across_restarts() {
     remove(&home.database());
     let ledger = home.ledger(wide());
     let refusal = refused(ledger.reserve(&infra("a"), at(100)).await);
-    assert_eq!((refusal.cap, refusal.clears_at), (Cap::LedgerLost, Some(at(100 + DAY_S))));
+    assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::LedgerLost, Some(at(100 + DAY_S))));
     for part in ["ledger.db", "the file is missing", "accepted"] {
         assert!(refusal.reason.contains(part), "{}", refusal.reason);
     }
     for later in [200, 50_000, 99 + DAY_S] {
         let ledger = home.ledger(wide());
-        assert_eq!(cap_of(ledger.reserve(&infra("a"), at(later)).await), (Cap::LedgerLost, Some(100 + DAY_S)));
-        assert_eq!(ledger.status(at(later)).await.refusal.unwrap().cap, Cap::LedgerLost);
+        assert_eq!(cap_of(ledger.reserve(&infra("a"), at(later)).await), (GuardCap::LedgerLost, Some(100 + DAY_S)));
+        assert_eq!(ledger.status(at(later)).await.refusal.unwrap().cap, GuardCap::LedgerLost);
         assert!(ledger.settle(&settled("old", answered()), at(later)).await.is_err());
         assert!(!home.database().exists());
     }
@@ -61,7 +61,7 @@ async fn an_operator_accepts_the_loss_and_calls_go_at_once() {
     used(&home).await;
     remove(&home.database());
     let ledger = home.ledger(wide());
-    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(5)).await).0, Cap::LedgerLost);
+    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(5)).await).0, GuardCap::LedgerLost);
     assert_eq!(ledger.accept_loss(at(6)).await.unwrap(), Accepted::NewLedger);
     granted(ledger.reserve(&infra("a"), at(6)).await);
     granted(home.ledger(wide()).reserve(&infra("b"), at(7)).await);
@@ -73,9 +73,9 @@ async fn a_loss_noticed_by_a_clock_far_ahead_does_not_last_for_years() {
     used(&home).await;
     remove(&home.database());
     let ledger = home.ledger(wide());
-    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(900 * DAY_S)).await).0, Cap::LedgerLost);
-    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(10)).await), (Cap::LedgerLost, Some(10 + DAY_S)));
-    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(20)).await), (Cap::LedgerLost, Some(10 + DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(900 * DAY_S)).await).0, GuardCap::LedgerLost);
+    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(10)).await), (GuardCap::LedgerLost, Some(10 + DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("a"), at(20)).await), (GuardCap::LedgerLost, Some(10 + DAY_S)));
     granted(ledger.reserve(&infra("a"), at(10 + DAY_S)).await);
 }
 
@@ -85,7 +85,7 @@ async fn a_ledger_deleted_while_open_is_noticed_with_the_next_call() {
     let ledger = home.ledger(wide());
     granted(ledger.reserve(&infra("a"), at(0)).await);
     remove(&home.database());
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await), (Cap::LedgerLost, Some(1 + DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_ledger_replaced_by_its_own_copy_while_open_is_lost() {
     sqlx::query(sqlx::AssertSqlSafe(vacuum)).execute(&mut home.peek().await).await.unwrap();
     fs::rename(&copy, home.database()).unwrap();
     let refusal = refused(ledger.reserve(&infra("b"), at(1)).await);
-    assert_eq!(refusal.cap, Cap::LedgerLost);
+    assert_eq!(refusal.cap, GuardCap::LedgerLost);
     assert!(refusal.reason.contains("while in use"), "{}", refusal.reason);
 }
 
@@ -109,7 +109,7 @@ async fn a_log_or_shared_memory_deleted_while_open_is_a_loss() {
         let ledger = home.ledger(wide());
         granted(ledger.reserve(&infra("a"), at(0)).await);
         remove(&sidecar(&home, suffix));
-        assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await).0, Cap::LedgerLost, "{suffix}");
+        assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await).0, GuardCap::LedgerLost, "{suffix}");
     }
 }
 
@@ -120,8 +120,8 @@ async fn a_state_folder_wiped_under_a_running_process_is_a_loss_not_a_first_boot
     granted(ledger.reserve(&infra("a"), at(0)).await);
     remove(&home.database());
     remove(&home.marker());
-    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await), (Cap::LedgerLost, Some(1 + DAY_S)));
-    assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("b"), at(2)).await), (Cap::LedgerLost, Some(1 + DAY_S)));
+    assert_eq!(cap_of(ledger.reserve(&infra("b"), at(1)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
+    assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("b"), at(2)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn another_ledger_an_empty_file_or_a_foreign_database_in_its_place_is_a_lo
         used(&home).await;
         fs::copy(&impostor, home.database()).unwrap();
         let ledger = home.ledger(wide());
-        assert_eq!(cap_of(ledger.reserve(&infra("a"), at(1)).await), (Cap::LedgerLost, Some(1 + DAY_S)));
+        assert_eq!(cap_of(ledger.reserve(&infra("a"), at(1)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
         granted(ledger.reserve(&infra("a"), at(1 + DAY_S)).await);
         assert_eq!(home.put_aside(), 1, "{impostor:?} is kept for a look");
     }
@@ -171,11 +171,11 @@ async fn a_file_that_comes_back_after_its_loss_was_noticed_stays_lost() {
     granted(holder.reserve(&infra("a"), at(0)).await);
     let away = sidecar(&home, ".away");
     fs::rename(home.database(), &away).unwrap();
-    assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("b"), at(1)).await).0, Cap::LedgerLost);
+    assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("b"), at(1)).await).0, GuardCap::LedgerLost);
     fs::rename(&away, home.database()).unwrap();
     // The process that had it open all the time sees the marker and stops as well.
-    assert_eq!(cap_of(holder.reserve(&infra("b"), at(2)).await), (Cap::LedgerLost, Some(1 + DAY_S)));
-    assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("b"), at(2)).await), (Cap::LedgerLost, Some(1 + DAY_S)));
+    assert_eq!(cap_of(holder.reserve(&infra("b"), at(2)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
+    assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("b"), at(2)).await), (GuardCap::LedgerLost, Some(1 + DAY_S)));
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn a_crash_between_the_new_ledger_and_its_marker_keeps_the_loss() {
     assert_eq!(ledger.accept_loss(at(1)).await.unwrap(), Accepted::NewLedger);
     close(ledger).await;
     fs::write(home.marker(), marker).unwrap();
-    assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("a"), at(2)).await).0, Cap::LedgerLost);
+    assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("a"), at(2)).await).0, GuardCap::LedgerLost);
 }
 
 #[tokio::test]
@@ -224,7 +224,7 @@ async fn a_folder_that_was_moved_away_and_back_is_no_loss() {
     fs::rename(&state, &away).unwrap();
     for _ in 0..2 {
         let refusal = refused(ledger.reserve(&infra("meanwhile"), at(10)).await);
-        assert_eq!(refusal.cap, Cap::LedgerUnreadable, "{}", refusal.reason);
+        assert_eq!(refusal.cap, GuardCap::LedgerUnreadable, "{}", refusal.reason);
     }
     fs::rename(&away, &state).unwrap();
     granted(ledger.reserve(&infra("after"), at(20)).await);

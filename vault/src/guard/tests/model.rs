@@ -13,7 +13,7 @@ enum Step {
         matter: Option<u8>,
     },
     /// Settles the n-th newest reservation.
-    Settle(usize, Settled),
+    Settle(usize, SettlementOutcome),
     Again,
     Restart,
 }
@@ -30,9 +30,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let said = prop_oneof![
         6 => Just(answered()),
-        2 => Just(Settled::Failed),
-        2 => Just(Settled::NotSent),
-        1 => prop::option::of(0.0..2000.0).prop_map(|s| Settled::RateLimited { retry_after_seconds: s }),
+        2 => Just(SettlementOutcome::Failed),
+        2 => Just(SettlementOutcome::NotSent),
+        1 => prop::option::of(0.0..2000.0).prop_map(|s| SettlementOutcome::RateLimited { retry_after_seconds: s }),
     ];
     let step = prop_oneof![
         4 => clock.prop_map(|us| Step::Clock(TimeDelta::microseconds(us))),
@@ -44,7 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..150)
 }
 
-const CAPS: Caps = Caps {
+const CAPS: CallCaps = CallCaps {
     per_minute: 4,
     per_hour: 9,
     per_day: 20,
@@ -63,7 +63,7 @@ struct Event {
 }
 
 /// Name, width, cap, and which events count.
-type Window<'r> = (Cap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool + 'r>);
+type Window<'r> = (GuardCap, TimeDelta, u32, Box<dyn Fn(&Event) -> bool + 'r>);
 
 /// The same rules, told plainly: every count walks over every event.
 #[derive(Default)]
@@ -80,14 +80,19 @@ impl Model {
     fn windows(request: &ReserveRequest) -> Vec<Window<'_>> {
         let mut windows: Vec<Window<'_>> = Vec::new();
         if request.task.is_some() {
-            windows.push((Cap::Task, DAY, CAPS.per_task_day, Box::new(|e| e.request.task == request.task)));
+            windows.push((GuardCap::Task, DAY, CAPS.per_task_day, Box::new(|e| e.request.task == request.task)));
         }
         if request.matter.is_some() {
-            windows.push((Cap::Matter, DAY, CAPS.per_matter_day, Box::new(|e| e.request.matter == request.matter)));
+            windows.push((
+                GuardCap::Matter,
+                DAY,
+                CAPS.per_matter_day,
+                Box::new(|e| e.request.matter == request.matter),
+            ));
         }
-        windows.push((Cap::Minute, MINUTE, CAPS.per_minute, Box::new(|_| true)));
-        windows.push((Cap::Hour, HOUR, CAPS.per_hour, Box::new(|_| true)));
-        windows.push((Cap::Day, DAY, CAPS.per_day, Box::new(|_| true)));
+        windows.push((GuardCap::Minute, MINUTE, CAPS.per_minute, Box::new(|_| true)));
+        windows.push((GuardCap::Hour, HOUR, CAPS.per_hour, Box::new(|_| true)));
+        windows.push((GuardCap::Day, DAY, CAPS.per_day, Box::new(|_| true)));
         windows
     }
 
@@ -147,14 +152,14 @@ impl Model {
         &mut self,
         request: &ReserveRequest,
         now: DateTime<Utc>,
-    ) -> Result<(DateTime<Utc>, bool), (Cap, DateTime<Utc>)> {
-        let at = self.clock(now).map_err(|clears| (Cap::Clock, clears))?;
+    ) -> Result<(DateTime<Utc>, bool), (GuardCap, DateTime<Utc>)> {
+        let at = self.clock(now).map_err(|clears| (GuardCap::Clock, clears))?;
         if let Some(back_off) = self.back_off {
             if at < back_off.until {
-                return Err((Cap::BackOff, back_off.until));
+                return Err((GuardCap::BackOff, back_off.until));
             }
             if let Some((_, since)) = self.probe.as_ref().filter(|(_, since)| at < *since + PROBE_LEASE) {
-                return Err((Cap::ProbePending, *since + PROBE_LEASE));
+                return Err((GuardCap::ProbePending, *since + PROBE_LEASE));
             }
         }
         for (cap, width, limit, counts) in Self::windows(request) {
@@ -174,7 +179,7 @@ impl Model {
         u32::try_from(self.events.iter().filter(|e| e.at > end - width && counts(e)).count()).unwrap()
     }
 
-    fn settle(&mut self, nth: usize, outcome: &Settled, now: DateTime<Utc>) -> Option<CallId> {
+    fn settle(&mut self, nth: usize, outcome: &SettlementOutcome, now: DateTime<Utc>) -> Option<CallId> {
         let event = self.events.iter_mut().rev().nth(nth)?;
         let call_id = event.request.call_id.clone();
         if std::mem::replace(&mut event.settled, true) {
@@ -182,10 +187,10 @@ impl Model {
         }
         let is_probe = self.probe.as_ref().is_some_and(|(probe, _)| *probe == call_id);
         match outcome {
-            Settled::Answered { .. } if is_probe => (self.back_off, self.probe) = (None, None),
-            Settled::Failed | Settled::NotSent if is_probe => self.probe = None,
-            Settled::Answered { .. } | Settled::Failed | Settled::NotSent => {}
-            Settled::RateLimited { retry_after_seconds } => {
+            SettlementOutcome::Answered { .. } if is_probe => (self.back_off, self.probe) = (None, None),
+            SettlementOutcome::Failed | SettlementOutcome::NotSent if is_probe => self.probe = None,
+            SettlementOutcome::Answered { .. } | SettlementOutcome::Failed | SettlementOutcome::NotSent => {}
+            SettlementOutcome::RateLimited { retry_after_seconds } => {
                 let set_at = self.newest.unwrap_or(now).max(now);
                 let until = set_at + back_off_for(*retry_after_seconds);
                 let until = self.back_off.map_or(until, |old| old.until.max(until));
@@ -194,7 +199,7 @@ impl Model {
                 self.newest = Some(set_at);
             }
         }
-        if *outcome == Settled::NotSent {
+        if *outcome == SettlementOutcome::NotSent {
             self.events.retain(|event| event.request.call_id != call_id);
             self.given_back.push(call_id.clone());
         }

@@ -8,7 +8,7 @@ use super::*;
 
 const HOME: &str = "STEWARD_TEST_GUARD_HOME";
 const NAME: &str = "STEWARD_TEST_GUARD_CHILD";
-const CAPS: Caps = Caps {
+const CAPS: CallCaps = CallCaps {
     per_minute: 70,
     per_hour: 70,
     per_day: 70,

@@ -1,14 +1,14 @@
 //! Whatever strangers send, the calls of others find room: shares against a model that counts everything.
 
 use proptest::prelude::*;
-use steward_domain::guard::{Speaker, Spent};
+use steward_domain::guard::{CallSource, ExhaustedShares};
 use steward_domain::signal::source_key;
 
 use super::concurrent::{keep_log, read_log, slide};
 use super::*;
 
 /// Shares of them: reading 15, 30 and 60, half of an hour's and a day's for strangers; a stream 24 and 48, a sender 6 and 12 of an hour and a day.
-const CAPS: Caps = Caps {
+const CAPS: CallCaps = CallCaps {
     per_minute: 30,
     per_hour: 60,
     per_day: 120,
@@ -19,8 +19,8 @@ const CAPS: Caps = Caps {
     sender_percent: 10,
 };
 
-fn speaker(name: &str) -> Speaker {
-    Speaker { source: format!("mail:{name}@b.example"), known: name.starts_with('k') }
+fn speaker(name: &str) -> CallSource {
+    CallSource { source: format!("mail:{name}@b.example"), known: name.starts_with('k') }
 }
 
 fn reads(id: impl Into<String>, stream: &str, sender: &str) -> ReserveRequest {
@@ -40,31 +40,34 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
         granted(ledger.reserve(&reads(format!("a{n}"), "mail", "loud"), at(n)).await);
     }
     let refusal = refused(ledger.reserve(&reads("a6", "mail", "loud"), at(6)).await);
-    assert_eq!((refusal.cap, refusal.clears_at), (Cap::Sender, Some(at(3600))));
+    assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Sender, Some(at(3600))));
     assert!(refusal.reason.contains("mail-loud-b-example") && refusal.reason.contains("6 calls"), "{refusal:?}");
     // A name for each mail: half of the stream's share is for senders that are known.
     for n in 6..12 {
         granted(ledger.reserve(&reads(format!("b{n}"), "mail", &format!("forged{n}")), at(n)).await);
     }
-    assert_eq!(cap_of(ledger.reserve(&reads("b12", "mail", "forged12"), at(12)).await), (Cap::Stream, Some(3600)));
+    assert_eq!(cap_of(ledger.reserve(&reads("b12", "mail", "forged12"), at(12)).await), (GuardCap::Stream, Some(3600)));
     let spent = ledger.spent(at(12)).await.unwrap();
     let one = |name: &str| std::collections::BTreeSet::from([name.to_owned()]);
-    let expected =
-        Spent { senders: one(&source_key("mail:loud@b.example")), to_strangers: one("mail"), ..Spent::default() };
+    let expected = ExhaustedShares {
+        senders: one(&source_key("mail:loud@b.example")),
+        to_strangers: one("mail"),
+        ..ExhaustedShares::default()
+    };
     assert_eq!(spent, expected);
     for n in 12..24 {
         let sender = if n % 2 == 0 { "known" } else { "kin" };
         granted(ledger.reserve(&reads(format!("c{n}"), "mail", sender), at(n * 10)).await);
     }
-    assert_eq!(cap_of(ledger.reserve(&reads("d", "mail", "kind"), at(300)).await).0, Cap::Stream);
+    assert_eq!(cap_of(ledger.reserve(&reads("d", "mail", "kind"), at(300)).await).0, GuardCap::Stream);
     assert_eq!(ledger.spent(at(300)).await.unwrap().streams, one("mail"));
     // Another stream has what is left of the half that reading may take.
     for n in 24..30 {
         granted(ledger.reserve(&reads(format!("e{n}"), "chat", "kith"), at(300 + n)).await);
     }
-    assert_eq!(cap_of(ledger.reserve(&reads("f", "post", "keen"), at(400)).await).0, Cap::Extraction);
+    assert_eq!(cap_of(ledger.reserve(&reads("f", "post", "keen"), at(400)).await).0, GuardCap::Extraction);
     granted(ledger.reserve(&judges("g", "rent", &["k"]), at(400)).await);
-    assert_eq!(ledger.spent(at(3 * DAY_S)).await.unwrap(), Spent::default());
+    assert_eq!(ledger.spent(at(3 * DAY_S)).await.unwrap(), ExhaustedShares::default());
 }
 
 #[tokio::test]
@@ -76,14 +79,14 @@ async fn strangers_have_half_of_all_reading_however_many_streams_there_are() {
         granted(ledger.reserve(&call, at(n * 10)).await);
     }
     let refusal = refused(ledger.reserve(&reads("b", "stream3", "new"), at(200)).await);
-    assert_eq!((refusal.cap, refusal.clears_at), (Cap::Stream, Some(at(3600))));
+    assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Stream, Some(at(3600))));
     assert!(refusal.reason.starts_with("senders nobody knows, in all streams, had 15 calls"), "{refusal:?}");
     assert!(ledger.spent(at(200)).await.unwrap().all_strangers);
     for n in 0..15 {
         let call = reads(format!("c{n}"), &format!("stream{}", n % 3), &format!("k{n}"));
         granted(ledger.reserve(&call, at(200 + n * 10)).await);
     }
-    assert_eq!(cap_of(ledger.reserve(&reads("d", "stream0", "kin"), at(400)).await).0, Cap::Extraction);
+    assert_eq!(cap_of(ledger.reserve(&reads("d", "stream0", "kin"), at(400)).await).0, GuardCap::Extraction);
 }
 
 #[tokio::test]
@@ -94,21 +97,21 @@ async fn who_floods_a_task_uses_up_its_own_judgements_and_nobody_elses() {
         granted(ledger.reserve(&judges(format!("a{n}"), "rent", &["loud"]), at(n)).await);
     }
     let refusal = refused(ledger.reserve(&judges("a3", "rent", &["loud"]), at(3)).await);
-    assert_eq!((refusal.cap, refusal.clears_at), (Cap::Source, Some(at(DAY_S))));
+    assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Source, Some(at(DAY_S))));
     // Beside another's fresh signal its own are seen as well.
     granted(ledger.reserve(&judges("b", "rent", &["loud", "genuine"]), at(4)).await);
     // A new name for each message does not help: nobody knows any of them.
-    assert_eq!(cap_of(ledger.reserve(&judges("c", "rent", &["x", "y", "z"]), at(5)).await).0, Cap::Source);
+    assert_eq!(cap_of(ledger.reserve(&judges("c", "rent", &["x", "y", "z"]), at(5)).await).0, GuardCap::Source);
     granted(ledger.reserve(&judges("d", "rent", &["x", "known"]), at(6)).await);
     granted(ledger.reserve(&judges("e", "rent", &[]), at(7)).await);
-    assert_eq!(cap_of(ledger.reserve(&judges("f", "rent", &["kin"]), at(8)).await).0, Cap::Task, "the cap itself");
+    assert_eq!(cap_of(ledger.reserve(&judges("f", "rent", &["kin"]), at(8)).await).0, GuardCap::Task, "the cap itself");
 }
 
 #[test]
 fn a_share_that_is_no_percentage_is_refused_by_its_name() {
     let home = Home::new();
     for percent in [0, 101] {
-        let caps = Caps { sender_percent: percent, ..CAPS };
+        let caps = CallCaps { sender_percent: percent, ..CAPS };
         let error = Ledger::open(&home.database(), caps, &home.marker()).unwrap_err().to_string();
         assert!(error.contains("sender_percent") && error.contains("1 to 100"), "{error}");
     }
@@ -175,7 +178,7 @@ impl Model {
                 && less(HOUR, 6, &|c| c.stream.is_some() && c.speakers[0] == *sender)
                 && less(DAY, 12, &|c| c.stream.is_some() && c.speakers[0] == *sender);
         }
-        let has_room = |speaker: &Speaker| {
+        let has_room = |speaker: &CallSource| {
             let judged = |c: &ReserveRequest| c.stream.is_none() && c.speakers.contains(speaker);
             let strange = |c: &ReserveRequest| c.stream.is_none() && c.speakers.iter().any(|s| !s.known);
             let own = less(DAY, 3, &|c| c.task == call.task && judged(c))
@@ -208,7 +211,10 @@ async fn walk(steps: Vec<Step>) -> Result<(), String> {
             ReserveOutcome::Reserved(_) if within => model.0.push((now, call)),
             ReserveOutcome::Reserved(_) => return Err(format!("step {n} had no share left: {call:?}")),
             ReserveOutcome::Refused(refusal) => {
-                let of_a_share = matches!(refusal.cap, Cap::Extraction | Cap::Stream | Cap::Sender | Cap::Source);
+                let of_a_share = matches!(
+                    refusal.cap,
+                    GuardCap::Extraction | GuardCap::Stream | GuardCap::Sender | GuardCap::Source
+                );
                 if of_a_share && within {
                     return Err(format!("step {n}: {refusal:?} to {call:?}, which had a share"));
                 }

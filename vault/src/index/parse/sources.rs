@@ -10,7 +10,7 @@ use steward_domain::signal::source_key;
 /// The sources that were weighed, and those that spoke. Of several names of one source the last counts.
 pub(super) fn read(draft: &AuditDraft) -> Vec<Contribution> {
     let cited: BTreeSet<String> = draft.evidence.iter().map(|e| source_key(&e.source)).collect();
-    let mut speaking = draft.speaking();
+    let mut speaking = draft.supporting_sources();
     let weighed = draft.source_contributions.iter();
     let mut sources: Vec<Contribution> = weighed
         .map(|(name, part)| {

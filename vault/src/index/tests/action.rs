@@ -6,10 +6,10 @@ async fn three_actions() -> (Bench, Vec<ActionId>) {
         bench.action("one", |d| d.timestamp = noon("07:00:00")),
         bench.action("two", |d| {
             (d.timestamp, d.target) = (noon("08:00:00"), path("task/u.md"));
-            (d.landing, d.pending_confirmation) = (Landing::Pending, true);
+            (d.landing, d.pending_confirmation) = (Disposition::Pending, true);
         }),
         bench.action("three", |d| {
-            (d.timestamp, d.landing, d.pending_confirmation) = (noon("09:00:00"), Landing::Pending, true);
+            (d.timestamp, d.landing, d.pending_confirmation) = (noon("09:00:00"), Disposition::Pending, true);
         }),
     ];
     bench.sync("10:00:00").await;
@@ -73,8 +73,11 @@ async fn actions_are_listed_newest_first() {
     assert_eq!(list(Some(noon("08:00:00")), None, 10).await.len(), 2);
     assert_eq!(list(None, Some("task/u.md"), 10).await, [ids[1].clone()]);
     let row = &bench.index.actions(None, None, 1).await.unwrap()[0];
-    assert_eq!((row.at, row.target.as_str(), row.landing), (noon("09:00:00"), "task/t.md", Landing::Pending));
-    assert_eq!((row.proposed_state, row.decision, row.mode), (Some(State::Done), Judgement::LikelyDone, Mode::Live));
+    assert_eq!((row.at, row.target.as_str(), row.landing), (noon("09:00:00"), "task/t.md", Disposition::Pending));
+    assert_eq!(
+        (row.proposed_state, row.decision, row.mode),
+        (Some(RecordState::Done), Judgement::LikelyDone, Mode::Live)
+    );
     assert_eq!(bench.index.target_of(&row.path).await.unwrap(), Some(path("task/t.md")));
     assert_eq!(bench.index.target_of(&path("event/steward-action-none.md")).await.unwrap(), None);
 }
@@ -85,7 +88,7 @@ async fn an_answered_action_waits_no_longer() {
     assert_eq!(bench.index.pending_page(None, 9).await.unwrap().rows.len(), 2);
     bench.action("dismissed-three", |d| {
         answer(d, ActionKind::Dismissed, &ids[2]);
-        (d.timestamp, d.landing) = (noon("10:00:00"), Landing::Recorded);
+        (d.timestamp, d.landing) = (noon("10:00:00"), Disposition::Recorded);
     });
     bench.sync("10:01:00").await;
     let pending = bench.index.pending_page(None, 9).await.unwrap().rows;

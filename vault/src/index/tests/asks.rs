@@ -2,14 +2,14 @@
 
 use super::*;
 use steward_domain::content::content_hash;
-use steward_domain::decide::{Gate, GateName};
+use steward_domain::decide::{GateName, GateResult};
 use steward_domain::frontmatter;
-use steward_domain::route::{Doubt, question_id};
+use steward_domain::route::{ProposalDoubt, question_id};
 
 fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
     let target = path(&format!("task/{slug}.md"));
     move |draft| {
-        (draft.decision, draft.landing, draft.proposed_state) = (Judgement::NeedsInput, Landing::Recorded, None);
+        (draft.decision, draft.landing, draft.proposed_state) = (Judgement::NeedsInput, Disposition::Recorded, None);
         (draft.target, draft.timestamp) = (target, noon(clock));
     }
 }
@@ -18,7 +18,7 @@ fn asks(slug: &str, clock: &'static str) -> impl FnOnce(&mut AuditDraft) {
 fn decides(slug: &str, clock: &'static str, signals: &'static [&str]) -> impl FnOnce(&mut AuditDraft) {
     let target = path(&format!("task/{slug}.md"));
     move |draft| {
-        (draft.decision, draft.landing, draft.proposed_state) = (Judgement::StillActive, Landing::Recorded, None);
+        (draft.decision, draft.landing, draft.proposed_state) = (Judgement::StillActive, Disposition::Recorded, None);
         (draft.target, draft.timestamp) = (target, noon(clock));
         signals.iter().for_each(|signal| cite(draft, &format!("signal/{signal}.md")));
     }
@@ -36,8 +36,8 @@ fn dismissed(bench: &Bench, task: &str, asked: &ActionId) {
         let mut said = draft(&name);
         answer(&mut said, ActionKind::Dismissed, asked);
         said.target = path(&format!("task/{task}.md"));
-        let link = Link { seq: 90, prev: ContentHash::genesis() };
-        AuditRecord::close(said, Vec::new(), link).render().unwrap()
+        let link = ChainLink { seq: 90, prev: ContentHash::genesis() };
+        AuditRecord::from_draft(said, Vec::new(), link).render().unwrap()
     });
 }
 
@@ -68,7 +68,8 @@ async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time
     bench.task("closed", "m", "state: done\n");
     assert_eq!(asking(&bench, "11:00:00").await, ["m", "again", "kept", "old"]);
     bench.action("noted", |draft| {
-        (draft.decision, draft.landing, draft.target) = (Judgement::StillActive, Landing::Live, path("task/kept.md"));
+        (draft.decision, draft.landing, draft.target) =
+            (Judgement::StillActive, Disposition::Live, path("task/kept.md"));
         (draft.class, draft.timestamp) = (Some(MutationClass::ContextEdit), noon("09:35:00"));
     });
     assert_eq!(asking(&bench, "11:30:00").await, ["m", "again", "kept", "old"], "a note beside it answers nothing");
@@ -96,7 +97,7 @@ async fn only_a_change_by_newer_evidence_ends_a_question() {
     bench.action("on-the-old", decides("t", "10:00:00", &["before"]));
     bench.action("routed", |draft| {
         decides("t", "10:30:00", &["before"])(draft);
-        (draft.decision, draft.clerk, draft.landing) = (Judgement::LikelyDone, None, Landing::Pending);
+        (draft.decision, draft.clerk, draft.landing) = (Judgement::LikelyDone, None, Disposition::Pending);
     });
     assert_eq!(asking(&bench, "11:00:00").await, ["t"]);
     bench.signal("news", "task/t.md", "");
@@ -108,19 +109,19 @@ async fn only_a_change_by_newer_evidence_ends_a_question() {
     assert_eq!(asking(&bench, "12:15:00").await, ["t"], "the router decides nothing");
     bench.action("still-active", decides("t", "12:20:00", &["news"]));
     assert_eq!(asking(&bench, "12:25:00").await, ["t"], "a clerk that changes nothing decides nothing");
-    let closed = |gates: &[GateName]| -> Vec<Gate> {
-        let gate = |&gate: &GateName| Gate { gate, open: false, found: String::new(), needed: String::new() };
+    let closed = |gates: &[GateName]| -> Vec<GateResult> {
+        let gate = |&gate: &GateName| GateResult { gate, open: false, found: String::new(), needed: String::new() };
         gates.iter().map(gate).collect()
     };
     let table = [
-        ("offered", Landing::Pending, MutationClass::StateChange, closed(&[GateName::Confidence])),
+        ("offered", Disposition::Pending, MutationClass::StateChange, closed(&[GateName::Confidence])),
         (
             "held-in-shadow",
-            Landing::Shadow,
+            Disposition::Shadow,
             MutationClass::StateChange,
             closed(&[GateName::Mode, GateName::Discretion]),
         ),
-        ("aside", Landing::Live, MutationClass::ContextEdit, Vec::new()),
+        ("aside", Disposition::Live, MutationClass::ContextEdit, Vec::new()),
     ];
     for (name, landing, class, gates) in table {
         bench.action(name, |draft| {
@@ -130,7 +131,7 @@ async fn only_a_change_by_newer_evidence_ends_a_question() {
         });
         assert_eq!(asking(&bench, "12:35:00").await, ["t"], "{name}");
     }
-    for (landing, gates) in [(Landing::Shadow, closed(&[GateName::Mode])), (Landing::Live, Vec::new())] {
+    for (landing, gates) in [(Disposition::Shadow, closed(&[GateName::Mode])), (Disposition::Live, Vec::new())] {
         bench.action("decided", |draft| {
             decides("t", "12:40:00", &["news"])(draft);
             (draft.decision, draft.landing, draft.class, draft.gates) =
@@ -172,7 +173,7 @@ async fn what_was_withheld_is_met_again_once_its_record_was_changed() {
     assert_eq!(met("10:00:00").await, BTreeSet::new());
     bench.action("decided", |draft| {
         decides("t", "10:30:00", &[])(draft);
-        (draft.decision, draft.landing) = (Judgement::LikelyDone, Landing::Live);
+        (draft.decision, draft.landing) = (Judgement::LikelyDone, Disposition::Live);
     });
     bench.sync("11:00:00").await;
     assert_eq!(met("11:00:00").await, BTreeSet::from(["hand".to_owned(), "ours".to_owned()]));
@@ -204,8 +205,8 @@ async fn a_changed_value_or_text_of_a_humans_ends_a_question_and_a_change_of_our
         bench.put("task/t.md", &ours);
         let mut record = draft("ours");
         (record.timestamp, record.decision) = (noon("09:10:00"), Judgement::StillActive);
-        let link = Link { seq: 50, prev: ContentHash::genesis() };
-        let record = AuditRecord::close(record, Vec::new(), link).with_content(Some(said));
+        let link = ChainLink { seq: 50, prev: ContentHash::genesis() };
+        let record = AuditRecord::from_draft(record, Vec::new(), link).with_content(Some(said));
         bench.put("event/steward-action-ours.md", record.render().unwrap());
         assert_eq!(asking(&bench, "09:10:00").await, ["t"], "{name}: ours is no human's");
         // An editor that removes a file and writes it anew has edited it.
@@ -249,7 +250,7 @@ fn relates(verb: &'static str, member: &'static str) -> impl Fn(String) -> Strin
     }
 }
 
-async fn doubt(bench: &Bench, signal: &str, target: &str) -> Option<Doubt> {
+async fn doubt(bench: &Bench, signal: &str, target: &str) -> Option<ProposalDoubt> {
     bench.index.find_doubt(&path(&format!("signal/{signal}.md")), &path(target)).await.unwrap()
 }
 
@@ -303,7 +304,7 @@ async fn newer_words_that_propose_otherwise_or_ask_something_leave_older_ones_un
         let target = if name.contains("owner") { "matter/m.md" } else { "task/t.md" };
         let found = doubt(&bench, "s", target).await;
         assert_eq!(found.is_some(), unclear, "{name}: {found:?}");
-        let Some(Doubt::Contradicted { question, newer }) = found else { continue };
+        let Some(ProposalDoubt::Contradicted { question, newer }) = found else { continue };
         assert_eq!(newer.iter().map(|cited| cited.reference.slug()).collect::<Vec<_>>(), ["o"], "{name}");
         assert_eq!(question, question_id(&path(target), &path("signal/o.md"), None), "{name}");
     }
@@ -319,17 +320,17 @@ async fn older_messages_belong_to_the_open_question_and_after_it_to_a_new_one() 
     assert_eq!(doubt(&bench, "older", "task/t.md").await, None);
     let first = bench.action("question", asks("t", "09:00:00"));
     bench.sync("09:00:01").await;
-    assert_eq!(doubt(&bench, "older", "task/t.md").await, Some(Doubt::Asked(first.clone())));
+    assert_eq!(doubt(&bench, "older", "task/t.md").await, Some(ProposalDoubt::Asked(first.clone())));
     bench.put("signal/late.md", signal_text("task/t.md", "2026-11-21T09:30:00Z", ""));
     bench.sync("09:30:00").await;
     assert_eq!(doubt(&bench, "late", "task/t.md").await, None, "newer than the question, and nothing says otherwise");
     bench.put("signal/ask.md", requests(signal_text("task/t.md", "2026-11-21T09:40:00Z", "")));
     bench.sync("09:40:00").await;
-    assert_eq!(doubt(&bench, "late", "task/t.md").await, Some(Doubt::Asked(first.clone())));
+    assert_eq!(doubt(&bench, "late", "task/t.md").await, Some(ProposalDoubt::Asked(first.clone())));
     dismissed(&bench, "t", &first);
     bench.sync("10:00:00").await;
     let second = question_id(&path("task/t.md"), &path("signal/ask.md"), Some(&first));
-    let Some(Doubt::Contradicted { question, .. }) = doubt(&bench, "late", "task/t.md").await else { panic!() };
+    let Some(ProposalDoubt::Contradicted { question, .. }) = doubt(&bench, "late", "task/t.md").await else { panic!() };
     assert_eq!(question, second, "an answered question takes nothing up");
 }
 
@@ -383,7 +384,7 @@ async fn what_newer_words_leave_unclear_is_no_part_of_a_batch() {
             says(&bench, &format!("{task}-new"), 9, |text| requests(old(text)));
         }
         bench.action(task, |draft| {
-            (draft.landing, draft.pending_confirmation) = (Landing::Pending, true);
+            (draft.landing, draft.pending_confirmation) = (Disposition::Pending, true);
             (draft.target, draft.class) = (path(&format!("task/{task}.md")), Some(MutationClass::StateChange));
             cite(draft, &format!("signal/{task}-old.md"));
             if task == "weighed" {

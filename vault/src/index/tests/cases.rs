@@ -10,7 +10,7 @@ use steward_domain::trust::outcome::Lesson;
 use steward_domain::trust::step_back::Speaker;
 
 /// A proposal to end `task/t.md` after so many hours, for which these sources speak.
-fn said(bench: &Bench, slug: &str, (hours, landing): (i64, Landing), sources: &[&str]) -> ActionId {
+fn said(bench: &Bench, slug: &str, (hours, landing): (i64, Disposition), sources: &[&str]) -> ActionId {
     bench.action(slug, |draft| {
         draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
         (draft.landing, draft.class) = (landing, Some(MutationClass::StateChange));
@@ -29,7 +29,7 @@ fn speak(draft: &mut AuditDraft, source: &str, (contribution, speaks): (f64, boo
 
 /// What a human did of it after so many hours.
 fn did(bench: &Bench, (hours, kind): (i64, ActionKind), of: &ActionId) -> ActionId {
-    bench.action(&format!("{}-{hours}-{of}", kind.word()), |draft| {
+    bench.action(&format!("{}-{hours}-{of}", kind.as_str()), |draft| {
         answer(draft, kind, of);
         draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
         draft.class = Some(MutationClass::StateChange);
@@ -80,7 +80,7 @@ async fn eighty_signals_about_one_act_are_one_case_and_one_lesson() {
     open_task(&bench);
     let mut last = None;
     for n in 0..80 {
-        last = Some(said(&bench, &format!("n{n:02}"), (n, Landing::Shadow), &["mail"]));
+        last = Some(said(&bench, &format!("n{n:02}"), (n, Disposition::Shadow), &["mail"]));
     }
     bench.sync("23:00:00").await;
     assert_eq!(compared(&bench).await, ["n79"], "it is compared once");
@@ -96,7 +96,7 @@ async fn eighty_signals_about_one_act_are_one_case_and_one_lesson() {
 async fn what_was_filed_for_each_of_them_before_teaches_once_all_the_same() {
     let bench = Bench::scanned().await;
     let all: Vec<ActionId> =
-        (0..5).map(|n| said(&bench, &format!("n{n}"), (2 * n, Landing::Shadow), &["mail"])).collect();
+        (0..5).map(|n| said(&bench, &format!("n{n}"), (2 * n, Disposition::Shadow), &["mail"])).collect();
     for (hours, id) in (20..).step_by(2).zip(&all) {
         did(&bench, (hours, ActionKind::DoneAnyway), id);
     }
@@ -107,8 +107,8 @@ async fn what_was_filed_for_each_of_them_before_teaches_once_all_the_same() {
 async fn what_only_others_said_again_is_a_case_of_its_own_sources_alone() {
     let bench = Bench::scanned().await;
     open_task(&bench);
-    let first = said(&bench, "a", (1, Landing::Shadow), &["mail", "slack"]);
-    let second = said(&bench, "b", (2, Landing::Pending), &["slack", "bank"]);
+    let first = said(&bench, "a", (1, Disposition::Shadow), &["mail", "slack"]);
+    let second = said(&bench, "b", (2, Disposition::Pending), &["slack", "bank"]);
     bench.sync("23:00:00").await;
     assert_eq!(compared(&bench).await, ["b", "a"], "each source deserves its lesson");
     for id in [&first, &second] {
@@ -126,11 +126,11 @@ async fn what_only_others_said_again_is_a_case_of_its_own_sources_alone() {
 #[tokio::test]
 async fn what_is_live_answered_or_settled_before_is_a_case_by_itself() {
     let bench = Bench::scanned().await;
-    said(&bench, "live", (1, Landing::Live), &["mail"]);
-    let answered = said(&bench, "no", (2, Landing::Pending), &["mail"]);
-    let settled = said(&bench, "otherwise", (3, Landing::Shadow), &["mail"]);
+    said(&bench, "live", (1, Disposition::Live), &["mail"]);
+    let answered = said(&bench, "no", (2, Disposition::Pending), &["mail"]);
+    let settled = said(&bench, "otherwise", (3, Disposition::Shadow), &["mail"]);
     did(&bench, (4, ActionKind::Opposed), &settled);
-    said(&bench, "then", (5, Landing::Shadow), &["mail"]);
+    said(&bench, "then", (5, Disposition::Shadow), &["mail"]);
     did(&bench, (6, ActionKind::Dismissed), &answered);
     let seen = cases(&bench).await;
     let lessons: Vec<_> = seen.iter().map(|case| (case.lesson, case.again, voices(case).len())).collect();
@@ -146,14 +146,14 @@ async fn another_value_another_record_and_an_answer_are_not_the_same_again() {
     let bench = Bench::scanned().await;
     let other = |slug: &str, change: fn(&mut AuditDraft)| {
         bench.action(slug, |draft| {
-            (draft.landing, draft.class) = (Landing::Shadow, Some(MutationClass::StateChange));
+            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             speak(draft, "mail", (0.9, true));
             change(draft);
         })
     };
     other("one", |_| ());
     other("target", |draft| draft.target = path("task/u.md"));
-    other("value", |draft| draft.proposed_state = Some(State::Archived));
+    other("value", |draft| draft.proposed_state = Some(RecordState::Archived));
     other("nothing", |draft| draft.class = None);
     assert_eq!(cases(&bench).await.len(), 3);
 }
@@ -170,8 +170,8 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
             speak(draft, "shy", (0.0, true));
         })
     };
-    let live = mixed("live", Landing::Live);
-    let shadow = mixed("shadow", Landing::Shadow);
+    let live = mixed("live", Disposition::Live);
+    let shadow = mixed("shadow", Disposition::Shadow);
     did(&bench, (10, ActionKind::DoneAnyway), &shadow);
     let seen = cases(&bench).await;
     assert!(seen.iter().all(|case| voices(case) == ["mail", "shy"]), "{seen:?}");
@@ -208,7 +208,7 @@ async fn a_source_that_spoke_and_was_not_weighed_is_a_voice_and_no_step() {
 #[tokio::test]
 async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise() {
     let bench = Bench::scanned().await;
-    said(&bench, "one", (1, Landing::Live), &["mail", "bank", "new"]);
+    said(&bench, "one", (1, Disposition::Live), &["mail", "bank", "new"]);
     bench.put("instinct/mail.md", "---\ntype: instinct\nsource: mail\nobservations: 0\n---\n");
     bench.put("instinct/bank.md", "---\ntype: instinct\nsource: bank\nobservations: 3\n---\n");
     bench.sync("23:00:00").await;
@@ -225,8 +225,8 @@ async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise()
 #[tokio::test]
 async fn a_source_is_told_as_the_newest_record_names_it() {
     let bench = Bench::scanned().await;
-    said(&bench, "z", (1, Landing::Shadow), &["mail:ann@b.example"]);
-    said(&bench, "a", (2, Landing::Shadow), &["mail:Ann@b.example"]);
+    said(&bench, "z", (1, Disposition::Shadow), &["mail:ann@b.example"]);
+    said(&bench, "a", (2, Disposition::Shadow), &["mail:Ann@b.example"]);
     bench.sync("23:00:00").await;
     let named = async |name| bench.index.name_of(&Subject::read(name)).await.unwrap();
     assert_eq!(named("mail:ann@b.example").await.as_deref(), Some("mail:Ann@b.example"));
@@ -237,7 +237,7 @@ async fn a_source_is_told_as_the_newest_record_names_it() {
 async fn what_was_confirmed_and_then_written_back_is_compared_and_a_lesson() {
     let bench = Bench::scanned().await;
     open_task(&bench);
-    let waits = said(&bench, "waits", (1, Landing::Pending), &["mail"]);
+    let waits = said(&bench, "waits", (1, Disposition::Pending), &["mail"]);
     let yes = bench.action("yes", |draft| {
         answer(draft, ActionKind::Confirmed, &waits);
         draft.timestamp = noon("02:00:00");
@@ -262,7 +262,7 @@ async fn everything_has_its_turn_and_the_newest_are_always_among_them() {
         bench.action(&format!("n{n:02}"), |draft| {
             // Some were decided at the same moment.
             draft.timestamp = noon("00:00:00") + TimeDelta::minutes(n / 3);
-            (draft.landing, draft.class) = (Landing::Shadow, Some(MutationClass::StateChange));
+            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/{task}.md"));
         });
     }
@@ -299,7 +299,7 @@ async fn more_of_one_moment_than_fit_hold_up_nobody() {
         bench.task(&format!("t{n}"), "m", "");
         bench.action(&format!("n{n:02}"), |draft| {
             draft.timestamp = noon(if n < 2 { "01:00:00" } else { "02:00:00" });
-            (draft.landing, draft.class) = (Landing::Shadow, Some(MutationClass::StateChange));
+            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/t{n}.md"));
         });
     }
@@ -347,7 +347,7 @@ async fn what_is_proposed_again_and_again_is_as_old_and_as_bold_as_it_ever_was()
     let confident = |slug: &str, (hours, confidence): (i64, f64)| {
         bench.action(slug, |draft| {
             draft.timestamp = noon("00:00:00") + TimeDelta::hours(hours);
-            (draft.landing, draft.class) = (Landing::Shadow, Some(MutationClass::StateChange));
+            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.confidence = confidence;
             speak(draft, "mail", (0.9, true));
         })
@@ -371,8 +371,8 @@ async fn what_is_proposed_again_and_again_is_as_old_and_as_bold_as_it_ever_was()
 async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
     for (days, lesson) in [(13, Lesson::DoneAnyway), (15, Lesson::Open)] {
         let bench = Bench::new().await;
-        said(&bench, "one", (1, Landing::Shadow), &["mail"]);
-        let last = said(&bench, "two", (24 * days - 1, Landing::Shadow), &["mail"]);
+        said(&bench, "one", (1, Disposition::Shadow), &["mail"]);
+        let last = said(&bench, "two", (24 * days - 1, Disposition::Shadow), &["mail"]);
         did(&bench, (24 * days, ActionKind::DoneAnyway), &last);
         bench.sync("23:00:00").await;
         let mut found = Vec::new();
@@ -385,7 +385,7 @@ async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
 #[tokio::test]
 async fn the_later_word_is_the_one_that_stands_later_in_the_chain_whatever_its_clock_says() {
     let bench = Bench::new().await;
-    let proposed = said(&bench, "one", (1, Landing::Pending), &["mail"]);
+    let proposed = said(&bench, "one", (1, Disposition::Pending), &["mail"]);
     let confirmed = did(&bench, (5, ActionKind::Confirmed), &proposed);
     did(&bench, (4, ActionKind::Reversed), &confirmed);
     let all = cases(&bench).await;
@@ -399,7 +399,7 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
         bench.task(&format!("t{n}"), "m", "");
         bench.action(&format!("n{n:02}"), |draft| {
             draft.timestamp = noon("00:00:00") + TimeDelta::minutes(n);
-            (draft.landing, draft.class) = (Landing::Shadow, Some(MutationClass::StateChange));
+            (draft.landing, draft.class) = (Disposition::Shadow, Some(MutationClass::StateChange));
             draft.target = path(&format!("task/t{n}.md"));
         });
     }
@@ -432,7 +432,7 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
 async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_nothing() {
     let bench = Bench::scanned().await;
     open_task(&bench);
-    let waits = said(&bench, "waits", (1, Landing::Pending), &["mail"]);
+    let waits = said(&bench, "waits", (1, Disposition::Pending), &["mail"]);
     let confirmed = bench.action("chosen", |draft| {
         answer(draft, ActionKind::Confirmed, &waits);
         (draft.timestamp, draft.class) = (noon("02:00:00"), Some(MutationClass::StateChange));
@@ -458,7 +458,7 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
 }
 
 /// Proposals about as many tasks, the later the more confident, for which these sources speak.
-fn said_of_each(bench: &Bench, sources: &[&[&str]], landing: Landing) -> Vec<ActionId> {
+fn said_of_each(bench: &Bench, sources: &[&[&str]], landing: Disposition) -> Vec<ActionId> {
     let one = |(n, sources): (usize, &&[&str])| {
         bench.action(&format!("said-{n}"), |draft| {
             draft.target = RecordPath::parse(&format!("task/t{n}.md")).unwrap();
@@ -476,7 +476,7 @@ fn said_of_each(bench: &Bench, sources: &[&[&str]], landing: Landing) -> Vec<Act
 /// A human's answer to these, each two hours after the one before, by one click where one is named.
 fn said_to(bench: &Bench, kind: ActionKind, of: &[&ActionId], (sources, together): (&[&str], Option<&str>)) {
     for (n, of) in of.iter().enumerate() {
-        bench.action(&format!("{}-{n}-{}", kind.word(), together.unwrap_or("alone")), |draft| {
+        bench.action(&format!("{}-{n}-{}", kind.as_str(), together.unwrap_or("alone")), |draft| {
             answer(draft, kind, of);
             (draft.timestamp, draft.class) =
                 (noon("03:00:00") + TimeDelta::hours(2 * n as i64), Some(MutationClass::StateChange));
@@ -500,7 +500,7 @@ fn of_source(cases: &[Case], source: &str) -> Vec<f64> {
 async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each_source() {
     for (together, cases_of_class, seen) in [(None, 4, 4), (Some("click"), 1, 1)] {
         let bench = Bench::scanned().await;
-        let all = said_of_each(&bench, &[&["mail"], &["mail", "bank"], &["mail"], &["mail"]], Landing::Pending);
+        let all = said_of_each(&bench, &[&["mail"], &["mail", "bank"], &["mail"], &["mail"]], Disposition::Pending);
         said_to(&bench, ActionKind::Confirmed, &all.iter().collect::<Vec<_>>(), (&["mail"], together));
         let found = cases(&bench).await;
         assert_eq!(of_class(&found).len(), cases_of_class, "{together:?}");
@@ -523,7 +523,7 @@ async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each
 async fn many_undos_with_one_click_lower_a_source_once_but_each_counts_for_a_step_back() {
     for (together, undone) in [(None, 3), (Some("click"), 1)] {
         let bench = Bench::scanned().await;
-        let all = said_of_each(&bench, &[["mail"].as_slice(); 3], Landing::Live);
+        let all = said_of_each(&bench, &[["mail"].as_slice(); 3], Disposition::Live);
         said_to(&bench, ActionKind::Reversed, &all.iter().collect::<Vec<_>>(), (&["mail"], together));
         let found = cases(&bench).await;
         assert_eq!(of_class(&found).len(), undone, "{together:?}");
@@ -537,7 +537,7 @@ async fn many_undos_with_one_click_lower_a_source_once_but_each_counts_for_a_ste
 #[tokio::test]
 async fn who_is_answered_once_more_alone_leaves_the_others_and_two_clicks_are_two_lessons() {
     let bench = Bench::scanned().await;
-    let all = said_of_each(&bench, &[["mail"].as_slice(); 4], Landing::Pending);
+    let all = said_of_each(&bench, &[["mail"].as_slice(); 4], Disposition::Pending);
     said_to(&bench, ActionKind::Confirmed, &[&all[0], &all[3]], (&["mail"], Some("one")));
     said_to(&bench, ActionKind::Dismissed, &[&all[1], &all[2]], (&["mail"], Some("two")));
     let found = cases(&bench).await;

@@ -4,7 +4,7 @@ use super::*;
 use chrono::{NaiveDate, TimeDelta};
 use steward_domain::trust::report::Reporting;
 
-fn proposal(bench: &Bench, slug: &str, (day, confidence): (i64, f64), landing: Landing) -> ActionId {
+fn proposal(bench: &Bench, slug: &str, (day, confidence): (i64, f64), landing: Disposition) -> ActionId {
     bench.action(slug, |d| {
         (d.timestamp, d.confidence, d.landing) = (noon("09:00:00") + TimeDelta::days(day), confidence, landing);
         d.target = path(&format!("task/{slug}.md"));
@@ -21,11 +21,11 @@ fn said(bench: &Bench, slug: &str, day: i64, kind: ActionKind, of: &ActionId) {
 
 async fn three_days() -> Bench {
     let bench = Bench::scanned().await;
-    let a = proposal(&bench, "a", (0, 0.95), Landing::Live);
-    proposal(&bench, "b", (0, 0.95), Landing::Live);
-    let c = proposal(&bench, "c", (1, 0.72), Landing::Pending);
-    proposal(&bench, "d", (1, 1.0), Landing::Shadow);
-    let e = proposal(&bench, "e", (2, 0.31), Landing::Pending);
+    let a = proposal(&bench, "a", (0, 0.95), Disposition::Live);
+    proposal(&bench, "b", (0, 0.95), Disposition::Live);
+    let c = proposal(&bench, "c", (1, 0.72), Disposition::Pending);
+    proposal(&bench, "d", (1, 1.0), Disposition::Shadow);
+    let e = proposal(&bench, "e", (2, 0.31), Disposition::Pending);
     said(&bench, "undone-a", 1, ActionKind::Reversed, &a);
     said(&bench, "confirmed-c", 2, ActionKind::Confirmed, &c);
     said(&bench, "dismissed-e", 2, ActionKind::Dismissed, &e);
@@ -65,7 +65,7 @@ async fn confidence_is_held_against_what_became_of_it_as_in_the_report() {
     assert_eq!((told[7], told[3]), ((1, 0, 0), (0, 1, 0)));
     assert_eq!(told.iter().map(|(r, w, o)| r + w + o).sum::<u64>(), 5);
     assert_eq!((bins[7].from, bins[7].to), (0.7, 0.8));
-    let mut report = Reporting::new(&Policy::default(), now);
+    let mut report = Reporting::new(&DecisionPolicy::default(), now);
     bench.index.cases(now, |case| report.add(case)).await.unwrap();
     let report = report.report(0.05);
     for (bin, theirs) in bins.iter().zip(&report.reliability.bins) {

@@ -1,5 +1,5 @@
 use super::*;
-use steward_domain::tick::SkipReason;
+use steward_domain::tick::TaskSkipReason;
 
 async fn bench() -> Bench {
     let bench = Bench::scanned().await;
@@ -16,7 +16,7 @@ async fn two_ticks_at_once_judge_a_task_once() {
     assert_eq!(bench.look("matter/m.md", "run-a/1", "02:00:00").await.looks.len(), 1);
     let other = bench.look("matter/m.md", "run-b/1", "02:00:01").await;
     assert!(other.looks.is_empty());
-    assert_eq!(other.skipped, BTreeMap::from([(SkipReason::BeingJudged, 1)]));
+    assert_eq!(other.skipped, BTreeMap::from([(TaskSkipReason::BeingJudged, 1)]));
     assert_eq!(bench.look("matter/m.md", "run-a/2", "02:00:02").await.looks.len(), 1, "a run never waits for itself");
 }
 

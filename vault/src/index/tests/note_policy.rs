@@ -1,10 +1,10 @@
 //! Notes as the tables hold them: who is under which, what is quiet, what a day has cost.
 
 use super::*;
-use steward_domain::audit::Proposal;
+use steward_domain::audit::MutationProposal;
 use steward_domain::mutation::Mutation;
-use steward_domain::note_policy::NotePolicy;
-use steward_domain::tick::SkipReason;
+use steward_domain::note_policy::MatterPolicy;
+use steward_domain::tick::TaskSkipReason;
 
 fn matter(bench: &Bench, slug: &str, more: &str) {
     bench.put(&format!("matter/{slug}.md"), format!("---\ntype: matter\nname: M\nstate: open\n{more}---\n"));
@@ -20,12 +20,12 @@ async fn noted(more: &str) -> Bench {
     bench
 }
 
-async fn look(bench: &Bench, mode: Mode, look_id: &str, clock: &str) -> Observation {
-    let policy = Policy { mode, ..Policy::default() };
+async fn look(bench: &Bench, mode: Mode, look_id: &str, clock: &str) -> MatterObservation {
+    let policy = DecisionPolicy { mode, ..DecisionPolicy::default() };
     bench.index.observe(&ObserveAsk { policy, ..ask("matter/m.md", look_id, clock) }).await.unwrap()
 }
 
-async fn notes(bench: &Bench, target: &str, new_parent: Option<&str>) -> Vec<(String, NotePolicy)> {
+async fn notes(bench: &Bench, target: &str, new_parent: Option<&str>) -> Vec<(String, MatterPolicy)> {
     let new_parent = new_parent.map(path);
     let found = bench.index.notes_of(&path(target), new_parent.as_ref()).await.unwrap();
     found.into_iter().map(|(matter, policy)| (matter.slug().to_owned(), policy)).collect()
@@ -35,10 +35,10 @@ async fn notes(bench: &Bench, target: &str, new_parent: Option<&str>) -> Vec<(St
 async fn a_note_travels_with_what_was_seen_and_its_ceiling_is_the_lower_one() {
     let bench = noted("steward_ceiling: confirm\nsteward:\n  ceiling: ask\n  daily_budget: 3\n").await;
     let seen = look(&bench, Mode::Live, "l1", "02:00:00").await;
-    let note = NotePolicy { ceiling: Some(Ceiling::Ask), daily_budget: Some(3), ..NotePolicy::default() };
+    let note = MatterPolicy { ceiling: Some(Ceiling::Ask), daily_budget: Some(3), ..MatterPolicy::default() };
     assert_eq!((seen.note.as_ref(), seen.looks[0].matter_ceiling), (Some(&note), Ceiling::Ask));
     assert_eq!((seen.problems.len(), notes(&bench, "task/t.md", None).await), (0, vec![("m".into(), note)]));
-    let again: Observation = serde_json::from_str(&serde_json::to_string(&seen).unwrap()).unwrap();
+    let again: MatterObservation = serde_json::from_str(&serde_json::to_string(&seen).unwrap()).unwrap();
     assert_eq!(again, seen);
     matter(&bench, "m", "steward_ceiling: confirm\nsteward:\n  ceiling: act\n");
     bench.sync("02:01:00").await;
@@ -67,7 +67,7 @@ async fn a_matter_that_cannot_be_read_allows_the_strictest() {
     let bench = noted("steward:\n  ceiling: confirm\n").await;
     bench.put("matter/m.md", "---\ntype: matter\nsteward: [\n---\n");
     bench.sync("02:00:00").await;
-    assert_eq!(notes(&bench, "task/t.md", None).await, [("m".into(), NotePolicy::strictest())]);
+    assert_eq!(notes(&bench, "task/t.md", None).await, [("m".into(), MatterPolicy::ask_only())]);
     assert_eq!(bench.index.matters_with_notes().await.unwrap(), [path("matter/m.md")]);
 }
 
@@ -76,7 +76,7 @@ async fn quiet_hours_leave_due_what_needs_a_clerk_and_the_matter_awake() {
     let bench = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
     let quiet = look(&bench, Mode::Live, "l1", "02:00:00").await;
     assert_eq!((quiet.looks.len(), quiet.signals, quiet.streak), (0, 1, 0));
-    assert_eq!(quiet.skipped, BTreeMap::from([(SkipReason::QuietHours, 1)]));
+    assert_eq!(quiet.skipped, BTreeMap::from([(TaskSkipReason::QuietHours, 1)]));
     assert_eq!(look(&bench, Mode::Live, "l2", "06:59:59").await.looks.len(), 0);
     assert_eq!(look(&bench, Mode::Live, "l3", "07:00:00").await.looks.len(), 1, "it was due all the time");
     let said = noted("steward:\n  quiet_hours: \"22:00-07:00\"\n").await;
@@ -92,7 +92,7 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
     let spent = async || bench.index.spent_under(&path("matter/m.md"), None, noon("12:00:00")).await.unwrap();
     let live = |slug: &str, target: &str, at: &str| {
         bench.action(slug, |draft| {
-            (draft.landing, draft.target, draft.timestamp) = (Landing::Live, path(target), super::at(at));
+            (draft.landing, draft.target, draft.timestamp) = (Disposition::Live, path(target), super::at(at));
             draft.class = Some(MutationClass::StateChange);
         })
     };
@@ -101,18 +101,18 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
     live("old", "task/t.md", "2026-11-20T12:00:00Z");
     live("foreign", "task/foreign.md", "2026-11-21T10:00:00Z");
     bench.action("c", |draft| {
-        (draft.landing, draft.target, draft.timestamp) = (Landing::Live, path("task/moved.md"), noon("11:00:00"));
+        (draft.landing, draft.target, draft.timestamp) = (Disposition::Live, path("task/moved.md"), noon("11:00:00"));
         draft.class = Some(MutationClass::ParentMatter);
         let mutation = Mutation::ParentMatter { to: path("matter/other.md") };
-        draft.proposal = Some(Proposal { mutation, replaces: Some("[[matter/m]]".into()) });
+        draft.proposal = Some(MutationProposal { mutation, replaces: Some("[[matter/m]]".into()) });
     });
     bench.action("pending", |draft| {
-        (draft.landing, draft.target, draft.timestamp) = (Landing::Pending, path("task/t.md"), noon("10:00:00"));
+        (draft.landing, draft.target, draft.timestamp) = (Disposition::Pending, path("task/t.md"), noon("10:00:00"));
     });
     bench.action("by-hand", |draft| {
-        (draft.landing, draft.kind, draft.timestamp) = (Landing::Live, ActionKind::Confirmed, noon("10:00:00"));
+        (draft.landing, draft.kind, draft.timestamp) = (Disposition::Live, ActionKind::Confirmed, noon("10:00:00"));
         draft.target = path("task/t.md");
-        draft.answers = Some(Answer {
+        draft.answers = Some(AuditResolution {
             of: first.clone(),
             at: noon("09:00:00"),
             by: "ann".into(),
@@ -183,7 +183,7 @@ async fn a_task_whose_matter_is_missing_or_unreadable_is_under_a_note_that_says_
         assert_eq!(stale, [path("matter/m.md")], "the tables do not know it yet");
         bench.sync("02:00:00").await;
         assert_eq!(ceilings().await, (Ceiling::Ask, Ceiling::Ask));
-        assert_eq!(notes(&bench, "task/t.md", None).await, [("m".to_owned(), NotePolicy::strictest())]);
+        assert_eq!(notes(&bench, "task/t.md", None).await, [("m".to_owned(), MatterPolicy::ask_only())]);
         assert!(bench.index.matters_with_notes().await.unwrap().contains(&path("matter/m.md")));
         assert!(bench.index.matters_out_of_date(&bench.root, &target, None).await.unwrap().is_empty());
         matter(&bench, "m", "");
@@ -195,7 +195,7 @@ async fn a_task_whose_matter_is_missing_or_unreadable_is_under_a_note_that_says_
 #[tokio::test]
 async fn a_task_that_the_tables_do_not_know_is_under_a_note_that_says_ask() {
     let bench = noted("").await;
-    assert_eq!(notes(&bench, "task/new.md", None).await[0].1, NotePolicy::strictest());
+    assert_eq!(notes(&bench, "task/new.md", None).await[0].1, MatterPolicy::ask_only());
     let ceiling = bench.index.ceiling_of(&path("task/new.md"), None, &[], Ceiling::Act).await.unwrap();
     assert_eq!(ceiling, Ceiling::Ask);
 }

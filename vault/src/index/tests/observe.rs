@@ -1,6 +1,6 @@
 use super::*;
-use steward_domain::record::{Effect, SurfaceClass};
-use steward_domain::tick::SkipReason;
+use steward_domain::record::{SignalEffect, SurfaceClass};
+use steward_domain::tick::TaskSkipReason;
 
 /// A matter `m` with one task `t`, scanned at 01:00.
 async fn one_task(more: &str) -> Bench {
@@ -11,7 +11,7 @@ async fn one_task(more: &str) -> Bench {
     bench
 }
 
-fn refs(seen: &Observation) -> Vec<&str> {
+fn refs(seen: &MatterObservation) -> Vec<&str> {
     let looks = seen.looks.iter().flat_map(|l| &l.question.evidence);
     looks.map(|e| e.reference.slug()).collect()
 }
@@ -36,7 +36,7 @@ async fn a_due_task_without_signals_is_stamped_and_counted_and_nobody_is_asked()
     let looks = bench.index.looks(noon("00:00:00").date_naive()).await.unwrap();
     assert_eq!((looks.len(), looks[0].reason.as_str(), looks[0].count), (1, "no_signals", 1));
     let seen = bench.look("matter/m.md", "l2", "02:30:00").await;
-    assert_eq!(seen.skipped, BTreeMap::from([(SkipReason::NotDue, 1)]));
+    assert_eq!(seen.skipped, BTreeMap::from([(TaskSkipReason::NotDue, 1)]));
     assert_eq!(bench.look("matter/m.md", "l3", "06:00:00").await.quiet, 1);
 }
 
@@ -71,16 +71,16 @@ async fn a_look_carries_all_that_a_decision_needs() {
     let subject = &look.question.subject;
     assert_eq!((subject.task.as_str(), subject.task_name.as_str()), ("task/t.md", "Do it"));
     assert_eq!((subject.matter.as_str(), subject.matter_name.as_str()), ("matter/m.md", "Farm"));
-    assert_eq!((subject.state, subject.surface_class), (State::Open, SurfaceClass::Low));
+    assert_eq!((subject.state, subject.surface_class), (RecordState::Open, SurfaceClass::Low));
     assert_eq!(subject.due, Some(at("2026-12-01")));
     assert_eq!(look.state_as_written.as_deref(), Some("Open"));
     assert_eq!(look.matter_ceiling, Ceiling::Confirm);
-    assert_eq!(look.before, ContentHash::of(&fs::read(bench.full("task/t.md")).unwrap()));
+    assert_eq!(look.before, ContentHash::hash_bytes(&fs::read(bench.full("task/t.md")).unwrap()));
     assert_eq!((look.question.asked_at, &look.question.complaint), (noon("02:00:00"), &None));
     let piece = &look.question.evidence[0];
     assert_eq!((piece.source.as_str(), piece.reference.as_str()), ("gmail", "signal/s.md"));
     assert_eq!(piece.note, "ä".repeat(50));
-    assert_eq!((piece.effect, piece.proposed_state), (Effect::Mutation, Some(State::Done)));
+    assert_eq!((piece.effect, piece.proposed_state), (SignalEffect::Mutation, Some(RecordState::Done)));
     assert_eq!((piece.target_confidence, piece.effect_confidence), (0.95, 0.91));
     assert_eq!((piece.observations, piece.ceiling), (12, Ceiling::Confirm));
 }
@@ -135,11 +135,11 @@ async fn signals_of_the_matter_itself_are_one_look_more_and_are_judged_once() {
     let look = &seen.looks[0];
     let subject = &look.question.subject;
     assert_eq!((subject.task.as_str(), subject.task_name.as_str()), ("matter/m.md", "Farm"));
-    assert_eq!((subject.matter.as_str(), subject.state), ("matter/m.md", State::Open));
+    assert_eq!((subject.matter.as_str(), subject.state), ("matter/m.md", RecordState::Open));
     assert_eq!((look.state_as_written.as_deref(), look.matter_ceiling), (Some("Open"), Ceiling::Confirm));
-    assert_eq!(look.before, ContentHash::of(&fs::read(bench.full("matter/m.md")).unwrap()));
+    assert_eq!(look.before, ContentHash::hash_bytes(&fs::read(bench.full("matter/m.md")).unwrap()));
     let other = bench.look("matter/m.md", "other/1", "02:00:01").await;
-    assert_eq!((other.looks.len(), other.skipped.get(&SkipReason::BeingJudged)), (0, Some(&1)), "it is leased");
+    assert_eq!((other.looks.len(), other.skipped.get(&TaskSkipReason::BeingJudged)), (0, Some(&1)), "it is leased");
     bench.checked("matter/m.md", &seen, "l1").await;
     let after = bench.look("matter/m.md", "l2", "02:30:00").await;
     assert_eq!((after.looks.len(), after.signals), (0, 0));
@@ -154,7 +154,7 @@ async fn signals_of_the_matter_itself_are_one_look_more_and_are_judged_once() {
 
 #[tokio::test]
 async fn what_the_router_has_done_or_holds_back_is_not_asked_about_and_what_it_only_said_is() {
-    for (landing, fresh) in [(Landing::Live, 0), (Landing::Pending, 0), (Landing::Shadow, 1)] {
+    for (landing, fresh) in [(Disposition::Live, 0), (Disposition::Pending, 0), (Disposition::Shadow, 1)] {
         let bench = one_task("").await;
         bench.signal("s", "task/t.md", "");
         bench.action("a", |draft| {
@@ -170,7 +170,7 @@ async fn what_the_router_has_done_or_holds_back_is_not_asked_about_and_what_it_o
 async fn the_newest_fifty_signals_come_first() {
     let bench = one_task("").await;
     for n in 0..60 {
-        let created = time::stamp(noon("00:00:00") + chrono::TimeDelta::minutes(n));
+        let created = time::format_millis(noon("00:00:00") + chrono::TimeDelta::minutes(n));
         bench.put(&format!("signal/s{n:02}.md"), signal_text("task/t.md", &created, ""));
     }
     bench.sync("01:01:00").await;
@@ -259,13 +259,13 @@ async fn a_scan_whose_clock_runs_ahead_makes_nothing_be_judged_twice() {
 #[tokio::test]
 async fn evidence_of_a_live_action_on_this_task_is_claimed() {
     for (kind, landing, target, fresh) in [
-        (ActionKind::Action, Landing::Live, "task/t.md", 0),
-        (ActionKind::Confirmed, Landing::Live, "task/t.md", 0),
-        (ActionKind::Reversed, Landing::Live, "task/t.md", 0),
-        (ActionKind::Action, Landing::Shadow, "task/t.md", 1),
-        (ActionKind::Action, Landing::Pending, "task/t.md", 1),
-        (ActionKind::Action, Landing::Recorded, "task/t.md", 1),
-        (ActionKind::Action, Landing::Live, "task/other.md", 1),
+        (ActionKind::Action, Disposition::Live, "task/t.md", 0),
+        (ActionKind::Confirmed, Disposition::Live, "task/t.md", 0),
+        (ActionKind::Reversed, Disposition::Live, "task/t.md", 0),
+        (ActionKind::Action, Disposition::Shadow, "task/t.md", 1),
+        (ActionKind::Action, Disposition::Pending, "task/t.md", 1),
+        (ActionKind::Action, Disposition::Recorded, "task/t.md", 1),
+        (ActionKind::Action, Disposition::Live, "task/other.md", 1),
     ] {
         let bench = one_task("").await;
         bench.signal("s", "task/t.md", "");
@@ -288,18 +288,18 @@ async fn what_was_only_shadowed_is_judged_again_once_changes_may_happen_and_then
     bench.checked("task/t.md", &seen, "l1").await;
     bench.action("a", |draft| {
         cite(draft, "signal/s.md");
-        (draft.landing, draft.mode) = (Landing::Shadow, Mode::Shadow);
+        (draft.landing, draft.mode) = (Disposition::Shadow, Mode::Shadow);
     });
     bench.sync("02:01:00").await;
     let live = |look: &str, clock: &str| {
-        let policy = Policy { mode: Mode::Live, ..Policy::default() };
+        let policy = DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() };
         ObserveAsk { policy, ..ask("matter/m.md", look, clock) }
     };
     assert!(refs(&bench.look("matter/m.md", "l2", "02:02:00").await).is_empty(), "still shadow");
     let again = bench.index.observe(&live("l3", "02:03:00")).await.unwrap();
     assert_eq!((again.signals, refs(&again)), (1, vec!["s"]));
     bench.checked("task/t.md", &again, "l3").await;
-    for (name, landing) in [("b", Landing::Pending), ("c", Landing::Recorded)] {
+    for (name, landing) in [("b", Disposition::Pending), ("c", Disposition::Recorded)] {
         bench.action(name, |draft| {
             cite(draft, "signal/s.md");
             draft.landing = landing;
@@ -319,11 +319,11 @@ async fn what_a_human_answered_in_shadow_is_not_judged_again_once_changes_may_ha
         bench.checked("task/t.md", &seen, "l1").await;
         let id = bench.action("a", |draft| {
             cite(draft, "signal/s.md");
-            (draft.landing, draft.mode) = (Landing::Shadow, Mode::Shadow);
+            (draft.landing, draft.mode) = (Disposition::Shadow, Mode::Shadow);
         });
         bench.action("b", |draft| answer(draft, kind, &id));
         bench.sync("02:01:00").await;
-        let policy = Policy { mode: Mode::Live, ..Policy::default() };
+        let policy = DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() };
         let live = ObserveAsk { policy, ..ask("matter/m.md", "l2", "02:02:00") };
         assert!(refs(&bench.index.observe(&live).await.unwrap()).is_empty(), "{kind:?}");
     }
@@ -336,7 +336,7 @@ async fn when_the_state_is_lost_evidence_that_no_record_cites_is_new_and_the_res
     bench.signal("missed", "task/t.md", "");
     bench.action("a", |draft| {
         cite(draft, "signal/judged.md");
-        draft.landing = Landing::Recorded;
+        draft.landing = Disposition::Recorded;
     });
     let elsewhere = tempfile::tempdir().unwrap();
     let anew = Index::open(elsewhere.path()).await.unwrap();
@@ -350,7 +350,7 @@ async fn a_snoozed_task_is_left_alone_even_with_fresh_signals() {
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
-    assert_eq!((seen.skipped, seen.signals, seen.streak), (BTreeMap::from([(SkipReason::Snoozed, 1)]), 0, 1));
+    assert_eq!((seen.skipped, seen.signals, seen.streak), (BTreeMap::from([(TaskSkipReason::Snoozed, 1)]), 0, 1));
     let awake = ObserveAsk { now: at("2026-11-22"), ..ask("matter/m.md", "l2", "00:00:00") };
     assert_eq!(refs(&bench.index.observe(&awake).await.unwrap()), ["s"]);
 }
@@ -362,7 +362,7 @@ async fn closed_tasks_are_skipped_in_any_case_and_their_signals_wake_nothing() {
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
     let seen = bench.look("matter/m.md", "l1", "02:00:00").await;
-    assert_eq!(seen.skipped, BTreeMap::from([(SkipReason::Done, 1), (SkipReason::Archived, 1)]));
+    assert_eq!(seen.skipped, BTreeMap::from([(TaskSkipReason::Done, 1), (TaskSkipReason::Archived, 1)]));
     assert_eq!((seen.signals, seen.streak), (0, 1));
 }
 
@@ -384,7 +384,10 @@ async fn the_later_of_the_human_time_and_ours_wins() {
 #[tokio::test]
 async fn a_human_time_alone_counts_and_a_fresh_signal_overrides_it() {
     let bench = one_task("next_check_after: 2026-11-21 08:00\n").await;
-    assert_eq!(bench.look("matter/m.md", "l1", "02:00:00").await.skipped, BTreeMap::from([(SkipReason::NotDue, 1)]));
+    assert_eq!(
+        bench.look("matter/m.md", "l1", "02:00:00").await.skipped,
+        BTreeMap::from([(TaskSkipReason::NotDue, 1)])
+    );
     bench.signal("s", "task/t.md", "");
     bench.sync("02:01:00").await;
     assert_eq!(refs(&bench.look("matter/m.md", "l2", "02:30:00").await), ["s"]);

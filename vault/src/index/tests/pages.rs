@@ -11,14 +11,14 @@ async fn month() -> (Bench, Vec<ActionId>) {
     bench.matter("other");
     bench.task("t", "m", "");
     bench.task("u", "other", "");
-    let landings = [Landing::Recorded, Landing::Shadow, Landing::Pending, Landing::Live];
+    let landings = [Disposition::Recorded, Disposition::Shadow, Disposition::Pending, Disposition::Live];
     let ids = (0..24)
         .map(|n: usize| {
             bench.action(&format!("a{n:02}"), |d| {
                 d.timestamp = noon("00:00:00") + TimeDelta::hours(n as i64 / 2);
                 d.target = path(["task/t.md", "task/u.md", "matter/m.md"][n % 3]);
                 d.landing = landings[n % 4];
-                d.pending_confirmation = d.landing == Landing::Pending;
+                d.pending_confirmation = d.landing == Disposition::Pending;
                 d.class = Some([MutationClass::StateChange, MutationClass::Related][n % 2]);
                 cite(d, &format!("signal/s{n}.md"));
                 d.evidence[0].source = ["bank", "gmail", "chat"][n % 3].into();
@@ -55,8 +55,14 @@ async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
         (ActionFilter { until: Some(noon("03:00:00")), ..none.clone() }, Box::new(|a| a.at < noon("03:00:00"))),
         (ActionFilter { target: Some(path("task/u.md")), ..none.clone() }, Box::new(|a| a.target == path("task/u.md"))),
         (ActionFilter { matter: Some(path("matter/m.md")), ..none.clone() }, Box::new(of_m)),
-        (ActionFilter { landing: Some(Landing::Live), ..none.clone() }, Box::new(|a| a.landing == Landing::Live)),
-        (ActionFilter { landing: Some(Landing::Shadow), ..none.clone() }, Box::new(|a| a.landing == Landing::Shadow)),
+        (
+            ActionFilter { landing: Some(Disposition::Live), ..none.clone() },
+            Box::new(|a| a.landing == Disposition::Live),
+        ),
+        (
+            ActionFilter { landing: Some(Disposition::Shadow), ..none.clone() },
+            Box::new(|a| a.landing == Disposition::Shadow),
+        ),
         (
             ActionFilter { class: Some(MutationClass::Related), ..none.clone() },
             Box::new(|a| a.class == Some(MutationClass::Related)),
@@ -64,7 +70,7 @@ async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
         (ActionFilter { source: Some("gmail".into()), ..none.clone() }, Box::new(|a| a.target == path("task/u.md"))),
         (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, Box::new(|_| false)),
         (ActionFilter { only: Only::Waiting, ..none.clone() }, Box::new(|a| a.pending)),
-        (ActionFilter { only: Only::Undoable, ..none.clone() }, Box::new(|a| a.landing == Landing::Live)),
+        (ActionFilter { only: Only::Undoable, ..none.clone() }, Box::new(|a| a.landing == Disposition::Live)),
         (
             ActionFilter {
                 matter: Some(path("matter/m.md")),
@@ -110,7 +116,7 @@ async fn an_answer_is_found_from_its_action_and_what_was_answered_waits_no_longe
     });
     bench.action("dismissed", |d| {
         answer(d, ActionKind::Dismissed, &ids[2]);
-        (d.timestamp, d.landing) = (noon("14:00:00"), Landing::Recorded);
+        (d.timestamp, d.landing) = (noon("14:00:00"), Disposition::Recorded);
     });
     bench.sync("20:01:00").await;
     let index = &bench.index;
@@ -166,7 +172,7 @@ async fn actions_of_one_source_and_class_are_counted_together() {
         cite(d, "signal/y.md");
         (d.evidence[0].source, d.evidence[1].source) = ("bank".into(), "chat".into());
         d.source_contributions.extend([("bank".into(), 0.4), ("chat".into(), 0.8)]);
-        (d.landing, d.pending_confirmation) = (Landing::Pending, true);
+        (d.landing, d.pending_confirmation) = (Disposition::Pending, true);
         (d.class, d.timestamp) = (Some(MutationClass::StateChange), noon("15:00:00"));
     });
     bench.sync("20:01:00").await;
@@ -294,11 +300,11 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
         let rows = index.matters_page(&filter, None, 9).await.unwrap().rows;
         rows.into_iter().map(|m| m.path.slug().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(by(None, Some(State::Archived)).await, ["past"]);
+    assert_eq!(by(None, Some(RecordState::Archived)).await, ["past"]);
     assert_eq!(by(Some("the oth"), None).await, ["other"]);
-    assert_eq!(by(Some("\" long"), Some(State::Archived)).await, ["past"]);
-    assert_eq!(by(Some("long"), Some(State::Open)).await, [""; 0]);
-    assert_eq!(by(Some(" "), Some(State::Open)).await, ["m", "other"], "no word asks for nothing");
+    assert_eq!(by(Some("\" long"), Some(RecordState::Archived)).await, ["past"]);
+    assert_eq!(by(Some("long"), Some(RecordState::Open)).await, [""; 0]);
+    assert_eq!(by(Some(" "), Some(RecordState::Open)).await, ["m", "other"], "no word asks for nothing");
 }
 
 #[tokio::test]
@@ -346,10 +352,10 @@ async fn tasks_come_page_by_page_chosen_and_alone() {
     };
     let none = TaskFilter::default();
     assert_eq!(paged(&none).await, ["t0", "t1", "t2", "t3", "t4", "t5"]);
-    assert_eq!(paged(&TaskFilter { state: Some(State::Done), ..none.clone() }).await, ["t5"]);
+    assert_eq!(paged(&TaskFilter { state: Some(RecordState::Done), ..none.clone() }).await, ["t5"]);
     assert_eq!(paged(&TaskFilter { matter: Some(path("matter/other.md")), ..none.clone() }).await, ["t1", "t3"]);
     assert_eq!(paged(&TaskFilter { matter: Some(path("matter/none.md")), ..none }).await, [""; 0]);
     let one = bench.index.task(&path("task/t5.md")).await.unwrap().unwrap();
-    assert_eq!((one.matter, one.state), (path("matter/m.md"), State::Done));
+    assert_eq!((one.matter, one.state), (path("matter/m.md"), RecordState::Done));
     assert_eq!(bench.index.task(&path("task/none.md")).await.unwrap(), None);
 }

@@ -101,13 +101,16 @@ async fn no_page_of_actions_scans_or_sorts_them() {
     let source = Some("mail-7".to_owned());
     let filters = [
         (none.clone(), "actions_by_time"),
-        (ActionFilter { landing: Some(Landing::Recorded), source: source.clone(), ..none.clone() }, "sources_by_time"),
-        (ActionFilter { landing: Some(Landing::Shadow), ..none.clone() }, "actions_by_time"),
+        (
+            ActionFilter { landing: Some(Disposition::Recorded), source: source.clone(), ..none.clone() },
+            "sources_by_time",
+        ),
+        (ActionFilter { landing: Some(Disposition::Shadow), ..none.clone() }, "actions_by_time"),
         (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, "actions_by_time"),
         (ActionFilter { only: Only::Waiting, source, ..none.clone() }, "actions_that_wait"),
         (ActionFilter { since: Some(at("2023-11-18T00:00:00Z")), ..none.clone() }, "actions_by_time"),
         (ActionFilter { class: Some(MutationClass::Related), ..none.clone() }, "actions_by_time"),
-        (ActionFilter { landing: Some(Landing::Live), ..none.clone() }, "actions_that_live"),
+        (ActionFilter { landing: Some(Disposition::Live), ..none.clone() }, "actions_that_live"),
         (ActionFilter { only: Only::Undoable, ..none.clone() }, "actions_that_live"),
         (ActionFilter { only: Only::Waiting, ..none.clone() }, "actions_that_wait"),
         (ActionFilter { source: Some("mail-7".into()), ..none.clone() }, "sources_by_time"),
@@ -117,7 +120,7 @@ async fn no_page_of_actions_scans_or_sorts_them() {
     for (filter, by) in filters {
         let plain = [
             none_of(&filter),
-            ActionFilter { landing: Some(Landing::Live), ..none_of(&filter) },
+            ActionFilter { landing: Some(Disposition::Live), ..none_of(&filter) },
             ActionFilter { only: Only::Waiting, ..none_of(&filter) },
             ActionFilter { source: filter.source.clone(), ..none_of(&filter) },
         ];
@@ -159,7 +162,7 @@ async fn what_is_rare_is_found_by_pages_that_end() {
             SELECT path, 'loud', 'Loud', 1, 1, seq, at FROM actions WHERE seq > 100000";
     sqlx::raw_sql(more).execute(&bench.index.store.writer).await.unwrap();
     let rare =
-        ActionFilter { landing: Some(Landing::Recorded), source: Some("loud".into()), ..ActionFilter::default() };
+        ActionFilter { landing: Some(Disposition::Recorded), source: Some("loud".into()), ..ActionFilter::default() };
     let (mut found, mut pages, mut before) = (Vec::new(), 0, None);
     loop {
         let page = bench.index.actions_page(&rare, before.as_ref(), 50).await.unwrap();
@@ -195,7 +198,7 @@ async fn what_waits_is_read_without_what_was_answered() {
 async fn pages_of_matters_tasks_and_hits_are_read_in_their_order() {
     let bench = large().await;
     let matter = Some(path("matter/m7.md"));
-    let state = Some(State::Archived);
+    let state = Some(RecordState::Archived);
     let queries = [
         (tasks::page_query(&TaskFilter::default(), Some("task/t7.md"), 50).sql().as_str().to_owned(), "PRIMARY KEY"),
         (
@@ -307,7 +310,7 @@ async fn every_page_of_a_large_vault_is_whole() {
     assert_eq!(told("timeline", index.timeline(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
     assert_eq!(told("signals", index.signals_page(&SignalFilter::default(), None, 100).await.unwrap().rows.len()), 100);
     assert_eq!(told("matters", index.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
-    let text = MatterFilter { text: Some("roof 49".into()), state: Some(State::Open) };
+    let text = MatterFilter { text: Some("roof 49".into()), state: Some(RecordState::Open) };
     assert_eq!(told("matters by text", index.matters_page(&text, None, 500).await.unwrap().rows.len()), 109);
     assert_eq!(
         told(

@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use steward_domain::stream::{Incoming, StreamEvent};
+use steward_domain::stream::{IncomingEvent, StreamEvent};
 
 /// One thing that happens to a vault. Names are few so that things happen to the same files.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ fn put(bench: &Bench, kind: usize, name: u8, content: u8) {
         RecordKind::Instinct => bench.put(&path, format!("---\ntype: instinct\nobservations: {content}\n---\n")),
         RecordKind::Stream => {
             let text = format!("paid {variant}");
-            let incoming = Incoming { source_id: "1", pattern: "x:y", text: &text, ..Incoming::default() };
+            let incoming = IncomingEvent { source_id: "1", pattern: "x:y", text: &text, ..IncomingEvent::default() };
             bench.put(&path, StreamEvent::new("s", &incoming, noon("12:00:00")).render());
         }
         RecordKind::Event => {
@@ -136,7 +136,7 @@ async fn a_proposal_waits_as_long_as_nobody_has_answered_it() {
         bench.index.pending_count().await.unwrap()
     };
     let dismiss = |name: &str| bench.action(name, |d| answer(d, ActionKind::Dismissed, &id));
-    let propose = || bench.action("p", |d| (d.landing, d.pending_confirmation) = (Landing::Pending, true));
+    let propose = || bench.action("p", |d| (d.landing, d.pending_confirmation) = (Disposition::Pending, true));
     let of = |name: &str| format!("event/steward-action-{name}.md");
     dismiss("a");
     assert_eq!(waits().await, 0);
@@ -169,7 +169,8 @@ async fn a_proposal_of_what_is_so_by_now_has_nothing_left_to_answer() {
     bench.task("t", "m", "");
     for name in ["p1", "p2"] {
         bench.action(name, |d| {
-            (d.landing, d.pending_confirmation, d.class) = (Landing::Pending, true, Some(MutationClass::StateChange));
+            (d.landing, d.pending_confirmation, d.class) =
+                (Disposition::Pending, true, Some(MutationClass::StateChange));
             cite(d, "signal/s.md");
             d.source_contributions.insert("gmail".into(), 0.9);
         });

@@ -30,7 +30,7 @@ async fn facts(bench: &Bench, acts: bool) -> RouteFacts {
 }
 
 fn cites(draft: &mut AuditDraft, signal: &str) {
-    let cited = Cited {
+    let cited = CitedSignal {
         reference: path(signal),
         source: "gmail".into(),
         note: "n".into(),
@@ -166,10 +166,10 @@ async fn a_clock_that_ran_three_days_ahead_and_came_back_names_actions_after_its
 #[tokio::test]
 async fn a_record_claims_what_it_cites_and_a_mere_shadow_does_not_once_changes_may_happen() {
     for (landing, claimed, claimed_when_live) in [
-        (Landing::Live, true, true),
-        (Landing::Pending, true, true),
-        (Landing::Recorded, true, true),
-        (Landing::Shadow, true, false),
+        (Disposition::Live, true, true),
+        (Disposition::Pending, true, true),
+        (Disposition::Recorded, true, true),
+        (Disposition::Shadow, true, false),
     ] {
         let bench = bench().await;
         bench.signal("s", "task/t.md", "");
@@ -210,7 +210,7 @@ async fn trust_is_the_lowest_that_a_human_set_anywhere() {
     bench.put("matter/asking.md", "---\ntype: matter\nsteward_ceiling: ask\nstate: done\n---\n");
     bench.sync("01:01:00").await;
     let seen = facts(&bench, true).await;
-    assert_eq!((seen.observations, seen.ceiling, seen.matter), (12, Ceiling::Confirm, Some(State::Open)));
+    assert_eq!((seen.observations, seen.ceiling, seen.matter), (12, Ceiling::Confirm, Some(RecordState::Open)));
     assert_eq!((seen.first_seen, seen.weighed, seen.has_twin), (noon("01:01:00"), false, false));
     let (signal, target, parent) = (path("signal/s.md"), path("task/t.md"), path("matter/asking.md"));
     let ask = FactsAsk {
@@ -222,7 +222,7 @@ async fn trust_is_the_lowest_that_a_human_set_anywhere() {
         default_ceiling: Ceiling::Act,
     };
     let moved = bench.index.route_facts(&ask).await.unwrap().unwrap();
-    assert_eq!((moved.ceiling, moved.new_parent), (Ceiling::Ask, Some(State::Done)));
+    assert_eq!((moved.ceiling, moved.new_parent), (Ceiling::Ask, Some(RecordState::Done)));
     let now = async |parent, sources: &[&str], default| {
         bench.index.ceiling_of(&target, parent, sources, default).await.unwrap()
     };
@@ -261,7 +261,7 @@ async fn what_was_weighed_beside_other_messages_is_told_from_what_was_weighed_al
         assert_eq!(facts(&bench, true).await.beside_others, beside, "{event}");
     }
     // Of an earlier look, of a later one, and of no effect; but what only led to a shadow is looked at again.
-    for (landing, beside) in [(Landing::Recorded, false), (Landing::Shadow, true)] {
+    for (landing, beside) in [(Disposition::Recorded, false), (Disposition::Shadow, true)] {
         let bench = bench().await;
         bench.signal("early", "task/t.md", "");
         bench.sync("01:01:00").await;
@@ -302,12 +302,12 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
             }
         })
     };
-    file("a", 3, Landing::Live, &["forged0"]);
-    file("b", 4, Landing::Live, &["forged1"]);
-    file("c", 5, Landing::Pending, &["forged1"]);
+    file("a", 3, Disposition::Live, &["forged0"]);
+    file("b", 4, Disposition::Live, &["forged1"]);
+    file("c", 5, Disposition::Pending, &["forged1"]);
     // The bank only asked: it spoke for nothing.
-    file("d", 6, Landing::Live, &["asks"]);
-    let own = file("e", 7, Landing::Live, &["forged2"]);
+    file("d", 6, Disposition::Live, &["asks"]);
+    let own = file("e", 7, Disposition::Live, &["forged2"]);
     bench.sync("08:00:00").await;
     let spent = async |refs: &[&str], id: Option<ActionId>, clock: &str| {
         let mut asked = draft("x");

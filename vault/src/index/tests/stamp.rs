@@ -1,7 +1,7 @@
 use super::*;
 use crate::keeper::Keeper;
 use crate::stamp::{Stamped, StampingError};
-use steward_domain::tick::SkipReason;
+use steward_domain::tick::TaskSkipReason;
 
 /// A bench whose task was looked at, quiet, at 02:00; the next look is due at 06:00.
 async fn looked_at(more: &str) -> Bench {
@@ -46,7 +46,7 @@ impl Bench {
     /// Whether the task is due, or why not.
     async fn is_due(&self, clock: &str) -> bool {
         let seen = self.look("matter/m.md", &format!("run-{clock}/1"), clock).await;
-        assert!(seen.skipped.keys().all(|why| *why == SkipReason::NotDue), "{seen:?}");
+        assert!(seen.skipped.keys().all(|why| *why == TaskSkipReason::NotDue), "{seen:?}");
         seen.quiet == 1
     }
 }
@@ -95,7 +95,7 @@ async fn a_date_of_ours_is_no_wish_of_a_humans() {
     assert!(bench.is_due("04:00:02").await);
 }
 
-fn check(look_id: &str, seen: &Observation, clock: TaskClock) -> CheckDone {
+fn check(look_id: &str, seen: &MatterObservation, clock: TaskClock) -> CheckDone {
     CheckDone {
         task: path("task/t.md"),
         look_id: look_id.into(),

@@ -1,7 +1,7 @@
 //! Where a matter stands is told by the rules of its tick.
 
 use super::*;
-use steward_domain::tick::SkipReason;
+use steward_domain::tick::TaskSkipReason;
 
 async fn turns(bench: &Bench, ask: &ObserveAsk) -> Vec<(String, Turn)> {
     let standings = bench.index.standings(ask, None).await.unwrap();
@@ -23,11 +23,11 @@ async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing
     bench.sync("01:00:00").await;
     let ask = ask("matter/m.md", "other/1", "02:00:00");
     let wanted = [
-        ("done", Turn::Skipped(SkipReason::Done)),
+        ("done", Turn::Skipped(TaskSkipReason::Done)),
         ("fresh", Turn::Clerk),
-        ("later", Turn::Skipped(SkipReason::NotDue)),
+        ("later", Turn::Skipped(TaskSkipReason::NotDue)),
         ("quiet", Turn::Quiet),
-        ("snoozed", Turn::Skipped(SkipReason::Snoozed)),
+        ("snoozed", Turn::Skipped(TaskSkipReason::Snoozed)),
         ("twin-a", Turn::Twin),
         ("twin-b", Turn::Twin),
     ]
@@ -43,8 +43,8 @@ async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing
     let seen = bench.look("matter/m.md", "l/1", "02:00:00").await;
     assert_eq!((seen.looks.len(), seen.quiet), (1, 1), "a tick finds what was told");
     let after = turns(&bench, &ask).await;
-    assert_eq!(after[1].1, Turn::Skipped(SkipReason::BeingJudged), "another run is judging it");
-    assert_eq!(after[3].1, Turn::Skipped(SkipReason::NotDue));
+    assert_eq!(after[1].1, Turn::Skipped(TaskSkipReason::BeingJudged), "another run is judging it");
+    assert_eq!(after[3].1, Turn::Skipped(TaskSkipReason::NotDue));
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn the_last_tick_is_told_with_its_reasons() {
     bench.look("matter/m.md", "l/1", "02:00:00").await;
     let tick = bench.index.last_tick(&matter, &cadence).await.unwrap().unwrap();
     assert_eq!((tick.at, tick.looks, tick.quiet, tick.signals), (noon("02:00:00"), 0, 1, 0));
-    assert_eq!(tick.skipped, BTreeMap::from([(SkipReason::Done, 1)]));
+    assert_eq!(tick.skipped, BTreeMap::from([(TaskSkipReason::Done, 1)]));
     assert_eq!((tick.interval.streak, tick.interval.seconds, tick.interval.grows_after), (1, 1_800, Some(2)));
     bench.signal("s", "task/quiet.md", "");
     bench.sync("02:30:00").await;

@@ -52,7 +52,7 @@ async fn looks_without_signals_put_the_next_check_off_and_a_signal_resets_that()
 #[tokio::test]
 async fn a_task_that_was_closed_has_no_next_check() {
     let bench = one_task().await;
-    let closed = CheckDone { clock: TaskClock { state: State::Done, ..open() }, ..done("l1", "02:00:00", true) };
+    let closed = CheckDone { clock: TaskClock { state: RecordState::Done, ..open() }, ..done("l1", "02:00:00", true) };
     bench.index.record_check(&closed).await.unwrap();
     assert_eq!(task_row(&bench).await.next_check_after, None);
 }
@@ -101,7 +101,7 @@ async fn lost_cursors_are_taken_from_the_audit_records() {
     bench.action("older", |d| d.timestamp = noon("07:00:00"));
     bench.action("newest", |d| {
         cite(d, "signal/judged.md");
-        (d.timestamp, d.landing) = (noon("09:00:00"), Landing::Shadow);
+        (d.timestamp, d.landing) = (noon("09:00:00"), Disposition::Shadow);
     });
     bench.action("undo", |d| (d.timestamp, d.kind) = (noon("09:45:00"), ActionKind::Reversed));
     let report = bench.sync("10:00:00").await;

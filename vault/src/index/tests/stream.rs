@@ -1,18 +1,18 @@
 use super::*;
 use chrono::TimeDelta;
-use steward_domain::guard::Spent;
-use steward_domain::stream::{EventStatus, Incoming, StreamEvent};
+use steward_domain::guard::ExhaustedShares;
+use steward_domain::stream::{EventStatus, IncomingEvent, StreamEvent};
 
 impl Bench {
     fn event(&self, path: &str, pattern: &str, clock: &str, change: impl FnOnce(&mut StreamEvent)) {
-        let incoming = Incoming { source_id: path, pattern, text: "paid", ..Incoming::default() };
+        let incoming = IncomingEvent { source_id: path, pattern, text: "paid", ..IncomingEvent::default() };
         let mut event = StreamEvent::new("any", &incoming, noon(clock));
         change(&mut event);
         self.put(&format!("stream/{path}.md"), event.render());
     }
 
     async fn waiting(&self, limit: usize) -> Vec<String> {
-        let paths = self.index.events_to_extract(limit, &Spent::default()).await.unwrap();
+        let paths = self.index.events_to_extract(limit, &ExhaustedShares::default()).await.unwrap();
         paths.iter().map(|p| p.slug().to_owned()).collect()
     }
 }
@@ -48,18 +48,23 @@ async fn whoever_has_had_their_share_fills_no_run_and_who_is_known_goes_first() 
     bench.sync("04:00:00").await;
     assert_eq!(bench.waiting(2).await, ["chat/c00", "mail/kin"]);
     let one = |name: &str| std::collections::BTreeSet::from([name.to_owned()]);
-    let left = async |spent: Spent| {
+    let left = async |spent: ExhaustedShares| {
         let paths = bench.index.events_to_extract(200, &spent).await.unwrap();
         paths.iter().map(|p| p.slug().to_owned()).collect::<Vec<_>>()
     };
-    let all = left(Spent::default()).await;
+    let all = left(ExhaustedShares::default()).await;
     assert_eq!(all.len(), 92);
-    let quiet =
-        left(Spent { senders: one(&steward_domain::signal::source_key("mail:loud@b.example")), ..Spent::default() })
-            .await;
+    let quiet = left(ExhaustedShares {
+        senders: one(&steward_domain::signal::source_key("mail:loud@b.example")),
+        ..ExhaustedShares::default()
+    })
+    .await;
     assert!(quiet.len() == 62 && !quiet.iter().any(|p| p.contains("loud")) && quiet.contains(&"mail/shy".to_owned()));
-    assert_eq!(left(Spent { all_strangers: true, ..Spent::default() }).await, ["mail/kin"]);
-    assert_eq!(left(Spent { streams: one("chat"), to_strangers: one("mail"), ..Spent::default() }).await, ["mail/kin"]);
+    assert_eq!(left(ExhaustedShares { all_strangers: true, ..ExhaustedShares::default() }).await, ["mail/kin"]);
+    assert_eq!(
+        left(ExhaustedShares { streams: one("chat"), to_strangers: one("mail"), ..ExhaustedShares::default() }).await,
+        ["mail/kin"]
+    );
 }
 
 #[tokio::test]

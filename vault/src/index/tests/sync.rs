@@ -331,7 +331,7 @@ async fn a_matter_that_cannot_be_read_stays_in_the_list_and_is_marked() {
     bench.sync("01:01:00").await;
     let matters = bench.index.matters(&Cadence::default()).await.unwrap();
     let states: Vec<_> = matters.iter().map(|m| (m.path.as_str(), m.state)).collect();
-    assert_eq!(states, [("matter/broken.md", None), ("matter/fine.md", Some(State::Open))]);
+    assert_eq!(states, [("matter/broken.md", None), ("matter/fine.md", Some(RecordState::Open))]);
     assert!(bench.problem_of("matter/Bad Name.md").await.contains("rename the file"));
     bench.task("t", "broken", "");
     bench.sync("01:02:00").await;

@@ -1,15 +1,15 @@
 //! What is owed follows from the records, in whatever order and however often they are read.
 
 use super::*;
-use steward_domain::tracker::{Issue, StateGroup, TrackerId};
+use steward_domain::tracker::{TrackerId, TrackerIssue, TrackerStateGroup};
 
-fn issue(number: u8) -> Issue {
+fn issue(number: u8) -> TrackerIssue {
     let id = |start: &str| TrackerId::parse(&format!("{start}-0000-4000-8000-{number:012}")).unwrap();
-    Issue { project: id("aaaaaaaa"), issue: id("bbbbbbbb") }
+    TrackerIssue { project: id("aaaaaaaa"), issue: id("bbbbbbbb") }
 }
 
 fn owed(number: u8) -> Option<PlaneAction> {
-    Some(PlaneAction::Owed { issue: issue(number), group: StateGroup::Completed })
+    Some(PlaneAction::Owed { issue: issue(number), group: TrackerStateGroup::Completed })
 }
 
 async fn owing(index: &Index) -> Vec<ActionId> {

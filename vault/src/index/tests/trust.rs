@@ -2,8 +2,8 @@
 
 use super::*;
 use chrono::TimeDelta;
-use steward_domain::audit::Proposal;
-use steward_domain::decide::{Closed, Gate, GateName};
+use steward_domain::audit::MutationProposal;
+use steward_domain::decide::{ClosedGates, GateName, GateResult};
 use steward_domain::mutation::{Mutation, RelatedField};
 use steward_domain::signal::source_key;
 use steward_domain::trust::case::{Case, Voice};
@@ -13,7 +13,7 @@ use steward_domain::trust::outcome::Lesson;
 use steward_domain::trust::step_back::{Cap, Caps, Speaker, Undo};
 
 /// A decision in that hour of the day to which these sources contributed.
-fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Landing), sources: &[(&str, f64)]) -> ActionId {
+fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Disposition), sources: &[(&str, f64)]) -> ActionId {
     bench.action(slug, |draft| {
         draft.timestamp = noon(&format!("{hour:02}:00:00"));
         draft.landing = landing;
@@ -37,8 +37,8 @@ fn answered(bench: &Bench, slug: &str, kind: ActionKind, of: &ActionId) -> Actio
 #[tokio::test]
 async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebuild() {
     let bench = Bench::scanned().await;
-    let one = judged(&bench, "one", (1, Landing::Live), &[("mail:ann@b.example", 1.0), ("aside", 0.0)]);
-    judged(&bench, "two", (2, Landing::Shadow), &[("mail:Ann@b.example", 0.5)]);
+    let one = judged(&bench, "one", (1, Disposition::Live), &[("mail:ann@b.example", 1.0), ("aside", 0.0)]);
+    judged(&bench, "two", (2, Disposition::Shadow), &[("mail:Ann@b.example", 0.5)]);
     answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
     let trust = bench.index.trust(noon("13:00:00")).await.unwrap();
@@ -62,7 +62,7 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
 #[tokio::test]
 async fn an_average_starts_where_a_human_wrote_that_it_does_and_that_outlives_our_own_numbers() {
     let bench = Bench::scanned().await;
-    judged(&bench, "one", (1, Landing::Live), &[("bank", 1.0), ("aside", 1.0)]);
+    judged(&bench, "one", (1, Disposition::Live), &[("bank", 1.0), ("aside", 1.0)]);
     bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 62\nconfidence: 0.8\n---\n");
     bench.sync("13:00:00").await;
     let value = async |source: &str| bench.index.trust(noon("13:00:00")).await.unwrap()[source].confidence.value;
@@ -80,7 +80,7 @@ async fn an_average_starts_where_a_human_wrote_that_it_does_and_that_outlives_ou
 async fn a_source_that_never_gives_anything_is_pruned_and_that_has_its_cause() {
     let bench = Bench::scanned().await;
     for n in 0..3 {
-        judged(&bench, &format!("d{n}"), (n + 1, Landing::Recorded), &[("noise", 0.0), ("bank", 0.8)]);
+        judged(&bench, &format!("d{n}"), (n + 1, Disposition::Recorded), &[("noise", 0.0), ("bank", 0.8)]);
     }
     bench.sync("13:00:00").await;
     let trust = bench.index.trust(noon("13:00:00")).await.unwrap();
@@ -94,10 +94,10 @@ async fn only_lessons_that_agree_are_observations() {
     let bench = Bench::scanned().await;
     let ann = [("mail:ann@b.example", 0.9)];
     let key = steward_domain::signal::source_key("mail:ann@b.example");
-    judged(&bench, "left", (1, Landing::Live), &ann);
-    let waits = judged(&bench, "waits", (2, Landing::Pending), &ann);
-    let undone = judged(&bench, "undone", (3, Landing::Live), &ann);
-    judged(&bench, "shadow", (4, Landing::Shadow), &ann);
+    judged(&bench, "left", (1, Disposition::Live), &ann);
+    let waits = judged(&bench, "waits", (2, Disposition::Pending), &ann);
+    let undone = judged(&bench, "undone", (3, Disposition::Live), &ann);
+    judged(&bench, "shadow", (4, Disposition::Shadow), &ann);
     bench.sync("13:00:00").await;
     let seen = async |now| bench.index.trust(now).await.unwrap()[&key].observations;
     let week = noon("13:00:00") + TimeDelta::days(7);
@@ -145,9 +145,9 @@ async fn a_lowered_mode_holds_until_a_later_mark_and_after_a_rebuild() {
 async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
     let bench = Bench::scanned().await;
     let sources = [("mail:ann@b.example", 0.9), ("aside", 0.0)];
-    let one = judged(&bench, "one", (1, Landing::Live), &sources);
-    judged(&bench, "two", (2, Landing::Live), &sources);
-    judged(&bench, "shadow", (3, Landing::Shadow), &sources);
+    let one = judged(&bench, "one", (1, Disposition::Live), &sources);
+    judged(&bench, "two", (2, Disposition::Live), &sources);
+    judged(&bench, "shadow", (3, Disposition::Shadow), &sources);
     let undo = answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
     let made = bench.index.made(noon("13:00:00")).await.unwrap();
@@ -164,15 +164,15 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     let bench = Bench::scanned().await;
     bench.put("task/t.md", "---\ntype: task\nparent_matter: \"[[matter/m]]\"\n---\n");
     let proposed = |slug: &str, landing| judged(&bench, slug, (1, landing), &[("mail", 0.9)]);
-    proposed("open", Landing::Shadow);
-    let said_no = proposed("answered", Landing::Pending);
-    proposed("live", Landing::Live);
+    proposed("open", Disposition::Shadow);
+    let said_no = proposed("answered", Disposition::Pending);
+    proposed("live", Disposition::Live);
     answered(&bench, "no", ActionKind::Dismissed, &said_no);
     bench.sync("13:00:00").await;
     let to_compare = async |now| bench.index.round(now).await.unwrap().proposals.len();
     // The later live change was made by us, and stands for what was proposed before; itself it may be taken back.
     assert_eq!(to_compare(noon("13:00:00")).await, 1);
-    proposed("newer", Landing::Shadow);
+    proposed("newer", Disposition::Shadow);
     bench.sync("14:00:00").await;
     assert_eq!(to_compare(noon("14:00:00")).await, 2);
     assert_eq!(to_compare(noon("14:00:00") + TimeDelta::days(7)).await, 1, "as long as it can be undone");
@@ -183,21 +183,21 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
 async fn a_change_of_another_member_hides_no_proposal() {
     let bench = Bench::scanned().await;
     bench.put("task/t.md", "---\ntype: task\nparent_matter: \"[[matter/m]]\"\n---\n");
-    let related = |slug: &str, (hour, landing): (u32, Landing), member: &str| {
+    let related = |slug: &str, (hour, landing): (u32, Disposition), member: &str| {
         bench.action(slug, |draft| {
             draft.timestamp = noon(&format!("{hour:02}:00:00"));
             (draft.landing, draft.class) = (landing, Some(MutationClass::Related));
             let (field, member) = (RelatedField::RelatedTo, member.to_owned());
             let mutation = Mutation::Related { field, member, present: true };
-            draft.proposal = Some(Proposal { mutation, replaces: None });
+            draft.proposal = Some(MutationProposal { mutation, replaces: None });
         })
     };
-    related("ann", (1, Landing::Shadow), "Ann");
-    related("bob", (2, Landing::Live), "[[Bob]]");
+    related("ann", (1, Disposition::Shadow), "Ann");
+    related("bob", (2, Disposition::Live), "[[Bob]]");
     bench.sync("13:00:00").await;
     let to_compare = async || bench.index.round(noon("13:00:00")).await.unwrap().proposals.len();
     assert_eq!(to_compare().await, 2);
-    related("ann-ours", (3, Landing::Live), "[[Ann]]");
+    related("ann-ours", (3, Disposition::Live), "[[Ann]]");
     bench.sync("14:00:00").await;
     assert_eq!(to_compare().await, 2, "ours, not hers: the first proposal is settled by it");
 }
@@ -211,18 +211,18 @@ async fn cases(bench: &Bench, now: &str) -> Vec<Case> {
 #[tokio::test]
 async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a_rebuild() {
     let bench = Bench::scanned().await;
-    let closed = |gate| vec![Gate { gate, open: false, found: String::new(), needed: String::new() }];
+    let closed = |gate| vec![GateResult { gate, open: false, found: String::new(), needed: String::new() }];
     let ann = [("mail:Ann@b.example", 0.9), ("aside", 0.0)];
-    let one = judged(&bench, "one", (1, Landing::Live), &ann);
+    let one = judged(&bench, "one", (1, Disposition::Live), &ann);
     bench.action("two", |draft| {
         draft.timestamp = noon("02:00:00");
-        draft.landing = Landing::Shadow;
+        draft.landing = Disposition::Shadow;
         draft.class = Some(MutationClass::StateChange);
         draft.gates = closed(GateName::Mode);
     });
-    judged(&bench, "nothing", (3, Landing::Recorded), &ann);
+    judged(&bench, "nothing", (3, Disposition::Recorded), &ann);
     bench.action("looked", |draft| draft.class = None);
-    let waits = judged(&bench, "waits", (4, Landing::Pending), &ann);
+    let waits = judged(&bench, "waits", (4, Disposition::Pending), &ann);
     answered(&bench, "no", ActionKind::Reversed, &one);
     let confirmed = answered(&bench, "yes", ActionKind::Confirmed, &waits);
     bench.sync("13:00:00").await;
@@ -234,7 +234,7 @@ async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a
         [Voice { key: source_key(ann[0].0), name: ann[0].0.into() }],
         "what gave nothing is silent"
     );
-    assert_eq!(seen[2].closed, Closed::default().with(GateName::Mode));
+    assert_eq!(seen[2].closed, ClosedGates::default().with_gate(GateName::Mode));
 
     answered(&bench, "no-after-all", ActionKind::Reversed, &confirmed);
     bench.sync("14:00:00").await;

@@ -39,8 +39,8 @@ async fn a_first_scan_after_a_loss_marks_only_what_no_record_cites() {
     bench.signal("s", "task/t.md", "");
     bench.signal("z", "task/u.md", "");
     bench.action("one", |draft| {
-        draft.landing = Landing::Recorded;
-        draft.evidence = vec![Cited {
+        draft.landing = Disposition::Recorded;
+        draft.evidence = vec![CitedSignal {
             reference: path("signal/s.md"),
             source: "gmail".into(),
             note: "n".into(),

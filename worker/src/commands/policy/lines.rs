@@ -11,12 +11,12 @@ use crate::temporal::note::UpNote;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::frontmatter::Document;
-use steward_domain::mode::{Ceiling, Mode, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::mutation::MutationClass;
-use steward_domain::note_policy::NotePolicy;
+use steward_domain::note_policy::MatterPolicy;
 use steward_domain::note_policy::read::{BLOCK, CEILING};
 use steward_domain::path::RecordPath;
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 use steward_domain::trust::step_back::Caps;
 use steward_vault::brake::Stop;
 use steward_vault::index::SourceCeiling;
@@ -45,16 +45,16 @@ pub(super) struct Settings<'a> {
 pub(super) struct Note<'a> {
     pub(super) matter: &'a RecordPath,
     pub(super) document: &'a Document,
-    pub(super) state: State,
+    pub(super) state: RecordState,
     /// Its ceiling outside of the block.
     pub(super) top: Ceiling,
-    pub(super) policy: Option<&'a NotePolicy>,
+    pub(super) policy: Option<&'a MatterPolicy>,
     /// Live changes of the matter and its tasks in 24 h.
     pub(super) spent: u32,
 }
 
 impl Settings<'_> {
-    fn policy(&self) -> &Policy {
+    fn policy(&self) -> &DecisionPolicy {
         self.running.as_ref().map_or(&self.config.policy, |up| &up.policy)
     }
 
@@ -69,10 +69,10 @@ impl Settings<'_> {
     fn mode(&self) -> Line {
         let (found, ours) = (self.policy().mode, self.config.policy.mode);
         match &self.stop {
-            None => line("mode", found.word(), self.from("live_mode", found == ours)),
+            None => line("mode", found.as_str(), self.from("live_mode", found == ours)),
             Some(stop) => {
                 let from = format!("stopped by {} at {}: `steward resume`", stop.by, stop.at);
-                line("mode", format!("{}, {} before", Mode::Shadow.word(), found.word()), from)
+                line("mode", format!("{}, {} before", Mode::Shadow.as_str(), found.as_str()), from)
             }
         }
     }
@@ -82,8 +82,8 @@ impl Settings<'_> {
     }
 
     fn class_ceiling(&self, class: MutationClass) -> (Ceiling, String) {
-        let (found, ours) = (self.policy().ceiling_of(class), self.config.policy.ceiling_of(class));
-        (found, self.from(&format!("{}_ceiling", class.word()), found == ours))
+        let (found, ours) = (self.policy().class_ceiling(class), self.config.policy.class_ceiling(class));
+        (found, self.from(&format!("{}_ceiling", class.as_str()), found == ours))
     }
 }
 
@@ -100,7 +100,7 @@ impl Note<'_> {
         let ceiling = self.policy?.ceiling?;
         let own = self.document.line_of(&[BLOCK, "ceiling"]).is_some();
         let written = self.document.fields().get(BLOCK).and_then(|block| block.get("ceiling")?.as_str());
-        if own && written.is_none_or(|text| Ceiling::read(text) == ceiling) {
+        if own && written.is_none_or(|text| Ceiling::parse_or_ask(text) == ceiling) {
             return Some((ceiling, self.at(&[BLOCK, "ceiling"])));
         }
         Some((ceiling, format!("{}, which cannot be understood whole", self.at(&[BLOCK]))))
@@ -116,14 +116,14 @@ pub(super) fn of(settings: &Settings<'_>, note: &Note<'_>) -> Vec<Line> {
     let mut lines = vec![settings.mode()];
     everywhere(settings, &mut lines);
     let ceilings = [note.top_ceiling(), note.block_ceiling()];
-    lines.extend(ceilings.into_iter().flatten().map(|(ceiling, from)| line("ceiling here", ceiling.word(), from)));
+    lines.extend(ceilings.into_iter().flatten().map(|(ceiling, from)| line("ceiling here", ceiling.as_str(), from)));
     if let Some(policy) = note.policy {
         block(settings, note, (policy, &mut lines));
     }
     for (subject, cap) in &settings.caps {
         if let Some(mode) = cap.mode {
             let from = format!("undone too often, since {}: `steward trust raise {subject}`", told(cap.since));
-            lines.push(line(format!("{subject} at most"), mode.word(), from));
+            lines.push(line(format!("{subject} at most"), mode.as_str(), from));
         }
     }
     lines.extend(MutationClass::ALL.map(|class| comes_to::of(settings, note, class)));
@@ -145,22 +145,22 @@ fn everywhere(settings: &Settings<'_>, lines: &mut Vec<Line>) {
     }
     for class in MutationClass::ALL {
         let (ceiling, from) = settings.class_ceiling(class);
-        lines.push(line(format!("ceiling of {}", class.word()), ceiling.word(), from));
+        lines.push(line(format!("ceiling of {}", class.as_str()), ceiling.as_str(), from));
     }
     let ours = settings.config;
-    lines.push(line("ceiling of other sources", ours.default_ceiling.word(), settings.from("default_ceiling", true)));
+    lines.push(line("ceiling of other sources", ours.default_ceiling.as_str(), settings.from("default_ceiling", true)));
     for (one, from) in settings.sources.iter().take(SOURCES) {
-        lines.push(line(format!("ceiling of {}", one.source), one.ceiling.word(), from.clone()));
+        lines.push(line(format!("ceiling of {}", one.source), one.ceiling.as_str(), from.clone()));
     }
     let budget = format!("fewer than {} live in 24 h", ours.live_per_source_day);
     lines.push(line("each source", budget, settings.from("live_per_source_day", true)));
 }
 
 /// What the block says beside its ceiling.
-fn block(settings: &Settings<'_>, note: &Note<'_>, (policy, lines): (&NotePolicy, &mut Vec<Line>)) {
+fn block(settings: &Settings<'_>, note: &Note<'_>, (policy, lines): (&MatterPolicy, &mut Vec<Line>)) {
     let mut say = |key: &str, value: String| lines.push(line(key.replace('_', " "), value, note.at(&[BLOCK, key])));
     if let Some(classes) = &policy.classes {
-        say("classes", listed(&classes.iter().map(|class| class.word()).collect::<Vec<_>>()));
+        say("classes", listed(&classes.iter().map(|class| class.as_str()).collect::<Vec<_>>()));
     }
     if let Some(fields) = &policy.fields {
         say("fields", listed(&fields.iter().map(String::as_str).collect::<Vec<_>>()));

@@ -6,7 +6,7 @@
 use super::text::{beware, interval, let_through, notes_of, silent, supported_first};
 use super::{Told, broken, plot};
 use std::fmt::Write;
-use steward_domain::time::seconds;
+use steward_domain::time::format_seconds;
 use steward_domain::trust::advice::percent;
 use steward_domain::trust::report::{GateRow, Report, Row};
 
@@ -64,7 +64,7 @@ pub(super) fn render(told: &Told) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n\
          <title>Steward: trust report of {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>{body}</main>\n</body>\n</html>\n",
-        seconds(told.told_at)
+        format_seconds(told.told_at)
     )
 }
 
@@ -76,10 +76,10 @@ fn summary(told: &Told) -> String {
     format!(
         "<p class=\"soft\">As of {}: {} changes proposed from {} to {}, records {} to {}.</p>\
          <p>Decided: {}, of which {} agreed and {} were wrong; precision <strong>{}</strong>. Open: {}{}.</p>",
-        seconds(told.told_at),
+        format_seconds(told.told_at),
         tally.actions(),
-        seconds(records.from),
-        seconds(records.to),
+        format_seconds(records.from),
+        format_seconds(records.to),
         records.first_seq,
         records.last_seq,
         tally.decided(),
@@ -141,8 +141,8 @@ fn lowered(told: &Told) -> String {
         format!(
             "<li><strong><bdi>{}</bdi></strong> went down to <code>{}</code> at {}{record}. Back up: <code>{}</code></li>",
             escaped(&one.subject.told(one.name.as_deref())),
-            one.mode.word(),
-            seconds(one.since),
+            one.mode.as_str(),
+            format_seconds(one.since),
             escaped(&one.command)
         )
     };
@@ -165,14 +165,18 @@ fn errors(report: &Report) -> String {
 /// The precision of each class, source and band, drawn and in figures.
 fn rates(report: &Report) -> String {
     let mut out = String::from("<h2>Precision</h2>");
-    let class = |row: &Row| row.class.map(|c| c.word().to_owned()).unwrap_or_default();
+    let class = |row: &Row| row.class.map(|c| c.as_str().to_owned()).unwrap_or_default();
     out.push_str(&table("By class", &report.classes, class, report));
     let name = |row: &Row| row.name.clone().unwrap_or_else(|| "all other sources".into());
     let sources: Vec<Row> = report.sources.iter().take(SHOWN).chain(&report.other_sources).cloned().collect();
     out.push_str(&table("By source; a case counts for every source that spoke for it", &sources, name, report));
     out.push_str(&more(report.sources.len()));
     let both = |row: &Row| {
-        format!("{} from {}", row.class.map(|c| c.word()).unwrap_or_default(), row.name.as_deref().unwrap_or_default())
+        format!(
+            "{} from {}",
+            row.class.map(|c| c.as_str()).unwrap_or_default(),
+            row.name.as_deref().unwrap_or_default()
+        )
     };
     let class_sources: Vec<Row> = supported_first(report).into_iter().take(SHOWN).cloned().collect();
     out.push_str(&table("By class and source", &class_sources, both, report));
@@ -201,7 +205,7 @@ fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Re
         for mode in &row.modes {
             let _ = write!(body, "<td>{}</td>", escaped(&interval(&mode.coverage)));
         }
-        let _ = write!(body, "<td>{}</td></tr>", row.supported.map_or("–", |mode| mode.word()));
+        let _ = write!(body, "<td>{}</td></tr>", row.supported.map_or("–", |mode| mode.as_str()));
     }
     format!(
         "<div class=\"wide\"><table><caption><span>{}; the mark is at {:.1} %</span></caption><thead><tr><th scope=\"col\"></th>\
@@ -219,7 +223,7 @@ fn gates(report: &Report) -> String {
         for tally in [gate.held, gate.held_alone] {
             let _ = write!(cells, "<td>{}</td><td>{}</td><td>{}</td>", tally.actions(), tally.agreed, tally.wrong);
         }
-        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", gate.gate.word())
+        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", gate.gate.as_str())
     };
     let body: String = report.gates.iter().map(row).collect();
     format!(

@@ -46,15 +46,15 @@ impl Settings {
         let (policy, wish) = (&config.policy, Wish::of_choice(choice, &config.policy));
         let default = wish.default_ceiling.unwrap_or(config.default_ceiling);
         let mut variables = vec![
-            Variable::new("live_mode".into(), choice.mode.word(), policy.mode.word()),
-            Variable::new("default_ceiling".into(), default.word(), config.default_ceiling.word()),
+            Variable::new("live_mode".into(), choice.mode.as_str(), policy.mode.as_str()),
+            Variable::new("default_ceiling".into(), default.as_str(), config.default_ceiling.as_str()),
         ];
         for class in MutationClass::ALL {
-            let now = policy.ceiling_of(class);
+            let now = policy.class_ceiling(class);
             let value = wish.ceilings[class as usize].unwrap_or(now);
             // One that acts by default and may is not worth a line.
             if value != Ceiling::Act || now != Ceiling::Act {
-                variables.push(Variable::new(format!("{}_ceiling", class.word()), value.word(), now.word()));
+                variables.push(Variable::new(format!("{}_ceiling", class.as_str()), value.as_str(), now.as_str()));
             }
         }
         Self { variables, instincts: choice.sources.iter().map(|key| instinct(key, files)).collect() }

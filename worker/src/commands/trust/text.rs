@@ -7,7 +7,7 @@ use super::settings::Settings;
 use crate::out::shown;
 use std::fmt::Write;
 use steward_domain::mode::Mode;
-use steward_domain::time::seconds;
+use steward_domain::time::format_seconds;
 use steward_domain::trust::advice::percent;
 use steward_domain::trust::newest::NEWEST;
 use steward_domain::trust::reliability::Reliability;
@@ -31,9 +31,9 @@ pub(super) fn describe(told: &Told) -> String {
     section(&mut out, "What the cases support", &supported(report));
     section(&mut out, "What to set", &to_set(report, told.settings.as_ref()));
     let lowered = |one: &super::Lowered| {
-        let (subject, since) = (shown(&one.subject.told(one.name.as_deref())), seconds(one.since));
+        let (subject, since) = (shown(&one.subject.told(one.name.as_deref())), format_seconds(one.since));
         let record = one.record.as_ref().map(|record| format!(" ({record})")).unwrap_or_default();
-        format!("{subject} went down to {} at {since}{record};\n  back up: {}", one.mode.word(), shown(&one.command))
+        format!("{subject} went down to {} at {since}{record};\n  back up: {}", one.mode.as_str(), shown(&one.command))
     };
     section(
         &mut out,
@@ -72,8 +72,8 @@ fn head(told: &Told) -> String {
         "{beware}{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} were wrong; \
          precision {}.\nOpen: {}{}.\n",
         tally.actions(),
-        seconds(records.from),
-        seconds(records.to),
+        format_seconds(records.from),
+        format_seconds(records.to),
         records.first_seq,
         records.last_seq,
         tally.decided(),
@@ -153,7 +153,7 @@ fn counts(report: &Report) -> Vec<String> {
 
 /// How much each mode would have acted upon.
 fn coverage(report: &Report) -> Vec<String> {
-    let [high, live] = STEPS.map(Mode::word);
+    let [high, live] = STEPS.map(Mode::as_str);
     let line = |name: &str, row: &Row| {
         let covered = |at: usize| row.modes.get(at).map(|m| interval(&m.coverage)).unwrap_or_default();
         format!("{:<NAME$} {:<27} {}", cut(&shown(name)), covered(0), covered(1))
@@ -168,7 +168,7 @@ fn table(report: &Report, head: String, line: impl Fn(&str, &Row) -> String) -> 
         lines.extend(rows);
         lines.push(String::new());
     };
-    group(&mut report.classes.iter().map(|row| line(row.class.map(|c| c.word()).unwrap_or_default(), row)));
+    group(&mut report.classes.iter().map(|row| line(row.class.map(|c| c.as_str()).unwrap_or_default(), row)));
     let others = report.other_sources.iter().map(|row| line("all other sources", row));
     let sources = report.sources.iter().take(SHOWN).map(|row| line(row.name.as_deref().unwrap_or_default(), row));
     group(&mut sources.chain(others));
@@ -221,7 +221,7 @@ fn gates(report: &Report) -> Vec<String> {
         let (held, alone) = (gate.held, gate.held_alone);
         format!(
             "{:<14} {:>10} {:>9} {:>9}  {:>10} {:>9} {:>9}",
-            gate.gate.word(),
+            gate.gate.as_str(),
             held.actions(),
             held.agreed,
             held.wrong,

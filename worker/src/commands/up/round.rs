@@ -12,11 +12,11 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::audit::AuditRecord;
-use steward_domain::decide::{Gate, GateName};
+use steward_domain::decide::{GateName, GateResult};
 use steward_domain::path::RecordPath;
-use steward_domain::plan::Landing;
-use steward_domain::record::State;
-use steward_domain::tick::{TaskEnd, TaskReport, TickReport};
+use steward_domain::plan::Disposition;
+use steward_domain::record::RecordState;
+use steward_domain::tick::{TaskCheckOutcome, TaskCheckReport, TickReport};
 
 /// Matters ticked at once: enough to keep two cores busy.
 const TICKS_AT_ONCE: usize = 16;
@@ -28,7 +28,7 @@ struct Said {
     task: RecordPath,
     decision: String,
     confidence: f64,
-    landing: Option<Landing>,
+    landing: Option<Disposition>,
     /// The change that is made, proposed or only imagined.
     change: Option<String>,
     /// The first gate that is closed besides the mode.
@@ -52,7 +52,8 @@ pub(super) struct Round {
 pub(super) async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
     let Served { config, crew, engine, .. } = *served;
     let matters = engine.parts.index.matters(&config.cadence).await?;
-    let open: Vec<RecordPath> = matters.into_iter().filter(|m| m.state == Some(State::Open)).map(|m| m.path).collect();
+    let open: Vec<RecordPath> =
+        matters.into_iter().filter(|m| m.state == Some(RecordState::Open)).map(|m| m.path).collect();
     let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
         .map(|matter| async move {
             let report = commands::tick::look(&crew.client, config, &matter, false).await;
@@ -81,7 +82,7 @@ pub(super) async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
     }
     round.errors.sort();
     round.errors.dedup();
-    let live = round.said.iter().find(|s| s.landing == Some(Landing::Live));
+    let live = round.said.iter().find(|s| s.landing == Some(Disposition::Live));
     let undo = live.and_then(|s| s.action.as_ref());
     round.undo = undo.map(|id| {
         format!(
@@ -108,7 +109,7 @@ async fn note(round: &mut Round, engine: &Engine, matter: &RecordPath, report: T
     round.errors.extend(report.errors);
     for task in report.evaluated {
         let record = match &task.ended {
-            TaskEnd::Decided { action_id, .. } => Some(record(engine, action_id.as_str()).await),
+            TaskCheckOutcome::Decided { action_id, .. } => Some(record(engine, action_id.as_str()).await),
             _ => None,
         };
         round.add(matter, task, record);
@@ -131,10 +132,10 @@ impl Round {
     }
 
     /// Adds what one task came to; a record that cannot be read is one more error, not the end.
-    fn add(&mut self, matter: &RecordPath, task: TaskReport, record: Option<anyhow::Result<AuditRecord>>) {
+    fn add(&mut self, matter: &RecordPath, task: TaskCheckReport, record: Option<anyhow::Result<AuditRecord>>) {
         let path = task.task.clone();
         let said = match task.ended {
-            TaskEnd::Decided { decision, confidence, landing, action_id } => {
+            TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
                 let record = record.and_then(|read| {
                     read.map_err(|e| self.errors.push(format!("{path}: the record of {action_id}: {}", causes(&e))))
                         .ok()
@@ -147,26 +148,26 @@ impl Round {
                     ..unsaid(
                         matter,
                         path,
-                        decision.word(),
+                        decision.as_str(),
                         (confidence, record.map(|r| r.draft.reasoning).unwrap_or_default()),
                     )
                 }
             }
-            TaskEnd::RateGuarded { confidence, reason } => Said {
+            TaskCheckOutcome::RateGuarded { confidence, reason } => Said {
                 held_by: Some(format!("rate guard: {reason}")),
                 ..unsaid(matter, path, "rate_guarded", (confidence, reason))
             },
-            TaskEnd::ClerkFailed { reason } => {
+            TaskCheckOutcome::ClerkFailed { reason } => {
                 self.errors.push(format!("{path}: no answer from the clerk: {reason}"));
                 unsaid(matter, path, "clerk_failed", (0.0, reason))
             }
-            TaskEnd::Error { reason } => {
+            TaskCheckOutcome::Error { reason } => {
                 self.errors.push(format!("{path}: {reason}"));
                 unsaid(matter, path, "error", (0.0, reason))
             }
-            TaskEnd::ChangedMeanwhile => unsaid(matter, path, "changed_meanwhile", (0.0, String::new())),
-            TaskEnd::NoTimeLeft => unsaid(matter, path, "no_time_left", (0.0, String::new())),
-            TaskEnd::Stopped => unsaid(matter, path, "stopped", (0.0, String::new())),
+            TaskCheckOutcome::ChangedMeanwhile => unsaid(matter, path, "changed_meanwhile", (0.0, String::new())),
+            TaskCheckOutcome::NoTimeLeft => unsaid(matter, path, "no_time_left", (0.0, String::new())),
+            TaskCheckOutcome::Stopped => unsaid(matter, path, "stopped", (0.0, String::new())),
         };
         self.said.push(said);
     }
@@ -189,16 +190,16 @@ fn unsaid(matter: &RecordPath, task: RecordPath, word: &str, (confidence, reason
 fn change(record: &AuditRecord) -> Option<String> {
     let to = record.draft.proposed_state?;
     let from = record.draft.prior_state.as_deref().unwrap_or("(none)");
-    Some(format!("{from} → {}", to.word()))
+    Some(format!("{from} → {}", to.as_str()))
 }
 
 fn held_by(record: &AuditRecord) -> Option<String> {
     record.draft.proposed_state?;
-    let mode_only = |g: &&Gate| matches!(g.gate, GateName::Mode | GateName::Caller);
+    let mode_only = |g: &&GateResult| matches!(g.gate, GateName::Mode | GateName::Caller);
     let closed = record.draft.gates.iter().find(|g| !g.open && !mode_only(g));
     match closed {
-        Some(gate) => Some(format!("{} {}, needs {}", gate.gate.word(), gate.found, gate.needed)),
-        None if record.draft.landing == Landing::Live => None,
+        Some(gate) => Some(format!("{} {}, needs {}", gate.gate.as_str(), gate.found, gate.needed)),
+        None if record.draft.landing == Disposition::Live => None,
         None => Some("only the mode: live would change it".into()),
     }
 }
@@ -212,7 +213,7 @@ pub(super) fn describe(round: &Round) -> String {
             said.decision.clone(),
             format!("{:.2}", said.confidence),
             shown(said.change.as_deref().unwrap_or("")),
-            said.landing.map_or("", Landing::word).to_owned(),
+            said.landing.map_or("", Disposition::as_str).to_owned(),
             shown(said.held_by.as_deref().unwrap_or("")),
             said.action.as_deref().map_or("", |a| &a[..8]).to_owned(),
         ]);
@@ -257,8 +258,8 @@ mod tests {
         }
     }
 
-    fn add(round: &mut Round, task: &str, ended: TaskEnd, record: Option<anyhow::Result<AuditRecord>>) {
-        let task = TaskReport { task: RecordPath::parse(task).unwrap(), ended };
+    fn add(round: &mut Round, task: &str, ended: TaskCheckOutcome, record: Option<anyhow::Result<AuditRecord>>) {
+        let task = TaskCheckReport { task: RecordPath::parse(task).unwrap(), ended };
         round.add(&RecordPath::parse("matter/m.md").unwrap(), task, record);
     }
 
@@ -266,10 +267,14 @@ mod tests {
     fn a_record_that_is_missing_is_one_more_error_and_the_others_are_told() {
         let mut round = round();
         let action_id: ActionId = serde_json::from_str("\"0123456789abcdef\"").unwrap();
-        let ended =
-            TaskEnd::Decided { decision: Judgement::LikelyDone, confidence: 0.9, landing: Landing::Live, action_id };
+        let ended = TaskCheckOutcome::Decided {
+            decision: Judgement::LikelyDone,
+            confidence: 0.9,
+            landing: Disposition::Live,
+            action_id,
+        };
         add(&mut round, "task/a.md", ended, Some(Err(anyhow::anyhow!("it is gone"))));
-        add(&mut round, "task/b.md", TaskEnd::NoTimeLeft, None);
+        add(&mut round, "task/b.md", TaskCheckOutcome::NoTimeLeft, None);
         assert_eq!((round.said.len(), round.errors.len(), round.exit()), (2, 1, Exit::Faults));
         let text = describe(&round);
         assert!(text.contains("task/a.md: the record of 0123456789abcdef: it is gone"), "{text}");
@@ -279,7 +284,7 @@ mod tests {
     #[test]
     fn why_a_clerk_gave_no_answer_is_told_and_is_a_fault() {
         let mut round = round();
-        add(&mut round, "task/a.md", TaskEnd::ClerkFailed { reason: "connection refused".into() }, None);
+        add(&mut round, "task/a.md", TaskCheckOutcome::ClerkFailed { reason: "connection refused".into() }, None);
         assert!(describe(&round).contains("task/a.md: no answer from the clerk: connection refused"));
         assert_eq!(round.exit(), Exit::Faults);
     }

@@ -86,8 +86,11 @@ fn what_was_asked_for_is_written_with_what_it_rests_on_and_a_humans_words_stay()
 #[test]
 fn every_key_that_is_written_can_be_asked_for() {
     let choice = Choice { mode: Mode::Live, classes: vec![], sources: vec!["gmail".into()], why: String::new() };
-    let all =
-        Wish { confidence: Some(0.7), high_confidence: Some(0.9), ..Wish::of_choice(&choice, &Policy::default()) };
+    let all = Wish {
+        confidence: Some(0.7),
+        high_confidence: Some(0.9),
+        ..Wish::of_choice(&choice, &DecisionPolicy::default())
+    };
     assert_eq!(asked(&[all], &rules()).len(), entries(&rules()).len());
     assert!(entries(&rules()).iter().all(|(key, _)| !Wish::default().says(key)));
 }

@@ -3,7 +3,7 @@ use chrono::Utc;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::tick::Cadence;
 use steward_vault::index::ObserveAsk;
 use steward_vault::root::Root;
@@ -62,7 +62,7 @@ impl Bench {
             look_id: format!("run-{}/1", self.triggered().len()),
             now: Utc::now(),
             cadence: Cadence::default(),
-            policy: Policy::default(),
+            policy: DecisionPolicy::default(),
             stopped: false,
             max_looks: 64,
             default_ceiling: Ceiling::Act,

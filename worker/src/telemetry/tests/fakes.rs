@@ -5,13 +5,15 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steward_domain::clerk::{CallOutcome, ClerkMark, Judgement, Question, Reply, Subject, Verdict};
-use steward_domain::guard::{Cap, Refusal, ReserveOutcome, ReserveRequest};
-use steward_domain::mode::{Ceiling, Policy};
+use steward_domain::clerk::{
+    ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, Judgement, QuestionSubject, Verdict,
+};
+use steward_domain::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
+use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ContentHash;
-use steward_domain::record::{State, SurfaceClass};
-use steward_domain::tick::{Look, Observation};
+use steward_domain::record::{RecordState, SurfaceClass};
+use steward_domain::tick::{MatterObservation, TaskCheck};
 use steward_workflows::activities::{Applied, ApplyAsk, JudgeAsk, ObserveAsk, SettleAsk};
 use temporalio_common::ActivityError;
 use temporalio_common::error::ApplicationFailure;
@@ -29,11 +31,15 @@ pub(super) struct Vault;
 #[activities]
 impl Vault {
     #[activity(definition = steward_workflows::activities::Observe)]
-    async fn observe(self: Arc<Self>, _ctx: ActivityContext, ask: ObserveAsk) -> Result<Observation, ActivityError> {
-        Ok(Observation {
+    async fn observe(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        ask: ObserveAsk,
+    ) -> Result<MatterObservation, ActivityError> {
+        Ok(MatterObservation {
             matter: ask.matter,
             observed_at: DateTime::UNIX_EPOCH,
-            policy: Policy::default(),
+            policy: DecisionPolicy::default(),
             note: None,
             stopped: false,
             looks: vec![look(ASKED), look(REFUSED)],
@@ -54,7 +60,11 @@ impl Vault {
         ask: ReserveRequest,
     ) -> Result<ReserveOutcome, ActivityError> {
         if ask.task.as_deref() == Some(REFUSED) {
-            return Ok(ReserveOutcome::Refused(Refusal { cap: Cap::Task, clears_at: None, reason: "enough".into() }));
+            return Ok(ReserveOutcome::Refused(GuardRefusal {
+                cap: GuardCap::Task,
+                clears_at: None,
+                reason: "enough".into(),
+            }));
         }
         let reservation = json!({ "call_id": ask.call_id, "reserved_at": Utc::now(), "probe": false });
         Ok(ReserveOutcome::Reserved(serde_json::from_value(reservation).unwrap()))
@@ -76,7 +86,7 @@ impl Vault {
         let span = tracing::info_span!("file write");
         let write = move || span.in_scope(|| tracing::info_span!("rename").in_scope(|| tracing::info!("writing")));
         tokio::task::spawn_blocking(write).await.unwrap();
-        let (action_id, landing) = (ask.plan.id().clone(), ask.plan.landing());
+        let (action_id, landing) = (ask.plan.id().clone(), ask.plan.disposition());
         Ok(Applied::Filed { action_id, record: path("event/steward-action-1.md"), landing })
     }
 }
@@ -86,7 +96,7 @@ pub(super) struct Bench;
 #[activities]
 impl Bench {
     #[activity(definition = steward_workflows::activities::Judge)]
-    async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeAsk) -> Result<Reply, ActivityError> {
+    async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeAsk) -> Result<ClerkReply, ActivityError> {
         let call = async {
             tokio::task::yield_now().await;
             tracing::info!("asking");
@@ -100,7 +110,7 @@ impl Bench {
             evidence,
             source_contributions: BTreeMap::new(),
         };
-        Ok(Reply { outcome: CallOutcome::Answered { verdict }, clerk: ClerkMark::default() })
+        Ok(ClerkReply { outcome: ClerkCallOutcome::Answered { verdict }, clerk: ClerkMark::default() })
     }
 }
 
@@ -108,19 +118,19 @@ fn path(text: &str) -> RecordPath {
     RecordPath::parse(text).unwrap()
 }
 
-fn look(task: &str) -> Look {
-    let subject = Subject {
+fn look(task: &str) -> TaskCheck {
+    let subject = QuestionSubject {
         task: path(task),
         task_name: task.into(),
         matter: path(MATTER),
         matter_name: "Eagle Farm".into(),
-        state: State::Open,
+        state: RecordState::Open,
         surface_class: SurfaceClass::High,
         due: None,
     };
-    Look {
-        question: Question { subject, evidence: Vec::new(), complaint: None, asked_at: DateTime::UNIX_EPOCH },
-        before: ContentHash::of(b"before"),
+    TaskCheck {
+        question: ClerkQuestion { subject, evidence: Vec::new(), complaint: None, asked_at: DateTime::UNIX_EPOCH },
+        before: ContentHash::hash_bytes(b"before"),
         state_as_written: Some("open".into()),
         matter_ceiling: Ceiling::Act,
         known: None,

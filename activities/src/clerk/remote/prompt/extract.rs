@@ -5,7 +5,7 @@
 
 use super::{Asking, as_data, clipped, rules};
 use serde::Serialize;
-use steward_domain::extract::{ExtractQuestion, Offer, answer_schema};
+use steward_domain::extract::{ExtractQuestion, TargetOffer, answer_schema};
 use steward_domain::path::RecordKind;
 
 /// An answer of five signals is longer than a verdict: twice its tokens.
@@ -92,7 +92,7 @@ fn asked(question: &ExtractQuestion) -> Asked<'_> {
     }
 }
 
-fn offer(offer: &Offer) -> AskedOffer<'_> {
+fn offer(offer: &TargetOffer) -> AskedOffer<'_> {
     AskedOffer {
         reference: offer.path.as_str(),
         kind: if offer.path.kind() == RecordKind::Matter { "matter" } else { "task" },

@@ -10,7 +10,7 @@ use super::{CUT_OFF, Completion, To, Wire, Words, text, tokens};
 use crate::clerk::remote::prompt::Asking;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use steward_domain::clerk::Usage;
+use steward_domain::clerk::TokenUsage;
 
 /// Anthropic's API, and servers that speak it.
 pub const ANTHROPIC: Wire = Wire {
@@ -127,7 +127,7 @@ fn fields_of(pairs: &[Value]) -> Option<Map<String, Value>> {
 fn read(response: &Value) -> Result<Completion, &'static str> {
     let blocks = response["content"].as_array().ok_or("content")?;
     let usage = &response["usage"];
-    let usage = Usage {
+    let usage = TokenUsage {
         prompt_tokens: tokens(usage, &["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]),
         completion_tokens: tokens(usage, &["output_tokens"]),
     };

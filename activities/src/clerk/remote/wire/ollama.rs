@@ -7,7 +7,7 @@
 use super::{CUT_OFF, Completion, To, Wire, Words, as_it_is, text, tokens};
 use crate::clerk::remote::prompt::Asking;
 use serde_json::{Value, json};
-use steward_domain::clerk::Usage;
+use steward_domain::clerk::TokenUsage;
 
 /// A server of Ollama's; one of one's own wants no key.
 pub const OLLAMA: Wire = Wire {
@@ -60,7 +60,7 @@ fn read(response: &Value) -> Result<Completion, &'static str> {
         Some("length") => Err(CUT_OFF.to_owned()),
         Some(_) | None => text(message["content"].as_str()),
     };
-    let usage = Usage {
+    let usage = TokenUsage {
         prompt_tokens: tokens(response, &["prompt_eval_count"]),
         completion_tokens: tokens(response, &["eval_count"]),
     };

@@ -8,7 +8,7 @@
 use super::{CUT_OFF, Completion, To, Wire, Words, as_it_is, text, tokens};
 use crate::clerk::remote::prompt::Asking;
 use serde_json::{Value, json};
-use steward_domain::clerk::Usage;
+use steward_domain::clerk::TokenUsage;
 
 /// OpenAI's own server.
 const ITS_OWN: &str = "api.openai.com";
@@ -57,7 +57,7 @@ fn body(asking: &Asking, to: &To<'_>) -> Value {
 fn read(response: &Value) -> Result<Completion, &'static str> {
     let choices = response["choices"].as_array().ok_or("choices")?;
     let usage = &response["usage"];
-    let usage = Usage {
+    let usage = TokenUsage {
         prompt_tokens: tokens(usage, &["prompt_tokens"]),
         completion_tokens: tokens(usage, &["completion_tokens"]),
     };

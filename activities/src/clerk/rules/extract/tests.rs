@@ -1,18 +1,18 @@
 use super::*;
 use proptest::prelude::*;
-use steward_domain::extract::Answer;
-use steward_domain::extract::candidates::{Candidates, Known};
+use steward_domain::extract::ExtractAnswer;
+use steward_domain::extract::candidates::{CandidateMatcher, OpenRecord};
 use steward_domain::path::RecordPath;
-use steward_domain::record::Effect;
-use steward_domain::stream::{Incoming, StreamEvent};
+use steward_domain::record::SignalEffect;
+use steward_domain::stream::{IncomingEvent, StreamEvent};
 
-fn known(path: &str, name: &str, matter: Option<&str>) -> Known {
-    Known { path: RecordPath::parse(path).unwrap(), name: name.into(), matter_name: matter.map(str::to_owned) }
+fn known(path: &str, name: &str, matter: Option<&str>) -> OpenRecord {
+    OpenRecord { path: RecordPath::parse(path).unwrap(), name: name.into(), matter_name: matter.map(str::to_owned) }
 }
 
 fn question(subject: &str, text: &str) -> ExtractQuestion {
     let incoming =
-        Incoming { source_id: "1", pattern: "mail:a@b", subject: Some(subject), text, ..Incoming::default() };
+        IncomingEvent { source_id: "1", pattern: "mail:a@b", subject: Some(subject), text, ..IncomingEvent::default() };
     let event = StreamEvent::new("mail", &incoming, chrono::DateTime::UNIX_EPOCH);
     let vault = vec![
         known("task/invoice.md", "Roofer invoice", Some("House")),
@@ -20,13 +20,13 @@ fn question(subject: &str, text: &str) -> ExtractQuestion {
         known("matter/house.md", "House", None),
         known("matter/office.md", "Office", None),
     ];
-    ExtractQuestion::new(&event, Candidates::new(vault).choose(&event))
+    ExtractQuestion::new(&event, CandidateMatcher::new(vault).choose_offers(&event))
 }
 
 /// Effect, target and proposal of each finding.
-fn read(subject: &str, text: &str) -> Vec<(Effect, String, Option<Value>)> {
+fn read(subject: &str, text: &str) -> Vec<(SignalEffect, String, Option<Value>)> {
     let question = question(subject, text);
-    let answer = Answer::check(&answer(&question), &question).unwrap();
+    let answer = ExtractAnswer::parse_answer(&answer(&question), &question).unwrap();
     let target = |t: &Option<RecordPath>| t.as_ref().map(|t| t.slug().to_owned()).unwrap_or_default();
     answer
         .findings()
@@ -47,11 +47,11 @@ fn what_a_sentence_says_is_done_is_done() {
         "Roofer invoice: delivered!",
         "- roofer invoice completed\n- nothing else",
     ] {
-        assert_eq!(read("News", text)[0], (Effect::Mutation, "invoice".into(), state("done")), "{text}");
+        assert_eq!(read("News", text)[0], (SignalEffect::Mutation, "invoice".into(), state("done")), "{text}");
     }
-    let lease = (Effect::Mutation, "lease".to_owned(), state("done"));
+    let lease = (SignalEffect::Mutation, "lease".to_owned(), state("done"));
     assert_eq!(read("Lease contract", "It is signed."), [lease]);
-    let off = (Effect::Mutation, "lease".to_owned(), state("archived"));
+    let off = (SignalEffect::Mutation, "lease".to_owned(), state("archived"));
     assert_eq!(read("", "The lease contract is no longer needed."), [off]);
 }
 
@@ -66,10 +66,10 @@ fn what_is_denied_planned_or_asked_changes_nothing() {
         "The lease contract is not cancelled.",
     ] {
         let found = read("", text);
-        assert_eq!((found.len(), found[0].0, &found[0].2), (1, Effect::None, &None), "{text}");
+        assert_eq!((found.len(), found[0].0, &found[0].2), (1, SignalEffect::None, &None), "{text}");
     }
     for text in ["Was the roofer invoice paid?", "Please get the roofer invoice paid."] {
-        assert_eq!(read("", text), [(Effect::Action, "invoice".into(), None)], "{text}");
+        assert_eq!(read("", text), [(SignalEffect::Action, "invoice".into(), None)], "{text}");
     }
 }
 
@@ -77,8 +77,8 @@ fn what_is_denied_planned_or_asked_changes_nothing() {
 fn two_tasks_of_one_mail_are_told_apart_by_their_sentences() {
     let found = read("", "The roofer invoice was paid. The lease contract was cancelled.");
     let expected = [
-        (Effect::Mutation, "invoice".to_owned(), state("done")),
-        (Effect::Mutation, "lease".to_owned(), state("archived")),
+        (SignalEffect::Mutation, "invoice".to_owned(), state("done")),
+        (SignalEffect::Mutation, "lease".to_owned(), state("archived")),
     ];
     assert_eq!(found, expected);
 }
@@ -88,14 +88,14 @@ fn the_other_classes_are_found_where_their_words_stand() {
     let owner = json!({"class": "context_edit", "set": {"owner": "Maria Chen"}});
     assert_eq!(
         read("House", "The owner is now Maria Chen, call her."),
-        [(Effect::Mutation, "house".into(), Some(owner))]
+        [(SignalEffect::Mutation, "house".into(), Some(owner))]
     );
     let moved = json!({"class": "parent_matter", "set": {"parent_matter": "[[matter/office]]"}});
     let found = read("", "The roofer invoice belongs to Office.");
-    assert_eq!(found, [(Effect::Mutation, "invoice".into(), Some(moved))]);
+    assert_eq!(found, [(SignalEffect::Mutation, "invoice".into(), Some(moved))]);
     let org = json!({"class": "related", "add": {"related_orgs": "Miller Roofing Ltd"}});
     let found = read("", "We do the House together with Miller Roofing Ltd. from May.");
-    assert_eq!(found, [(Effect::Mutation, "house".into(), Some(org))]);
+    assert_eq!(found, [(SignalEffect::Mutation, "house".into(), Some(org))]);
 }
 
 #[test]
@@ -110,12 +110,12 @@ fn what_it_does_not_understand_gives_no_signal() {
 fn a_mail_full_of_facts_gives_five_and_those_that_change_something_first() {
     let asks: String = (0..9).map(|n| format!("Could you pay the roofer invoice {n}? ")).collect();
     let found = read("", &format!("{asks} The roofer invoice was paid."));
-    assert_eq!((found.len(), found[0].0), (5, Effect::Mutation));
+    assert_eq!((found.len(), found[0].0), (5, SignalEffect::Mutation));
 }
 
 #[test]
 fn what_asks_without_words_spoils_no_answer() {
-    let paid = (Effect::Mutation, "invoice".to_owned(), state("done"));
+    let paid = (SignalEffect::Mutation, "invoice".to_owned(), state("done"));
     assert_eq!(read("Roofer invoice", "The roofer invoice was paid today.\n\n??")[0], paid);
     assert_eq!(read("", "The roofer invoice was paid today.\n\n\u{1f914}?")[0], paid);
     let long = format!("The roofer invoice was paid {}", "and paid ".repeat(30));

@@ -13,14 +13,14 @@ fn hours(from: i64, to: i64) -> String {
 }
 
 /// The landing of what was judged before the note said this, and the gates that are closed.
-async fn landed(block: &str) -> (Landing, Vec<(GateName, String)>) {
+async fn landed(block: &str) -> (Disposition, Vec<(GateName, String)>) {
     let bench = Bench::new(Mode::Live).await;
     let seen = bench.see("run/1").await;
     note(&bench, block);
     bench.sync().await;
     assert!(matches!(bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap(), Applied::Filed { .. }));
     let draft = bench.records().remove(0).draft;
-    assert_eq!(bench.task().contains("state: done"), draft.landing == Landing::Live);
+    assert_eq!(bench.task().contains("state: done"), draft.landing == Disposition::Live);
     let closed = draft.gates.into_iter().filter(|gate| !gate.open);
     (draft.landing, closed.map(|gate| (gate.gate, gate.found)).collect())
 }
@@ -28,15 +28,18 @@ async fn landed(block: &str) -> (Landing, Vec<(GateName, String)>) {
 #[tokio::test]
 async fn a_note_that_was_narrowed_since_the_look_holds_at_landing() {
     let policy = |found: &str| vec![(GateName::Policy, found.to_owned())];
-    assert_eq!(landed("  daily_budget: 1\n").await, (Landing::Live, vec![]));
-    assert_eq!(landed("  classes: [related]\n").await, (Landing::Pending, policy("class state_change")));
-    assert_eq!(landed("  trusted_sources: [mail]\n").await, (Landing::Pending, policy("source bank")));
-    assert_eq!(landed("  ceiling: confirm\n").await, (Landing::Pending, vec![(GateName::Ceiling, "confirm".into())]));
+    assert_eq!(landed("  daily_budget: 1\n").await, (Disposition::Live, vec![]));
+    assert_eq!(landed("  classes: [related]\n").await, (Disposition::Pending, policy("class state_change")));
+    assert_eq!(landed("  trusted_sources: [mail]\n").await, (Disposition::Pending, policy("source bank")));
+    assert_eq!(
+        landed("  ceiling: confirm\n").await,
+        (Disposition::Pending, vec![(GateName::Ceiling, "confirm".into())])
+    );
     let spent = policy("0 live changes in 24 h under matter/m.md");
-    assert_eq!(landed("  daily_budget: 0\n").await, (Landing::Pending, spent));
+    assert_eq!(landed("  daily_budget: 0\n").await, (Disposition::Pending, spent));
     let (landing, closed) = landed(&hours(-2, 2)).await;
-    assert_eq!((landing, closed[0].0), (Landing::Pending, GateName::Policy), "quiet hours that have just begun");
-    assert_eq!(landed("  [\n").await.0, Landing::Pending, "nobody knows what it would say");
+    assert_eq!((landing, closed[0].0), (Disposition::Pending, GateName::Policy), "quiet hours that have just begun");
+    assert_eq!(landed("  [\n").await.0, Disposition::Pending, "nobody knows what it would say");
 }
 
 #[tokio::test]
@@ -47,12 +50,12 @@ async fn the_router_is_held_by_the_notes_of_all_matters_concerned() {
     bench.sync().await;
     let report = bench.route().await;
     assert_eq!(
-        (report.landed.get(&Landing::Live), report.landed.get(&Landing::Pending)),
+        (report.landed.get(&Disposition::Live), report.landed.get(&Disposition::Pending)),
         (Some(&2), Some(&2)),
         "{report:?}"
     );
-    let held = bench.records().into_iter().map(|r| r.draft).filter(|d| d.landing == Landing::Pending);
-    let mut held: Vec<_> = held.map(|d| (d.class.unwrap().word(), d.confirmable)).collect();
+    let held = bench.records().into_iter().map(|r| r.draft).filter(|d| d.landing == Disposition::Pending);
+    let mut held: Vec<_> = held.map(|d| (d.class.unwrap().as_str(), d.confirmable)).collect();
     held.sort_unstable();
     assert_eq!(held, [("parent_matter", false), ("related", false)]);
 }
@@ -63,8 +66,8 @@ async fn under_a_matter_that_cannot_be_read_the_router_only_asks() {
     bench.put("matter/m.md", "---\ntype: matter\nsteward: [\n---\n");
     bench.sync().await;
     let report = bench.route().await;
-    assert_eq!(report.landed.get(&Landing::Live), None, "{report:?}");
-    assert!(bench.records().iter().all(|r| r.draft.landing == Landing::Pending && !r.draft.confirmable));
+    assert_eq!(report.landed.get(&Disposition::Live), None, "{report:?}");
+    assert!(bench.records().iter().all(|r| r.draft.landing == Disposition::Pending && !r.draft.confirmable));
     assert_eq!(bench.records().len(), 3, "{report:?}");
 }
 
@@ -98,7 +101,7 @@ async fn what_is_proposed_for_a_task_whose_matter_is_gone_only_asks() {
     let of_tasks: Vec<AuditRecord> =
         bench.records().into_iter().filter(|r| r.draft.target.kind() == RecordKind::Task).collect();
     assert_eq!(of_tasks.len(), 3);
-    assert!(of_tasks.iter().all(|r| r.draft.landing == Landing::Pending && !r.draft.confirmable), "{of_tasks:?}");
+    assert!(of_tasks.iter().all(|r| r.draft.landing == Disposition::Pending && !r.draft.confirmable), "{of_tasks:?}");
 }
 
 #[tokio::test]
@@ -107,7 +110,7 @@ async fn a_matter_that_goes_between_decision_and_landing_leaves_its_task_to_a_hu
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
     std::fs::rename(bench.dir.path().join("matter/m.md"), bench.dir.path().join("matter/n.md")).unwrap();
     let applied = bench.host.carry_out(ask).await.unwrap();
-    assert!(matches!(applied, Applied::Filed { landing: Landing::Pending, .. }), "{applied:?}");
+    assert!(matches!(applied, Applied::Filed { landing: Disposition::Pending, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
     assert!(!bench.records()[0].draft.confirmable);
 }

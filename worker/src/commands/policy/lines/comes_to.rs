@@ -9,7 +9,7 @@ use super::{Line, Note, Settings, line};
 use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::mutation::{ContextField, MutationClass, RelatedField};
 use steward_domain::note_policy::read::BLOCK;
-use steward_domain::record::State;
+use steward_domain::record::RecordState;
 use steward_domain::signal::source_key;
 use steward_domain::trust::mark::Subject;
 
@@ -19,13 +19,13 @@ type Said = (String, String);
 /// What the lines come to for a class.
 pub(super) fn of(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Line {
     let (value, from) = concluded(settings, note, class);
-    line(format!("so: {}", class.word()), value, from)
+    line(format!("so: {}", class.as_str()), value, from)
 }
 
 fn concluded(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Said {
     match note.state {
-        State::Open => {}
-        State::Done | State::Archived => return ("is not looked at".to_owned(), note.at(&["state"])),
+        RecordState::Open => {}
+        RecordState::Done | RecordState::Archived => return ("is not looked at".to_owned(), note.at(&["state"])),
     }
     if settings.effective_mode() == Mode::Shadow {
         return ("is only said".to_owned(), settings.mode().from);
@@ -155,9 +155,9 @@ fn landing_holds(settings: &Settings<'_>, note: &Note<'_>) -> Option<String> {
 fn fields_of(class: MutationClass) -> Vec<&'static str> {
     match class {
         MutationClass::StateChange => vec!["state"],
-        MutationClass::ContextEdit => ContextField::ALL.map(ContextField::word).to_vec(),
+        MutationClass::ContextEdit => ContextField::ALL.map(ContextField::as_str).to_vec(),
         MutationClass::ParentMatter => vec!["parent_matter"],
-        MutationClass::Related => RelatedField::ALL.map(RelatedField::word).to_vec(),
+        MutationClass::Related => RelatedField::ALL.map(RelatedField::as_str).to_vec(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::commands::trust::broken;
 use crate::commands::trust::text::{hundred, interval, section, wrapped};
 use crate::config::rules::entries;
 use std::fmt::Write;
-use steward_domain::time::seconds;
+use steward_domain::time::format_seconds;
 use steward_domain::trust::advice::percent;
 use steward_domain::trust::backtest::{Difference, Outcome};
 use steward_domain::trust::risk::Curve;
@@ -28,8 +28,8 @@ pub(super) fn describe(told: &Told) -> String {
         out,
         "{} recorded proposals from {} to {} (records {} to {}),\nreplayed; no clerk was asked.\n",
         backtest.policy.coverage.of,
-        seconds(records.from),
-        seconds(records.to),
+        format_seconds(records.from),
+        format_seconds(records.to),
         records.first_seq,
         records.last_seq
     );
@@ -56,7 +56,7 @@ pub(super) fn describe(told: &Told) -> String {
 
 fn outcome(outcome: &Outcome) -> Vec<String> {
     let rules = &outcome.rules;
-    let sources = rules.sources.iter().map(|(key, to)| format!("source {key} = {}", to.word()));
+    let sources = rules.sources.iter().map(|(key, to)| format!("source {key} = {}", to.as_str()));
     let set = entries(rules).into_iter().map(|(key, value)| format!("{key} = {value}")).chain(sources);
     let set = set.collect::<Vec<_>>().join(", ");
     let live = outcome.live;
@@ -80,7 +80,7 @@ fn difference(difference: &Difference) -> Vec<String> {
     let mut lines =
         vec![format!("{} in all: {} agreed, {} wrong, {} open", all.actions(), all.agreed, all.wrong, all.open)];
     lines.extend(difference.classes.iter().map(|of| {
-        let (class, tally) = (of.class.word(), of.tally);
+        let (class, tally) = (of.class.as_str(), of.tally);
         format!("  {class}: {} agreed, {} wrong, {} open", tally.agreed, tally.wrong, tally.open)
     }));
     lines
@@ -121,7 +121,7 @@ fn not_written(told: &Told) -> Vec<String> {
 }
 
 fn by_hand(told: &Told) -> Vec<String> {
-    let line = |one: &ByHand| format!("{:<56} {}", format!("ceiling: {}", one.ceiling.word()), one.file);
+    let line = |one: &ByHand| format!("{:<56} {}", format!("ceiling: {}", one.ceiling.as_str()), one.file);
     if told.refused { Vec::new() } else { told.by_hand.iter().map(line).collect() }
 }
 

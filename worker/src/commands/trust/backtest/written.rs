@@ -8,7 +8,7 @@ use crate::config::rules::{Wish, asked, with_values};
 use crate::config::{self, Config};
 use anyhow::Context;
 use std::path::PathBuf;
-use steward_domain::time::seconds;
+use steward_domain::time::format_seconds;
 use steward_domain::trust::advice::percent;
 use steward_domain::trust::case::Rules;
 use steward_vault::chain::Head;
@@ -36,14 +36,14 @@ pub(super) fn write(
 fn evidence(told: &Told, head: &Head) -> Vec<String> {
     let backtest = &told.backtest;
     let live = backtest.policy.live;
-    let mut lines = vec![format!("chosen at {}", seconds(told.told_at))];
+    let mut lines = vec![format!("chosen at {}", format_seconds(told.told_at))];
     if let Some(records) = backtest.records {
         lines.push(format!(
             "records {} to {} of the chain, {} to {}",
             records.first_seq,
             records.last_seq,
-            seconds(records.from),
-            seconds(records.to)
+            format_seconds(records.from),
+            format_seconds(records.to)
         ));
     }
     lines.push(format!("the chain's head was record {}, {}", head.seq, head.sha256.as_str()));
@@ -60,7 +60,7 @@ fn evidence(told: &Told, head: &Head) -> Vec<String> {
         live.unanswered
     ));
     lines.push(format!("asked for was a lower end of {:.1} %", told.bar.precision_at_least * 100.0));
-    lines.extend(told.by_hand.iter().map(|one| format!("with `ceiling: {}` in {}", one.ceiling.word(), one.file)));
+    lines.extend(told.by_hand.iter().map(|one| format!("with `ceiling: {}` in {}", one.ceiling.as_str(), one.file)));
     lines
 }
 

@@ -1,10 +1,10 @@
 use super::*;
-use steward_domain::clerk::{Evidence, Question, Verdict, answer_schema};
-use steward_domain::extract::{Answer, ExtractQuestion, Offer, answer_schema as signals_schema};
+use steward_domain::clerk::{ClerkQuestion, SignalEvidence, Verdict, answer_schema};
+use steward_domain::extract::{ExtractAnswer, ExtractQuestion, TargetOffer, answer_schema as signals_schema};
 use steward_domain::path::RecordPath;
 
-fn question(sources: &[&str]) -> Question {
-    let evidence = sources.iter().enumerate().map(|(n, source)| Evidence {
+fn question(sources: &[&str]) -> ClerkQuestion {
+    let evidence = sources.iter().enumerate().map(|(n, source)| SignalEvidence {
         source: (*source).into(),
         ..crate::clerk::tests::signal(&format!("s{n}"), 0, None)
     });
@@ -12,7 +12,7 @@ fn question(sources: &[&str]) -> Question {
 }
 
 fn event() -> ExtractQuestion {
-    let offer = |path: &str| Offer {
+    let offer = |path: &str| TargetOffer {
         path: RecordPath::parse(path).unwrap(),
         name: "Pay".into(),
         matter_name: None,
@@ -67,14 +67,14 @@ fn pairs_are_read_as_the_fields_that_were_asked_for() {
     let contributions = json!([{"name": "mail:a@b.example", "value": 0.5}, {"name": "bank", "value": 0}]);
     let verdict = json!({"decision": "still_active", "confidence": 0.5, "reasoning": "r", "evidence": [],
         "source_contributions": contributions});
-    let read = Verdict::check(&unpaired(&verdict.to_string()), &question).unwrap();
+    let read = Verdict::parse_answer(&unpaired(&verdict.to_string()), &question).unwrap();
     assert_eq!(read.source_contributions["mail:a@b.example"], 0.5);
     assert_eq!(read.source_contributions["bank"], 0.0);
     let scores = json!([{"name": "task/pay.md", "value": 1}, {"name": "matter/m.md", "value": 0}]);
     let finding = json!({"quote": "paid", "target": null, "scores": scores, "effect": "none", "mutation": null,
         "effect_confidence": 0.5, "reasoning": "r"});
     let answer = json!({"signals": [finding]}).to_string();
-    assert_eq!(Answer::check(&unpaired(&answer), &event()).unwrap().findings()[0].scores.len(), 2);
+    assert_eq!(ExtractAnswer::parse_answer(&unpaired(&answer), &event()).unwrap().findings()[0].scores.len(), 2);
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn pairs_of_another_form_stay_and_are_refused_by_the_check() {
             "source_contributions": contributions})
         .to_string()
     };
-    assert!(Verdict::check(&unpaired(&with(json!([{"name": "bank", "value": 1}]))), &question).is_ok());
-    assert!(Verdict::check(&unpaired(&with(json!({"bank": 1}))), &question).is_ok(), "as others write it");
+    assert!(Verdict::parse_answer(&unpaired(&with(json!([{"name": "bank", "value": 1}]))), &question).is_ok());
+    assert!(Verdict::parse_answer(&unpaired(&with(json!({"bank": 1}))), &question).is_ok(), "as others write it");
     for bad in [
         json!([{"name": "bank", "value": 1}, {"name": "bank", "value": 0}]),
         json!([{"name": "bank", "value": 1, "more": 1}]),
@@ -98,7 +98,7 @@ fn pairs_of_another_form_stay_and_are_refused_by_the_check() {
         json!(["bank", 1]),
         json!(7),
     ] {
-        assert!(Verdict::check(&unpaired(&with(bad.clone())), &question).is_err(), "{bad}");
+        assert!(Verdict::parse_answer(&unpaired(&with(bad.clone())), &question).is_err(), "{bad}");
     }
     assert_eq!(unpaired("no JSON"), "no JSON");
 }

@@ -26,7 +26,7 @@ fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, ca
     };
     let document = frontmatter::read(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
     let understood = Matter::read(document.fields()).unwrap();
-    let (policy, _) = read::read(&document);
+    let (policy, _) = read::read_matter_policy(&document);
     let note = Note {
         matter: &RecordPath::parse("matter/m.md").unwrap(),
         document: &document,
