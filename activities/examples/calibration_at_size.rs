@@ -19,8 +19,8 @@ use steward_domain::plan::ContentHash;
 use steward_domain::tick::Cadence;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Root;
+use steward_vault::keeper::VaultWriter;
+use steward_vault::root::VaultRoot;
 use tokio::sync::mpsc::unbounded_channel;
 
 #[tokio::main]
@@ -32,7 +32,7 @@ async fn main() -> anyhow::Result<()> {
     let now: DateTime<Utc> = moment.parse()?;
     let begin = Instant::now();
     let host = host(Path::new(&folder)).await?;
-    told(&format!("opened with {} files read", host.index.reading().0), begin)?;
+    told(&format!("opened with {} files read", host.index.scan_progress().0), begin)?;
     let workflow = WorkflowRef { id: "calibration".into(), run_id: "at-size".into() };
     loop {
         let begin = Instant::now();
@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     let (root, mut all) = (host.keeper.root(), String::new());
-    for entry in root.list(RecordKind::Instinct)? {
+    for entry in root.list_files(RecordKind::Instinct)? {
         all += &format!(
             "{} {}\n",
             entry.name,
@@ -55,7 +55,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn host(folder: &Path) -> anyhow::Result<Host> {
-    let (keeper, state) = (Keeper::lock(Root::open(folder)?)?, folder.join("state"));
+    let (keeper, state) = (VaultWriter::lock(VaultRoot::open(folder)?)?, folder.join("state"));
     let index = Index::open(&state).await?;
     index.sync_all(keeper.root(), Utc::now()).await?;
     let settings = Settings {

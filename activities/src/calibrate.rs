@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steward_domain::audit::WorkflowRef;
-use steward_domain::frontmatter::{self, FieldEdit, Fields};
+use steward_domain::frontmatter::{self, FieldEdit, RecordFields};
 use steward_domain::path::{PathError, RecordKind, RecordPath};
 use steward_domain::record::Instinct;
 use steward_domain::time;
-use steward_domain::trust::confidence::Standing;
-use steward_domain::trust::mark::{Subject, TrustMark, shown_name};
-use steward_domain::trust::step_back::due;
+use steward_domain::trust::confidence::ConfidenceStatus;
+use steward_domain::trust::mark::{TrustMark, TrustSubject, short_source_name};
+use steward_domain::trust::step_back::find_demotions;
 use steward_vault::create::CreateError;
 use steward_vault::index::SourceTrust;
-use steward_vault::keeper::{ApplyError, Keeper};
-use steward_vault::root::RootError;
-use steward_workflows::Calibrated;
+use steward_vault::keeper::{ApplyError, VaultWriter};
+use steward_vault::root::VaultRootError;
+use steward_workflows::CalibrateOutput;
 use temporalio_common::ActivityError;
 
 #[cfg(test)]
@@ -63,15 +63,15 @@ pub(crate) async fn calibrate(
     host: &Host,
     deadline: impl FnOnce() -> CallDeadline,
     (workflow, now): (WorkflowRef, DateTime<Utc>),
-) -> Result<Calibrated, ActivityError> {
+) -> Result<CalibrateOutput, ActivityError> {
     let _turn = host.learning.lock().await;
-    let (deadline, mut report) = (deadline(), Calibrated::default());
+    let (deadline, mut report) = (deadline(), CalibrateOutput::default());
     compare(host, deadline.half(), (&workflow, now), &mut report).await?;
     report.lowered = step_back(host, (&workflow, now)).await?.len() as u64;
-    let sources = host.index.trust(now).await.map_err(passing)?;
+    let sources = host.index.compute_source_trust(now).await.map_err(passing)?;
     prune(host, deadline, (&workflow, &sources), &mut report).await?;
     instincts(host, deadline, sources, &mut report).await?;
-    if report != Calibrated::default() {
+    if report != CalibrateOutput::default() {
         tracing::info!(
             written = report.written,
             failed = report.failed,
@@ -90,9 +90,9 @@ async fn compare(
     host: &Host,
     deadline: CallDeadline,
     (workflow, now): (&WorkflowRef, DateTime<Utc>),
-    report: &mut Calibrated,
+    report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let round = host.index.round(now).await.map_err(passing)?;
+    let round = host.index.next_comparison_round(now).await.map_err(passing)?;
     let mut compared = 0;
     for proposal in &round.proposals {
         if deadline.is_over() {
@@ -101,7 +101,7 @@ async fn compare(
         }
         compared += 1;
         let (keeper, proposal, workflow) = (Arc::clone(&host.keeper), proposal.clone(), workflow.clone());
-        match on_a_blocking_thread(move || keeper.compare(&proposal, workflow, now)).await? {
+        match on_a_blocking_thread(move || keeper.file_manual_outcome(&proposal, workflow, now)).await? {
             Ok(Some(receipt)) => {
                 report.by_hand += 1;
                 host.note(&[&receipt.record]).await?;
@@ -114,7 +114,7 @@ async fn compare(
         }
     }
     // Whoever is cut short before this begins the round anew.
-    host.index.end_round(&round, compared).await.map_err(passing)
+    host.index.finish_comparison_round(&round, compared).await.map_err(passing)
 }
 
 /// Files that a source is taken for a stranger again, once for each time.
@@ -122,14 +122,15 @@ async fn prune(
     host: &Host,
     deadline: CallDeadline,
     (workflow, sources): (&WorkflowRef, &BTreeMap<String, SourceTrust>),
-    report: &mut Calibrated,
+    report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let known = host.index.prunes().await.map_err(passing)?;
+    let known = host.index.list_prune_records().await.map_err(passing)?;
     for (source, trust) in sources {
-        for fall in trust.moves.iter().filter(|m| m.to == Standing::Pruned) {
-            let name = shown_name(source, &trust.name);
-            let mark = TrustMark::Pruned { subject: Subject::Source(source.clone()), name, confidence: fall.value };
-            let plan = mark.plan((&fall.cause, fall.at), host.settings.policy.mode, workflow.clone());
+        for fall in trust.moves.iter().filter(|m| m.to == ConfidenceStatus::Pruned) {
+            let name = short_source_name(source, &trust.name);
+            let mark =
+                TrustMark::Pruned { subject: TrustSubject::Source(source.clone()), name, confidence: fall.value };
+            let plan = mark.into_plan((&fall.cause, fall.at), host.settings.policy.mode, workflow.clone());
             let plan = plan.map_err(passing)?;
             if known.contains(plan.id().as_str()) {
                 continue;
@@ -153,13 +154,13 @@ pub(crate) async fn step_back(
     let (mode, budget) = (host.settings.policy.mode, host.settings.reversal_budget);
     // No change lands meanwhile that would not know of it.
     let _turn = host.landing.lock().await;
-    let made = host.index.made(now).await.map_err(passing)?;
-    let caps = host.index.caps().await.map_err(passing)?;
+    let made = host.index.list_recent_live_changes(now).await.map_err(passing)?;
+    let caps = host.index.read_mode_caps().await.map_err(passing)?;
     let mut steps = Vec::new();
-    for step in due(&made, &caps, (mode, budget), now) {
+    for step in find_demotions(&made, &caps, (mode, budget), now) {
         tracing::warn!(subject = %step.mark.subject(), "one step back: {}", step.mark);
         steps.push(step.mark.to_string());
-        let plan = step.mark.plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(passing)?;
+        let plan = step.mark.into_plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(passing)?;
         host.file(plan).await?;
     }
     Ok(steps)
@@ -170,9 +171,9 @@ async fn instincts(
     host: &Host,
     deadline: CallDeadline,
     sources: BTreeMap<String, SourceTrust>,
-    report: &mut Calibrated,
+    report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let mut files = host.index.instinct_files().await.map_err(passing)?;
+    let mut files = host.index.list_instinct_files().await.map_err(passing)?;
     let mut left = sources.into_iter().peekable();
     while left.peek().is_some() {
         if deadline.is_over() {
@@ -205,7 +206,7 @@ struct Slice {
     cut_short: Option<ApplyError>,
 }
 
-fn write_all(keeper: &Keeper, slice: Vec<(RecordPath, SourceTrust)>) -> Slice {
+fn write_all(keeper: &VaultWriter, slice: Vec<(RecordPath, SourceTrust)>) -> Slice {
     let mut ended = Slice::default();
     for (path, trust) in slice {
         match write(keeper, &path, &trust) {
@@ -226,26 +227,26 @@ fn write_all(keeper: &Keeper, slice: Vec<(RecordPath, SourceTrust)>) -> Slice {
 }
 
 /// Whether anything had to be written.
-fn write(keeper: &Keeper, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
-    let current = match keeper.root().read(path) {
+fn write(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
+    let current = match keeper.root().read_file(path) {
         Ok(current) => current,
-        Err(RootError::Missing { .. }) => return create(keeper, path, trust),
+        Err(VaultRootError::Missing { .. }) => return create(keeper, path, trust),
         Err(e) => return Err(e.into()),
     };
-    let none = Fields::new();
-    let document = frontmatter::read(&current.bytes).ok();
+    let none = RecordFields::new();
+    let document = frontmatter::read_document(&current.bytes).ok();
     let edits = edits(document.as_ref().map_or(&none, |d| d.fields()), trust);
-    if edits.is_empty() { Ok(false) } else { keeper.note(path, &edits) }
+    if edits.is_empty() { Ok(false) } else { keeper.update_status_fields(path, &edits) }
 }
 
-fn create(keeper: &Keeper, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
-    let mut fields = Fields::new();
+fn create(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
+    let mut fields = RecordFields::new();
     fields.insert("type".into(), json!("instinct"));
     fields.insert("source".into(), json!(trust.name));
     for edit in edits(&fields, trust) {
         fields.insert(edit.field, edit.value.unwrap_or_default());
     }
-    match keeper.create(path, frontmatter::render(&fields, "").as_bytes()) {
+    match keeper.create_file(path, frontmatter::render_document(&fields, "").as_bytes()) {
         Ok(written) => Ok(written),
         // It came this very moment: the next round adds to it.
         Err(CreateError::Taken { .. }) => Ok(false),
@@ -255,7 +256,7 @@ fn create(keeper: &Keeper, path: &RecordPath, trust: &SourceTrust) -> Result<boo
 }
 
 /// What has to change in these fields.
-fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
+fn edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let number = |field: &str| fields.get(field).and_then(Value::as_u64);
     // Until we have written our count, every number is the human's. The same write keeps both, so a crash adds nothing twice.
     let counted = number(Instinct::COUNTED);
@@ -264,13 +265,13 @@ fn edits(fields: &Fields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let history: Vec<String> = trust
         .moves
         .iter()
-        .map(|m| format!("{} {} {:.2} ({})", time::format_seconds(m.at), m.to.word(), m.value, m.cause))
+        .map(|m| format!("{} {} {:.2} ({})", time::format_seconds(m.at), m.to.as_str(), m.value, m.cause))
         .collect();
     let wanted = [
         ("observations", json!(given.saturating_add(trust.observations.into()))),
         (Instinct::COUNTED, json!(trust.observations)),
         ("confidence", json!((trust.confidence.value * 10_000.0).round() / 10_000.0)),
-        ("status", json!(trust.confidence.standing.word())),
+        ("status", json!(trust.confidence.standing.as_str())),
         ("history", json!(history)),
     ];
     // A list that is written before it has anything would keep its place on one line, and read otherwise than one

@@ -9,42 +9,42 @@ use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use steward_domain::audit::WorkflowRef;
 use steward_domain::mode::Mode;
-use steward_domain::trust::mark::{Subject, TrustMark};
-use steward_vault::drill::{Drilled, drill};
-use steward_workflows::DrillReport;
+use steward_domain::trust::mark::{TrustMark, TrustSubject};
+use steward_vault::drill::{ClassDrillResult, run_drill};
+use steward_workflows::DrillOutput;
 use temporalio_common::ActivityError;
 
 pub(crate) async fn drill_all(
     host: &Host,
     (workflow, now): (WorkflowRef, DateTime<Utc>),
-) -> Result<DrillReport, ActivityError> {
+) -> Result<DrillOutput, ActivityError> {
     let (index, moment) = (Arc::clone(&host.index), now);
-    let found = on_a_blocking_thread(move || drill(index.state_dir(), moment)).await?.map_err(passing)?;
+    let found = on_a_blocking_thread(move || run_drill(index.state_dir(), moment)).await?.map_err(passing)?;
     let report = draw_conclusions(host, found, (workflow, now)).await?;
     // Last, so that a drill whose conclusions were not drawn counts as none.
-    host.index.note_drill(now).await.map_err(passing)?;
+    host.index.record_drill(now).await.map_err(passing)?;
     Ok(report)
 }
 
 async fn draw_conclusions(
     host: &Host,
-    found: Vec<Drilled>,
+    found: Vec<ClassDrillResult>,
     (workflow, now): (WorkflowRef, DateTime<Utc>),
-) -> Result<DrillReport, ActivityError> {
-    let mut report = DrillReport::default();
+) -> Result<DrillOutput, ActivityError> {
+    let mut report = DrillOutput::default();
     // No change lands meanwhile that would not know of it.
     let _turn = host.landing.lock().await;
-    let caps = host.index.caps().await.map_err(passing)?;
-    for Drilled { class, broken } in found {
+    let caps = host.index.read_mode_caps().await.map_err(passing)?;
+    for ClassDrillResult { class, broken } in found {
         let Some(why) = broken else {
             report.restored.push(class);
             continue;
         };
-        let subject = Subject::Class(class);
+        let subject = TrustSubject::Class(class);
         if caps.get(&subject).and_then(|cap| cap.mode) != Some(Mode::Shadow) {
             let mark = TrustMark::Unrestored { subject, why: why.clone() };
             tracing::error!(class = class.as_str(), "{mark}");
-            let plan = mark.plan((&workflow.run_id, now), host.settings.policy.mode, workflow.clone());
+            let plan = mark.into_plan((&workflow.run_id, now), host.settings.policy.mode, workflow.clone());
             host.file(plan.map_err(passing)?).await?;
             report.lowered += 1;
         }
@@ -61,16 +61,18 @@ mod tests {
     use steward_domain::mutation::MutationClass;
     use steward_domain::time;
     use steward_domain::undo::ResolutionKind;
-    use steward_workflows::activities::{AnswerAsk, Answered};
+    use steward_workflows::activities::{ResolveInput, ResolveOutput};
 
     fn run(id: &str) -> (WorkflowRef, DateTime<Utc>) {
         let at = time::parse(&format!("2026-11-22T02:00:0{id}Z")).unwrap();
         (WorkflowRef { id: "drill".into(), run_id: id.into() }, at)
     }
 
-    fn found(broken: Option<&str>) -> Vec<Drilled> {
-        let found =
-            |class| Drilled { class, broken: broken.filter(|_| class == MutationClass::Related).map(Into::into) };
+    fn found(broken: Option<&str>) -> Vec<ClassDrillResult> {
+        let found = |class| ClassDrillResult {
+            class,
+            broken: broken.filter(|_| class == MutationClass::Related).map(Into::into),
+        };
         MutationClass::ALL.map(found).to_vec()
     }
 
@@ -79,17 +81,17 @@ mod tests {
         let bench = Bench::new(Mode::Live).await;
         let whole = draw_conclusions(&bench.host, found(None), run("1")).await.unwrap();
         assert_eq!((whole.restored.len(), whole.lowered), (4, 0));
-        assert!(bench.host.index.caps().await.unwrap().is_empty());
+        assert!(bench.host.index.read_mode_caps().await.unwrap().is_empty());
         for (night, lowered) in [("2", 1), ("2", 0), ("3", 0)] {
             let report = draw_conclusions(&bench.host, found(Some("other bytes")), run(night)).await.unwrap();
             assert_eq!((report.restored.len(), report.lowered), (3, lowered), "{night}");
             assert_eq!(report.broken, [(MutationClass::Related, "other bytes".to_owned())]);
         }
-        let caps = bench.host.index.caps().await.unwrap();
-        let related = Subject::Class(MutationClass::Related);
+        let caps = bench.host.index.read_mode_caps().await.unwrap();
+        let related = TrustSubject::Class(MutationClass::Related);
         assert_eq!(caps.iter().map(|(s, cap)| (s, cap.mode)).collect::<Vec<_>>(), [(&related, Some(Mode::Shadow))]);
-        let action = bench.host.index.lowered(&related).await.unwrap().unwrap().to_string();
-        let ask = AnswerAsk {
+        let action = bench.host.index.find_last_demotion(&related).await.unwrap().unwrap().to_string();
+        let ask = ResolveInput {
             kind: ResolutionKind::Raise,
             action,
             by: "ann".into(),
@@ -98,8 +100,8 @@ mod tests {
             together: None,
         };
         let raised = bench.host.take_answer(ask, run("4").0).await.unwrap();
-        assert!(matches!(raised, Answered::Done { .. }), "{raised:?}");
-        assert_eq!(bench.host.index.caps().await.unwrap()[&related].mode, None);
+        assert!(matches!(raised, ResolveOutput::Done { .. }), "{raised:?}");
+        assert_eq!(bench.host.index.read_mode_caps().await.unwrap()[&related].mode, None);
         let report = draw_conclusions(&bench.host, found(Some("other bytes")), run("5")).await.unwrap();
         assert_eq!(report.lowered, 1, "it is still broken");
     }
@@ -111,7 +113,7 @@ mod tests {
         assert_eq!((report.restored, report.broken), (MutationClass::ALL.to_vec(), Vec::new()));
         assert!(!bench.dir.path().join("matter/canary.md").exists());
         assert!(bench.dir.path().join(".steward").join(steward_vault::drill::FOLDER).exists());
-        assert_eq!(bench.host.index.drills().await.unwrap().last, Some(run("1").1));
+        assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, Some(run("1").1));
     }
 
     #[tokio::test]
@@ -119,6 +121,6 @@ mod tests {
         let bench = Bench::new(Mode::Shadow).await;
         std::fs::write(bench.dir.path().join(".steward").join(steward_vault::drill::FOLDER), "no folder").unwrap();
         assert!(drill_all(&bench.host, run("1")).await.is_err());
-        assert_eq!(bench.host.index.drills().await.unwrap().last, None);
+        assert_eq!(bench.host.index.read_drill_history().await.unwrap().last, None);
     }
 }

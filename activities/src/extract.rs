@@ -32,8 +32,8 @@ use steward_domain::signal::source_key;
 use steward_domain::stream::{EventStatus, MAX_TRIES, StreamEvent};
 use steward_vault::crash;
 use steward_vault::create::CreateError;
-use steward_vault::root::RootError;
-use steward_workflows::activities::Extracted;
+use steward_vault::root::VaultRootError;
+use steward_workflows::activities::ExtractEventOutput;
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -103,32 +103,32 @@ impl Extractor {
     async fn waiting(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
         let resting = self.memory.resting();
         // A ledger that cannot be read refuses every call and says why.
-        let spent = self.host.ledger.spent(Utc::now()).await.unwrap_or_default();
-        let events = self.host.index.events_to_extract(limit + resting.len(), &spent).await.map_err(passing)?;
+        let spent = self.host.ledger.find_exhausted_shares(Utc::now()).await.unwrap_or_default();
+        let events = self.host.index.list_events_to_extract(limit + resting.len(), &spent).await.map_err(passing)?;
         let (last, mut first): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains(e));
         first.extend(last);
         first.truncate(limit);
         Ok(first)
     }
 
-    async fn read(&self, path: &RecordPath, reading: &str) -> Result<Extracted, ActivityError> {
-        let Some(_claim) = self.memory.claim(path) else { return Ok(Extracted::NotNew) };
-        let Some((event, question)) = self.question(path).await? else { return Ok(Extracted::NotNew) };
+    async fn read(&self, path: &RecordPath, reading: &str) -> Result<ExtractEventOutput, ActivityError> {
+        let Some(_claim) = self.memory.claim(path) else { return Ok(ExtractEventOutput::NotNew) };
+        let Some((event, question)) = self.question(path).await? else { return Ok(ExtractEventOutput::NotNew) };
         let key = begun_key(path, &event);
         if let Some(answer) = self.begun(&key, &question).await? {
             return self.write_down((path, &event), &answer, (&key, true)).await;
         }
         if question.offers.is_empty() {
             self.mark(path, extracted("no open task or matter shares a word with it")).await?;
-            return Ok(Extracted::Done { signals: 0, cached: false });
+            return Ok(ExtractEventOutput::Done { signals: 0, cached: false });
         }
         let offers = question.offers.clone();
         match self.ask(path, question.clone(), reading).await? {
             Reading::Answer { text, cached } => {
                 let answer = ExtractAnswer::parse_answer(&text, &question).map_err(|e| lasting(e.to_string()))?;
                 let begun = json!(Begun { offers, text }).to_string();
-                self.host.index.keep_answer(&key, &begun, Utc::now()).await.map_err(passing)?;
-                crash::point("after-keeping-the-answer");
+                self.host.index.cache_answer(&key, &begun, Utc::now()).await.map_err(passing)?;
+                crash::die_if_armed("after-keeping-the-answer");
                 self.write_down((path, &event), &answer, (&key, cached)).await
             }
             Reading::Bad(reason) => self.failed(path, &event, &reason).await,
@@ -137,15 +137,15 @@ impl Extractor {
                     return self.failed(path, &event, &reason).await;
                 }
                 tracing::warn!(event = %path, reason, "no answer about an event; it waits");
-                Ok(Extracted::Unanswered)
+                Ok(ExtractEventOutput::Unanswered)
             }
             Reading::Held { reason, wait_seconds } => {
                 tracing::warn!(event = %path, reason, wait_seconds, "no call about an event now; it waits");
-                Ok(Extracted::Held { wait_seconds })
+                Ok(ExtractEventOutput::Held { wait_seconds })
             }
             Reading::OverShare(reason) => {
                 tracing::info!(event = %path, reason, "it waits until its sender has calls left");
-                Ok(Extracted::OverShare)
+                Ok(ExtractEventOutput::OverShare)
             }
         }
     }
@@ -155,12 +155,12 @@ impl Extractor {
         let candidates = self.candidates().await?;
         let (keeper, path) = (Arc::clone(&self.host.keeper), path.clone());
         on_a_blocking_thread(move || {
-            let file = match keeper.root().read(&path) {
+            let file = match keeper.root().read_file(&path) {
                 Ok(file) => file,
-                Err(e @ RootError::Io { .. }) => return Err(passing(e)),
+                Err(e @ VaultRootError::Io { .. }) => return Err(passing(e)),
                 Err(_) => return Ok(None),
             };
-            let document = frontmatter::read(&file.bytes).ok();
+            let document = frontmatter::read_document(&file.bytes).ok();
             let event = document.and_then(|d| StreamEvent::read(d.fields(), d.body()).ok());
             let Some(event) = event.filter(|e| e.status == EventStatus::New) else { return Ok(None) };
             let offers = candidates.choose_offers(&event);
@@ -172,11 +172,11 @@ impl Extractor {
 
     /// Comparing words needs all names, which are many and seldom change.
     async fn candidates(&self) -> Result<Arc<CandidateMatcher>, ActivityError> {
-        let edition = self.host.index.edition();
+        let edition = self.host.index.records_revision();
         if let Some(candidates) = self.memory.candidates(edition) {
             return Ok(candidates);
         }
-        let known = self.host.index.open_records().await.map_err(passing)?;
+        let known = self.host.index.list_open_records().await.map_err(passing)?;
         let candidates = Arc::new(on_a_blocking_thread(move || CandidateMatcher::new(known)).await?);
         self.memory.keep_candidates(edition, &candidates);
         Ok(candidates)
@@ -191,7 +191,7 @@ impl Extractor {
     ) -> Result<Reading, ActivityError> {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
-            let kept = self.host.index.answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
+            let kept = self.host.index.find_cached_answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
             if let Some(text) = kept.filter(|text| ExtractAnswer::parse_answer(text, &question).is_ok()) {
                 return Ok(Reading::Answer { text, cached: true });
             }
@@ -199,7 +199,7 @@ impl Extractor {
             let request = self.request(path, (call_id, &question)).await?;
             match self.call(request, &question).await? {
                 Call::Text(text) => {
-                    self.host.index.keep_answer(&key, &text, Utc::now()).await.map_err(passing)?;
+                    self.host.index.cache_answer(&key, &text, Utc::now()).await.map_err(passing)?;
                     return Ok(Reading::Answer { text, cached: false });
                 }
                 Call::Complaint(complaint) => question.complaint = Some(complaint),
@@ -254,7 +254,7 @@ impl Extractor {
         path: &RecordPath,
         (call_id, question): (CallId, &ExtractQuestion),
     ) -> Result<ReserveRequest, ActivityError> {
-        let known = self.host.index.is_known(&source_key(&question.source)).await.map_err(passing)?;
+        let known = self.host.index.is_known_source(&source_key(&question.source)).await.map_err(passing)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
         let speakers = vec![CallSource { source: question.source.clone(), known }];
         Ok(ReserveRequest { call_id, stream, speakers, ..ReserveRequest::default() })
@@ -285,7 +285,7 @@ impl Extractor {
     /// The answer by which an earlier run began to write signals, to the question as it was then: by now its
     /// own signals may have closed what they are about.
     async fn begun(&self, key: &str, question: &ExtractQuestion) -> Result<Option<ExtractAnswer>, ActivityError> {
-        let kept = self.host.index.answer(key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
+        let kept = self.host.index.find_cached_answer(key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
         let begun: Option<Begun> = kept.and_then(|text| serde_json::from_str(&text).ok());
         Ok(begun.and_then(|Begun { offers, text }| {
             ExtractAnswer::parse_answer(&text, &ExtractQuestion { offers, ..question.clone() }).ok()
@@ -297,14 +297,14 @@ impl Extractor {
         (path, event): (&RecordPath, &StreamEvent),
         answer: &ExtractAnswer,
         (key, cached): (&str, bool),
-    ) -> Result<Extracted, ActivityError> {
+    ) -> Result<ExtractEventOutput, ActivityError> {
         let signals = self.write(path, event, answer).await?;
-        crash::point("after-writing-signals");
+        crash::die_if_armed("after-writing-signals");
         self.mark(path, extracted("")).await?;
         // Who sets it to new again wants it read anew.
         self.host.index.forget_answer(key).await.map_err(passing)?;
         tracing::info!(event = %path, signals, cached, "event read");
-        Ok(Extracted::Done { signals, cached })
+        Ok(ExtractEventOutput::Done { signals, cached })
     }
 
     /// Writes the signals; how many there are, those written before included.
@@ -319,7 +319,7 @@ impl Extractor {
         let keeper = Arc::clone(&self.host.keeper);
         on_a_blocking_thread(move || {
             for (path, signal) in signals {
-                match keeper.create(&path, signal.render().as_bytes()) {
+                match keeper.create_file(&path, signal.render().as_bytes()) {
                     // Written before a crash, and routed or edited since: it stays as it is.
                     Ok(_) | Err(CreateError::Taken { .. }) => {}
                     Err(e @ (CreateError::Kind { .. } | CreateError::Disk(_))) => return Err(passing(e)),
@@ -330,7 +330,12 @@ impl Extractor {
         .await?
     }
 
-    async fn failed(&self, path: &RecordPath, event: &StreamEvent, reason: &str) -> Result<Extracted, ActivityError> {
+    async fn failed(
+        &self,
+        path: &RecordPath,
+        event: &StreamEvent,
+        reason: &str,
+    ) -> Result<ExtractEventOutput, ActivityError> {
         let tries = event.tries.saturating_add(1);
         let parked = tries >= MAX_TRIES;
         let shown: String = plain::escape_one_line(reason).chars().take(MAX_REASON_CHARS).collect();
@@ -340,14 +345,14 @@ impl Extractor {
         }
         self.mark(path, edits).await?;
         tracing::warn!(event = %path, tries, parked, "an event could not be read");
-        Ok(Extracted::Failed { parked })
+        Ok(ExtractEventOutput::Failed { parked })
     }
 
     /// Notes in the event's file how far it has come, and tells the index. The signals it leaves to the
     /// watcher, which wakes their matters.
     async fn mark(&self, path: &RecordPath, edits: Vec<FieldEdit>) -> Result<(), ActivityError> {
         let (keeper, event) = (Arc::clone(&self.host.keeper), path.clone());
-        on_a_blocking_thread(move || keeper.note(&event, &edits)).await?.map_err(passing)?;
+        on_a_blocking_thread(move || keeper.update_status_fields(&event, &edits)).await?.map_err(passing)?;
         let root = self.host.keeper.root();
         self.host.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(passing)?;
         Ok(())
@@ -381,7 +386,11 @@ impl Extractor {
     }
 
     #[activity(definition = steward_workflows::activities::Event)]
-    pub async fn event(self: Arc<Self>, ctx: ActivityContext, event: RecordPath) -> Result<Extracted, ActivityError> {
+    pub async fn event(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        event: RecordPath,
+    ) -> Result<ExtractEventOutput, ActivityError> {
         let info = ctx.info();
         let reading = format!("{}/{}", info.workflow_run_id.clone().unwrap_or_default(), info.activity_id);
         let span = tracing::info_span!("event");

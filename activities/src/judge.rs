@@ -8,7 +8,7 @@ use crate::failure::passing;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::clerk::ClerkReply;
-use steward_workflows::activities::JudgeAsk;
+use steward_workflows::activities::JudgeInput;
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -34,7 +34,7 @@ impl Bench {
 #[activities]
 impl Bench {
     #[activity(definition = steward_workflows::activities::Judge)]
-    pub async fn judge(self: Arc<Self>, ctx: ActivityContext, ask: JudgeAsk) -> Result<ClerkReply, ActivityError> {
+    pub async fn judge(self: Arc<Self>, ctx: ActivityContext, ask: JudgeInput) -> Result<ClerkReply, ActivityError> {
         let span = tracing::info_span!("clerk call");
         let reply = self.clerk.ask(&ask.reservation, &ask.question).instrument(span);
         tokio::select! {

@@ -8,23 +8,24 @@ use crate::failure::passing;
 use crate::vault::Host;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
-use steward_workflows::activities::{PurgeAsk, Purged};
+use steward_workflows::activities::{PurgeInput, PurgeOutput};
 use temporalio_common::ActivityError;
 
 /// How long an extracted event is kept where nobody says otherwise: 7 days, as long as what came of it
 /// can be undone.
 pub const KEEP_EVENTS_DAYS: u32 = 7;
 
-pub(crate) async fn purge(host: &Host, ask: &PurgeAsk, now: DateTime<Utc>) -> Result<Purged, ActivityError> {
+pub(crate) async fn purge(host: &Host, ask: &PurgeInput, now: DateTime<Utc>) -> Result<PurgeOutput, ActivityError> {
     let before = now - TimeDelta::days(host.settings.keep_events_days.into());
     let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
-    let old = host.index.events_to_purge(before, limit).await.map_err(passing)?;
+    let old = host.index.list_events_to_purge(before, limit).await.map_err(passing)?;
     let more = old.len() == limit;
     let (keeper, events) = (Arc::clone(&host.keeper), old.clone());
-    let gone = tokio::task::spawn_blocking(move || keeper.purge(&events, before)).await.map_err(passing)?;
+    let gone =
+        tokio::task::spawn_blocking(move || keeper.remove_extracted_events(&events, before)).await.map_err(passing)?;
     // Also after a failure: some are gone by now.
     host.index.sync_paths(host.keeper.root(), &old, now).await.map_err(passing)?;
     let gone = gone.map_err(passing)?;
     tracing::info!(gone, "old events dropped");
-    Ok(Purged { gone, more: more && gone > 0 })
+    Ok(PurgeOutput { gone, more: more && gone > 0 })
 }

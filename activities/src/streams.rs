@@ -18,7 +18,7 @@ use steward_domain::stream::IncomingEvent;
 use steward_vault::create::CreateError;
 use steward_vault::inbox::InboxError;
 use steward_vault::index::IndexError;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 pub(crate) use settings::secret;
 
@@ -61,7 +61,7 @@ kinds! {
 }
 
 /// Opens a stream that is configured: reads its secrets and sets up its client, sends nothing.
-pub(crate) type Opener = Box<dyn Fn(&Root) -> Result<Source, StreamError> + Send + Sync>;
+pub(crate) type Opener = Box<dyn Fn(&VaultRoot) -> Result<Source, StreamError> + Send + Sync>;
 
 /// A stream that can be read.
 pub enum Source {

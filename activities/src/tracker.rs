@@ -23,10 +23,10 @@ use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::plan::ActionId;
 use steward_domain::tracker::{PlaneAction, TrackerId};
 use steward_vault::crash;
-use steward_vault::index::{Found, Owing};
-use steward_vault::keeper::{ApplyError, Keeper};
-use steward_vault::outbox::{self, Progress};
-use steward_workflows::activities::Tracked;
+use steward_vault::index::{ActionLookup, OwedDelivery};
+use steward_vault::keeper::{ApplyError, VaultWriter};
+use steward_vault::outbox::{self, DeliveryProgress};
+use steward_workflows::activities::DeliverOutput;
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -60,7 +60,7 @@ pub struct Courier {
 /// A record that owes something, and how far that has come.
 struct Job {
     record: AuditRecord,
-    progress: Progress,
+    progress: DeliveryProgress,
 }
 
 impl Job {
@@ -103,17 +103,17 @@ impl Courier {
     ///
     /// # Errors
     /// When the vault cannot be read or written. What the tracker does is a value.
-    pub async fn settle(&self, owing: &ActionId, workflow: WorkflowRef) -> Result<Tracked, ActivityError> {
+    pub async fn settle(&self, owing: &ActionId, workflow: WorkflowRef) -> Result<DeliverOutput, ActivityError> {
         let Some(record) = self.record(owing).await? else { return Ok(settled("nothing is owed")) };
         let Some(issue) = record.plane_action.as_ref().and_then(PlaneAction::owed_issue).cloned() else {
             return Ok(settled("nothing is owed"));
         };
         let _turn = self.turn_of(issue.issue.as_str()).await;
         if self.host.stopped() && record.draft.kind != ActionKind::Reversed {
-            return Ok(Tracked::Later { reason: "the fleet is stopped".to_owned(), held: true });
+            return Ok(DeliverOutput::Later { reason: "the fleet is stopped".to_owned(), held: true });
         }
         if let Some(came) = self.came(&record).await? {
-            return Ok(Tracked::Settled { came });
+            return Ok(DeliverOutput::Settled { came });
         }
         let progress = self.progress(owing).await?;
         let job = Job { record, progress };
@@ -131,32 +131,37 @@ impl Courier {
     }
 
     /// Files what came, and forgets how it was come by.
-    async fn finish(&self, job: &Job, came: &PlaneAction, workflow: WorkflowRef) -> Result<Tracked, ActivityError> {
-        crash::point("before-outcome");
+    async fn finish(
+        &self,
+        job: &Job,
+        came: &PlaneAction,
+        workflow: WorkflowRef,
+    ) -> Result<DeliverOutput, ActivityError> {
+        crash::die_if_armed("before-outcome");
         self.file(job, came, workflow).await?;
-        crash::point("after-outcome");
+        crash::die_if_armed("after-outcome");
         let mut done = vec![job.record.draft.id.clone()];
         if let Some(PlaneAction::RevertOwed { of, .. }) = &job.record.plane_action {
             done.push(of.clone());
         }
-        self.keep(move |keeper| done.iter().try_for_each(|id| keeper.forget_delivery(id))).await?;
-        crash::point("after-clearing-outbox");
+        self.keep(move |keeper| done.iter().try_for_each(|id| keeper.remove_delivery_progress(id))).await?;
+        crash::die_if_armed("after-clearing-outbox");
         self.tried(|tried| tried.remove(&job.record.draft.id));
         tracing::info!(task = %job.record.draft.target, action_id = %job.record.draft.id, "the tracker: {came}");
-        Ok(Tracked::Settled { came: came.to_string() })
+        Ok(DeliverOutput::Settled { came: came.to_string() })
     }
 
-    async fn wait(&self, job: Job, trouble: &Trouble, seconds: u64) -> Result<Tracked, ActivityError> {
+    async fn wait(&self, job: Job, trouble: &Trouble, seconds: u64) -> Result<DeliverOutput, ActivityError> {
         let wait = TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX).min(LONGEST_PAUSE.num_seconds()));
         let (id, mut progress) = (job.record.draft.id.clone(), self.progress(&job.record.draft.id).await?);
         progress.next_try = Some(Utc::now() + wait);
         self.tried(|tried| tried.insert(id.clone()));
-        self.keep(move |keeper| keeper.note_delivery(&id, &progress)).await?;
-        Ok(Tracked::Later { reason: self.plane.told(trouble), held: matches!(trouble, Trouble::Wait(_)) })
+        self.keep(move |keeper| keeper.write_delivery_progress(&id, &progress)).await?;
+        Ok(DeliverOutput::Later { reason: self.plane.told(trouble), held: matches!(trouble, Trouble::Wait(_)) })
     }
 
     /// Files the first failure and notes every one.
-    async fn fail(&self, job: Job, trouble: &Trouble, workflow: WorkflowRef) -> Result<Tracked, ActivityError> {
+    async fn fail(&self, job: Job, trouble: &Trouble, workflow: WorkflowRef) -> Result<DeliverOutput, ActivityError> {
         let (reason, now, id) = (self.plane.told(trouble), Utc::now(), job.record.draft.id.clone());
         if let Some(issue) = job.record.plane_action.as_ref().and_then(PlaneAction::owed_issue).cloned() {
             self.file(&job, &PlaneAction::Failed { issue, reason: reason.clone() }, workflow).await?;
@@ -169,14 +174,14 @@ impl Courier {
         progress.last_error = Some(reason.clone());
         self.tried(|tried| tried.insert(id.clone()));
         tracing::warn!(task = %job.record.draft.target, action_id = %id, tries = progress.tries, reason, "not delivered");
-        self.keep(move |keeper| keeper.note_delivery(&id, &progress)).await?;
-        Ok(Tracked::Failed { reason })
+        self.keep(move |keeper| keeper.write_delivery_progress(&id, &progress)).await?;
+        Ok(DeliverOutput::Failed { reason })
     }
 
     /// Files a record about the tracker and tells the index.
     async fn file(&self, job: &Job, came: &PlaneAction, workflow: WorkflowRef) -> Result<(), ActivityError> {
         let (owing, came) = (job.record.clone(), came.clone());
-        let receipt = self.keep(move |keeper| keeper.track(&owing, &came, workflow, Utc::now())).await?;
+        let receipt = self.keep(move |keeper| keeper.file_tracker_outcome(&owing, &came, workflow, Utc::now())).await?;
         self.host.note(&[&receipt.record]).await
     }
 
@@ -184,8 +189,8 @@ impl Courier {
     async fn came(&self, record: &AuditRecord) -> Result<Option<String>, ActivityError> {
         let owing = record.clone();
         let found = self.keep(move |keeper| {
-            let tracked = outbox::follower(keeper.root(), &owing, ActionKind::Tracked)?;
-            let undone = outbox::follower(keeper.root(), &owing, ActionKind::Reversed)?;
+            let tracked = outbox::find_follower(keeper.root(), &owing, ActionKind::Tracked)?;
+            let undone = outbox::find_follower(keeper.root(), &owing, ActionKind::Reversed)?;
             Ok((tracked, undone))
         });
         Ok(match found.await? {
@@ -197,8 +202,8 @@ impl Courier {
 
     /// Of everything that is owed, the first of each issue, with its project where several are owed to issues of
     /// that id: a later delivery waits for the earlier one, however long that fails.
-    async fn firsts(&self) -> Result<Vec<(Owing, Option<TrackerId>)>, ActivityError> {
-        let owing = self.host.index.owing().await.map_err(passing)?;
+    async fn firsts(&self) -> Result<Vec<(OwedDelivery, Option<TrackerId>)>, ActivityError> {
+        let owing = self.host.index.list_owed_deliveries().await.map_err(passing)?;
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for one in &owing {
             *times.entry(one.issue.clone()).or_default() += 1;
@@ -218,20 +223,20 @@ impl Courier {
 
     async fn record(&self, id: &ActionId) -> Result<Option<AuditRecord>, ActivityError> {
         match self.host.index.find_action(id.as_str()).await.map_err(passing)? {
-            Found::One(path) => self.host.recorded(&path).await,
-            Found::None | Found::Many(_) => Ok(None),
+            ActionLookup::One(path) => self.host.recorded(&path).await,
+            ActionLookup::None | ActionLookup::Many(_) => Ok(None),
         }
     }
 
-    async fn progress(&self, id: &ActionId) -> Result<Progress, ActivityError> {
+    async fn progress(&self, id: &ActionId) -> Result<DeliveryProgress, ActivityError> {
         let id = id.clone();
-        self.keep(move |keeper| outbox::progress(keeper.root(), &id)).await.map(Option::unwrap_or_default)
+        self.keep(move |keeper| outbox::read_delivery_progress(keeper.root(), &id)).await.map(Option::unwrap_or_default)
     }
 
     /// Does something with the vault where it may block.
     async fn keep<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Keeper) -> Result<T, ApplyError> + Send + 'static,
+        work: impl FnOnce(&VaultWriter) -> Result<T, ApplyError> + Send + 'static,
     ) -> Result<T, ActivityError> {
         let keeper = Arc::clone(&self.host.keeper);
         on_a_blocking_thread(move || work(&keeper)).await?.map_err(passing)
@@ -251,8 +256,8 @@ impl Courier {
     }
 }
 
-fn settled(came: &str) -> Tracked {
-    Tracked::Settled { came: came.to_owned() }
+fn settled(came: &str) -> DeliverOutput {
+    DeliverOutput::Settled { came: came.to_owned() }
 }
 
 fn pause_after(tries: u32) -> TimeDelta {
@@ -268,7 +273,11 @@ impl Courier {
     }
 
     #[activity(definition = steward_workflows::activities::Deliver)]
-    pub async fn deliver(self: Arc<Self>, ctx: ActivityContext, owing: ActionId) -> Result<Tracked, ActivityError> {
+    pub async fn deliver(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        owing: ActionId,
+    ) -> Result<DeliverOutput, ActivityError> {
         let span = tracing::info_span!("delivery");
         tokio::select! {
             ended = self.settle(&owing, workflow_of(&ctx)).instrument(span) => ended,

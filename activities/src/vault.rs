@@ -27,12 +27,13 @@ use steward_domain::tick::{Cadence, MatterObservation};
 use steward_vault::brake;
 use steward_vault::crash;
 use steward_vault::guard::{Ledger, LedgerError};
-use steward_vault::index::{CheckDone, Index, ObserveAsk as Look};
-use steward_vault::keeper::{ApplyError, Keeper, Receipt};
+use steward_vault::index::{CompletedCheck, Index, ObservationQuery as Look};
+use steward_vault::keeper::{ActionReceipt, ApplyError, VaultWriter};
 use steward_workflows::activities::{
-    AnswerAsk, Answered, Applied, ApplyAsk, ObserveAsk, PurgeAsk, Purged, RouteAsk, Routed, SettleAsk,
+    ApplyInput, ApplyOutput, ObserveInput, PurgeInput, PurgeOutput, ResolveInput, ResolveOutput, RouteInput,
+    RouteOutput, SettleCallInput,
 };
-use steward_workflows::{Calibrated, DrillReport};
+use steward_workflows::{CalibrateOutput, DrillOutput};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -67,7 +68,7 @@ pub struct NewInterval {
 /// The vault's own parts, held together for the activities. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
-    pub keeper: Arc<Keeper>,
+    pub keeper: Arc<VaultWriter>,
     pub index: Arc<Index>,
     pub ledger: Arc<Ledger>,
     pub settings: Settings,
@@ -90,12 +91,12 @@ impl Host {
         brake::is_stopped(self.keeper.root())
     }
 
-    async fn look(&self, ask: ObserveAsk) -> Result<MatterObservation, ActivityError> {
+    async fn look(&self, ask: ObserveInput) -> Result<MatterObservation, ActivityError> {
         self.show_filed_answers().await?;
-        let before = self.index.interval_of(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
+        let before = self.index.read_matter_interval(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
         let mut seen = self
             .index
-            .observe(&Look {
+            .observe_due_tasks(&Look {
                 matter: ask.matter,
                 look_id: ask.look_id,
                 now: Utc::now(),
@@ -130,17 +131,17 @@ impl Host {
                 (_, _) => {}
             }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
-            self.index.count_look(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
+            self.index.count_check(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
         }
         Ok(outcome)
     }
 
     /// What was observed and met a stop is judged when that is over, even when the run ends later.
     async fn wake_after_the_stop(&self, target: &RecordPath) -> Result<(), ActivityError> {
-        self.index.wake_again(target, Utc::now()).await.map_err(passing)
+        self.index.mark_matter_again(target, Utc::now()).await.map_err(passing)
     }
 
-    async fn call_ended(&self, ask: SettleAsk) -> Result<(), ActivityError> {
+    async fn call_ended(&self, ask: SettleCallInput) -> Result<(), ActivityError> {
         if let Some((question, judged)) = &ask.answered {
             self.keep(question, judged).await;
         }
@@ -150,7 +151,7 @@ impl Host {
         })
     }
 
-    async fn carry_out(&self, ask: ApplyAsk) -> Result<Applied, ActivityError> {
+    async fn carry_out(&self, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         let target = ask.plan.target().clone();
         let decision = ask.plan.draft().decision;
         let observed_at = ask.observed_at;
@@ -163,7 +164,7 @@ impl Host {
                 return unapplied(e);
             }
         };
-        let done = CheckDone {
+        let done = CompletedCheck {
             task: target.clone(),
             look_id: ask.look_id,
             observed_at,
@@ -183,7 +184,7 @@ impl Host {
             task = %target, action_id = %receipt.id, decision = decision.as_str(), landing = receipt.landing.as_str(),
             repeated = receipt.repeated, "decision filed"
         );
-        Ok(Applied::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
+        Ok(ApplyOutput::Filed { action_id: receipt.id, record: receipt.record, landing: receipt.landing })
     }
 
     /// Has the keeper carry a plan out, within what this process, trust, its sources' budget and its matter's note allow
@@ -191,23 +192,27 @@ impl Host {
     ///
     /// # Errors
     /// When the index cannot be read or written; that the keeper refuses is an answer.
-    pub async fn land(&self, plan: Plan, now: DateTime<Utc>) -> Result<Result<Receipt, ApplyError>, ActivityError> {
+    pub async fn land(
+        &self,
+        plan: Plan,
+        now: DateTime<Utc>,
+    ) -> Result<Result<ActionReceipt, ApplyError>, ActivityError> {
         if plan.disposition() == Disposition::Live {
             self.catch_up().await?;
         }
         let _turn = if plan.disposition() == Disposition::Live { Some(self.landing.lock().await) } else { None };
         let ceiling = self.ceiling_at_landing(plan.draft(), now).await?;
         let plan = plan.cap_by_policy(&DispositionLimits { policy: &self.settings.policy, ceiling });
-        let spendings = self.index.spendings(plan.draft(), now).await.map_err(passing)?;
-        let caps = self.index.caps().await.map_err(passing)?;
-        let speaking = self.index.speakers(plan.draft()).await.map_err(passing)?;
-        let plan = plan.within_trust(&speaking, &caps, &self.settings.policy);
+        let spendings = self.index.count_changes_by_source(plan.draft(), now).await.map_err(passing)?;
+        let caps = self.index.read_mode_caps().await.map_err(passing)?;
+        let speaking = self.index.list_supporting_sources(plan.draft()).await.map_err(passing)?;
+        let plan = plan.cap_by_trust(&speaking, &caps, &self.settings.policy);
         let plan = plan.cap_by_budget(&spendings, self.settings.live_per_source_day);
-        let notes = self.index.notes_now(plan.draft(), now).await.map_err(passing)?;
+        let notes = self.index.list_policies_with_spending(plan.draft(), now).await.map_err(passing)?;
         let plan = plan.cap_by_matter_policies(&notes, now);
         let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
-        let applied = on_a_blocking_thread(move || keeper.apply(plan)).await?;
-        crash::point("before-indexing");
+        let applied = on_a_blocking_thread(move || keeper.apply_plan(plan)).await?;
+        crash::die_if_armed("before-indexing");
         match &applied {
             Ok(receipt) => self.note_done(&[&target, &receipt.record]).await?,
             Err(_) => self.note(&[&target]).await?,
@@ -223,19 +228,19 @@ impl Host {
         let new_parent = draft.proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
         // The watcher may not have seen yet that one of them was edited, renamed or deleted.
         let root = self.keeper.root();
-        let stale = self.index.matters_out_of_date(root, &draft.target, new_parent).await.map_err(passing)?;
+        let stale = self.index.list_stale_matters(root, &draft.target, new_parent).await.map_err(passing)?;
         if !stale.is_empty() {
             self.index.sync_paths(root, &stale, now).await.map_err(passing)?;
         }
         let sources: Vec<&str> = draft.evidence.iter().map(|cited| cited.source.as_str()).collect();
         let default = self.settings.default_ceiling;
-        self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
+        self.index.lowest_configured_ceiling(&draft.target, new_parent, &sources, default).await.map_err(passing)
     }
 
     /// Files a record that changes nothing, and tells the index.
     pub(crate) async fn file(&self, plan: Plan) -> Result<(), ActivityError> {
         let keeper = Arc::clone(&self.keeper);
-        let receipt = on_a_blocking_thread(move || keeper.file(&plan)).await?.map_err(passing)?;
+        let receipt = on_a_blocking_thread(move || keeper.file_plan(&plan)).await?.map_err(passing)?;
         self.note(&[&receipt.record]).await
     }
 
@@ -247,7 +252,7 @@ impl Host {
     pub async fn calibrate_at(
         &self,
         (workflow, now): (WorkflowRef, DateTime<Utc>),
-    ) -> Result<Calibrated, ActivityError> {
+    ) -> Result<CalibrateOutput, ActivityError> {
         calibrate::calibrate(self, CallDeadline::from_now, (workflow, now)).await
     }
 
@@ -265,7 +270,7 @@ impl Host {
     pub async fn observe(
         self: Arc<Self>,
         _ctx: ActivityContext,
-        ask: ObserveAsk,
+        ask: ObserveInput,
     ) -> Result<MatterObservation, ActivityError> {
         let matter = ask.matter.clone();
         self.or_try_again(&matter, self.look(ask)).await
@@ -281,28 +286,28 @@ impl Host {
     }
 
     #[activity(definition = steward_workflows::activities::Settle)]
-    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, ask: SettleAsk) -> Result<(), ActivityError> {
+    pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, ask: SettleCallInput) -> Result<(), ActivityError> {
         self.call_ended(ask).await
     }
 
     #[activity(definition = steward_workflows::activities::Apply)]
-    pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
+    pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         let target = ask.plan.target().clone();
         self.or_try_again(&target, self.carry_out(ask)).await
     }
 
     #[activity(definition = steward_workflows::activities::Release)]
     pub async fn release(self: Arc<Self>, _ctx: ActivityContext, run_id: String) -> Result<(), ActivityError> {
-        let released = self.index.release(&run_id).await;
+        let released = self.index.release_leases(&run_id).await;
         if released.is_err() && !self.can_write().await {
-            self.index.release_later(&run_id);
+            self.index.release_leases_later(&run_id);
             return Ok(());
         }
         released.map_err(passing)
     }
 
     #[activity(definition = steward_workflows::activities::Route)]
-    pub async fn route(self: Arc<Self>, ctx: ActivityContext, ask: RouteAsk) -> Result<Routed, ActivityError> {
+    pub async fn route(self: Arc<Self>, ctx: ActivityContext, ask: RouteInput) -> Result<RouteOutput, ActivityError> {
         let routed = self.route_round(ask.limit, workflow_of(&ctx)).await;
         if routed.is_err() && !self.can_write().await {
             self.index.run_routines_again();
@@ -311,12 +316,12 @@ impl Host {
     }
 
     #[activity(definition = steward_workflows::activities::Purge)]
-    pub async fn purge(self: Arc<Self>, _ctx: ActivityContext, ask: PurgeAsk) -> Result<Purged, ActivityError> {
+    pub async fn purge(self: Arc<Self>, _ctx: ActivityContext, ask: PurgeInput) -> Result<PurgeOutput, ActivityError> {
         purge::purge(&self, &ask, Utc::now()).await
     }
 
     #[activity(definition = steward_workflows::activities::Calibrate)]
-    pub async fn calibrate(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<Calibrated, ActivityError> {
+    pub async fn calibrate(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<CalibrateOutput, ActivityError> {
         unless_given_up(&ctx, self.calibrate_at((workflow_of(&ctx), Utc::now()))).await
     }
 
@@ -327,12 +332,16 @@ impl Host {
     }
 
     #[activity(definition = steward_workflows::activities::Drill)]
-    pub async fn drill(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<DrillReport, ActivityError> {
+    pub async fn drill(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<DrillOutput, ActivityError> {
         drill::drill_all(&self, (workflow_of(&ctx), Utc::now())).await
     }
 
     #[activity(definition = steward_workflows::activities::Answer)]
-    pub async fn answer(self: Arc<Self>, ctx: ActivityContext, ask: AnswerAsk) -> Result<Answered, ActivityError> {
+    pub async fn answer(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        ask: ResolveInput,
+    ) -> Result<ResolveOutput, ActivityError> {
         self.take_answer(ask, workflow_of(&ctx)).await
     }
 }
@@ -363,11 +372,11 @@ fn stopped() -> ReserveOutcome {
 }
 
 /// A plan that does not fit the record any more is an answer; trouble with the machine is not.
-fn unapplied(e: ApplyError) -> Result<Applied, ActivityError> {
+fn unapplied(e: ApplyError) -> Result<ApplyOutput, ActivityError> {
     match e {
-        ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => Ok(Applied::ChangedMeanwhile),
-        ApplyError::Record { .. } | ApplyError::Root(_) => Ok(Applied::Unusable { reason: e.to_string() }),
-        ApplyError::Stopped => Ok(Applied::Stopped),
+        ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => Ok(ApplyOutput::ChangedMeanwhile),
+        ApplyError::Record { .. } | ApplyError::Root(_) => Ok(ApplyOutput::Unusable { reason: e.to_string() }),
+        ApplyError::Stopped => Ok(ApplyOutput::Stopped),
         ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => Err(passing(e)),
     }
 }

@@ -325,7 +325,7 @@ impl AuditRecord {
         let reasoning =
             fields.shift_remove("reasoning").and_then(|r| r.as_str().map(str::to_owned)).unwrap_or_default();
         let body = format!("{}\n\n{}\n", self.evidence_line(), plain::escape_markdown(&reasoning));
-        Ok(frontmatter::render(&fields, &body))
+        Ok(frontmatter::render_document(&fields, &body))
     }
 
     /// Reads a record back.
@@ -333,7 +333,7 @@ impl AuditRecord {
     /// # Errors
     /// [`AuditError`] when the file is not one.
     pub fn parse(bytes: &[u8]) -> Result<Self, AuditError> {
-        let document = frontmatter::read_many(bytes)?;
+        let document = frontmatter::read_document_fast(bytes)?;
         let body = document.body().trim_end();
         let reasoning = body.split_once("\n\n").map(|(_, r)| plain::unescape_markdown(r)).unwrap_or_default();
         let fields = Value::Object(document.into_fields());

@@ -24,7 +24,7 @@ mod tests {
     use crate::frontmatter;
 
     fn hash(text: &str) -> ContentHash {
-        content_hash(&frontmatter::read(text.as_bytes()).unwrap())
+        content_hash(&frontmatter::read_document(text.as_bytes()).unwrap())
     }
 
     #[test]

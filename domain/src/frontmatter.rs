@@ -22,10 +22,10 @@ mod splice;
 
 use std::ops::Range;
 
-pub(crate) use edit::bare;
+pub(crate) use edit::strip_link_markup;
 pub use edit::{
-    Edited, FieldEdit, FieldUndo, SetStep, edit, edit_member, edit_with_undo, has_member, member_name, members, undo,
-    undo_member, unwind,
+    EditedDocument, FieldEdit, FieldUndo, SetHistoryStep, edit_fields, edit_fields_with_undo, edit_member, has_member,
+    list_members, member_name, undo_fields, undo_member, undo_set_step,
 };
 pub use error::FrontmatterError;
 
@@ -42,7 +42,7 @@ pub const MAX_DEPTH: usize = 32;
 pub const MAX_VALUES: usize = 10_000;
 
 /// Fields of a record's frontmatter in file order.
-pub type Fields = serde_json::Map<String, serde_json::Value>;
+pub type RecordFields = serde_json::Map<String, serde_json::Value>;
 
 /// A record that both parsers understood alike; owns its text.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,13 +50,13 @@ pub struct Document {
     text: String,
     yaml: Range<usize>,
     body: usize,
-    fields: Fields,
+    fields: RecordFields,
 }
 
 impl Document {
     /// The fields in file order.
     #[must_use]
-    pub fn fields(&self) -> &Fields {
+    pub fn fields(&self) -> &RecordFields {
         &self.fields
     }
 
@@ -68,25 +68,25 @@ impl Document {
 
     /// The whole file as text, BOM included.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The whole file as bytes.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
     }
 
     /// The line of the file, from 1, on which the key at the end of a path of keys stands; for what is told about it.
     #[must_use]
-    pub fn line_of(&self, path: &[&str]) -> Option<usize> {
-        parse::line_of_path(self.yaml(), path)
+    pub fn line_of_key(&self, path: &[&str]) -> Option<usize> {
+        parse::line_of_path(self.yaml_text(), path)
     }
 
     /// The fields alone.
     #[must_use]
-    pub fn into_fields(self) -> Fields {
+    pub fn into_fields(self) -> RecordFields {
         self.fields
     }
 
@@ -95,7 +95,7 @@ impl Document {
     }
 
     /// The lines between the fences.
-    fn yaml(&self) -> &str {
+    fn yaml_text(&self) -> &str {
         &self.text[self.yaml.clone()]
     }
 
@@ -107,7 +107,7 @@ impl Document {
     /// The same file with another YAML text, read anew from the first byte.
     fn with_yaml(&self, yaml: &str) -> Result<Self, FrontmatterError> {
         let (above, below) = (&self.text[..self.yaml.start], &self.text[self.yaml.end..]);
-        read(format!("{above}{yaml}{below}").as_bytes())
+        read_document(format!("{above}{yaml}{below}").as_bytes())
     }
 }
 
@@ -119,10 +119,10 @@ impl Document {
 /// # Errors
 ///
 /// Anything that is not beyond doubt: see [`FrontmatterError`].
-pub fn read(bytes: &[u8]) -> Result<Document, FrontmatterError> {
-    let text = fence::text(bytes)?;
-    let found = fence::split(text)?;
-    let fields = parse::fields(&text[found.yaml.clone()])?;
+pub fn read_document(bytes: &[u8]) -> Result<Document, FrontmatterError> {
+    let text = fence::decode_text(bytes)?;
+    let found = fence::find_fences(text)?;
+    let fields = parse::parse_fields(&text[found.yaml.clone()])?;
     Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields })
 }
 
@@ -133,11 +133,11 @@ pub fn read(bytes: &[u8]) -> Result<Document, FrontmatterError> {
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_many(bytes: &[u8]) -> Result<Document, FrontmatterError> {
-    let text = fence::text(bytes)?;
-    let found = fence::split(text)?;
+pub fn read_document_fast(bytes: &[u8]) -> Result<Document, FrontmatterError> {
+    let text = fence::decode_text(bytes)?;
+    let found = fence::find_fences(text)?;
     let yaml = &text[found.yaml.clone()];
-    let fields = ours::fields(yaml).map_or_else(|| parse::fields(yaml), Ok)?;
+    let fields = ours::read_emitted_fields(yaml).map_or_else(|| parse::parse_fields(yaml), Ok)?;
     Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields })
 }
 
@@ -146,6 +146,6 @@ pub fn read_many(bytes: &[u8]) -> Result<Document, FrontmatterError> {
 /// [`read`] takes it back with equal fields, as long as it keeps within
 /// [`MAX_DEPTH`], [`MAX_VALUES`] and the size limits.
 #[must_use]
-pub fn render(fields: &Fields, body: &str) -> String {
-    format!("---\n{}---\n{body}", emit::block_fields(fields, 0, "\n"))
+pub fn render_document(fields: &RecordFields, body: &str) -> String {
+    format!("---\n{}---\n{body}", emit::format_block_fields(fields, 0, "\n"))
 }

@@ -311,10 +311,10 @@ fn check_text(text: &str, limit: usize, field: &'static str) -> Result<String, M
 /// Whether a member names something, and the same once its brackets, title and ending are gone: by that name an undo
 /// finds it again.
 fn is_record_name(member: &str) -> bool {
-    let name = frontmatter::bare(member);
+    let name = frontmatter::strip_link_markup(member);
     // A link to a heading of no record.
     let shown = if member.starts_with("[[") { name.split(['#', '^']).next().unwrap_or_default() } else { name };
-    frontmatter::bare(name) == name && shown.chars().any(|c| !c.is_whitespace() && !plain::is_invisible(c))
+    frontmatter::strip_link_markup(name) == name && shown.chars().any(|c| !c.is_whitespace() && !plain::is_invisible(c))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! only place that takes one, and [`Plan::prepare`] is how it learns the bytes to write.
 
 use crate::audit::{AuditDraft, FieldPatch};
-use crate::frontmatter::{self, Edited, FieldEdit, Fields, FrontmatterError, SetStep};
+use crate::frontmatter::{self, EditedDocument, FieldEdit, FrontmatterError, RecordFields, SetHistoryStep};
 use crate::mutation::{Mutation, RelatedField, format_link_like};
 use crate::path::RecordPath;
 use chrono::{DateTime, Utc};
@@ -142,7 +142,7 @@ pub(crate) enum PlannedChange {
     /// Lets one member into a set, or takes it out.
     Member { field: String, member: String, present: bool },
     /// Puts back what an earlier change did, field by field; of a set, also all that is known of its life.
-    Restore { number: u64, patches: Vec<FieldPatch>, life: Vec<SetStep> },
+    Restore { number: u64, patches: Vec<FieldPatch>, life: Vec<SetHistoryStep> },
 }
 
 impl PlannedChange {
@@ -243,7 +243,7 @@ impl Plan {
         if !self.is_based_on(&before) {
             return Err(PreparePlanError::ChangedMeanwhile);
         }
-        let document = frontmatter::read(current)?;
+        let document = frontmatter::read_document(current)?;
         let (after, patch) = match &self.change {
             PlannedChange::Nothing => (current.to_vec(), Vec::new()),
             PlannedChange::Set { field, expect, value } => {
@@ -252,7 +252,7 @@ impl Plan {
                     (current.to_vec(), Vec::new())
                 } else if is_same_value(now, expect.as_ref()) {
                     let edit = FieldEdit { field: field.clone(), value: Some(value.clone()) };
-                    prepare_edit(document.fields(), frontmatter::edit_with_undo(current, &[edit])?)?
+                    prepare_edit(document.fields(), frontmatter::edit_fields_with_undo(current, &[edit])?)?
                 } else {
                     return Err(PreparePlanError::Conflict(vec![field.clone()]));
                 }
@@ -269,8 +269,8 @@ impl Plan {
 }
 
 /// The new bytes, and what undoing them takes.
-fn prepare_edit(before: &Fields, edited: Edited) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
-    let after = frontmatter::read(&edited.bytes)?;
+fn prepare_edit(before: &RecordFields, edited: EditedDocument) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
+    let after = frontmatter::read_document(&edited.bytes)?;
     let mut patch = Vec::with_capacity(edited.undo.len());
     for undo in edited.undo {
         let bytes = undo.lines_before.len() + undo.lines_after.len();
@@ -292,9 +292,9 @@ fn prepare_edit(before: &Fields, edited: Edited) -> Result<(Vec<u8>, Vec<FieldPa
 /// that the changes which stay would have left.
 fn restore_fields(
     current: &[u8],
-    now: &Fields,
+    now: &RecordFields,
     patches: &[FieldPatch],
-    (number, life): (u64, &[SetStep]),
+    (number, life): (u64, &[SetHistoryStep]),
 ) -> Result<(Vec<u8>, Vec<FieldPatch>), PreparePlanError> {
     let conflicts: Vec<String> = patches.iter().filter(|p| is_edited_since(now, p)).map(|p| p.field.clone()).collect();
     if !conflicts.is_empty() {
@@ -304,15 +304,15 @@ fn restore_fields(
     for patch in patches.iter().rev() {
         let Some(undo) = &patch.undo else { continue };
         if is_set_field(&patch.field) {
-            after = match frontmatter::unwind(&after, &patch.field, life, number) {
+            after = match frontmatter::undo_set_step(&after, &patch.field, life, number) {
                 Some(unwound) => unwound,
                 None => frontmatter::undo_member(&after, undo)?,
             };
         } else if is_same_value(now.get(&patch.field), patch.value.as_ref()) {
-            after = frontmatter::undo(&after, std::slice::from_ref(undo))?;
+            after = frontmatter::undo_fields(&after, std::slice::from_ref(undo))?;
         }
     }
-    let then = frontmatter::read(&after)?;
+    let then = frontmatter::read_document(&after)?;
     let turned = |p: &FieldPatch| FieldPatch {
         field: p.field.clone(),
         prior: read_value(now, &p.field),
@@ -323,10 +323,10 @@ fn restore_fields(
     Ok((after, patch))
 }
 
-fn is_edited_since(now: &Fields, patch: &FieldPatch) -> bool {
+fn is_edited_since(now: &RecordFields, patch: &FieldPatch) -> bool {
     let now = now.get(&patch.field);
     if is_set_field(&patch.field) {
-        return frontmatter::members(now).is_none();
+        return frontmatter::list_members(now).is_none();
     }
     !is_same_value(now, patch.value.as_ref()) && !is_same_value(now, patch.prior.as_ref())
 }
@@ -335,7 +335,7 @@ pub(crate) fn is_set_field(field: &str) -> bool {
     RelatedField::ALL.iter().any(|f| f.as_str() == field)
 }
 
-fn read_value(fields: &Fields, field: &str) -> Option<Value> {
+fn read_value(fields: &RecordFields, field: &str) -> Option<Value> {
     fields.get(field).filter(|v| !v.is_null()).cloned()
 }
 

@@ -7,7 +7,7 @@
 use crate::mode::Ceiling;
 use crate::path::{PathError, RecordKind, RecordPath, parse_link};
 use crate::time;
-use crate::trust::confidence::Standing;
+use crate::trust::confidence::ConfidenceStatus;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -178,7 +178,10 @@ impl Instinct {
     /// Understands an instinct's frontmatter; a count that cannot be read is 0.
     #[must_use]
     pub fn read(fields: &Fields) -> Self {
-        let pruned = read_text(fields, "status").ok().flatten().is_some_and(|status| status == Standing::Pruned.word());
+        let pruned = read_text(fields, "status")
+            .ok()
+            .flatten()
+            .is_some_and(|status| status == ConfidenceStatus::Pruned.as_str());
         let seen = if pruned { None } else { fields.get("observations").and_then(Value::as_u64) }.unwrap_or(0);
         let source = read_text(fields, "source").ok().flatten().filter(|source| !source.trim().is_empty());
         let share = |field| fields.get(field).and_then(Value::as_f64).filter(|share| (0.0..=1.0).contains(share));

@@ -19,7 +19,7 @@ use crate::clerk::{Judgement, MAX_REASONING_CHARS};
 use crate::decide::{
     ClosedGates, EvidenceWeight, GateName, GateResult, ceiling_gate, confidence_gate, discretion_gate, mode_gate,
 };
-use crate::frontmatter::{Fields, has_member, members};
+use crate::frontmatter::{RecordFields, has_member, list_members};
 use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::mutation::{Mutation, MutationClass};
 use crate::note_policy::MatterPolicy;
@@ -46,7 +46,7 @@ pub struct RouteTarget {
     pub has_twin: bool,
     /// The content that is judged.
     pub hash: ContentHash,
-    pub fields: Fields,
+    pub fields: RecordFields,
 }
 
 /// A record that has cited a signal before.
@@ -266,7 +266,7 @@ fn has_proposed_value(mutation: &Mutation, target: &RouteTarget) -> Result<bool,
             Ok(parse_link(RecordKind::Matter, link).as_ref() == Ok(to))
         }
         Mutation::Related { member, present, .. } => {
-            let items = members(now).ok_or(RouteSkip::WrongForm)?;
+            let items = list_members(now).ok_or(RouteSkip::WrongForm)?;
             Ok(has_member(items, member) == *present)
         }
     }

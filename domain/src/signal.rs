@@ -4,7 +4,7 @@
 //! field and forgiving where it does not. What [`Signal::render`] writes reads back equal. The
 //! steward and the router read signals; nobody follows what a signal's text says.
 
-use crate::frontmatter::{self, Fields};
+use crate::frontmatter::{self, RecordFields};
 use crate::mutation::{Mutation, format_link};
 use crate::path::{PathError, RecordKind, RecordPath, parse_link};
 use crate::plain;
@@ -126,7 +126,7 @@ impl Signal {
     ///
     /// # Errors
     /// [`RecordError`] naming the field.
-    pub fn read(fields: &Fields) -> Result<Self, RecordError> {
+    pub fn read(fields: &RecordFields) -> Result<Self, RecordError> {
         check_type(fields, RecordKind::Signal)?;
         let kind = match require_text(fields, "target_kind")?.as_str() {
             "task" => RecordKind::Task,
@@ -184,7 +184,7 @@ impl Signal {
         put("reasoning", json!(self.reasoning));
         put("status", json!(self.status.as_str()));
         put("reason", json!(self.reason));
-        frontmatter::render(&fields, &format!("> {}\n", plain::escape_one_line(&self.raw_quote)))
+        frontmatter::render_document(&fields, &format!("> {}\n", plain::escape_one_line(&self.raw_quote)))
     }
 
     /// Where a signal of this quote of this event is filed: `signal/<ts>-<hash8>.md`.
@@ -228,7 +228,7 @@ fn read_target_link(kind: RecordKind, field: &'static str, link: &str) -> Result
 }
 
 /// Those candidates that can be read; a list by hand need not be perfect.
-fn read_candidates(fields: &Fields) -> Vec<TargetCandidate> {
+fn read_candidates(fields: &RecordFields) -> Vec<TargetCandidate> {
     let list = fields.get("target_candidates").and_then(Value::as_array);
     let read = |one: &Value| serde_json::from_value(one.clone()).ok();
     list.into_iter().flatten().filter_map(read).take(MAX_CANDIDATES).collect()
@@ -259,7 +259,7 @@ mod tests {
 
     fn read_back(signal: &Signal) -> Signal {
         let text = signal.render();
-        Signal::read(frontmatter::read(text.as_bytes()).unwrap().fields()).unwrap()
+        Signal::read(frontmatter::read_document(text.as_bytes()).unwrap().fields()).unwrap()
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_signal_without_target_and_candidates_is_refused_and_one_with_candidates_waits() {
-        let mut fields = frontmatter::read(signal().render().as_bytes()).unwrap().fields().clone();
+        let mut fields = frontmatter::read_document(signal().render().as_bytes()).unwrap().fields().clone();
         fields.insert("target_path".into(), Value::Null);
         assert_eq!(Signal::read(&fields).unwrap().target, None);
         fields.insert("target_candidates".into(), json!([]));
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_source_without_end_is_refused() {
-        let mut fields = frontmatter::read(signal().render().as_bytes()).unwrap().fields().clone();
+        let mut fields = frontmatter::read_document(signal().render().as_bytes()).unwrap().fields().clone();
         fields.insert("source_type".into(), json!("x".repeat(MAX_SOURCE_CHARS + 1)));
         assert!(Signal::read(&fields).unwrap_err().to_string().contains("`source_type`"));
     }

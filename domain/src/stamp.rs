@@ -5,7 +5,7 @@
 //! it is earlier than ours and so means nothing, and what is no date is left as it is. The vault's
 //! keeper takes the bytes; what a date means to the next look is for [`crate::tick`].
 
-use crate::frontmatter::{self, FieldEdit, Fields, FrontmatterError};
+use crate::frontmatter::{self, FieldEdit, FrontmatterError, RecordFields};
 use crate::record::{RecordError, RecordState, Task};
 use crate::time;
 use chrono::{DateTime, Utc};
@@ -67,7 +67,7 @@ impl CheckTimestamps {
     /// # Errors
     /// [`StampError`] when the file is no task that can be read and edited line by line.
     pub fn prepare(&self, current: &[u8]) -> Result<Vec<u8>, CheckTimestampsError> {
-        let document = frontmatter::read(current)?;
+        let document = frontmatter::read_document(current)?;
         let fields = document.fields();
         let task = Task::read(fields)?;
         let mut edits = Vec::new();
@@ -79,7 +79,7 @@ impl CheckTimestamps {
         {
             edits.push(build_timestamp_edit(NEXT, next));
         }
-        Ok(frontmatter::edit(current, &edits)?)
+        Ok(frontmatter::edit_fields(current, &edits)?)
     }
 
     fn can_replace(&self, found: TimestampFieldValue, next: DateTime<Utc>) -> bool {
@@ -102,7 +102,7 @@ enum TimestampFieldValue {
 }
 
 impl TimestampFieldValue {
-    fn read_field(fields: &Fields, field: &str) -> Self {
+    fn read_field(fields: &RecordFields, field: &str) -> Self {
         match fields.get(field) {
             None | Some(Value::Null) => Self::Nothing,
             Some(value) => value.as_str().and_then(time::parse).map_or(Self::NoDate, Self::Date),

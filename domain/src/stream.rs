@@ -5,7 +5,7 @@
 //! in them, and given back as it was. An event's name comes from its source's id and its content,
 //! so the same thing delivered twice is one event.
 
-use crate::frontmatter::{self, Fields};
+use crate::frontmatter::{self, RecordFields};
 use crate::path::{PathError, RecordKind, RecordPath, is_slug};
 use crate::plain;
 use crate::plan::ContentHash;
@@ -145,14 +145,14 @@ impl StreamEvent {
         put("tries", json!(self.tries));
         put("reason", json!(self.reason));
         let body: String = self.text.lines().map(|line| format!("{}\n", plain::escape_markdown(line))).collect();
-        frontmatter::render(&fields, &body)
+        frontmatter::render_document(&fields, &body)
     }
 
     /// Reads an event back.
     ///
     /// # Errors
     /// [`RecordError`] naming the field.
-    pub fn read(fields: &Fields, body: &str) -> Result<Self, RecordError> {
+    pub fn read(fields: &RecordFields, body: &str) -> Result<Self, RecordError> {
         check_type(fields, RecordKind::Stream)?;
         let source = require_text(fields, "source")?;
         if !is_slug(&source) {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn read_back(event: &StreamEvent) -> StreamEvent {
-        let document = frontmatter::read(event.render().as_bytes()).unwrap();
+        let document = frontmatter::read_document(event.render().as_bytes()).unwrap();
         StreamEvent::read(document.fields(), document.body()).unwrap()
     }
 
@@ -254,7 +254,7 @@ mod tests {
     fn what_strangers_write_shows_as_words() {
         let text = "# Big\n---\n![[secret]]\n<script>x</script>\n- [ ] do\n\n    deep\n1. one";
         let file = event(text).render();
-        let body = frontmatter::read(file.as_bytes()).unwrap().body().to_owned();
+        let body = frontmatter::read_document(file.as_bytes()).unwrap().body().to_owned();
         for markup in ["\n# ", "\n---", "![[", "\n<script", "x</", "\n- ["] {
             assert!(!format!("\n{body}").contains(markup), "{markup:?} in {body}");
         }

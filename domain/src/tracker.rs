@@ -6,7 +6,7 @@
 //! write: one that is no UUID names nothing. Sending is not here.
 
 use crate::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
-use crate::frontmatter::Fields;
+use crate::frontmatter::RecordFields;
 use crate::path::{RecordKind, RecordPath};
 use crate::plain;
 use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
@@ -233,7 +233,7 @@ impl fmt::Display for PlaneAction {
 #[must_use]
 pub fn derive_owed_action(
     target: &RecordPath,
-    fields: &Fields,
+    fields: &RecordFields,
     patch: &[FieldPatch],
     default_project: Option<&TrackerId>,
 ) -> Option<PlaneAction> {
@@ -248,7 +248,7 @@ pub fn derive_owed_action(
 
 /// The issue that a task names, or why it is none that can be meant; `None` where it names none.
 #[must_use]
-pub fn read_issue(fields: &Fields, default_project: Option<&TrackerId>) -> Option<Result<TrackerIssue, String>> {
+pub fn read_issue(fields: &RecordFields, default_project: Option<&TrackerId>) -> Option<Result<TrackerIssue, String>> {
     let written = |field| record::read_text(fields, field).ok().flatten().filter(|t| !t.trim().is_empty());
     let issue = written("plane_issue_id")?;
     let read = |field: &str, text: &str| TrackerId::parse(text).map_err(|e| format!("`{field}` is {e}"));

@@ -8,7 +8,7 @@ mod edit;
 mod past;
 
 use crate::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, WorkflowRef};
-use crate::frontmatter::{has_member, member_name, members};
+use crate::frontmatter::{has_member, list_members, member_name};
 use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::mutation::{Mutation, MutationClass, RelatedField};
 use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
@@ -264,13 +264,13 @@ fn check_recipe(record: &AuditRecord, patches: &[FieldPatch]) -> Result<(), Reso
 /// The mutation that could have left this patch.
 fn infer_mutation(patch: &FieldPatch) -> Option<Mutation> {
     let undo = patch.undo.as_ref().filter(|u| u.field == patch.field)?;
-    let (before, after) = undo.values().ok()?;
+    let (before, after) = undo.recorded_values().ok()?;
     let filled = |value: Option<Value>| value.filter(|v| !v.is_null());
     if filled(before) != patch.prior || filled(after) != patch.value {
         return None;
     }
     if let Some(field) = RelatedField::ALL.into_iter().find(|f| f.as_str() == patch.field) {
-        return infer_member_mutation(field, members(patch.prior.as_ref())?, members(patch.value.as_ref())?);
+        return infer_member_mutation(field, list_members(patch.prior.as_ref())?, list_members(patch.value.as_ref())?);
     }
     let text = patch.prior.as_ref().is_none_or(|v| !v.is_array() && !v.is_object());
     let set = json!({&patch.field: patch.value.as_ref()?});

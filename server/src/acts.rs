@@ -8,16 +8,22 @@ use crate::app::App;
 use chrono::Utc;
 use std::io;
 use steward_domain::time::format_millis;
-use steward_vault::operator::{self, Act, Deed, OperatorError};
+use steward_vault::operator::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
 
 /// Writes it down; `on` says what it was done to.
 ///
 /// # Errors
 /// [`OperatorError`] when that failed, and it must not be done.
-pub(crate) async fn write_down(app: &App, by: &str, met: &Met, act: Deed, on: String) -> Result<(), OperatorError> {
-    let act = Act { at: format_millis(Utc::now()), by: by.to_owned(), act, on, from: Some(met.from) };
+pub(crate) async fn write_down(
+    app: &App,
+    by: &str,
+    met: &Met,
+    act: OperatorEventKind,
+    on: String,
+) -> Result<(), OperatorLogError> {
+    let act = OperatorEvent { at: format_millis(Utc::now()), by: by.to_owned(), act, on, from: Some(met.from) };
     let root = app.root.clone();
-    let written = tokio::task::spawn_blocking(move || operator::write_down(&root, &act)).await;
+    let written = tokio::task::spawn_blocking(move || operator::append_event(&root, &act)).await;
     written
         .unwrap_or_else(|e| Err(io::Error::other(e).into()))
         .inspect_err(|e| tracing::error!("failed to write down what was done: {e}"))

@@ -6,8 +6,8 @@
 use std::time::Duration;
 use steward_domain::plan::ContentHash;
 use steward_domain::undo::ResolutionKind;
-use steward_workflows::activities::{AnswerAsk, Answered};
-use steward_workflows::{AnswerTogetherWorkflow, AnswerWorkflow, AnsweredTogether, TogetherAsk};
+use steward_workflows::activities::{ResolveInput, ResolveOutput};
+use steward_workflows::{AnswerTogetherWorkflow, AnswerWorkflow, ResolveBatchInput, ResolveBatchOutput};
 use temporalio_client::tonic::Request;
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
 use temporalio_common::HasWorkflowDefinition;
@@ -49,7 +49,7 @@ impl Answers {
     ///
     /// # Errors
     /// [`AskError`]; a refusal is none.
-    pub async fn ask(&self, ask: AnswerAsk) -> Result<Answered, AskError> {
+    pub async fn ask(&self, ask: ResolveInput) -> Result<ResolveOutput, AskError> {
         let (kind, digits) = (ask.kind.as_str(), digits(&ask.action));
         // Two who ask the same are answered once; who asks for something else must not get that answer.
         let other = ask.edited.as_ref().map(|edited| {
@@ -65,7 +65,7 @@ impl Answers {
     ///
     /// # Errors
     /// [`AskError`]; refusals are none.
-    pub async fn ask_together(&self, ask: TogetherAsk) -> Result<AnsweredTogether, AskError> {
+    pub async fn ask_together(&self, ask: ResolveBatchInput) -> Result<ResolveBatchOutput, AskError> {
         let kind = ask.kind.as_str();
         let id = format!("steward-{kind}-together-{}", ask.together);
         let options = self.options(id, format!("{kind} {} together", ask.actions.len()));

@@ -33,13 +33,13 @@ use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::tick::Cadence;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
 use tokio::sync::watch;
 
 /// What the faces need of the process they run in.
 pub struct Parts {
-    pub root: Root,
+    pub root: VaultRoot,
     pub index: Arc<Index>,
     pub answers: Answers,
     pub client: Client,
@@ -89,7 +89,7 @@ pub(crate) const KNOWN_AGAIN: Duration = Duration::from_secs(5);
 
 /// What every request can reach.
 pub(crate) struct App {
-    pub(crate) root: Root,
+    pub(crate) root: VaultRoot,
     pub(crate) index: Arc<Index>,
     pub(crate) answers: Answers,
     pub(crate) temporal: Temporal,

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use std::time::Duration;
 use steward_vault::brake;
 use steward_vault::index::Index;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -26,7 +26,7 @@ pub(crate) struct Beat {
 
 /// Looks until told to end; the receiver always has the newest.
 pub(crate) fn start(
-    root: Root,
+    root: VaultRoot,
     index: std::sync::Arc<Index>,
     mut stop: watch::Receiver<bool>,
 ) -> watch::Receiver<Beat> {
@@ -42,10 +42,10 @@ pub(crate) fn start(
             }
             let stopped = brake::is_stopped(&root);
             if watcher.is_none() {
-                watcher = index.watcher().await.inspect_err(|e| tracing::warn!("cannot look for news: {e}")).ok();
+                watcher = index.open_watcher().await.inspect_err(|e| tracing::warn!("cannot look for news: {e}")).ok();
             }
             let pulse = match &mut watcher {
-                Some(watching) => watching.pulse().await.ok(),
+                Some(watching) => watching.current_revision().await.ok(),
                 None => None,
             };
             let Some(pulse) = pulse else {

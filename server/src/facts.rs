@@ -16,7 +16,7 @@ pub mod why;
 pub mod withheld;
 
 use steward_vault::index::IndexError;
-use steward_vault::root::RootError;
+use steward_vault::root::VaultRootError;
 
 /// A run in the Temporal UI, below the address of its namespace.
 pub(crate) fn run_address(ui: &str, workflow: &str, run: &str) -> String {
@@ -58,8 +58,8 @@ impl From<IndexError> for FactsError {
     }
 }
 
-impl From<RootError> for FactsError {
-    fn from(e: RootError) -> Self {
+impl From<VaultRootError> for FactsError {
+    fn from(e: VaultRootError) -> Self {
         Self::Record { path: String::new(), reason: e.to_string() }
     }
 }

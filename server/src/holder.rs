@@ -15,9 +15,9 @@ use std::time::Duration;
 use steward_domain::guard::CallCaps;
 use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::tick::Cadence;
-use steward_vault::keeper::Keeper;
+use steward_vault::keeper::VaultWriter;
 use steward_vault::private;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 const FILE: &str = "up.json";
 
@@ -153,8 +153,8 @@ pub enum Holder {
 impl Holder {
     /// Holds the note against the lock.
     #[must_use]
-    pub fn of(root: &Root, state_dir: &Path) -> Self {
-        match (Keeper::holder(root), UpNote::read(state_dir)) {
+    pub fn of(root: &VaultRoot, state_dir: &Path) -> Self {
+        match (VaultWriter::find_lock_holder(root), UpNote::read(state_dir)) {
             (Some(holder), Some(note)) if holder == format!("process {}", note.pid) => Self::Runs(note),
             (Some(holder), _) => Self::Silent(holder),
             (None, Some(note)) => Self::Died(note),
@@ -191,11 +191,11 @@ mod tests {
     #[test]
     fn a_note_counts_only_with_the_lock_of_the_process_that_wrote_it() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
         assert!(matches!(Holder::of(&root, dir.path()), Holder::Nobody));
         note(std::process::id()).write(dir.path()).unwrap();
         assert!(matches!(Holder::of(&root, dir.path()), Holder::Died(_)));
-        let keeper = Keeper::lock(root.clone()).unwrap();
+        let keeper = VaultWriter::lock(root.clone()).unwrap();
         assert!(matches!(Holder::of(&root, dir.path()), Holder::Runs(_)));
         note(1).write(dir.path()).unwrap();
         let Holder::Silent(holder) = Holder::of(&root, dir.path()) else { panic!() };

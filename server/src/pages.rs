@@ -108,9 +108,9 @@ impl Page {
             form_key,
             may_act: caller.scope >= Scope::Act,
             may_operate: caller.scope >= Scope::Operate,
-            stop: brake::read(&app.root).map(Stopped::of),
+            stop: brake::read_stop(&app.root).map(Stopped::of),
             mode: app.policy().mode.as_str(),
-            waiting: app.index.pending_count().await?,
+            waiting: app.index.count_pending_actions().await?,
             vault: app.root.path().display().to_string(),
             temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),
             seen: newest.max(app.beat.borrow().seq),
@@ -126,7 +126,7 @@ struct Stopped {
 }
 
 impl Stopped {
-    fn of(stop: brake::Stop) -> Self {
+    fn of(stop: brake::FleetStop) -> Self {
         Self { by: stop.by, at: written_moment(&stop.at), reason: stop.reason }
     }
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use steward_vault::private;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 const PREFIX: &str = "serve-";
 const SUFFIX: &str = ".json";
@@ -41,7 +41,7 @@ impl Door {
 
     /// The door of a vault: of the process that holds it, else of one that listens beside.
     #[must_use]
-    pub fn of(root: &Root, state_dir: &Path) -> Option<Self> {
+    pub fn of(root: &VaultRoot, state_dir: &Path) -> Option<Self> {
         let held = match Holder::of(root, state_dir) {
             Holder::Runs(note) => note.door(),
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
@@ -156,7 +156,7 @@ mod tests {
         let died = dir.path().join("serve-9-9.json");
         fs::write(&died, serde_json::to_string(&serving(9, 9)).unwrap()).unwrap();
         assert_eq!(Serving::all(dir.path()), []);
-        let root = Root::open(dir.path()).unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
         assert_eq!(Door::of(&root, dir.path()), None);
         let _left = serving(8, 8).leave(dir.path()).unwrap();
         assert!(!died.exists());

@@ -16,16 +16,16 @@ use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
 use steward_domain::tick::TaskCheck;
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Root;
+use steward_vault::keeper::VaultWriter;
+use steward_vault::root::VaultRoot;
 
 /// A task of the matter `house` was found to be done then, and was changed; the action's id.
 #[must_use]
 pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
-    let keeper = Keeper::lock(Root::open(vault.path()).unwrap()).unwrap();
+    let keeper = VaultWriter::lock(VaultRoot::open(vault.path()).unwrap()).unwrap();
     let target = RecordPath::new(RecordKind::Task, task).unwrap();
     let bytes = vault.read(target.as_str());
-    let written = frontmatter::read(&bytes).unwrap().fields().get("state").cloned();
+    let written = frontmatter::read_document(&bytes).unwrap().fields().get("state").cloned();
     let evidence = SignalEvidence {
         source: "mail".into(),
         reference: RecordPath::new(RecordKind::Signal, &format!("s-{task}")).unwrap(),
@@ -71,7 +71,7 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
         workflow: WorkflowRef { id: "al-steward-house".into(), run_id: format!("run-{task}") },
         at,
     });
-    let receipt = keeper.apply(plan).unwrap();
+    let receipt = keeper.apply_plan(plan).unwrap();
     AuditRecord::parse(&vault.read(receipt.record.as_str())).unwrap().draft.id.to_string()
 }
 

@@ -139,7 +139,7 @@ impl Vault {
     #[must_use]
     pub fn state(&self, task: &str) -> String {
         let bytes = self.read(&format!("task/{task}.md"));
-        let document = frontmatter::read(&bytes).unwrap();
+        let document = frontmatter::read_document(&bytes).unwrap();
         document.fields().get("state").and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use steward_domain::tick::TickReport;
 use steward_vault::index::{self, Index};
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 use temporalio_client::{Client, UntypedWorkflow, UntypedWorkflowHandle, WorkflowStartOptions};
 use temporalio_common::data_converters::RawValue;
 use temporalio_common::protos::temporal::api::common::v1::Payload;
@@ -138,10 +138,10 @@ impl World {
         if is_later_start || !self.vault.path().join("signal").is_dir() {
             return;
         }
-        let (root, index) = (Root::open(self.vault.path()).unwrap(), Index::open(&state).await.unwrap());
+        let (root, index) = (VaultRoot::open(self.vault.path()).unwrap(), Index::open(&state).await.unwrap());
         index.sync_all(&root, Utc::now()).await.unwrap();
-        for (matter, mark) in index.wakes().await.unwrap() {
-            index.woken(&matter, mark).await.unwrap();
+        for (matter, mark) in index.list_wake_marks().await.unwrap() {
+            index.clear_wake_mark(&matter, mark).await.unwrap();
         }
     }
 

@@ -9,7 +9,7 @@ use sqlx::{Connection, SqliteConnection};
 use std::path::Path;
 use std::time::Instant;
 use steward_domain::plan::Disposition;
-use steward_vault::index::{ActionFilter, FILE, Index, MatterFilter, Only, SearchFilter};
+use steward_vault::index::{ActionFilter, ActionSubset, FILE, Index, MatterFilter, SearchFilter};
 
 /// A matter for each twenty actions, five tasks each. One in fifty proposals waits still; one action in fifty thousand
 /// was only recorded. `loud` is a source of all of them.
@@ -74,7 +74,7 @@ async fn main() -> Outcome {
     let since = Some(Utc::now() - TimeDelta::hours(24));
     let of = |landing| ActionFilter { since, landing: Some(landing), ..ActionFilter::default() };
     let today: [(&str, ActionFilter); 3] = [
-        ("Today: what waits", ActionFilter { only: Only::Waiting, ..none.clone() }),
+        ("Today: what waits", ActionFilter { only: ActionSubset::Waiting, ..none.clone() }),
         ("Today: what changed", of(Disposition::Live)),
         ("Today: what would have", of(Disposition::Shadow)),
     ];
@@ -84,15 +84,15 @@ async fn main() -> Outcome {
     {
         median(what, async || Ok(index.actions_page(filter, None, 30).await?.rows.len())).await?;
     }
-    median("how many wait", async || Ok(usize::try_from(index.pending_count().await?)?)).await?;
-    median("clusters", async || Ok(index.waiting_clusters(3).await?.len())).await?;
+    median("how many wait", async || Ok(usize::try_from(index.count_pending_actions().await?)?)).await?;
+    median("clusters", async || Ok(index.list_pending_clusters(3).await?.len())).await?;
     median("matters", async || Ok(index.matters_page(&MatterFilter::default(), None, 50).await?.rows.len())).await?;
     let called = MatterFilter { text: Some("r".into()), ..MatterFilter::default() };
     median("matters called `r`", async || Ok(index.matters_page(&called, None, 50).await?.rows.len())).await?;
-    median("the last day's actions", async || Ok(index.actions(since, None, 101).await?.len())).await?;
+    median("the last day's actions", async || Ok(index.list_actions(since, None, 101).await?.len())).await?;
     let ever = Some(DateTime::UNIX_EPOCH);
-    median("all actions, the first 101", async || Ok(index.actions(ever, None, 101).await?.len())).await?;
-    median("problems", async || Ok(index.first_problems(500).await?.rows.len())).await
+    median("all actions, the first 101", async || Ok(index.list_actions(ever, None, 101).await?.len())).await?;
+    median("problems", async || Ok(index.list_first_problems(500).await?.rows.len())).await
 }
 
 async fn median(what: &str, ask: impl AsyncFn() -> Result<usize, Box<dyn std::error::Error>>) -> Outcome {

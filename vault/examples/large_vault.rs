@@ -19,7 +19,7 @@ use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, ContentHash, Disposition};
 use steward_domain::record::RecordState;
 use steward_vault::index::Index;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -39,7 +39,7 @@ async fn main() -> Outcome {
     if state.exists() {
         fs::remove_dir_all(&state)?;
     }
-    let (root, index) = (Root::open(folder)?, Index::open(&state).await?);
+    let (root, index) = (VaultRoot::open(folder)?, Index::open(&state).await?);
     let begin = Instant::now();
     let report = index.sync_all(&root, Utc::now()).await?;
     told(&format!("{} files read, {} problems", report.read, report.problems.len()), begin)?;
@@ -47,7 +47,7 @@ async fn main() -> Outcome {
     let again = index.sync_all(&root, Utc::now()).await?;
     told(&format!("{} files read again", again.read), begin)?;
     let begin = Instant::now();
-    let trust = index.trust(Utc::now()).await?;
+    let trust = index.compute_source_trust(Utc::now()).await?;
     told(&format!("{} sources told", trust.len()), begin)
 }
 

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
-use steward_domain::trust::backtest::Backtesting;
-use steward_domain::trust::case::Rules;
-use steward_domain::trust::report::Reporting;
+use steward_domain::trust::backtest::BacktestPass;
+use steward_domain::trust::case::ReplayRules;
+use steward_domain::trust::report::TrustReportPass;
 use steward_vault::index::{FILE, Index};
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 /// Half of the actions are decided: a third undone, confirmed or dismissed, the rest live for long enough. Two of five
 /// are proposed a second time.
@@ -93,37 +93,37 @@ async fn fill(file: &Path, count: i64) -> Outcome {
 }
 
 async fn tell(index: &Index) -> Outcome {
-    let mut reporting = Reporting::new(&DecisionPolicy::default(), Utc::now());
-    index.cases(Utc::now(), |case| reporting.add(case)).await?;
-    let report = reporting.report(0.05);
+    let mut reporting = TrustReportPass::new(&DecisionPolicy::default(), Utc::now());
+    index.for_each_case(Utc::now(), |case| reporting.add_case(case)).await?;
+    let report = reporting.into_report(0.05);
     let (tally, sources) = (report.total.tally, report.sources.len());
-    eprintln!("{} actions, {} decided, {sources} sources one by one", tally.actions(), tally.decided());
+    eprintln!("{} actions, {} decided, {sources} sources one by one", tally.total_count(), tally.decided_count());
     Ok(())
 }
 
 async fn replay(index: &Index) -> Outcome {
-    let rules = |mode| Rules {
+    let rules = |mode| ReplayRules {
         policy: DecisionPolicy { mode, ..DecisionPolicy::default() },
         default_ceiling: Ceiling::Act,
         sources: BTreeMap::new(),
     };
-    let mut backtesting = Backtesting::new(rules(Mode::Live), rules(Mode::LiveHighConfidenceOnly), Utc::now());
-    index.cases(Utc::now(), |case| backtesting.add(case)).await?;
-    let told = backtesting.backtest();
-    eprintln!("{} live, {} of them newly", told.policy.live.actions(), told.newly_live.all.actions());
+    let mut backtesting = BacktestPass::new(rules(Mode::Live), rules(Mode::LiveHighConfidenceOnly), Utc::now());
+    index.for_each_case(Utc::now(), |case| backtesting.add_case(case)).await?;
+    let told = backtesting.into_report();
+    eprintln!("{} live, {} of them newly", told.policy.live.total_count(), told.newly_live.all.total_count());
     Ok(())
 }
 
 /// What a report says of the chain.
 async fn walk(index: &Index, vault: &Path) -> Outcome {
-    let found = index.known_chain(&Root::open(vault)?).await?;
+    let found = index.verify_indexed_chain(&VaultRoot::open(vault)?).await?;
     eprintln!("{} records, {} faults", found.records, found.faults.len());
     Ok(())
 }
 
 /// What a calibration folds.
 async fn learn(index: &Index) -> Outcome {
-    let trust = index.trust(Utc::now()).await?;
+    let trust = index.compute_source_trust(Utc::now()).await?;
     let observations: u64 = trust.values().map(|source| u64::from(source.observations)).sum();
     eprintln!("{} sources, {observations} observations", trust.len());
     Ok(())

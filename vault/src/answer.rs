@@ -6,9 +6,9 @@
 
 use crate::brake;
 use crate::chain::{self, ChainError};
-use crate::keeper::{ApplyError, Keeper, Receipt};
+use crate::keeper::{ActionReceipt, ApplyError, VaultWriter};
 use crate::past;
-use crate::root::{Root, RootError};
+use crate::root::{VaultRoot, VaultRootError};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use steward_domain::audit::{ActionKind, AuditRecord, WorkflowRef};
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// An answer as it arrives.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct IncomingResolution<'a> {
     pub kind: ResolutionKind,
     /// The audit record of the action that is answered.
     pub record: &'a RecordPath,
@@ -46,50 +46,50 @@ pub struct Asked<'a> {
 
 /// Why an answer was not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum AnswerError {
+pub enum ResolutionError {
     #[error(transparent)]
     Refused(#[from] ResolutionRefusal),
     #[error(transparent)]
     Apply(#[from] ApplyError),
 }
 
-impl Keeper {
+impl VaultWriter {
     /// Takes a human's answer to a recorded action.
     ///
     /// # Errors
     /// [`AnswerError::Refused`] by the rules of section 6; [`AnswerError::Apply`] when the vault
     /// cannot be read or written.
-    pub fn answer(&self, asked: &Asked<'_>) -> Result<Receipt, AnswerError> {
-        patiently(|| self.answer_once(asked))
+    pub fn resolve_action(&self, asked: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
+        retry_while_changing(|| self.resolve_action_once(asked))
     }
 
-    fn answer_once(&self, asked: &Asked<'_>) -> Result<Receipt, AnswerError> {
-        let mut turn = self.turn()?;
-        let record = asked_about(self.root(), asked.record)?;
-        match planned(self.root(), asked, (&record, Known::Newest(turn.head.seq)))? {
-            Planned::Before(receipt) => Ok(receipt),
-            Planned::Now(plan) => {
+    fn resolve_action_once(&self, asked: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
+        let mut turn = self.lock_state()?;
+        let record = read_action_record(self.root(), asked.record)?;
+        match prepare_resolution(self.root(), asked, (&record, OtherRecords::Newest(turn.head.seq)))? {
+            PlannedResolution::Before(receipt) => Ok(receipt),
+            PlannedResolution::Now(plan) => {
                 if let Some(says) = record.edited_expiry().filter(|_| asked.kind == ResolutionKind::Undo) {
-                    let note = chain::expiry_edited(asked.record, says, record.undo_deadline());
+                    let note = chain::describe_edited_expiry(asked.record, says, record.undo_deadline());
                     tracing::warn!(record = %asked.record, "{note}");
                 }
                 let owes = if asked.kind == ResolutionKind::Undo { tracker::derive_owed_revert(&record) } else { None };
-                Ok(self.carry_out(&mut turn, &plan, owes)?)
+                Ok(self.write_plan_once(&mut turn, &plan, owes)?)
             }
         }
     }
 }
 
 /// What an answer comes to on the vault as it is now.
-pub(crate) enum Planned {
+pub(crate) enum PlannedResolution {
     /// This very run has answered before.
-    Before(Receipt),
+    Before(ActionReceipt),
     Now(Box<Plan>),
 }
 
 /// What is known of the other records.
 #[derive(Clone, Copy)]
-pub(crate) enum Known<'a> {
+pub(crate) enum OtherRecords<'a> {
     /// The number of the newest of all.
     Newest(u64),
     /// The names of all that lie in `event/`.
@@ -97,13 +97,13 @@ pub(crate) enum Known<'a> {
 }
 
 /// Plans an answer to this record. Changes nothing.
-pub(crate) fn planned(
-    root: &Root,
-    asked: &Asked<'_>,
-    (record, known): (&AuditRecord, Known<'_>),
-) -> Result<Planned, AnswerError> {
-    if let Some(receipt) = answered_before(root, asked, record)? {
-        return Ok(Planned::Before(receipt));
+pub(crate) fn prepare_resolution(
+    root: &VaultRoot,
+    asked: &IncomingResolution<'_>,
+    (record, known): (&AuditRecord, OtherRecords<'_>),
+) -> Result<PlannedResolution, ResolutionError> {
+    if let Some(receipt) = find_earlier_resolution(root, asked, record)? {
+        return Ok(PlannedResolution::Before(receipt));
     }
     if let Some(Mutation::ParentMatter { to }) = asked.edited
         && !root.exists(to)
@@ -116,11 +116,11 @@ pub(crate) fn planned(
     }
     // After the newest record of all there is nothing.
     let (newest, names) = match known {
-        Known::Newest(seq) => (seq == record.seq, None),
-        Known::Names(names) => (false, Some(names)),
+        OtherRecords::Newest(seq) => (seq == record.seq, None),
+        OtherRecords::Names(names) => (false, Some(names)),
     };
     let alone = asked.kind != ResolutionKind::Undo || record.undo_recipe.is_none() || newest;
-    let past = if alone { Vec::new() } else { past(root, record, names)? };
+    let past = if alone { Vec::new() } else { read_change_history(root, record, names)? };
     let plan = build_resolution_plan(&ResolutionCase {
         kind: asked.kind,
         record,
@@ -134,18 +134,18 @@ pub(crate) fn planned(
         workflow: asked.workflow.clone(),
         now: asked.now,
     })?;
-    Ok(Planned::Now(Box::new(plan)))
+    Ok(PlannedResolution::Now(Box::new(plan)))
 }
 
 /// The record of the action that is answered.
-pub(crate) fn asked_about(root: &Root, path: &RecordPath) -> Result<AuditRecord, AnswerError> {
-    match chain::read(root, path) {
+pub(crate) fn read_action_record(root: &VaultRoot, path: &RecordPath) -> Result<AuditRecord, ResolutionError> {
+    match chain::read_audit_record(root, path) {
         Ok((record, _)) if record.draft.record_path().as_ref() == Ok(path) => Ok(record),
         Ok(_) => {
             let reason = format!("{path}: not the name under which this record was filed: rename it back");
             Err(ResolutionRefusal::Record { reason }.into())
         }
-        Err(ChainError::Root(RootError::Missing { .. })) => {
+        Err(ChainError::Root(VaultRootError::Missing { .. })) => {
             Err(ResolutionRefusal::Unknown { id: path.slug().to_owned() }.into())
         }
         Err(e @ ChainError::Record { .. }) => Err(ResolutionRefusal::Record { reason: e.to_string() }.into()),
@@ -154,12 +154,12 @@ pub(crate) fn asked_about(root: &Root, path: &RecordPath) -> Result<AuditRecord,
 }
 
 /// What else was changed in the same record, where an undo has to know.
-pub(crate) fn past(
-    root: &Root,
+pub(crate) fn read_change_history(
+    root: &VaultRoot,
     record: &AuditRecord,
     names: Option<&[String]>,
-) -> Result<Vec<PastChange>, AnswerError> {
-    past::of(root, record, names).map_err(|e| match e {
+) -> Result<Vec<PastChange>, ResolutionError> {
+    past::read_target_changes(root, record, names).map_err(|e| match e {
         ChainError::Record { .. } => {
             ResolutionRefusal::Record { reason: format!("{e}: run `steward audit verify`") }.into()
         }
@@ -168,65 +168,69 @@ pub(crate) fn past(
 }
 
 /// The receipt of this very run, or a refusal when somebody else was faster.
-fn answered_before(root: &Root, asked: &Asked<'_>, record: &AuditRecord) -> Result<Option<Receipt>, AnswerError> {
+fn find_earlier_resolution(
+    root: &VaultRoot,
+    asked: &IncomingResolution<'_>,
+    record: &AuditRecord,
+) -> Result<Option<ActionReceipt>, ResolutionError> {
     for kind in [ActionKind::Reversed, ActionKind::Confirmed, ActionKind::Dismissed, ActionKind::Raised] {
         let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
         if !root.exists(&path) {
             continue;
         }
-        let (found, _) = chain::read(root, &path).map_err(ApplyError::from)?;
+        let (found, _) = chain::read_audit_record(root, &path).map_err(ApplyError::from)?;
         let run = &asked.workflow.run_id;
         if kind == asked.kind.record_kind() && !run.is_empty() && &found.draft.workflow.run_id == run {
             let (id, landing) = (found.draft.id, found.draft.landing);
-            return Ok(Some(Receipt { id, record: path, landing, repeated: true }));
+            return Ok(Some(ActionReceipt { id, record: path, landing, repeated: true }));
         }
-        return Err(already(record, kind, &found).into());
+        return Err(already_resolved_refusal(record, kind, &found).into());
     }
     // The very change was made by hand, and stands as such: a click that crossed it says nothing new.
     let by_hand = record.draft.follow_up_path(ActionKind::DoneAnyway).map_err(|e| ApplyError::Form(e.to_string()))?;
     if asked.kind == ResolutionKind::Confirm && root.exists(&by_hand) {
-        let (found, _) = chain::read(root, &by_hand).map_err(ApplyError::from)?;
-        return Err(already(record, ActionKind::DoneAnyway, &found).into());
+        let (found, _) = chain::read_audit_record(root, &by_hand).map_err(ApplyError::from)?;
+        return Err(already_resolved_refusal(record, ActionKind::DoneAnyway, &found).into());
     }
     Ok(None)
 }
 
 /// Tries again for a moment where the record is changed while it is read: half a save says nothing yet.
-pub(crate) fn patiently<T>(attempt: impl Fn() -> Result<T, AnswerError>) -> Result<T, AnswerError> {
+pub(crate) fn retry_while_changing<T>(attempt: impl Fn() -> Result<T, ResolutionError>) -> Result<T, ResolutionError> {
     let mut tries = 1;
     loop {
         let answered = attempt();
         let passing = match &answered {
-            Err(AnswerError::Apply(ApplyError::ChangedMeanwhile { .. } | ApplyError::Record { .. })) => true,
+            Err(ResolutionError::Apply(ApplyError::ChangedMeanwhile { .. } | ApplyError::Record { .. })) => true,
             Ok(_) | Err(_) => false,
         };
         if !passing || tries == TRIES {
-            return answered.map_err(AnswerError::final_word);
+            return answered.map_err(ResolutionError::convert_to_refusal);
         }
         tries += 1;
         std::thread::sleep(PAUSE);
     }
 }
 
-impl AnswerError {
+impl ResolutionError {
     /// What is wrong with the record itself is an answer to the human; trouble with the machine is not.
-    fn final_word(self) -> Self {
+    fn convert_to_refusal(self) -> Self {
         match self {
             Self::Apply(ApplyError::Conflict { fields, .. }) => ResolutionRefusal::Conflict { fields }.into(),
             Self::Apply(e @ ApplyError::Record { .. }) => ResolutionRefusal::Record { reason: e.to_string() }.into(),
             Self::Apply(ApplyError::Root(e)) => match e {
-                RootError::Io { .. } | RootError::Open { .. } => Self::Apply(e.into()),
-                RootError::Missing { .. }
-                | RootError::Link { .. }
-                | RootError::NotAFile { .. }
-                | RootError::TooLarge { .. } => ResolutionRefusal::Record { reason: e.to_string() }.into(),
+                VaultRootError::Io { .. } | VaultRootError::Open { .. } => Self::Apply(e.into()),
+                VaultRootError::Missing { .. }
+                | VaultRootError::Link { .. }
+                | VaultRootError::NotAFile { .. }
+                | VaultRootError::TooLarge { .. } => ResolutionRefusal::Record { reason: e.to_string() }.into(),
             },
             Self::Refused(_) | Self::Apply(_) => self,
         }
     }
 }
 
-fn already(record: &AuditRecord, kind: ActionKind, found: &AuditRecord) -> ResolutionRefusal {
+fn already_resolved_refusal(record: &AuditRecord, kind: ActionKind, found: &AuditRecord) -> ResolutionRefusal {
     let by = found.draft.answers.as_ref().map_or("nobody", |a| a.by.as_str());
     ResolutionRefusal::AlreadyAnswered {
         id: record.draft.id.to_string(),

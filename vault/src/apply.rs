@@ -10,10 +10,10 @@ use crate::brake;
 use crate::chain;
 use crate::crash;
 use crate::durable;
-use crate::journal::{self, ContentChange, Filing, Intent, Key, Work};
-use crate::keeper::{ApplyError, Keeper, Receipt, Turn};
-use crate::root::{OWN_FOLDER, Root, Snapshot};
-use crate::swap::{self, Look, Swapped};
+use crate::journal::{self, AttemptKey, ChangeIntent, ContentChange, IntentKind, RecordFiling};
+use crate::keeper::{ActionReceipt, ApplyError, VaultWriter, WriterState};
+use crate::root::{OWN_FOLDER, RecordSnapshot, VaultRoot};
+use crate::swap::{self, LateEditCheck, SwapOutcome};
 use std::io;
 use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
 use steward_domain::content::content_hash;
@@ -22,7 +22,7 @@ use steward_domain::path::RecordPath;
 use steward_domain::plan::{ContentHash, Disposition, Plan, PreparePlanError, PreparedChange};
 use steward_domain::tracker::{self, PlaneAction};
 
-impl Keeper {
+impl VaultWriter {
     /// Carries a steward's plan out, once however often it is asked.
     ///
     /// Under a stop nothing is filed; a plan that was filed before the stop is still found. What a human answers goes
@@ -30,83 +30,83 @@ impl Keeper {
     ///
     /// # Errors
     /// [`ApplyError`]; asking again is safe.
-    pub fn apply(&self, plan: Plan) -> Result<Receipt, ApplyError> {
+    pub fn apply_plan(&self, plan: Plan) -> Result<ActionReceipt, ApplyError> {
         if plan.draft().answers.is_some() {
             return Err(ApplyError::Form("a human's answer is no plan of a steward".into()));
         }
-        let mut turn = self.turn()?;
+        let mut turn = self.lock_state()?;
         if brake::is_stopped(self.root()) {
-            return self.done_before(&plan, &file_of(&plan)?)?.ok_or(ApplyError::Stopped);
+            return self.find_receipt(&plan, &audit_record_path(&plan)?)?.ok_or(ApplyError::Stopped);
         }
-        self.carry_out(&mut turn, &plan, None)
+        self.write_plan_once(&mut turn, &plan, None)
     }
 
     /// Does what the plan says, or finds that it was done.
     ///
     /// `says` is what its record will say of the tracker; a change of a task's state says by itself what
     /// it owes.
-    pub(crate) fn carry_out(
+    pub(crate) fn write_plan_once(
         &self,
-        turn: &mut Turn,
+        turn: &mut WriterState,
         plan: &Plan,
         says: Option<PlaneAction>,
-    ) -> Result<Receipt, ApplyError> {
-        let record = file_of(plan)?;
-        if let Some(receipt) = self.done_before(plan, &record)? {
+    ) -> Result<ActionReceipt, ApplyError> {
+        let record = audit_record_path(plan)?;
+        if let Some(receipt) = self.find_receipt(plan, &record)? {
             return Ok(receipt);
         }
-        let ready = if plan.has_record_change() { self.prepare(plan)? } else { None };
+        let ready = if plan.has_record_change() { self.prepare_change(plan)? } else { None };
         if plan.disposition() == Disposition::Pending {
             self.check_basis(plan)?;
         }
         let (patch, owed, content) = ready.map_or_else(Default::default, |r| (r.patch, r.owed, Some(r.content)));
-        let closed = AuditRecord::from_draft(plan.draft().clone(), patch, turn.head.next())
+        let closed = AuditRecord::from_draft(plan.draft().clone(), patch, turn.head.next_link())
             .with_tracker(says.or(owed))
-            .with_content(content.as_ref().and_then(Content::said));
-        let intent = self.stage(turn, &closed, &record, content)?;
-        self.land(turn, intent)?;
-        Ok(Receipt { id: plan.id().clone(), record, landing: plan.disposition(), repeated: false })
+            .with_content(content.as_ref().and_then(NewContent::parsed_hash));
+        let intent = self.stage_change(turn, &closed, &record, content)?;
+        self.commit_intent(turn, intent)?;
+        Ok(ActionReceipt { id: plan.id().clone(), record, landing: plan.disposition(), repeated: false })
     }
 
     /// Does what is staged, or takes it back.
-    pub(crate) fn land(&self, turn: &mut Turn, intent: Intent) -> Result<(), ApplyError> {
+    pub(crate) fn commit_intent(&self, turn: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
         let changed = || ApplyError::ChangedMeanwhile { path: intent.subject().clone() };
-        match self.perform(&intent) {
-            Ok(Swapped::Done) => {
-                self.finish(turn, intent);
+        match self.swap_and_file(&intent) {
+            Ok(SwapOutcome::Done) => {
+                self.finish_change(turn, intent);
                 Ok(())
             }
-            Ok(Swapped::ChangedMeanwhile) => {
-                self.forget(&intent);
+            Ok(SwapOutcome::ChangedMeanwhile) => {
+                self.discard_staged(&intent);
                 Err(changed())
             }
-            Ok(Swapped::TakenBack) => {
+            Ok(SwapOutcome::TakenBack) => {
                 let error = changed();
-                self.taken_back(turn, intent);
+                self.keep_reverted_intent(turn, intent);
                 Err(error)
             }
             Err(source) => {
-                let error = ApplyError::io(intent.subject())(source);
-                self.back_out(turn, intent);
+                let error = ApplyError::wrap_io(intent.subject())(source);
+                self.revert_intent(turn, intent);
                 Err(error)
             }
         }
     }
 
     /// What is to be written; `None` when the record already is as the plan wants it.
-    fn prepare(&self, plan: &Plan) -> Result<Option<Ready>, ApplyError> {
-        let (current, prepared) = prepared(self.root(), plan)?;
+    fn prepare_change(&self, plan: &Plan) -> Result<Option<ReadyChange>, ApplyError> {
+        let (current, prepared) = read_and_prepare(self.root(), plan)?;
         if prepared.after == current.bytes {
             return Ok(None);
         }
-        let owed = self.owed(plan, &current, &prepared.patch)?;
-        let content = Content::new(plan.target().clone(), &current, prepared.after);
-        Ok(Some(Ready { content, patch: prepared.patch, owed }))
+        let owed = self.find_owed_action(plan, &current, &prepared.patch)?;
+        let content = NewContent::new(plan.target().clone(), &current, prepared.after);
+        Ok(Some(ReadyChange { content, patch: prepared.patch, owed }))
     }
 
     /// A human is only offered a change to the record as it was judged.
     fn check_basis(&self, plan: &Plan) -> Result<(), ApplyError> {
-        let current = self.root().read(plan.target())?;
+        let current = self.root().read_file(plan.target())?;
         if plan.is_based_on(&current.hash) {
             return Ok(());
         }
@@ -114,143 +114,167 @@ impl Keeper {
     }
 
     /// What a change owes to the tracker; an undo owes what the record it undoes says.
-    fn owed(&self, plan: &Plan, current: &Snapshot, patch: &[FieldPatch]) -> Result<Option<PlaneAction>, ApplyError> {
+    fn find_owed_action(
+        &self,
+        plan: &Plan,
+        current: &RecordSnapshot,
+        patch: &[FieldPatch],
+    ) -> Result<Option<PlaneAction>, ApplyError> {
         let changes = matches!(plan.draft().kind, ActionKind::Action | ActionKind::Confirmed);
-        let Some(site) = self.tracker().filter(|_| changes) else { return Ok(None) };
-        let document = frontmatter::read(&current.bytes).map_err(|e| refuse(plan.target(), e.into()))?;
+        let Some(site) = self.tracker_site().filter(|_| changes) else { return Ok(None) };
+        let document =
+            frontmatter::read_document(&current.bytes).map_err(|e| convert_prepare_error(plan.target(), e.into()))?;
         Ok(tracker::derive_owed_action(plan.target(), document.fields(), patch, site.project.as_ref()))
     }
 
-    fn done_before(&self, plan: &Plan, record: &RecordPath) -> Result<Option<Receipt>, ApplyError> {
+    fn find_receipt(&self, plan: &Plan, record: &RecordPath) -> Result<Option<ActionReceipt>, ApplyError> {
         if !self.root().exists(record) {
             return Ok(None);
         }
-        let (found, _) = chain::read(self.root(), record)?;
+        let (found, _) = chain::read_audit_record(self.root(), record)?;
         if found.draft.id != *plan.id() {
             return Err(ApplyError::Form(format!("{record}: another action has taken this name")));
         }
-        Ok(Some(Receipt { id: found.draft.id, record: record.clone(), landing: found.draft.landing, repeated: true }))
+        Ok(Some(ActionReceipt {
+            id: found.draft.id,
+            record: record.clone(),
+            landing: found.draft.landing,
+            repeated: true,
+        }))
     }
 
     /// Writes all that the change will need, durable, the intent last.
-    fn stage(
+    fn stage_change(
         &self,
-        turn: &mut Turn,
+        turn: &mut WriterState,
         closed: &AuditRecord,
         record: &RecordPath,
-        content: Option<Content>,
-    ) -> Result<Intent, ApplyError> {
+        content: Option<NewContent>,
+    ) -> Result<ChangeIntent, ApplyError> {
         let (change, bytes) = content.map(|c| (c.change, c.bytes)).unzip();
-        let text = remembered(closed, record)?;
+        let text = render_verified_record(closed, record)?;
         let sha256 = ContentHash::hash_bytes(text.as_bytes());
-        let filing = Filing { record: record.clone(), seq: closed.seq, sha256 };
-        let key = Key::new(turn.number(), &closed.draft.id);
-        let intent = Intent { key, work: Work::Action { filing, change } };
-        self.write_or_forget(&intent, &text, bytes.as_deref())?;
+        let filing = RecordFiling { record: record.clone(), seq: closed.seq, sha256 };
+        let key = AttemptKey::new(turn.take_number(), &closed.draft.id);
+        let intent = ChangeIntent { key, work: IntentKind::Action { filing, change } };
+        self.write_or_discard(&intent, &text, bytes.as_deref())?;
         Ok(intent)
     }
 
     /// Stages a change that no record goes with.
-    pub(crate) fn stage_stamp(&self, turn: &mut Turn, content: Content) -> Result<Intent, ApplyError> {
-        let intent = Intent { key: Key::stamp(turn.number()), work: Work::Stamp(content.change) };
-        self.write_or_forget(&intent, "", Some(&content.bytes))?;
+    pub(crate) fn stage_unrecorded_change(
+        &self,
+        turn: &mut WriterState,
+        content: NewContent,
+    ) -> Result<ChangeIntent, ApplyError> {
+        let intent = ChangeIntent {
+            key: AttemptKey::new_unrecorded(turn.take_number()),
+            work: IntentKind::Stamp(content.change),
+        };
+        self.write_or_discard(&intent, "", Some(&content.bytes))?;
         Ok(intent)
     }
 
-    fn write_or_forget(&self, intent: &Intent, record: &str, content: Option<&[u8]>) -> Result<(), ApplyError> {
-        self.write_all(intent, record, content).inspect_err(|_| self.forget(intent))
+    fn write_or_discard(&self, intent: &ChangeIntent, record: &str, content: Option<&[u8]>) -> Result<(), ApplyError> {
+        self.write_staged_files(intent, record, content).inspect_err(|_| self.discard_staged(intent))
     }
 
-    fn write_all(&self, intent: &Intent, record: &str, content: Option<&[u8]>) -> Result<(), ApplyError> {
+    fn write_staged_files(
+        &self,
+        intent: &ChangeIntent,
+        record: &str,
+        content: Option<&[u8]>,
+    ) -> Result<(), ApplyError> {
         let root = self.root();
-        crash::point("before-staging");
+        crash::die_if_armed("before-staging");
         if let Some(filing) = intent.filing() {
-            chain::stage(root, &intent.key.record(), record).map_err(ApplyError::io(&filing.record))?;
-            crash::point("after-staging-record");
+            chain::stage_record(root, &intent.key.record_name(), record)
+                .map_err(ApplyError::wrap_io(&filing.record))?;
+            crash::die_if_armed("after-staging-record");
         }
-        if let (Some(swap), Some(bytes)) = (intent.swap(), content) {
-            swap::stage(root, &swap, bytes).map_err(ApplyError::io(swap.target))?;
-            crash::point("after-staging-content");
+        if let (Some(swap), Some(bytes)) = (intent.to_swap(), content) {
+            swap::stage_content(root, &swap, bytes).map_err(ApplyError::wrap_io(swap.target))?;
+            crash::die_if_armed("after-staging-content");
         }
-        let synced = swap::staged_dir(root).and_then(|dir| durable::sync(&dir));
-        synced.map_err(ApplyError::io(format!("{OWN_FOLDER}/")))?;
-        journal::write(root, intent).map_err(ApplyError::io(intent.shown()))?;
-        crash::point("after-journal");
+        let synced = swap::open_staged_folder(root).and_then(|dir| durable::sync_folder(&dir));
+        synced.map_err(ApplyError::wrap_io(format!("{OWN_FOLDER}/")))?;
+        journal::write_intent(root, intent).map_err(ApplyError::wrap_io(intent.display_path()))?;
+        crash::die_if_armed("after-journal");
         Ok(())
     }
 
     /// Removes what was staged in vain. What cannot be removed now is swept by the next recovery.
-    fn forget(&self, intent: &Intent) {
-        let _ = journal::remove(self.root(), intent);
-        let _ = swap::discard(self.root(), intent.key.content());
-        let _ = swap::discard(self.root(), &intent.key.record());
+    fn discard_staged(&self, intent: &ChangeIntent) {
+        let _ = journal::remove_intent(self.root(), intent);
+        let _ = swap::discard_file(self.root(), intent.key.content_name());
+        let _ = swap::discard_file(self.root(), &intent.key.record_name());
     }
 
     /// From here on nothing needs space but the name of the record in its folder.
-    fn perform(&self, intent: &Intent) -> io::Result<Swapped> {
-        let swapped = intent.swap().map_or(Ok(Swapped::Done), |swap| swap::exchange(self.root(), &swap))?;
-        if swapped == Swapped::Done
+    fn swap_and_file(&self, intent: &ChangeIntent) -> io::Result<SwapOutcome> {
+        let swapped = intent.to_swap().map_or(Ok(SwapOutcome::Done), |swap| swap::swap_in(self.root(), &swap))?;
+        if swapped == SwapOutcome::Done
             && let Some(filing) = intent.filing()
         {
-            crash::point("before-filing");
-            chain::file(self.root(), &intent.key, filing)?;
+            crash::die_if_armed("before-filing");
+            chain::publish_staged_record(self.root(), &intent.key, filing)?;
         }
         Ok(swapped)
     }
 
     /// The change is done and recorded; whatever fails from here on is made good later.
-    fn finish(&self, turn: &mut Turn, intent: Intent) {
+    fn finish_change(&self, turn: &mut WriterState, intent: ChangeIntent) {
         if let Some(filing) = intent.filing() {
-            turn.head = turn.head.clone().after(filing);
+            turn.head = turn.head.clone().advance_to(filing);
             if let Err(e) = chain::write_head(self.root(), &turn.head) {
                 tracing::warn!(error = %e, "failed to write the head of the chain, its intent stands for it");
             }
         }
         // An editor that was half way through a save is done by now: its file belongs in place.
-        match intent.swap().map(|swap| swap::look(self.root(), &swap)).transpose() {
-            Ok(Some(Look::GivenBack)) => {
+        match intent.to_swap().map(|swap| swap::check_late_edit(self.root(), &swap)).transpose() {
+            Ok(Some(LateEditCheck::GivenBack)) => {
                 tracing::info!(record = %intent.subject(), "an edit came at the same moment and stands")
             }
-            Ok(Some(Look::Quiet | Look::Kept(_) | Look::Gone) | None) => {}
+            Ok(Some(LateEditCheck::Quiet | LateEditCheck::Kept(_) | LateEditCheck::Gone) | None) => {}
             Err(e) => tracing::warn!(record = %intent.subject(), error = %e, "failed to look for a late edit"),
         }
-        turn.keep(intent);
+        turn.keep_unsettled(intent);
     }
 }
 
 /// The path of a plan's audit record.
-fn file_of(plan: &Plan) -> Result<RecordPath, ApplyError> {
+fn audit_record_path(plan: &Plan) -> Result<RecordPath, ApplyError> {
     plan.draft().record_path().map_err(|e| ApplyError::Form(e.to_string()))
 }
 
 /// The target as it is now, and what the plan makes of it. Changes nothing.
-pub(crate) fn prepared(root: &Root, plan: &Plan) -> Result<(Snapshot, PreparedChange), ApplyError> {
-    let current = root.read(plan.target())?;
-    let prepared = plan.prepare(&current.bytes).map_err(|e| refuse(plan.target(), e))?;
+pub(crate) fn read_and_prepare(root: &VaultRoot, plan: &Plan) -> Result<(RecordSnapshot, PreparedChange), ApplyError> {
+    let current = root.read_file(plan.target())?;
+    let prepared = plan.prepare(&current.bytes).map_err(|e| convert_prepare_error(plan.target(), e))?;
     Ok((current, prepared))
 }
 
 /// New content, ready to be staged, and what undoing it takes.
-struct Ready {
-    content: Content,
+struct ReadyChange {
+    content: NewContent,
     patch: Vec<FieldPatch>,
     /// What the change owes to the tracker.
     owed: Option<PlaneAction>,
 }
 
 /// New content of a file.
-pub(crate) struct Content {
+pub(crate) struct NewContent {
     change: ContentChange,
     bytes: Vec<u8>,
 }
 
-impl Content {
+impl NewContent {
     /// What it says, whatever its formatting; `None` where it cannot be read.
-    fn said(&self) -> Option<ContentHash> {
-        frontmatter::read(&self.bytes).ok().map(|document| content_hash(&document))
+    fn parsed_hash(&self) -> Option<ContentHash> {
+        frontmatter::read_document(&self.bytes).ok().map(|document| content_hash(&document))
     }
 
-    pub(crate) fn new(target: RecordPath, current: &Snapshot, bytes: Vec<u8>) -> Self {
+    pub(crate) fn new(target: RecordPath, current: &RecordSnapshot, bytes: Vec<u8>) -> Self {
         let change = ContentChange {
             target,
             before: current.hash.clone(),
@@ -262,7 +286,7 @@ impl Content {
 }
 
 /// The text of a record that is certain to be read back as what it is.
-fn remembered(record: &AuditRecord, path: &RecordPath) -> Result<String, ApplyError> {
+fn render_verified_record(record: &AuditRecord, path: &RecordPath) -> Result<String, ApplyError> {
     let text = record.render().map_err(|e| ApplyError::Form(format!("{path}: {e}")))?;
     match AuditRecord::parse(text.as_bytes()) {
         Ok(read) if &read == record => Ok(text),
@@ -271,7 +295,7 @@ fn remembered(record: &AuditRecord, path: &RecordPath) -> Result<String, ApplyEr
     }
 }
 
-fn refuse(path: &RecordPath, e: PreparePlanError) -> ApplyError {
+fn convert_prepare_error(path: &RecordPath, e: PreparePlanError) -> ApplyError {
     match e {
         PreparePlanError::ChangedMeanwhile => ApplyError::ChangedMeanwhile { path: path.clone() },
         PreparePlanError::Conflict(fields) => ApplyError::Conflict { path: path.clone(), fields },

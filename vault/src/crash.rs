@@ -51,7 +51,7 @@ pub const TRACKING: [&str; 9] = [
 ];
 
 /// Dies here if the environment says so.
-pub fn point(name: &'static str) {
+pub fn die_if_armed(name: &'static str) {
     static AT: OnceLock<Option<(String, u32)>> = OnceLock::new();
     static MET: AtomicU32 = AtomicU32::new(0);
     let all = [POINTS.as_slice(), &AFTERWARDS, &INTAKE, &READING, &TRACKING];
@@ -59,7 +59,9 @@ pub fn point(name: &'static str) {
     debug_assert!(listed, "{name} is not listed");
     #[cfg(test)]
     hook::run(name);
-    let Some((at, times)) = AT.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| read(&text))) else {
+    let Some((at, times)) =
+        AT.get_or_init(|| std::env::var("STEWARD_CRASH_AT").ok().map(|text| parse_crash_point(&text)))
+    else {
         return;
     };
     if at == name && MET.fetch_add(1, Ordering::Relaxed) + 1 == *times {
@@ -68,7 +70,7 @@ pub fn point(name: &'static str) {
     }
 }
 
-fn read(text: &str) -> (String, u32) {
+fn parse_crash_point(text: &str) -> (String, u32) {
     let (name, times) = text.split_once(':').unwrap_or((text, "1"));
     (name.to_owned(), times.parse().unwrap_or(1))
 }

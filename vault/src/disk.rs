@@ -32,8 +32,8 @@ pub enum DiskFault {
 /// # Errors
 /// [`DiskFault`], which names the folder and the fix.
 pub fn check_writable(folder: &Path) -> Result<u64, DiskFault> {
-    write_sample(folder).map_err(|source| fault(folder, source))?;
-    Ok(free_bytes(folder))
+    write_sample(folder).map_err(|source| classify_fault(folder, source))?;
+    Ok(count_free_bytes(folder))
 }
 
 /// Whether an error says that the disk is full, read-only or broken.
@@ -50,8 +50,8 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-fn fault(folder: &Path, source: io::Error) -> DiskFault {
-    let (folder, free) = (folder.to_owned(), free_bytes(folder));
+fn classify_fault(folder: &Path, source: io::Error) -> DiskFault {
+    let (folder, free) = (folder.to_owned(), count_free_bytes(folder));
     match source.kind() {
         _ if is_full(&source) => DiskFault::Full { folder, free },
         io::ErrorKind::ReadOnlyFilesystem => DiskFault::ReadOnly { folder, free },
@@ -60,7 +60,7 @@ fn fault(folder: &Path, source: io::Error) -> DiskFault {
 }
 
 /// 0 where it cannot be told.
-fn free_bytes(folder: &Path) -> u64 {
+fn count_free_bytes(folder: &Path) -> u64 {
     statvfs(folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 

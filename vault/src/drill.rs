@@ -5,9 +5,9 @@
 //! keeper applies the plan and answers the undo. What is found here goes to the calibration of trust, which lowers
 //! the class.
 
-use crate::answer::{AnswerError, Asked};
-use crate::keeper::{ApplyError, Keeper, LockError};
-use crate::root::{Root, RootError};
+use crate::answer::{IncomingResolution, ResolutionError};
+use crate::keeper::{ApplyError, LockError, VaultWriter};
+use crate::root::{VaultRoot, VaultRootError};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -51,7 +51,7 @@ const CANARIES: [(&str, &str); 4] = [
 
 /// What a drill found of one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drilled {
+pub struct ClassDrillResult {
     pub class: MutationClass,
     /// What was not restored, or could not be changed at all; `None` where everything was.
     pub broken: Option<String>,
@@ -63,7 +63,7 @@ pub enum DrillError {
     #[error("keep canaries in {path}: {source}")]
     Io { path: String, source: io::Error },
     #[error(transparent)]
-    Root(#[from] RootError),
+    Root(#[from] VaultRootError),
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error(transparent)]
@@ -76,16 +76,16 @@ pub enum DrillError {
 ///
 /// # Errors
 /// [`DrillError`] where the disk fails; a change that is not restored is no error but what was looked for.
-pub fn drill(state_dir: &Path, now: DateTime<Utc>) -> Result<Vec<Drilled>, DrillError> {
-    drill_beside(state_dir, now, |_, _| {})
+pub fn run_drill(state_dir: &Path, now: DateTime<Utc>) -> Result<Vec<ClassDrillResult>, DrillError> {
+    run_drill_with(state_dir, now, |_, _| {})
 }
 
 /// The same, with somebody who gets at the canary between the change and its undo.
-fn drill_beside(
+fn run_drill_with(
     state_dir: &Path,
     now: DateTime<Utc>,
-    meddle: impl Fn(&Root, &RecordPath),
-) -> Result<Vec<Drilled>, DrillError> {
+    meddle: impl Fn(&VaultRoot, &RecordPath),
+) -> Result<Vec<ClassDrillResult>, DrillError> {
     let folder = state_dir.join(FOLDER);
     let io = |source| DrillError::Io { path: folder.display().to_string(), source };
     match std::fs::remove_dir_all(&folder) {
@@ -98,23 +98,23 @@ fn drill_beside(
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io)?;
         std::fs::write(&file, text).map_err(io)?;
     }
-    let mut cage = Cage { keeper: Keeper::lock(Root::open(&folder)?)?, now, meddle };
+    let mut cage = CanaryVault { keeper: VaultWriter::lock(VaultRoot::open(&folder)?)?, now, meddle };
     let mut found = Vec::new();
     for class in MutationClass::ALL {
         let mut broken = None;
-        for (canary, mutation) in exercises(class)? {
-            let wrong = cage.exercise(&canary, &mutation)?;
+        for (canary, mutation) in list_exercises(class)? {
+            let wrong = cage.exercise_canary(&canary, &mutation)?;
             broken = broken.or(wrong);
             // Records are named after their moments.
             cage.now += TimeDelta::milliseconds(1);
         }
-        found.push(Drilled { class, broken });
+        found.push(ClassDrillResult { class, broken });
     }
     Ok(found)
 }
 
 /// Every change of a class that is tried, with its canary.
-fn exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, PathError> {
+fn list_exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, PathError> {
     let related = |field: RelatedField, member: &str, present| {
         let member = member.to_owned();
         Mutation::Related { field, member, present }
@@ -144,17 +144,17 @@ fn exercises(class: MutationClass) -> Result<Vec<(RecordPath, Mutation)>, PathEr
 }
 
 /// The canaries' own vault.
-struct Cage<M> {
-    keeper: Keeper,
+struct CanaryVault<M> {
+    keeper: VaultWriter,
     now: DateTime<Utc>,
     meddle: M,
 }
 
-impl<M: Fn(&Root, &RecordPath)> Cage<M> {
+impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
     /// Changes a canary and takes that back; says what is wrong with it then.
-    fn exercise(&self, canary: &RecordPath, mutation: &Mutation) -> Result<Option<String>, DrillError> {
-        let before = self.keeper.root().read(canary)?;
-        let Ok(document) = frontmatter::read(&before.bytes) else {
+    fn exercise_canary(&self, canary: &RecordPath, mutation: &Mutation) -> Result<Option<String>, DrillError> {
+        let before = self.keeper.root().read_file(canary)?;
+        let Ok(document) = frontmatter::read_document(&before.bytes) else {
             return Ok(Some(format!("{canary} could not be read any more")));
         };
         let run = format!("{SOURCE}-{}", time::format_compact(self.now));
@@ -166,38 +166,38 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             hash: before.hash.clone(),
             fields: document.fields().clone(),
         };
-        let plan = match self.plan(&target, mutation, &run)? {
+        let plan = match self.plan_mutation(&target, mutation, &run)? {
             Ok(plan) => plan,
             // A canary that has no such member to lose.
             Err(RouteSkip::AlreadySo) => return Ok(None),
             Err(why) => return Ok(Some(format!("{canary} could not be changed: {}", why.as_str()))),
         };
-        let receipt = match self.keeper.apply(plan) {
+        let receipt = match self.keeper.apply_plan(plan) {
             Ok(receipt) => receipt,
             Err(e @ (ApplyError::Io { .. } | ApplyError::Root(_))) => return Err(e.into()),
             Err(e) => return Ok(Some(format!("{canary} could not be changed: {e}"))),
         };
-        let changed = self.keeper.root().read(canary)?;
+        let changed = self.keeper.root().read_file(canary)?;
         if receipt.landing != Disposition::Live || changed.bytes == before.bytes {
             return Ok(Some(format!("{canary} was not changed at all")));
         }
         (self.meddle)(self.keeper.root(), canary);
-        let undone = self.keeper.answer(&Asked {
+        let undone = self.keeper.resolve_action(&IncomingResolution {
             kind: ResolutionKind::Undo,
             record: &receipt.record,
             by: SOURCE,
             reason: None,
             edited: None,
             together: None,
-            policy: &live(),
+            policy: &live_policy(),
             ceiling: Ceiling::Act,
             workflow: WorkflowRef { id: SOURCE.into(), run_id: format!("undo-{run}") },
             now: self.now,
         });
         let broken = match undone {
-            Err(AnswerError::Apply(e @ (ApplyError::Io { .. } | ApplyError::Root(_)))) => return Err(e.into()),
+            Err(ResolutionError::Apply(e @ (ApplyError::Io { .. } | ApplyError::Root(_)))) => return Err(e.into()),
             Err(e) => Some(format!("{canary}: its change was not taken back: {e}")),
-            Ok(_) if self.keeper.root().read(canary)?.bytes != before.bytes => {
+            Ok(_) if self.keeper.root().read_file(canary)?.bytes != before.bytes => {
                 Some(format!("{canary}: other bytes than before after a change of `{}` was undone", mutation.field()))
             }
             Ok(_) => None,
@@ -211,7 +211,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
     }
 
     /// The plan of a change that no gate holds back, or why there is none.
-    fn plan(
+    fn plan_mutation(
         &self,
         target: &RouteTarget,
         mutation: &Mutation,
@@ -245,7 +245,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
             doubt: None,
             observations: u32::MAX,
             ceiling: Ceiling::Act,
-            policy: &live(),
+            policy: &live_policy(),
             notes: &[],
             workflow: WorkflowRef { id: SOURCE.into(), run_id: run.to_owned() },
             at: self.now,
@@ -258,7 +258,7 @@ impl<M: Fn(&Root, &RecordPath)> Cage<M> {
     }
 }
 
-fn live() -> DecisionPolicy {
+fn live_policy() -> DecisionPolicy {
     DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() }
 }
 
@@ -274,13 +274,13 @@ mod tests {
     fn every_class_is_changed_and_restored_night_after_night() {
         let dir = tempfile::tempdir().unwrap();
         for _ in 0..2 {
-            let found = drill(dir.path(), now()).unwrap();
+            let found = run_drill(dir.path(), now()).unwrap();
             assert_eq!(found.iter().map(|d| d.class).collect::<Vec<_>>(), MutationClass::ALL);
             assert!(found.iter().all(|d| d.broken.is_none()), "{found:?}");
         }
-        let root = Root::open(&dir.path().join(FOLDER)).unwrap();
+        let root = VaultRoot::open(&dir.path().join(FOLDER)).unwrap();
         for (path, text) in CANARIES {
-            assert_eq!(root.read(&RecordPath::parse(path).unwrap()).unwrap().bytes, text.as_bytes(), "{path}");
+            assert_eq!(root.read_file(&RecordPath::parse(path).unwrap()).unwrap().bytes, text.as_bytes(), "{path}");
         }
         let filed = std::fs::read_dir(dir.path().join(FOLDER).join("event")).unwrap().count();
         assert!(filed >= 2 * 20, "{filed} records: something was not tried");
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn every_canary_of_a_class_is_tried() {
         for class in MutationClass::ALL {
-            let all = exercises(class).unwrap();
+            let all = list_exercises(class).unwrap();
             assert!(
                 all.len() >= 2 && all.iter().all(|(canary, m)| m.class() == class && m.is_applicable_to(canary.kind()))
             );
@@ -299,13 +299,13 @@ mod tests {
     #[test]
     fn a_class_whose_undo_does_not_restore_is_found_and_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let spoil = |root: &Root, canary: &RecordPath| {
+        let spoil = |root: &VaultRoot, canary: &RecordPath| {
             let file = root.path().join(canary.as_str());
             let text = std::fs::read_to_string(&file).unwrap();
             // What a field is changed to is changed once more; another class never writes that.
             std::fs::write(&file, text.replace("50 %", "51 %")).unwrap();
         };
-        let found = drill_beside(dir.path(), now(), spoil).unwrap();
+        let found = run_drill_with(dir.path(), now(), spoil).unwrap();
         for one in found {
             let spoilt = one.class == MutationClass::ContextEdit;
             assert_eq!(one.broken.is_some(), spoilt, "{one:?}");
@@ -315,12 +315,12 @@ mod tests {
     #[test]
     fn bytes_that_differ_beside_the_field_are_found_too() {
         let dir = tempfile::tempdir().unwrap();
-        let spoil = |root: &Root, canary: &RecordPath| {
+        let spoil = |root: &VaultRoot, canary: &RecordPath| {
             let file = root.path().join(canary.as_str());
             let text = std::fs::read_to_string(&file).unwrap();
             std::fs::write(&file, text.replace("Body", "body")).unwrap();
         };
-        let found = drill_beside(dir.path(), now(), spoil).unwrap();
+        let found = run_drill_with(dir.path(), now(), spoil).unwrap();
         assert!(found.iter().all(|d| d.broken.as_ref().is_some_and(|b| b.contains("other bytes"))), "{found:?}");
     }
 }

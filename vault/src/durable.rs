@@ -13,12 +13,12 @@ const PRIVATE: u32 = 0o600;
 const USUAL: u32 = 0o666;
 
 /// Writes a new file; the folder is not synced.
-pub(crate) fn create(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    tidy(dir, name, open_new(dir, name, USUAL).and_then(|file| fill(file, bytes)))
+pub(crate) fn create_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    remove_failed_file(dir, name, open_new(dir, name, USUAL).and_then(|file| write_and_sync(file, bytes)))
 }
 
 /// Writes a new file and gives it back; it is not synced.
-pub(crate) fn create_unsynced(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<File> {
+pub(crate) fn create_file_unsynced(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<File> {
     let mut file = open_new(dir, name, USUAL)?;
     file.write_all(bytes)?;
     Ok(file)
@@ -28,39 +28,39 @@ pub(crate) fn create_unsynced(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result
 ///
 /// # Errors
 /// Beside those of the disk: the owner cannot be kept and would be locked out of their own file.
-pub(crate) fn create_like(dir: &Dir, name: &str, bytes: &[u8], model: &Metadata) -> io::Result<()> {
+pub(crate) fn create_file_like(dir: &Dir, name: &str, bytes: &[u8], model: &Metadata) -> io::Result<()> {
     let written = open_new(dir, name, PRIVATE).and_then(|file| {
         keep_owner(&file, model)?;
         file.set_permissions(Permissions::from_mode(model.mode() & 0o7777))?;
-        fill(file, bytes)
+        write_and_sync(file, bytes)
     });
-    tidy(dir, name, written)
+    remove_failed_file(dir, name, written)
 }
 
 /// Writes a file over whatever has its name; the folder is not synced.
-pub(crate) fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    replace_with_mode(dir, name, bytes, USUAL)
+pub(crate) fn replace_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    replace_file_with_mode(dir, name, bytes, USUAL)
 }
 
 /// Writes a file that its owner alone may read over whatever has its name; the folder is not synced.
-pub(crate) fn replace_private(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    replace_with_mode(dir, name, bytes, PRIVATE)
+pub(crate) fn replace_private_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    replace_file_with_mode(dir, name, bytes, PRIVATE)
 }
 
-fn replace_with_mode(dir: &Dir, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn replace_file_with_mode(dir: &Dir, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = format!("{name}.tmp");
-    remove(dir, &temporary)?;
-    tidy(dir, &temporary, open_new(dir, &temporary, mode).and_then(|file| fill(file, bytes)))?;
-    tidy(dir, &temporary, dir.rename(&temporary, dir, name))
+    remove_file(dir, &temporary)?;
+    remove_failed_file(dir, &temporary, open_new(dir, &temporary, mode).and_then(|file| write_and_sync(file, bytes)))?;
+    remove_failed_file(dir, &temporary, dir.rename(&temporary, dir, name))
 }
 
 /// Makes the names in a folder durable.
-pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
+pub(crate) fn sync_folder(dir: &Dir) -> io::Result<()> {
     rustix::fs::fsync(dir.open(".")?).map_err(io::Error::from)
 }
 
 /// Removes a file; one that is not there is fine.
-pub(crate) fn remove(dir: &Dir, name: &str) -> io::Result<()> {
+pub(crate) fn remove_file(dir: &Dir, name: &str) -> io::Result<()> {
     match dir.remove_file(name) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         Ok(()) | Err(_) => Ok(()),
@@ -74,12 +74,12 @@ fn open_new(dir: &Dir, name: &str, mode: u32) -> io::Result<File> {
     dir.open_with(name, &options)
 }
 
-fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
+fn write_and_sync(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-fn tidy(dir: &Dir, name: &str, written: io::Result<()>) -> io::Result<()> {
+fn remove_failed_file(dir: &Dir, name: &str, written: io::Result<()>) -> io::Result<()> {
     if written.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::AlreadyExists) {
         // The error of the write is the one to report.
         let _ = dir.remove_file(name);

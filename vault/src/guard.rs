@@ -26,27 +26,27 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use entry::{Known, Opened, Place};
+use entry::{KnownLedger, LedgerPaths, OpenLedger};
 pub use error::LedgerError;
-use rows::Sql;
+use rows::LedgerSqlResult;
 
 /// The ledger of one vault, shared by any number of tasks and processes.
 #[derive(Debug)]
 pub struct Ledger {
-    place: Place,
+    place: LedgerPaths,
     caps: CallCaps,
-    turn: Mutex<Turn>,
+    turn: Mutex<LedgerSession>,
 }
 
 #[derive(Debug, Default)]
-struct Turn {
-    opened: Option<Opened>,
-    known: Option<Known>,
+struct LedgerSession {
+    opened: Option<OpenLedger>,
+    known: Option<KnownLedger>,
 }
 
 /// What [`Ledger::accept_loss`] found to accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub enum LossAcceptance {
     /// The ledger is there and its clock is believed; nothing was done.
     Nothing,
     /// The ledger was lost or damaged: a new, empty one began, the old files lie beside it.
@@ -90,8 +90,8 @@ impl Ledger {
             }
         }
         // Relative paths without a folder would leave nothing to fsync.
-        let absolute = |path: &Path| std::path::absolute(path).map_err(LedgerError::files(path));
-        let place = Place { database: absolute(path)?, marker: absolute(marker)? };
+        let absolute = |path: &Path| std::path::absolute(path).map_err(LedgerError::wrap_io(path));
+        let place = LedgerPaths { database: absolute(path)?, marker: absolute(marker)? };
         Ok(Self { place, caps, turn: Mutex::default() })
     }
 
@@ -104,13 +104,13 @@ impl Ledger {
     }
 
     async fn try_reserve(&self, request: &ReserveRequest, now: DateTime<Utc>) -> Result<ReserveOutcome, LedgerError> {
-        let now = whole_micros(now);
+        let now = truncate_to_micros(now);
         let mut turn = self.turn.lock().await;
-        let opened = self.ready(&mut turn, now).await?;
-        let reserved = book::reserve(&mut opened.store, request, &self.caps, now).await;
-        let outcome = self.checked(&mut turn, reserved).await?;
+        let opened = self.ensure_open(&mut turn, now).await?;
+        let reserved = book::reserve_or_refuse(&mut opened.store, request, &self.caps, now).await;
+        let outcome = self.close_on_error(&mut turn, reserved).await?;
         // A reservation in a file that is no longer the ledger counts for nobody else.
-        match turn.opened.as_ref().map(|opened| opened.changed(&self.place)).transpose()?.flatten() {
+        match turn.opened.as_ref().map(|opened| opened.detect_change(&self.place)).transpose()?.flatten() {
             None => Ok(outcome),
             Some(_) => Err(LedgerError::Changed { path: self.place.database.clone() }),
         }
@@ -123,16 +123,16 @@ impl Ledger {
     /// # Errors
     /// The ledger cannot be read or written; try again, nothing was recorded.
     pub async fn settle(&self, settlement: &Settlement, now: DateTime<Utc>) -> Result<(), LedgerError> {
-        let now = whole_micros(now);
+        let now = truncate_to_micros(now);
         let mut turn = self.turn.lock().await;
-        let opened = self.ready(&mut turn, now).await?;
-        let settled = book::settle(&mut opened.store, settlement, now).await;
-        self.checked(&mut turn, settled).await
+        let opened = self.ensure_open(&mut turn, now).await?;
+        let settled = book::record_settlement(&mut opened.store, settlement, now).await;
+        self.close_on_error(&mut turn, settled).await
     }
 
     /// How the guard stands at `now`: the fill of each window, back-off, probe, and what refuses.
     pub async fn status(&self, now: DateTime<Utc>) -> GuardStatus {
-        let now = whole_micros(now);
+        let now = truncate_to_micros(now);
         self.try_status(now)
             .await
             .unwrap_or_else(|error| GuardStatus { refusal: Some(error.into_refusal()), ledger: None })
@@ -140,21 +140,21 @@ impl Ledger {
 
     async fn try_status(&self, now: DateTime<Utc>) -> Result<GuardStatus, LedgerError> {
         let mut turn = self.turn.lock().await;
-        let opened = self.ready(&mut turn, now).await?;
-        let read = status::read(&mut opened.store, &self.caps, now).await;
-        self.checked(&mut turn, read).await
+        let opened = self.ensure_open(&mut turn, now).await?;
+        let read = status::read_status(&mut opened.store, &self.caps, now).await;
+        self.close_on_error(&mut turn, read).await
     }
 
     /// Which streams and senders have had their share at `now`: no call is made for their events.
     ///
     /// # Errors
     /// The ledger cannot be read; then no call is made at all.
-    pub async fn spent(&self, now: DateTime<Utc>) -> Result<ExhaustedShares, LedgerError> {
-        let now = whole_micros(now);
+    pub async fn find_exhausted_shares(&self, now: DateTime<Utc>) -> Result<ExhaustedShares, LedgerError> {
+        let now = truncate_to_micros(now);
         let mut turn = self.turn.lock().await;
-        let opened = self.ready(&mut turn, now).await?;
-        let read = status::spent(&mut opened.store, &self.caps, now).await;
-        self.checked(&mut turn, read).await
+        let opened = self.ensure_open(&mut turn, now).await?;
+        let read = status::find_exhausted_shares(&mut opened.store, &self.caps, now).await;
+        self.close_on_error(&mut turn, read).await
     }
 
     /// An operator's word that what the ledger forgot does not matter: calls may go again.
@@ -163,20 +163,20 @@ impl Ledger {
     ///
     /// # Errors
     /// What has another mend than acceptance: no space, no permission, a newer schema.
-    pub async fn accept_loss(&self, now: DateTime<Utc>) -> Result<Accepted, LedgerError> {
-        let now = whole_micros(now);
+    pub async fn accept_loss(&self, now: DateTime<Utc>) -> Result<LossAcceptance, LedgerError> {
+        let now = truncate_to_micros(now);
         let mut turn = self.turn.lock().await;
-        let accepted = match self.ready(&mut turn, now).await {
+        let accepted = match self.ensure_open(&mut turn, now).await {
             Ok(opened) => {
                 let accepted = book::accept_clock(&mut opened.store, now).await;
-                self.checked(&mut turn, accepted).await
+                self.close_on_error(&mut turn, accepted).await
             }
             Err(error) => Err(error),
         };
         match accepted {
             Err(error) if error.is_loss() => {
-                turn.opened = Some(entry::begin_anew(&self.place, now).await?);
-                Ok(Accepted::NewLedger)
+                turn.opened = Some(entry::begin_new_ledger(&self.place, now).await?);
+                Ok(LossAcceptance::NewLedger)
             }
             Ok(_) | Err(_) => accepted,
         }
@@ -188,17 +188,21 @@ impl Ledger {
     /// # Errors
     /// The ledger cannot be read or written; nothing was changed.
     pub async fn lift_back_off(&self, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, LedgerError> {
-        let now = whole_micros(now);
+        let now = truncate_to_micros(now);
         let mut turn = self.turn.lock().await;
-        let opened = self.ready(&mut turn, now).await?;
+        let opened = self.ensure_open(&mut turn, now).await?;
         let lifted = book::lift_back_off(&mut opened.store, now).await;
-        self.checked(&mut turn, lifted).await
+        self.close_on_error(&mut turn, lifted).await
     }
 
     /// The open ledger, after making sure that its files are still those that were opened.
-    async fn ready<'t>(&self, turn: &'t mut Turn, now: DateTime<Utc>) -> Result<&'t mut Opened, LedgerError> {
+    async fn ensure_open<'t>(
+        &self,
+        turn: &'t mut LedgerSession,
+        now: DateTime<Utc>,
+    ) -> Result<&'t mut OpenLedger, LedgerError> {
         if let Some(opened) = turn.opened.take() {
-            match opened.changed(&self.place) {
+            match opened.detect_change(&self.place) {
                 Ok(None) => return Ok(turn.opened.insert(opened)),
                 Err(away) => {
                     // Kept open: once they are back it is known whether they are the same files.
@@ -211,23 +215,23 @@ impl Ledger {
                 }
             }
         }
-        let opened = entry::enter(&self.place, turn.known.as_ref(), now).await?;
-        turn.known = Some(Known { id: opened.id.clone(), replaced: false });
+        let opened = entry::open_ledger(&self.place, turn.known.as_ref(), now).await?;
+        turn.known = Some(KnownLedger { id: opened.id.clone(), replaced: false });
         Ok(turn.opened.insert(opened))
     }
 
     /// After an error nothing is taken for granted: the file is closed and checked anew.
-    async fn checked<T>(&self, turn: &mut Turn, result: Sql<T>) -> Result<T, LedgerError> {
+    async fn close_on_error<T>(&self, turn: &mut LedgerSession, result: LedgerSqlResult<T>) -> Result<T, LedgerError> {
         if result.is_err()
             && let Some(opened) = turn.opened.take()
         {
             opened.store.close().await;
         }
-        result.map_err(LedgerError::sql(&self.place.database))
+        result.map_err(LedgerError::wrap_sql(&self.place.database))
     }
 }
 
 /// The ledger counts in microseconds; an instant between two counts as the earlier.
-fn whole_micros(now: DateTime<Utc>) -> DateTime<Utc> {
+fn truncate_to_micros(now: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now)
 }

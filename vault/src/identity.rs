@@ -4,7 +4,7 @@
 //! from those of another. A file that cannot be read is an error and never a reason for a new id.
 
 use crate::durable;
-use crate::root::{OWN_FOLDER, Root};
+use crate::root::{OWN_FOLDER, VaultRoot};
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::Errno;
@@ -29,7 +29,7 @@ pub struct VaultId(Uuid);
 /// The text is no UUID.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}` is no id of a vault", .0.escape_debug())]
-pub struct NotAnId(String);
+pub struct InvalidVaultId(String);
 
 /// Where a vault was when its schedules were registered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub enum IdentityError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Content {
+struct IdentityFile {
     id: VaultId,
 }
 
@@ -71,7 +71,7 @@ impl VaultIdentity {
     ///
     /// # Errors
     /// [`IdentityError`] when the file is there and cannot be used.
-    pub fn read(root: &Root) -> Result<Option<Self>, IdentityError> {
+    pub fn read(root: &VaultRoot) -> Result<Option<Self>, IdentityError> {
         let Some(own) = root.find_own_folder(None)? else { return Ok(None) };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match openat(&own, FILE, flags, Mode::empty()) {
@@ -84,7 +84,7 @@ impl VaultIdentity {
         };
         let mut bytes = Vec::new();
         (&file).take(MAX_BYTES).read_to_end(&mut bytes)?;
-        let content: Content = serde_json::from_slice(&bytes)
+        let content: IdentityFile = serde_json::from_slice(&bytes)
             .map_err(|e| IdentityError::Damaged { reason: format!("cannot be read ({e})") })?;
         // The time of birth, which a copy does not keep and a change of owner leaves; 0 where the file system has none.
         let stat =
@@ -98,27 +98,27 @@ impl VaultIdentity {
     }
 
     /// Reads the identity, and makes it where there is none; only for the holder of the lock.
-    pub(crate) fn ensure(root: &Root) -> Result<Self, IdentityError> {
+    pub(crate) fn read_or_create(root: &VaultRoot) -> Result<Self, IdentityError> {
         if let Some(identity) = Self::read(root)? {
             return Ok(identity);
         }
-        let own = root.own_folder(None)?;
-        create(&own, VaultId(Uuid::new_v4()))?;
+        let own = root.make_own_folder(None)?;
+        create_identity_file(&own, VaultId(Uuid::new_v4()))?;
         Self::read(root)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
     }
 
     /// Whether the vault in a folder of this machine has this id, and is another than this one.
     #[must_use]
     pub fn has_twin_in(&self, folder: &Path) -> bool {
-        let there = Root::open(folder).ok().and_then(|root| Self::read(&root).ok().flatten());
+        let there = VaultRoot::open(folder).ok().and_then(|root| Self::read(&root).ok().flatten());
         there.is_some_and(|there| there.id == self.id && there.place.file != self.place.file)
     }
 }
 
-fn create(own: &Dir, id: VaultId) -> io::Result<()> {
-    let text = serde_json::to_string(&Content { id }).map_err(io::Error::from)?;
-    durable::replace_private(own, FILE, format!("{text}\n").as_bytes())?;
-    durable::sync(own)
+fn create_identity_file(own: &Dir, id: VaultId) -> io::Result<()> {
+    let text = serde_json::to_string(&IdentityFile { id }).map_err(io::Error::from)?;
+    durable::replace_private_file(own, FILE, format!("{text}\n").as_bytes())?;
+    durable::sync_folder(own)
 }
 
 impl fmt::Display for VaultId {
@@ -128,11 +128,11 @@ impl fmt::Display for VaultId {
 }
 
 impl FromStr for VaultId {
-    type Err = NotAnId;
+    type Err = InvalidVaultId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let read = Uuid::parse_str(text).ok().filter(|id| !id.is_nil());
-        read.map(Self).ok_or_else(|| NotAnId(text.chars().take(100).collect()))
+        read.map(Self).ok_or_else(|| InvalidVaultId(text.chars().take(100).collect()))
     }
 }
 
@@ -151,7 +151,7 @@ impl<'de> Deserialize<'de> for VaultId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keeper::Keeper;
+    use crate::keeper::VaultWriter;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn identity(vault: &Path) -> VaultIdentity {
-        Keeper::lock(Root::open(vault).unwrap()).unwrap().identity().clone()
+        VaultWriter::lock(VaultRoot::open(vault).unwrap()).unwrap().identity().clone()
     }
 
     fn copy(from: &Path, to: &Path) {
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_vault_gets_an_id_once_that_its_owner_alone_can_read() {
         let Folders { _dir, vault, .. } = folders();
-        assert_eq!(VaultIdentity::read(&Root::open(&vault).unwrap()).unwrap(), None);
+        assert_eq!(VaultIdentity::read(&VaultRoot::open(&vault).unwrap()).unwrap(), None);
         let first = identity(&vault);
         assert_eq!(identity(&vault), first);
         let mode = std::fs::metadata(vault.join(".steward/vault.json")).unwrap().permissions().mode();
@@ -194,13 +194,13 @@ mod tests {
         let file = vault.join(".steward/vault.json");
         for bad in ["", "{}", "{\"id\": \"1\"}", "{\"id\": \"00000000-0000-0000-0000-000000000000\"}", "\u{0}"] {
             std::fs::write(&file, bad).unwrap();
-            let message = Keeper::lock(Root::open(&vault).unwrap()).unwrap_err().to_string();
+            let message = VaultWriter::lock(VaultRoot::open(&vault).unwrap()).unwrap_err().to_string();
             assert!(message.starts_with(".steward/vault.json: ") && message.contains("adopt"), "{message}");
             assert_eq!(std::fs::read_to_string(&file).unwrap(), bad);
         }
         std::fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
-        let message = Keeper::lock(Root::open(&vault).unwrap()).unwrap_err().to_string();
+        let message = VaultWriter::lock(VaultRoot::open(&vault).unwrap()).unwrap_err().to_string();
         assert!(message.contains("link"), "{message}");
     }
 

@@ -7,8 +7,8 @@
 //! understand; nothing here reads a byte of it.
 
 use crate::durable;
-use crate::keeper::mend;
-use crate::root::{Root, make_real_folder, real_folder};
+use crate::keeper::disk_error_hint;
+use crate::root::{VaultRoot, make_real_folder, open_real_folder};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use chrono::{DateTime, NaiveDate, Utc};
 use rustix::fs::{Mode, OFlags, RenameFlags, openat, renameat_with};
@@ -28,7 +28,7 @@ const MAX_STEM: usize = 220;
 
 /// Trouble with the drop folder, with the mend.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {source}{}", mend(source))]
+#[error("{path}: {source}{}", disk_error_hint(source))]
 pub struct InboxError {
     pub path: String,
     pub source: io::Error,
@@ -36,7 +36,7 @@ pub struct InboxError {
 
 /// What lies in the drop folder, and is no folder itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DroppedFile {
     pub name: OsString,
     pub size: u64,
     pub modified: Option<DateTime<Utc>>,
@@ -47,8 +47,8 @@ pub struct Dropped {
 
 /// A file that was put away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
-    dropped: Dropped,
+pub struct MovedFile {
+    dropped: DroppedFile,
     folder: PathBuf,
     name: OsString,
 }
@@ -64,16 +64,16 @@ impl Inbox {
     ///
     /// # Errors
     /// [`InboxError`] when it is a link or cannot be made.
-    pub fn open(root: &Root) -> Result<Self, InboxError> {
-        make_real_folder(root.dir(), FOLDER).map(|dir| Self { dir }).map_err(|e| failed(OsStr::new(""), e))
+    pub fn open(root: &VaultRoot) -> Result<Self, InboxError> {
+        make_real_folder(root.dir(), FOLDER).map(|dir| Self { dir }).map_err(|e| inbox_error(OsStr::new(""), e))
     }
 
     /// Opens the drop folder where there is one.
     ///
     /// # Errors
     /// [`InboxError`] when it is a link or cannot be opened.
-    pub fn find(root: &Root) -> Result<Option<Self>, InboxError> {
-        let found = real_folder(root.dir(), FOLDER).map_err(|e| failed(OsStr::new(""), e))?;
+    pub fn open_existing(root: &VaultRoot) -> Result<Option<Self>, InboxError> {
+        let found = open_real_folder(root.dir(), FOLDER).map_err(|e| inbox_error(OsStr::new(""), e))?;
         Ok(found.map(|dir| Self { dir }))
     }
 
@@ -81,8 +81,8 @@ impl Inbox {
     ///
     /// # Errors
     /// [`InboxError`] when it cannot be listed.
-    pub fn waiting(&self) -> Result<Vec<Dropped>, InboxError> {
-        let listed = |e| failed(OsStr::new(""), e);
+    pub fn list_waiting_files(&self) -> Result<Vec<DroppedFile>, InboxError> {
+        let listed = |e| inbox_error(OsStr::new(""), e);
         let mut found = Vec::new();
         for entry in self.dir.entries().map_err(listed)? {
             let entry = entry.map_err(listed)?;
@@ -92,9 +92,9 @@ impl Inbox {
             }
             match self.dir.symlink_metadata(&name) {
                 Ok(meta) if meta.is_dir() => {}
-                Ok(meta) => found.push(Dropped::new(name, &meta)),
+                Ok(meta) => found.push(DroppedFile::new(name, &meta)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(failed(&name, e)),
+                Err(e) => return Err(inbox_error(&name, e)),
             }
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -105,12 +105,12 @@ impl Inbox {
     ///
     /// # Errors
     /// [`InboxError`] when it cannot be opened.
-    pub fn read(&self, dropped: &Dropped) -> Result<Option<File>, InboxError> {
+    pub fn open_file(&self, dropped: &DroppedFile) -> Result<Option<File>, InboxError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.dir, &dropped.name, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
-            Err(e) => return Err(failed(&dropped.name, e.into())),
+            Err(e) => return Err(inbox_error(&dropped.name, e.into())),
         };
         Ok(self.is_unchanged(dropped, &file)?.then_some(file))
     }
@@ -119,28 +119,28 @@ impl Inbox {
     ///
     /// # Errors
     /// [`InboxError`] when that cannot be told.
-    pub fn is_unchanged(&self, dropped: &Dropped, file: &File) -> Result<bool, InboxError> {
-        let meta = file.metadata().map_err(|e| failed(&dropped.name, e))?;
-        Ok(meta.is_file() && Dropped::new(dropped.name.clone(), &Metadata::from_just_metadata(meta)) == *dropped)
+    pub fn is_unchanged(&self, dropped: &DroppedFile, file: &File) -> Result<bool, InboxError> {
+        let meta = file.metadata().map_err(|e| inbox_error(&dropped.name, e))?;
+        Ok(meta.is_file() && DroppedFile::new(dropped.name.clone(), &Metadata::from_just_metadata(meta)) == *dropped)
     }
 
     /// Moves files that were taken in to `inbox/done/<date>/`; one that changed since it was listed stays.
     ///
     /// # Errors
     /// [`InboxError`] when one cannot be moved; those before it are.
-    pub fn done(&self, files: &[Dropped], on: NaiveDate) -> Result<Vec<Moved>, InboxError> {
+    pub fn move_to_done(&self, files: &[DroppedFile], on: NaiveDate) -> Result<Vec<MovedFile>, InboxError> {
         if files.is_empty() {
             return Ok(Vec::new());
         }
         let to = make_real_folder(&self.dir, DONE).and_then(|done| make_real_folder(&done, &on.to_string()));
-        let to = to.map_err(|e| failed(OsStr::new(DONE), e))?;
+        let to = to.map_err(|e| inbox_error(OsStr::new(DONE), e))?;
         let folder = Path::new(DONE).join(on.to_string());
         let mut all = Vec::with_capacity(files.len());
         for dropped in files {
-            let moved = self.move_to(dropped, &to).map_err(|e| failed(&dropped.name, e))?;
-            all.extend(moved.map(|name| Moved { dropped: dropped.clone(), folder: folder.clone(), name }));
+            let moved = self.move_unchanged_file(dropped, &to).map_err(|e| inbox_error(&dropped.name, e))?;
+            all.extend(moved.map(|name| MovedFile { dropped: dropped.clone(), folder: folder.clone(), name }));
         }
-        self.settle(&to).map_err(|e| failed(OsStr::new(DONE), e))?;
+        self.sync_folders(&to).map_err(|e| inbox_error(OsStr::new(DONE), e))?;
         Ok(all)
     }
 
@@ -149,19 +149,19 @@ impl Inbox {
     ///
     /// # Errors
     /// [`InboxError`] when it cannot be moved.
-    pub fn refuse(&self, dropped: &Dropped, reason: &str) -> Result<Option<Moved>, InboxError> {
+    pub fn move_to_refused(&self, dropped: &DroppedFile, reason: &str) -> Result<Option<MovedFile>, InboxError> {
         let work = || {
-            if !is_it(&self.dir, &dropped.name, dropped)? {
+            if !is_listed_file(&self.dir, &dropped.name, dropped)? {
                 return Ok(None);
             }
             let to = make_real_folder(&self.dir, REFUSED)?;
             // The note first: a file there without one would be a riddle.
-            note(&to, &dropped.name, reason)?;
-            let moved = self.move_to(dropped, &to)?;
-            self.settle(&to)?;
-            Ok(moved.map(|name| Moved { dropped: dropped.clone(), folder: PathBuf::from(REFUSED), name }))
+            write_reason_file(&to, &dropped.name, reason)?;
+            let moved = self.move_unchanged_file(dropped, &to)?;
+            self.sync_folders(&to)?;
+            Ok(moved.map(|name| MovedFile { dropped: dropped.clone(), folder: PathBuf::from(REFUSED), name }))
         };
-        work().map_err(|e| failed(&dropped.name, e))
+        work().map_err(|e| inbox_error(&dropped.name, e))
     }
 
     /// Gives a file back whose writer was not at its end when it was put away and has written on since.
@@ -169,17 +169,19 @@ impl Inbox {
     ///
     /// # Errors
     /// [`InboxError`] when it cannot be looked at or moved.
-    pub fn give_back(&self, moved: &Moved) -> Result<bool, InboxError> {
+    pub fn return_file(&self, moved: &MovedFile) -> Result<bool, InboxError> {
         let work = || {
             let parts = moved.folder.iter().filter_map(OsStr::to_str);
             let mut folder = None;
             for part in parts {
-                let Some(inner) = real_folder(folder.as_ref().unwrap_or(&self.dir), part)? else { return Ok(false) };
+                let Some(inner) = open_real_folder(folder.as_ref().unwrap_or(&self.dir), part)? else {
+                    return Ok(false);
+                };
                 folder = Some(inner);
             }
             let Some(folder) = folder else { return Ok(false) };
             let now = match folder.symlink_metadata(&moved.name) {
-                Ok(meta) => Dropped::new(moved.dropped.name.clone(), &meta),
+                Ok(meta) => DroppedFile::new(moved.dropped.name.clone(), &meta),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
                 Err(e) => return Err(e),
             };
@@ -187,48 +189,48 @@ impl Inbox {
             if now == moved.dropped || now.inode != moved.dropped.inode {
                 return Ok(false);
             }
-            rename(&folder, &moved.name, &self.dir, &moved.dropped.name)?;
-            self.settle(&folder)?;
+            rename_to_free_name(&folder, &moved.name, &self.dir, &moved.dropped.name)?;
+            self.sync_folders(&folder)?;
             Ok(true)
         };
-        work().map_err(|e| failed(&moved.dropped.name, e))
+        work().map_err(|e| inbox_error(&moved.dropped.name, e))
     }
 
     /// Leaves a note in `inbox/refused/` about a part of a file that could not be taken in.
     ///
     /// # Errors
     /// [`InboxError`] when it cannot be written.
-    pub fn remark(&self, dropped: &Dropped, reason: &str) -> Result<(), InboxError> {
+    pub fn leave_reason(&self, dropped: &DroppedFile, reason: &str) -> Result<(), InboxError> {
         let to = make_real_folder(&self.dir, REFUSED);
-        to.and_then(|to| note(&to, &dropped.name, reason)).map_err(|e| failed(&dropped.name, e))
+        to.and_then(|to| write_reason_file(&to, &dropped.name, reason)).map_err(|e| inbox_error(&dropped.name, e))
     }
 
     /// Moves a file under its name, or one like it where that is taken; says which. One that is gone was moved.
-    fn move_to(&self, dropped: &Dropped, to: &Dir) -> io::Result<Option<OsString>> {
-        if !is_it(&self.dir, &dropped.name, dropped)? {
+    fn move_unchanged_file(&self, dropped: &DroppedFile, to: &Dir) -> io::Result<Option<OsString>> {
+        if !is_listed_file(&self.dir, &dropped.name, dropped)? {
             return Ok(None);
         }
-        self.move_listed(dropped, to)
+        self.move_listed_file(dropped, to)
     }
 
     /// Moves what has the name now, and back again where that is not what was listed.
-    fn move_listed(&self, dropped: &Dropped, to: &Dir) -> io::Result<Option<OsString>> {
-        let Some(moved) = rename(&self.dir, &dropped.name, to, &dropped.name)? else { return Ok(None) };
-        if is_it(to, &moved, dropped)? {
+    fn move_listed_file(&self, dropped: &DroppedFile, to: &Dir) -> io::Result<Option<OsString>> {
+        let Some(moved) = rename_to_free_name(&self.dir, &dropped.name, to, &dropped.name)? else { return Ok(None) };
+        if is_listed_file(to, &moved, dropped)? {
             return Ok(Some(moved));
         }
         // Somebody was faster. If its name is taken again by now it gets one like it.
-        rename(to, &moved, &self.dir, &dropped.name)?;
+        rename_to_free_name(to, &moved, &self.dir, &dropped.name)?;
         Ok(None)
     }
 
-    fn settle(&self, to: &Dir) -> io::Result<()> {
-        durable::sync(to)?;
-        durable::sync(&self.dir)
+    fn sync_folders(&self, to: &Dir) -> io::Result<()> {
+        durable::sync_folder(to)?;
+        durable::sync_folder(&self.dir)
     }
 }
 
-impl Dropped {
+impl DroppedFile {
     fn new(name: OsString, meta: &Metadata) -> Self {
         let nanos = u32::try_from(meta.mtime_nsec()).unwrap_or(0);
         Self {
@@ -242,31 +244,31 @@ impl Dropped {
 
     /// The name as it can be shown: on one line, without what drives a terminal.
     #[must_use]
-    pub fn shown(&self) -> String {
-        shown(&self.name)
+    pub fn display_name(&self) -> String {
+        escape_name(&self.name)
     }
 
     /// The ending of the name, lower-cased; empty where there is none.
     #[must_use]
-    pub fn ending(&self) -> String {
+    pub fn lowercase_extension(&self) -> String {
         let name = self.name.to_string_lossy().to_lowercase();
         name.rsplit_once('.').map_or_else(String::new, |(_, ending)| ending.to_owned())
     }
 }
 
 /// Whether what has a name is what was listed, as it was listed.
-fn is_it(dir: &Dir, name: &OsStr, dropped: &Dropped) -> io::Result<bool> {
+fn is_listed_file(dir: &Dir, name: &OsStr, dropped: &DroppedFile) -> io::Result<bool> {
     match dir.symlink_metadata(name) {
-        Ok(meta) => Ok(Dropped::new(dropped.name.clone(), &meta) == *dropped),
+        Ok(meta) => Ok(DroppedFile::new(dropped.name.clone(), &meta) == *dropped),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(e),
     }
 }
 
 /// Moves a file over no other: to a name, or one like it. Says to which; `None` when the file is gone.
-fn rename(from: &Dir, old: &OsStr, to: &Dir, new: &OsStr) -> io::Result<Option<OsString>> {
+fn rename_to_free_name(from: &Dir, old: &OsStr, to: &Dir, new: &OsStr) -> io::Result<Option<OsString>> {
     for number in 1_u32.. {
-        let name = if number == 1 { new.to_owned() } else { numbered(new, number) };
+        let name = if number == 1 { new.to_owned() } else { number_name(new, number) };
         match renameat_with(from, old, to, &name, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(Some(name)),
             Err(Errno::NOENT) => return Ok(None),
@@ -278,14 +280,14 @@ fn rename(from: &Dir, old: &OsStr, to: &Dir, new: &OsStr) -> io::Result<Option<O
 }
 
 /// Writes `<name>.reason.txt` over an older one.
-fn note(to: &Dir, name: &OsStr, reason: &str) -> io::Result<()> {
+fn write_reason_file(to: &Dir, name: &OsStr, reason: &str) -> io::Result<()> {
     let stem = &name.as_bytes()[..name.len().min(MAX_STEM)];
     let note = format!("{}.reason.txt", String::from_utf8_lossy(stem).replace('\u{fffd}', "_"));
-    durable::replace(to, &note, format!("{reason}\n").as_bytes())
+    durable::replace_file(to, &note, format!("{reason}\n").as_bytes())
 }
 
 /// `a.eml` as `a-2.eml`.
-fn numbered(name: &OsStr, number: u32) -> OsString {
+fn number_name(name: &OsStr, number: u32) -> OsString {
     let bytes = name.as_bytes();
     let dot = bytes.iter().rposition(|b| *b == b'.').filter(|at| *at > 0).unwrap_or(bytes.len());
     let (stem, ending) = bytes.split_at(dot);
@@ -296,12 +298,12 @@ fn numbered(name: &OsStr, number: u32) -> OsString {
     OsString::from_vec(new)
 }
 
-fn shown(name: &OsStr) -> String {
+fn escape_name(name: &OsStr) -> String {
     name.to_string_lossy().chars().flat_map(char::escape_debug).collect()
 }
 
-fn failed(name: &OsStr, source: io::Error) -> InboxError {
-    InboxError { path: format!("{FOLDER}/{}", shown(name)), source }
+fn inbox_error(name: &OsStr, source: io::Error) -> InboxError {
+    InboxError { path: format!("{FOLDER}/{}", escape_name(name)), source }
 }
 
 #[cfg(test)]

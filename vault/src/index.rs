@@ -53,9 +53,9 @@ mod wake;
 mod why;
 mod words;
 
-use crate::root::RootError;
+use crate::root::VaultRootError;
 use chrono::{DateTime, Utc};
-use schema::Store;
+use schema::StateDatabase;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,32 +64,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use steward_domain::path::{RecordKind, RecordPath};
 use tokio::sync::Mutex;
 
-pub use action::{ActionRow, Found};
-pub use actions::{ActionFilter, Filed, Only};
-pub use charts::{ConfidenceBin, DayCount};
-pub use check::{Difference, Differs};
-pub use clusters::{Cluster, MAX_CLUSTER_IDS};
-pub use drills::Drills;
-pub use matters::{MatterCard, MatterFilter, Named};
-pub use news::News;
+pub use action::{ActionLookup, ActionRow};
+pub use actions::{ActionFilter, ActionSubset, ActionsSince};
+pub use charts::{ConfidenceBin, DailyActionCount};
+pub use check::{DifferenceKind, IndexDifference};
+pub use clusters::{ActionCluster, MAX_CLUSTER_IDS};
+pub use drills::DrillHistory;
+pub use matters::{MatterCard, MatterFilter, RecordLabel};
+pub use news::ScanChanges;
 pub use note_policy::SourceCeiling;
-pub use observe::{ObserveAsk, Turn};
-pub use page::{Cursor, CursorError, MAX_PAGE, Page};
-pub use pulse::{Pulse, Watcher};
-pub use route::{FactsAsk, RouteFacts, RouteLeft};
+pub use observe::{CheckDecision, ObservationQuery};
+pub use page::{ListPage, MAX_PAGE, PageCursor, PageCursorError};
+pub use pulse::{IndexRevision, IndexWatcher};
+pub use route::{RouteDeferral, RouteFacts, RouteFactsQuery};
 pub use schema::FILE;
-pub use search::{Hit, SearchFilter};
+pub use search::{SearchFilter, SearchHit};
 pub use signals::{SignalFilter, SignalRow, TimelineRow};
-pub use stamp::StampDue;
-pub use standing::{Interval, Lag, LastTick, Standing};
-pub use state::{CheckDone, LookCount};
-pub use step_back::Round;
-pub use stream::{StreamCount, Taken};
+pub use stamp::DueTimestampWrite;
+pub use standing::{LastTick, MatterInterval, TaskCheckStatus, TickLag};
+pub use state::{CheckCount, CompletedCheck};
+pub use step_back::ComparisonRound;
+pub use stream::{StreamCount, StreamIngestion};
 pub use sync::SyncReport;
 pub use tasks::{TaskFilter, TaskRow};
-pub use tracker::Owing;
-pub use trust::{Move, SourceTrust};
-pub use view::{ByState, Counts, MatterRow};
+pub use tracker::OwedDelivery;
+pub use trust::{SourceStatusChange, SourceTrust};
+pub use view::{MatterRow, StateCounts, VaultCounts};
 pub use wake::WakeMark;
 pub use why::{SubjectRow, WeighedSignal};
 
@@ -100,21 +100,21 @@ const MEND: &str = "run `steward index rebuild`: it sets the file aside, reads t
 /// The index of one vault and the state beside it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Index {
-    store: Store,
+    store: StateDatabase,
     /// One scan at a time, so that an older read never overwrites a newer one.
     scanning: Arc<Mutex<()>>,
     /// Whether one whole scan has been finished since the file was created.
     filled: Arc<AtomicBool>,
     /// Counts what was written of tasks and matters.
     edition: Arc<AtomicU64>,
-    news: Arc<news::Board>,
-    reading: Arc<progress::Reading>,
-    unfinished: Arc<unfinished::Unfinished>,
+    news: Arc<news::ScanChangeBoard>,
+    reading: Arc<progress::ScanProgress>,
+    unfinished: Arc<unfinished::UnfinishedWork>,
 }
 
 /// A record that cannot be used, with the mend.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-pub struct Problem {
+pub struct VaultProblem {
     /// Relative to the root of the vault; not always a record's path, as the name may be what is wrong.
     pub path: String,
     pub message: String,
@@ -140,7 +140,7 @@ pub enum IndexError {
     #[error("an action is named by 4 to 16 hex digits of its id, not by `{0}`: list them with `steward audit list`")]
     Prefix(String),
     #[error(transparent)]
-    Root(#[from] RootError),
+    Root(#[from] VaultRootError),
     #[error("a scan was cut short: {0}")]
     CutShort(#[from] tokio::task::JoinError),
 }
@@ -157,7 +157,7 @@ impl Index {
     /// # Errors
     /// [`IndexError`] naming the file and the mend when it is damaged, foreign or of a newer version.
     pub async fn open(state_dir: &Path) -> Result<Self, IndexError> {
-        let store = Store::open(state_dir).await?;
+        let store = StateDatabase::open(state_dir).await?;
         let index = Self {
             store,
             scanning: Arc::default(),
@@ -167,7 +167,7 @@ impl Index {
             reading: Arc::default(),
             unfinished: Arc::default(),
         };
-        let filled = index.meta("filled_at").await?.is_some();
+        let filled = index.read_meta("filled_at").await?.is_some();
         index.filled.store(filled, Ordering::Release);
         Ok(index)
     }
@@ -179,11 +179,11 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError`] when the state folder cannot be written.
-    pub async fn open_anew(state_dir: &Path) -> Result<(Self, Option<PathBuf>), IndexError> {
+    pub async fn open_or_recreate(state_dir: &Path) -> Result<(Self, Option<PathBuf>), IndexError> {
         match Self::open(state_dir).await {
             Ok(index) => Ok((index, None)),
             Err(IndexError::Damaged { .. } | IndexError::Newer { .. } | IndexError::Value { .. }) => {
-                let aside = schema::set_aside(state_dir)?;
+                let aside = schema::quarantine_database(state_dir)?;
                 Ok((Self::open(state_dir).await?, aside))
             }
             Err(e) => Err(e),
@@ -199,18 +199,18 @@ impl Index {
     /// Goes up whenever this process has written anything about a task or a matter: what was read of them
     /// after one edition holds until the next.
     #[must_use]
-    pub fn edition(&self) -> u64 {
+    pub fn records_revision(&self) -> u64 {
         self.edition.load(Ordering::Acquire)
     }
 
     /// How many files the scan under way, or the last one, has read, and of how many that it knows of so far.
     #[must_use]
-    pub fn reading(&self) -> (usize, usize) {
-        self.reading.now()
+    pub fn scan_progress(&self) -> (usize, usize) {
+        self.reading.done_and_expected()
     }
 
     /// To be said after the writing, so that nobody takes the old for the new.
-    fn next_edition(&self, kind: RecordKind) {
+    fn bump_records_revision(&self, kind: RecordKind) {
         if matches!(kind, RecordKind::Task | RecordKind::Matter) {
             self.edition.fetch_add(1, Ordering::Release);
         }
@@ -221,7 +221,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn last_sync_at(&self) -> Result<Option<DateTime<Utc>>, IndexError> {
-        Ok(self.meta("synced_at").await?.and_then(codec::instant))
+        Ok(self.read_meta("synced_at").await?.and_then(codec::from_micros))
     }
 
     /// Closes every connection, so that the file is complete without its side files.
@@ -230,35 +230,35 @@ impl Index {
         self.store.writer.close().await;
     }
 
-    async fn meta(&self, key: &str) -> Result<Option<i64>, IndexError> {
+    async fn read_meta(&self, key: &str) -> Result<Option<i64>, IndexError> {
         sqlx::query_scalar("SELECT value FROM meta WHERE key = ?1")
             .bind(key)
             .fetch_optional(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))
+            .map_err(|e| self.sql_error(e))
     }
 
-    fn sql(&self, source: sqlx::Error) -> IndexError {
-        IndexError::sql(&self.store.file, source)
+    fn sql_error(&self, source: sqlx::Error) -> IndexError {
+        IndexError::from_sqlx(&self.store.file, source)
     }
 
-    fn path(&self, text: &str) -> Result<RecordPath, IndexError> {
-        RecordPath::parse(text).map_err(|_| self.unknown(text))
+    fn parse_path(&self, text: &str) -> Result<RecordPath, IndexError> {
+        RecordPath::parse(text).map_err(|_| self.unknown_value_error(text))
     }
 
     /// A word of one of our enums, as it was stored.
-    fn word<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, IndexError> {
-        codec::unword(text).ok_or_else(|| self.unknown(text))
+    fn parse_enum<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, IndexError> {
+        codec::decode_enum(text).ok_or_else(|| self.unknown_value_error(text))
     }
 
-    fn unknown(&self, text: &str) -> IndexError {
+    fn unknown_value_error(&self, text: &str) -> IndexError {
         IndexError::Value { path: self.store.file.clone(), found: text.chars().take(60).collect() }
     }
 }
 
 impl IndexError {
     /// SQLite's codes 11 (corrupt) and 26 (not a database) mean that the file is gone for good.
-    fn sql(file: &Path, source: sqlx::Error) -> Self {
+    fn from_sqlx(file: &Path, source: sqlx::Error) -> Self {
         let damaged = match &source {
             sqlx::Error::Database(e) => matches!(e.code().as_deref(), Some("11" | "26" | "267" | "523" | "779")),
             _ => false,
@@ -268,7 +268,7 @@ impl IndexError {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for VaultProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.message)
     }

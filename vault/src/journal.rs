@@ -7,8 +7,8 @@
 //! settled. At most one is neither done nor taken back, and it is the newest.
 
 use crate::durable;
-use crate::root::{OWN_FOLDER, Root};
-use crate::swap::Swap;
+use crate::root::{OWN_FOLDER, VaultRoot};
+use crate::swap::FileSwap;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -21,30 +21,30 @@ const ENDING: &str = ".json";
 /// Names one attempt at an action; attempts sort in the order in which they were made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Key(String);
+pub(crate) struct AttemptKey(String);
 
-impl Key {
+impl AttemptKey {
     /// A new attempt never takes an old one's name: what was staged then may still be a human's.
     pub(crate) fn new(number: u64, id: &ActionId) -> Self {
         Self(format!("{number:012}-{id}"))
     }
 
     /// As [`Key::new`], for what has no action.
-    pub(crate) fn stamp(number: u64) -> Self {
+    pub(crate) fn new_unrecorded(number: u64) -> Self {
         Self(format!("{number:012}-stamp"))
     }
 
     /// The staged content of the target.
-    pub(crate) fn content(&self) -> &str {
+    pub(crate) fn content_name(&self) -> &str {
         &self.0
     }
 
     /// The staged audit record.
-    pub(crate) fn record(&self) -> String {
+    pub(crate) fn record_name(&self) -> String {
         format!("{}.record", self.0)
     }
 
-    fn number(&self) -> u64 {
+    fn attempt_number(&self) -> u64 {
         self.0.split('-').next().and_then(|n| n.parse().ok()).unwrap_or(0)
     }
 }
@@ -52,23 +52,23 @@ impl Key {
 /// A change that has begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
-pub(crate) struct Intent {
-    pub(crate) key: Key,
-    pub(crate) work: Work,
+pub(crate) struct ChangeIntent {
+    pub(crate) key: AttemptKey,
+    pub(crate) work: IntentKind,
 }
 
 /// What an intent is for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Work {
+pub(crate) enum IntentKind {
     /// A record is filed; without a change nothing else is done.
-    Action { filing: Filing, change: Option<ContentChange> },
+    Action { filing: RecordFiling, change: Option<ContentChange> },
     /// A file changes and nothing is filed: bookkeeping, no decision.
     Stamp(ContentChange),
 }
 
 /// The record to be filed, its place in the chain and the hash of its file.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Filing {
+pub(crate) struct RecordFiling {
     pub(crate) record: RecordPath,
     pub(crate) seq: u64,
     pub(crate) sha256: ContentHash,
@@ -78,7 +78,7 @@ pub(crate) struct Filing {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
-    key: Key,
+    key: AttemptKey,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     record: Option<RecordPath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,31 +91,31 @@ struct Stored {
 /// A part of an intent is missing, so what was under way cannot be told.
 #[derive(Debug, thiserror::Error)]
 #[error("names half a record")]
-struct Half;
+struct IncompleteIntentError;
 
-impl TryFrom<Stored> for Intent {
-    type Error = Half;
+impl TryFrom<Stored> for ChangeIntent {
+    type Error = IncompleteIntentError;
 
-    fn try_from(stored: Stored) -> Result<Self, Half> {
+    fn try_from(stored: Stored) -> Result<Self, IncompleteIntentError> {
         let Stored { key, record, seq, sha256, change } = stored;
         let work = match (record, seq, sha256, change) {
             (Some(record), Some(seq), Some(sha256), change) => {
-                Work::Action { filing: Filing { record, seq, sha256 }, change }
+                IntentKind::Action { filing: RecordFiling { record, seq, sha256 }, change }
             }
-            (None, None, None, Some(change)) => Work::Stamp(change),
-            (_, _, _, _) => return Err(Half),
+            (None, None, None, Some(change)) => IntentKind::Stamp(change),
+            (_, _, _, _) => return Err(IncompleteIntentError),
         };
         Ok(Self { key, work })
     }
 }
 
-impl From<Intent> for Stored {
-    fn from(Intent { key, work }: Intent) -> Self {
+impl From<ChangeIntent> for Stored {
+    fn from(ChangeIntent { key, work }: ChangeIntent) -> Self {
         match work {
-            Work::Action { filing: Filing { record, seq, sha256 }, change } => {
+            IntentKind::Action { filing: RecordFiling { record, seq, sha256 }, change } => {
                 Self { key, record: Some(record), seq: Some(seq), sha256: Some(sha256), change }
             }
-            Work::Stamp(change) => Self { key, record: None, seq: None, sha256: None, change: Some(change) },
+            IntentKind::Stamp(change) => Self { key, record: None, seq: None, sha256: None, change: Some(change) },
         }
     }
 }
@@ -130,22 +130,22 @@ pub(crate) struct ContentChange {
     pub(crate) replaced: Vec<String>,
 }
 
-impl Intent {
+impl ChangeIntent {
     /// The record that belongs to it.
-    pub(crate) fn filing(&self) -> Option<&Filing> {
+    pub(crate) fn filing(&self) -> Option<&RecordFiling> {
         match &self.work {
-            Work::Action { filing, .. } => Some(filing),
-            Work::Stamp(_) => None,
+            IntentKind::Action { filing, .. } => Some(filing),
+            IntentKind::Stamp(_) => None,
         }
     }
 
-    pub(crate) fn swap(&self) -> Option<Swap<'_>> {
+    pub(crate) fn to_swap(&self) -> Option<FileSwap<'_>> {
         let change = match &self.work {
-            Work::Action { change, .. } => change.as_ref()?,
-            Work::Stamp(change) => change,
+            IntentKind::Action { change, .. } => change.as_ref()?,
+            IntentKind::Stamp(change) => change,
         };
-        Some(Swap {
-            name: self.key.content(),
+        Some(FileSwap {
+            name: self.key.content_name(),
             target: &change.target,
             before: &change.before,
             after: &change.after,
@@ -156,46 +156,46 @@ impl Intent {
     /// What an error is about: the file that changes, or else the record.
     pub(crate) fn subject(&self) -> &RecordPath {
         match &self.work {
-            Work::Action { filing, change: None } => &filing.record,
-            Work::Action { change: Some(change), .. } | Work::Stamp(change) => &change.target,
+            IntentKind::Action { filing, change: None } => &filing.record,
+            IntentKind::Action { change: Some(change), .. } | IntentKind::Stamp(change) => &change.target,
         }
     }
 
     /// Where it lies, for messages.
-    pub(crate) fn shown(&self) -> String {
-        format!("{OWN_FOLDER}/{FOLDER}/{}", self.file())
+    pub(crate) fn display_path(&self) -> String {
+        format!("{OWN_FOLDER}/{FOLDER}/{}", self.file_name())
     }
 
-    fn file(&self) -> String {
-        format!("{}{ENDING}", self.key.content())
+    fn file_name(&self) -> String {
+        format!("{}{ENDING}", self.key.content_name())
     }
 }
 
-fn folder(root: &Root) -> io::Result<Dir> {
-    root.own_folder(Some(FOLDER))
+fn open_folder(root: &VaultRoot) -> io::Result<Dir> {
+    root.make_own_folder(Some(FOLDER))
 }
 
 /// Writes an intent, durable.
-pub(crate) fn write(root: &Root, intent: &Intent) -> io::Result<()> {
+pub(crate) fn write_intent(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<()> {
     let bytes = serde_json::to_vec(intent).map_err(io::Error::other)?;
-    let folder = folder(root)?;
-    durable::replace_private(&folder, &intent.file(), &bytes)?;
-    durable::sync(&folder)
+    let folder = open_folder(root)?;
+    durable::replace_private_file(&folder, &intent.file_name(), &bytes)?;
+    durable::sync_folder(&folder)
 }
 
 /// Forgets an intent. Not synced: one that comes back after a power cut has settled all the same.
-pub(crate) fn remove(root: &Root, intent: &Intent) -> io::Result<()> {
-    durable::remove(&folder(root)?, &intent.file())
+pub(crate) fn remove_intent(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<()> {
+    durable::remove_file(&open_folder(root)?, &intent.file_name())
 }
 
 /// Every intent that has not settled, the oldest first.
-pub(crate) fn open_intents(root: &Root) -> io::Result<Vec<Intent>> {
+pub(crate) fn list_open_intents(root: &VaultRoot) -> io::Result<Vec<ChangeIntent>> {
     let Some(folder) = root.find_own_folder(Some(FOLDER))? else {
         return Ok(Vec::new());
     };
     let mut intents = Vec::new();
-    for name in names(&folder)?.iter().filter(|name| name.ends_with(ENDING)) {
-        match read(&folder, name) {
+    for name in list_file_names(&folder)?.iter().filter(|name| name.ends_with(ENDING)) {
+        match read_intent(&folder, name) {
             Ok(intent) => intents.push(intent),
             // A reader beside the writer: it has settled meanwhile.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -210,21 +210,24 @@ pub(crate) fn open_intents(root: &Root) -> io::Result<Vec<Intent>> {
 }
 
 /// The number for the next attempt, above every one in use.
-pub(crate) fn next_number(intents: &[Intent]) -> u64 {
-    intents.iter().map(|i| i.key.number() + 1).max().unwrap_or(1)
+pub(crate) fn next_attempt_number(intents: &[ChangeIntent]) -> u64 {
+    intents.iter().map(|i| i.key.attempt_number() + 1).max().unwrap_or(1)
 }
 
 /// Removes what a crash left of an intent that was never finished writing.
-pub(crate) fn sweep(root: &Root) -> io::Result<()> {
-    let folder = folder(root)?;
-    names(&folder)?.iter().filter(|name| !name.ends_with(ENDING)).try_for_each(|name| durable::remove(&folder, name))
+pub(crate) fn remove_unfinished_files(root: &VaultRoot) -> io::Result<()> {
+    let folder = open_folder(root)?;
+    list_file_names(&folder)?
+        .iter()
+        .filter(|name| !name.ends_with(ENDING))
+        .try_for_each(|name| durable::remove_file(&folder, name))
 }
 
-fn read(folder: &Dir, name: &str) -> io::Result<Intent> {
+fn read_intent(folder: &Dir, name: &str) -> io::Result<ChangeIntent> {
     serde_json::from_slice(&folder.read(name)?).map_err(io::Error::from)
 }
 
-fn names(folder: &Dir) -> io::Result<Vec<String>> {
+fn list_file_names(folder: &Dir) -> io::Result<Vec<String>> {
     let names: io::Result<Vec<String>> =
         folder.entries()?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect();
     names.map(|mut names| {
@@ -249,9 +252,9 @@ mod tests {
             (FILED_ONLY, "event/steward-action-a.md", true, false),
             (STAMP, "task/pay.md", false, true),
         ] {
-            let intent: Intent = serde_json::from_str(text).unwrap();
+            let intent: ChangeIntent = serde_json::from_str(text).unwrap();
             assert_eq!((intent.subject().as_str(), intent.filing().is_some()), (subject, filed));
-            assert_eq!(intent.swap().is_some(), swaps);
+            assert_eq!(intent.to_swap().is_some(), swaps);
             assert_eq!(serde_json::to_string(&intent).unwrap(), text);
         }
     }
@@ -265,9 +268,9 @@ mod tests {
             (STAMP, r#","change":{"target":"task/pay.md","before":"bb","after":"cc","replaced":[]}"#),
         ] {
             assert!(text.contains(part));
-            assert!(serde_json::from_str::<Intent>(&text.replace(part, "")).is_err(), "without {part}");
+            assert!(serde_json::from_str::<ChangeIntent>(&text.replace(part, "")).is_err(), "without {part}");
         }
         let misspelt = ACTION.replace("\"record\"", "\"recrod\"");
-        assert!(serde_json::from_str::<Intent>(&misspelt).is_err());
+        assert!(serde_json::from_str::<ChangeIntent>(&misspelt).is_err());
     }
 }

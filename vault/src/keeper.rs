@@ -11,13 +11,13 @@ mod lock;
 mod recover;
 
 use crate::brake;
-use crate::chain::{self, ChainError, Head};
+use crate::chain::{self, ChainError, ChainHead};
 use crate::crash;
 use crate::identity::{IdentityError, VaultIdentity};
-use crate::journal::{self, Intent};
-use crate::outbox::Site;
-use crate::root::{Root, RootError};
-use crate::swap::{self, Look};
+use crate::journal::{self, ChangeIntent};
+use crate::outbox::TrackerSite;
+use crate::root::{VaultRoot, VaultRootError};
+use crate::swap::{self, LateEditCheck};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -63,22 +63,22 @@ pub enum ApplyError {
     #[error("{0}")]
     Form(String),
     #[error(transparent)]
-    Root(#[from] RootError),
+    Root(#[from] VaultRootError),
     #[error(transparent)]
     Chain(#[from] ChainError),
-    #[error("{path}: {source}{}", mend(source))]
+    #[error("{path}: {source}{}", disk_error_hint(source))]
     Io { path: String, source: io::Error },
 }
 
 impl ApplyError {
-    pub(crate) fn io(path: impl ToString) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn wrap_io(path: impl ToString) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { path: path.to_string(), source }
     }
 }
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct ActionReceipt {
     pub id: ActionId,
     /// Where the audit record lies.
     pub record: RecordPath,
@@ -89,58 +89,58 @@ pub struct Receipt {
 
 /// The holder of a vault's writer lock.
 #[derive(Debug)]
-pub struct Keeper {
-    root: Root,
+pub struct VaultWriter {
+    root: VaultRoot,
     identity: VaultIdentity,
     lock: File,
-    turn: Mutex<Turn>,
-    tracker: Option<Site>,
+    turn: Mutex<WriterState>,
+    tracker: Option<TrackerSite>,
 }
 
 /// What only the one whose turn it is may know and change.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    pub(crate) head: Head,
+pub(crate) struct WriterState {
+    pub(crate) head: ChainHead,
     /// The last record that the durable head counts.
     pub(crate) synced: u64,
     /// The number of the next attempt.
     pub(crate) next: u64,
     /// Done or taken back; kept until nobody can write into what was displaced.
-    pub(crate) unsettled: VecDeque<Unsettled>,
+    pub(crate) unsettled: VecDeque<UnsettledChange>,
     /// Neither done nor taken back, because the disk failed in between. Nothing else is begun
     /// before this one is resolved.
-    pub(crate) stuck: Option<Intent>,
+    pub(crate) stuck: Option<ChangeIntent>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Unsettled {
+pub(crate) struct UnsettledChange {
     pub(crate) since: Instant,
-    pub(crate) intent: Intent,
+    pub(crate) intent: ChangeIntent,
 }
 
-impl Turn {
+impl WriterState {
     /// Numbers an attempt.
-    pub(crate) fn number(&mut self) -> u64 {
+    pub(crate) fn take_number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
 
-    pub(crate) fn keep(&mut self, intent: Intent) {
-        self.unsettled.push_back(Unsettled { since: Instant::now(), intent });
+    pub(crate) fn keep_unsettled(&mut self, intent: ChangeIntent) {
+        self.unsettled.push_back(UnsettledChange { since: Instant::now(), intent });
     }
 }
 
-impl Keeper {
+impl VaultWriter {
     /// Takes the lock and makes good for what a crash left.
     ///
     /// # Errors
     /// [`LockError::Held`] when another process writes this vault; [`LockError::Io`] when the vault
     /// cannot be written.
-    pub fn lock(root: Root) -> Result<Self, LockError> {
-        let lock = lock::take(&root)?;
-        let turn = recover::recover(&root)?;
-        brake::set_spare_aside(&root);
-        let identity = VaultIdentity::ensure(&root)?;
+    pub fn lock(root: VaultRoot) -> Result<Self, LockError> {
+        let lock = lock::take_lock(&root)?;
+        let turn = recover::recover_state(&root)?;
+        brake::reserve_spare_file(&root);
+        let identity = VaultIdentity::read_or_create(&root)?;
         Ok(Self { root, identity, lock, turn: Mutex::new(turn), tracker: None })
     }
 
@@ -152,48 +152,48 @@ impl Keeper {
 
     /// From now on changes of tasks owe to a tracker what their issues there should show.
     #[must_use]
-    pub fn with_tracker(self, tracker: Option<Site>) -> Self {
+    pub fn with_tracker(self, tracker: Option<TrackerSite>) -> Self {
         Self { tracker, ..self }
     }
 
     /// The tracker, where there is one.
     #[must_use]
-    pub fn tracker(&self) -> Option<&Site> {
+    pub fn tracker_site(&self) -> Option<&TrackerSite> {
         self.tracker.as_ref()
     }
 
     /// Whether some process holds the lock of this vault; changes nothing.
     #[must_use]
-    pub fn is_held(root: &Root) -> bool {
-        Self::holder(root).is_some()
+    pub fn is_locked(root: &VaultRoot) -> bool {
+        Self::find_lock_holder(root).is_some()
     }
 
     /// Who holds the lock of this vault, as `process <number>`; `None` when nobody does.
     #[must_use]
-    pub fn holder(root: &Root) -> Option<String> {
-        lock::held_by(root)
+    pub fn find_lock_holder(root: &VaultRoot) -> Option<String> {
+        lock::find_holder(root)
     }
 
     /// The vault.
     #[must_use]
-    pub fn root(&self) -> &Root {
+    pub fn root(&self) -> &VaultRoot {
         &self.root
     }
 
     /// One writer at a time; a panic in another one is like a crash, and resolved like one.
-    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, Turn>, ApplyError> {
-        lock::still_ours(&self.root, &self.lock).map_err(ApplyError::io(lock::shown()))?;
+    pub(crate) fn lock_state(&self) -> Result<MutexGuard<'_, WriterState>, ApplyError> {
+        lock::verify_ownership(&self.root, &self.lock).map_err(ApplyError::wrap_io(lock::display_path()))?;
         let mut turn = match self.turn.lock() {
             Ok(turn) => turn,
             Err(poisoned) => {
                 let mut turn = PoisonError::into_inner(poisoned);
-                *turn = recover::recover(&self.root)?;
+                *turn = recover::recover_state(&self.root)?;
                 self.turn.clear_poison();
                 turn
             }
         };
         if let Some(intent) = turn.stuck.take() {
-            self.resolve_stuck(&mut turn, intent)?;
+            self.recover_stuck_intent(&mut turn, intent)?;
         }
         Ok(turn)
     }
@@ -203,8 +203,8 @@ impl Keeper {
     ///
     /// # Errors
     /// [`ApplyError::Io`] when the vault cannot be written.
-    pub fn settle(&self) -> Result<Vec<RecordPath>, ApplyError> {
-        self.settle_older_than(SETTLE_AFTER)
+    pub fn settle_swaps(&self) -> Result<Vec<RecordPath>, ApplyError> {
+        self.settle_swaps_older_than(SETTLE_AFTER)
     }
 
     /// [`Keeper::settle`] with another patience; zero settles everything.
@@ -212,21 +212,21 @@ impl Keeper {
     /// # Errors
     /// [`ApplyError::Io`] when the vault cannot be written; whatever could not be settled is tried
     /// again the next time.
-    pub fn settle_older_than(&self, patience: Duration) -> Result<Vec<RecordPath>, ApplyError> {
-        let mut turn = self.turn()?;
+    pub fn settle_swaps_older_than(&self, patience: Duration) -> Result<Vec<RecordPath>, ApplyError> {
+        let mut turn = self.lock_state()?;
         if turn.unsettled.is_empty() {
             return Ok(Vec::new());
         }
         // An intent stands for the head until that is durable; late edits are given back regardless.
-        let synced = self.sync_head(&mut turn);
+        let synced = self.sync_chain_head(&mut turn);
         let patience = synced.is_ok().then_some(patience);
-        let mut failed = synced.map_err(ApplyError::io("the head of the chain")).err();
+        let mut failed = synced.map_err(ApplyError::wrap_io("the head of the chain")).err();
         let (mut late, mut kept) = (Vec::new(), VecDeque::new());
         while let Some(mut one) = turn.unsettled.pop_front() {
-            match self.settle_one(&one, patience) {
-                Ok(Settled::Forgotten) => {}
-                Ok(Settled::NotYet) => kept.push_back(one),
-                Ok(Settled::Edited { again }) => {
+            match self.settle_change(&one, patience) {
+                Ok(SwapSettlement::Forgotten) => {}
+                Ok(SwapSettlement::NotYet) => kept.push_back(one),
+                Ok(SwapSettlement::Edited { again }) => {
                     late.push(one.intent.subject().clone());
                     one.since = Instant::now();
                     // Ours is staged now, and an editor may have had that open in its turn.
@@ -235,7 +235,7 @@ impl Keeper {
                     }
                 }
                 Err(source) => {
-                    failed = failed.or(Some(ApplyError::io(one.intent.subject())(source)));
+                    failed = failed.or(Some(ApplyError::wrap_io(one.intent.subject())(source)));
                     kept.push_back(one);
                 }
             }
@@ -244,7 +244,7 @@ impl Keeper {
         failed.map_or(Ok(late), Err)
     }
 
-    fn sync_head(&self, turn: &mut Turn) -> io::Result<()> {
+    fn sync_chain_head(&self, turn: &mut WriterState) -> io::Result<()> {
         if turn.synced != turn.head.seq {
             chain::write_head(&self.root, &turn.head)?;
             chain::sync_head(&self.root)?;
@@ -254,38 +254,38 @@ impl Keeper {
     }
 
     /// Settles one change; without patience nothing is forgotten.
-    fn settle_one(&self, one: &Unsettled, patience: Option<Duration>) -> io::Result<Settled> {
+    fn settle_change(&self, one: &UnsettledChange, patience: Option<Duration>) -> io::Result<SwapSettlement> {
         let patient = patience.is_none_or(|patience| one.since.elapsed() < patience);
-        let swap = one.intent.swap();
+        let swap = one.intent.to_swap();
         let mut edited = false;
-        match swap.as_ref().map(|swap| swap::look(&self.root, swap)).transpose()? {
-            Some(Look::GivenBack) => return Ok(Settled::Edited { again: true }),
-            Some(Look::Quiet | Look::Gone) if patient => return Ok(Settled::NotYet),
-            Some(Look::Kept(_)) => edited = true,
-            Some(Look::Quiet | Look::Gone) | None => {}
+        match swap.as_ref().map(|swap| swap::check_late_edit(&self.root, swap)).transpose()? {
+            Some(LateEditCheck::GivenBack) => return Ok(SwapSettlement::Edited { again: true }),
+            Some(LateEditCheck::Quiet | LateEditCheck::Gone) if patient => return Ok(SwapSettlement::NotYet),
+            Some(LateEditCheck::Kept(_)) => edited = true,
+            Some(LateEditCheck::Quiet | LateEditCheck::Gone) | None => {}
         }
         if patience.is_none() {
-            return Ok(Settled::NotYet);
+            return Ok(SwapSettlement::NotYet);
         }
-        crash::point("before-settling");
+        crash::die_if_armed("before-settling");
         if let Some(swap) = &swap {
-            edited |= swap::forget(&self.root, swap)?;
+            edited |= swap::forget_swap(&self.root, swap)?;
         }
-        crash::point("after-discarding");
-        journal::remove(&self.root, &one.intent)?;
-        crash::point("after-settling");
-        Ok(if edited { Settled::Edited { again: false } } else { Settled::Forgotten })
+        crash::die_if_armed("after-discarding");
+        journal::remove_intent(&self.root, &one.intent)?;
+        crash::die_if_armed("after-settling");
+        Ok(if edited { SwapSettlement::Edited { again: false } } else { SwapSettlement::Forgotten })
     }
 }
 
-enum Settled {
+enum SwapSettlement {
     NotYet,
     Forgotten,
     Edited { again: bool },
 }
 
 /// What a person can do about an error of the disk.
-pub(crate) fn mend(e: &io::Error) -> &'static str {
+pub(crate) fn disk_error_hint(e: &io::Error) -> &'static str {
     match e.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space where the vault lies",
         io::ErrorKind::FileTooLarge => ": raise the limit of file sizes (ulimit -f) of Steward's process",

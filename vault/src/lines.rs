@@ -4,7 +4,7 @@
 //! changed or taken away here. A line that a power cut tore is passed over, and the next one begins on its own.
 
 use crate::durable;
-use crate::root::{OWN_FOLDER, Root};
+use crate::root::{OWN_FOLDER, VaultRoot};
 use cap_std::fs::{File, OpenOptions, OpenOptionsExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ const READ: u64 = 64 * 1024;
 const PRIVATE: u32 = 0o600;
 
 /// Adds one line in one write, and returns once it would outlast a power cut.
-pub(crate) fn append<T: Serialize>(root: &Root, name: &str, value: &T) -> io::Result<()> {
+pub(crate) fn append_line<T: Serialize>(root: &VaultRoot, name: &str, value: &T) -> io::Result<()> {
     root.dir().create_dir_all(OWN_FOLDER)?;
     let path = format!("{OWN_FOLDER}/{name}");
     // What a link names would be written into, and a vault may come from elsewhere.
@@ -32,7 +32,7 @@ pub(crate) fn append<T: Serialize>(root: &Root, name: &str, value: &T) -> io::Re
     let gap = if is_torn(&mut file)? { "\n" } else { "" };
     file.write_all(format!("{gap}{}\n", serde_json::to_string(value)?).as_bytes())?;
     file.sync_all()?;
-    if is_new { durable::sync(&root.dir().open_dir(OWN_FOLDER)?) } else { Ok(()) }
+    if is_new { durable::sync_folder(&root.dir().open_dir(OWN_FOLDER)?) } else { Ok(()) }
 }
 
 fn is_torn(file: &mut File) -> io::Result<bool> {
@@ -46,7 +46,7 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
 }
 
 /// The last lines, the newest first; nothing where none can be read.
-pub(crate) fn newest<T: DeserializeOwned>(root: &Root, name: &str, most: usize) -> Vec<T> {
+pub(crate) fn read_newest_lines<T: DeserializeOwned>(root: &VaultRoot, name: &str, most: usize) -> Vec<T> {
     let read = || -> io::Result<String> {
         let mut file = root.dir().open(format!("{OWN_FOLDER}/{name}"))?;
         let length = file.metadata()?.len();
@@ -66,42 +66,42 @@ mod tests {
 
     const LOG: &str = "log.jsonl";
 
-    fn vault() -> (tempfile::TempDir, Root, std::path::PathBuf) {
+    fn vault() -> (tempfile::TempDir, VaultRoot, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
-        let (root, file) = (Root::open(dir.path()).unwrap(), dir.path().join(OWN_FOLDER).join(LOG));
+        let (root, file) = (VaultRoot::open(dir.path()).unwrap(), dir.path().join(OWN_FOLDER).join(LOG));
         (dir, root, file)
     }
 
     #[test]
     fn a_torn_line_costs_itself_and_not_the_next() {
         let (_dir, root, file) = vault();
-        append(&root, LOG, &1).unwrap();
+        append_line(&root, LOG, &1).unwrap();
         std::fs::write(&file, "1\n{\"cut").unwrap();
-        append(&root, LOG, &2).unwrap();
-        append(&root, LOG, &3).unwrap();
-        assert_eq!(newest::<u32>(&root, LOG, 9), [3, 2, 1]);
-        assert_eq!(newest::<u32>(&root, LOG, 2), [3, 2]);
+        append_line(&root, LOG, &2).unwrap();
+        append_line(&root, LOG, &3).unwrap();
+        assert_eq!(read_newest_lines::<u32>(&root, LOG, 9), [3, 2, 1]);
+        assert_eq!(read_newest_lines::<u32>(&root, LOG, 2), [3, 2]);
         assert_eq!(std::fs::read_to_string(file).unwrap(), "1\n{\"cut\n2\n3\n");
     }
 
     #[test]
     fn a_log_is_its_owners_and_no_way_into_another_file() {
         let (dir, root, file) = vault();
-        append(&root, LOG, &1).unwrap();
+        append_line(&root, LOG, &1).unwrap();
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::remove_file(&file).unwrap();
         std::fs::write(dir.path().join("note.md"), "mine").unwrap();
         std::os::unix::fs::symlink("../note.md", &file).unwrap();
-        assert!(append(&root, LOG, &1).is_err());
+        assert!(append_line(&root, LOG, &1).is_err());
         assert_eq!(std::fs::read_to_string(dir.path().join("note.md")).unwrap(), "mine");
     }
 
     #[test]
     fn of_a_long_log_the_end_is_read() {
         let (_dir, root, file) = vault();
-        append(&root, LOG, &"first").unwrap();
+        append_line(&root, LOG, &"first").unwrap();
         std::fs::write(&file, format!("{}\"last\"\n", "\"early\"\n".repeat(20_000))).unwrap();
-        assert_eq!(newest::<String>(&root, LOG, 2), ["last", "early"]);
-        assert!(newest::<String>(&root, LOG, 20_000).len() < 10_000);
+        assert_eq!(read_newest_lines::<String>(&root, LOG, 2), ["last", "early"]);
+        assert!(read_newest_lines::<String>(&root, LOG, 20_000).len() < 10_000);
     }
 }

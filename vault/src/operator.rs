@@ -5,7 +5,7 @@
 //! written down; who calls sees to that.
 
 use crate::lines;
-use crate::root::{OWN_FOLDER, Root};
+use crate::root::{OWN_FOLDER, VaultRoot};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ const MOST: usize = 200;
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Deed {
+pub enum OperatorEventKind {
     #[serde(rename = "stream.paused")]
     StreamPaused,
     #[serde(rename = "stream.resumed")]
@@ -35,12 +35,12 @@ pub enum Deed {
 
 /// One act of one person or script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Act {
+pub struct OperatorEvent {
     /// RFC 3339, UTC.
     pub at: String,
     /// As audit records name them.
     pub by: String,
-    pub act: Deed,
+    pub act: OperatorEventKind,
     /// What it was done to, in words: a stream, a token with its scope, the scope of who came in.
     pub on: String,
     /// From where it was asked, where that is known.
@@ -51,22 +51,22 @@ pub struct Act {
 /// An act cannot be written down.
 #[derive(Debug, thiserror::Error)]
 #[error("{OWN_FOLDER}/{FILE}: {0}: without a line there nobody would know who did it")]
-pub struct OperatorError(#[from] io::Error);
+pub struct OperatorLogError(#[from] io::Error);
 
 /// Writes an act down, for good.
 ///
 /// # Errors
 /// [`OperatorError`] when the line cannot be written.
-pub fn write_down(root: &Root, act: &Act) -> Result<(), OperatorError> {
+pub fn append_event(root: &VaultRoot, act: &OperatorEvent) -> Result<(), OperatorLogError> {
     let cut = |text: &str| text.chars().take(MOST).collect::<String>();
-    let act = Act { by: cut(&act.by), on: cut(&act.on), ..act.clone() };
-    Ok(lines::append(root, FILE, &act)?)
+    let act = OperatorEvent { by: cut(&act.by), on: cut(&act.on), ..act.clone() };
+    Ok(lines::append_line(root, FILE, &act)?)
 }
 
 /// The last acts, the newest first; nothing where none can be read.
 #[must_use]
-pub fn acts(root: &Root, most: usize) -> Vec<Act> {
-    lines::newest(root, FILE, most)
+pub fn list_events(root: &VaultRoot, most: usize) -> Vec<OperatorEvent> {
+    lines::read_newest_lines(root, FILE, most)
 }
 
 #[cfg(test)]
@@ -76,14 +76,23 @@ mod tests {
     #[test]
     fn an_act_reads_as_it_was_written_in_words_that_scripts_may_rely_on() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
         let from = Some("192.0.2.7".parse().unwrap());
-        let act = Act { at: "now".into(), by: "ann\n".into(), act: Deed::TokenMade, on: "x".repeat(300), from };
-        write_down(&root, &act).unwrap();
-        write_down(&root, &Act { act: Deed::Login, from: None, ..act.clone() }).unwrap();
-        let told = acts(&root, 9);
-        assert_eq!(told.iter().map(|act| act.act).collect::<Vec<_>>(), [Deed::Login, Deed::TokenMade]);
-        assert_eq!(told[1], Act { on: "x".repeat(MOST), ..act });
+        let act = OperatorEvent {
+            at: "now".into(),
+            by: "ann\n".into(),
+            act: OperatorEventKind::TokenMade,
+            on: "x".repeat(300),
+            from,
+        };
+        append_event(&root, &act).unwrap();
+        append_event(&root, &OperatorEvent { act: OperatorEventKind::Login, from: None, ..act.clone() }).unwrap();
+        let told = list_events(&root, 9);
+        assert_eq!(
+            told.iter().map(|act| act.act).collect::<Vec<_>>(),
+            [OperatorEventKind::Login, OperatorEventKind::TokenMade]
+        );
+        assert_eq!(told[1], OperatorEvent { on: "x".repeat(MOST), ..act });
         let text = std::fs::read_to_string(dir.path().join(OWN_FOLDER).join(FILE)).unwrap();
         assert!(text.starts_with(r#"{"at":"now","by":"ann\n","act":"token.made","on":"x"#), "{text}");
         assert!(text.lines().next().unwrap().ends_with(r#","from":"192.0.2.7"}"#), "{text}");

@@ -8,8 +8,8 @@
 use crate::chain::{self, ChainError};
 use crate::crash;
 use crate::durable;
-use crate::keeper::{ApplyError, Keeper, Receipt};
-use crate::root::{OWN_FOLDER, Root, RootError};
+use crate::keeper::{ActionReceipt, ApplyError, VaultWriter};
+use crate::root::{OWN_FOLDER, VaultRoot, VaultRootError};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -22,7 +22,7 @@ const FOLDER: &str = "outbox";
 
 /// What the keeper must know of the tracker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Site {
+pub struct TrackerSite {
     /// For tasks without a `plane_project_id`.
     pub project: Option<TrackerId>,
 }
@@ -30,7 +30,7 @@ pub struct Site {
 /// How far a delivery has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Progress {
+pub struct DeliveryProgress {
     /// Something may have been sent; until then there is nothing to take back.
     pub begun: bool,
     /// When the comment was last asked for without a clear answer: it may come to be a while after.
@@ -52,47 +52,47 @@ pub struct Progress {
 
 /// What is known of the tracker's part of one record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Standing {
+pub struct DeliveryStatus {
     /// What the record itself says.
     pub says: PlaneAction,
     /// What came of it, and the record of that; `None` while it is owed.
     pub came: Option<(RecordPath, PlaneAction)>,
     /// The record of the first try in vain.
     pub failed: Option<RecordPath>,
-    pub progress: Option<Progress>,
+    pub progress: Option<DeliveryProgress>,
 }
 
-impl Keeper {
+impl VaultWriter {
     /// Files what came of what a record owes to the tracker, once however often it is asked.
     ///
     /// # Errors
     /// [`ApplyError`]; asking again is safe.
-    pub fn track(
+    pub fn file_tracker_outcome(
         &self,
         owing: &AuditRecord,
         came: &PlaneAction,
         workflow: WorkflowRef,
         now: DateTime<Utc>,
-    ) -> Result<Receipt, ApplyError> {
-        let mut turn = self.turn()?;
+    ) -> Result<ActionReceipt, ApplyError> {
+        let mut turn = self.lock_state()?;
         let plan = tracker::plan_tracker_outcome(owing, came, workflow, now);
-        self.carry_out(&mut turn, &plan, Some(came.clone()))
+        self.write_plan_once(&mut turn, &plan, Some(came.clone()))
     }
 
     /// Notes how far a delivery has come, durable.
     ///
     /// # Errors
     /// Those of the disk, naming the file.
-    pub fn note_delivery(&self, of: &ActionId, progress: &Progress) -> Result<(), ApplyError> {
-        crash::point("before-outbox");
+    pub fn write_delivery_progress(&self, of: &ActionId, progress: &DeliveryProgress) -> Result<(), ApplyError> {
+        crash::die_if_armed("before-outbox");
         let noted = || {
             let bytes = serde_json::to_vec(progress).map_err(io::Error::other)?;
-            let folder = self.root().own_folder(Some(FOLDER))?;
-            durable::replace_private(&folder, &file(of), &bytes)?;
-            durable::sync(&folder)
+            let folder = self.root().make_own_folder(Some(FOLDER))?;
+            durable::replace_private_file(&folder, &progress_file_name(of), &bytes)?;
+            durable::sync_folder(&folder)
         };
-        noted().map_err(ApplyError::io(shown(of)))?;
-        crash::point("after-outbox");
+        noted().map_err(ApplyError::wrap_io(display_path(of)))?;
+        crash::die_if_armed("after-outbox");
         Ok(())
     }
 
@@ -100,10 +100,11 @@ impl Keeper {
     ///
     /// # Errors
     /// Those of the disk, naming the file.
-    pub fn forget_delivery(&self, of: &ActionId) -> Result<(), ApplyError> {
+    pub fn remove_delivery_progress(&self, of: &ActionId) -> Result<(), ApplyError> {
         let folder = self.root().find_own_folder(Some(FOLDER));
-        let gone = folder.and_then(|folder| folder.map_or(Ok(()), |folder| durable::remove(&folder, &file(of))));
-        gone.map_err(ApplyError::io(shown(of)))
+        let gone = folder
+            .and_then(|folder| folder.map_or(Ok(()), |folder| durable::remove_file(&folder, &progress_file_name(of))));
+        gone.map_err(ApplyError::wrap_io(display_path(of)))
     }
 }
 
@@ -111,10 +112,10 @@ impl Keeper {
 ///
 /// # Errors
 /// Those of the disk, and one that names the mend where the file is no note of ours.
-pub fn progress(root: &Root, of: &ActionId) -> Result<Option<Progress>, ApplyError> {
+pub fn read_delivery_progress(root: &VaultRoot, of: &ActionId) -> Result<Option<DeliveryProgress>, ApplyError> {
     let read = || {
         let Some(folder) = root.find_own_folder(Some(FOLDER))? else { return Ok(None) };
-        match folder.read(file(of)) {
+        match folder.read(progress_file_name(of)) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| {
                 io::Error::other(format!("not readable ({e}): move it away; the tracker is then asked what is there"))
             }),
@@ -122,22 +123,22 @@ pub fn progress(root: &Root, of: &ActionId) -> Result<Option<Progress>, ApplyErr
             Err(e) => Err(e),
         }
     };
-    read().map_err(ApplyError::io(shown(of)))
+    read().map_err(ApplyError::wrap_io(display_path(of)))
 }
 
 /// The record that answers an action or tells what came of it; `None` where there is none.
 ///
 /// # Errors
 /// [`ApplyError::Chain`] where it is there and cannot be read.
-pub fn follower(
-    root: &Root,
+pub fn find_follower(
+    root: &VaultRoot,
     of: &AuditRecord,
     kind: ActionKind,
 ) -> Result<Option<(RecordPath, AuditRecord)>, ApplyError> {
     let path = of.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
-    match chain::read(root, &path) {
+    match chain::read_audit_record(root, &path) {
         Ok((record, _)) => Ok(Some((path, record))),
-        Err(ChainError::Root(RootError::Missing { .. })) => Ok(None),
+        Err(ChainError::Root(VaultRootError::Missing { .. })) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
@@ -146,21 +147,21 @@ pub fn follower(
 ///
 /// # Errors
 /// As [`follower`] and [`progress`].
-pub fn standing(root: &Root, record: &AuditRecord) -> Result<Option<Standing>, ApplyError> {
+pub fn read_delivery_status(root: &VaultRoot, record: &AuditRecord) -> Result<Option<DeliveryStatus>, ApplyError> {
     let Some(says) = record.plane_action.clone().filter(|_| !record.draft.kind.is_tracker_outcome()) else {
         return Ok(None);
     };
-    let came = follower(root, record, ActionKind::Tracked)?.and_then(|(path, r)| Some((path, r.plane_action?)));
-    let failed = follower(root, record, ActionKind::TrackFailed)?.map(|(path, _)| path);
-    Ok(Some(Standing { says, came, failed, progress: progress(root, &record.draft.id)? }))
+    let came = find_follower(root, record, ActionKind::Tracked)?.and_then(|(path, r)| Some((path, r.plane_action?)));
+    let failed = find_follower(root, record, ActionKind::TrackFailed)?.map(|(path, _)| path);
+    Ok(Some(DeliveryStatus { says, came, failed, progress: read_delivery_progress(root, &record.draft.id)? }))
 }
 
-fn file(of: &ActionId) -> String {
+fn progress_file_name(of: &ActionId) -> String {
     format!("{of}.json")
 }
 
-fn shown(of: &ActionId) -> String {
-    format!("{OWN_FOLDER}/{FOLDER}/{}", file(of))
+fn display_path(of: &ActionId) -> String {
+    format!("{OWN_FOLDER}/{FOLDER}/{}", progress_file_name(of))
 }
 
 #[cfg(test)]

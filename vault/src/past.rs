@@ -5,22 +5,26 @@
 //! way of older ones only: when it was decided stands in its name.
 
 use crate::chain::{self, ChainError};
-use crate::root::{Root, RootError};
+use crate::root::{VaultRoot, VaultRootError};
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::undo::{MOMENT_CHARS, PastChange, is_change_record};
 
 /// Every change of the record that this one changed, in no order; by these names of `event/`, or those of now.
-pub(crate) fn of(root: &Root, record: &AuditRecord, names: Option<&[String]>) -> Result<Vec<PastChange>, ChainError> {
+pub(crate) fn read_target_changes(
+    root: &VaultRoot,
+    record: &AuditRecord,
+    names: Option<&[String]>,
+) -> Result<Vec<PastChange>, ChainError> {
     let target = &record.draft.target;
     let of_now = match names {
         Some(_) => Vec::new(),
-        None => root.names(RecordKind::Event)?,
+        None => root.list_names(RecordKind::Event)?,
     };
     let ours = names.unwrap_or(&of_now).iter().filter(|name| is_change_record(name, target));
     let mut past = Vec::new();
     for path in ours.filter_map(|name| RecordPath::parse(&format!("event/{name}")).ok()) {
-        let found = match read(root, &path) {
+        let found = match read_record_if_present(root, &path) {
             Err(ChainError::Record { .. }) if is_decided_before(&path, record) => None,
             found => found?,
         };
@@ -30,7 +34,7 @@ pub(crate) fn of(root: &Root, record: &AuditRecord, names: Option<&[String]>) ->
             continue;
         }
         let undone = match draft.follow_up_path(ActionKind::Reversed) {
-            Ok(follower) => read(root, &follower)?.map(|undo| undo.seq),
+            Ok(follower) => read_record_if_present(root, &follower)?.map(|undo| undo.seq),
             Err(_) => None,
         };
         past.push(PastChange { record: found, undone });
@@ -48,10 +52,10 @@ fn is_decided_before(path: &RecordPath, record: &AuditRecord) -> bool {
 }
 
 /// A record; `None` when it is not there.
-fn read(root: &Root, path: &RecordPath) -> Result<Option<AuditRecord>, ChainError> {
-    match chain::read(root, path) {
+fn read_record_if_present(root: &VaultRoot, path: &RecordPath) -> Result<Option<AuditRecord>, ChainError> {
+    match chain::read_audit_record(root, path) {
         Ok((record, _)) => Ok(Some(record)),
-        Err(ChainError::Root(RootError::Missing { .. })) => Ok(None),
+        Err(ChainError::Root(VaultRootError::Missing { .. })) => Ok(None),
         Err(e) => Err(e),
     }
 }

@@ -5,11 +5,14 @@
 //! happens cannot differ but by what people write in between. Values are those of the vault, as they stand there;
 //! all of them are untrusted text.
 
-use crate::answer::{AnswerError, Asked, Known, Planned, asked_about, past, patiently, planned};
-use crate::apply::prepared;
+use crate::answer::{
+    IncomingResolution, OtherRecords, PlannedResolution, ResolutionError, prepare_resolution, read_action_record,
+    read_change_history, retry_while_changing,
+};
+use crate::apply::read_and_prepare;
 use crate::chain;
 use crate::keeper::ApplyError;
-use crate::root::{Root, RootError, Snapshot};
+use crate::root::{RecordSnapshot, VaultRoot, VaultRootError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
@@ -46,13 +49,13 @@ pub struct UndoPreview {
     /// Newer changes of the same that are to be undone first, in that order.
     pub newer: Vec<ActionId>,
     /// The records that answer the action or tell what came of it.
-    pub followers: Vec<Follower>,
+    pub followers: Vec<FollowingRecord>,
     /// What the undo would owe to the tracker; `None` where nothing was told there, or where it would be refused.
     pub tracker: Option<PlaneAction>,
     /// Until when it can be undone; `None` where there is nothing to undo.
     pub until: Option<DateTime<Utc>>,
     /// Why it would be refused now; nothing would be changed then.
-    pub refusal: Option<Refused>,
+    pub refusal: Option<PreviewRefusal>,
 }
 
 /// One field of the target.
@@ -67,13 +70,13 @@ pub struct FieldPreview {
     pub now: Option<Value>,
     /// As it would be after the undo.
     pub then: Option<Value>,
-    pub fate: FieldFate,
+    pub fate: FieldUndoOutcome,
 }
 
 /// What would become of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FieldFate {
+pub enum FieldUndoOutcome {
     /// It is put back; of a set what others brought in or took out since stays so.
     Restored,
     /// It says already what it would be put back to.
@@ -86,7 +89,7 @@ pub enum FieldFate {
 
 /// A record that answers an action or tells what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Follower {
+pub struct FollowingRecord {
     pub kind: ActionKind,
     pub id: ActionId,
     pub record: RecordPath,
@@ -99,13 +102,13 @@ pub struct Follower {
 
 /// A refusal with its HTTP status and its words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Refused {
+pub struct PreviewRefusal {
     pub status: u16,
     pub refusal: ResolutionRefusal,
     pub message: String,
 }
 
-impl From<ResolutionRefusal> for Refused {
+impl From<ResolutionRefusal> for PreviewRefusal {
     fn from(refusal: ResolutionRefusal) -> Self {
         Self { status: refusal.http_status(), message: refusal.to_string(), refusal }
     }
@@ -116,33 +119,33 @@ impl From<ResolutionRefusal> for Refused {
 /// # Errors
 /// [`AnswerError::Refused`] where there is no such record or it cannot be read, so that nothing can be shown;
 /// [`AnswerError::Apply`] when the vault cannot be read. Every other refusal is part of the preview.
-pub fn undo(root: &Root, record: &RecordPath, now: DateTime<Utc>) -> Result<UndoPreview, AnswerError> {
-    undo_among(root, (record, &names(root)?), now)
+pub fn preview_undo(root: &VaultRoot, record: &RecordPath, now: DateTime<Utc>) -> Result<UndoPreview, ResolutionError> {
+    preview_undo_among(root, (record, &list_event_names(root)?), now)
 }
 
 /// The same of several, in their order; what else lies in `event/` is listed once for all of them.
 ///
 /// # Errors
 /// [`AnswerError::Apply`] when that cannot be listed.
-pub fn undo_each(
-    root: &Root,
+pub fn preview_undos(
+    root: &VaultRoot,
     records: &[RecordPath],
     now: DateTime<Utc>,
-) -> Result<Vec<Result<UndoPreview, AnswerError>>, AnswerError> {
-    let names = names(root)?;
-    Ok(records.iter().map(|record| undo_among(root, (record, &names), now)).collect())
+) -> Result<Vec<Result<UndoPreview, ResolutionError>>, ResolutionError> {
+    let names = list_event_names(root)?;
+    Ok(records.iter().map(|record| preview_undo_among(root, (record, &names), now)).collect())
 }
 
-fn names(root: &Root) -> Result<Vec<String>, AnswerError> {
-    Ok(root.names(RecordKind::Event).map_err(ApplyError::from)?)
+fn list_event_names(root: &VaultRoot) -> Result<Vec<String>, ResolutionError> {
+    Ok(root.list_names(RecordKind::Event).map_err(ApplyError::from)?)
 }
 
-fn undo_among(
-    root: &Root,
+fn preview_undo_among(
+    root: &VaultRoot,
     (record, names): (&RecordPath, &[String]),
     now: DateTime<Utc>,
-) -> Result<UndoPreview, AnswerError> {
-    let asked = Asked {
+) -> Result<UndoPreview, ResolutionError> {
+    let asked = IncomingResolution {
         kind: ResolutionKind::Undo,
         record,
         by: "",
@@ -154,22 +157,22 @@ fn undo_among(
         workflow: WorkflowRef { id: String::new(), run_id: String::new() },
         now,
     };
-    let answered = patiently(|| asked_about(root, record))?;
+    let answered = retry_while_changing(|| read_action_record(root, record))?;
     let attempt = || {
-        match planned(root, &asked, (&answered, Known::Names(names)))? {
-            Planned::Now(plan) => Ok(Some(prepared(root, &plan)?)),
+        match prepare_resolution(root, &asked, (&answered, OtherRecords::Names(names)))? {
+            PlannedResolution::Now(plan) => Ok(Some(read_and_prepare(root, &plan)?)),
             // Of no run there is an answer.
-            Planned::Before(_) => Ok(None),
+            PlannedResolution::Before(_) => Ok(None),
         }
     };
-    let outcome = match patiently(attempt) {
+    let outcome = match retry_while_changing(attempt) {
         Ok(ready) => Ok(ready),
-        Err(AnswerError::Refused(refusal)) => Err(refusal),
-        Err(e @ AnswerError::Apply(_)) => return Err(e),
+        Err(ResolutionError::Refused(refusal)) => Err(refusal),
+        Err(e @ ResolutionError::Apply(_)) => return Err(e),
     };
     let newer = match &outcome {
         Err(ResolutionRefusal::NotTheNewest { .. }) => {
-            undo::find_newer_changes(&answered, &past(root, &answered, Some(names))?)
+            undo::find_newer_changes(&answered, &read_change_history(root, &answered, Some(names))?)
         }
         Ok(_) | Err(_) => Vec::new(),
     };
@@ -177,39 +180,39 @@ fn undo_among(
         action: answered.draft.id.clone(),
         record: record.clone(),
         target: answered.draft.target.clone(),
-        fields: fields(root, &answered, &outcome)?,
+        fields: preview_fields(root, &answered, &outcome)?,
         newer,
-        followers: followers(root, &answered)?,
+        followers: list_followers(root, &answered)?,
         tracker: outcome.as_ref().ok().and_then(|_| tracker::derive_owed_revert(&answered)),
         until: answered.undo_recipe.as_ref().map(|_| answered.undo_deadline()),
-        refusal: outcome.err().map(Refused::from),
+        refusal: outcome.err().map(PreviewRefusal::from),
     })
 }
 
 /// The fields of the recipe, as they are and as they would be.
-fn fields(
-    root: &Root,
+fn preview_fields(
+    root: &VaultRoot,
     record: &AuditRecord,
-    outcome: &Result<Option<(Snapshot, PreparedChange)>, ResolutionRefusal>,
-) -> Result<Vec<FieldPreview>, AnswerError> {
+    outcome: &Result<Option<(RecordSnapshot, PreparedChange)>, ResolutionRefusal>,
+) -> Result<Vec<FieldPreview>, ResolutionError> {
     let Some(recipe) = &record.undo_recipe else { return Ok(Vec::new()) };
     let (current, patch) = match outcome {
         Ok(Some((current, prepared))) => (Some(current.clone()), prepared.patch.as_slice()),
-        Ok(None) | Err(_) => (read(root, &record.draft.target)?, [].as_slice()),
+        Ok(None) | Err(_) => (read_target(root, &record.draft.target)?, [].as_slice()),
     };
-    let is = current.and_then(|current| frontmatter::read(&current.bytes).ok());
+    let is = current.and_then(|current| frontmatter::read_document(&current.bytes).ok());
     let value = |field: &str| is.as_ref()?.fields().get(field).filter(|v| !v.is_null()).cloned();
     let one = |made: &FieldPatch| {
         let now = value(&made.field);
         let (then, fate) = match outcome {
             Ok(_) => match patch.iter().find(|p| p.field == made.field) {
-                Some(patch) => (patch.value.clone(), FieldFate::Restored),
-                None => (now.clone(), FieldFate::AsBefore),
+                Some(patch) => (patch.value.clone(), FieldUndoOutcome::Restored),
+                None => (now.clone(), FieldUndoOutcome::AsBefore),
             },
             Err(ResolutionRefusal::Conflict { fields }) if fields.contains(&made.field) => {
-                (now.clone(), FieldFate::EditedSince)
+                (now.clone(), FieldUndoOutcome::EditedSince)
             }
-            Err(_) => (now.clone(), FieldFate::Untouched),
+            Err(_) => (now.clone(), FieldUndoOutcome::Untouched),
         };
         let (field, before, made) = (made.field.clone(), made.prior.clone(), made.value.clone());
         FieldPreview { field, before, made, now, then, fate }
@@ -218,26 +221,26 @@ fn fields(
 }
 
 /// `None` where there is no file that could be a record.
-fn read(root: &Root, target: &RecordPath) -> Result<Option<Snapshot>, AnswerError> {
-    match root.read(target) {
+fn read_target(root: &VaultRoot, target: &RecordPath) -> Result<Option<RecordSnapshot>, ResolutionError> {
+    match root.read_file(target) {
         Ok(current) => Ok(Some(current)),
-        Err(e @ (RootError::Io { .. } | RootError::Open { .. })) => Err(ApplyError::from(e).into()),
-        Err(RootError::Missing { .. } | RootError::Link { .. }) => Ok(None),
-        Err(RootError::NotAFile { .. } | RootError::TooLarge { .. }) => Ok(None),
+        Err(e @ (VaultRootError::Io { .. } | VaultRootError::Open { .. })) => Err(ApplyError::from(e).into()),
+        Err(VaultRootError::Missing { .. } | VaultRootError::Link { .. }) => Ok(None),
+        Err(VaultRootError::NotAFile { .. } | VaultRootError::TooLarge { .. }) => Ok(None),
     }
 }
 
 /// What has followed by now; one that cannot be read is none.
-fn followers(root: &Root, record: &AuditRecord) -> Result<Vec<Follower>, AnswerError> {
+fn list_followers(root: &VaultRoot, record: &AuditRecord) -> Result<Vec<FollowingRecord>, ResolutionError> {
     let mut found = Vec::new();
     for kind in FOLLOWERS {
         let path = record.draft.follow_up_path(kind).map_err(|e| ApplyError::Form(e.to_string()))?;
-        let Ok((follower, _)) = chain::read(root, &path) else { continue };
+        let Ok((follower, _)) = chain::read_audit_record(root, &path) else { continue };
         let answers = follower.draft.answers.as_ref().filter(|answers| answers.of == record.draft.id);
         let Some(by) = answers.map(|answers| answers.by.clone()) else { continue };
         let undoable = follower.undo_recipe.is_some();
         let (id, at) = (follower.draft.id, follower.draft.timestamp);
-        found.push(Follower { kind, id, record: path, at, by, undoable });
+        found.push(FollowingRecord { kind, id, record: path, at, by, undoable });
     }
     Ok(found)
 }

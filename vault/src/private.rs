@@ -21,30 +21,33 @@ const OURS: [&str; 5] = ["state.db", "ledger.", "temporal.", "up.json", "serve-"
 /// Takes the state folder, and our files in it, from everybody but their owner.
 pub fn tighten_state(state_dir: &Path) {
     let is_own = state_dir.file_name().is_some_and(|name| name == OWN_FOLDER);
-    report(state_dir, tighten_folder(state_dir, |name| is_own || OURS.iter().any(|ours| name.starts_with(ours))));
+    report_failure(
+        state_dir,
+        tighten_folder(state_dir, |name| is_own || OURS.iter().any(|ours| name.starts_with(ours))),
+    );
 }
 
 /// Takes a database and the files beside it from everybody but their owner.
 pub(crate) fn tighten_database(database: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let file = Path::new(&format!("{}{suffix}", database.display())).to_owned();
-        report(&file, tighten(&file, FILE, Metadata::is_file));
+        report_failure(&file, tighten_mode(&file, FILE, Metadata::is_file));
     }
 }
 
 fn tighten_folder(folder: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {
-    tighten(folder, FOLDER, Metadata::is_dir)?;
+    tighten_mode(folder, FOLDER, Metadata::is_dir)?;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         if is_ours(&entry.file_name().to_string_lossy()) {
-            tighten(&entry.path(), FILE, Metadata::is_file)?;
+            tighten_mode(&entry.path(), FILE, Metadata::is_file)?;
         }
     }
     Ok(())
 }
 
 /// Links are left alone: what they name may be anybody's.
-fn tighten(path: &Path, mode: u32, is_kind: impl Fn(&Metadata) -> bool) -> io::Result<()> {
+fn tighten_mode(path: &Path, mode: u32, is_kind: impl Fn(&Metadata) -> bool) -> io::Result<()> {
     let known = match std::fs::symlink_metadata(path) {
         Ok(meta) if is_kind(&meta) => meta,
         Ok(_) => return Ok(()),
@@ -60,7 +63,7 @@ fn tighten(path: &Path, mode: u32, is_kind: impl Fn(&Metadata) -> bool) -> io::R
     }
 }
 
-fn report(path: &Path, tightened: io::Result<()>) {
+fn report_failure(path: &Path, tightened: io::Result<()>) {
     if let Err(e) = tightened {
         tracing::warn!("others may be able to read {}: {e}; take their permissions away with chmod", path.display());
     }

@@ -26,7 +26,7 @@ const NO_WAIT: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
 /// What went wrong with a file of the vault.
 #[derive(Debug, thiserror::Error)]
-pub enum RootError {
+pub enum VaultRootError {
     #[error("{path}: not a folder that can be opened ({source}): set STEWARD_VAULT to the folder of your vault")]
     Open { path: PathBuf, source: io::Error },
     #[error("{path}: {source}")]
@@ -45,14 +45,14 @@ pub enum RootError {
 
 /// A record's bytes and their hash, read in one go.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct RecordSnapshot {
     pub bytes: Vec<u8>,
     pub hash: ContentHash,
 }
 
 /// A file of a folder, as a listing sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     pub name: String,
     pub size: u64,
     /// Nanoseconds since 1970; changes with the content on every file system we know.
@@ -62,14 +62,14 @@ pub struct Entry {
 
 /// The root of a vault.
 #[derive(Clone, Debug)]
-pub struct Root {
+pub struct VaultRoot {
     path: PathBuf,
     dir: Arc<Dir>,
 }
 
 /// Where the folder of a vault is, held against where it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub enum FolderPlacement {
     /// At its path.
     Here,
     /// Nothing is at its path, or nothing that can be looked at.
@@ -78,13 +78,13 @@ pub enum Placement {
     Replaced,
 }
 
-impl Root {
+impl VaultRoot {
     /// Opens the folder of a vault.
     ///
     /// # Errors
     /// [`RootError::Open`] when it is not there or not a folder.
-    pub fn open(path: &Path) -> Result<Self, RootError> {
-        let failed = |source| RootError::Open { path: path.to_owned(), source };
+    pub fn open(path: &Path) -> Result<Self, VaultRootError> {
+        let failed = |source| VaultRootError::Open { path: path.to_owned(), source };
         let real = path.canonicalize().map_err(failed)?;
         let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(failed)?;
         Ok(Self { path: real, dir: Arc::new(dir) })
@@ -102,21 +102,21 @@ impl Root {
 
     /// Whether the folder is still where it was opened; this handle follows it wherever it is moved.
     #[must_use]
-    pub fn placement(&self) -> Placement {
+    pub fn placement(&self) -> FolderPlacement {
         use cap_std::fs::MetadataExt as _;
         let (Ok(there), Ok(held)) = (std::fs::metadata(&self.path), self.dir.dir_metadata()) else {
-            return Placement::Gone;
+            return FolderPlacement::Gone;
         };
         let there = (std::os::unix::fs::MetadataExt::dev(&there), std::os::unix::fs::MetadataExt::ino(&there));
-        if there == (held.dev(), held.ino()) { Placement::Here } else { Placement::Replaced }
+        if there == (held.dev(), held.ino()) { FolderPlacement::Here } else { FolderPlacement::Replaced }
     }
 
     /// Opens a folder of the vault; `None` when there is none.
-    pub(crate) fn folder(&self, name: &str) -> Result<Option<Dir>, RootError> {
+    pub(crate) fn open_folder(&self, name: &str) -> Result<Option<Dir>, VaultRootError> {
         match self.dir.open_dir(name) {
             Ok(dir) => Ok(Some(dir)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(RootError::Io { path: format!("{name}/"), source }),
+            Err(source) => Err(VaultRootError::Io { path: format!("{name}/"), source }),
         }
     }
 
@@ -125,7 +125,7 @@ impl Root {
         match self.dir.open_dir(name) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.dir.create_dir_all(name)?;
-                durable::sync(&self.dir)?;
+                durable::sync_folder(&self.dir)?;
                 self.dir.open_dir(name)
             }
             opened => opened,
@@ -133,7 +133,7 @@ impl Root {
     }
 
     /// Opens the folder that a new record goes into, creating it; also the record's name in there.
-    pub(crate) fn folder_for<'p>(&self, path: &'p RecordPath) -> io::Result<(Dir, &'p str)> {
+    pub(crate) fn make_folder_for<'p>(&self, path: &'p RecordPath) -> io::Result<(Dir, &'p str)> {
         match path.file_name().split_once('/') {
             None => Ok((self.make_folder(path.kind().folder())?, path.file_name())),
             Some((source, name)) => {
@@ -144,15 +144,15 @@ impl Root {
     }
 
     /// Opens our own folder or one inside it, creating it.
-    pub(crate) fn own_folder(&self, name: Option<&str>) -> io::Result<Dir> {
+    pub(crate) fn make_own_folder(&self, name: Option<&str>) -> io::Result<Dir> {
         let own = make_private_folder(&self.dir, OWN_FOLDER)?;
         name.map_or(Ok(own.try_clone()?), |name| make_private_folder(&own, name))
     }
 
     /// Opens our own folder or one inside it, to read; `None` when there is none.
     pub(crate) fn find_own_folder(&self, name: Option<&str>) -> io::Result<Option<Dir>> {
-        match (real_folder(&self.dir, OWN_FOLDER)?, name) {
-            (Some(own), Some(name)) => real_folder(&own, name),
+        match (open_real_folder(&self.dir, OWN_FOLDER)?, name) {
+            (Some(own), Some(name)) => open_real_folder(&own, name),
             (own, _) => Ok(own),
         }
     }
@@ -161,14 +161,14 @@ impl Root {
     ///
     /// # Errors
     /// [`RootError`] when it is missing, a link, no file, too large or unreadable.
-    pub fn read(&self, path: &RecordPath) -> Result<Snapshot, RootError> {
+    pub fn read_file(&self, path: &RecordPath) -> Result<RecordSnapshot, VaultRootError> {
         let shown = || path.as_str().to_owned();
         let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => RootError::Missing { path: shown() },
-            _ => RootError::Io { path: shown(), source },
+            io::ErrorKind::NotFound => VaultRootError::Missing { path: shown() },
+            _ => VaultRootError::Io { path: shown(), source },
         };
         let meta = self.dir.symlink_metadata(path.as_str()).map_err(failed)?;
-        check(path, &meta)?;
+        check_metadata(path, &meta)?;
         // What stood there a moment ago may be a pipe by now, and opening must not wait for one.
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(NO_WAIT);
@@ -177,9 +177,9 @@ impl Root {
         let limit = MAX_RECORD_BYTES as u64;
         file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > limit {
-            return Err(RootError::TooLarge { path: shown(), size: bytes.len() as u64 });
+            return Err(VaultRootError::TooLarge { path: shown(), size: bytes.len() as u64 });
         }
-        Ok(Snapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
+        Ok(RecordSnapshot { hash: ContentHash::hash_bytes(&bytes), bytes })
     }
 
     /// Whether a record's file is there.
@@ -194,19 +194,19 @@ impl Root {
     ///
     /// # Errors
     /// [`RootError::Io`] when the folder cannot be listed; a missing folder is empty.
-    pub fn list(&self, kind: RecordKind) -> Result<Vec<Entry>, RootError> {
-        let Some(dir) = self.folder(kind.folder())? else {
+    pub fn list_files(&self, kind: RecordKind) -> Result<Vec<FolderEntry>, VaultRootError> {
+        let Some(dir) = self.open_folder(kind.folder())? else {
             return Ok(Vec::new());
         };
-        let failed = |folder: String| move |source| RootError::Io { path: format!("{folder}/"), source };
-        let mut entries = markdown(&dir, "").map_err(failed(kind.folder().to_owned()))?;
+        let failed = |folder: String| move |source| VaultRootError::Io { path: format!("{folder}/"), source };
+        let mut entries = list_markdown_files(&dir, "").map_err(failed(kind.folder().to_owned()))?;
         if kind == RecordKind::Stream {
-            for source in folders(&dir).map_err(failed(kind.folder().to_owned()))? {
+            for source in list_folders(&dir).map_err(failed(kind.folder().to_owned()))? {
                 let shown = source.to_string_lossy();
                 let failed = failed(format!("{}/{shown}", kind.folder()));
                 // Gone since it was listed, or a link by now: then the next listing says so.
-                let Some(inside) = real_folder(&dir, &source).map_err(&failed)? else { continue };
-                entries.extend(markdown(&inside, &format!("{shown}/")).map_err(&failed)?);
+                let Some(inside) = open_real_folder(&dir, &source).map_err(&failed)? else { continue };
+                entries.extend(list_markdown_files(&inside, &format!("{shown}/")).map_err(&failed)?);
             }
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -214,9 +214,9 @@ impl Root {
     }
 
     /// The names in a folder, without a look at the files, in no order; a missing folder is empty.
-    pub(crate) fn names(&self, kind: RecordKind) -> Result<Vec<String>, RootError> {
-        let Some(dir) = self.folder(kind.folder())? else { return Ok(Vec::new()) };
-        let failed = |source| RootError::Io { path: format!("{}/", kind.folder()), source };
+    pub(crate) fn list_names(&self, kind: RecordKind) -> Result<Vec<String>, VaultRootError> {
+        let Some(dir) = self.open_folder(kind.folder())? else { return Ok(Vec::new()) };
+        let failed = |source| VaultRootError::Io { path: format!("{}/", kind.folder()), source };
         let name =
             |entry: io::Result<cap_std::fs::DirEntry>| entry.map(|e| e.file_name().to_string_lossy().into_owned());
         dir.entries().and_then(|mut entries| entries.by_ref().map(name).collect()).map_err(failed)
@@ -226,16 +226,16 @@ impl Root {
     ///
     /// # Errors
     /// [`RootError::Io`] when the file system does not answer.
-    pub fn entry(&self, path: &RecordPath) -> Result<Option<Entry>, RootError> {
+    pub fn find_entry(&self, path: &RecordPath) -> Result<Option<FolderEntry>, VaultRootError> {
         match self.dir.symlink_metadata(path.as_str()) {
-            Ok(meta) => Ok(Some(Entry::new(path.file_name().to_owned(), &meta))),
+            Ok(meta) => Ok(Some(FolderEntry::new(path.file_name().to_owned(), &meta))),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(RootError::Io { path: path.as_str().to_owned(), source }),
+            Err(source) => Err(VaultRootError::Io { path: path.as_str().to_owned(), source }),
         }
     }
 }
 
-impl Entry {
+impl FolderEntry {
     fn new(name: String, meta: &Metadata) -> Self {
         use cap_std::fs::MetadataExt;
         let modified_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
@@ -244,7 +244,7 @@ impl Entry {
 }
 
 /// The Markdown files of a folder, named with what leads to it.
-fn markdown(dir: &Dir, prefix: &str) -> io::Result<Vec<Entry>> {
+fn list_markdown_files(dir: &Dir, prefix: &str) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in dir.entries()? {
         let entry = entry?;
@@ -253,7 +253,7 @@ fn markdown(dir: &Dir, prefix: &str) -> io::Result<Vec<Entry>> {
             continue;
         }
         match entry.metadata() {
-            Ok(meta) => entries.push(Entry::new(format!("{prefix}{name}"), &meta)),
+            Ok(meta) => entries.push(FolderEntry::new(format!("{prefix}{name}"), &meta)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(source),
         }
@@ -262,7 +262,7 @@ fn markdown(dir: &Dir, prefix: &str) -> io::Result<Vec<Entry>> {
 }
 
 /// The folders inside a folder that are neither hidden nor links.
-fn folders(dir: &Dir) -> io::Result<Vec<OsString>> {
+fn list_folders(dir: &Dir) -> io::Result<Vec<OsString>> {
     let mut found = Vec::new();
     for entry in dir.entries()? {
         let entry = entry?;
@@ -276,7 +276,7 @@ fn folders(dir: &Dir) -> io::Result<Vec<OsString>> {
 
 /// Opens a folder that must be no link: whoever can put a link there could lead what we write and
 /// remove to other files. `None` when there is nothing of that name.
-pub(crate) fn real_folder(parent: &Dir, name: impl AsRef<OsStr>) -> io::Result<Option<Dir>> {
+pub(crate) fn open_real_folder(parent: &Dir, name: impl AsRef<OsStr>) -> io::Result<Option<Dir>> {
     let name = name.as_ref();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(parent, name, flags, Mode::empty()) {
@@ -302,26 +302,26 @@ fn make_private_folder(parent: &Dir, name: &str) -> io::Result<Dir> {
 }
 
 fn make_folder_as(parent: &Dir, name: &str, builder: &DirBuilder) -> io::Result<Dir> {
-    if let Some(found) = real_folder(parent, name)? {
+    if let Some(found) = open_real_folder(parent, name)? {
         return Ok(found);
     }
     match parent.create_dir_with(name, builder) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        Ok(()) | Err(_) => durable::sync(parent)?,
+        Ok(()) | Err(_) => durable::sync_folder(parent)?,
     }
-    real_folder(parent, name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    open_real_folder(parent, name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-fn check(path: &RecordPath, meta: &Metadata) -> Result<(), RootError> {
+fn check_metadata(path: &RecordPath, meta: &Metadata) -> Result<(), VaultRootError> {
     let shown = path.as_str().to_owned();
     if meta.is_symlink() {
-        return Err(RootError::Link { path: shown });
+        return Err(VaultRootError::Link { path: shown });
     }
     if !meta.is_file() {
-        return Err(RootError::NotAFile { path: shown });
+        return Err(VaultRootError::NotAFile { path: shown });
     }
     if meta.len() > MAX_RECORD_BYTES as u64 {
-        return Err(RootError::TooLarge { path: shown, size: meta.len() });
+        return Err(VaultRootError::TooLarge { path: shown, size: meta.len() });
     }
     Ok(())
 }
@@ -330,10 +330,10 @@ fn check(path: &RecordPath, meta: &Metadata) -> Result<(), RootError> {
 mod tests {
     use super::*;
 
-    fn vault() -> (tempfile::TempDir, Root) {
+    fn vault() -> (tempfile::TempDir, VaultRoot) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("task")).unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
         (dir, root)
     }
 
@@ -345,17 +345,17 @@ mod tests {
     fn a_link_out_of_the_vault_is_not_followed() {
         let (dir, root) = vault();
         std::os::unix::fs::symlink("/etc/hostname", dir.path().join("task/out.md")).unwrap();
-        assert!(matches!(root.read(&task("out")), Err(RootError::Link { .. })));
+        assert!(matches!(root.read_file(&task("out")), Err(VaultRootError::Link { .. })));
         std::os::unix::fs::symlink("/etc", dir.path().join("matter")).unwrap();
-        assert!(root.list(RecordKind::Matter).is_err());
-        assert!(root.read(&RecordPath::new(RecordKind::Matter, "hostname").unwrap()).is_err());
+        assert!(root.list_files(RecordKind::Matter).is_err());
+        assert!(root.read_file(&RecordPath::new(RecordKind::Matter, "hostname").unwrap()).is_err());
     }
 
     #[test]
     fn a_record_beyond_the_limit_is_refused_with_its_size() {
         let (dir, root) = vault();
         std::fs::write(dir.path().join("task/big.md"), vec![b'x'; MAX_RECORD_BYTES + 1]).unwrap();
-        let message = root.read(&task("big")).unwrap_err().to_string();
+        let message = root.read_file(&task("big")).unwrap_err().to_string();
         assert!(message.starts_with("task/big.md: ") && message.contains("split it"), "{message}");
     }
 
@@ -365,14 +365,14 @@ mod tests {
         for name in ["b.md", "a.md", ".hidden.md", "x.txt", "c.md~"] {
             std::fs::write(dir.path().join("task").join(name), "x").unwrap();
         }
-        let names: Vec<String> = root.list(RecordKind::Task).unwrap().into_iter().map(|e| e.name).collect();
+        let names: Vec<String> = root.list_files(RecordKind::Task).unwrap().into_iter().map(|e| e.name).collect();
         assert_eq!(names, ["a.md", "b.md"]);
-        assert!(root.list(RecordKind::Signal).unwrap().is_empty());
+        assert!(root.list_files(RecordKind::Signal).unwrap().is_empty());
     }
 
     #[test]
     fn a_missing_vault_says_which_setting_to_mend() {
-        let message = Root::open(Path::new("/nowhere/vault")).unwrap_err().to_string();
+        let message = VaultRoot::open(Path::new("/nowhere/vault")).unwrap_err().to_string();
         assert!(message.contains("STEWARD_VAULT"), "{message}");
     }
 }

@@ -4,17 +4,17 @@
 //! it. Otherwise a stamp is a change like any other: staged, swapped in if the file still is what was
 //! read, looked after until it has settled. When to stamp is the engine's business.
 
-use crate::apply::Content;
+use crate::apply::NewContent;
 use crate::brake;
-use crate::keeper::{ApplyError, Keeper};
-use crate::root::RootError;
+use crate::keeper::{ApplyError, VaultWriter};
+use crate::root::VaultRootError;
 use std::io;
 use steward_domain::path::RecordPath;
 use steward_domain::stamp::{CheckTimestamps, CheckTimestampsError};
 
 /// What became of a stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamped {
+pub enum TimestampWriteOutcome {
     Written,
     /// The file said all that already, or holds dates of a human's.
     Unchanged,
@@ -24,7 +24,7 @@ pub enum Stamped {
 
 /// Why a file was not stamped. It holds what a human wrote last; asking again is safe.
 #[derive(Debug, thiserror::Error)]
-pub enum StampingError {
+pub enum TimestampWriteError {
     /// A human was faster, or the file is gone.
     #[error("{path}: changed meanwhile by a human")]
     ChangedMeanwhile { path: String },
@@ -35,13 +35,13 @@ pub enum StampingError {
     Apply(ApplyError),
 }
 
-impl From<ApplyError> for StampingError {
+impl From<ApplyError> for TimestampWriteError {
     fn from(e: ApplyError) -> Self {
         match e {
             ApplyError::ChangedMeanwhile { path } => Self::ChangedMeanwhile { path: path.to_string() },
-            ApplyError::Root(RootError::Missing { path }) => Self::ChangedMeanwhile { path },
+            ApplyError::Root(VaultRootError::Missing { path }) => Self::ChangedMeanwhile { path },
             ApplyError::Root(
-                e @ (RootError::Link { .. } | RootError::NotAFile { .. } | RootError::TooLarge { .. }),
+                e @ (VaultRootError::Link { .. } | VaultRootError::NotAFile { .. } | VaultRootError::TooLarge { .. }),
             ) => Self::Unusable(e.to_string()),
             // One file of another user says nothing about the next.
             ApplyError::Io { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -52,24 +52,28 @@ impl From<ApplyError> for StampingError {
     }
 }
 
-impl Keeper {
+impl VaultWriter {
     /// Writes into a task's file when it was last looked at and when it will be.
     ///
     /// # Errors
     /// [`StampingError`]; nothing of a human's is lost.
-    pub fn stamp(&self, target: &RecordPath, stamp: &CheckTimestamps) -> Result<Stamped, StampingError> {
-        let mut turn = self.turn()?;
+    pub fn write_timestamps(
+        &self,
+        target: &RecordPath,
+        stamp: &CheckTimestamps,
+    ) -> Result<TimestampWriteOutcome, TimestampWriteError> {
+        let mut turn = self.lock_state()?;
         if brake::is_stopped(self.root()) {
-            return Ok(Stamped::Braked);
+            return Ok(TimestampWriteOutcome::Braked);
         }
-        let current = self.root().read(target).map_err(ApplyError::from)?;
-        let unusable = |e: CheckTimestampsError| StampingError::Unusable(format!("{target}: {e}"));
+        let current = self.root().read_file(target).map_err(ApplyError::from)?;
+        let unusable = |e: CheckTimestampsError| TimestampWriteError::Unusable(format!("{target}: {e}"));
         let bytes = stamp.prepare(&current.bytes).map_err(unusable)?;
         if bytes == current.bytes {
-            return Ok(Stamped::Unchanged);
+            return Ok(TimestampWriteOutcome::Unchanged);
         }
-        let intent = self.stage_stamp(&mut turn, Content::new(target.clone(), &current, bytes))?;
-        self.land(&mut turn, intent)?;
-        Ok(Stamped::Written)
+        let intent = self.stage_unrecorded_change(&mut turn, NewContent::new(target.clone(), &current, bytes))?;
+        self.commit_intent(&mut turn, intent)?;
+        Ok(TimestampWriteOutcome::Written)
     }
 }

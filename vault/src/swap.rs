@@ -11,7 +11,7 @@ mod copies;
 
 use crate::crash;
 use crate::durable;
-use crate::root::{OWN_FOLDER, Root, RootError};
+use crate::root::{OWN_FOLDER, VaultRoot, VaultRootError};
 use cap_std::fs::Dir;
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -20,8 +20,8 @@ use std::time::Duration;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ContentHash;
 
-use copies::{Theirs, text};
-pub(crate) use copies::{copies_of, forget, replaced_words};
+use copies::{DisplacedEdit, read_staged_file};
+pub(crate) use copies::{copy_names, forget_swap, replaced_words};
 
 const STAGED: &str = "staged";
 const CONFLICTS: &str = "conflict";
@@ -33,7 +33,7 @@ const STILL_TRIES: u32 = 10;
 /// The names of one swap: the staged file, the record, the content before and after, the words that
 /// are only in the one before.
 #[derive(Clone, Debug)]
-pub(crate) struct Swap<'a> {
+pub(crate) struct FileSwap<'a> {
     pub(crate) name: &'a str,
     pub(crate) target: &'a RecordPath,
     pub(crate) before: &'a ContentHash,
@@ -43,7 +43,7 @@ pub(crate) struct Swap<'a> {
 
 /// How a swap ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Swapped {
+pub(crate) enum SwapOutcome {
     /// The new content is in place.
     Done,
     /// The record held other content than expected, and nothing moved.
@@ -54,7 +54,7 @@ pub(crate) enum Swapped {
 
 /// What is known of a staged file, from its content alone.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Staged {
+pub(crate) enum StagedContent {
     /// There is none.
     Absent,
     /// It holds the new content: nothing was swapped, or it was swapped back.
@@ -67,7 +67,7 @@ pub(crate) enum Staged {
 
 /// What a later look at a staged file found.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum LateEditCheck {
     /// Nobody wrote into it.
     Quiet,
     /// A human's late edit was given its place back; ours is staged now.
@@ -79,101 +79,103 @@ pub(crate) enum Look {
 }
 
 /// Opens the folder of staged files, creating it.
-pub(crate) fn staged_dir(root: &Root) -> io::Result<Dir> {
-    root.own_folder(Some(STAGED))
+pub(crate) fn open_staged_folder(root: &VaultRoot) -> io::Result<Dir> {
+    root.make_own_folder(Some(STAGED))
 }
 
 /// Stages new content as the target's next file; the folder is not synced.
-pub(crate) fn stage(root: &Root, swap: &Swap<'_>, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn stage_content(root: &VaultRoot, swap: &FileSwap<'_>, bytes: &[u8]) -> io::Result<()> {
     let model = root.dir().symlink_metadata(swap.target.as_str())?;
-    durable::create_like(&staged_dir(root)?, swap.name, bytes, &model)
+    durable::create_file_like(&open_staged_folder(root)?, swap.name, bytes, &model)
 }
 
 /// Puts the staged content in place if the record still holds what was expected.
-pub(crate) fn exchange(root: &Root, swap: &Swap<'_>) -> io::Result<Swapped> {
-    if content(root, swap.target)?.as_ref() != Some(swap.before) {
-        return Ok(Swapped::ChangedMeanwhile);
+pub(crate) fn swap_in(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<SwapOutcome> {
+    if hash_record(root, swap.target)?.as_ref() != Some(swap.before) {
+        return Ok(SwapOutcome::ChangedMeanwhile);
     }
-    crash::point("before-swap");
-    if !change_places(root, swap)? {
-        return Ok(Swapped::ChangedMeanwhile);
+    crash::die_if_armed("before-swap");
+    if !exchange_files(root, swap)? {
+        return Ok(SwapOutcome::ChangedMeanwhile);
     }
-    crash::point("after-swap");
+    crash::die_if_armed("after-swap");
     // First the look, then the slow sync: a human's file is out of its place no longer than it must.
-    let ended = match staged(root, swap)? {
-        Staged::Old => Swapped::Done,
-        Staged::New | Staged::Human | Staged::Absent if give_back(root, swap)? => Swapped::TakenBack,
+    let ended = match inspect_staged(root, swap)? {
+        StagedContent::Old => SwapOutcome::Done,
+        StagedContent::New | StagedContent::Human | StagedContent::Absent if swap_back(root, swap)? => {
+            SwapOutcome::TakenBack
+        }
         // Edited on top of ours: the change stands, and what it displaced is kept at the next look.
-        Staged::New | Staged::Human | Staged::Absent => Swapped::Done,
+        StagedContent::New | StagedContent::Human | StagedContent::Absent => SwapOutcome::Done,
     };
-    sync(root, swap)?;
+    sync_folders(root, swap)?;
     Ok(ended)
 }
 
 /// Reads what the staged file says about how far a swap came.
-pub(crate) fn staged(root: &Root, swap: &Swap<'_>) -> io::Result<Staged> {
-    let dir = staged_dir(root)?;
+pub(crate) fn inspect_staged(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<StagedContent> {
+    let dir = open_staged_folder(root)?;
     let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     match dir.symlink_metadata(swap.name) {
-        Ok(meta) if !meta.is_file() => return Ok(Staged::Human),
+        Ok(meta) if !meta.is_file() => return Ok(StagedContent::Human),
         Ok(_) => {}
-        Err(e) if missing(&e) => return Ok(Staged::Absent),
+        Err(e) if missing(&e) => return Ok(StagedContent::Absent),
         Err(e) => return Err(e),
     }
     let hash = ContentHash::hash_bytes(&dir.read(swap.name)?);
     Ok(match hash {
-        hash if &hash == swap.after => Staged::New,
-        hash if &hash == swap.before => Staged::Old,
-        _ => Staged::Human,
+        hash if &hash == swap.after => StagedContent::New,
+        hash if &hash == swap.before => StagedContent::Old,
+        _ => StagedContent::Human,
     })
 }
 
 /// Lets what was displaced and our content change places again.
 ///
 /// Returns `false`, and moves nothing, where the record was edited or removed on top of ours.
-pub(crate) fn give_back(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
-    if content(root, swap.target)?.as_ref() != Some(swap.after) {
+pub(crate) fn swap_back(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
+    if hash_record(root, swap.target)?.as_ref() != Some(swap.after) {
         return Ok(false);
     }
-    let dir = staged_dir(root)?;
-    let mut theirs = Theirs::open(&dir, swap.name);
-    if !change_places(root, swap)? {
+    let dir = open_staged_folder(root)?;
+    let mut theirs = DisplacedEdit::open(&dir, swap.name);
+    if !exchange_files(root, swap)? {
         return Ok(false);
     }
-    crash::point("after-giving-back");
-    theirs.read();
-    if let Err(e) = theirs.keep(&dir, swap.name) {
+    crash::die_if_armed("after-giving-back");
+    theirs.read_current_content();
+    if let Err(e) = theirs.save_copies(&dir, swap.name) {
         tracing::warn!(record = %swap.target, error = %e, "failed to keep a copy of an edit that was given back");
     }
-    match staged(root, swap)? {
-        Staged::New | Staged::Absent => {}
+    match inspect_staged(root, swap)? {
+        StagedContent::New | StagedContent::Absent => {}
         // Edited between our look and the step back: two humans, and both versions are kept.
-        Staged::Old | Staged::Human => {
+        StagedContent::Old | StagedContent::Human => {
             keep_conflict(root, swap, swap.name)?;
         }
     }
-    sync(root, swap)?;
+    sync_folders(root, swap)?;
     Ok(true)
 }
 
 /// Looks whether an editor that had the displaced file open wrote into it.
-pub(crate) fn look(root: &Root, swap: &Swap<'_>) -> io::Result<Look> {
-    match staged(root, swap)? {
-        Staged::Absent => Ok(Look::Gone),
-        Staged::New | Staged::Old => Ok(Look::Quiet),
-        Staged::Human => {
+pub(crate) fn check_late_edit(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<LateEditCheck> {
+    match inspect_staged(root, swap)? {
+        StagedContent::Absent => Ok(LateEditCheck::Gone),
+        StagedContent::New | StagedContent::Old => Ok(LateEditCheck::Quiet),
+        StagedContent::Human => {
             wait_until_still(root, swap)?;
-            if give_back(root, swap)? {
-                return Ok(Look::GivenBack);
+            if swap_back(root, swap)? {
+                return Ok(LateEditCheck::GivenBack);
             }
-            keep_conflict(root, swap, swap.name).map(Look::Kept)
+            keep_conflict(root, swap, swap.name).map(LateEditCheck::Kept)
         }
     }
 }
 
 /// Gives an editor that is half way through a save the time to finish it.
-fn wait_until_still(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
-    let dir = staged_dir(root)?;
+fn wait_until_still(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
+    let dir = open_staged_folder(root)?;
     for _ in 0..STILL_TRIES {
         let written = dir.symlink_metadata(swap.name)?.modified()?.into_std();
         if written.elapsed().is_ok_and(|ago| ago >= STILL) {
@@ -185,34 +187,34 @@ fn wait_until_still(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
 }
 
 /// Forgets a staged file.
-pub(crate) fn discard(root: &Root, name: &str) -> io::Result<()> {
-    durable::remove(&staged_dir(root)?, name)
+pub(crate) fn discard_file(root: &VaultRoot, name: &str) -> io::Result<()> {
+    durable::remove_file(&open_staged_folder(root)?, name)
 }
 
 /// Removes the staged files that no intent knows: a crash left them before anything moved.
-pub(crate) fn sweep(root: &Root, known: impl Fn(&str) -> bool) -> io::Result<()> {
-    let dir = staged_dir(root)?;
+pub(crate) fn remove_unknown_files(root: &VaultRoot, known: impl Fn(&str) -> bool) -> io::Result<()> {
+    let dir = open_staged_folder(root)?;
     for entry in dir.entries()? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !known(&name) {
-            durable::remove(&dir, &name)?;
+            durable::remove_file(&dir, &name)?;
         }
     }
     Ok(())
 }
 
 /// Moves a human's content to `conflict/`; the file itself, so that a late write still reaches it.
-fn keep_conflict(root: &Root, swap: &Swap<'_>, staged: &str) -> io::Result<String> {
-    let (from, conflicts) = (staged_dir(root)?, root.make_folder(CONFLICTS)?);
-    let hash =
-        text(&from, staged).map_or("file".into(), |bytes| ContentHash::hash_bytes(&bytes).as_str()[..12].to_owned());
+fn keep_conflict(root: &VaultRoot, swap: &FileSwap<'_>, staged: &str) -> io::Result<String> {
+    let (from, conflicts) = (open_staged_folder(root)?, root.make_folder(CONFLICTS)?);
+    let hash = read_staged_file(&from, staged)
+        .map_or("file".into(), |bytes| ContentHash::hash_bytes(&bytes).as_str()[..12].to_owned());
     for number in 1_u32.. {
         let again = if number == 1 { String::new() } else { format!("-{number}") };
         let name = format!("{}-{hash}{again}.md", swap.target.slug().replace('/', "-"));
-        crash::point("before-keeping-conflict");
+        crash::die_if_armed("before-keeping-conflict");
         match renameat_with(&from, staged, &conflicts, &name, RenameFlags::NOREPLACE) {
             Ok(()) => {
-                durable::sync(&conflicts)?;
+                durable::sync_folder(&conflicts)?;
                 let kept = format!("{CONFLICTS}/{name}");
                 tracing::warn!(record = %swap.target, kept, "two people edited at once, both versions are kept");
                 return Ok(kept);
@@ -225,40 +227,40 @@ fn keep_conflict(root: &Root, swap: &Swap<'_>, staged: &str) -> io::Result<Strin
 }
 
 /// The hash of the record's content; `None` where there is no file that could be a record.
-fn content(root: &Root, path: &RecordPath) -> io::Result<Option<ContentHash>> {
-    match root.read(path) {
+fn hash_record(root: &VaultRoot, path: &RecordPath) -> io::Result<Option<ContentHash>> {
+    match root.read_file(path) {
         Ok(snapshot) => Ok(Some(snapshot.hash)),
-        Err(RootError::Io { source, .. } | RootError::Open { source, .. }) => Err(source),
-        Err(RootError::Missing { .. } | RootError::Link { .. }) => Ok(None),
-        Err(RootError::NotAFile { .. } | RootError::TooLarge { .. }) => Ok(None),
+        Err(VaultRootError::Io { source, .. } | VaultRootError::Open { source, .. }) => Err(source),
+        Err(VaultRootError::Missing { .. } | VaultRootError::Link { .. }) => Ok(None),
+        Err(VaultRootError::NotAFile { .. } | VaultRootError::TooLarge { .. }) => Ok(None),
     }
 }
 
 /// Lets the staged file and the record's file change places; `false` where one is missing.
-fn change_places(root: &Root, swap: &Swap<'_>) -> io::Result<bool> {
+fn exchange_files(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<bool> {
     let (folder, name) = swap.target.split_folder();
     let folder = match root.dir().open_dir(folder) {
         Ok(folder) => folder,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(e),
     };
-    let staged = staged_dir(root)?;
+    let staged = open_staged_folder(root)?;
     match renameat_with(&staged, swap.name, &folder, name, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
-        Err(e) => Err(explain(e)),
+        Err(e) => Err(explain_exchange_error(e)),
     }
 }
 
-fn sync(root: &Root, swap: &Swap<'_>) -> io::Result<()> {
-    if let Some(folder) = root.folder(swap.target.split_folder().0).map_err(io::Error::other)? {
-        durable::sync(&folder)?;
+fn sync_folders(root: &VaultRoot, swap: &FileSwap<'_>) -> io::Result<()> {
+    if let Some(folder) = root.open_folder(swap.target.split_folder().0).map_err(io::Error::other)? {
+        durable::sync_folder(&folder)?;
     }
-    durable::sync(&staged_dir(root)?)
+    durable::sync_folder(&open_staged_folder(root)?)
 }
 
 /// A file system without an atomic swap cannot keep a human's edit safe: say so instead of guessing.
-fn explain(e: Errno) -> io::Error {
+fn explain_exchange_error(e: Errno) -> io::Error {
     match e {
         Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => io::Error::new(
             io::ErrorKind::Unsupported,

@@ -9,10 +9,10 @@
 mod pending;
 
 use crate::inbox;
-use crate::root::Root;
+use crate::root::VaultRoot;
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use pending::Pending;
+use pending::PendingChanges;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -26,7 +26,7 @@ const MANY: usize = 500;
 
 /// What may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hint {
+pub enum ChangeHint {
     /// These records; at least one.
     Paths(Vec<RecordPath>),
     /// Anything.
@@ -37,8 +37,8 @@ pub enum Hint {
 
 /// Watches until it is dropped.
 #[derive(Debug)]
-pub struct Watcher {
-    pending: Arc<Pending>,
+pub struct VaultWatcher {
+    pending: Arc<PendingChanges>,
 }
 
 /// The vault cannot be watched. Changes are still found by the periodic scan.
@@ -56,14 +56,14 @@ pub enum WatchError {
 }
 
 /// The folders under watch.
-struct Folders {
+struct WatchedFolders {
     root: PathBuf,
     watcher: RecommendedWatcher,
 }
 
 /// When a change may be hinted at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Urgency {
+enum HintUrgency {
     /// Nothing more is written to the file.
     AtOnce,
     /// More may follow within moments.
@@ -72,7 +72,7 @@ enum Urgency {
 
 /// What a batch of events comes to.
 #[derive(Debug, Default)]
-struct Gathered {
+struct GatheredChanges {
     paths: BTreeSet<RecordPath>,
     /// Folders of records that came, went or were replaced.
     folders: BTreeSet<&'static str>,
@@ -84,22 +84,22 @@ struct Gathered {
 ///
 /// # Errors
 /// [`WatchError`] when the system does not allow it; the caller goes on with its periodic scan.
-pub fn watch(root: &Root, hints: mpsc::Sender<Hint>) -> Result<Watcher, WatchError> {
-    let pending = Arc::new(Pending::default());
+pub fn watch_vault(root: &VaultRoot, hints: mpsc::Sender<ChangeHint>) -> Result<VaultWatcher, WatchError> {
+    let pending = Arc::new(PendingChanges::default());
     let path = root.path().to_owned();
     let tell = {
         let (pending, root) = (Arc::clone(&pending), path.clone());
-        move |result: notify::Result<Event>| pending.add(&root, result)
+        move |result: notify::Result<Event>| pending.add_reported(&root, result)
     };
     let watcher = notify::recommended_watcher(tell).map_err(|e| WatchError::new(&path, e))?;
-    let mut folders = Folders { root: path, watcher };
+    let mut folders = WatchedFolders { root: path, watcher };
     folders.watch_all()?;
     let of_thread = Arc::clone(&pending);
     std::thread::Builder::new().name("vault-watch".into()).spawn(move || folders.run(&of_thread, &hints))?;
-    Ok(Watcher { pending })
+    Ok(VaultWatcher { pending })
 }
 
-impl Folders {
+impl WatchedFolders {
     fn watch_all(&mut self) -> Result<(), WatchError> {
         let root = self.root.clone();
         self.watcher.watch(&root, RecursiveMode::NonRecursive).map_err(|e| WatchError::new(&root, e))?;
@@ -126,7 +126,7 @@ impl Folders {
         Ok(())
     }
 
-    fn run(mut self, pending: &Pending, hints: &mpsc::Sender<Hint>) {
+    fn run(mut self, pending: &PendingChanges, hints: &mpsc::Sender<ChangeHint>) {
         while let Some(gathered) = pending.next() {
             for folder in &gathered.folders {
                 // The old folder may be gone, and its watch with it.
@@ -135,7 +135,7 @@ impl Folders {
                     tracing::warn!(error = %e, "failed to watch a new folder; the periodic scan finds its changes");
                 }
             }
-            for hint in gathered.hints() {
+            for hint in gathered.into_hints() {
                 if hints.blocking_send(hint).is_err() {
                     return;
                 }
@@ -144,11 +144,11 @@ impl Folders {
     }
 }
 
-impl Urgency {
+impl HintUrgency {
     /// `None` for an event that is no change.
     ///
     /// A file that goes may be about to come back, as editors save: it is awaited.
-    fn of_event(event: &Event) -> Option<Self> {
+    fn classify_event(event: &Event) -> Option<Self> {
         match event.kind {
             EventKind::Modify(ModifyKind::Name(RenameMode::To))
             | EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Self::AtOnce),
@@ -163,13 +163,13 @@ impl Urgency {
     }
 }
 
-impl Gathered {
+impl GatheredChanges {
     fn is_empty(&self) -> bool {
         let Self { paths, folders, rescan, inbox } = self;
         paths.is_empty() && folders.is_empty() && !rescan && !inbox
     }
 
-    fn add(&mut self, root: &Path, event: &Event) {
+    fn add_event(&mut self, root: &Path, event: &Event) {
         self.rescan |= event.need_rescan();
         for path in &event.paths {
             self.add_path(root, path);
@@ -240,13 +240,13 @@ impl Gathered {
         }
     }
 
-    fn hints(self) -> impl Iterator<Item = Hint> {
+    fn into_hints(self) -> impl Iterator<Item = ChangeHint> {
         let records = if self.rescan || self.paths.len() > MANY {
-            Some(Hint::Rescan)
+            Some(ChangeHint::Rescan)
         } else {
-            (!self.paths.is_empty()).then(|| Hint::Paths(self.paths.into_iter().collect()))
+            (!self.paths.is_empty()).then(|| ChangeHint::Paths(self.paths.into_iter().collect()))
         };
-        self.inbox.then_some(Hint::Inbox).into_iter().chain(records)
+        self.inbox.then_some(ChangeHint::Inbox).into_iter().chain(records)
     }
 }
 
@@ -266,9 +266,9 @@ impl WatchError {
     }
 }
 
-impl Drop for Watcher {
+impl Drop for VaultWatcher {
     fn drop(&mut self) {
-        self.pending.end();
+        self.pending.close();
     }
 }
 

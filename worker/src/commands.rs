@@ -32,14 +32,14 @@ use rustix::fs::{Access, access};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use steward_domain::path::{RecordKind, RecordPath, parse_link};
-use steward_vault::index::{Found, Index};
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Root;
+use steward_vault::index::{ActionLookup, Index};
+use steward_vault::keeper::VaultWriter;
+use steward_vault::root::VaultRoot;
 use uuid::Uuid;
 
 /// A vault and its index, to look at.
 pub(crate) struct Look {
-    pub(crate) root: Root,
+    pub(crate) root: VaultRoot,
     pub(crate) index: Index,
     /// Where the index lies when it could not lie in its place.
     _copy: Option<Makeshift>,
@@ -55,7 +55,7 @@ pub(crate) async fn look(config: &Config) -> anyhow::Result<Look> {
         let (root, index) = open(config).await?;
         return Ok(Look { root, index, _copy: None });
     }
-    let root = Root::open(config.vault()?)?;
+    let root = VaultRoot::open(config.vault()?)?;
     let from = state.clone();
     let copy = tokio::task::spawn_blocking(move || Makeshift::of(&from)).await?;
     let copy = copy.with_context(|| format!("failed to copy the index from {}", state.display()))?;
@@ -93,11 +93,11 @@ impl Drop for Makeshift {
 
 /// Opens a vault: brings the index up to date unless a worker is doing that, which must see for itself
 /// what is new: it wakes matters and registers schedules by it.
-pub(crate) async fn open(config: &Config) -> anyhow::Result<(Root, Index)> {
-    let root = Root::open(config.vault()?)?;
+pub(crate) async fn open(config: &Config) -> anyhow::Result<(VaultRoot, Index)> {
+    let root = VaultRoot::open(config.vault()?)?;
     let state = config.state_dir()?;
     let index = Index::open(&state).await?;
-    if !Keeper::is_held(&root) {
+    if !VaultWriter::is_locked(&root) {
         watched(&index, index.sync_all(&root, Utc::now())).await?;
     }
     Ok((root, index))
@@ -106,9 +106,9 @@ pub(crate) async fn open(config: &Config) -> anyhow::Result<(Root, Index)> {
 /// The audit record that the first digits of an id name.
 pub(crate) async fn find(index: &Index, action: &str) -> anyhow::Result<RecordPath> {
     match index.find_action(action).await? {
-        Found::One(path) => Ok(path),
-        Found::None => bail!("no action has the id {action}: list them with `steward audit list`"),
-        Found::Many(paths) => bail!("{} actions begin with {action}: give more digits", paths.len()),
+        ActionLookup::One(path) => Ok(path),
+        ActionLookup::None => bail!("no action has the id {action}: list them with `steward audit list`"),
+        ActionLookup::Many(paths) => bail!("{} actions begin with {action}: give more digits", paths.len()),
     }
 }
 

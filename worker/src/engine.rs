@@ -36,8 +36,8 @@ use steward_activities::vault::{Host, NewInterval, Settings};
 use steward_domain::path::RecordPath;
 use steward_vault::brake;
 use steward_vault::index::{Index, SyncReport};
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Placement;
+use steward_vault::keeper::VaultWriter;
+use steward_vault::root::FolderPlacement;
 use tokio::sync::{Notify, mpsc, watch as flag};
 
 /// A running engine.
@@ -93,7 +93,7 @@ pub(crate) fn start_vault_worker(
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
 pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_server: bool) -> anyhow::Result<Engine> {
     // What the first scan found is registered below, or asked for when the listener begins.
-    let _ = parts.index.take_news();
+    let _ = parts.index.take_changes();
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let threads = vec![start_vault_worker(config, crew, &parts, intervals)?];
     let owner = Some(parts.keeper.identity().clone());
@@ -110,7 +110,7 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_se
     // While the folder is away a tick could change nothing: what was asked for waits until it is back.
     let is_stopped = {
         let keeper = Arc::clone(&keeper);
-        move || brake::is_stopped(keeper.root()) || keeper.root().placement() != Placement::Here
+        move || brake::is_stopped(keeper.root()) || keeper.root().placement() != FolderPlacement::Here
     };
     let returned = Arc::new(Notify::new());
     let registration = Arc::new(Registration::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
@@ -191,7 +191,7 @@ impl Engine {
         // A worker that panicked has already said why.
         let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join()))).await;
         let keeper = Arc::clone(&self.parts.keeper);
-        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle()).await {
+        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
             tracing::error!(error = %e, "failed to settle");
         }
     }
@@ -235,21 +235,21 @@ async fn wake_matter(registration: &Registration, matter: &RecordPath) -> WakeOu
 }
 
 /// Ends what changes have left to be looked at again: whether an editor saved over them, and what waits for the disk.
-async fn settle(keeper: Arc<Keeper>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
+async fn settle(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
     let mut clock = interval(1);
     loop {
         tokio::select! {
             () = raised(&mut stop) => return,
             _ = clock.tick() => {}
         }
-        if keeper.root().placement() != Placement::Here {
+        if keeper.root().placement() != FolderPlacement::Here {
             continue;
         }
-        if let Err(e) = index.catch_up(keeper.root(), Utc::now()).await {
+        if let Err(e) = index.finish_deferred_work(keeper.root(), Utc::now()).await {
             tracing::debug!(error = %e, "what waits for the disk waits on");
         }
         let keeper = Arc::clone(&keeper);
-        match tokio::task::spawn_blocking(move || keeper.settle()).await {
+        match tokio::task::spawn_blocking(move || keeper.settle_swaps()).await {
             Ok(Ok(late)) => {
                 for path in late {
                     tracing::warn!(task = %path, "an editor saved over a change just made; its version stands");

@@ -19,13 +19,13 @@ const EVERY_IN_A_LOG: Duration = Duration::from_secs(30);
 /// Waits for the reading of a vault and tells a person at a terminal how far it is.
 pub(crate) async fn watched<T>(index: &Index, reading: impl Future<Output = T>) -> T {
     let tell = |done, of| out::progress("files read", done, of);
-    telling((FIRST, EVERY), || index.reading(), tell, reading).await
+    telling((FIRST, EVERY), || index.scan_progress(), tell, reading).await
 }
 
 /// The same, for a log.
 pub(crate) async fn logged<T>(index: &Index, reading: impl Future<Output = T>) -> T {
     let tell = |done, of| tracing::info!(done, of, "reading the vault");
-    telling((FIRST, EVERY_IN_A_LOG), || index.reading(), tell, reading).await
+    telling((FIRST, EVERY_IN_A_LOG), || index.scan_progress(), tell, reading).await
 }
 
 async fn telling<T>(

@@ -20,9 +20,9 @@ use steward_proto::v1::{self, answer_result};
 use steward_proto::{REFUSAL_TRAILER, STATUS_TRAILER};
 use steward_server::access::{Store, local};
 use steward_server::grpc::{change, proposed};
-use steward_vault::root::Root;
-use steward_workflows::activities::{AnswerAsk, Answered};
-use steward_workflows::{AnsweredOne, AnsweredTogether, TogetherAsk};
+use steward_vault::root::VaultRoot;
+use steward_workflows::activities::{ResolveInput, ResolveOutput};
+use steward_workflows::{ResolveBatchInput, ResolveBatchItem, ResolveBatchOutput};
 use tonic::metadata::{Ascii, Binary, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
@@ -50,7 +50,7 @@ impl Server {
         if let Some(server) = &config.server {
             return Self::named(server, by).await.map(Some);
         }
-        let (root, state) = (Root::open(config.vault()?)?, config.state_dir()?);
+        let (root, state) = (VaultRoot::open(config.vault()?)?, config.state_dir()?);
         let Some(door) = Door::of(&root, &state) else { return Ok(None) };
         Self::at(&door, &Store::of(&state), by).await
     }
@@ -96,7 +96,7 @@ impl Server {
     ///
     /// # Errors
     /// When the server cannot take it, with its own words.
-    pub(crate) async fn answer(&self, ask: AnswerAsk) -> anyhow::Result<Option<Answered>> {
+    pub(crate) async fn answer(&self, ask: ResolveInput) -> anyhow::Result<Option<ResolveOutput>> {
         let mut client = self.actions();
         let (id, reason) = (ask.action, ask.reason.unwrap_or_default());
         let answered = match ask.kind {
@@ -123,12 +123,12 @@ impl Server {
         match answered {
             Ok(answered) => done(answered.context("the server said nothing of the answer")?).map(Some),
             Err(status) if !self.far && is_for_later(&status) => Ok(None),
-            Err(status) => self.refused(&status).map(Answered::refused).map(Some),
+            Err(status) => self.refused(&status).map(ResolveOutput::from_refusal).map(Some),
         }
     }
 
     /// Whether so many are answered at once.
-    pub(crate) fn takes(&self, ask: &TogetherAsk) -> bool {
+    pub(crate) fn takes(&self, ask: &ResolveBatchInput) -> bool {
         self.far || ask.actions.len() <= TOGETHER
     }
 
@@ -136,7 +136,7 @@ impl Server {
     ///
     /// # Errors
     /// When the server cannot take it, with its own words.
-    pub(crate) async fn answer_together(&self, ask: TogetherAsk) -> anyhow::Result<Option<AnsweredTogether>> {
+    pub(crate) async fn answer_together(&self, ask: ResolveBatchInput) -> anyhow::Result<Option<ResolveBatchOutput>> {
         let kind = match ask.kind {
             ResolutionKind::Undo => v1::AnswerKind::Undo,
             ResolutionKind::Confirm => v1::AnswerKind::Confirm,
@@ -151,19 +151,19 @@ impl Server {
             Err(status) if !self.far && is_for_later(&status) => return Ok(None),
             Err(status) => return Err(self.trouble(&status)),
         };
-        let of = |one: v1::AnswerResult| -> anyhow::Result<AnsweredOne> {
+        let of = |one: v1::AnswerResult| -> anyhow::Result<ResolveBatchItem> {
             let answered = match one.result.context("the server said nothing of one of them")? {
                 answer_result::Result::Answered(answered) => done(answered)?,
-                answer_result::Result::Refused(refused) => Answered::refused(
+                answer_result::Result::Refused(refused) => ResolveOutput::from_refusal(
                     serde_json::from_str(&refused.json)
                         .context("the server is of another version than this command")?,
                 ),
             };
-            Ok(AnsweredOne { action: one.id, answered })
+            Ok(ResolveBatchItem { action: one.id, answered })
         };
         let together = serde_json::from_value(answer.together_id.into()).context("the server named no id")?;
         let answers = answer.results.into_iter().map(of).collect::<anyhow::Result<_>>()?;
-        Ok(Some(AnsweredTogether { together, answers }))
+        Ok(Some(ResolveBatchOutput { together, answers }))
     }
 
     /// The change that an action proposes; `None` where it proposes none.
@@ -245,9 +245,9 @@ fn is_for_later(status: &Status) -> bool {
     status.code() == Code::Unavailable && status.metadata().get(STATUS_TRAILER).is_some_and(|http| http == "503")
 }
 
-fn done(answered: v1::Answered) -> anyhow::Result<Answered> {
+fn done(answered: v1::Answered) -> anyhow::Result<ResolveOutput> {
     let id = serde_json::Value::from(answered.answer_id);
-    Ok(Answered::Done {
+    Ok(ResolveOutput::Done {
         action_id: serde_json::from_value(id).context("the server named no action")?,
         record: RecordPath::parse(&answered.record)?,
         target: RecordPath::parse(&answered.target)?,

@@ -9,8 +9,8 @@ use crate::temporal::start_retry::repeat_unanswered;
 use steward_domain::record::RecordState;
 use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Root;
+use steward_vault::keeper::VaultWriter;
+use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
 
 /// A registrar with the settings of this vault; `owner` is `None` for one that has no id yet.
@@ -42,7 +42,7 @@ pub(crate) async fn claim_namespace(
     config: &Config,
     client: &Client,
     address: &str,
-    keeper: &Keeper,
+    keeper: &VaultWriter,
     private_server: bool,
 ) -> anyhow::Result<()> {
     let owner = Some(keeper.identity().clone());
@@ -73,7 +73,7 @@ pub(crate) async fn check_owner(config: &Config, client: &Client) -> anyhow::Res
     if config.vault.is_none() {
         return Ok(());
     }
-    let owner = VaultIdentity::read(&Root::open(config.vault()?)?)?;
+    let owner = VaultIdentity::read(&VaultRoot::open(config.vault()?)?)?;
     registrar(client.clone(), config, owner, |_| ()).check_owner().await.map_err(|e| match e {
         RegistrarError::Conflict(conflict) => anyhow::Error::from(*conflict),
         e => failed(e),
@@ -85,7 +85,7 @@ pub(crate) async fn check_owner(config: &Config, client: &Client) -> anyhow::Res
 /// # Errors
 /// When the index cannot be read or the schedules cannot be listed; nothing has been changed.
 pub(crate) async fn plan(registrar: &Registrar, index: &Index, config: &Config) -> anyhow::Result<SchedulePlan> {
-    let matters = index.matters(&config.cadence).await?;
+    let matters = index.list_matters(&config.cadence).await?;
     let wanted: Vec<WantedMatter> = matters
         .into_iter()
         .map(|m| WantedMatter {

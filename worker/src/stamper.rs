@@ -8,9 +8,9 @@ use chrono::Utc;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_vault::brake;
-use steward_vault::index::{Index, IndexError, StampDue};
-use steward_vault::keeper::Keeper;
-use steward_vault::stamp::{Stamped, StampingError};
+use steward_vault::index::{DueTimestampWrite, Index, IndexError};
+use steward_vault::keeper::VaultWriter;
+use steward_vault::stamp::{TimestampWriteError, TimestampWriteOutcome};
 use tokio::sync::{Mutex, watch as flag};
 
 /// How often the index is asked: 3 s, so that a person who looks after a tick finds it written.
@@ -23,7 +23,7 @@ const BATCH: u32 = 16;
 /// What writes the stamps of one vault. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Stamper {
-    keeper: Arc<Keeper>,
+    keeper: Arc<VaultWriter>,
     index: Arc<Index>,
     /// One round at a time, so that whoever has had a turn knows that nothing is half way.
     turn: Arc<Mutex<()>>,
@@ -44,13 +44,13 @@ enum RoundError {
     #[error(transparent)]
     Index(#[from] IndexError),
     #[error(transparent)]
-    Stamping(#[from] StampingError),
+    Stamping(#[from] TimestampWriteError),
     #[error("the writing was cut short: {0}")]
     CutShort(#[from] tokio::task::JoinError),
 }
 
 impl Stamper {
-    pub(crate) fn new(keeper: Arc<Keeper>, index: Arc<Index>) -> Self {
+    pub(crate) fn new(keeper: Arc<VaultWriter>, index: Arc<Index>) -> Self {
         Self { keeper, index, turn: Arc::default() }
     }
 
@@ -91,7 +91,7 @@ impl Stamper {
         if brake::is_stopped(self.keeper.root()) {
             return Ok(Round::Over);
         }
-        let due = self.index.stamps_due(Utc::now(), BATCH).await?;
+        let due = self.index.list_due_timestamp_writes(Utc::now(), BATCH).await?;
         let round = if due.len() as u64 == u64::from(BATCH) { Round::Full } else { Round::Over };
         let mut failed = None;
         for one in due {
@@ -102,30 +102,30 @@ impl Stamper {
         failed.map_or(Ok(round), Err)
     }
 
-    async fn stamp(&self, due: StampDue) -> Result<(), RoundError> {
-        if !self.index.begin_stamp(&due, Utc::now()).await? {
+    async fn stamp(&self, due: DueTimestampWrite) -> Result<(), RoundError> {
+        if !self.index.begin_timestamp_write(&due, Utc::now()).await? {
             return Ok(());
         }
         let (keeper, one) = (Arc::clone(&self.keeper), due.clone());
-        let stamped = tokio::task::spawn_blocking(move || keeper.stamp(&one.task, &one.stamp)).await?;
+        let stamped = tokio::task::spawn_blocking(move || keeper.write_timestamps(&one.task, &one.stamp)).await?;
         match stamped {
-            Ok(Stamped::Written) => {
+            Ok(TimestampWriteOutcome::Written) => {
                 // At once, so that the next look knows the content it will change.
                 let written = std::slice::from_ref(&due.task);
                 self.index.sync_paths(self.keeper.root(), written, Utc::now()).await?;
             }
-            Ok(Stamped::Unchanged) => {}
-            Ok(Stamped::Braked) => return Ok(()),
-            Err(e @ StampingError::ChangedMeanwhile { .. }) => {
+            Ok(TimestampWriteOutcome::Unchanged) => {}
+            Ok(TimestampWriteOutcome::Braked) => return Ok(()),
+            Err(e @ TimestampWriteError::ChangedMeanwhile { .. }) => {
                 tracing::debug!(error = %e, "not stamped yet");
                 return Ok(());
             }
-            Err(e @ StampingError::Unusable(_)) => {
+            Err(e @ TimestampWriteError::Unusable(_)) => {
                 tracing::warn!(error = %e, "failed to stamp a task's file; trying again after its next look");
             }
-            Err(e @ StampingError::Apply(_)) => return Err(e.into()),
+            Err(e @ TimestampWriteError::Apply(_)) => return Err(e.into()),
         }
-        Ok(self.index.end_stamp(&due).await?)
+        Ok(self.index.finish_timestamp_write(&due).await?)
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steward_activities::streams::{Adapter, Intake, Next, Source, StreamConfig, StreamError, Tally};
 use steward_vault::index::Index;
-use steward_vault::keeper::Keeper;
+use steward_vault::keeper::VaultWriter;
 use tokio::sync::{Notify, watch as flag};
 use tokio::task::JoinHandle;
 
@@ -32,7 +32,7 @@ const QUIET_NOTE: Duration = Duration::from_secs(60);
 /// What all streams of a vault share.
 #[derive(Clone)]
 pub(crate) struct Streams {
-    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) keeper: Arc<VaultWriter>,
     pub(crate) index: Arc<Index>,
     /// Something was put into the drop folder.
     pub(crate) dropped: Arc<Notify>,
@@ -70,7 +70,7 @@ impl Streams {
 
     /// Writes down how a round ended; that this fails is told and no more.
     pub(crate) async fn note(&self, stream: &str, error: Option<&str>) {
-        if let Err(e) = self.index.stream_ran(stream, Utc::now(), error).await {
+        if let Err(e) = self.index.record_stream_run(stream, Utc::now(), error).await {
             tracing::error!(stream, error = %e, "failed to note how a stream stands");
         }
     }

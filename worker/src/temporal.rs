@@ -10,7 +10,7 @@ use note::Holder;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, NamespacedClient};
 use temporalio_common::envconfig::{LoadClientConfigProfileOptions, load_client_config_profile};
 use temporalio_sdk::plugins::SimplePlugin;
@@ -68,7 +68,7 @@ pub(crate) async fn nothing_runs(config: &Config) -> anyhow::Result<bool> {
     if is_named() {
         return Ok(false);
     }
-    let (root, state) = (Root::open(config.vault()?)?, config.state_dir()?);
+    let (root, state) = (VaultRoot::open(config.vault()?)?, config.state_dir()?);
     let begun = Instant::now();
     let mut clock = tokio::time::interval(LOOK_AGAIN);
     loop {
@@ -91,7 +91,7 @@ pub(crate) fn address(config: &Config) -> anyhow::Result<String> {
 
 /// The address that a running `steward up` left.
 fn left(config: &Config) -> anyhow::Result<String> {
-    let root = config.vault().ok().and_then(|vault| Root::open(vault).ok());
+    let root = config.vault().ok().and_then(|vault| VaultRoot::open(vault).ok());
     let note = match root.map(|root| Ok::<_, anyhow::Error>(Holder::of(&root, &config.state_dir()?))).transpose()? {
         Some(Holder::Runs(note)) => note,
         Some(Holder::Died(note)) => bail!(

@@ -21,7 +21,7 @@ use steward_server::app::{self, House, Parts};
 use steward_server::listen::{Listening, Serving, Way};
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
 use tokio::sync::watch;
 
@@ -47,7 +47,7 @@ pub(crate) async fn bind(config: &Config, stop: watch::Receiver<bool>) -> anyhow
 /// What is served.
 pub(crate) struct Web {
     pub(crate) client: Client,
-    pub(crate) root: Root,
+    pub(crate) root: VaultRoot,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) house: House,

@@ -6,8 +6,8 @@
 // The macro's declarations are bodies that are never called.
 #![allow(unreachable_pub, clippy::unimplemented)]
 
-use crate::calibrate::Calibrated;
-use crate::drill::DrillReport;
+use crate::calibrate::CalibrateOutput;
+use crate::drill::DrillOutput;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use temporalio_macros::activity_definitions;
 
 /// Asks for one look at one matter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ObserveAsk {
+pub struct ObserveInput {
     pub matter: RecordPath,
     /// Names this look: the run's id and the round. The same name gets the same observation.
     pub look_id: String,
@@ -31,14 +31,14 @@ pub struct ObserveAsk {
 
 /// Asks a clerk one question, with the reservation that pays for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JudgeAsk {
+pub struct JudgeInput {
     pub reservation: Reservation,
     pub question: ClerkQuestion,
 }
 
 /// Tells how a call ended, and what was answered to what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SettleAsk {
+pub struct SettleCallInput {
     pub settlement: Settlement,
     /// An answer that holds against its question: kept, so that the same evidence costs no second call.
     pub answered: Option<(ClerkQuestion, AttributedVerdict)>,
@@ -46,7 +46,7 @@ pub struct SettleAsk {
 
 /// Asks for a plan to be carried out and the check to be recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ApplyAsk {
+pub struct ApplyInput {
     pub plan: Plan,
     pub look_id: String,
     /// The moment of the look: later signals stay new.
@@ -58,7 +58,7 @@ pub struct ApplyAsk {
 /// How applying ended. All of these are values; only trouble with the machine is an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Applied {
+pub enum ApplyOutput {
     Filed {
         action_id: ActionId,
         record: RecordPath,
@@ -76,7 +76,7 @@ pub enum Applied {
 
 /// A human's answer to an action; the argument of `AnswerWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AnswerAsk {
+pub struct ResolveInput {
     pub kind: ResolutionKind,
     /// The action's id, or at least four digits of it that no other action begins with.
     pub action: String,
@@ -94,7 +94,7 @@ pub struct AnswerAsk {
 /// How an answer ended; the result of `AnswerWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Answered {
+pub enum ResolveOutput {
     Done {
         action_id: ActionId,
         record: RecordPath,
@@ -113,24 +113,24 @@ pub enum Answered {
     Refused { status: u16, refusal: ResolutionRefusal, message: String },
 }
 
-impl Answered {
+impl ResolveOutput {
     /// A refusal with its status and its words.
     #[must_use]
-    pub fn refused(refusal: ResolutionRefusal) -> Self {
+    pub fn from_refusal(refusal: ResolutionRefusal) -> Self {
         Self::Refused { status: refusal.http_status(), message: refusal.to_string(), refusal }
     }
 }
 
 /// Asks for signals to be routed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RouteAsk {
+pub struct RouteInput {
     /// Most signals of this round.
     pub limit: u32,
 }
 
 /// What one round of routing did, or a whole run: the result of `RouterWorkflow`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Routed {
+pub struct RouteOutput {
     /// Actions by how they landed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub landed: BTreeMap<Disposition, u32>,
@@ -151,21 +151,21 @@ pub struct Routed {
 /// Most errors that one report names.
 const MAX_ERRORS: usize = 20;
 
-impl Routed {
+impl RouteOutput {
     /// Adds what another round did.
-    pub fn add(&mut self, other: Self) {
+    pub fn add_round(&mut self, other: Self) {
         for (landing, count) in other.landed {
             *self.landed.entry(landing).or_default() += count;
         }
         for (reason, count) in other.skipped {
             *self.skipped.entry(reason).or_default() += count;
         }
-        other.errors.into_iter().for_each(|error| self.fail(error));
+        other.errors.into_iter().for_each(|error| self.add_error(error));
         (self.stopped, self.more) = (other.stopped, other.more);
     }
 
     /// Notes what could not be routed.
-    pub fn fail(&mut self, error: String) {
+    pub fn add_error(&mut self, error: String) {
         if self.errors.len() < MAX_ERRORS {
             self.errors.push(error);
         }
@@ -174,14 +174,14 @@ impl Routed {
 
 /// Asks for some old events to be dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PurgeAsk {
+pub struct PurgeInput {
     /// At most so many.
     pub limit: u32,
 }
 
 /// What was dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Purged {
+pub struct PurgeOutput {
     pub gone: u64,
     /// There are more of them.
     pub more: bool,
@@ -190,7 +190,7 @@ pub struct Purged {
 /// How the reading of one stream event ended. Its words and what was wrong with them stay in the vault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Extracted {
+pub enum ExtractEventOutput {
     /// Its signals are written; `cached` where an earlier answer served.
     Done { signals: u32, cached: bool },
     /// It was tried in vain; parked after the third time, with its reason in its file.
@@ -234,7 +234,7 @@ pub struct ExtractReport {
 /// How one delivery to the tracker ended. Every word is ours: what the tracker said stays in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Tracked {
+pub enum DeliverOutput {
     /// Done and recorded, now or before.
     Settled { came: String },
     /// It is tried again by itself.
@@ -245,7 +245,7 @@ pub enum Tracked {
 
 /// What one run of `TrackerWorkflow` came to, in deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrackReport {
+pub struct TrackerReport {
     pub settled: u32,
     pub failed: u32,
     /// Activities that were lost, or could not read or write the vault.
@@ -265,7 +265,7 @@ pub struct VaultActivities;
 impl VaultActivities {
     /// Looks at a matter: what is due, which signals are new. Stamps what needs no clerk.
     #[activity(name = "steward.observe")]
-    pub fn observe(ask: ObserveAsk) -> Result<MatterObservation, ActivityError> {
+    pub fn observe(ask: ObserveInput) -> Result<MatterObservation, ActivityError> {
         unimplemented!()
     }
 
@@ -277,13 +277,13 @@ impl VaultActivities {
 
     /// Tells the rate guard how a call ended, and keeps what was answered.
     #[activity(name = "steward.settle")]
-    pub fn settle(ask: SettleAsk) -> Result<(), ActivityError> {
+    pub fn settle(ask: SettleCallInput) -> Result<(), ActivityError> {
         unimplemented!()
     }
 
     /// Carries out a plan, files its record, records the check.
     #[activity(name = "steward.apply")]
-    pub fn apply(ask: ApplyAsk) -> Result<Applied, ActivityError> {
+    pub fn apply(ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         unimplemented!()
     }
 
@@ -295,13 +295,13 @@ impl VaultActivities {
 
     /// Routes signals that nobody has acted upon, the oldest first.
     #[activity(name = "steward.route")]
-    pub fn route(ask: RouteAsk) -> Result<Routed, ActivityError> {
+    pub fn route(ask: RouteInput) -> Result<RouteOutput, ActivityError> {
         unimplemented!()
     }
 
     /// Drops events that were extracted and are older than a week.
     #[activity(name = "steward.purge")]
-    pub fn purge(ask: PurgeAsk) -> Result<Purged, ActivityError> {
+    pub fn purge(ask: PurgeInput) -> Result<PurgeOutput, ActivityError> {
         unimplemented!()
     }
 
@@ -313,19 +313,19 @@ impl VaultActivities {
 
     /// Brings trust in line with the audit records, as far as one call comes.
     #[activity(name = "steward.calibrate")]
-    pub fn calibrate(_: ()) -> Result<Calibrated, ActivityError> {
+    pub fn calibrate(_: ()) -> Result<CalibrateOutput, ActivityError> {
         unimplemented!()
     }
 
     /// Makes every class of change on a canary, takes it back, and lowers what is not restored.
     #[activity(name = "steward.drill")]
-    pub fn drill(_: ()) -> Result<DrillReport, ActivityError> {
+    pub fn drill(_: ()) -> Result<DrillOutput, ActivityError> {
         unimplemented!()
     }
 
     /// Takes a human's answer.
     #[activity(name = "steward.answer")]
-    pub fn answer(ask: AnswerAsk) -> Result<Answered, ActivityError> {
+    pub fn answer(ask: ResolveInput) -> Result<ResolveOutput, ActivityError> {
         unimplemented!()
     }
 }
@@ -343,7 +343,7 @@ impl ExtractActivities {
 
     /// Reads one event: asks the clerk, checks, writes its signals.
     #[activity(name = "steward.extract.event")]
-    pub fn event(event: RecordPath) -> Result<Extracted, ActivityError> {
+    pub fn event(event: RecordPath) -> Result<ExtractEventOutput, ActivityError> {
         unimplemented!()
     }
 }
@@ -361,7 +361,7 @@ impl TrackActivities {
 
     /// Makes one delivery, or takes one back. Argument: the record that owes it.
     #[activity(name = "steward.track.deliver")]
-    pub fn deliver(owing: ActionId) -> Result<Tracked, ActivityError> {
+    pub fn deliver(owing: ActionId) -> Result<DeliverOutput, ActivityError> {
         unimplemented!()
     }
 }
@@ -373,7 +373,7 @@ pub struct ClerkActivities;
 impl ClerkActivities {
     /// Asks the clerk once.
     #[activity(name = "steward.judge")]
-    pub fn judge(ask: JudgeAsk) -> Result<ClerkReply, ActivityError> {
+    pub fn judge(ask: JudgeInput) -> Result<ClerkReply, ActivityError> {
         unimplemented!()
     }
 }

@@ -4,11 +4,11 @@
 //! second step there. A refusal is a result with an HTTP status, not a failure: whoever asked gets the same
 //! words on the command line and in a browser.
 
-use crate::activities::{AnswerAsk, Answered, TrackActivities, Tracked, VaultActivities};
-use crate::argument::Argument;
-use crate::steward::for_good;
-use crate::steward::local;
-use crate::tracker::once;
+use crate::activities::{DeliverOutput, ResolveInput, ResolveOutput, TrackActivities, VaultActivities};
+use crate::argument::WorkflowArgument;
+use crate::steward::local_activity_options;
+use crate::steward::permanent_failure;
+use crate::tracker::single_attempt_options;
 use std::time::Duration;
 use steward_domain::plain;
 use steward_domain::plan::ActionId;
@@ -34,19 +34,23 @@ impl AnswerWorkflow {
     /// # Errors
     /// Fails when the vault cannot be read or written.
     #[run(name = "AnswerWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, ask: Argument<AnswerAsk>) -> WorkflowResult<Answered> {
-        let ask = ask.into_value("an object with the keys kind, action and by").map_err(for_good)?;
+    pub async fn run(
+        ctx: &mut WorkflowContext<Self>,
+        ask: WorkflowArgument<ResolveInput>,
+    ) -> WorkflowResult<ResolveOutput> {
+        let ask = ask.into_value("an object with the keys kind, action and by").map_err(permanent_failure)?;
         // The details are shown as Markdown, and both the id and the message hold words of others.
         let what = format!("{} {}", ask.kind.as_str(), plain::escape_one_line(&ask.action));
-        let answered = ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?;
-        let answered = with_tracker(ctx, answered).await;
+        let answered =
+            ctx.execute_local_activity(VaultActivities::answer, ask, local_activity_options("answer")).await?;
+        let answered = settle_tracker_debt(ctx, answered).await;
         ctx.set_current_details(match &answered {
-            Answered::Done { target, record, tracker, lowered, .. } => {
+            ResolveOutput::Done { target, record, tracker, lowered, .. } => {
                 let came = tracker.as_deref().map(|came| format!("; tracker: {came}")).unwrap_or_default();
                 let steps: String = lowered.iter().map(|step| format!("; one step back: {step}")).collect();
                 format!("{what}: {target}, see {record}{came}{steps}")
             }
-            Answered::Refused { status, message, .. } => {
+            ResolveOutput::Refused { status, message, .. } => {
                 format!("{what}: refused ({status}): {}", plain::escape_one_line(message))
             }
         });
@@ -55,33 +59,35 @@ impl AnswerWorkflow {
 }
 
 /// The answer, once what it owes to the tracker was taken back there, or why it was not.
-pub(crate) async fn with_tracker<W>(ctx: &WorkflowContext<W>, answered: Answered) -> Answered {
-    let Answered::Done { owes: Some(owing), .. } = &answered else { return answered };
-    let came = take_back(ctx, owing.clone()).await;
-    settled(answered, came)
+pub(crate) async fn settle_tracker_debt<W>(ctx: &WorkflowContext<W>, answered: ResolveOutput) -> ResolveOutput {
+    let ResolveOutput::Done { owes: Some(owing), .. } = &answered else { return answered };
+    let came = revert_in_tracker(ctx, owing.clone()).await;
+    record_tracker_outcome(answered, came)
 }
 
 /// The answer, where what it owes to the tracker is not tried now.
-pub(crate) fn no_answer_in_time(answered: Answered) -> Answered {
-    settled(answered, Err(NOT_IN_TIME.into()))
+pub(crate) fn leave_tracker_debt(answered: ResolveOutput) -> ResolveOutput {
+    record_tracker_outcome(answered, Err(NOT_IN_TIME.into()))
 }
 
-fn settled(answered: Answered, came: Result<String, String>) -> Answered {
+fn record_tracker_outcome(answered: ResolveOutput, came: Result<String, String>) -> ResolveOutput {
     match answered {
-        Answered::Done { owes: Some(_), action_id, record, target, lowered, .. } => match came {
-            Ok(came) => Answered::Done { action_id, record, target, owes: None, tracker: Some(came), lowered },
-            Err(reason) => Answered::refused(ResolutionRefusal::Tracker { record: record.to_string(), reason }),
+        ResolveOutput::Done { owes: Some(_), action_id, record, target, lowered, .. } => match came {
+            Ok(came) => ResolveOutput::Done { action_id, record, target, owes: None, tracker: Some(came), lowered },
+            Err(reason) => {
+                ResolveOutput::from_refusal(ResolutionRefusal::Tracker { record: record.to_string(), reason })
+            }
         },
-        Answered::Done { owes: None, .. } | Answered::Refused { .. } => answered,
+        ResolveOutput::Done { owes: None, .. } | ResolveOutput::Refused { .. } => answered,
     }
 }
 
 /// Takes back in the tracker what was made there; an error says why that is still owed.
-async fn take_back<W>(ctx: &WorkflowContext<W>, owing: ActionId) -> Result<String, String> {
-    let options = once("take back in the tracker", TRACKER_TIMEOUT);
+async fn revert_in_tracker<W>(ctx: &WorkflowContext<W>, owing: ActionId) -> Result<String, String> {
+    let options = single_attempt_options("take back in the tracker", TRACKER_TIMEOUT);
     match ctx.execute_activity(TrackActivities::deliver, owing, options).await {
-        Ok(Tracked::Settled { came }) => Ok(came),
-        Ok(Tracked::Failed { reason } | Tracked::Later { reason, .. }) => Err(reason),
+        Ok(DeliverOutput::Settled { came }) => Ok(came),
+        Ok(DeliverOutput::Failed { reason } | DeliverOutput::Later { reason, .. }) => Err(reason),
         Err(_) => Err(NOT_IN_TIME.into()),
     }
 }

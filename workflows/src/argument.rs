@@ -13,15 +13,15 @@ const MAX_REASON_CHARS: usize = 200;
 
 /// The argument of a workflow, or the reason why what was given cannot be used.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Argument<T>(Result<T, String>);
+pub struct WorkflowArgument<T>(Result<T, String>);
 
-impl<T> From<T> for Argument<T> {
+impl<T> From<T> for WorkflowArgument<T> {
     fn from(value: T) -> Self {
         Self(Ok(value))
     }
 }
 
-impl<T> Argument<T> {
+impl<T> WorkflowArgument<T> {
     /// The value; `expected` reads after "expected".
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl<T> Argument<T> {
     }
 }
 
-impl<T: TemporalSerializable + 'static> TemporalSerializable for Argument<T> {
+impl<T: TemporalSerializable + 'static> TemporalSerializable for WorkflowArgument<T> {
     fn to_payload(&self, ctx: &SerializationContext<'_>) -> Result<Payload, PayloadConversionError> {
         match &self.0 {
             Ok(value) => ctx.converter.to_payload(ctx, value),
@@ -47,7 +47,7 @@ impl<T: TemporalSerializable + 'static> TemporalSerializable for Argument<T> {
     }
 }
 
-impl<T: TemporalDeserializable + 'static> TemporalDeserializable for Argument<T> {
+impl<T: TemporalDeserializable + 'static> TemporalDeserializable for WorkflowArgument<T> {
     fn from_payload(ctx: &SerializationContext<'_>, payload: Payload) -> Result<Self, PayloadConversionError> {
         Self::from_payloads(ctx, vec![payload])
     }
@@ -55,11 +55,11 @@ impl<T: TemporalDeserializable + 'static> TemporalDeserializable for Argument<T>
     fn from_payloads(ctx: &SerializationContext<'_>, payloads: Vec<Payload>) -> Result<Self, PayloadConversionError> {
         let given = payloads.len();
         let decoded = ctx.converter.from_payloads(ctx, payloads);
-        Ok(Self(decoded.map_err(|error| reason(given, &error))))
+        Ok(Self(decoded.map_err(|error| describe_decode_error(given, &error))))
     }
 }
 
-fn reason(given: usize, error: &PayloadConversionError) -> String {
+fn describe_decode_error(given: usize, error: &PayloadConversionError) -> String {
     if given != 1 {
         return format!("{given} given");
     }
@@ -74,7 +74,7 @@ mod tests {
         PayloadConverter, SerializationContextData, WorkflowSerializationContext,
     };
 
-    fn decode(payloads: &[(&str, &str)]) -> Argument<String> {
+    fn decode(payloads: &[(&str, &str)]) -> WorkflowArgument<String> {
         let payload = |(encoding, data): &(&str, &str)| Payload {
             metadata: [("encoding".to_owned(), encoding.as_bytes().to_vec())].into(),
             data: data.as_bytes().to_vec(),
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn whatever_is_given_decodes_and_only_a_usable_value_is_handed_out() {
-        assert_eq!(decode(&[("json/plain", "\"matter/a.md\"")]), Argument::from("matter/a.md".to_owned()));
+        assert_eq!(decode(&[("json/plain", "\"matter/a.md\"")]), WorkflowArgument::from("matter/a.md".to_owned()));
         let wrong: [&[(&str, &str)]; 6] = [
             &[],
             &[("json/plain", "{\"a\":1}")],
@@ -109,9 +109,9 @@ mod tests {
             (SerializationContextData::Workflow(WorkflowSerializationContext::new()), PayloadConverter::default());
         let ctx = SerializationContext::new(&data, &converter);
         let alone = converter.to_payloads(&ctx, &"matter/a.md".to_owned()).unwrap();
-        assert_eq!(converter.to_payloads(&ctx, &Argument::from("matter/a.md".to_owned())).unwrap(), alone);
+        assert_eq!(converter.to_payloads(&ctx, &WorkflowArgument::from("matter/a.md".to_owned())).unwrap(), alone);
         assert_eq!(
-            converter.to_payloads(&ctx, &Argument::from(())).unwrap(),
+            converter.to_payloads(&ctx, &WorkflowArgument::from(())).unwrap(),
             converter.to_payloads(&ctx, &()).unwrap()
         );
     }

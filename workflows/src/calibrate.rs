@@ -6,9 +6,9 @@
 //! counted twice by it.
 
 use crate::activities::VaultActivities;
-use crate::argument::Argument;
-use crate::steward::for_good;
-use crate::steward::local;
+use crate::argument::WorkflowArgument;
+use crate::steward::local_activity_options;
+use crate::steward::permanent_failure;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::ActivityCloseTimeouts;
@@ -23,7 +23,7 @@ const ALL_TRIES: Duration = Duration::from_secs(280);
 const SILENCE: Duration = Duration::from_secs(10);
 /// What was brought up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Calibrated {
+pub struct CalibrateOutput {
     pub written: u64,
     /// Files that a human has to mend first.
     pub failed: u64,
@@ -40,9 +40,9 @@ pub struct Calibrated {
     pub lowered: u64,
 }
 
-impl Calibrated {
+impl CalibrateOutput {
     /// Something was filed or written, so that the next call has less to do.
-    fn got_somewhere(&self) -> bool {
+    fn has_progress(&self) -> bool {
         self.written + self.by_hand + self.pruned > 0
     }
 }
@@ -59,14 +59,15 @@ impl ReversalCalibrationWorkflow {
     /// # Errors
     /// Fails when the vault cannot be read or written.
     #[run(name = "ReversalCalibrationWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Calibrated> {
-        none.into_value("no argument").map_err(for_good)?;
-        let lowered = ctx.execute_local_activity(VaultActivities::step_back, (), local("step back")).await?;
-        let whole = ctx.execute_activity(VaultActivities::calibrate, (), whole()).await?;
-        let all = Calibrated { lowered: whole.lowered + lowered, ..whole };
-        ctx.set_current_details(details(&all));
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: WorkflowArgument<()>) -> WorkflowResult<CalibrateOutput> {
+        none.into_value("no argument").map_err(permanent_failure)?;
+        let lowered =
+            ctx.execute_local_activity(VaultActivities::step_back, (), local_activity_options("step back")).await?;
+        let whole = ctx.execute_activity(VaultActivities::calibrate, (), calibrate_options()).await?;
+        let all = CalibrateOutput { lowered: whole.lowered + lowered, ..whole };
+        ctx.set_current_details(describe_calibration(&all));
         // Only where it got somewhere: what cannot be written now is tried again at the schedule's pace.
-        if all.more && all.got_somewhere() {
+        if all.more && all.has_progress() {
             ctx.continue_as_new(().into(), ContinueAsNewOptions::default())?;
         }
         Ok(all)
@@ -74,7 +75,7 @@ impl ReversalCalibrationWorkflow {
 }
 
 /// What was cut short is begun again: it comes to the same.
-fn whole() -> ActivityOptions {
+fn calibrate_options() -> ActivityOptions {
     let limits =
         ActivityCloseTimeouts::ScheduleAndStartToClose { start_to_close: CALL_TIMEOUT, schedule_to_close: ALL_TRIES };
     ActivityOptions::with_close_timeouts(limits)
@@ -84,7 +85,7 @@ fn whole() -> ActivityOptions {
         .build()
 }
 
-fn details(all: &Calibrated) -> String {
+fn describe_calibration(all: &CalibrateOutput) -> String {
     format!(
         "{} instincts written, {} could not be; {} proposals settled by hand, {} sources pruned, {} steps back{}",
         all.written,

@@ -4,9 +4,9 @@
 //! to shadow until a human raises it. It carries no record and no text of people's vaults.
 
 use crate::activities::VaultActivities;
-use crate::argument::Argument;
-use crate::steward::for_good;
-use crate::steward::local;
+use crate::argument::WorkflowArgument;
+use crate::steward::local_activity_options;
+use crate::steward::permanent_failure;
 use serde::{Deserialize, Serialize};
 use steward_domain::mutation::MutationClass;
 use temporalio_macros::{workflow, workflow_methods};
@@ -14,7 +14,7 @@ use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
 /// What a drill found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DrillReport {
+pub struct DrillOutput {
     /// Classes whose canaries were back to the byte.
     pub restored: Vec<MutationClass>,
     /// Classes that were not restored, with what was wrong.
@@ -37,9 +37,9 @@ impl ReversibilityDrillWorkflow {
     /// # Errors
     /// Fails when the canaries or the vault cannot be written; that lowers nothing.
     #[run(name = "ReversibilityDrillWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<DrillReport> {
-        none.into_value("no argument").map_err(for_good)?;
-        let report = ctx.execute_local_activity(VaultActivities::drill, (), local("drill")).await?;
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: WorkflowArgument<()>) -> WorkflowResult<DrillOutput> {
+        none.into_value("no argument").map_err(permanent_failure)?;
+        let report = ctx.execute_local_activity(VaultActivities::drill, (), local_activity_options("drill")).await?;
         let (whole, broken) = (report.restored.len(), &report.broken);
         let broken: String = broken.iter().map(|(class, why)| format!("; {} is not: {why}", class.as_str())).collect();
         ctx.set_current_details(format!("{whole} classes of change are restored by their undo{broken}"));

@@ -5,8 +5,8 @@
 //! own; what a failed evaluation leaves is a task that stays due. Evidence that was judged before is not
 //! asked about again: its look carries the answer.
 
-use crate::activities::{Applied, ApplyAsk, ClerkActivities, JudgeAsk, SettleAsk, VaultActivities};
-use crate::steward::{StewardWorkflow, local};
+use crate::activities::{ApplyInput, ApplyOutput, ClerkActivities, JudgeInput, SettleCallInput, VaultActivities};
+use crate::steward::{StewardWorkflow, local_activity_options};
 use std::time::{Duration, SystemTime};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::clerk::{AttributedVerdict, ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, Verdict};
@@ -28,7 +28,7 @@ const CLERK_TIMEOUT: Duration = Duration::from_secs(85);
 const CLERK_SILENCE: Duration = Duration::from_secs(10);
 
 /// What all evaluations of one round share.
-pub(crate) struct Round {
+pub(crate) struct EvaluationRound {
     pub(crate) look_id: String,
     pub(crate) policy: DecisionPolicy,
     pub(crate) note: Option<MatterPolicy>,
@@ -38,27 +38,27 @@ pub(crate) struct Round {
 }
 
 /// Evaluates one task.
-pub(crate) async fn evaluate(
+pub(crate) async fn evaluate_task(
     ctx: &WorkflowContext<StewardWorkflow>,
-    round: &Round,
+    round: &EvaluationRound,
     look: TaskCheck,
 ) -> TaskCheckReport {
     let task = look.question.subject.task.clone();
-    let ended = match judge(ctx, round, &look).await {
-        Ok(judged) => apply(ctx, round, &look, judged).await,
+    let ended = match judge_task(ctx, round, &look).await {
+        Ok(judged) => apply_verdict(ctx, round, &look, judged).await,
         Err(end) => end,
     };
     TaskCheckReport { task, ended }
 }
 
-fn time_is_up(ctx: &WorkflowContext<StewardWorkflow>, round: &Round) -> bool {
+fn is_time_up(ctx: &WorkflowContext<StewardWorkflow>, round: &EvaluationRound) -> bool {
     let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
     round.started.and_then(elapsed).is_some_and(|elapsed| elapsed > round.limit)
 }
 
-async fn judge(
+async fn judge_task(
     ctx: &WorkflowContext<StewardWorkflow>,
-    round: &Round,
+    round: &EvaluationRound,
     look: &TaskCheck,
 ) -> Result<AttributedVerdict, TaskCheckOutcome> {
     if let Some(known) = &look.known {
@@ -67,13 +67,13 @@ async fn judge(
     let mut question = look.question.clone();
     let mut last = ClerkMark::default();
     for attempt in 1..=2 {
-        if time_is_up(ctx, round) {
+        if is_time_up(ctx, round) {
             return Err(TaskCheckOutcome::NoTimeLeft);
         }
-        let call = CallId(format!("{}/{}/{attempt}", round.look_id, name_of(&question.subject.task)));
-        let reservation = reserve(ctx, &question, call.clone()).await?;
-        let reply = ask(ctx, JudgeAsk { reservation, question: question.clone() }).await;
-        settle(ctx, call, &question, &reply).await;
+        let call = CallId(format!("{}/{}/{attempt}", round.look_id, call_name(&question.subject.task)));
+        let reservation = reserve_call(ctx, &question, call.clone()).await?;
+        let reply = ask_clerk(ctx, JudgeInput { reservation, question: question.clone() }).await;
+        settle_call(ctx, call, &question, &reply).await;
         let reply = reply.map_err(|reason| TaskCheckOutcome::ClerkFailed { reason })?;
         match reply.outcome {
             ClerkCallOutcome::Answered { verdict } => return Ok(AttributedVerdict { verdict, clerk: reply.clerk }),
@@ -98,11 +98,11 @@ async fn judge(
 }
 
 /// A matter may be named like one of its tasks, and each has its own calls.
-fn name_of(subject: &RecordPath) -> &str {
+fn call_name(subject: &RecordPath) -> &str {
     if subject.kind() == RecordKind::Matter { subject.as_str() } else { subject.slug() }
 }
 
-async fn reserve(
+async fn reserve_call(
     ctx: &WorkflowContext<StewardWorkflow>,
     question: &ClerkQuestion,
     call_id: CallId,
@@ -114,7 +114,7 @@ async fn reserve(
         stream: None,
         speakers: CallSource::from_evidence(&question.evidence),
     };
-    match ctx.execute_local_activity(VaultActivities::reserve, request, local("reserve")).await {
+    match ctx.execute_local_activity(VaultActivities::reserve, request, local_activity_options("reserve")).await {
         Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),
         Ok(ReserveOutcome::Refused(refusal)) => {
             Err(TaskCheckOutcome::RateGuarded { confidence: REFUSED_CONFIDENCE, reason: refusal.reason })
@@ -124,7 +124,7 @@ async fn reserve(
 }
 
 /// One attempt, one reservation: a clerk call is never retried by the server.
-async fn ask(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeAsk) -> Result<ClerkReply, String> {
+async fn ask_clerk(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeInput) -> Result<ClerkReply, String> {
     let once = RetryPolicy::builder().maximum_attempts(1).build();
     let options = ActivityOptions::with_schedule_to_close_timeout(CLERK_TIMEOUT)
         .task_queue(crate::clerk_queue(ctx.task_queue()))
@@ -136,7 +136,7 @@ async fn ask(ctx: &WorkflowContext<StewardWorkflow>, ask: JudgeAsk) -> Result<Cl
 }
 
 /// A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
-async fn settle(
+async fn settle_call(
     ctx: &WorkflowContext<StewardWorkflow>,
     call_id: CallId,
     question: &ClerkQuestion,
@@ -159,13 +159,13 @@ async fn settle(
         Ok(ClerkReply { outcome: ClerkCallOutcome::NotSent { .. }, .. }) => SettlementOutcome::NotSent,
         Ok(ClerkReply { outcome: ClerkCallOutcome::Failed { .. }, .. }) | Err(_) => SettlementOutcome::Failed,
     };
-    let ask = SettleAsk { settlement: Settlement { call_id, outcome }, answered };
-    let _ = ctx.execute_local_activity(VaultActivities::settle, ask, local("settle")).await;
+    let ask = SettleCallInput { settlement: Settlement { call_id, outcome }, answered };
+    let _ = ctx.execute_local_activity(VaultActivities::settle, ask, local_activity_options("settle")).await;
 }
 
-async fn apply(
+async fn apply_verdict(
     ctx: &WorkflowContext<StewardWorkflow>,
-    round: &Round,
+    round: &EvaluationRound,
     look: &TaskCheck,
     AttributedVerdict { verdict, clerk }: AttributedVerdict,
 ) -> TaskCheckOutcome {
@@ -182,7 +182,7 @@ async fn apply(
         at: look.question.asked_at,
     });
     let subject = &look.question.subject;
-    let ask = ApplyAsk {
+    let ask = ApplyInput {
         plan,
         look_id: round.look_id.clone(),
         observed_at: look.question.asked_at,
@@ -194,13 +194,13 @@ async fn apply(
         },
         had_signals: !look.question.evidence.is_empty(),
     };
-    match ctx.execute_local_activity(VaultActivities::apply, ask, local("apply")).await {
-        Ok(Applied::Filed { action_id, landing, .. }) => {
+    match ctx.execute_local_activity(VaultActivities::apply, ask, local_activity_options("apply")).await {
+        Ok(ApplyOutput::Filed { action_id, landing, .. }) => {
             TaskCheckOutcome::Decided { decision: verdict.decision, confidence: verdict.confidence, landing, action_id }
         }
-        Ok(Applied::ChangedMeanwhile) => TaskCheckOutcome::ChangedMeanwhile,
-        Ok(Applied::Unusable { reason }) => TaskCheckOutcome::Error { reason },
-        Ok(Applied::Stopped) => TaskCheckOutcome::Stopped,
+        Ok(ApplyOutput::ChangedMeanwhile) => TaskCheckOutcome::ChangedMeanwhile,
+        Ok(ApplyOutput::Unusable { reason }) => TaskCheckOutcome::Error { reason },
+        Ok(ApplyOutput::Stopped) => TaskCheckOutcome::Stopped,
         Err(e) => TaskCheckOutcome::Error { reason: e.to_string() },
     }
 }

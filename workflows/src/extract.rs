@@ -7,10 +7,10 @@
 //! goes on as a new run at once. An event that fails stops no other, nor does a sender who has had
 //! their share of the calls.
 
-use crate::activities::{ExtractActivities, ExtractReport, Extracted};
-use crate::argument::Argument;
-use crate::steward::for_good;
-use crate::steward::local;
+use crate::activities::{ExtractActivities, ExtractEventOutput, ExtractReport};
+use crate::argument::WorkflowArgument;
+use crate::steward::local_activity_options;
+use crate::steward::permanent_failure;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
@@ -49,13 +49,14 @@ impl ExtractWorkflow {
     /// # Errors
     /// Fails when the index cannot be read.
     #[run(name = "ExtractWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<ExtractReport> {
-        none.into_value("no argument").map_err(for_good)?;
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: WorkflowArgument<()>) -> WorkflowResult<ExtractReport> {
+        none.into_value("no argument").map_err(permanent_failure)?;
         let started = ctx.workflow_time();
         let limit = u32::try_from(MAX_EVENTS).unwrap_or(u32::MAX);
-        let events = ctx.execute_local_activity(ExtractActivities::next, limit, local("what is new")).await?;
+        let events =
+            ctx.execute_local_activity(ExtractActivities::next, limit, local_activity_options("what is new")).await?;
         let all = events.len() < MAX_EVENTS;
-        let round = Round {
+        let round = ExtractRound {
             queue: RefCell::new(events.into()),
             report: RefCell::new(ExtractReport::default()),
             unanswered: Cell::new(0),
@@ -63,16 +64,16 @@ impl ExtractWorkflow {
             waits: Cell::new(0),
             started,
         };
-        join_all((0..LANES).map(|_| lane(ctx, &round))).await;
+        join_all((0..LANES).map(|_| run_lane(ctx, &round))).await;
         while let Some(wait) = round.take_wait(ctx.workflow_time()) {
             ctx.timer(wait).await;
             // After a 429 one call goes first, and the others wait for its answer.
-            if let Some(event) = round.next(ctx.workflow_time()) {
-                read(ctx, &round, event).await;
+            if let Some(event) = round.next_event(ctx.workflow_time()) {
+                read_event(ctx, &round, event).await;
             }
-            join_all((0..LANES).map(|_| lane(ctx, &round))).await;
+            join_all((0..LANES).map(|_| run_lane(ctx, &round))).await;
         }
-        let may_go_on = round.may_go_on();
+        let may_go_on = round.can_continue();
         let left = round.queue.into_inner().len();
         let report = ExtractReport { left: u32::try_from(left).unwrap_or(u32::MAX), ..round.report.into_inner() };
         ctx.set_current_details(format!(
@@ -94,7 +95,7 @@ impl ExtractWorkflow {
 }
 
 /// What the lanes share.
-struct Round {
+struct ExtractRound {
     queue: RefCell<VecDeque<RecordPath>>,
     report: RefCell<ExtractReport>,
     unanswered: Cell<u32>,
@@ -104,20 +105,20 @@ struct Round {
     started: Option<SystemTime>,
 }
 
-impl Round {
-    fn next(&self, now: Option<SystemTime>) -> Option<RecordPath> {
-        let late = self.elapsed(now).is_some_and(|elapsed| elapsed > START_NO_LATER);
-        if late || !self.may_go_on() { None } else { self.queue.borrow_mut().pop_front() }
+impl ExtractRound {
+    fn next_event(&self, now: Option<SystemTime>) -> Option<RecordPath> {
+        let late = self.elapsed_since_start(now).is_some_and(|elapsed| elapsed > START_NO_LATER);
+        if late || !self.can_continue() { None } else { self.queue.borrow_mut().pop_front() }
     }
 
-    fn elapsed(&self, now: Option<SystemTime>) -> Option<Duration> {
+    fn elapsed_since_start(&self, now: Option<SystemTime>) -> Option<Duration> {
         self.started.zip(now).and_then(|(start, now)| now.duration_since(start).ok())
     }
 
     /// The wait that everybody stopped for, if it is short and fits into the run; then they may go on.
     fn take_wait(&self, now: Option<SystemTime>) -> Option<Duration> {
         let wait = self.wait.take().filter(|wait| *wait <= LONGEST_WAIT && self.waits.get() < MAX_WAITS)?;
-        if self.elapsed(now)? + wait > START_NO_LATER {
+        if self.elapsed_since_start(now)? + wait > START_NO_LATER {
             return None;
         }
         self.waits.set(self.waits.get() + 1);
@@ -125,55 +126,55 @@ impl Round {
         Some(wait)
     }
 
-    fn may_go_on(&self) -> bool {
+    fn can_continue(&self) -> bool {
         !self.report.borrow().held && self.unanswered.get() < UNANSWERED_IN_A_ROW
     }
 
-    fn note(&self, event: RecordPath, ended: &Extracted) {
+    fn record_result(&self, event: RecordPath, ended: &ExtractEventOutput) {
         let mut report = self.report.borrow_mut();
         let mut unanswered = 0;
         match ended {
-            Extracted::Done { signals, cached } => {
+            ExtractEventOutput::Done { signals, cached } => {
                 report.extracted += 1;
                 report.signals += signals;
                 report.cached += u32::from(*cached);
             }
-            Extracted::Failed { parked } => {
+            ExtractEventOutput::Failed { parked } => {
                 report.failed += 1;
                 report.parked += u32::from(*parked);
             }
-            Extracted::Unanswered => {
+            ExtractEventOutput::Unanswered => {
                 report.unanswered += 1;
                 unanswered = self.unanswered.get() + 1;
             }
-            Extracted::Held { wait_seconds: Some(seconds) } => {
+            ExtractEventOutput::Held { wait_seconds: Some(seconds) } => {
                 report.held = true;
                 let wait = Duration::from_secs((*seconds).into());
                 self.wait.set(self.wait.get().max(Some(wait)));
                 self.queue.borrow_mut().push_front(event);
                 unanswered = self.unanswered.get();
             }
-            Extracted::Held { wait_seconds: None } => {
+            ExtractEventOutput::Held { wait_seconds: None } => {
                 report.held = true;
                 report.unanswered += 1;
             }
-            Extracted::OverShare => {
+            ExtractEventOutput::OverShare => {
                 report.over_share += 1;
                 unanswered = self.unanswered.get();
             }
-            Extracted::NotNew => {}
+            ExtractEventOutput::NotNew => {}
         }
         self.unanswered.set(unanswered);
     }
 }
 
-async fn lane(ctx: &WorkflowContext<ExtractWorkflow>, round: &Round) {
-    while let Some(event) = round.next(ctx.workflow_time()) {
-        read(ctx, round, event).await;
+async fn run_lane(ctx: &WorkflowContext<ExtractWorkflow>, round: &ExtractRound) {
+    while let Some(event) = round.next_event(ctx.workflow_time()) {
+        read_event(ctx, round, event).await;
     }
 }
 
-async fn read(ctx: &WorkflowContext<ExtractWorkflow>, round: &Round, event: RecordPath) {
+async fn read_event(ctx: &WorkflowContext<ExtractWorkflow>, round: &ExtractRound, event: RecordPath) {
     // One attempt: what a lost process left is read again by the next run, from the start.
     let once = RetryPolicy::builder().maximum_attempts(1).build();
     let options = ActivityOptions::with_start_to_close_timeout(EVENT_TIMEOUT)
@@ -182,7 +183,7 @@ async fn read(ctx: &WorkflowContext<ExtractWorkflow>, round: &Round, event: Reco
         .summary(format!("read {event}"))
         .build();
     match ctx.execute_activity(ExtractActivities::event, event.clone(), options).await {
-        Ok(ended) => round.note(event, &ended),
+        Ok(ended) => round.record_result(event, &ended),
         Err(_) => round.report.borrow_mut().errors += 1,
     }
 }

@@ -20,14 +20,14 @@ mod together;
 mod tracker;
 
 pub use answer::AnswerWorkflow;
-pub use argument::Argument;
-pub use calibrate::{Calibrated, ReversalCalibrationWorkflow};
-pub use drill::{DrillReport, ReversibilityDrillWorkflow};
+pub use argument::WorkflowArgument;
+pub use calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
+pub use drill::{DrillOutput, ReversibilityDrillWorkflow};
 pub use extract::ExtractWorkflow;
 pub use purge::PurgeWorkflow;
 pub use router::RouterWorkflow;
 pub use steward::StewardWorkflow;
-pub use together::{AnswerTogetherWorkflow, AnsweredOne, AnsweredTogether, MAX_TOGETHER, TogetherAsk};
+pub use together::{AnswerTogetherWorkflow, MAX_TOGETHER, ResolveBatchInput, ResolveBatchItem, ResolveBatchOutput};
 pub use tracker::TrackerWorkflow;
 
 /// Memo key by which a caller asks for a tick that changes nothing: `"shadow"`.

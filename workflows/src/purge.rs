@@ -3,10 +3,10 @@
 //! It goes in short steps, so that no write to the vault waits for long, and ends after a number of them:
 //! what is left waits for the next day. Which events those are, the process that holds the vault knows.
 
-use crate::activities::{PurgeAsk, Purged, VaultActivities};
-use crate::argument::Argument;
-use crate::steward::for_good;
-use crate::steward::local;
+use crate::activities::{PurgeInput, PurgeOutput, VaultActivities};
+use crate::argument::WorkflowArgument;
+use crate::steward::local_activity_options;
+use crate::steward::permanent_failure;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
@@ -27,13 +27,13 @@ impl PurgeWorkflow {
     /// # Errors
     /// Fails when the vault cannot be read or written.
     #[run(name = "PurgeWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Purged> {
-        none.into_value("no argument").map_err(for_good)?;
-        let mut all = Purged { gone: 0, more: true };
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: WorkflowArgument<()>) -> WorkflowResult<PurgeOutput> {
+        none.into_value("no argument").map_err(permanent_failure)?;
+        let mut all = PurgeOutput { gone: 0, more: true };
         for _ in 0..STEPS {
-            let ask = PurgeAsk { limit: STEP };
-            let step = ctx.execute_local_activity(VaultActivities::purge, ask, local("purge")).await?;
-            all = Purged { gone: all.gone + step.gone, more: step.more };
+            let ask = PurgeInput { limit: STEP };
+            let step = ctx.execute_local_activity(VaultActivities::purge, ask, local_activity_options("purge")).await?;
+            all = PurgeOutput { gone: all.gone + step.gone, more: step.more };
             if !step.more {
                 break;
             }

@@ -4,10 +4,10 @@
 //! waits for the next run. No signal travels through here, only counts: the decision is pure code in
 //! the vault's process, beside the files that it reads and the one keeper that carries it out.
 
-use crate::activities::{RouteAsk, Routed, VaultActivities};
-use crate::argument::Argument;
-use crate::steward::for_good;
-use crate::steward::local;
+use crate::activities::{RouteInput, RouteOutput, VaultActivities};
+use crate::argument::WorkflowArgument;
+use crate::steward::local_activity_options;
+use crate::steward::permanent_failure;
 use std::time::{Duration, SystemTime};
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
@@ -31,25 +31,27 @@ impl RouterWorkflow {
     /// # Errors
     /// Fails when the index cannot be read.
     #[run(name = "RouterWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<Routed> {
-        none.into_value("no argument").map_err(for_good)?;
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: WorkflowArgument<()>) -> WorkflowResult<RouteOutput> {
+        none.into_value("no argument").map_err(permanent_failure)?;
         let started = ctx.workflow_time();
-        let mut report = Routed::default();
+        let mut report = RouteOutput::default();
         for _ in 0..MAX_ROUNDS {
-            let ask = RouteAsk { limit: ROUND };
-            report.add(ctx.execute_local_activity(VaultActivities::route, ask, local("route")).await?);
+            let ask = RouteInput { limit: ROUND };
+            report.add_round(
+                ctx.execute_local_activity(VaultActivities::route, ask, local_activity_options("route")).await?,
+            );
             let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
             let late = started.and_then(elapsed).is_some_and(|elapsed| elapsed > START_NO_LATER);
             if !report.more || late {
                 break;
             }
         }
-        ctx.set_current_details(details(&report));
+        ctx.set_current_details(describe_routing(&report));
         Ok(report)
     }
 }
 
-fn details(report: &Routed) -> String {
+fn describe_routing(report: &RouteOutput) -> String {
     let landed = report.landed.iter().map(|(landing, count)| format!("{count} {}", landing.as_str()));
     let skipped = report.skipped.iter().map(|(reason, count)| format!("{count} {reason}"));
     let mut parts: Vec<String> = landed.chain(skipped).collect();

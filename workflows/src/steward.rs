@@ -5,9 +5,9 @@
 //! observed and judged again, never overwritten.
 
 use crate::CALLER_MEMO;
-use crate::activities::{ObserveAsk, VaultActivities};
-use crate::argument::Argument;
-use crate::evaluate::{Round, evaluate};
+use crate::activities::{ObserveInput, VaultActivities};
+use crate::argument::WorkflowArgument;
+use crate::evaluate::{EvaluationRound, evaluate_task};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -36,42 +36,50 @@ impl StewardWorkflow {
     /// # Errors
     /// Fails when the argument is not a matter's path or the index cannot be read.
     #[run(name = "StewardWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, matter: Argument<String>) -> WorkflowResult<TickReport> {
-        let matter = matter.into_value("a text: the path of a matter, as in matter/house.md").map_err(for_good)?;
-        let matter = matter_path(&matter).map_err(for_good)?;
+    pub async fn run(ctx: &mut WorkflowContext<Self>, matter: WorkflowArgument<String>) -> WorkflowResult<TickReport> {
+        let matter =
+            matter.into_value("a text: the path of a matter, as in matter/house.md").map_err(permanent_failure)?;
+        let matter = parse_matter_path(&matter).map_err(permanent_failure)?;
         let caller = ctx.memo().get::<String>(CALLER_MEMO);
-        let caller = caller.map_err(|e| for_good(format!("invalid memo `{CALLER_MEMO}` ({e}): expected a text")))?;
+        let caller =
+            caller.map_err(|e| permanent_failure(format!("invalid memo `{CALLER_MEMO}` ({e}): expected a text")))?;
         let caller_says_shadow = caller.as_deref() == Some("shadow");
         let started = ctx.workflow_time();
         let mut report = TickReport { matter: matter.to_string(), ..TickReport::default() };
         for number in 1..=MAX_ROUNDS {
             let look_id = format!("{}/{number}", ctx.run_id());
-            let ask = ObserveAsk { matter: matter.clone(), look_id: look_id.clone() };
-            let mut seen = ctx.execute_local_activity(VaultActivities::observe, ask, local("look")).await?;
+            let ask = ObserveInput { matter: matter.clone(), look_id: look_id.clone() };
+            let mut seen =
+                ctx.execute_local_activity(VaultActivities::observe, ask, local_activity_options("look")).await?;
             let looks = std::mem::take(&mut seen.looks);
-            note(&mut report, &seen);
+            record_observation(&mut report, &seen);
             let (policy, note, limit) = (seen.policy, seen.note, START_NO_LATER);
-            let round = Round { look_id, policy, note, caller_says_shadow, started, limit };
-            let ended = evaluate_all(ctx, &round, looks).await;
+            let round = EvaluationRound { look_id, policy, note, caller_says_shadow, started, limit };
+            let ended = evaluate_tasks(ctx, &round, looks).await;
             let ended_so = |end: &TaskCheckOutcome| ended.iter().any(|task| task.ended == *end);
             let (again, stopped) =
                 (ended_so(&TaskCheckOutcome::ChangedMeanwhile), ended_so(&TaskCheckOutcome::Stopped));
             report.stopped |= stopped;
-            merge(&mut report, ended);
+            merge_task_reports(&mut report, ended);
             if !again || stopped {
                 break;
             }
         }
         if report.evaluated.iter().any(|task| !matches!(task.ended, TaskCheckOutcome::Decided { .. })) {
-            ctx.execute_local_activity(VaultActivities::release, ctx.run_id().to_owned(), local("release")).await?;
+            ctx.execute_local_activity(
+                VaultActivities::release,
+                ctx.run_id().to_owned(),
+                local_activity_options("release"),
+            )
+            .await?;
         }
-        ctx.set_current_details(details(&report));
+        ctx.set_current_details(describe_tick(&report));
         Ok(report)
     }
 }
 
 /// The options of every local activity: quick, tried again for a while when the machine hiccups.
-pub(crate) fn local(summary: &str) -> LocalActivityOptions {
+pub(crate) fn local_activity_options(summary: &str) -> LocalActivityOptions {
     let retry = RetryPolicy::builder()
         .initial_interval(Duration::from_millis(100))
         .backoff_coefficient(3.0)
@@ -86,7 +94,7 @@ pub(crate) fn local(summary: &str) -> LocalActivityOptions {
         .build()
 }
 
-fn matter_path(text: &str) -> Result<RecordPath, String> {
+fn parse_matter_path(text: &str) -> Result<RecordPath, String> {
     RecordPath::parse(text).map_err(|e| e.to_string()).and_then(|path| match path.kind() {
         RecordKind::Matter => Ok(path),
         RecordKind::Task | RecordKind::Signal | RecordKind::Event | RecordKind::Instinct | RecordKind::Stream => {
@@ -96,13 +104,13 @@ fn matter_path(text: &str) -> Result<RecordPath, String> {
 }
 
 /// A failure that trying again would only repeat.
-pub(crate) fn for_good(reason: String) -> ApplicationFailure {
+pub(crate) fn permanent_failure(reason: String) -> ApplicationFailure {
     ApplicationFailure::non_retryable(std::io::Error::other(reason))
 }
 
-async fn evaluate_all(
+async fn evaluate_tasks(
     ctx: &WorkflowContext<StewardWorkflow>,
-    round: &Round,
+    round: &EvaluationRound,
     looks: Vec<TaskCheck>,
 ) -> Vec<TaskCheckReport> {
     let lanes = looks.len().min(LANES);
@@ -120,7 +128,7 @@ async fn evaluate_all(
             let report = if stopped.get() {
                 TaskCheckReport { task: look.question.subject.task, ended: TaskCheckOutcome::Stopped }
             } else {
-                evaluate(ctx, round, look).await
+                evaluate_task(ctx, round, look).await
             };
             stopped.set(stopped.get() || report.ended == TaskCheckOutcome::Stopped);
             ended.push((place, report));
@@ -131,7 +139,7 @@ async fn evaluate_all(
     all.into_iter().map(|(_, report)| report).collect()
 }
 
-fn note(report: &mut TickReport, seen: &MatterObservation) {
+fn record_observation(report: &mut TickReport, seen: &MatterObservation) {
     report.stopped = seen.stopped;
     report.quiet += seen.quiet;
     report.left_due = seen.left_due;
@@ -148,14 +156,14 @@ fn note(report: &mut TickReport, seen: &MatterObservation) {
 }
 
 /// A task that was judged again has its last end in the report.
-fn merge(report: &mut TickReport, ended: Vec<TaskCheckReport>) {
+fn merge_task_reports(report: &mut TickReport, ended: Vec<TaskCheckReport>) {
     for task in ended {
         report.evaluated.retain(|t| t.task != task.task);
         report.evaluated.push(task);
     }
 }
 
-fn details(report: &TickReport) -> String {
+fn describe_tick(report: &TickReport) -> String {
     let mut lines = vec![format!(
         "{} evaluated, {} quiet, {} skipped, {} signals; next in {} s",
         report.evaluated.len(),

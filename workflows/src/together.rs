@@ -5,10 +5,10 @@
 //! answered before a crash is known again by the run's id. What undos owe to the tracker is taken back afterwards, so
 //! that a slow tracker keeps no change in the vault waiting.
 
-use crate::activities::{AnswerAsk, Answered, VaultActivities};
-use crate::answer::{no_answer_in_time, with_tracker};
-use crate::argument::Argument;
-use crate::steward::{for_good, local};
+use crate::activities::{ResolveInput, ResolveOutput, VaultActivities};
+use crate::answer::{leave_tracker_debt, settle_tracker_debt};
+use crate::argument::WorkflowArgument;
+use crate::steward::{local_activity_options, permanent_failure};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 use steward_domain::plan::ActionId;
@@ -26,7 +26,7 @@ const TRACKER_NO_LATER: Duration = Duration::from_secs(40);
 
 /// One answer to several actions; the argument of `AnswerTogetherWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TogetherAsk {
+pub struct ResolveBatchInput {
     /// Undo, confirm or dismiss.
     pub kind: ResolutionKind,
     /// Ids, or at least four digits of each that no other action begins with; 1 to [`MAX_TOGETHER`] of them.
@@ -38,11 +38,11 @@ pub struct TogetherAsk {
     pub together: ActionId,
 }
 
-impl TogetherAsk {
+impl ResolveBatchInput {
     /// The same answer to these actions, without those that are named twice; the same actions have the same id.
     #[must_use]
     pub fn new(kind: ResolutionKind, actions: Vec<String>, (by, reason): (String, Option<String>)) -> Self {
-        let actions = once_each(actions);
+        let actions = deduplicate_actions(actions);
         let mut parts: Vec<&str> = actions.iter().map(String::as_str).collect();
         parts.sort_unstable();
         parts.extend(["together", kind.as_str()]);
@@ -53,26 +53,26 @@ impl TogetherAsk {
 
 /// How each of them ended; the result of `AnswerTogetherWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AnsweredTogether {
+pub struct ResolveBatchOutput {
     pub together: ActionId,
     /// In the order in which they were named.
-    pub answers: Vec<AnsweredOne>,
+    pub answers: Vec<ResolveBatchItem>,
 }
 
 /// How one of them ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AnsweredOne {
+pub struct ResolveBatchItem {
     /// As it was named.
     pub action: String,
     #[serde(flatten)]
-    pub answered: Answered,
+    pub answered: ResolveOutput,
 }
 
-impl AnsweredTogether {
+impl ResolveBatchOutput {
     /// How many were refused.
     #[must_use]
-    pub fn refused(&self) -> usize {
-        self.answers.iter().filter(|one| matches!(one.answered, Answered::Refused { .. })).count()
+    pub fn count_refused(&self) -> usize {
+        self.answers.iter().filter(|one| matches!(one.answered, ResolveOutput::Refused { .. })).count()
     }
 }
 
@@ -89,21 +89,25 @@ impl AnswerTogetherWorkflow {
     /// Fails where it names no actions or too many, and when the vault cannot be read or written; what was answered
     /// by then stays answered.
     #[run(name = "AnswerTogetherWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, ask: Argument<TogetherAsk>) -> WorkflowResult<AnsweredTogether> {
-        let ask = ask.into_value("an object with the keys kind, actions, by and together").map_err(for_good)?;
-        let actions = checked(&ask).map_err(for_good)?;
+    pub async fn run(
+        ctx: &mut WorkflowContext<Self>,
+        ask: WorkflowArgument<ResolveBatchInput>,
+    ) -> WorkflowResult<ResolveBatchOutput> {
+        let ask =
+            ask.into_value("an object with the keys kind, actions, by and together").map_err(permanent_failure)?;
+        let actions = validate_actions(&ask).map_err(permanent_failure)?;
         let mut answers = Vec::with_capacity(actions.len());
         for action in actions {
-            let answered = take(ctx, &ask, &action).await?;
-            answers.push(AnsweredOne { action, answered });
+            let answered = resolve_one(ctx, &ask, &action).await?;
+            answers.push(ResolveBatchItem { action, answered });
         }
         // Of two changes of one field the newer goes first, in whatever order they were named.
         for at in (0..answers.len()).rev() {
             if matches!(
                 &answers[at].answered,
-                Answered::Refused { refusal: ResolutionRefusal::NotTheNewest { .. }, .. }
+                ResolveOutput::Refused { refusal: ResolutionRefusal::NotTheNewest { .. }, .. }
             ) {
-                answers[at].answered = take(ctx, &ask, &answers[at].action).await?;
+                answers[at].answered = resolve_one(ctx, &ask, &answers[at].action).await?;
             }
         }
         let started = ctx.workflow_time();
@@ -111,21 +115,21 @@ impl AnswerTogetherWorkflow {
             let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
             let late = started.and_then(elapsed).is_some_and(|elapsed| elapsed > TRACKER_NO_LATER);
             let answered = one.answered.clone();
-            one.answered = if late { no_answer_in_time(answered) } else { with_tracker(ctx, answered).await };
+            one.answered = if late { leave_tracker_debt(answered) } else { settle_tracker_debt(ctx, answered).await };
         }
-        let all = AnsweredTogether { together: ask.together, answers };
-        let (count, refused) = (all.answers.len(), all.refused());
+        let all = ResolveBatchOutput { together: ask.together, answers };
+        let (count, refused) = (all.answers.len(), all.count_refused());
         ctx.set_current_details(format!("{} together: {}, {refused} refused", ask.kind.as_str(), count - refused));
         Ok(all)
     }
 }
 
-async fn take(
+async fn resolve_one(
     ctx: &WorkflowContext<AnswerTogetherWorkflow>,
-    ask: &TogetherAsk,
+    ask: &ResolveBatchInput,
     action: &str,
-) -> WorkflowResult<Answered> {
-    let ask = AnswerAsk {
+) -> WorkflowResult<ResolveOutput> {
+    let ask = ResolveInput {
         kind: ask.kind,
         action: action.to_owned(),
         by: ask.by.clone(),
@@ -133,14 +137,14 @@ async fn take(
         edited: None,
         together: Some(ask.together.clone()),
     };
-    Ok(ctx.execute_local_activity(VaultActivities::answer, ask, local("answer")).await?)
+    Ok(ctx.execute_local_activity(VaultActivities::answer, ask, local_activity_options("answer")).await?)
 }
 
-fn checked(ask: &TogetherAsk) -> Result<Vec<String>, String> {
+fn validate_actions(ask: &ResolveBatchInput) -> Result<Vec<String>, String> {
     if ask.kind == ResolutionKind::Raise {
         return Err("only undo, confirm and dismiss are answered together".into());
     }
-    let actions = once_each(ask.actions.clone());
+    let actions = deduplicate_actions(ask.actions.clone());
     if !(1..=MAX_TOGETHER).contains(&actions.len()) {
         return Err(format!("{} actions are answered together, expected 1 to {MAX_TOGETHER}", actions.len()));
     }
@@ -150,7 +154,7 @@ fn checked(ask: &TogetherAsk) -> Result<Vec<String>, String> {
     Ok(actions)
 }
 
-fn once_each(actions: Vec<String>) -> Vec<String> {
+fn deduplicate_actions(actions: Vec<String>) -> Vec<String> {
     let mut once: Vec<String> = Vec::with_capacity(actions.len().min(MAX_TOGETHER));
     // More than are taken are refused as they are.
     for action in actions.into_iter().take(10 * MAX_TOGETHER) {
@@ -165,9 +169,9 @@ fn once_each(actions: Vec<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn ask(actions: &[&str]) -> TogetherAsk {
+    fn ask(actions: &[&str]) -> ResolveBatchInput {
         let actions = actions.iter().map(|a| (*a).to_owned()).collect();
-        TogetherAsk::new(ResolutionKind::Undo, actions, ("ann".into(), None))
+        ResolveBatchInput::new(ResolutionKind::Undo, actions, ("ann".into(), None))
     }
 
     #[test]
@@ -176,7 +180,7 @@ mod tests {
         assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).together, one.together);
         assert_eq!(ask(&["bbbb", "aaaa", "bbbb"]).actions, ["bbbb", "aaaa"]);
         assert_ne!(ask(&["aaaa"]).together, one.together);
-        let dismissed = TogetherAsk::new(ResolutionKind::Dismiss, one.actions.clone(), ("ann".into(), None));
+        let dismissed = ResolveBatchInput::new(ResolutionKind::Dismiss, one.actions.clone(), ("ann".into(), None));
         assert_ne!(dismissed.together, one.together);
     }
 
@@ -184,12 +188,12 @@ mod tests {
     fn none_too_many_and_what_is_no_id_are_refused_whole() {
         let many: Vec<String> = (0..=MAX_TOGETHER).map(|n| format!("{n:04x}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(checked(&ask(&many)).unwrap_err().contains("expected 1 to 200"));
-        assert_eq!(checked(&ask(&many[1..])).unwrap().len(), MAX_TOGETHER);
-        assert!(checked(&ask(&[])).is_err());
-        assert!(checked(&ask(&["x".repeat(65).as_str()])).is_err());
-        let raise = TogetherAsk { kind: ResolutionKind::Raise, ..ask(&["aaaa"]) };
-        assert!(checked(&raise).is_err());
+        assert!(validate_actions(&ask(&many)).unwrap_err().contains("expected 1 to 200"));
+        assert_eq!(validate_actions(&ask(&many[1..])).unwrap().len(), MAX_TOGETHER);
+        assert!(validate_actions(&ask(&[])).is_err());
+        assert!(validate_actions(&ask(&["x".repeat(65).as_str()])).is_err());
+        let raise = ResolveBatchInput { kind: ResolutionKind::Raise, ..ask(&["aaaa"]) };
+        assert!(validate_actions(&raise).is_err());
     }
 
     #[test]
@@ -199,13 +203,13 @@ mod tests {
             how: "confirmed".into(),
             by: "\u{1f600}".repeat(230),
         };
-        let answered = Answered::refused(refusal);
-        let one = AnsweredOne { action: "f".repeat(MAX_ID_CHARS), answered };
-        let all = AnsweredTogether { together: ask(&["aaaa"]).together, answers: vec![one; MAX_TOGETHER] };
+        let answered = ResolveOutput::from_refusal(refusal);
+        let one = ResolveBatchItem { action: "f".repeat(MAX_ID_CHARS), answered };
+        let all = ResolveBatchOutput { together: ask(&["aaaa"]).together, answers: vec![one; MAX_TOGETHER] };
         assert!(serde_json::to_vec(&all).unwrap().len() < 1_000_000);
-        assert_eq!(all.refused(), MAX_TOGETHER);
+        assert_eq!(all.count_refused(), MAX_TOGETHER);
         let text = serde_json::to_value(&all).unwrap();
         assert_eq!((&text["answers"][0]["kind"], &text["answers"][0]["status"]), (&"refused".into(), &409.into()));
-        assert_eq!(serde_json::from_value::<AnsweredTogether>(text).unwrap(), all);
+        assert_eq!(serde_json::from_value::<ResolveBatchOutput>(text).unwrap(), all);
     }
 }

@@ -4,10 +4,10 @@
 //! words of ours comes here. One that fails stops no other; a tracker that asks to wait ends the run.
 //! What is left waits for the next one.
 
-use crate::activities::{TrackActivities, TrackReport, Tracked};
-use crate::argument::Argument;
-use crate::steward::for_good;
-use crate::steward::local;
+use crate::activities::{DeliverOutput, TrackActivities, TrackerReport};
+use crate::argument::WorkflowArgument;
+use crate::steward::local_activity_options;
+use crate::steward::permanent_failure;
 use std::time::{Duration, SystemTime};
 use steward_domain::plan::ActionId;
 use temporalio_macros::{workflow, workflow_methods};
@@ -36,19 +36,20 @@ impl TrackerWorkflow {
     /// # Errors
     /// Fails when the index cannot be read.
     #[run(name = "TrackerWorkflow")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>, none: Argument<()>) -> WorkflowResult<TrackReport> {
-        none.into_value("no argument").map_err(for_good)?;
+    pub async fn run(ctx: &mut WorkflowContext<Self>, none: WorkflowArgument<()>) -> WorkflowResult<TrackerReport> {
+        none.into_value("no argument").map_err(permanent_failure)?;
         let started = ctx.workflow_time();
-        let mut report = TrackReport::default();
+        let mut report = TrackerReport::default();
         for _ in 0..MAX_ROUNDS {
-            let due = ctx.execute_local_activity(TrackActivities::due, ROUND, local("what is due")).await?;
+            let due =
+                ctx.execute_local_activity(TrackActivities::due, ROUND, local_activity_options("what is due")).await?;
             let before = report.settled;
             for owing in due {
                 let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
                 if report.held || started.and_then(elapsed).is_some_and(|elapsed| elapsed > START_NO_LATER) {
                     break;
                 }
-                deliver(ctx, owing, &mut report).await;
+                deliver_owed(ctx, owing, &mut report).await;
             }
             if report.held || report.settled == before {
                 break;
@@ -65,18 +66,18 @@ impl TrackerWorkflow {
     }
 }
 
-async fn deliver(ctx: &WorkflowContext<TrackerWorkflow>, owing: ActionId, report: &mut TrackReport) {
-    let options = once(&format!("deliver {owing}"), DELIVERY_TIMEOUT);
+async fn deliver_owed(ctx: &WorkflowContext<TrackerWorkflow>, owing: ActionId, report: &mut TrackerReport) {
+    let options = single_attempt_options(&format!("deliver {owing}"), DELIVERY_TIMEOUT);
     match ctx.execute_activity(TrackActivities::deliver, owing, options).await {
-        Ok(Tracked::Settled { .. }) => report.settled += 1,
-        Ok(Tracked::Failed { .. }) => report.failed += 1,
-        Ok(Tracked::Later { held, .. }) => report.held |= held,
+        Ok(DeliverOutput::Settled { .. }) => report.settled += 1,
+        Ok(DeliverOutput::Failed { .. }) => report.failed += 1,
+        Ok(DeliverOutput::Later { held, .. }) => report.held |= held,
         Err(_) => report.errors += 1,
     }
 }
 
 /// One attempt: what a lost process left is taken up by the next run from where it was.
-pub(crate) fn once(summary: &str, timeout: Duration) -> ActivityOptions {
+pub(crate) fn single_attempt_options(summary: &str, timeout: Duration) -> ActivityOptions {
     ActivityOptions::with_schedule_to_close_timeout(timeout)
         .heartbeat_timeout(SILENCE)
         .retry_policy(RetryPolicy::builder().maximum_attempts(1).build())

@@ -2,7 +2,7 @@ use super::*;
 use crate::vault::tests::Bench;
 use proptest::prelude::*;
 use steward_domain::mode::Mode;
-use steward_domain::trust::confidence::Confidence;
+use steward_domain::trust::confidence::SourceConfidence;
 
 fn run() -> (WorkflowRef, DateTime<Utc>) {
     (WorkflowRef { id: "calibrate".into(), run_id: "run".into() }, Utc::now())
@@ -16,8 +16,8 @@ fn write_instinct(bench: &Bench, lines: &str) -> std::path::PathBuf {
     file
 }
 
-fn read_fields(file: &std::path::Path) -> Fields {
-    frontmatter::read(&std::fs::read(file).unwrap()).unwrap().fields().clone()
+fn read_fields(file: &std::path::Path) -> RecordFields {
+    frontmatter::read_document(&std::fs::read(file).unwrap()).unwrap().fields().clone()
 }
 
 #[tokio::test]
@@ -30,9 +30,9 @@ async fn what_a_human_wrote_of_a_source_survives_the_first_calibration_and_every
     assert_eq!((&first["observations"], &first["counted"]), (&json!(62), &json!(0)));
     let confidence = first["confidence"].as_f64().unwrap();
     assert!((confidence - (0.9 * 0.82 + 0.1 * 0.99)).abs() < 0.001, "one judgement from 0.82: {confidence}");
-    assert_eq!(calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap(), Calibrated::default());
+    assert_eq!(calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
     bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
-    assert_eq!(calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap(), Calibrated::default());
+    assert_eq!(calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
     assert_eq!(read_fields(&file), first, "the start is not taken a second time");
     // Left alone for a week, the change was right: ours are added.
     let in_a_week = (run().0, Utc::now() + chrono::TimeDelta::days(8));
@@ -49,7 +49,7 @@ proptest! {
         start in prop::option::of(0.0..=1.0_f64),
         counts in prop::collection::vec((0_u32..50, 0.0..=1.0_f64), 1..6),
     ) {
-        let mut fields = Fields::new();
+        let mut fields = RecordFields::new();
         if let Some(given) = given {
             fields.insert("observations".into(), json!(given));
         }
@@ -57,7 +57,7 @@ proptest! {
             fields.insert("confidence".into(), json!(start));
         }
         for (observations, value) in counts {
-            let confidence = Confidence::starting_at(value);
+            let confidence = SourceConfidence::from_value(value);
             let trust = SourceTrust { observations, confidence, ..SourceTrust::default() };
             for edit in edits(&fields, &trust) {
                 fields.insert(edit.field, edit.value.unwrap());
@@ -83,7 +83,7 @@ async fn what_there_was_no_time_for_is_done_by_the_next_call_and_nothing_twice()
     assert_eq!((cut.written, cut.more, instinct.exists()), (0, true, false));
     let whole = calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap();
     assert_eq!((whole.written, whole.more, instinct.exists()), (1, false, true));
-    assert_eq!(calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap(), Calibrated::default());
+    assert_eq!(calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
     assert_eq!(calibrate(&bench.host, out_of_time, run()).await.unwrap().written, 0);
 }
 
@@ -105,6 +105,6 @@ async fn a_call_that_was_let_go_keeps_nobody_back() {
     }
     let last = calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap();
     assert_eq!((last.failed, last.more), (0, false));
-    assert_eq!(calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap(), Calibrated::default());
+    assert_eq!(calibrate(&bench.host, CallDeadline::from_now, run()).await.unwrap(), CalibrateOutput::default());
     assert!(bench.dir.path().join("instinct/bank.md").exists());
 }

@@ -22,8 +22,8 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steward_vault::crash;
-use steward_vault::inbox::{Dropped, Inbox, InboxError, Moved};
-use steward_vault::root::Root;
+use steward_vault::inbox::{DroppedFile, Inbox, InboxError, MovedFile};
+use steward_vault::root::VaultRoot;
 
 /// How long nobody must have written into a file: 1 s. Programs that copy write more often than that.
 const STILL: TimeDelta = TimeDelta::seconds(1);
@@ -40,12 +40,12 @@ struct Settings {}
 const LOCKED: &str = "Steward may not read it: let it (chmod a+r) and put it back";
 
 struct DropFolder {
-    root: Root,
+    root: VaultRoot,
     max_bytes: u64,
     /// When a file was first met with this size and time, for clocks that do not agree.
-    met: BTreeMap<OsString, (Dropped, Instant)>,
+    met: BTreeMap<OsString, (DroppedFile, Instant)>,
     /// What was put away lately.
-    away: Vec<(Moved, Instant)>,
+    away: Vec<(MovedFile, Instant)>,
 }
 
 /// What became of a small file.
@@ -71,7 +71,7 @@ impl Adapter for DropFolder {
 }
 
 impl DropFolder {
-    fn new(root: &Root, max_bytes: u64) -> Self {
+    fn new(root: &VaultRoot, max_bytes: u64) -> Self {
         Self { root: root.clone(), max_bytes, met: BTreeMap::new(), away: Vec::new() }
     }
 
@@ -79,22 +79,22 @@ impl DropFolder {
         let (root, dry) = (self.root.clone(), intake.is_dry());
         let away = std::mem::take(&mut self.away);
         let listed = move || {
-            let inbox = if dry { Inbox::find(&root)? } else { Some(Inbox::open(&root)?) };
+            let inbox = if dry { Inbox::open_existing(&root)? } else { Some(Inbox::open(&root)?) };
             let Some(inbox) = inbox else { return Ok(None) };
             let mut left = Vec::new();
             for (moved, at) in away {
-                if !inbox.give_back(&moved)? && at.elapsed() < PAUSE {
+                if !inbox.return_file(&moved)? && at.elapsed() < PAUSE {
                     left.push((moved, at));
                 }
             }
-            let waiting = inbox.waiting()?;
+            let waiting = inbox.list_waiting_files()?;
             Ok::<_, InboxError>(Some((inbox, waiting, left)))
         };
         let Some((inbox, waiting, left)) = blocking(listed).await?? else { return Ok(Next::Usual) };
         self.away = left;
         let inbox = Arc::new(inbox);
         let (ripe, all) = self.ripe(waiting);
-        let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.ending() == "jsonl");
+        let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.lowercase_extension() == "jsonl");
         self.small(&inbox, small, intake).await?;
         for dropped in lines {
             match self.lines(&inbox, dropped, intake).await {
@@ -107,7 +107,7 @@ impl DropFolder {
     }
 
     /// The files that nobody is writing any more, and whether those are all.
-    fn ripe(&mut self, waiting: Vec<Dropped>) -> (Vec<Dropped>, bool) {
+    fn ripe(&mut self, waiting: Vec<DroppedFile>) -> (Vec<DroppedFile>, bool) {
         let (now, count) = (Utc::now(), waiting.len());
         let mut met = std::mem::take(&mut self.met);
         let mut ripe = Vec::new();
@@ -126,7 +126,7 @@ impl DropFolder {
     }
 
     /// Takes in files that hold one thing each, many at once.
-    async fn small(&mut self, inbox: &Arc<Inbox>, files: Vec<Dropped>, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn small(&mut self, inbox: &Arc<Inbox>, files: Vec<DroppedFile>, intake: &mut Intake) -> Result<(), StreamError> {
         let mut files = files.into_iter().peekable();
         while files.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0_u64);
@@ -136,7 +136,7 @@ impl DropFolder {
             }
             let (from, max_bytes) = (Arc::clone(inbox), self.max_bytes);
             let read = move || {
-                let one = |d: Dropped| (one(&from, &d, max_bytes), d);
+                let one = |d: DroppedFile| (one(&from, &d, max_bytes), d);
                 group.into_iter().map(one).collect::<Vec<_>>()
             };
             let (mut batch, mut done, mut refused) = (Batch::default(), Vec::new(), Vec::new());
@@ -163,28 +163,28 @@ impl DropFolder {
     async fn put_away(
         &mut self,
         inbox: &Arc<Inbox>,
-        done: Vec<Dropped>,
-        refused: Vec<(Dropped, String)>,
+        done: Vec<DroppedFile>,
+        refused: Vec<(DroppedFile, String)>,
     ) -> Result<(), StreamError> {
         let inbox = Arc::clone(inbox);
         let work = move || {
-            let mut moved = inbox.done(&done, Utc::now().date_naive())?;
+            let mut moved = inbox.move_to_done(&done, Utc::now().date_naive())?;
             for (dropped, reason) in &refused {
-                tracing::warn!(file = %dropped.shown(), "not taken in: {}", reason.escape_debug());
-                moved.extend(inbox.refuse(dropped, reason)?);
+                tracing::warn!(file = %dropped.display_name(), "not taken in: {}", reason.escape_debug());
+                moved.extend(inbox.move_to_refused(dropped, reason)?);
             }
             Ok::<_, InboxError>(moved)
         };
         let moved = blocking(work).await??;
         self.away.extend(moved.into_iter().map(|moved| (moved, Instant::now())));
-        crash::point("after-putting-away");
+        crash::die_if_armed("after-putting-away");
         Ok(())
     }
 
     /// Takes in a file of one thing a line, some lines at a time.
-    async fn lines(&mut self, inbox: &Arc<Inbox>, dropped: Dropped, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn lines(&mut self, inbox: &Arc<Inbox>, dropped: DroppedFile, intake: &mut Intake) -> Result<(), StreamError> {
         let (from, listed) = (Arc::clone(inbox), dropped.clone());
-        let file = match blocking(move || from.read(&listed)).await? {
+        let file = match blocking(move || from.open_file(&listed)).await? {
             Ok(Some(file)) => file,
             Ok(None) => return Ok(()),
             Err(e) if is_locked(&e) && !intake.is_dry() => {
@@ -202,7 +202,7 @@ impl DropFolder {
             })
             .await?;
             lines = back;
-            let chunk = chunk.map_err(|source| StreamError::Io { path: dropped.shown(), source })?;
+            let chunk = chunk.map_err(|source| StreamError::Io { path: dropped.display_name(), source })?;
             let last = chunk.last;
             good += chunk.found.len();
             refused += chunk.bad.len() as u64;
@@ -222,13 +222,13 @@ impl DropFolder {
         if intake.is_dry() {
             return Ok(());
         }
-        let reason = complaints.told(&dropped.shown());
+        let reason = complaints.told(&dropped.display_name());
         match reason {
             Some(reason) if good == 0 => self.put_away(inbox, Vec::new(), vec![(dropped, reason)]).await,
             Some(reason) => {
-                tracing::warn!(file = %dropped.shown(), "some lines were not taken in: {}", reason.escape_debug());
+                tracing::warn!(file = %dropped.display_name(), "some lines were not taken in: {}", reason.escape_debug());
                 let (to, noted) = (Arc::clone(inbox), dropped.clone());
-                blocking(move || to.remark(&noted, &reason)).await??;
+                blocking(move || to.leave_reason(&noted, &reason)).await??;
                 self.put_away(inbox, vec![dropped], Vec::new()).await
             }
             None => self.put_away(inbox, vec![dropped], Vec::new()).await,
@@ -236,11 +236,11 @@ impl DropFolder {
     }
 }
 
-fn is_known(dropped: &Dropped) -> bool {
-    !dropped.is_file || matches!(dropped.ending().as_str(), "jsonl" | "eml" | "md")
+fn is_known(dropped: &DroppedFile) -> bool {
+    !dropped.is_file || matches!(dropped.lowercase_extension().as_str(), "jsonl" | "eml" | "md")
 }
 
-fn is_still(dropped: &Dropped, met: Option<Instant>, now: DateTime<Utc>) -> bool {
+fn is_still(dropped: &DroppedFile, met: Option<Instant>, now: DateTime<Utc>) -> bool {
     if !dropped.is_file {
         return true;
     }
@@ -250,12 +250,12 @@ fn is_still(dropped: &Dropped, met: Option<Instant>, now: DateTime<Utc>) -> bool
 }
 
 /// Reads a file that holds one thing.
-fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxError> {
+fn one(inbox: &Inbox, dropped: &DroppedFile, max_bytes: u64) -> Result<Read1, InboxError> {
     if !dropped.is_file {
         return Ok(Read1::Refused("a link, a pipe or a device: put the file itself there".into()));
     }
-    let is_mail = dropped.ending() == "eml";
-    if !is_mail && dropped.ending() != "md" {
+    let is_mail = dropped.lowercase_extension() == "eml";
+    if !is_mail && dropped.lowercase_extension() != "md" {
         return Ok(Read1::Refused("its name ends in none of .jsonl, .eml and .md: rename it and put it back".into()));
     }
     if dropped.size > max_bytes {
@@ -263,13 +263,13 @@ fn one(inbox: &Inbox, dropped: &Dropped, max_bytes: u64) -> Result<Read1, InboxE
             format!("{} bytes, more than the {max_bytes} that a message may have (max_message_bytes)", dropped.size);
         return Ok(Read1::Refused(reason));
     }
-    let file = match inbox.read(dropped) {
+    let file = match inbox.open_file(dropped) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(Read1::Gone),
         Err(e) if is_locked(&e) => return Ok(Read1::Refused(LOCKED.to_owned())),
         Err(e) => return Err(e),
     };
-    let failed = |source| InboxError { path: dropped.shown(), source };
+    let failed = |source| InboxError { path: dropped.display_name(), source };
     // It changed since it was listed: the next round says how far.
     let Some(bytes) = whole(&file, max_bytes).map_err(failed)? else { return Ok(Read1::Gone) };
     if !inbox.is_unchanged(dropped, &file)? {

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use steward_domain::path::{PathError, RecordPath};
 use steward_domain::stream::StreamEvent;
 use steward_vault::crash;
-use steward_vault::index::{Index, Taken};
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Root;
+use steward_vault::index::{Index, StreamIngestion};
+use steward_vault::keeper::VaultWriter;
+use steward_vault::root::VaultRoot;
 
 /// What an adapter hands over at once; some megabytes at most.
 #[derive(Debug, Default)]
@@ -38,8 +38,8 @@ pub struct Tally {
 }
 
 enum Store {
-    Vault(Arc<Keeper>),
-    Nowhere { root: Root, would: Vec<StreamEvent> },
+    Vault(Arc<VaultWriter>),
+    Nowhere { root: VaultRoot, would: Vec<StreamEvent> },
 }
 
 /// Where the events of one stream go.
@@ -54,13 +54,13 @@ pub struct Intake {
 impl Intake {
     /// The intake of a stream into a vault.
     #[must_use]
-    pub fn new(stream: &str, keeper: Arc<Keeper>, index: Arc<Index>) -> Self {
+    pub fn new(stream: &str, keeper: Arc<VaultWriter>, index: Arc<Index>) -> Self {
         Self { stream: stream.to_owned(), index, store: Store::Vault(keeper), tally: Tally::default(), left: None }
     }
 
     /// An intake that stores nothing and moves nothing.
     #[must_use]
-    pub fn dry(stream: &str, root: Root, index: Arc<Index>) -> Self {
+    pub fn dry(stream: &str, root: VaultRoot, index: Arc<Index>) -> Self {
         let store = Store::Nowhere { root, would: Vec::new() };
         Self { stream: stream.to_owned(), index, store, tally: Tally::default(), left: None }
     }
@@ -103,7 +103,7 @@ impl Intake {
     /// # Errors
     /// [`StreamError::Index`].
     pub async fn cursor(&self) -> Result<Option<String>, StreamError> {
-        Ok(self.index.stream_cursor(&self.stream).await?)
+        Ok(self.index.read_stream_cursor(&self.stream).await?)
     }
 
     /// The keys among these that were never taken in, in their order.
@@ -111,7 +111,7 @@ impl Intake {
     /// # Errors
     /// [`StreamError::Index`].
     pub async fn unknown(&self, keys: Vec<String>) -> Result<Vec<String>, StreamError> {
-        let seen = self.index.stream_seen(&self.stream, &keys, Utc::now()).await?;
+        let seen = self.index.list_seen_stream_keys(&self.stream, &keys, Utc::now()).await?;
         Ok(keys.into_iter().filter(|key| !seen.contains(key)).collect())
     }
 
@@ -132,12 +132,12 @@ impl Intake {
             }
         }
         let names: Vec<String> = names.into_iter().collect();
-        let seen = self.index.stream_seen(&self.stream, &names, now).await?;
+        let seen = self.index.list_seen_stream_keys(&self.stream, &names, now).await?;
         events.retain(|(path, _)| !seen.contains(path.as_str()));
         keys.extend(names);
-        crash::point("before-storing");
+        crash::die_if_armed("before-storing");
         let stored = self.store(events).await?;
-        crash::point("after-storing");
+        crash::die_if_armed("after-storing");
         let found = batch.found.len() as u64;
         self.tally.stored += stored;
         self.tally.known += found - stored;
@@ -145,10 +145,15 @@ impl Intake {
         if self.is_dry() {
             return Ok(());
         }
-        let taken =
-            Taken { stream: &self.stream, keys: &keys, cursor: batch.cursor.as_deref(), refused: batch.refused, now };
-        self.index.stream_taken(&taken).await?;
-        crash::point("after-remembering");
+        let taken = StreamIngestion {
+            stream: &self.stream,
+            keys: &keys,
+            cursor: batch.cursor.as_deref(),
+            refused: batch.refused,
+            now,
+        };
+        self.index.record_ingestion(&taken).await?;
+        crash::die_if_armed("after-remembering");
         Ok(())
     }
 
@@ -166,7 +171,7 @@ impl Intake {
                     // One that is there came before a crash, with another moment of arrival.
                     let fresh = events.into_iter().filter(|(path, _)| !keeper.root().exists(path));
                     let files: Vec<_> = fresh.map(|(path, event)| (path, event.render().into_bytes())).collect();
-                    keeper.create_all(&files).map(|written| written.into_iter().filter(|w| *w).count() as u64)
+                    keeper.create_files(&files).map(|written| written.into_iter().filter(|w| *w).count() as u64)
                 };
                 Ok(blocking(work).await??)
             }

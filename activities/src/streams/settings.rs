@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::path::is_slug;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 /// The most that may be asked for as `max_message_bytes`: 32 MiB, what mail servers let through.
 const MOST_MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
@@ -83,7 +83,7 @@ impl StreamConfig {
     ///
     /// # Errors
     /// [`StreamError`] naming what is missing and the mend.
-    pub fn open(&self, root: &Root) -> Result<Source, StreamError> {
+    pub fn open(&self, root: &VaultRoot) -> Result<Source, StreamError> {
         (self.opener)(root)
     }
 }

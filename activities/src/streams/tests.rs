@@ -7,14 +7,14 @@ use std::sync::Arc;
 use steward_domain::frontmatter;
 use steward_domain::stream::StreamEvent;
 use steward_vault::index::Index;
-use steward_vault::keeper::Keeper;
+use steward_vault::keeper::VaultWriter;
 
 mod crash;
 
 /// A vault with an index, for the adapters' tests.
 pub(super) struct Bench {
     pub(super) dir: tempfile::TempDir,
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) keeper: Arc<VaultWriter>,
     pub(super) index: Arc<Index>,
 }
 
@@ -22,7 +22,7 @@ impl Bench {
     pub(super) async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("vault/inbox")).unwrap();
-        let keeper = Arc::new(Keeper::lock(Root::open(&dir.path().join("vault")).unwrap()).unwrap());
+        let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&dir.path().join("vault")).unwrap()).unwrap());
         let index = Arc::new(Index::open(&dir.path().join("state")).await.unwrap());
         Self { dir, keeper, index }
     }
@@ -57,7 +57,7 @@ impl Bench {
             .iter()
             .map(|name| {
                 let bytes = fs::read(self.at(&format!("stream/{stream}/{name}"))).unwrap();
-                let document = frontmatter::read(&bytes).unwrap();
+                let document = frontmatter::read_document(&bytes).unwrap();
                 StreamEvent::read(document.fields(), document.body()).unwrap()
             })
             .collect()
@@ -168,7 +168,7 @@ fn a_secret_that_others_may_read_is_refused_and_none_is_shown() {
     fs::write(&file, "hunter2hunter2\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
     let table = json!({"kind": "webhook", "secret_file": file});
-    let root = Root::open(dir.path()).unwrap();
+    let root = VaultRoot::open(dir.path()).unwrap();
     let config = config("hook", table).unwrap();
     let message = config.open(&root).map(drop).unwrap_err().to_string();
     assert!(message.contains("chmod 600") && !message.contains("hunter2"), "{message}");
@@ -181,6 +181,6 @@ fn a_secret_that_others_may_read_is_refused_and_none_is_shown() {
 fn a_secret_that_is_not_set_names_its_variable() {
     let dir = tempfile::tempdir().unwrap();
     let config = config("hook", json!({"kind": "webhook", "secret_env": "NO_SUCH_SECRET"})).unwrap();
-    let message = config.open(&Root::open(dir.path()).unwrap()).map(drop).unwrap_err().to_string();
+    let message = config.open(&VaultRoot::open(dir.path()).unwrap()).map(drop).unwrap_err().to_string();
     assert!(message.contains("NO_SUCH_SECRET is not set"), "{message}");
 }

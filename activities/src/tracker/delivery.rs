@@ -14,7 +14,7 @@ use steward_domain::frontmatter;
 use steward_domain::plan::ActionId;
 use steward_domain::tracker::{self, PlaneAction, TrackerId, TrackerIssue, TrackerStateGroup, render_comment};
 use steward_vault::crash;
-use steward_vault::outbox::{self, Progress};
+use steward_vault::outbox::{self, DeliveryProgress};
 use temporalio_common::ActivityError;
 
 const NO_SUCH_ISSUE: &str = "the issue is not there any more";
@@ -106,7 +106,7 @@ impl Courier {
         (progress.from, progress.to) = (now.clone(), Some(to.clone()));
         self.noted(id, &progress).await?;
         went!(plane.move_to(issue, to).await);
-        crash::point("after-transition");
+        crash::die_if_armed("after-transition");
         made(now, Some(to.clone()), None)
     }
 
@@ -114,9 +114,10 @@ impl Courier {
     async fn names_another(&self, job: &Job, issue: &TrackerIssue) -> Result<bool, ActivityError> {
         let (target, issue) = (job.record.draft.target.clone(), issue.clone());
         self.keep(move |keeper| {
-            let Ok(task) = keeper.root().read(&target) else { return Ok(false) };
-            let default = keeper.tracker().and_then(|site| site.project.as_ref());
-            let named = frontmatter::read(&task.bytes).ok().and_then(|d| tracker::read_issue(d.fields(), default));
+            let Ok(task) = keeper.root().read_file(&target) else { return Ok(false) };
+            let default = keeper.tracker_site().and_then(|site| site.project.as_ref());
+            let named =
+                frontmatter::read_document(&task.bytes).ok().and_then(|d| tracker::read_issue(d.fields(), default));
             Ok(matches!(named, Some(Ok(named)) if named != issue))
         })
         .await
@@ -124,7 +125,7 @@ impl Courier {
 
     /// Our comment on the issue, made once. One that was asked for without a clear answer is looked for, and
     /// asked for again only when it can come no more.
-    async fn commented(&self, job: &Job, issue: &TrackerIssue, progress: &mut Progress) -> Step<TrackerId> {
+    async fn commented(&self, job: &Job, issue: &TrackerIssue, progress: &mut DeliveryProgress) -> Step<TrackerId> {
         let (plane, id) = (&self.plane, &job.record.draft.id);
         if let Some(comment) = progress.comment.clone() {
             return Ok(Ok(comment));
@@ -147,7 +148,7 @@ impl Courier {
                 went!(asked)
             }
         };
-        crash::point("after-comment");
+        crash::die_if_armed("after-comment");
         progress.comment = Some(comment.clone());
         self.noted(id, progress).await?;
         Ok(Ok(comment))
@@ -159,16 +160,16 @@ impl Courier {
         let id = of.clone();
         self.keep(move |keeper| {
             let root = keeper.root();
-            match outbox::follower(root, &undone, ActionKind::Tracked)?.and_then(|(_, r)| r.plane_action) {
+            match outbox::find_follower(root, &undone, ActionKind::Tracked)?.and_then(|(_, r)| r.plane_action) {
                 Some(PlaneAction::Made { comment, from_state: from, to_state: to, .. }) => {
                     return Ok(Some(Made { comment: Some(comment), asked_at: None, from, to }));
                 }
                 Some(PlaneAction::GivenUp { reason, .. }) if reason == ANOTHER_ISSUE => return Ok(None),
                 _ => {}
             }
-            let tried = outbox::follower(root, &undone, ActionKind::TrackFailed)?;
-            Ok(match outbox::progress(root, &id)? {
-                Some(Progress { begun: true, from, to, comment, asked_at, .. }) => {
+            let tried = outbox::find_follower(root, &undone, ActionKind::TrackFailed)?;
+            Ok(match outbox::read_delivery_progress(root, &id)? {
+                Some(DeliveryProgress { begun: true, from, to, comment, asked_at, .. }) => {
                     Some(Made { comment, asked_at, from, to })
                 }
                 Some(_) => None,
@@ -222,7 +223,7 @@ impl Courier {
                 }
                 Err(trouble) => return Err(trouble),
             }
-            crash::point("after-uncomment");
+            crash::die_if_armed("after-uncomment");
         }
         let mut restored = false;
         match (made.from, made.to) {
@@ -231,7 +232,7 @@ impl Courier {
             (None, Some(_)) => left.push("the issue had no state before, so it stays where it is".into()),
             (Some(from), to) if now == to => {
                 plane.move_to(issue, &from).await?;
-                crash::point("after-transition-back");
+                crash::die_if_armed("after-transition-back");
                 restored = true;
             }
             (Some(_), Some(_)) => left.push("a person has moved the issue since, and it stays there".into()),
@@ -239,9 +240,9 @@ impl Courier {
         Ok(reverted(removed, restored, left))
     }
 
-    async fn noted(&self, of: &ActionId, progress: &Progress) -> Result<(), ActivityError> {
+    async fn noted(&self, of: &ActionId, progress: &DeliveryProgress) -> Result<(), ActivityError> {
         let (of, progress) = (of.clone(), progress.clone());
-        self.keep(move |keeper| keeper.note_delivery(&of, &progress)).await
+        self.keep(move |keeper| keeper.write_delivery_progress(&of, &progress)).await
     }
 }
 

@@ -13,7 +13,7 @@ use steward_domain::mode::Mode;
 use steward_domain::plan::Disposition;
 use steward_tests::plane::{Fault, ISSUE, KEY, OTHER_ISSUE, PROJECT, Plane as Server, WORKSPACE, minutes_later, state};
 use steward_vault::{brake, chain};
-use steward_workflows::activities::Answered;
+use steward_workflows::activities::ResolveOutput;
 
 fn config(folder: &Path, url: &str) -> TrackerConfig {
     let key = folder.join("plane.key");
@@ -53,13 +53,13 @@ impl Desk {
         (desk, action)
     }
 
-    async fn settle(&self, id: &ActionId) -> Tracked {
+    async fn settle(&self, id: &ActionId) -> DeliverOutput {
         self.courier.settle(id, run()).await.unwrap()
     }
 
     async fn undo(&self, id: &ActionId) -> ActionId {
         match self.bench.undone(id, "undo").await {
-            Answered::Done { owes: Some(owes), .. } => owes,
+            ResolveOutput::Done { owes: Some(owes), .. } => owes,
             other => panic!("{other:?}"),
         }
     }
@@ -84,21 +84,21 @@ impl Desk {
     }
 
     fn holds(&self) {
-        let found = chain::verify(self.bench.host.keeper.root()).unwrap();
+        let found = chain::verify_chain(self.bench.host.keeper.root()).unwrap();
         assert_eq!(found.faults, Vec::<String>::new());
     }
 }
 
-fn came(tracked: &Tracked) -> &str {
+fn came(tracked: &DeliverOutput) -> &str {
     match tracked {
-        Tracked::Settled { came } => came,
+        DeliverOutput::Settled { came } => came,
         other => panic!("{other:?}"),
     }
 }
 
-fn failed(tracked: &Tracked) -> &str {
+fn failed(tracked: &DeliverOutput) -> &str {
     match tracked {
-        Tracked::Failed { reason } => reason,
+        DeliverOutput::Failed { reason } => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -153,7 +153,7 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     assert_eq!(records.len(), 2, "the change and the first failure: {records:#?}");
     assert_eq!((records[1].draft.kind, records[1].partially_applied), (ActionKind::TrackFailed, true));
     assert!(records[1].plane_action.as_ref().unwrap().missing_reason().unwrap().contains("503"));
-    let progress = outbox::progress(desk.bench.host.keeper.root(), &action).unwrap().unwrap();
+    let progress = outbox::read_delivery_progress(desk.bench.host.keeper.root(), &action).unwrap().unwrap();
     assert_eq!((progress.tries, progress.begun), (3, false));
     let next = progress.next_try.unwrap();
     assert!(desk.due().await.is_empty(), "it rests");
@@ -257,16 +257,16 @@ async fn a_server_that_asks_to_wait_is_left_in_peace() {
     let (desk, action) = Desk::owing().await;
     let wait = || vec![("retry-after", "120".to_owned())];
     desk.server.fails(move |_| Some(Fault::Says(429, wait(), String::new())));
-    let Tracked::Later { held: true, reason } = desk.settle(&action).await else { panic!() };
+    let DeliverOutput::Later { held: true, reason } = desk.settle(&action).await else { panic!() };
     assert!(reason.contains("asks to wait 12"), "{reason}");
     desk.server.works();
-    let Tracked::Later { held: true, .. } = desk.settle(&action).await else { panic!("it was asked again") };
+    let DeliverOutput::Later { held: true, .. } = desk.settle(&action).await else { panic!("it was asked again") };
     assert_eq!((desk.server.asked().len(), desk.due().await), (1, vec![]));
     assert_eq!(desk.records().len(), 1, "a wait is no failure");
     // What is used up is known before it is refused.
     let (desk, action) = Desk::owing().await;
     desk.server.says_left(0);
-    let Tracked::Later { held: true, .. } = desk.settle(&action).await else { panic!() };
+    let DeliverOutput::Later { held: true, .. } = desk.settle(&action).await else { panic!() };
     assert_eq!(desk.server.asked().len(), 1);
 }
 
@@ -322,9 +322,9 @@ async fn an_issue_that_its_project_does_not_have_is_given_up_after_a_while() {
     desk.server.loses(ISSUE);
     assert!(failed(&desk.settle(&action).await).contains("404"));
     let keeper = &desk.bench.host.keeper;
-    let mut progress = outbox::progress(keeper.root(), &action).unwrap().unwrap();
+    let mut progress = outbox::read_delivery_progress(keeper.root(), &action).unwrap().unwrap();
     progress.failing_since = Some(Utc::now() - PATIENCE - TimeDelta::hours(1));
-    keeper.note_delivery(&action, &progress).unwrap();
+    keeper.write_delivery_progress(&action, &progress).unwrap();
     desk.server.is_down(404);
     failed(&desk.settle(&action).await);
     desk.server.works();
@@ -365,15 +365,18 @@ async fn a_stopped_fleet_tells_nothing_but_takes_back() {
     let (other, waiting) = Desk::owing().await;
     for desk in [&desk, &other] {
         let root = desk.bench.host.keeper.root();
-        let stop = brake::Stop { by: "ann".into(), at: "now".into(), reason: None };
-        brake::stop(root, &stop).unwrap();
+        let stop = brake::FleetStop { by: "ann".into(), at: "now".into(), reason: None };
+        brake::stop_fleet(root, &stop).unwrap();
     }
     assert_eq!(other.due().await, []);
-    assert!(matches!(other.settle(&waiting).await, Tracked::Later { held: true, .. }), "listed before the stop");
+    assert!(matches!(other.settle(&waiting).await, DeliverOutput::Later { held: true, .. }), "listed before the stop");
     let undo = desk.undo(&action).await;
     assert_eq!(desk.due().await, [undo]);
-    brake::resume(other.bench.host.keeper.root(), &brake::Stop { at: "now".into(), by: "ops".into(), reason: None })
-        .unwrap();
+    brake::resume_fleet(
+        other.bench.host.keeper.root(),
+        &brake::FleetStop { at: "now".into(), by: "ops".into(), reason: None },
+    )
+    .unwrap();
     assert_eq!(other.due().await, [waiting]);
 }
 
@@ -390,7 +393,7 @@ async fn a_task_without_a_usable_issue_changes_all_the_same() {
         assert!(desk.bench.task().contains("state: done") && record.partially_applied, "{lines}");
         assert!(record.plane_action.unwrap().missing_reason().unwrap().contains(words), "{lines}");
         assert_eq!((desk.due().await, record.undo_recipe.unwrap().plane_revert), (vec![], None));
-        let Answered::Done { owes: None, .. } = desk.bench.undone(&action, "u").await else { panic!("{lines}") };
+        let ResolveOutput::Done { owes: None, .. } = desk.bench.undone(&action, "u").await else { panic!("{lines}") };
         assert_eq!(desk.server.asked(), []);
     }
     let desk = Desk::new().await;
@@ -409,13 +412,13 @@ async fn an_undo_after_the_tracker_was_taken_away_says_what_is_left() {
     let (host, intervals) = open(dir.path(), Mode::Live, None).await;
     let bench = Bench { dir, host, intervals };
     match bench.undone(&action, "u").await {
-        Answered::Refused { status: 502, message, .. } => {
+        ResolveOutput::Refused { status: 502, message, .. } => {
             assert!(message.contains("undone in the vault") && message.contains("no tracker is set"), "{message}");
         }
         other => panic!("{other:?}"),
     }
     assert!(bench.task().contains("state: open"));
-    assert_eq!((bench.host.index.owing().await.unwrap().len(), server.comments(ISSUE).len()), (1, 1));
+    assert_eq!((bench.host.index.list_owed_deliveries().await.unwrap().len(), server.comments(ISSUE).len()), (1, 1));
 }
 
 #[tokio::test]

@@ -14,11 +14,11 @@ use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::tracker::PlaneAction;
 use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
-use steward_vault::answer::{AnswerError, Asked};
+use steward_vault::answer::{IncomingResolution, ResolutionError};
 use steward_vault::crash;
-use steward_vault::index::{Found, IndexError};
-use steward_vault::keeper::Receipt;
-use steward_workflows::activities::{AnswerAsk, Answered};
+use steward_vault::index::{ActionLookup, IndexError};
+use steward_vault::keeper::ActionReceipt;
+use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use temporalio_common::ActivityError;
 
 /// An answer that the vault writer has filed.
@@ -28,19 +28,28 @@ pub struct FiledAnswer {
     /// The record that was answered.
     to: RecordPath,
     target: RecordPath,
-    receipt: Receipt,
+    receipt: ActionReceipt,
     workflow: WorkflowRef,
 }
 
 impl Host {
-    pub(crate) async fn take_answer(&self, ask: AnswerAsk, workflow: WorkflowRef) -> Result<Answered, ActivityError> {
+    pub(crate) async fn take_answer(
+        &self,
+        ask: ResolveInput,
+        workflow: WorkflowRef,
+    ) -> Result<ResolveOutput, ActivityError> {
         let record = match self.index.find_action(&ask.action).await {
-            Ok(Found::One(record)) => record,
-            Ok(Found::None) => return Ok(Answered::refused(ResolutionRefusal::Unknown { id: ask.action })),
-            Ok(Found::Many(some)) => {
-                return Ok(Answered::refused(ResolutionRefusal::Ambiguous { id: ask.action, count: some.len() }));
+            Ok(ActionLookup::One(record)) => record,
+            Ok(ActionLookup::None) => {
+                return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unknown { id: ask.action }));
             }
-            Err(IndexError::Prefix(id)) => return Ok(Answered::refused(ResolutionRefusal::Malformed { id })),
+            Ok(ActionLookup::Many(some)) => {
+                return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Ambiguous {
+                    id: ask.action,
+                    count: some.len(),
+                }));
+            }
+            Err(IndexError::Prefix(id)) => return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Malformed { id })),
             Err(e) => return Err(passing(e)),
         };
         let policy = self.settings.policy.clone();
@@ -55,11 +64,11 @@ impl Host {
             && ask.together.is_some()
             && self.index.is_unclear(&record).await.map_err(passing)?
         {
-            return Ok(Answered::refused(ResolutionRefusal::Unclear { id: ask.action }));
+            return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unclear { id: ask.action }));
         }
         let (keeper, of) = (Arc::clone(&self.keeper), workflow.clone());
         let answered = on_a_blocking_thread(move || {
-            keeper.answer(&Asked {
+            keeper.resolve_action(&IncomingResolution {
                 kind,
                 record: &filed,
                 by: &ask.by,
@@ -75,19 +84,19 @@ impl Host {
         .await?;
         match answered {
             Ok(receipt) => {
-                let target = self.index.target_of(&record).await.map_err(passing)?;
+                let target = self.index.find_action_target(&record).await.map_err(passing)?;
                 let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
                 self.answered(FiledAnswer { kind, to: record, target, receipt, workflow }).await
             }
-            Err(AnswerError::Refused(refusal)) => Ok(Answered::refused(refusal)),
-            Err(AnswerError::Apply(e)) => Err(passing(e)),
+            Err(ResolutionError::Refused(refusal)) => Ok(ResolveOutput::from_refusal(refusal)),
+            Err(ResolutionError::Apply(e)) => Err(passing(e)),
         }
     }
 
     /// The record that is answered; `None` where it cannot be read, which the keeper says better.
     pub(crate) async fn recorded(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
         let (root, path) = (self.keeper.root().clone(), path.clone());
-        on_a_blocking_thread(move || root.read(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
+        on_a_blocking_thread(move || root.read_file(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
     }
 
     /// The lowest ceiling that humans have set by now, whatever held when the change was proposed.
@@ -101,18 +110,18 @@ impl Host {
         let mutation = edited.or(draft.proposal.as_ref().map(|p| &p.mutation));
         let new_parent = mutation.and_then(Mutation::new_parent);
         if let Some(edited) = edited {
-            let notes = self.index.notes_of(&draft.target, new_parent).await.map_err(passing)?;
+            let notes = self.index.list_matter_policies(&draft.target, new_parent).await.map_err(passing)?;
             if notes.iter().any(|(_, note)| note.forbids_mutation(edited)) {
                 return Ok(Ceiling::Ask);
             }
         }
         let default = self.settings.default_ceiling;
-        self.index.ceiling_of(&draft.target, new_parent, &sources, default).await.map_err(passing)
+        self.index.lowest_configured_ceiling(&draft.target, new_parent, &sources, default).await.map_err(passing)
     }
 
     /// What is done by now is reported as done: where the disk cannot be written, the rest follows when it can.
-    async fn answered(&self, filed: FiledAnswer) -> Result<Answered, ActivityError> {
-        crash::point("before-indexing");
+    async fn answered(&self, filed: FiledAnswer) -> Result<ResolveOutput, ActivityError> {
+        crash::die_if_armed("before-indexing");
         let lowered = match self.show(&filed).await {
             Ok(lowered) => lowered,
             Err(e) if self.can_write().await => return Err(e),
@@ -126,11 +135,14 @@ impl Host {
         tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
         let says = self.recorded(&receipt.record).await?.and_then(|record| record.plane_action);
         let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
-        if owes.is_some() && self.keeper.tracker().is_none() {
+        if owes.is_some() && self.keeper.tracker_site().is_none() {
             let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();
-            return Ok(Answered::refused(ResolutionRefusal::Tracker { record: receipt.record.to_string(), reason }));
+            return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Tracker {
+                record: receipt.record.to_string(),
+                reason,
+            }));
         }
-        Ok(Answered::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None, lowered })
+        Ok(ResolveOutput::Done { action_id: receipt.id, record: receipt.record, target, owes, tracker: None, lowered })
     }
 
     /// Shows a filed answer in the index and on its signal; for an undo, takes the step back that follows from it.

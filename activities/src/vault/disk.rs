@@ -18,7 +18,7 @@ impl Host {
             && !self.can_write().await
         {
             tracing::warn!(error = ?e, "the index is brought up to date when the disk can be written");
-            self.index.read_later(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>());
+            self.index.read_files_later(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>());
             return Ok(());
         }
         noted
@@ -26,7 +26,7 @@ impl Host {
 
     /// Before a live change: what was filed while the disk could not be written counts for it.
     pub(super) async fn catch_up(&self) -> Result<(), ActivityError> {
-        self.index.read_waiting(self.keeper.root()).await.map_err(passing)?;
+        self.index.read_deferred_files(self.keeper.root()).await.map_err(passing)?;
         self.show_filed_answers().await
     }
 
@@ -40,7 +40,7 @@ impl Host {
     /// Wakes a target's matter once the disk can be written, where it is the disk that failed its work.
     pub(crate) async fn try_again_later(&self, target: &RecordPath) {
         if !self.can_write().await {
-            self.index.try_again(target, Utc::now());
+            self.index.wake_later(target, Utc::now());
         }
     }
 

@@ -20,7 +20,7 @@ impl Host {
     /// What was answered to this evidence within the last 7 days.
     pub(super) async fn recall(&self, question: &ClerkQuestion) -> Result<Option<AttributedVerdict>, ActivityError> {
         let key = self.clerk.evidence_key(question);
-        let kept = self.index.answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
+        let kept = self.index.find_cached_answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
         let judged: Option<AttributedVerdict> = kept.and_then(|text| serde_json::from_str(&text).ok());
         let known = judged.and_then(|judged| judged.recall_for(question));
         if known.is_some() {
@@ -35,7 +35,7 @@ impl Host {
             return;
         }
         let Ok(text) = serde_json::to_string(judged) else { return };
-        if let Err(e) = self.index.keep_answer(&self.clerk.evidence_key(question), &text, Utc::now()).await {
+        if let Err(e) = self.index.cache_answer(&self.clerk.evidence_key(question), &text, Utc::now()).await {
             tracing::warn!(error = %e, "failed to keep an answer");
         }
     }

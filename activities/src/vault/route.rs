@@ -24,9 +24,9 @@ use steward_domain::record::{Matter, RecordState, Task};
 use steward_domain::route::{self, ProposalDoubt, RouteCase, RouteDecision, RouteSkip, RouteTarget, StewardWeighing};
 use steward_domain::signal::Signal;
 use steward_domain::time::format_millis;
-use steward_vault::index::{FactsAsk, RouteFacts, RouteLeft};
+use steward_vault::index::{RouteDeferral, RouteFacts, RouteFactsQuery};
 use steward_vault::keeper::ApplyError;
-use steward_workflows::activities::Routed;
+use steward_workflows::activities::RouteOutput;
 use temporalio_common::ActivityError;
 
 /// No signal is begun later than this into a round, 15 s: the activity may take 30.
@@ -85,15 +85,15 @@ impl Leave {
 
 impl Host {
     /// Routes at most `limit` signals.
-    pub(super) async fn route_round(&self, limit: u32, workflow: WorkflowRef) -> Result<Routed, ActivityError> {
+    pub(super) async fn route_round(&self, limit: u32, workflow: WorkflowRef) -> Result<RouteOutput, ActivityError> {
         if self.stopped() {
-            return Ok(Routed { stopped: true, ..Routed::default() });
+            return Ok(RouteOutput { stopped: true, ..RouteOutput::default() });
         }
         let policy = self.settings.policy.clone();
         let round = Round { acts: policy.mode > Mode::Shadow, policy, workflow, now: Utc::now() };
         let limit = limit as usize;
-        let signals = self.index.signals_to_route(limit, round.now, round.acts).await.map_err(passing)?;
-        let mut report = Routed { more: signals.len() == limit, ..Routed::default() };
+        let signals = self.index.list_signals_to_route(limit, round.now, round.acts).await.map_err(passing)?;
+        let mut report = RouteOutput { more: signals.len() == limit, ..RouteOutput::default() };
         let started = Instant::now();
         for signal in signals {
             if started.elapsed() > ROUND_TIME {
@@ -107,7 +107,7 @@ impl Host {
             match self.route_one(&round, &signal).await? {
                 End::Landed(landing) => *report.landed.entry(landing).or_default() += 1,
                 End::Skipped(skip) => *report.skipped.entry(skip.as_str().to_owned()).or_default() += 1,
-                End::Failed(reason) => report.fail(format!("{signal}: {reason}")),
+                End::Failed(reason) => report.add_error(format!("{signal}: {reason}")),
                 End::Stopped => {
                     (report.stopped, report.more) = (true, false);
                     break;
@@ -199,8 +199,8 @@ impl Host {
     async fn read(&self, round: &Round, reference: &RecordPath) -> Result<Result<Read, String>, ActivityError> {
         let (root, path) = (self.keeper.root().clone(), reference.clone());
         let signal = on_a_blocking_thread(move || {
-            let content = root.read(&path).map_err(|e| e.to_string())?;
-            let document = frontmatter::read(&content.bytes).map_err(|e| format!("failed to {e}"))?;
+            let content = root.read_file(&path).map_err(|e| e.to_string())?;
+            let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("failed to {e}"))?;
             Signal::read(document.fields()).map_err(|e| e.to_string())
         });
         let signal = match signal.await? {
@@ -211,7 +211,7 @@ impl Host {
             return Ok(Ok(Read { signal, target: None, facts: None, doubt: None }));
         };
         let new_parent = signal.proposal.as_ref().and_then(Mutation::new_parent);
-        let ask = FactsAsk {
+        let ask = RouteFactsQuery {
             signal: reference,
             source: &signal.source_type,
             target: &path,
@@ -219,7 +219,7 @@ impl Host {
             acts: round.acts,
             default_ceiling: self.settings.default_ceiling,
         };
-        let facts = self.index.route_facts(&ask).await.map_err(passing)?;
+        let facts = self.index.read_route_facts(&ask).await.map_err(passing)?;
         let doubt = match &signal.proposal {
             Some(_) => self.index.find_doubt(reference, &path).await.map_err(passing)?,
             None => None,
@@ -317,22 +317,22 @@ impl Host {
     async fn leave(&self, round: &Round, reference: &RecordPath, leave: Leave) -> Result<(), ActivityError> {
         let Leave { wait, filed, reason, question } = leave;
         let (acts, now) = (round.acts, round.now);
-        let left = RouteLeft { acts, until: now + wait, now, filed, reason, question };
-        self.index.leave_route(reference, &left).await.map_err(passing)
+        let left = RouteDeferral { acts, until: now + wait, now, filed, reason, question };
+        self.index.record_route_deferral(reference, &left).await.map_err(passing)
     }
 }
 
 /// The target as its file says; `None` where there is none, an error where it cannot be understood.
 fn target(
-    root: &steward_vault::root::Root,
+    root: &steward_vault::root::VaultRoot,
     path: RecordPath,
     facts: Option<&RouteFacts>,
 ) -> Result<Option<RouteTarget>, String> {
     if !matches!(path.kind(), RecordKind::Task | RecordKind::Matter) || !root.exists(&path) {
         return Ok(None);
     }
-    let content = root.read(&path).map_err(|e| e.to_string())?;
-    let document = frontmatter::read(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
+    let content = root.read_file(&path).map_err(|e| e.to_string())?;
+    let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
     let fields = document.fields().clone();
     let unusable = |e| format!("{path}: {e}");
     let (own, snoozed_until) = if path.kind() == RecordKind::Task {

@@ -14,8 +14,8 @@ use steward_domain::plan::{ActionId, Disposition, Plan};
 use steward_domain::tick::TaskClock;
 use steward_domain::undo::ResolutionKind;
 use steward_vault::keeper::LockError;
-use steward_vault::outbox::Site;
-use steward_vault::root::Root;
+use steward_vault::outbox::TrackerSite;
+use steward_vault::root::VaultRoot;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 pub(crate) struct Bench {
@@ -25,11 +25,15 @@ pub(crate) struct Bench {
 }
 
 /// Holds the vault in a folder.
-pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (Host, UnboundedReceiver<NewInterval>) {
-    let root = Root::open(folder).unwrap();
+pub(crate) async fn open(
+    folder: &Path,
+    mode: Mode,
+    tracker: Option<TrackerSite>,
+) -> (Host, UnboundedReceiver<NewInterval>) {
+    let root = VaultRoot::open(folder).unwrap();
     let own = folder.join(".steward");
     // A process that another test is just starting has a copy of every open file for a moment, the lock's too.
-    let free = (0..100_000).find_map(|_| match Keeper::lock(root.clone()) {
+    let free = (0..100_000).find_map(|_| match VaultWriter::lock(root.clone()) {
         Err(LockError::Held { .. }) => {
             std::thread::yield_now();
             None
@@ -70,7 +74,7 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<Site>) -> (H
 
 impl Bench {
     async fn is_marked(&self) -> bool {
-        !self.host.index.wakes().await.unwrap().is_empty()
+        !self.host.index.list_wake_marks().await.unwrap().is_empty()
     }
 
     pub(crate) async fn new(mode: Mode) -> Self {
@@ -89,7 +93,7 @@ impl Bench {
              target_path: task/pay.md\ntarget_confidence: 0.99\neffect: mutation\nmutation_proposal:\n  class: state_change\n  \
              set: {state: done}\neffect_confidence: 0.99\nstatus: unrouted\n---\n",
         );
-        let (host, intervals) = open(dir.path(), mode, Some(Site::default())).await;
+        let (host, intervals) = open(dir.path(), mode, Some(TrackerSite::default())).await;
         Self { dir, host, intervals }
     }
 
@@ -100,14 +104,14 @@ impl Bench {
         self.host.index.sync_all(self.host.keeper.root(), Utc::now()).await.unwrap();
         let seen = self.see("look/1").await;
         match self.host.carry_out(apply_ask(&seen, "look/1")).await.unwrap() {
-            Applied::Filed { action_id, landing: Disposition::Live, .. } => action_id,
+            ApplyOutput::Filed { action_id, landing: Disposition::Live, .. } => action_id,
             other => panic!("{other:?}"),
         }
     }
 
     /// Undoes an action, as a workflow of this run.
-    pub(crate) async fn undone(&self, id: &ActionId, run: &str) -> Answered {
-        let ask = AnswerAsk {
+    pub(crate) async fn undone(&self, id: &ActionId, run: &str) -> ResolveOutput {
+        let ask = ResolveInput {
             kind: ResolutionKind::Undo,
             action: id.to_string(),
             by: "ann".into(),
@@ -121,7 +125,7 @@ impl Bench {
 
     pub(crate) async fn see(&self, look_id: &str) -> MatterObservation {
         let matter = RecordPath::parse("matter/m.md").unwrap();
-        self.host.look(ObserveAsk { matter, look_id: look_id.into() }).await.unwrap()
+        self.host.look(ObserveInput { matter, look_id: look_id.into() }).await.unwrap()
     }
 
     /// Every file of the vault's record folders, by path.
@@ -139,8 +143,8 @@ impl Bench {
 
     async fn cursors(&self) -> Vec<String> {
         let matter = RecordPath::parse("matter/m.md").unwrap();
-        let tasks = self.host.index.tasks_of(&matter).await.unwrap();
-        let looks = self.host.index.looks(chrono::NaiveDate::MIN).await.unwrap();
+        let tasks = self.host.index.list_tasks_of_matter(&matter).await.unwrap();
+        let looks = self.host.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
         tasks.iter().map(|t| format!("{t:?}")).chain(looks.iter().map(|l| format!("{l:?}"))).collect()
     }
 
@@ -149,7 +153,7 @@ impl Bench {
     }
 }
 
-pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyAsk {
+pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyInput {
     let look = &seen.looks[0];
     let verdict = Verdict {
         decision: Judgement::LikelyDone,
@@ -171,7 +175,7 @@ pub(crate) fn apply_ask(seen: &MatterObservation, look_id: &str) -> ApplyAsk {
     let subject = &look.question.subject;
     let clock =
         TaskClock { state: subject.state, surface_class: subject.surface_class, due: None, snoozed_until: None };
-    ApplyAsk { plan, look_id: look_id.into(), observed_at: seen.observed_at, clock, had_signals: true }
+    ApplyInput { plan, look_id: look_id.into(), observed_at: seen.observed_at, clock, had_signals: true }
 }
 
 #[tokio::test]
@@ -201,10 +205,10 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
     let bench = Bench::new(Mode::Live).await;
     let before = bench.task();
     let seen = bench.see("run/1").await;
-    let Applied::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
+    let ApplyOutput::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
         panic!("not filed")
     };
-    let ask = AnswerAsk {
+    let ask = ResolveInput {
         kind: ResolutionKind::Undo,
         action: action_id.to_string(),
         by: "ann".into(),
@@ -214,14 +218,14 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
     };
     let click = WorkflowRef { id: "undo".into(), run_id: "click-1".into() };
     let first = bench.host.take_answer(ask.clone(), click.clone()).await.unwrap();
-    assert!(matches!(first, Answered::Done { .. }), "{first:?}");
+    assert!(matches!(first, ResolveOutput::Done { .. }), "{first:?}");
     let after_one = (bench.cursors().await, bench.files());
     assert_eq!(bench.host.take_answer(ask.clone(), click).await.unwrap(), first);
     assert_eq!((bench.cursors().await, bench.files()), after_one);
     assert_eq!(bench.task(), before);
     let other = WorkflowRef { id: "undo".into(), run_id: "click-2".into() };
     let refused = bench.host.take_answer(ask, other).await.unwrap();
-    assert!(matches!(refused, Answered::Refused { status: 409, .. }), "{refused:?}");
+    assert!(matches!(refused, ResolveOutput::Refused { status: 409, .. }), "{refused:?}");
 }
 
 #[tokio::test]
@@ -239,9 +243,9 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
     let usage = TokenUsage { prompt_tokens: 10, completion_tokens: 5 };
     let settlement = Settlement { call_id: request.call_id, outcome: SettlementOutcome::Answered { usage } };
     for _ in 0..2 {
-        let ask = SettleAsk { settlement: settlement.clone(), answered: None };
+        let ask = SettleCallInput { settlement: settlement.clone(), answered: None };
         bench.host.call_ended(ask).await.unwrap();
-        bench.host.index.release("run").await.unwrap();
+        bench.host.index.release_leases("run").await.unwrap();
     }
     let status = bench.host.ledger.status(Utc::now()).await.ledger.unwrap();
     assert_eq!((status.minute.used, status.day_usage), (1, usage));
@@ -251,14 +255,14 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
 #[tokio::test]
 async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     let bench = Bench::new(Mode::Live).await;
-    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
-    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let stop = brake::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
+    brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
         let outcome = bench.host.ask_the_guard(request.clone()).await.unwrap();
         assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Stopped, .. })), "{outcome:?}");
     }
-    let looks = bench.host.index.looks(chrono::NaiveDate::MIN).await.unwrap();
+    let looks = bench.host.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
     assert_eq!(looks.iter().map(|l| l.count).sum::<u64>(), 1);
     assert!(bench.is_marked().await, "its matter is woken after the stop");
 }
@@ -268,20 +272,20 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let bench = Bench::new(Mode::Live).await;
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let before = bench.task();
-    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
-    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let stop = brake::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
+    brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let files = bench.files();
-    assert_eq!(bench.host.carry_out(ask).await.unwrap(), Applied::Stopped);
+    assert_eq!(bench.host.carry_out(ask).await.unwrap(), ApplyOutput::Stopped);
     assert_eq!((bench.task(), bench.files()), (before, files));
     assert!(bench.is_marked().await, "also when it is resumed before the run ends");
     let seen = bench.see("run/2").await;
     assert!(seen.stopped && seen.looks.is_empty(), "{seen:?}");
-    brake::resume(bench.host.keeper.root(), &stop).unwrap();
-    bench.host.index.release("run").await.unwrap();
+    brake::resume_fleet(bench.host.keeper.root(), &stop).unwrap();
+    bench.host.index.release_leases("run").await.unwrap();
     let seen = bench.see("run/3").await;
     assert_eq!(seen.looks[0].question.evidence.len(), 1, "the evidence was used up");
     let applied = bench.host.carry_out(apply_ask(&seen, "run/3")).await.unwrap();
-    assert!(matches!(applied, Applied::Filed { landing: Disposition::Live, .. }), "{applied:?}");
+    assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Live, .. }), "{applied:?}");
 }
 
 #[tokio::test]
@@ -300,9 +304,12 @@ async fn a_plan_lands_no_livelier_than_the_process_that_lands_it_allows() {
         let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
         bench.host.settings.policy = now.clone();
         let applied = bench.host.carry_out(ask).await.unwrap();
-        assert!(matches!(&applied, Applied::Filed { landing: found, .. } if *found == landing), "{now:?}: {applied:?}");
+        assert!(
+            matches!(&applied, ApplyOutput::Filed { landing: found, .. } if *found == landing),
+            "{now:?}: {applied:?}"
+        );
         assert_eq!(bench.task() == before, landing != Disposition::Live, "{now:?}");
-        let Applied::Filed { record, .. } = applied else { panic!("{applied:?}") };
+        let ApplyOutput::Filed { record, .. } = applied else { panic!("{applied:?}") };
         let record = bench.host.recorded(&record).await.unwrap().unwrap();
         assert_eq!(record.draft.mode, now.mode);
     }
@@ -329,7 +336,7 @@ async fn a_matter_or_a_source_that_a_human_held_back_since_the_decision_is_held_
             bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
         }
         let applied = bench.host.carry_out(ask).await.unwrap();
-        assert!(matches!(applied, Applied::Filed { landing: Disposition::Pending, .. }), "{n}: {applied:?}");
+        assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Pending, .. }), "{n}: {applied:?}");
         assert_eq!(bench.task(), before);
     }
 }
@@ -340,7 +347,7 @@ async fn a_plan_that_was_made_in_shadow_stays_a_shadow_where_the_mode_is_live() 
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
     bench.host.settings.policy.mode = Mode::Live;
     let applied = bench.host.carry_out(ask).await.unwrap();
-    assert!(matches!(applied, Applied::Filed { landing: Disposition::Shadow, .. }), "{applied:?}");
+    assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Shadow, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
 }
 
@@ -350,7 +357,7 @@ async fn a_record_that_a_human_changed_is_not_overwritten_and_stays_due() {
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let edited = bench.task().replace("name: Pay", "name: Pay the roofer");
     write(bench.dir.path(), &edited);
-    assert_eq!(bench.host.carry_out(ask).await.unwrap(), Applied::ChangedMeanwhile);
+    assert_eq!(bench.host.carry_out(ask).await.unwrap(), ApplyOutput::ChangedMeanwhile);
     assert_eq!(bench.task(), edited);
     assert_eq!(bench.see("run/2").await.looks[0].question.subject.task_name, "Pay the roofer");
 }
@@ -375,7 +382,7 @@ async fn a_change_of_cadence_is_passed_on_once_and_only_on_a_transition() {
 #[tokio::test]
 async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words() {
     let bench = Bench::new(Mode::Shadow).await;
-    let ask = |action: &str| AnswerAsk {
+    let ask = |action: &str| ResolveInput {
         kind: ResolutionKind::Undo,
         action: action.into(),
         by: "ann".into(),
@@ -387,11 +394,11 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     for (action, status, word) in [("ffff", 404, "no action"), ("fff", 400, "hex digits"), ("no id", 400, "hex digits")]
     {
         let refused = bench.host.take_answer(ask(action), click()).await.unwrap();
-        let Answered::Refused { status: found, message, .. } = refused else { panic!("{refused:?}") };
+        let ResolveOutput::Refused { status: found, message, .. } = refused else { panic!("{refused:?}") };
         assert!(found == status && message.contains(word), "{action}: {found} {message}");
     }
     let seen = bench.see("run/1").await;
-    let Applied::Filed { action_id, record, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap()
+    let ApplyOutput::Filed { action_id, record, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap()
     else {
         panic!("not filed")
     };
@@ -405,7 +412,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
         std::fs::write(bench.dir.path().join(path.as_str()), text).unwrap();
         bench.host.note(&[&path]).await.unwrap();
         let refused = bench.host.take_answer(ask(&action_id.as_str()[..6]), click()).await.unwrap();
-        let Answered::Refused { status, message, .. } = refused else { panic!("{refused:?}") };
+        let ResolveOutput::Refused { status, message, .. } = refused else { panic!("{refused:?}") };
         assert!(status == 400 && message.contains(word), "{slug}: {status} {message}");
     }
 }
@@ -426,13 +433,13 @@ async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once()
         let event = StreamEvent::new("mail", &incoming, now - chrono::TimeDelta::days(age));
         let event = StreamEvent { status, ..event };
         let path = RecordPath::parse(&format!("stream/mail/{id}.md")).unwrap();
-        bench.host.keeper.create(&path, event.render().as_bytes()).unwrap();
+        bench.host.keeper.create_file(&path, event.render().as_bytes()).unwrap();
     }
     bench.host.index.sync_all(bench.host.keeper.root(), now).await.unwrap();
-    let step = async || purge::purge(&bench.host, &PurgeAsk { limit: 1 }, now).await.unwrap();
-    assert_eq!(step().await, Purged { gone: 1, more: true });
-    assert_eq!(step().await, Purged { gone: 1, more: true });
-    assert_eq!(step().await, Purged { gone: 0, more: false });
-    let mail = &bench.host.index.stream_counts().await.unwrap()[0];
+    let step = async || purge::purge(&bench.host, &PurgeInput { limit: 1 }, now).await.unwrap();
+    assert_eq!(step().await, PurgeOutput { gone: 1, more: true });
+    assert_eq!(step().await, PurgeOutput { gone: 1, more: true });
+    assert_eq!(step().await, PurgeOutput { gone: 0, more: false });
+    let mail = &bench.host.index.list_stream_counts().await.unwrap()[0];
     assert_eq!((mail.extracted, mail.parked, mail.new), (1, 1, 1));
 }

@@ -50,7 +50,7 @@ fn read_back(record: &AuditRecord) -> AuditRecord {
 #[test]
 fn a_record_carries_every_field_of_the_contract() {
     let text = record().render().unwrap();
-    let fields = frontmatter::read(text.as_bytes()).unwrap().fields().clone();
+    let fields = frontmatter::read_document(text.as_bytes()).unwrap().fields().clone();
     let wanted = [
         "type",
         "id",

@@ -221,7 +221,7 @@ fn a_signal_reads_back_from_its_file_and_the_same_event_gives_the_same_files() {
     let (one, two) = (written(check(|_| ()).unwrap()), written(check(|_| ()).unwrap()));
     assert_eq!(one, two);
     let text = one[0].1.render();
-    assert_eq!(Signal::read(frontmatter::read(text.as_bytes()).unwrap().fields()).unwrap(), one[0].1);
+    assert_eq!(Signal::read(frontmatter::read_document(text.as_bytes()).unwrap().fields()).unwrap(), one[0].1);
 }
 
 #[test]

@@ -5,13 +5,13 @@
 //! In a block mapping nothing else can begin a line with such a bracket, and the second parser reads the real text.
 
 /// The copy; `None` where no line begins with a closing bracket.
-pub(super) fn joined(yaml: &str) -> Option<String> {
+pub(super) fn join_closing_brackets(yaml: &str) -> Option<String> {
     let mut bytes = yaml.as_bytes().to_vec();
     let (mut above, mut at, mut found) = (0..0, 0, false);
     for line in yaml.split_inclusive('\n') {
         if line.starts_with([']', '}']) && !above.is_empty() {
             let text = &yaml[above.clone()];
-            let kept = comment(text).unwrap_or(text.trim_end_matches(['\r', '\n']).len());
+            let kept = find_comment(text).unwrap_or(text.trim_end_matches(['\r', '\n']).len());
             bytes[above.start + kept..above.end].fill(b' ');
             found = true;
         }
@@ -22,7 +22,7 @@ pub(super) fn joined(yaml: &str) -> Option<String> {
 }
 
 /// Where the comment of a line begins that stands inside of brackets.
-fn comment(line: &str) -> Option<usize> {
+fn find_comment(line: &str) -> Option<usize> {
     // `''` inside of single quotes is one quote: it ends the text and begins it again.
     let (mut quote, mut before, mut ended_at) = (None, ' ', None);
     for (at, c) in line.char_indices() {
@@ -41,7 +41,7 @@ fn comment(line: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::joined;
+    use super::join_closing_brackets;
 
     #[test]
     fn a_bracket_at_the_beginning_of_a_line_moves_behind_the_line_above_and_no_offset_changes() {
@@ -54,9 +54,9 @@ mod tests {
             ("a: [\n\n]\nb: 1\n", "a: [\n ]\nb: 1\n"),
             ("a: [[\n  b\n]\n]\n", "a: [[\n  b ] ]\n"),
         ] {
-            let made = joined(yaml).unwrap();
+            let made = join_closing_brackets(yaml).unwrap();
             assert_eq!((made.as_str(), made.len()), (copy, yaml.len()));
         }
-        assert_eq!((joined("a: [\n  b ]\n"), joined("]\n")), (None, None));
+        assert_eq!((join_closing_brackets("a: [\n  b ]\n"), join_closing_brackets("]\n")), (None, None));
     }
 }

@@ -11,7 +11,7 @@ pub(super) const STEP: usize = 2;
 
 /// How a text is quoted when nothing forces another way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quotes {
+pub(super) enum QuoteStyle {
     Plain,
     Single,
     Double,
@@ -19,76 +19,76 @@ pub(super) enum Quotes {
 
 /// Where a scalar stands; inside `[…]` and `{…}` more characters need quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ScalarPlace {
     Block,
     Flow,
 }
 
 /// A whole value on one line.
-pub(super) fn inline(value: &Value, quotes: Quotes, place: Place) -> String {
+pub(super) fn format_inline(value: &Value, quotes: QuoteStyle, place: ScalarPlace) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number_text(number),
-        Value::String(text) => string(text, quotes, place),
+        Value::Number(number) => format_number(number),
+        Value::String(text) => format_string(text, quotes, place),
         Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(|item| inline(item, quotes, Place::Flow)).collect();
+            let items: Vec<_> = items.iter().map(|item| format_inline(item, quotes, ScalarPlace::Flow)).collect();
             format!("[{}]", items.join(", "))
         }
         Value::Object(fields) => {
-            let pairs: Vec<_> = fields.iter().map(|(k, v)| flow_pair(k, v, quotes)).collect();
+            let pairs: Vec<_> = fields.iter().map(|(k, v)| format_flow_pair(k, v, quotes)).collect();
             format!("{{{}}}", pairs.join(", "))
         }
     }
 }
 
 /// `key: value` inside a flow mapping.
-pub(super) fn flow_pair(name: &str, value: &Value, quotes: Quotes) -> String {
-    format!("{}: {}", key(name), inline(value, quotes, Place::Flow))
+pub(super) fn format_flow_pair(name: &str, value: &Value, quotes: QuoteStyle) -> String {
+    format!("{}: {}", format_key(name), format_inline(value, quotes, ScalarPlace::Flow))
 }
 
 /// A field as block lines, indented and ended as told.
-pub(super) fn field(name: &str, value: &Value, indent: usize, eol: &str) -> String {
-    format!("{:indent$}{}:{}", "", key(name), after_colon(value, indent, eol))
+pub(super) fn format_field(name: &str, value: &Value, indent: usize, eol: &str) -> String {
+    format!("{:indent$}{}:{}", "", format_key(name), format_after_colon(value, indent, eol))
 }
 
 /// What follows `key:`, to the end of the last line.
-pub(super) fn after_colon(value: &Value, indent: usize, eol: &str) -> String {
-    match block(value, indent + STEP, eol) {
+pub(super) fn format_after_colon(value: &Value, indent: usize, eol: &str) -> String {
+    match format_block(value, indent + STEP, eol) {
         Some(lines) => format!("{eol}{lines}"),
-        None => format!(" {}{eol}", inline(value, Quotes::Plain, Place::Block)),
+        None => format!(" {}{eol}", format_inline(value, QuoteStyle::Plain, ScalarPlace::Block)),
     }
 }
 
 /// A collection as block lines; `None` for what is written in one line.
-pub(super) fn block(value: &Value, indent: usize, eol: &str) -> Option<String> {
+pub(super) fn format_block(value: &Value, indent: usize, eol: &str) -> Option<String> {
     match value {
         Value::Array(items) if !items.is_empty() => {
-            Some(items.iter().map(|value| item(value, Quotes::Plain, indent, eol)).collect())
+            Some(items.iter().map(|value| format_item(value, QuoteStyle::Plain, indent, eol)).collect())
         }
-        Value::Object(fields) if !fields.is_empty() => Some(block_fields(fields, indent, eol)),
+        Value::Object(fields) if !fields.is_empty() => Some(format_block_fields(fields, indent, eol)),
         Value::Array(_) | Value::Object(_) => None,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
 /// The lines of a mapping.
-pub(super) fn block_fields(fields: &Map<String, Value>, indent: usize, eol: &str) -> String {
-    fields.iter().map(|(name, value)| field(name, value, indent, eol)).collect()
+pub(super) fn format_block_fields(fields: &Map<String, Value>, indent: usize, eol: &str) -> String {
+    fields.iter().map(|(name, value)| format_field(name, value, indent, eol)).collect()
 }
 
 /// One `- …` entry of a list.
-pub(super) fn item(value: &Value, quotes: Quotes, indent: usize, eol: &str) -> String {
-    match block(value, indent + STEP, eol) {
+pub(super) fn format_item(value: &Value, quotes: QuoteStyle, indent: usize, eol: &str) -> String {
+    match format_block(value, indent + STEP, eol) {
         // The first line of a nested collection stands behind the dash.
         Some(lines) => format!("{:indent$}- {}", "", &lines[indent + STEP..]),
-        None => format!("{:indent$}- {}{eol}", "", inline(value, quotes, Place::Block)),
+        None => format!("{:indent$}- {}{eol}", "", format_inline(value, quotes, ScalarPlace::Block)),
     }
 }
 
 /// The text as literal block lines below a `|`, or `None` when only quotes can
 /// hold it. Returns the header and the lines.
-pub(super) fn literal(text: &str, indent: usize, eol: &str) -> Option<(&'static str, String)> {
+pub(super) fn format_literal(text: &str, indent: usize, eol: &str) -> Option<(&'static str, String)> {
     let content = text.strip_suffix('\n').unwrap_or(text);
     let starts_well = content.starts_with(|c: char| !c.is_whitespace());
     if !starts_well || content.ends_with('\n') || content.chars().any(|c| c != '\n' && needs_escape(c)) {
@@ -103,22 +103,22 @@ pub(super) fn literal(text: &str, indent: usize, eol: &str) -> Option<(&'static 
 }
 
 /// A field's name, quoted where it must be.
-pub(super) fn key(name: &str) -> String {
-    let plain = is_plain(name, Place::Flow) && !name.contains(['\'', '"', '?', ':', '#']);
-    if plain { name.to_owned() } else { double(name) }
+pub(super) fn format_key(name: &str) -> String {
+    let plain = is_plain(name, ScalarPlace::Flow) && !name.contains(['\'', '"', '?', ':', '#']);
+    if plain { name.to_owned() } else { format_double_quoted(name) }
 }
 
-fn string(text: &str, quotes: Quotes, place: Place) -> String {
+fn format_string(text: &str, quotes: QuoteStyle, place: ScalarPlace) -> String {
     match quotes {
-        Quotes::Plain if is_plain(text, place) => text.to_owned(),
-        Quotes::Single if !text.chars().any(needs_escape) => {
+        QuoteStyle::Plain if is_plain(text, place) => text.to_owned(),
+        QuoteStyle::Single if !text.chars().any(needs_escape) => {
             format!("'{}'", text.replace('\'', "''"))
         }
-        Quotes::Plain | Quotes::Single | Quotes::Double => double(text),
+        QuoteStyle::Plain | QuoteStyle::Single | QuoteStyle::Double => format_double_quoted(text),
     }
 }
 
-fn double(text: &str) -> String {
+fn format_double_quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -142,7 +142,7 @@ fn needs_escape(c: char) -> bool {
 }
 
 /// Both YAML versions need a dot and a signed exponent to see a float.
-fn number_text(number: &Number) -> String {
+fn format_number(number: &Number) -> String {
     let text = number.to_string();
     let Some((mantissa, exponent)) = text.split_once('e') else { return text };
     let dot = if mantissa.contains('.') { "" } else { ".0" };
@@ -154,13 +154,13 @@ fn number_text(number: &Number) -> String {
 ///
 /// Stricter than YAML: what begins with a digit, sign or dot might be a number,
 /// date or time to someone, so it is not plain.
-fn is_plain(text: &str, place: Place) -> bool {
+fn is_plain(text: &str, place: ScalarPlace) -> bool {
     let first_ok = |c: char| (c.is_alphabetic() || c == '_' || c == '/' || c == '(') && c != '\u{85}';
     let inner_ok = |c: char| match c {
-        ',' => place == Place::Block,
+        ',' => place == ScalarPlace::Block,
         ' ' | '_' | '-' | '.' | '/' | '(' | ')' | '@' | '+' | '&' | ';' | '!' | '?' | '%' | '=' | '<' | '>' | '~'
         | '^' | '$' | '*' | '\'' | '"' | '#' => true,
-        ':' => place == Place::Block,
+        ':' => place == ScalarPlace::Block,
         c => c.is_alphanumeric() || (!c.is_ascii() && !c.is_whitespace() && !needs_escape(c)),
     };
     text.chars().next().is_some_and(first_ok)

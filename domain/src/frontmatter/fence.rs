@@ -15,7 +15,7 @@ const FENCE: &str = "---";
 
 /// Where the fields lie in a record.
 #[derive(Debug, Clone)]
-pub(super) struct Fenced {
+pub(super) struct FrontmatterSpans {
     /// The lines between the fences; empty, or ends with a line ending.
     pub(super) yaml: Range<usize>,
     /// First byte after the closing fence's line.
@@ -23,23 +23,23 @@ pub(super) struct Fenced {
 }
 
 /// Checks the bytes of a whole file and returns them as text.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, FrontmatterError> {
+pub(super) fn decode_text(bytes: &[u8]) -> Result<&str, FrontmatterError> {
     if bytes.len() > MAX_RECORD_BYTES {
         return Err(FrontmatterError::RecordTooLarge { bytes: bytes.len() });
     }
     if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
-        let line = line_at(bytes, offset);
+        let line = line_at_offset(bytes, offset);
         return Err(FrontmatterError::Binary { line, offset });
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let offset = error.valid_up_to();
-        let line = line_at(bytes, offset);
+        let line = line_at_offset(bytes, offset);
         FrontmatterError::NotUtf8 { line, offset }
     })
 }
 
 /// Finds the fences.
-pub(super) fn split(text: &str) -> Result<Fenced, FrontmatterError> {
+pub(super) fn find_fences(text: &str) -> Result<FrontmatterSpans, FrontmatterError> {
     let bom = if text.starts_with(BOM) { BOM.len() } else { 0 };
     let start = match next_line(text, bom) {
         Some((line, next)) if is_fence(line) => next,
@@ -51,7 +51,7 @@ pub(super) fn split(text: &str) -> Result<Fenced, FrontmatterError> {
             return Err(FrontmatterError::FrontmatterTooLarge);
         }
         if is_fence(line) {
-            let found = Fenced { yaml: start..at, body: next };
+            let found = FrontmatterSpans { yaml: start..at, body: next };
             check_characters(text, &found.yaml)?;
             return Ok(found);
         }
@@ -64,7 +64,7 @@ pub(super) fn split(text: &str) -> Result<Fenced, FrontmatterError> {
 }
 
 /// The line of a byte offset, counted from 1.
-pub(super) fn line_at(bytes: &[u8], offset: usize) -> usize {
+pub(super) fn line_at_offset(bytes: &[u8], offset: usize) -> usize {
     let before = bytes.get(..offset).unwrap_or(bytes);
     before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
@@ -87,7 +87,7 @@ fn is_fence(line: &str) -> bool {
 fn check_characters(text: &str, yaml: &Range<usize>) -> Result<(), FrontmatterError> {
     let mut chars = text[yaml.clone()].char_indices().peekable();
     while let Some((at, c)) = chars.next() {
-        let line = || line_at(text.as_bytes(), yaml.start + at);
+        let line = || line_at_offset(text.as_bytes(), yaml.start + at);
         match c {
             '\r' if chars.peek().is_none_or(|(_, next)| *next != '\n') => {
                 return Err(FrontmatterError::LoneCarriageReturn { line: line() });

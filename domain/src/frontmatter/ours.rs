@@ -5,7 +5,7 @@
 //! only if every byte comes out as it stood. What `emit` writes has one meaning to both parsers (the properties in
 //! `tests/frontmatter` hold that), so no other fields can come of the text. For all else there is `parse`.
 
-use super::{Fields, MAX_DEPTH, MAX_VALUES, emit};
+use super::{MAX_DEPTH, MAX_VALUES, RecordFields, emit};
 use serde_json::{Map, Number, Value};
 use std::str::Lines;
 
@@ -13,47 +13,47 @@ use std::str::Lines;
 const MAX_KEY_BYTES: usize = 200;
 
 /// The fields, or `None` for what must be read by the parsers; `yaml` is what stands between the fences.
-pub(super) fn fields(yaml: &str) -> Option<Fields> {
+pub(super) fn read_emitted_fields(yaml: &str) -> Option<RecordFields> {
     let mut lines = yaml.lines();
-    let line = lines.next().map(indented);
-    let mut reader = Reader { lines, line, values: 0 };
-    let fields = reader.mapping((0, 0))?;
-    (reader.line.is_none() && emit::block_fields(&fields, 0, "\n") == yaml).then_some(fields)
+    let line = lines.next().map(split_indent);
+    let mut reader = EmittedYamlReader { lines, line, values: 0 };
+    let fields = reader.read_mapping((0, 0))?;
+    (reader.line.is_none() && emit::format_block_fields(&fields, 0, "\n") == yaml).then_some(fields)
 }
 
-struct Reader<'a> {
+struct EmittedYamlReader<'a> {
     lines: Lines<'a>,
     /// Spaces and what follows them; of an item's first line what follows the dash.
     line: Option<(usize, &'a str)>,
     values: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn next(&mut self) {
-        self.line = self.lines.next().map(indented);
+impl<'a> EmittedYamlReader<'a> {
+    fn advance_line(&mut self) {
+        self.line = self.lines.next().map(split_indent);
     }
 
     /// The line at hand if it is indented so.
-    fn at(&self, indent: usize) -> Option<&'a str> {
+    fn line_at_indent(&self, indent: usize) -> Option<&'a str> {
         self.line.filter(|(spaces, _)| *spaces == indent).map(|(_, text)| text)
     }
 
     /// Counts values and levels, well below what the parsers take.
-    fn count(&mut self, depth: usize) -> Option<()> {
+    fn count_value(&mut self, depth: usize) -> Option<()> {
         self.values += 2;
         (self.values < MAX_VALUES && depth < MAX_DEPTH / 2).then_some(())
     }
 
-    fn mapping(&mut self, (indent, depth): (usize, usize)) -> Option<Fields> {
+    fn read_mapping(&mut self, (indent, depth): (usize, usize)) -> Option<RecordFields> {
         let mut fields = Map::new();
-        while let Some(text) = self.at(indent) {
-            self.count(depth)?;
-            let (name, after) = key(text)?;
+        while let Some(text) = self.line_at_indent(indent) {
+            self.count_value(depth)?;
+            let (name, after) = read_key(text)?;
             let value = match after.strip_prefix(' ') {
-                Some(text) => self.scalar(text)?,
+                Some(text) => self.read_scalar(text)?,
                 None => {
-                    self.next();
-                    self.block((indent + emit::STEP, depth + 1))?
+                    self.advance_line();
+                    self.read_block((indent + emit::STEP, depth + 1))?
                 }
             };
             fields.insert(name, value);
@@ -61,26 +61,26 @@ impl<'a> Reader<'a> {
         Some(fields)
     }
 
-    fn block(&mut self, place: (usize, usize)) -> Option<Value> {
-        if !self.at(place.0)?.starts_with("- ") {
-            return self.mapping(place).map(Value::Object);
+    fn read_block(&mut self, place: (usize, usize)) -> Option<Value> {
+        if !self.line_at_indent(place.0)?.starts_with("- ") {
+            return self.read_mapping(place).map(Value::Object);
         }
         let ((indent, depth), mut items) = (place, Vec::new());
-        while let Some(item) = self.at(indent).and_then(|text| text.strip_prefix("- ")) {
-            self.count(depth)?;
-            items.push(if item.starts_with("- ") || key(item).is_some() {
+        while let Some(item) = self.line_at_indent(indent).and_then(|text| text.strip_prefix("- ")) {
+            self.count_value(depth)?;
+            items.push(if item.starts_with("- ") || read_key(item).is_some() {
                 self.line = Some((indent + emit::STEP, item));
-                self.block((indent + emit::STEP, depth + 1))?
+                self.read_block((indent + emit::STEP, depth + 1))?
             } else {
-                self.scalar(item)?
+                self.read_scalar(item)?
             });
         }
         Some(Value::Array(items))
     }
 
     /// A value that ends its line.
-    fn scalar(&mut self, text: &str) -> Option<Value> {
-        self.next();
+    fn read_scalar(&mut self, text: &str) -> Option<Value> {
+        self.advance_line();
         Some(match text {
             "null" => Value::Null,
             "true" => Value::Bool(true),
@@ -96,18 +96,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn indented(line: &str) -> (usize, &str) {
+fn split_indent(line: &str) -> (usize, &str) {
     let text = line.trim_start_matches(' ');
     (line.len() - text.len(), text)
 }
 
 /// A field's name, and what follows its colon.
-fn key(text: &str) -> Option<(String, &str)> {
-    let (name, after) = any_key(text)?;
+fn read_key(text: &str) -> Option<(String, &str)> {
+    let (name, after) = read_any_key(text)?;
     (name.len() <= MAX_KEY_BYTES).then_some((name, after))
 }
 
-fn any_key(text: &str) -> Option<(String, &str)> {
+fn read_any_key(text: &str) -> Option<(String, &str)> {
     if text.starts_with('"') {
         let mut quoted = serde_json::Deserializer::from_str(text).into_iter::<String>();
         let name = quoted.next()?.ok()?;
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn a_key_that_the_parsers_would_refuse_is_left_to_them() {
         for name in ["k".repeat(1_100), format!("{}: x", "k".repeat(1_100))] {
-            let fields = Fields::from_iter([(name, json!(1))]);
-            assert_eq!(super::fields(&emit::block_fields(&fields, 0, "\n")), None);
+            let fields = RecordFields::from_iter([(name, json!(1))]);
+            assert_eq!(super::read_emitted_fields(&emit::format_block_fields(&fields, 0, "\n")), None);
         }
     }
 
@@ -139,10 +139,10 @@ mod tests {
         let nested = json!({"a b": [{"gate": "mode", "found": "0.94"}, [1, [2.5, -3]], "x"], "none": [], "empty": {}});
         let values = [json!(null), json!(true), json!(0.94), json!(7), json!("off"), json!("a: b\n\u{2028}"), nested];
         let names = ["type", "a b", "quoted: \"yes\"", "n", "7", "snake_case", "deep"];
-        let fields: Fields = names.into_iter().map(str::to_owned).zip(values).collect();
-        let text = emit::block_fields(&fields, 0, "\n");
-        assert_eq!(super::fields(&text).as_ref(), Some(&fields), "{text}");
-        assert_eq!(super::super::parse::fields(&text).as_ref(), Ok(&fields));
+        let fields: RecordFields = names.into_iter().map(str::to_owned).zip(values).collect();
+        let text = emit::format_block_fields(&fields, 0, "\n");
+        assert_eq!(super::read_emitted_fields(&text).as_ref(), Some(&fields), "{text}");
+        assert_eq!(super::super::parse::parse_fields(&text).as_ref(), Ok(&fields));
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
             "a: x\n  y: z\n",
             "a: - b\n",
         ] {
-            assert_eq!(super::fields(text), None, "{text:?}");
+            assert_eq!(super::read_emitted_fields(text), None, "{text:?}");
         }
     }
 }

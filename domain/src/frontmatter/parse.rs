@@ -11,28 +11,28 @@ use oneyaml::{Limits, NodeKind, NodeRef, Settings, code};
 use serde_json::{Map, Number, Value};
 
 use super::closer;
-use super::fence::line_at;
-use super::{Fields, FrontmatterError, MAX_DEPTH, MAX_VALUES};
+use super::fence::line_at_offset;
+use super::{FrontmatterError, MAX_DEPTH, MAX_VALUES, RecordFields};
 
 /// The opening fence is line 1 of the file, so the first YAML line is line 2.
 const LINES_BEFORE: usize = 1;
 const SHOWN_CHARS: usize = 40;
 
 /// Reads the fields; `yaml` is what stands between the fences.
-pub(super) fn fields(yaml: &str) -> Result<Fields, FrontmatterError> {
-    let tree = tree(yaml)?;
-    let Some(root) = root(&tree) else { return Ok(Fields::new()) };
-    let mut reader = Reader { yaml, values: 0 };
-    let Value::Object(fields) = reader.value(root)? else {
-        return Err(FrontmatterError::NotAMapping { line: line_of(yaml, root.span().start) });
+pub(super) fn parse_fields(yaml: &str) -> Result<RecordFields, FrontmatterError> {
+    let tree = parse_tree(yaml)?;
+    let Some(root) = root_node(&tree) else { return Ok(RecordFields::new()) };
+    let mut reader = YamlNodeReader { yaml, values: 0 };
+    let Value::Object(fields) = reader.read_value(root)? else {
+        return Err(FrontmatterError::NotAMapping { line: line_in_file(yaml, root.span().start) });
     };
-    second_opinion(yaml, &tree, &fields)?;
+    compare_with_second_parser(yaml, &tree, &fields)?;
     Ok(fields)
 }
 
 /// Parses into a tree with source spans.
-pub(super) fn tree(yaml: &str) -> Result<oneyaml::Document, FrontmatterError> {
-    if let Some(line) = end_marker(yaml) {
+pub(super) fn parse_tree(yaml: &str) -> Result<oneyaml::Document, FrontmatterError> {
+    if let Some(line) = find_end_marker(yaml) {
         return Err(FrontmatterError::Syntax {
             line,
             problem: "`...` ends the frontmatter early".to_owned(),
@@ -42,70 +42,72 @@ pub(super) fn tree(yaml: &str) -> Result<oneyaml::Document, FrontmatterError> {
     let limits = Limits::untrusted().max_depth(MAX_DEPTH).max_diagnostics(16);
     let settings = Settings::new().limits(limits);
     oneyaml::Document::parse_with(yaml, &settings).or_else(|error| {
-        let joined = closer::joined(yaml).and_then(|joined| oneyaml::Document::parse_with(&joined, &settings).ok());
-        joined.ok_or_else(|| explain(yaml, &error))
+        let joined = closer::join_closing_brackets(yaml)
+            .and_then(|joined| oneyaml::Document::parse_with(&joined, &settings).ok());
+        joined.ok_or_else(|| convert_error(yaml, &error))
     })
 }
 
 /// The top-level node; `None` for a frontmatter without any field.
-pub(super) fn root(tree: &oneyaml::Document) -> Option<NodeRef<'_>> {
+pub(super) fn root_node(tree: &oneyaml::Document) -> Option<NodeRef<'_>> {
     tree.root().filter(|root| !root.span().is_empty())
 }
 
 /// The line of the file in which an offset of the YAML text lies.
-pub(super) fn line_of(yaml: &str, offset: usize) -> usize {
-    LINES_BEFORE + line_at(yaml.as_bytes(), offset)
+pub(super) fn line_in_file(yaml: &str, offset: usize) -> usize {
+    LINES_BEFORE + line_at_offset(yaml.as_bytes(), offset)
 }
 
 /// The value of a node of a tree that [`fields`] accepted before.
-pub(super) fn value(yaml: &str, node: NodeRef<'_>) -> Result<Value, FrontmatterError> {
-    Reader { yaml, values: 0 }.value(node)
+pub(super) fn value_of_node(yaml: &str, node: NodeRef<'_>) -> Result<Value, FrontmatterError> {
+    YamlNodeReader { yaml, values: 0 }.read_value(node)
 }
 
 /// The text of a key node of an accepted tree.
-pub(super) fn key(yaml: &str, node: NodeRef<'_>) -> Result<String, FrontmatterError> {
-    Reader { yaml, values: 0 }.key(node)
+pub(super) fn key_of_node(yaml: &str, node: NodeRef<'_>) -> Result<String, FrontmatterError> {
+    YamlNodeReader { yaml, values: 0 }.read_key(node)
 }
 
-struct Reader<'a> {
+struct YamlNodeReader<'a> {
     yaml: &'a str,
     values: usize,
 }
 
-impl Reader<'_> {
-    fn value(&mut self, node: NodeRef<'_>) -> Result<Value, FrontmatterError> {
-        self.check(node)?;
+impl YamlNodeReader<'_> {
+    fn read_value(&mut self, node: NodeRef<'_>) -> Result<Value, FrontmatterError> {
+        self.check_node(node)?;
         if let Some(mapping) = node.as_mapping() {
             let mut fields = Map::new();
             for (key_node, value) in mapping.iter() {
-                let key = self.key(key_node)?;
+                let key = self.read_key(key_node)?;
                 if fields.contains_key(&key) {
-                    return Err(FrontmatterError::DuplicateKey { line: self.line(key_node), key });
+                    return Err(FrontmatterError::DuplicateKey { line: self.line_of_node(key_node), key });
                 }
-                let value = self.value(value)?;
+                let value = self.read_value(value)?;
                 fields.insert(key, value);
             }
             return Ok(Value::Object(fields));
         }
         if let Some(list) = node.as_sequence() {
-            return list.iter().map(|item| self.value(item)).collect::<Result<_, _>>();
+            return list.iter().map(|item| self.read_value(item)).collect::<Result<_, _>>();
         }
-        self.scalar(node)
+        self.read_scalar(node)
     }
 
     /// A number or a boolean as a key is the text it was written as.
-    fn key(&mut self, node: NodeRef<'_>) -> Result<String, FrontmatterError> {
-        self.check(node)?;
+    fn read_key(&mut self, node: NodeRef<'_>) -> Result<String, FrontmatterError> {
+        self.check_node(node)?;
         match node.as_scalar() {
             Some(scalar) if !node.is_null() => Ok(scalar.value().into_owned()),
-            Some(_) | None => Err(FrontmatterError::BadKey { line: self.line(node) }),
+            Some(_) | None => Err(FrontmatterError::BadKey { line: self.line_of_node(node) }),
         }
     }
 
-    fn scalar(&self, node: NodeRef<'_>) -> Result<Value, FrontmatterError> {
-        let bad_number = || FrontmatterError::BadNumber { line: self.line(node), text: shorten(&node.text()) };
-        let scalar = node.as_scalar().ok_or_else(|| self.unreadable(node))?;
-        match scalar.resolved().map_err(|error| explain(self.yaml, &error))? {
+    fn read_scalar(&self, node: NodeRef<'_>) -> Result<Value, FrontmatterError> {
+        let bad_number =
+            || FrontmatterError::BadNumber { line: self.line_of_node(node), text: shorten_text(&node.text()) };
+        let scalar = node.as_scalar().ok_or_else(|| self.unreadable_error(node))?;
+        match scalar.resolved().map_err(|error| convert_error(self.yaml, &error))? {
             oneyaml::Value::Null => Ok(Value::Null),
             oneyaml::Value::Bool(flag) => Ok(Value::Bool(flag)),
             oneyaml::Value::String(text) => Ok(Value::String(text)),
@@ -118,37 +120,41 @@ impl Reader<'_> {
                 number.map(Value::Number).ok_or_else(bad_number)
             }
             // Collections and tagged values cannot come out of an untagged scalar.
-            _ => Err(self.unreadable(node)),
+            _ => Err(self.unreadable_error(node)),
         }
     }
 
-    fn check(&mut self, node: NodeRef<'_>) -> Result<(), FrontmatterError> {
+    fn check_node(&mut self, node: NodeRef<'_>) -> Result<(), FrontmatterError> {
         self.values += 1;
         if self.values > MAX_VALUES {
-            return Err(FrontmatterError::TooManyValues { line: self.line(node) });
+            return Err(FrontmatterError::TooManyValues { line: self.line_of_node(node) });
         }
         let tagged = !matches!(node.tag(), Ok(None));
         if tagged || node.anchor().is_some() || node.kind() == NodeKind::Alias {
-            return Err(indirection(self.yaml, node.span().start));
+            return Err(indirection_error(self.yaml, node.span().start));
         }
         Ok(())
     }
 
-    fn unreadable(&self, node: NodeRef<'_>) -> FrontmatterError {
+    fn unreadable_error(&self, node: NodeRef<'_>) -> FrontmatterError {
         FrontmatterError::Syntax {
-            line: self.line(node),
+            line: self.line_of_node(node),
             problem: "this is no plain value".to_owned(),
             mend: "put it in quotes".to_owned(),
         }
     }
 
-    fn line(&self, node: NodeRef<'_>) -> usize {
-        line_of(self.yaml, node.span().start)
+    fn line_of_node(&self, node: NodeRef<'_>) -> usize {
+        line_in_file(self.yaml, node.span().start)
     }
 }
 
 /// Reads the same text with the second parser and compares field by field.
-fn second_opinion(yaml: &str, tree: &oneyaml::Document, fields: &Fields) -> Result<(), FrontmatterError> {
+fn compare_with_second_parser(
+    yaml: &str,
+    tree: &oneyaml::Document,
+    fields: &RecordFields,
+) -> Result<(), FrontmatterError> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: MAX_DEPTH + 1,
@@ -169,16 +175,16 @@ fn second_opinion(yaml: &str, tree: &oneyaml::Document, fields: &Fields) -> Resu
         Err(error) => {
             let yaml_line = error.location().map_or(1, |at| at.line() as usize).max(1);
             let line = LINES_BEFORE + yaml_line;
-            let field = field_at(yaml, tree, line);
+            let field = field_at_line(yaml, tree, line);
             let detail = first_line(&error.to_string());
             return Err(FrontmatterError::Disagreement { line, field, detail });
         }
     };
-    let empty = Fields::new();
+    let empty = RecordFields::new();
     let other = other.as_object().unwrap_or(&empty);
     let differing = fields
         .iter()
-        .find(|(key, value)| !other.get(*key).is_some_and(|seen| same(value, seen)))
+        .find(|(key, value)| !other.get(*key).is_some_and(|seen| is_same_value(value, seen)))
         .map(|(key, _)| key)
         .or_else(|| other.keys().find(|key| !fields.contains_key(*key)));
     match differing {
@@ -193,26 +199,26 @@ fn second_opinion(yaml: &str, tree: &oneyaml::Document, fields: &Fields) -> Resu
 
 /// Equal values; a number with leading zeros may come as an integer from one
 /// parser and as a float from the other.
-fn same(ours: &Value, theirs: &Value) -> bool {
+fn is_same_value(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same_value(a, b)),
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| same(v, w)))
+            a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| is_same_value(v, w)))
         }
         (ours, theirs) => ours == theirs,
     }
 }
 
 /// Turns a parser's error into ours.
-fn explain(yaml: &str, error: &oneyaml::Error) -> FrontmatterError {
+fn convert_error(yaml: &str, error: &oneyaml::Error) -> FrontmatterError {
     let start = error.span().map_or(0, |span| span.start);
     // What is missing at the very end is missing in the last line with text.
     let start = start.min(yaml.trim_end().len());
-    let line = line_of(yaml, start);
+    let line = line_in_file(yaml, start);
     let diagnostic = error.diagnostic();
     let span = diagnostic.primary.span;
-    let shown = shorten(yaml.get(span.start..span.end).unwrap_or_default());
+    let shown = shorten_text(yaml.get(span.start..span.end).unwrap_or_default());
     match error.code() {
         code::DUPLICATE_KEY => FrontmatterError::DuplicateKey { line, key: shown },
         code::DEPTH_LIMIT_EXCEEDED => FrontmatterError::TooDeep { line },
@@ -223,7 +229,7 @@ fn explain(yaml: &str, error: &oneyaml::Error) -> FrontmatterError {
         | code::UNDECLARED_TAG_HANDLE
         | code::ALIAS_WITH_PROPERTIES
         | code::ALIAS_BUDGET_EXCEEDED
-        | code::ALIAS_BYTE_BUDGET_EXCEEDED => indirection(yaml, start),
+        | code::ALIAS_BYTE_BUDGET_EXCEEDED => indirection_error(yaml, start),
         _ => FrontmatterError::Syntax {
             line,
             problem: first_line(&diagnostic.message),
@@ -235,13 +241,13 @@ fn explain(yaml: &str, error: &oneyaml::Error) -> FrontmatterError {
     }
 }
 
-fn indirection(yaml: &str, start: usize) -> FrontmatterError {
+fn indirection_error(yaml: &str, start: usize) -> FrontmatterError {
     let text = yaml.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-    FrontmatterError::Indirection { line: line_of(yaml, start), text: shorten(text) }
+    FrontmatterError::Indirection { line: line_in_file(yaml, start), text: shorten_text(text) }
 }
 
 /// The line of the file with a `...` marker, if there is one.
-fn end_marker(yaml: &str) -> Option<usize> {
+fn find_end_marker(yaml: &str) -> Option<usize> {
     let marker =
         |line: &str| line.strip_prefix("...").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
     yaml.lines().position(marker).map(|index| LINES_BEFORE + index + 1)
@@ -249,40 +255,41 @@ fn end_marker(yaml: &str) -> Option<usize> {
 
 /// The line of the file on which the key at the end of a path of keys stands; `None` where there is no such key.
 pub(super) fn line_of_path(yaml: &str, path: &[&str]) -> Option<usize> {
-    let tree = tree(yaml).ok()?;
-    let (mut node, mut line) = (root(&tree)?, None);
+    let tree = parse_tree(yaml).ok()?;
+    let (mut node, mut line) = (root_node(&tree)?, None);
     for name in path {
         let mut pairs = node.as_mapping()?.iter();
-        let (key_node, value) = pairs.find(|(key_node, _)| key(yaml, *key_node).is_ok_and(|key| key == *name))?;
-        (node, line) = (value, Some(line_of(yaml, key_node.span().start)));
+        let (key_node, value) =
+            pairs.find(|(key_node, _)| key_of_node(yaml, *key_node).is_ok_and(|key| key == *name))?;
+        (node, line) = (value, Some(line_in_file(yaml, key_node.span().start)));
     }
     line
 }
 
 fn line_of_field(yaml: &str, tree: &oneyaml::Document, field: &str) -> usize {
-    top_level(tree)
-        .find(|(key_node, _)| key(yaml, *key_node).is_ok_and(|key| key == field))
-        .map_or(LINES_BEFORE + 1, |(key_node, _)| line_of(yaml, key_node.span().start))
+    top_level_fields(tree)
+        .find(|(key_node, _)| key_of_node(yaml, *key_node).is_ok_and(|key| key == field))
+        .map_or(LINES_BEFORE + 1, |(key_node, _)| line_in_file(yaml, key_node.span().start))
 }
 
 /// The last top-level field that begins in or above a line of the file.
-fn field_at(yaml: &str, tree: &oneyaml::Document, line: usize) -> String {
-    top_level(tree)
-        .filter(|(key_node, _)| line_of(yaml, key_node.span().start) <= line)
+fn field_at_line(yaml: &str, tree: &oneyaml::Document, line: usize) -> String {
+    top_level_fields(tree)
+        .filter(|(key_node, _)| line_in_file(yaml, key_node.span().start) <= line)
         .last()
-        .and_then(|(key_node, _)| key(yaml, key_node).ok())
+        .and_then(|(key_node, _)| key_of_node(yaml, key_node).ok())
         .unwrap_or_default()
 }
 
-fn top_level(tree: &oneyaml::Document) -> impl Iterator<Item = (NodeRef<'_>, NodeRef<'_>)> {
-    root(tree).and_then(NodeRef::as_mapping).into_iter().flat_map(|mapping| mapping.iter())
+fn top_level_fields(tree: &oneyaml::Document) -> impl Iterator<Item = (NodeRef<'_>, NodeRef<'_>)> {
+    root_node(tree).and_then(NodeRef::as_mapping).into_iter().flat_map(|mapping| mapping.iter())
 }
 
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-fn shorten(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),

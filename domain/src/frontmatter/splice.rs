@@ -10,18 +10,18 @@ use std::ops::Range;
 use oneyaml::{NodeRef, ScalarStyle};
 use serde_json::{Map, Value};
 
-use super::emit::{self, Place, Quotes, STEP};
+use super::emit::{self, QuoteStyle, STEP, ScalarPlace};
 use super::{FrontmatterError, flow, parse};
 
 /// One replacement in the YAML text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Splice {
+pub(super) struct TextSplice {
     pub(super) range: Range<usize>,
     pub(super) text: String,
 }
 
 /// A field of a block mapping and the lines it stands on.
-pub(super) struct Entry<'t> {
+pub(super) struct FieldEntry<'t> {
     pub(super) name: String,
     /// Spaces before the key.
     pub(super) indent: usize,
@@ -34,7 +34,7 @@ pub(super) struct Entry<'t> {
 }
 
 /// The planner for one YAML text.
-pub(super) struct Planner<'y> {
+pub(super) struct SplicePlanner<'y> {
     pub(super) yaml: &'y str,
     /// Line ending for new lines.
     pub(super) eol: &'y str,
@@ -42,35 +42,44 @@ pub(super) struct Planner<'y> {
     pub(super) words: &'y [(Value, String)],
 }
 
-impl<'y> Planner<'y> {
+impl<'y> SplicePlanner<'y> {
     /// The entry of a field in a block mapping; `None` when it has none.
-    pub(super) fn entry<'t>(&self, mapping: NodeRef<'t>, name: &str) -> Result<Option<Entry<'t>>, FrontmatterError> {
+    pub(super) fn find_entry<'t>(
+        &self,
+        mapping: NodeRef<'t>,
+        name: &str,
+    ) -> Result<Option<FieldEntry<'t>>, FrontmatterError> {
         let found = mapping.as_mapping().into_iter().flat_map(|mapping| mapping.iter());
         for (key, value) in found {
-            if parse::key(self.yaml, key)? == name {
-                return self.locate(name, key, value).map(Some);
+            if parse::key_of_node(self.yaml, key)? == name {
+                return self.locate_entry(name, key, value).map(Some);
             }
         }
         Ok(None)
     }
 
     /// The lines of every field of a block mapping, in order.
-    pub(super) fn lines(&self, mapping: NodeRef<'_>) -> Result<Vec<(String, Range<usize>)>, FrontmatterError> {
+    pub(super) fn mapping_lines(&self, mapping: NodeRef<'_>) -> Result<Vec<(String, Range<usize>)>, FrontmatterError> {
         let pairs = mapping.as_mapping().into_iter().flat_map(|mapping| mapping.iter());
         pairs
             .map(|(key, value)| {
                 let start = self.line_start(key.span().start);
                 let end = self.lines_end(value).max(self.line_end(key.span().end));
-                parse::key(self.yaml, key).map(|name| (name, start..end))
+                parse::key_of_node(self.yaml, key).map(|name| (name, start..end))
             })
             .collect()
     }
 
-    fn locate<'t>(&self, name: &str, key: NodeRef<'t>, value: NodeRef<'t>) -> Result<Entry<'t>, FrontmatterError> {
+    fn locate_entry<'t>(
+        &self,
+        name: &str,
+        key: NodeRef<'t>,
+        value: NodeRef<'t>,
+    ) -> Result<FieldEntry<'t>, FrontmatterError> {
         let span = key.span();
         let refuse = |why| FrontmatterError::NotEditable {
             field: name.to_owned(),
-            line: parse::line_of(self.yaml, span.start),
+            line: parse::line_in_file(self.yaml, span.start),
             why,
         };
         let start = self.line_start(span.start);
@@ -80,7 +89,7 @@ impl<'y> Planner<'y> {
         if !alone || !behind.starts_with(':') || self.yaml[span.start..span.end].contains('\n') {
             return Err(refuse("it does not begin a line as `name:`; write it that way"));
         }
-        Ok(Entry {
+        Ok(FieldEntry {
             name: name.to_owned(),
             indent: before.len(),
             lines: start..self.lines_end(value).max(self.line_end(span.end)),
@@ -91,61 +100,65 @@ impl<'y> Planner<'y> {
     }
 
     /// Gives an entry a new value.
-    pub(super) fn set(&self, entry: &Entry<'_>, new: &Value) -> Result<Vec<Splice>, FrontmatterError> {
+    pub(super) fn set_value(&self, entry: &FieldEntry<'_>, new: &Value) -> Result<Vec<TextSplice>, FrontmatterError> {
         let node = entry.value;
         let is_flow = node.text().starts_with(['[', '{']);
-        if &parse::value(self.yaml, node)? == new {
+        if &parse::value_of_node(self.yaml, node)? == new {
             return Ok(Vec::new());
         }
         match new {
             Value::Array(items) if is_flow && node.as_sequence().is_some() => {
-                flow::list(self.yaml, node, items).map(|splice| vec![splice])
+                flow::splice_list(self.yaml, node, items).map(|splice| vec![splice])
             }
             Value::Object(fields) if is_flow && node.as_mapping().is_some() => {
-                flow::mapping(self.yaml, node, fields).map(|splice| vec![splice])
+                flow::splice_mapping(self.yaml, node, fields).map(|splice| vec![splice])
             }
             // Oddly laid out inside: its lines cannot be kept, so all are written anew.
             Value::Array(items) if !items.is_empty() && node.as_sequence().is_some() => {
-                self.list(entry, items).or_else(|_| Ok(self.replace(entry, new, is_flow)))
+                self.edit_list(entry, items).or_else(|_| Ok(self.replace_value(entry, new, is_flow)))
             }
             Value::Object(fields) if !fields.is_empty() && node.as_mapping().is_some() => {
-                self.mapping(entry, fields).or_else(|_| Ok(self.replace(entry, new, is_flow)))
+                self.edit_mapping(entry, fields).or_else(|_| Ok(self.replace_value(entry, new, is_flow)))
             }
-            new => Ok(self.replace(entry, new, is_flow)),
+            new => Ok(self.replace_value(entry, new, is_flow)),
         }
     }
 
     /// Changes only the entries of a block mapping that differ.
-    fn mapping(&self, entry: &Entry<'_>, new: &Map<String, Value>) -> Result<Vec<Splice>, FrontmatterError> {
+    fn edit_mapping(
+        &self,
+        entry: &FieldEntry<'_>,
+        new: &Map<String, Value>,
+    ) -> Result<Vec<TextSplice>, FrontmatterError> {
         let mut splices = Vec::new();
         let mut present = Vec::new();
         let mut indent = entry.indent + STEP;
         let pairs = entry.value.as_mapping().into_iter().flat_map(|mapping| mapping.iter());
         for (key, value) in pairs {
-            let name = parse::key(self.yaml, key)?;
-            let inner = self.locate(&name, key, value)?;
+            let name = parse::key_of_node(self.yaml, key)?;
+            let inner = self.locate_entry(&name, key, value)?;
             indent = inner.indent;
             match new.get(&name) {
-                Some(value) => splices.extend(self.set(&inner, value)?),
-                None => splices.push(Splice { range: inner.lines, text: String::new() }),
+                Some(value) => splices.extend(self.set_value(&inner, value)?),
+                None => splices.push(TextSplice { range: inner.lines, text: String::new() }),
             }
             present.push(name);
         }
         let added = new.iter().filter(|(name, _)| !present.contains(name));
-        let text: String = added.map(|(k, v)| emit::field(k, v, indent, self.eol)).collect();
-        splices.push(Splice { range: entry.lines.end..entry.lines.end, text });
+        let text: String = added.map(|(k, v)| emit::format_field(k, v, indent, self.eol)).collect();
+        splices.push(TextSplice { range: entry.lines.end..entry.lines.end, text });
         Ok(splices)
     }
 
     /// Keeps the lines of the items that stay, and the comments between them.
-    fn list(&self, entry: &Entry<'_>, new: &[Value]) -> Result<Vec<Splice>, FrontmatterError> {
+    fn edit_list(&self, entry: &FieldEntry<'_>, new: &[Value]) -> Result<Vec<TextSplice>, FrontmatterError> {
         let nodes: Vec<_> = entry.value.as_sequence().into_iter().flat_map(|list| list.iter()).collect();
         let lines = self.item_lines(entry, &nodes)?;
-        let old: Vec<_> = nodes.iter().map(|node| parse::value(self.yaml, *node)).collect::<Result<_, _>>()?;
+        let old: Vec<_> = nodes.iter().map(|node| parse::value_of_node(self.yaml, *node)).collect::<Result<_, _>>()?;
         let first = entry.value.span().start;
         let indent = first - self.line_start(first);
-        let quotes = nodes.first().map_or(Quotes::Plain, |node| quotes_of(*node));
-        let remove = |range: &Range<usize>| Splice { range: range.clone(), text: String::new() };
+        let quotes = nodes.first().map_or(QuoteStyle::Plain, |node| quote_style(*node));
+        let remove = |range: &Range<usize>| TextSplice { range: range.clone(), text: String::new() };
         let mut splices = Vec::new();
         let (mut next, mut at) = (0, self.line_start(first));
         for value in new {
@@ -154,9 +167,9 @@ impl<'y> Planner<'y> {
                 next += kept + 1;
                 at = lines[next - 1].end;
             } else {
-                let text = self.own_words(value, indent);
-                let text = text.unwrap_or_else(|| emit::item(value, quotes, indent, self.eol));
-                splices.push(Splice { range: at..at, text });
+                let text = self.recorded_lines(value, indent);
+                let text = text.unwrap_or_else(|| emit::format_item(value, quotes, indent, self.eol));
+                splices.push(TextSplice { range: at..at, text });
             }
         }
         splices.extend(lines[next..].iter().map(remove));
@@ -164,23 +177,23 @@ impl<'y> Planner<'y> {
     }
 
     /// The lines in which an item once stood, if they are indented like the list is now.
-    fn own_words(&self, value: &Value, indent: usize) -> Option<String> {
+    fn recorded_lines(&self, value: &Value, indent: usize) -> Option<String> {
         let fits = |text: &str| text.len() - text.trim_start_matches(' ').len() == indent;
         self.words.iter().find(|(item, text)| item == value && fits(text)).map(|(_, text)| text.clone())
     }
 
     /// The items of a block list, each with its own lines.
-    pub(super) fn items(&self, entry: &Entry<'_>) -> Result<Vec<(Value, String)>, FrontmatterError> {
+    pub(super) fn read_items(&self, entry: &FieldEntry<'_>) -> Result<Vec<(Value, String)>, FrontmatterError> {
         let nodes: Vec<_> = entry.value.as_sequence().into_iter().flat_map(|list| list.iter()).collect();
         let lines = self.item_lines(entry, &nodes)?;
         let item = |(node, lines): (&NodeRef<'_>, Range<usize>)| {
-            parse::value(self.yaml, *node).map(|value| (value, self.yaml[lines].to_owned()))
+            parse::value_of_node(self.yaml, *node).map(|value| (value, self.yaml[lines].to_owned()))
         };
         nodes.iter().zip(lines).map(item).collect()
     }
 
     /// The lines of every item of a block list, from its dash to its end.
-    fn item_lines(&self, entry: &Entry<'_>, nodes: &[NodeRef<'_>]) -> Result<Vec<Range<usize>>, FrontmatterError> {
+    fn item_lines(&self, entry: &FieldEntry<'_>, nodes: &[NodeRef<'_>]) -> Result<Vec<Range<usize>>, FrontmatterError> {
         let first = entry.value.span().start;
         let mut from = self.line_start(first);
         let column = first - from;
@@ -194,7 +207,7 @@ impl<'y> Planner<'y> {
             if line.len() - line.trim_start_matches(' ').len() != column || !line[column..].starts_with('-') {
                 return Err(FrontmatterError::NotEditable {
                     field: entry.name.clone(),
-                    line: parse::line_of(self.yaml, start),
+                    line: parse::line_in_file(self.yaml, start),
                     why: "its list is laid out oddly; write one `- item` a line",
                 });
             }
@@ -205,47 +218,47 @@ impl<'y> Planner<'y> {
     }
 
     /// Replaces a whole value by another one, and keeps the comment behind it.
-    fn replace(&self, entry: &Entry<'_>, new: &Value, is_flow: bool) -> Vec<Splice> {
+    fn replace_value(&self, entry: &FieldEntry<'_>, new: &Value, is_flow: bool) -> Vec<TextSplice> {
         let node = entry.value;
         let old_block = !is_flow && node.as_scalar().is_none();
-        let lines = if is_flow { None } else { emit::block(new, entry.indent + STEP, self.eol) };
+        let lines = if is_flow { None } else { emit::format_block(new, entry.indent + STEP, self.eol) };
         let below = self.line_start(node.span().start) > entry.key_start;
         let node_lines = self.line_start(node.span().start)..self.lines_end(node);
         match lines {
-            Some(text) if below => vec![Splice { range: node_lines, text }],
+            Some(text) if below => vec![TextSplice { range: node_lines, text }],
             Some(text) => {
-                let head = Splice { range: entry.after_colon..self.head_end(node), text: String::new() };
-                vec![head, self.below_head(node, text)]
+                let head = TextSplice { range: entry.after_colon..self.head_end(node), text: String::new() };
+                vec![head, self.replace_below_head(node, text)]
             }
             None if old_block => {
-                let text = format!(" {}", emit::inline(new, Quotes::Plain, Place::Block));
+                let text = format!(" {}", emit::format_inline(new, QuoteStyle::Plain, ScalarPlace::Block));
                 let at = entry.after_colon;
-                vec![Splice { range: at..at, text }, Splice { range: node_lines, text: String::new() }]
+                vec![TextSplice { range: at..at, text }, TextSplice { range: node_lines, text: String::new() }]
             }
-            None => self.scalar(entry, new),
+            None => self.replace_scalar(entry, new),
         }
     }
 
     /// Writes a one-line value, or literal lines, where a scalar or flow value stood.
-    fn scalar(&self, entry: &Entry<'_>, new: &Value) -> Vec<Splice> {
+    fn replace_scalar(&self, entry: &FieldEntry<'_>, new: &Value) -> Vec<TextSplice> {
         let node = entry.value;
         let span = node.span();
         if is_block_scalar(node)
             && let Value::String(text) = new
             && text.contains('\n')
-            && let Some((header, lines)) = emit::literal(text, entry.indent + STEP, self.eol)
+            && let Some((header, lines)) = emit::format_literal(text, entry.indent + STEP, self.eol)
         {
-            let head = Splice { range: span.start..self.head_end(node), text: header.to_owned() };
-            return vec![head, self.below_head(node, lines)];
+            let head = TextSplice { range: span.start..self.head_end(node), text: header.to_owned() };
+            return vec![head, self.replace_below_head(node, lines)];
         }
-        let text = emit::inline(new, quotes_of(node), Place::Block);
+        let text = emit::format_inline(new, quote_style(node), ScalarPlace::Block);
         if is_block_scalar(node) {
-            let head = Splice { range: span.start..self.head_end(node), text };
-            return vec![head, self.below_head(node, String::new())];
+            let head = TextSplice { range: span.start..self.head_end(node), text };
+            return vec![head, self.replace_below_head(node, String::new())];
         }
         let (start, end) = (span.start, span.end);
         let space = if start == entry.after_colon { " " } else { "" };
-        vec![Splice { range: start..end, text: format!("{space}{text}") }]
+        vec![TextSplice { range: start..end, text: format!("{space}{text}") }]
     }
 
     /// End of what is replaced on a value's first line: the `|-` of a block
@@ -261,10 +274,10 @@ impl<'y> Planner<'y> {
     }
 
     /// The lines below a value's first line, replaced.
-    fn below_head(&self, node: NodeRef<'_>, text: String) -> Splice {
+    fn replace_below_head(&self, node: NodeRef<'_>, text: String) -> TextSplice {
         let end = self.lines_end(node);
         let start = if is_block_scalar(node) { self.line_end(node.span().start) } else { end };
-        Splice { range: start..end, text }
+        TextSplice { range: start..end, text }
     }
 
     /// End of the last line that a node stands on.
@@ -284,7 +297,7 @@ impl<'y> Planner<'y> {
 }
 
 /// Carries the replacements out; `None` if they overlap or cut a character.
-pub(super) fn carry_out(yaml: &str, mut splices: Vec<Splice>) -> Option<String> {
+pub(super) fn apply_splices(yaml: &str, mut splices: Vec<TextSplice>) -> Option<String> {
     // Stable: insertions at one place stay in the order they were planned.
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
     let mut out = String::with_capacity(yaml.len());
@@ -299,11 +312,11 @@ pub(super) fn carry_out(yaml: &str, mut splices: Vec<Splice>) -> Option<String> 
 }
 
 /// How a scalar is quoted today; what replaces it is quoted alike.
-pub(super) fn quotes_of(node: NodeRef<'_>) -> Quotes {
+pub(super) fn quote_style(node: NodeRef<'_>) -> QuoteStyle {
     match node.as_scalar().map(|scalar| scalar.style()) {
-        Some(ScalarStyle::SingleQuoted) => Quotes::Single,
-        Some(ScalarStyle::DoubleQuoted) => Quotes::Double,
-        _ => Quotes::Plain,
+        Some(ScalarStyle::SingleQuoted) => QuoteStyle::Single,
+        Some(ScalarStyle::DoubleQuoted) => QuoteStyle::Double,
+        _ => QuoteStyle::Plain,
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`Fault`], which says what to write instead; whoever has the file adds its name and the line.
 
 use super::{MatterPolicy, QuietHours};
-use crate::frontmatter::{Document, Fields};
+use crate::frontmatter::{Document, RecordFields};
 use crate::mode::Ceiling;
 use crate::mutation::{Mutation, MutationClass};
 use crate::record::escape_value;
@@ -54,14 +54,14 @@ pub fn read_matter_policy(document: &Document) -> (Option<MatterPolicy>, Vec<Mat
     let mut faults = reader.faults;
     for fault in &mut faults {
         let path: Vec<&str> = fault.path.iter().map(String::as_str).collect();
-        fault.line = document.line_of(&path).or_else(|| document.line_of(&path[..1])).unwrap_or(1);
+        fault.line = document.line_of_key(&path).or_else(|| document.line_of_key(&path[..1])).unwrap_or(1);
     }
     faults.sort_by_key(|fault| fault.line);
     (policy, faults)
 }
 
 /// Keys that were meant to be one of the two, and the one that was meant.
-fn find_mistyped_keys(fields: &Fields) -> impl Iterator<Item = (&str, &'static str)> {
+fn find_mistyped_keys(fields: &RecordFields) -> impl Iterator<Item = (&str, &'static str)> {
     let known = |key: &str| {
         let typed = key.to_lowercase().replace(['-', ' '], "_");
         [BLOCK, CEILING].into_iter().find(|name| typed == *name || typed.strip_suffix('s') == Some(name))
@@ -85,7 +85,7 @@ impl MatterPolicyReader {
         self.report_fault(&[BLOCK, key], describe_value(value), format!("expected {expected}; until then {holds}"));
     }
 
-    fn check_outer_ceiling(&mut self, fields: &Fields) {
+    fn check_outer_ceiling(&mut self, fields: &RecordFields) {
         if let Some(value) = fields.get(CEILING)
             && parse_ceiling(value).is_none()
         {

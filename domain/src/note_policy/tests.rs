@@ -18,7 +18,7 @@ use serde_json::json;
 
 fn of(yaml: &str) -> (Option<MatterPolicy>, Vec<read::MatterPolicyFault>) {
     let text = format!("---\ntype: matter\n{yaml}---\nbody\n");
-    read::read_matter_policy(&frontmatter::read(text.as_bytes()).unwrap())
+    read::read_matter_policy(&frontmatter::read_document(text.as_bytes()).unwrap())
 }
 
 fn note(yaml: &str) -> MatterPolicy {
@@ -222,7 +222,7 @@ impl Asked {
             snoozed_until: None,
             has_twin: false,
             hash: ContentHash::hash_bytes(text.as_bytes()),
-            fields: frontmatter::read(text.as_bytes()).unwrap().fields().clone(),
+            fields: frontmatter::read_document(text.as_bytes()).unwrap().fields().clone(),
         };
         let signal = Signal {
             created: self.at,
@@ -484,12 +484,12 @@ proptest! {
             Mutation::Related { field, member, present } => frontmatter::edit_member(text.as_bytes(), field.as_str(), member, *present),
             Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } => {
                 let edit = FieldEdit { field: mutation.field().to_owned(), value: Some(json!("new")) };
-                frontmatter::edit_with_undo(text.as_bytes(), &[edit])
+                frontmatter::edit_fields_with_undo(text.as_bytes(), &[edit])
             }
         };
         let after = String::from_utf8(edited.unwrap().bytes).unwrap();
         prop_assert!(after.contains(block) && after != text, "{}", after);
-        let block_of = |text: &str| frontmatter::read(text.as_bytes()).unwrap().fields().get(read::BLOCK).cloned();
+        let block_of = |text: &str| frontmatter::read_document(text.as_bytes()).unwrap().fields().get(read::BLOCK).cloned();
         prop_assert_eq!(block_of(&after), block_of(&text));
     }
 }
@@ -507,12 +507,13 @@ fn a_key_that_was_meant_to_be_ours_holds_what_it_could_mean() {
         ("steward-ceiling: ask\n", "steward_ceiling"),
         ("STEWARD_CEILING: act\n", "steward_ceiling"),
     ] {
-        let document = frontmatter::read(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
+        let document = frontmatter::read_document(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
         let (policy, faults) = read::read_matter_policy(&document);
         assert_eq!(policy.unwrap().ceiling, Some(Ceiling::Ask), "{block}");
         assert_eq!(faults.len(), 1, "{block}");
         assert!(faults[0].line == 3 && faults[0].mend.contains(&format!("`{meant}`")), "{:?}", faults[0]);
     }
-    let other = frontmatter::read(b"---\ntype: matter\nstewardship: mine\nsteward_ceiling: act\n---\n").unwrap();
+    let other =
+        frontmatter::read_document(b"---\ntype: matter\nstewardship: mine\nsteward_ceiling: act\n---\n").unwrap();
     assert_eq!(read::read_matter_policy(&other), (None, Vec::new()));
 }

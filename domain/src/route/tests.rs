@@ -34,7 +34,7 @@ pub(crate) struct Wide {
 }
 
 fn target(name: &str, text: &str) -> RouteTarget {
-    let fields = frontmatter::read(text.as_bytes()).unwrap().fields().clone();
+    let fields = frontmatter::read_document(text.as_bytes()).unwrap().fields().clone();
     let state = fields.get("state").and_then(Value::as_str).and_then(RecordState::parse).unwrap_or(RecordState::Open);
     RouteTarget {
         path: path(name),

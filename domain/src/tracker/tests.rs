@@ -23,7 +23,7 @@ fn patch(to: &str) -> Vec<FieldPatch> {
     vec![FieldPatch { field: "state".into(), prior: Some("open".into()), value: Some(to.into()), undo: None }]
 }
 
-fn fields(value: Value) -> Fields {
+fn fields(value: Value) -> RecordFields {
     value.as_object().unwrap().clone()
 }
 

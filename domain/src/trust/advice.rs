@@ -12,9 +12,9 @@
 use crate::mode::Mode;
 use crate::mutation::MutationClass;
 use crate::plain;
-use crate::trust::newest::Lately;
-use crate::trust::tally::{Acted, Cell, OfSource, STEPS, Tallies, Tally, cell_of};
-use crate::trust::wilson::{Share, Z_99, interval, least_cases};
+use crate::trust::newest::NewestTally;
+use crate::trust::tally::{ActedTally, CaseTally, STEPS, SourceTally, TallyCell, TallyTable, class_cell};
+use crate::trust::wilson::{RateEstimate, Z_99, least_cases, score_interval};
 use serde::Serialize;
 
 /// Never fewer decided cases than this, however generous the budget: what people answer first is not like the rest.
@@ -24,17 +24,17 @@ const MAX_NAME_CHARS: usize = 60;
 
 /// What a mode needs to be supported.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Bar {
+pub struct EvidenceBar {
     /// The lower end of the interval of the precision, 0 to 1: what the reversal budget leaves.
     pub precision_at_least: f64,
     /// Decided cases; `None` where no number is enough.
     pub cases_at_least: Option<u64>,
 }
 
-impl Bar {
+impl EvidenceBar {
     /// The bar for a budget of wrong changes, 0 to 1: at 0.05, 73 cases.
     #[must_use]
-    pub fn of(budget: f64) -> Self {
+    pub fn from_budget(budget: f64) -> Self {
         let precision_at_least = 1.0 - budget.clamp(0.0, 1.0);
         let cases_at_least = least_cases(precision_at_least).map(|cases| cases.max(MIN_CASES));
         Self { precision_at_least, cases_at_least }
@@ -42,92 +42,94 @@ impl Bar {
 
     /// Whether these cases clear it.
     #[must_use]
-    pub fn is_cleared_by(&self, acted: &Acted) -> bool {
-        self.lacking(acted).is_none()
+    pub fn is_cleared_by(&self, acted: &ActedTally) -> bool {
+        self.describe_shortfall(acted).is_none()
     }
 
     /// What these cases lack to clear it, in words.
     #[must_use]
-    pub fn lacking(&self, acted: &Acted) -> Option<String> {
-        let (tally, lately) = (acted.tally, acted.newest.lately());
-        let (decided, needed) = (tally.decided(), self.precision_at_least);
+    pub fn describe_shortfall(&self, acted: &ActedTally) -> Option<String> {
+        let (tally, lately) = (acted.tally, acted.newest.count_wrong());
+        let (decided, needed) = (tally.decided_count(), self.precision_at_least);
         let reach = format!("whose lower end must reach {:.1} %", needed * 100.0);
-        let agreed = format!("{} of {decided} agreed, precision {}", tally.agreed, percent(tally));
+        let agreed = format!("{} of {decided} agreed, precision {}", tally.agreed, format_precision(tally));
         if let Some(least) = self.cases_at_least.filter(|least| decided < *least) {
-            return Some(format!("{decided} decided cases, at least {least} are needed{}", open(tally)));
+            return Some(format!("{decided} decided cases, at least {least} are needed{}", describe_open(tally)));
         }
         if self.cases_at_least.is_none() || tally.precision().low < needed {
-            let precision = short_of(needed, &tally.precision());
+            let precision = format_missed_precision(needed, &tally.precision());
             return Some(format!(
                 "{} of {decided} agreed, precision {precision}, {reach}{}",
                 tally.agreed,
-                open(tally)
+                describe_open(tally)
             ));
         }
-        if tally.worst_case().low < needed {
-            let old = grouped(tally.unanswered);
-            let worst = short_of(needed, &tally.worst_case());
+        if tally.worst_case_precision().low < needed {
+            let old = format_grouped(tally.unanswered);
+            let worst = format_missed_precision(needed, &tally.worst_case_precision());
             return Some(format!(
                 "{} of {decided} agreed, but {old} proposed more than 14 days ago got no answer; counted as wrong they leave \
                  {worst}, {reach}",
                 tally.agreed
             ));
         }
-        let Lately { of, wrong } = lately;
+        let NewestTally { of, wrong } = lately;
         lately
-            .contradicts(needed)
+            .is_surely_below(needed)
             .then(|| format!("{agreed}, but it has got worse lately: {wrong} of the {of} newest were wrong"))
     }
 
     /// Whether these cases, few as they may be, show that what acts upon their like is not good enough: at least two
     /// are wrong or unanswered, and even the upper end of the 99 % interval lies below.
     #[must_use]
-    pub fn is_missed_by(&self, acted: &Acted) -> bool {
-        let (needed, Share { count, of, .. }) = (self.precision_at_least, acted.tally.worst_case());
-        let surely = of - count >= 2 && interval(count, of, Z_99).1 < needed;
-        surely || acted.newest.lately().contradicts(needed)
+    pub fn is_missed_by(&self, acted: &ActedTally) -> bool {
+        let (needed, RateEstimate { count, of, .. }) = (self.precision_at_least, acted.tally.worst_case_precision());
+        let surely = of - count >= 2 && score_interval(count, of, Z_99).1 < needed;
+        surely || acted.newest.count_wrong().is_surely_below(needed)
     }
 
     /// The highest mode that these cases support.
     #[must_use]
-    pub fn supports(&self, cell: &Cell) -> Option<Mode> {
+    pub fn highest_supported_mode(&self, cell: &TallyCell) -> Option<Mode> {
         let cleared = |step: &usize| self.is_cleared_by(&cell.through[*step]);
         (0..STEPS.len()).rev().find(cleared).map(|step| STEPS[step])
     }
 
     /// The same in a sentence about something of this name.
     #[must_use]
-    pub fn says(&self, what: &str, cell: &Cell) -> String {
-        if let Some(mode) = self.supports(cell) {
+    pub fn describe_support(&self, what: &str, cell: &TallyCell) -> String {
+        if let Some(mode) = self.highest_supported_mode(cell) {
             let step = STEPS.iter().position(|s| *s == mode).unwrap_or(0);
             let acted = cell.through[step].tally;
-            let (agreed, decided, open) = (acted.agreed, acted.decided(), open(acted));
-            let precision = percent(acted);
+            let (agreed, decided, open) = (acted.agreed, acted.decided_count(), describe_open(acted));
+            let precision = format_precision(acted);
             return format!(
                 "{} is supported for {what}: {agreed} of {decided} agreed, precision {precision}{open}",
                 mode.as_str()
             );
         }
         // Where nothing would act under the careful mode, the bolder one is what can be told of.
-        let acted = cell.through.iter().find(|acted| acted.tally.actions() > 0);
-        let lacking = acted
-            .and_then(|acted| self.lacking(acted))
-            .unwrap_or_else(|| format!("none of its {} proposals would be acted upon", grouped(cell.all.actions())));
+        let acted = cell.through.iter().find(|acted| acted.tally.total_count() > 0);
+        let lacking = acted.and_then(|acted| self.describe_shortfall(acted)).unwrap_or_else(|| {
+            format!("none of its {} proposals would be acted upon", format_grouped(cell.all.total_count()))
+        });
         format!("{what} is not supported: {lacking}")
     }
 }
 
 /// How many are open, at the end of a sentence.
-fn open(tally: Tally) -> String {
+fn describe_open(tally: CaseTally) -> String {
     match (tally.open, tally.unanswered) {
         (0, _) => String::new(),
-        (open, 0) => format!("; {} open", grouped(open)),
-        (open, old) => format!("; {} open, {} of them without an answer for 14 days", grouped(open), grouped(old)),
+        (open, 0) => format!("; {} open", format_grouped(open)),
+        (open, old) => {
+            format!("; {} open, {} of them without an answer for 14 days", format_grouped(open), format_grouped(old))
+        }
     }
 }
 
 /// A number as in `2,000`.
-fn grouped(number: u64) -> String {
+fn format_grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -141,23 +143,23 @@ fn grouped(number: u64) -> String {
 
 /// The precision and its interval, as in `97.8 % [95.9, 98.8]`.
 #[must_use]
-pub fn percent(tally: Tally) -> String {
-    ends(&tally.precision())
+pub fn format_precision(tally: CaseTally) -> String {
+    format_estimate(&tally.precision())
 }
 
 /// The same where the lower end does not reach what is asked: with more digits where it would read as if it did.
-fn short_of(needed: f64, precision: &Share) -> String {
+fn format_missed_precision(needed: f64, precision: &RateEstimate) -> String {
     let told = |share: f64| format!("{:.1}", share * 100.0);
     match precision.share {
         Some(share) if told(precision.low) == told(needed) => {
             let [share, low, high] = [share, precision.low, precision.high].map(|share| share * 100.0);
             format!("{share:.1} % [{low:.3}, {high:.1}]")
         }
-        Some(_) | None => ends(precision),
+        Some(_) | None => format_estimate(precision),
     }
 }
 
-fn ends(precision: &Share) -> String {
+fn format_estimate(precision: &RateEstimate) -> String {
     match precision.share {
         None => "unknown".into(),
         Some(share) => {
@@ -168,7 +170,7 @@ fn ends(precision: &Share) -> String {
 
 /// A source's name in a sentence: on one line, and not too long.
 #[must_use]
-pub fn label(key: &str, source: &OfSource) -> String {
+pub fn source_label(key: &str, source: &SourceTally) -> String {
     let name = plain::to_one_line(&source.name);
     if name.is_empty() {
         return key.to_owned();
@@ -182,7 +184,7 @@ pub fn label(key: &str, source: &OfSource) -> String {
 
 /// What may be set: everything that is not named stays with a human.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Choice {
+pub struct SettingsChoice {
     pub mode: Mode,
     /// The classes that may act, the others are to be held.
     pub classes: Vec<MutationClass>,
@@ -194,9 +196,9 @@ pub struct Choice {
 
 /// The choice that the cases support; `None` where they support none.
 #[must_use]
-pub fn choose(tallies: &Tallies, bar: &Bar) -> Option<Choice> {
-    let [careful, bold] = [0, 1].map(|step| best_of(tallies, (step, bar)));
-    let behind = |of: &Option<(u64, Choice)>| of.as_ref().map_or(0, |(cases, _)| *cases);
+pub fn choose_settings(tallies: &TallyTable, bar: &EvidenceBar) -> Option<SettingsChoice> {
+    let [careful, bold] = [0, 1].map(|step| find_best_choice(tallies, (step, bar)));
+    let behind = |of: &Option<(u64, SettingsChoice)>| of.as_ref().map_or(0, |(cases, _)| *cases);
     let (at_careful, at_bold) = (behind(&careful), behind(&bold));
     let (_, chosen) = if at_bold > at_careful { bold? } else { careful? };
     let [high, live] = STEPS.map(Mode::as_str);
@@ -215,36 +217,40 @@ pub fn choose(tallies: &Tallies, bar: &Bar) -> Option<Choice> {
             )
         }
     };
-    Some(Choice { why, ..chosen })
+    Some(SettingsChoice { why, ..chosen })
 }
 
 /// The choice of one mode with the most decided cases behind it, and how many.
-fn best_of(tallies: &Tallies, (step, bar): (usize, &Bar)) -> Option<(u64, Choice)> {
-    let mut best: Option<(u64, Choice)> = None;
+fn find_best_choice(tallies: &TallyTable, (step, bar): (usize, &EvidenceBar)) -> Option<(u64, SettingsChoice)> {
+    let mut best: Option<(u64, SettingsChoice)> = None;
     let mut masks: Vec<u8> = (1..1 << MutationClass::ALL.len()).collect();
     masks.sort_by_key(|mask| mask.count_ones());
     for mask in masks {
         let is_in = |class: &MutationClass| mask & (1 << *class as u8) != 0;
         let classes: Vec<MutationClass> = MutationClass::ALL.into_iter().filter(is_in).collect();
-        let cases = |source: &OfSource| cases_behind(source, &classes, (step, bar));
+        let cases = |source: &SourceTally| count_supporting_cases(source, &classes, (step, bar));
         let fit: Vec<(&String, u64)> =
             tallies.sources.iter().filter_map(|(key, source)| Some((key, cases(source)?))).collect();
         let behind: u64 = fit.iter().map(|(_, cases)| cases).sum();
         if behind > best.as_ref().map_or(0, |(most, _)| *most) {
             let sources = fit.into_iter().map(|(key, _)| key.clone()).collect();
-            best = Some((behind, Choice { mode: STEPS[step], classes, sources, why: String::new() }));
+            best = Some((behind, SettingsChoice { mode: STEPS[step], classes, sources, why: String::new() }));
         }
     }
     best
 }
 
 /// The decided cases that support a source for these classes; `None` where one of them is not supported.
-fn cases_behind(source: &OfSource, classes: &[MutationClass], (step, bar): (usize, &Bar)) -> Option<u64> {
+fn count_supporting_cases(
+    source: &SourceTally,
+    classes: &[MutationClass],
+    (step, bar): (usize, &EvidenceBar),
+) -> Option<u64> {
     let mut behind = 0;
     for class in classes {
-        let acted = &cell_of(source, *class).through[step];
-        if acted.tally.actions() > 0 {
-            behind += bar.is_cleared_by(acted).then(|| acted.tally.decided())?;
+        let acted = &class_cell(source, *class).through[step];
+        if acted.tally.total_count() > 0 {
+            behind += bar.is_cleared_by(acted).then(|| acted.tally.decided_count())?;
         }
     }
     (behind > 0).then_some(behind)

@@ -6,143 +6,146 @@
 use crate::decide::GateName;
 use crate::mutation::MutationClass;
 use crate::plan::Disposition;
-use crate::trust::case::{Case, Rules};
-use crate::trust::report::Span;
-use crate::trust::risk::{Curve, Risk};
-use crate::trust::tally::Tally;
-use crate::trust::wilson::Share;
+use crate::trust::case::{ReplayRules, TrustCase};
+use crate::trust::report::RecordSpan;
+use crate::trust::risk::{RiskCurve, RiskTally};
+use crate::trust::tally::CaseTally;
+use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 /// The pass over the cases.
 #[derive(Clone, Debug)]
-pub struct Backtesting {
-    rules: [Rules; 2],
-    landed: [Landed; 2],
-    newly: [Tally; 4],
-    no_longer: [Tally; 4],
-    risk: Risk,
-    span: Option<Span>,
+pub struct BacktestPass {
+    rules: [ReplayRules; 2],
+    landed: [DispositionTallies; 2],
+    newly: [CaseTally; 4],
+    no_longer: [CaseTally; 4],
+    risk: RiskTally,
+    span: Option<RecordSpan>,
     now: DateTime<Utc>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Landed {
-    live: Tally,
-    pending: Tally,
-    shadow: Tally,
+struct DispositionTallies {
+    live: CaseTally,
+    pending: CaseTally,
+    shadow: CaseTally,
 }
 
 /// All that is told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Backtest {
+pub struct BacktestReport {
     /// `None` of nothing.
-    pub records: Option<Span>,
+    pub records: Option<RecordSpan>,
     /// The settings that were asked about.
-    pub policy: Outcome,
+    pub policy: BacktestOutcome,
     /// Those that they are compared with.
-    pub against: Outcome,
+    pub against: BacktestOutcome,
     /// What `policy` makes live and `against` does not.
-    pub newly_live: Difference,
+    pub newly_live: BacktestDifference,
     /// What `against` makes live and `policy` does not.
-    pub no_longer_live: Difference,
+    pub no_longer_live: BacktestDifference,
     /// Of the cases that nothing in `policy` but confidence and mode holds back.
-    pub risk_coverage: Curve,
+    pub risk_coverage: RiskCurve,
 }
 
 /// How the cases land under some settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
-    pub rules: Rules,
-    pub live: Tally,
-    pub pending: Tally,
-    pub shadow: Tally,
+pub struct BacktestOutcome {
+    pub rules: ReplayRules,
+    pub live: CaseTally,
+    pub pending: CaseTally,
+    pub shadow: CaseTally,
     /// The share of all cases that would be live.
-    pub coverage: Share,
+    pub coverage: RateEstimate,
 }
 
 /// What lands otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
-    pub all: Tally,
+pub struct BacktestDifference {
+    pub all: CaseTally,
     /// Those with cases, in the order of the contract.
-    pub classes: Vec<OfClass>,
+    pub classes: Vec<ClassTally>,
 }
 
 /// The cases of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct OfClass {
+pub struct ClassTally {
     pub class: MutationClass,
     #[serde(flatten)]
-    pub tally: Tally,
+    pub tally: CaseTally,
 }
 
-impl Backtesting {
+impl BacktestPass {
     /// Nothing counted yet: these settings, against those, as cases stand at that moment.
     #[must_use]
-    pub fn new(rules: Rules, against: Rules, now: DateTime<Utc>) -> Self {
+    pub fn new(rules: ReplayRules, against: ReplayRules, now: DateTime<Utc>) -> Self {
         Self {
             rules: [rules, against],
             landed: Default::default(),
             newly: Default::default(),
             no_longer: Default::default(),
-            risk: Risk::default(),
+            risk: RiskTally::default(),
             span: None,
             now,
         }
     }
 
     /// Counts one case.
-    pub fn add(&mut self, case: &Case) {
+    pub fn add_case(&mut self, case: &TrustCase) {
         if case.again {
             return;
         }
-        let closed = self.rules[0].closed(case);
-        let landings = [0, 1].map(|which: usize| self.rules[which].replay(case));
+        let closed = self.rules[0].closed_gates(case);
+        let landings = [0, 1].map(|which: usize| self.rules[which].replay_case(case));
         for (landed, landing) in self.landed.iter_mut().zip(landings) {
             match landing {
-                Disposition::Live => landed.live.add(case, self.now),
-                Disposition::Pending => landed.pending.add(case, self.now),
-                Disposition::Shadow | Disposition::Recorded => landed.shadow.add(case, self.now),
+                Disposition::Live => landed.live.add_case(case, self.now),
+                Disposition::Pending => landed.pending.add_case(case, self.now),
+                Disposition::Shadow | Disposition::Recorded => landed.shadow.add_case(case, self.now),
             }
         }
         match landings.map(|landing| landing == Disposition::Live) {
-            [true, false] => self.newly[case.class as usize].add(case, self.now),
-            [false, true] => self.no_longer[case.class as usize].add(case, self.now),
+            [true, false] => self.newly[case.class as usize].add_case(case, self.now),
+            [false, true] => self.no_longer[case.class as usize].add_case(case, self.now),
             [true, true] | [false, false] => {}
         }
         let but_for_confidence = closed.set_gate(GateName::Confidence, false).set_gate(GateName::Mode, false);
         if but_for_confidence.decide_disposition(true) == Disposition::Live {
-            self.risk.add(case.confidence, case.lesson);
+            self.risk.add_case(case.confidence, case.lesson);
         }
-        self.span = Some(Span::with(self.span, case.seq, case.at));
+        self.span = Some(RecordSpan::include_record(self.span, case.seq, case.at));
     }
 
     /// What it comes to.
     #[must_use]
-    pub fn backtest(self) -> Backtest {
+    pub fn into_report(self) -> BacktestReport {
         let [policy, against] = self.rules;
-        Backtest {
+        BacktestReport {
             records: self.span,
-            policy: outcome(policy, self.landed[0]),
-            against: outcome(against, self.landed[1]),
-            newly_live: difference(self.newly),
-            no_longer_live: difference(self.no_longer),
-            risk_coverage: self.risk.curve(),
+            policy: summarize_outcome(policy, self.landed[0]),
+            against: summarize_outcome(against, self.landed[1]),
+            newly_live: summarize_difference(self.newly),
+            no_longer_live: summarize_difference(self.no_longer),
+            risk_coverage: self.risk.compute_curve(),
         }
     }
 }
 
-fn outcome(rules: Rules, Landed { live, pending, shadow }: Landed) -> Outcome {
-    let all = live.and(pending).and(shadow).actions();
-    Outcome { rules, live, pending, shadow, coverage: Share::new(live.actions(), all) }
+fn summarize_outcome(
+    rules: ReplayRules,
+    DispositionTallies { live, pending, shadow }: DispositionTallies,
+) -> BacktestOutcome {
+    let all = live.merge(pending).merge(shadow).total_count();
+    BacktestOutcome { rules, live, pending, shadow, coverage: RateEstimate::new(live.total_count(), all) }
 }
 
-fn difference(of: [Tally; 4]) -> Difference {
-    let classes = MutationClass::ALL.into_iter().zip(of).filter(|(_, tally)| tally.actions() > 0);
-    Difference {
-        all: of.into_iter().fold(Tally::default(), Tally::and),
-        classes: classes.map(|(class, tally)| OfClass { class, tally }).collect(),
+fn summarize_difference(of: [CaseTally; 4]) -> BacktestDifference {
+    let classes = MutationClass::ALL.into_iter().zip(of).filter(|(_, tally)| tally.total_count() > 0);
+    BacktestDifference {
+        all: of.into_iter().fold(CaseTally::default(), CaseTally::merge),
+        classes: classes.map(|(class, tally)| ClassTally { class, tally }).collect(),
     }
 }
 

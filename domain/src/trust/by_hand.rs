@@ -7,7 +7,7 @@
 //! what was there before; whatever else is written later is life going on.
 
 use crate::audit::{ActionKind, AuditDraft, AuditRecord, AuditResolution, WorkflowRef};
-use crate::frontmatter::{Fields, has_member, members};
+use crate::frontmatter::{RecordFields, has_member, list_members};
 use crate::mutation::Mutation;
 use crate::path::{RecordKind, parse_link};
 use crate::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
@@ -24,7 +24,11 @@ const SOMEBODY: &str = "hand";
 
 /// What was done by hand by now; `None` while the record says what it said when the change was proposed.
 #[must_use]
-pub fn outcome(mutation: &Mutation, replaces: Option<&Value>, now: (&Fields, DateTime<Utc>)) -> Option<ActionKind> {
+pub fn classify_manual_edit(
+    mutation: &Mutation,
+    replaces: Option<&Value>,
+    now: (&RecordFields, DateTime<Utc>),
+) -> Option<ActionKind> {
     let (fields, at) = now;
     let field = fields.get(mutation.field()).filter(|v| !v.is_null());
     let text = field.and_then(Value::as_str).map(str::trim);
@@ -49,13 +53,13 @@ pub fn outcome(mutation: &Mutation, replaces: Option<&Value>, now: (&Fields, Dat
             let (is, was) = (parent(text?)?, replaces.and_then(Value::as_str).and_then(parent));
             judge(is == *to, Some(is) == was)
         }
-        Mutation::Related { member, present, .. } => judge(has_member(members(field)?, member) == *present, true),
+        Mutation::Related { member, present, .. } => judge(has_member(list_members(field)?, member) == *present, true),
     }
 }
 
 /// Whether a change that was made is taken back: the record says again what it said before.
 #[must_use]
-pub fn is_taken_back(mutation: &Mutation, replaces: Option<&Value>, fields: &Fields) -> bool {
+pub fn is_reverted(mutation: &Mutation, replaces: Option<&Value>, fields: &RecordFields) -> bool {
     let field = fields.get(mutation.field()).filter(|v| !v.is_null());
     let text = field.and_then(Value::as_str).map(str::trim);
     let before = replaces.and_then(Value::as_str).map(str::trim);
@@ -73,14 +77,14 @@ pub fn is_taken_back(mutation: &Mutation, replaces: Option<&Value>, fields: &Fie
             is.is_some() && is == was && is.as_ref() != Some(to)
         }
         Mutation::Related { member, present, .. } => {
-            members(field).is_some_and(|all| has_member(all, member) != *present)
+            list_members(field).is_some_and(|all| has_member(all, member) != *present)
         }
     }
 }
 
 /// Plans the record of what was done by hand. It changes nothing but the chain, and is the same for every try.
 #[must_use]
-pub fn plan(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now: DateTime<Utc>) -> Plan {
+pub fn plan_manual_edit(proposed: &AuditRecord, did: ActionKind, workflow: WorkflowRef, now: DateTime<Utc>) -> Plan {
     let of = &proposed.draft;
     let reason = of.proposal.as_ref().map(|p| format!("`{}` of {}", p.mutation.field(), of.target));
     let draft = AuditDraft {
@@ -118,7 +122,7 @@ mod tests {
     use crate::path::RecordPath;
     use serde_json::json;
 
-    fn now(fields: &Value) -> (Fields, DateTime<Utc>) {
+    fn now(fields: &Value) -> (RecordFields, DateTime<Utc>) {
         (fields.as_object().unwrap().clone(), time::parse("2026-11-22T08:00:00Z").unwrap())
     }
 
@@ -148,7 +152,7 @@ mod tests {
             (&member(false), None, json!({}), false),
         ] {
             let (fields, _) = now(&fields);
-            assert_eq!(is_taken_back(mutation, replaces, &fields), expected, "{mutation:?} {fields:?}");
+            assert_eq!(is_reverted(mutation, replaces, &fields), expected, "{mutation:?} {fields:?}");
         }
     }
 
@@ -188,7 +192,7 @@ mod tests {
             (&member(true), None, json!({"related_orgs": "ato"}), None),
         ] {
             let (fields, at) = now(&fields);
-            assert_eq!(outcome(mutation, replaces, (&fields, at)), expected, "{mutation:?} {fields:?}");
+            assert_eq!(classify_manual_edit(mutation, replaces, (&fields, at)), expected, "{mutation:?} {fields:?}");
         }
     }
 }

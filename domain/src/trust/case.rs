@@ -12,14 +12,14 @@ use crate::decide::{ClosedGates, GateName, can_act, needed_confidence};
 use crate::mode::{Ceiling, DecisionPolicy};
 use crate::mutation::MutationClass;
 use crate::plan::Disposition;
-use crate::trust::outcome::Lesson;
+use crate::trust::outcome::ProposalFeedback;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A source that spoke for a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Voice {
+pub struct CaseSupporter {
     /// The name by which trust goes ([`crate::signal::source_key`]).
     pub key: String,
     /// As the record names it. Untrusted.
@@ -36,7 +36,7 @@ pub struct CitedSource {
 
 /// An earlier proposal of the same act.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Before {
+pub struct EarlierProposal {
     /// 0 to 1.
     pub confidence: f64,
     /// The gates that stood closed.
@@ -45,14 +45,14 @@ pub struct Before {
 
 /// One proposal to change a record.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Case {
+pub struct TrustCase {
     /// Its place in the chain of records.
     pub seq: u64,
     pub at: DateTime<Utc>,
     /// When the same was proposed first, with nothing coming of it until now; of a live change its own moment.
     pub since: DateTime<Utc>,
     /// What was proposed of the same act before.
-    pub earlier: Vec<Before>,
+    pub earlier: Vec<EarlierProposal>,
     pub class: MutationClass,
     /// 0 to 1.
     pub confidence: f64,
@@ -64,17 +64,17 @@ pub struct Case {
     pub cited: Vec<CitedSource>,
     /// The sources that spoke for it, by key; of one that was made again those that did not speak again, of one of those
     /// that were answered with one click those of which no other tells.
-    pub voices: Vec<Voice>,
+    pub voices: Vec<CaseSupporter>,
     /// Others proposed the very same again before anything came of it, or another action that was answered with the same
     /// click tells the lesson: it is a case of its own sources, and of nothing else, since one act is one case.
     pub again: bool,
-    pub lesson: Lesson,
+    pub lesson: ProposalFeedback,
 }
 
-impl Case {
+impl TrustCase {
     /// The case of a decision that has just been taken, in no chain yet; `None` where it proposes no change.
     #[must_use]
-    pub fn fresh(draft: &AuditDraft, ceiling: Ceiling) -> Option<Self> {
+    pub fn from_draft(draft: &AuditDraft, ceiling: Ceiling) -> Option<Self> {
         Some(Self {
             seq: 0,
             at: draft.timestamp,
@@ -88,14 +88,14 @@ impl Case {
             cited: Vec::new(),
             voices: Vec::new(),
             again: false,
-            lesson: Lesson::Open,
+            lesson: ProposalFeedback::Open,
         })
     }
 }
 
 /// Settings under which a case is landed again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rules {
+pub struct ReplayRules {
     #[serde(flatten)]
     pub policy: DecisionPolicy,
     /// The ceiling of sources on which no human has set one.
@@ -105,13 +105,13 @@ pub struct Rules {
     pub sources: BTreeMap<String, Ceiling>,
 }
 
-impl Rules {
+impl ReplayRules {
     /// How the case would land under these settings: as the liveliest of all that was proposed of the act, because the
     /// first that could be live would have been.
     #[must_use]
-    pub fn replay(&self, case: &Case) -> Disposition {
-        let earlier = case.earlier.iter().map(|before| self.closed_of(case, *before));
-        let landings = earlier.chain([self.closed(case)]).map(|closed| closed.decide_disposition(true));
+    pub fn replay_case(&self, case: &TrustCase) -> Disposition {
+        let earlier = case.earlier.iter().map(|before| self.closed_gates_of(case, *before));
+        let landings = earlier.chain([self.closed_gates(case)]).map(|closed| closed.decide_disposition(true));
         landings.max().unwrap_or(Disposition::Shadow)
     }
 
@@ -129,11 +129,11 @@ impl Rules {
 
     /// The gates that would stand closed before the last proposal of the act.
     #[must_use]
-    pub fn closed(&self, case: &Case) -> ClosedGates {
-        self.closed_of(case, Before { confidence: case.confidence, closed: case.closed })
+    pub fn closed_gates(&self, case: &TrustCase) -> ClosedGates {
+        self.closed_gates_of(case, EarlierProposal { confidence: case.confidence, closed: case.closed })
     }
 
-    fn closed_of(&self, case: &Case, proposed: Before) -> ClosedGates {
+    fn closed_gates_of(&self, case: &TrustCase, proposed: EarlierProposal) -> ClosedGates {
         let of_source = |source: &CitedSource| {
             self.sources.get(&source.key).copied().or(source.ceiling).unwrap_or(self.default_ceiling)
         };

@@ -9,70 +9,70 @@
 use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::mutation::MutationClass;
 use crate::plan::Disposition;
-use crate::trust::advice::{Bar, label};
-use crate::trust::case::{Case, Rules};
-use crate::trust::tally::{Acted, MAX_SOURCES, OfSource};
+use crate::trust::advice::{EvidenceBar, source_label};
+use crate::trust::case::{ReplayRules, TrustCase};
+use crate::trust::tally::{ActedTally, MAX_SOURCES, SourceTally};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
 /// The pass over the cases.
 #[derive(Clone, Debug)]
-pub struct Clearance {
-    rules: Rules,
-    before: Rules,
+pub struct SettingsClearance {
+    rules: ReplayRules,
+    before: ReplayRules,
     now: DateTime<Utc>,
-    classes: [Acted; 4],
-    newly: [Acted; 4],
+    classes: [ActedTally; 4],
+    newly: [ActedTally; 4],
     /// The lowest confidence of what would be live and is decided.
     lowest: Option<f64>,
     /// What is newly acted upon, by the source that speaks for it, with its name.
-    sources: BTreeMap<String, (String, [Acted; 4])>,
+    sources: BTreeMap<String, (String, [ActedTally; 4])>,
     /// Sources that are asked about and cited: what humans have set on them by now.
     asked: BTreeMap<String, Option<Ceiling>>,
 }
 
-impl Clearance {
+impl SettingsClearance {
     /// Nothing counted yet: these settings instead of those, as cases stand at that moment.
     #[must_use]
-    pub fn new(rules: Rules, before: Rules, now: DateTime<Utc>) -> Self {
+    pub fn new(rules: ReplayRules, before: ReplayRules, now: DateTime<Utc>) -> Self {
         let (classes, newly) = Default::default();
         Self { rules, before, now, classes, newly, lowest: None, sources: BTreeMap::new(), asked: BTreeMap::new() }
     }
 
     /// Counts one case.
-    pub fn add(&mut self, case: &Case) {
+    pub fn add_case(&mut self, case: &TrustCase) {
         for source in case.cited.iter().filter(|source| self.rules.sources.contains_key(&source.key)) {
             self.asked.insert(source.key.clone(), source.ceiling);
         }
-        if self.rules.replay(case) != Disposition::Live {
+        if self.rules.replay_case(case) != Disposition::Live {
             return;
         }
         let class = case.class as usize;
         if !case.again {
-            self.classes[class].add(case, self.now);
-            if case.lesson.agrees().is_some() {
+            self.classes[class].add_case(case, self.now);
+            if case.lesson.is_agreement().is_some() {
                 self.lowest = Some(self.lowest.map_or(case.confidence, |lowest| lowest.min(case.confidence)));
             }
         }
-        if self.before.replay(case) == Disposition::Live {
+        if self.before.replay_case(case) == Disposition::Live {
             return;
         }
         if !case.again {
-            self.newly[class].add(case, self.now);
+            self.newly[class].add_case(case, self.now);
         }
         for voice in &case.voices {
             let (name, of) = self.sources.entry(voice.key.clone()).or_default();
             name.clone_from(&voice.name);
-            of[class].add(case, self.now);
+            of[class].add_case(case, self.now);
         }
         if self.sources.len() > 2 * MAX_SOURCES {
-            self.bound();
+            self.drop_smallest_sources();
         }
     }
 
     /// Leaves the sources that speak most.
-    fn bound(&mut self) {
-        let count = |of: &[Acted; 4]| of.iter().map(|acted| acted.tally.actions()).sum::<u64>();
+    fn drop_smallest_sources(&mut self) {
+        let count = |of: &[ActedTally; 4]| of.iter().map(|acted| acted.tally.total_count()).sum::<u64>();
         let mut by_count: Vec<(u64, String)> =
             self.sources.iter().map(|(key, (_, of))| (count(of), key.clone())).collect();
         by_count.sort_unstable();
@@ -83,13 +83,13 @@ impl Clearance {
 
     /// The sources that are asked about and that no proposal cites.
     #[must_use]
-    pub fn unheard(&self) -> Vec<String> {
+    pub fn uncited_sources(&self) -> Vec<String> {
         self.rules.sources.keys().filter(|key| !self.asked.contains_key(*key)).cloned().collect()
     }
 
     /// The ceilings that are asked for and that do not hold yet.
     #[must_use]
-    pub fn to_set(&self) -> BTreeMap<String, Ceiling> {
+    pub fn ceilings_to_set(&self) -> BTreeMap<String, Ceiling> {
         let differs = |(key, asked): &(&String, &Ceiling)| self.asked.get(*key).copied().flatten() != Some(**asked);
         self.rules.sources.iter().filter(differs).map(|(key, asked)| (key.clone(), *asked)).collect()
     }
@@ -103,16 +103,16 @@ impl Clearance {
 
     /// What is lacking, a sentence each; nothing if the settings are no bolder than those before.
     #[must_use]
-    pub fn lacking(&self, bar: &Bar) -> Vec<String> {
+    pub fn list_shortfalls(&self, bar: &EvidenceBar) -> Vec<String> {
         if !self.is_bolder() {
             return Vec::new();
         }
         let mut lacking = Vec::new();
-        let all = self.classes.iter().fold(Acted::default(), |all, acted| all.and(acted));
-        lacking.extend(bar.lacking(&all).map(|why| format!("all that would be live: {why}")));
-        lacking.extend(self.thresholds());
+        let all = self.classes.iter().fold(ActedTally::default(), |all, acted| all.merge(acted));
+        lacking.extend(bar.describe_shortfall(&all).map(|why| format!("all that would be live: {why}")));
+        lacking.extend(self.threshold_shortfall());
         let strangers_act = self.rules.default_ceiling == Ceiling::Act;
-        if strangers_act && (self.opens_the_mode() || self.before.default_ceiling < Ceiling::Act) {
+        if strangers_act && (self.is_mode_opened() || self.before.default_ceiling < Ceiling::Act) {
             lacking.push(
                 "sources that nobody named may act, and no case speaks for them: `--ceiling default=confirm`".into(),
             );
@@ -121,40 +121,40 @@ impl Clearance {
             let (acted, newly) = (&self.classes[class as usize], &self.newly[class as usize]);
             let may_act = self.rules.policy.class_ceiling(class) == Ceiling::Act;
             let raised = self.rules.policy.class_ceiling(class) > self.before.policy.class_ceiling(class)
-                || (may_act && self.opens_the_mode());
-            if newly.tally.actions() == 0 && !raised {
+                || (may_act && self.is_mode_opened());
+            if newly.tally.total_count() == 0 && !raised {
                 continue;
             }
-            match bar.lacking(acted) {
+            match bar.describe_shortfall(acted) {
                 Some(why) => lacking.push(format!("{}: {why}", class.as_str())),
-                None if bar.is_missed_by(newly) => lacking.push(missed(class.as_str(), newly)),
+                None if bar.is_missed_by(newly) => lacking.push(describe_miss(class.as_str(), newly)),
                 None => {}
             }
         }
         for (key, (name, of)) in &self.sources {
-            let name = label(key, &OfSource { name: name.clone(), ..OfSource::default() });
+            let name = source_label(key, &SourceTally { name: name.clone(), ..SourceTally::default() });
             for class in MutationClass::ALL {
                 let acted = &of[class as usize];
                 if bar.is_missed_by(acted) {
-                    lacking.push(missed(&format!("{} from {name}", class.as_str()), acted));
+                    lacking.push(describe_miss(&format!("{} from {name}", class.as_str()), acted));
                 }
             }
         }
-        lacking.extend(self.held_by_nobody());
+        lacking.extend(self.missing_ceiling_lines());
         if lacking.is_empty() {
-            let newly = self.newly.iter().fold(Acted::default(), |all, acted| all.and(acted));
-            lacking.extend(bar.lacking(&newly).map(|why| format!("what would newly be live: {why}")));
+            let newly = self.newly.iter().fold(ActedTally::default(), |all, acted| all.merge(acted));
+            lacking.extend(bar.describe_shortfall(&newly).map(|why| format!("what would newly be live: {why}")));
         }
         lacking
     }
 
     /// From saying to acting: whatever is not held may act from then on.
-    fn opens_the_mode(&self) -> bool {
+    fn is_mode_opened(&self) -> bool {
         self.before.policy.mode == Mode::Shadow && self.rules.policy.mode > Mode::Shadow
     }
 
     /// A threshold that goes down below everything that was ever decided opens what nobody has judged.
-    fn thresholds(&self) -> Option<String> {
+    fn threshold_shortfall(&self) -> Option<String> {
         let (new, old) = (&self.rules.policy, &self.before.policy);
         let of = |policy: &DecisionPolicy| match policy.mode {
             Mode::Shadow | Mode::LiveHighConfidenceOnly => policy.high_confidence_threshold,
@@ -168,7 +168,7 @@ impl Clearance {
     }
 
     /// What was replayed with a source held rests on a line that only a human writes, and that is not there yet.
-    fn held_by_nobody(&self) -> Vec<String> {
+    fn missing_ceiling_lines(&self) -> Vec<String> {
         let now = |key: &String| self.asked.get(key).copied().flatten().unwrap_or(self.rules.default_ceiling);
         let lowered = self.rules.sources.iter().filter(|(key, asked)| **asked < now(key));
         lowered
@@ -177,8 +177,8 @@ impl Clearance {
     }
 }
 
-fn missed(what: &str, acted: &Acted) -> String {
-    let (tally, lately) = (acted.tally, acted.newest.lately());
+fn describe_miss(what: &str, acted: &ActedTally) -> String {
+    let (tally, lately) = (acted.tally, acted.newest.count_wrong());
     format!(
         "{what} is known to be worse than that: {} agreed, {} wrong, {} without an answer for 14 days; of the {} newest {} wrong",
         tally.agreed, tally.wrong, tally.unanswered, lately.of, lately.wrong

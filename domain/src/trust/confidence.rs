@@ -26,7 +26,7 @@ const MIDDLE: f64 = 0.5;
 
 /// What moves a source's confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub enum ConfidenceStep {
     /// A clerk weighed it; 0 to 1, and what is outside is taken for the nearer end.
     Judged { contribution: f64 },
     /// A human took a change back that rested on it.
@@ -36,7 +36,7 @@ pub enum Step {
 /// Where a source stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum ConfidenceStatus {
     /// On trial.
     Pending,
     Live,
@@ -46,10 +46,10 @@ pub enum Standing {
     Pruned,
 }
 
-impl Standing {
+impl ConfidenceStatus {
     /// The word written into a record.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Live => "live",
@@ -61,68 +61,68 @@ impl Standing {
 
 /// What is known of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Confidence {
+pub struct SourceConfidence {
     /// 0 to 1.
     pub value: f64,
     /// Judgements so far.
     pub judged: u32,
     pub undone: u32,
-    pub standing: Standing,
+    pub standing: ConfidenceStatus,
     /// It contributed something at least once.
     contributed: bool,
     /// Judgements in a row that left it below [`LOW`].
     low: u32,
 }
 
-impl Default for Confidence {
+impl Default for SourceConfidence {
     fn default() -> Self {
-        Self { value: START, judged: 0, undone: 0, standing: Standing::Pending, contributed: false, low: 0 }
+        Self { value: START, judged: 0, undone: 0, standing: ConfidenceStatus::Pending, contributed: false, low: 0 }
     }
 }
 
-impl Confidence {
+impl SourceConfidence {
     /// Before the first step, from a confidence of 0 to 1.
     #[must_use]
-    pub fn starting_at(value: f64) -> Self {
+    pub fn from_value(value: f64) -> Self {
         Self { value, ..Self::default() }
     }
 
     /// The same after one step more.
     #[must_use]
-    pub fn after(mut self, step: Step) -> Self {
+    pub fn apply_step(mut self, step: ConfidenceStep) -> Self {
         match step {
-            Step::Judged { contribution } => {
+            ConfidenceStep::Judged { contribution } => {
                 let contribution = if contribution.is_nan() { 0.0 } else { contribution.clamp(0.0, 1.0) };
                 self.value = KEPT * self.value + (1.0 - KEPT) * contribution;
                 self.judged = self.judged.saturating_add(1);
                 self.contributed |= contribution > 0.0;
                 self.low = if self.value < LOW { self.low.saturating_add(1) } else { 0 };
             }
-            Step::Undone => {
+            ConfidenceStep::Undone => {
                 self.value = (self.value - UNDO_COSTS).max(0.0);
                 self.undone = self.undone.saturating_add(1);
             }
         }
-        self.standing = self.stands();
+        self.standing = self.next_status();
         self
     }
 
-    fn stands(&self) -> Standing {
+    fn next_status(&self) -> ConfidenceStatus {
         if self.judged < TRIAL {
-            return Standing::Pending;
+            return ConfidenceStatus::Pending;
         }
-        let tried = if self.standing == Standing::Pending {
-            if self.contributed { Standing::Live } else { Standing::Pruned }
+        let tried = if self.standing == ConfidenceStatus::Pending {
+            if self.contributed { ConfidenceStatus::Live } else { ConfidenceStatus::Pruned }
         } else {
             self.standing
         };
         match tried {
-            Standing::Pruned if self.value > MIDDLE && self.contributed => Standing::Live,
-            Standing::Pruned => Standing::Pruned,
-            Standing::Live | Standing::Pinned if self.low >= LOW_FOR => Standing::Pruned,
-            Standing::Live if self.value > HIGH => Standing::Pinned,
-            Standing::Pinned if self.value <= MIDDLE => Standing::Live,
-            Standing::Live | Standing::Pinned | Standing::Pending => tried,
+            ConfidenceStatus::Pruned if self.value > MIDDLE && self.contributed => ConfidenceStatus::Live,
+            ConfidenceStatus::Pruned => ConfidenceStatus::Pruned,
+            ConfidenceStatus::Live | ConfidenceStatus::Pinned if self.low >= LOW_FOR => ConfidenceStatus::Pruned,
+            ConfidenceStatus::Live if self.value > HIGH => ConfidenceStatus::Pinned,
+            ConfidenceStatus::Pinned if self.value <= MIDDLE => ConfidenceStatus::Live,
+            ConfidenceStatus::Live | ConfidenceStatus::Pinned | ConfidenceStatus::Pending => tried,
         }
     }
 }
@@ -133,63 +133,65 @@ mod tests {
     use proptest::prelude::*;
     use proptest::test_runner::{RngAlgorithm, TestRng};
 
-    fn judged(contribution: f64) -> Step {
-        Step::Judged { contribution }
+    fn judged(contribution: f64) -> ConfidenceStep {
+        ConfidenceStep::Judged { contribution }
     }
 
-    fn after(steps: impl IntoIterator<Item = Step>) -> Confidence {
-        steps.into_iter().fold(Confidence::default(), Confidence::after)
+    fn after(steps: impl IntoIterator<Item = ConfidenceStep>) -> SourceConfidence {
+        steps.into_iter().fold(SourceConfidence::default(), SourceConfidence::apply_step)
     }
 
     #[test]
     fn a_judgement_moves_it_by_a_tenth_and_an_undo_takes_a_tenth() {
         assert!((after([judged(1.0)]).value - 0.55).abs() < 1e-12);
         assert!((after([judged(0.0)]).value - 0.45).abs() < 1e-12);
-        assert!((after([Step::Undone]).value - 0.4).abs() < 1e-12);
-        assert_eq!(after([Step::Undone; 6]).value, 0.0, "never below 0");
+        assert!((after([ConfidenceStep::Undone]).value - 0.4).abs() < 1e-12);
+        assert_eq!(after([ConfidenceStep::Undone; 6]).value, 0.0, "never below 0");
         assert!((after([judged(7.0)]).value - 0.55).abs() < 1e-12, "what is outside counts as the nearer end");
         assert!((after([judged(f64::NAN)]).value - 0.45).abs() < 1e-12);
     }
 
     #[test]
     fn where_a_human_has_it_start_is_forgotten_by_a_tenth_at_each_judgement() {
-        let known = [judged(1.0), judged(1.0)].into_iter().fold(Confidence::starting_at(0.82), Confidence::after);
+        let known = [judged(1.0), judged(1.0)]
+            .into_iter()
+            .fold(SourceConfidence::from_value(0.82), SourceConfidence::apply_step);
         assert!((known.value - (0.81 * 0.82 + 0.19)).abs() < 1e-12, "{known:?}");
-        assert_eq!(known.standing, Standing::Pending, "its judgements are still counted from none");
+        assert_eq!(known.standing, ConfidenceStatus::Pending, "its judgements are still counted from none");
     }
 
     #[test]
     fn three_judgements_long_it_is_on_trial() {
-        assert_eq!(after([judged(1.0); 2]).standing, Standing::Pending);
-        assert_eq!(after([judged(1.0), judged(0.0), judged(0.0)]).standing, Standing::Live);
-        assert_eq!(after([judged(0.0); 3]).standing, Standing::Pruned, "it never gave anything");
-        assert_eq!(after([Step::Undone; 5]).standing, Standing::Pending, "an undo is no judgement");
+        assert_eq!(after([judged(1.0); 2]).standing, ConfidenceStatus::Pending);
+        assert_eq!(after([judged(1.0), judged(0.0), judged(0.0)]).standing, ConfidenceStatus::Live);
+        assert_eq!(after([judged(0.0); 3]).standing, ConfidenceStatus::Pruned, "it never gave anything");
+        assert_eq!(after([ConfidenceStep::Undone; 5]).standing, ConfidenceStatus::Pending, "an undo is no judgement");
     }
 
     #[test]
     fn below_a_fifth_three_times_in_a_row_it_is_pruned_and_above_a_half_it_is_back() {
         let live = after([judged(0.4); 3]);
-        let fallen = [Step::Undone; 3].into_iter().fold(live, Confidence::after);
-        assert!(fallen.value < LOW && fallen.standing == Standing::Live, "{fallen:?}");
-        let twice = [judged(0.0); 2].into_iter().fold(fallen, Confidence::after);
-        assert_eq!(twice.standing, Standing::Live);
-        let rescued = twice.after(judged(1.0));
+        let fallen = [ConfidenceStep::Undone; 3].into_iter().fold(live, SourceConfidence::apply_step);
+        assert!(fallen.value < LOW && fallen.standing == ConfidenceStatus::Live, "{fallen:?}");
+        let twice = [judged(0.0); 2].into_iter().fold(fallen, SourceConfidence::apply_step);
+        assert_eq!(twice.standing, ConfidenceStatus::Live);
+        let rescued = twice.apply_step(judged(1.0));
         assert!(rescued.value > LOW && rescued.low == 0, "{rescued:?}");
-        let pruned = twice.after(judged(0.0));
-        assert_eq!(pruned.standing, Standing::Pruned);
-        let risen: Vec<Confidence> =
-            std::iter::successors(Some(pruned), |c| Some(c.after(judged(1.0)))).take(12).collect();
-        let back = risen.iter().position(|c| c.standing == Standing::Live).unwrap();
+        let pruned = twice.apply_step(judged(0.0));
+        assert_eq!(pruned.standing, ConfidenceStatus::Pruned);
+        let risen: Vec<SourceConfidence> =
+            std::iter::successors(Some(pruned), |c| Some(c.apply_step(judged(1.0)))).take(12).collect();
+        let back = risen.iter().position(|c| c.standing == ConfidenceStatus::Live).unwrap();
         assert!(risen[back].value > MIDDLE && risen[back - 1].value <= MIDDLE, "{risen:?}");
     }
 
     #[test]
     fn above_nine_tenths_it_is_pinned_until_it_falls_to_a_half() {
         let pinned = after([judged(1.0); 20]);
-        assert_eq!(pinned.standing, Standing::Pinned);
-        let falls: Vec<Confidence> =
-            std::iter::successors(Some(pinned), |c| Some(c.after(Step::Undone))).take(8).collect();
-        let let_go = falls.iter().position(|c| c.standing == Standing::Live).unwrap();
+        assert_eq!(pinned.standing, ConfidenceStatus::Pinned);
+        let falls: Vec<SourceConfidence> =
+            std::iter::successors(Some(pinned), |c| Some(c.apply_step(ConfidenceStep::Undone))).take(8).collect();
+        let let_go = falls.iter().position(|c| c.standing == ConfidenceStatus::Live).unwrap();
         assert!(falls[let_go].value <= MIDDLE && falls[let_go - 1].value > MIDDLE, "{falls:?}");
     }
 
@@ -198,9 +200,9 @@ mod tests {
     fn settled((low, high): (f64, f64), undone: f64, (sources, judgements): (u32, u32)) -> Vec<f64> {
         let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let mut source = || {
-            (0..judgements).fold(Confidence::default(), |now, _| {
-                let now = now.after(judged(random.random_range(low..high)));
-                if random.random_bool(undone) { now.after(Step::Undone) } else { now }
+            (0..judgements).fold(SourceConfidence::default(), |now, _| {
+                let now = now.apply_step(judged(random.random_range(low..high)));
+                if random.random_bool(undone) { now.apply_step(ConfidenceStep::Undone) } else { now }
             })
         };
         (0..sources).map(|_| source().value).collect()
@@ -234,20 +236,20 @@ mod tests {
     proptest! {
         #[test]
         fn it_stays_between_0_and_1_and_hysteresis_holds(
-            steps in prop::collection::vec(prop_oneof![4 => (0.0..=1.0).prop_map(judged), 1 => Just(Step::Undone)], 0..200),
+            steps in prop::collection::vec(prop_oneof![4 => (0.0..=1.0).prop_map(judged), 1 => Just(ConfidenceStep::Undone)], 0..200),
         ) {
-            let mut now = Confidence::default();
+            let mut now = SourceConfidence::default();
             for step in steps {
                 let before = now;
-                now = now.after(step);
+                now = now.apply_step(step);
                 prop_assert!((0.0..=1.0).contains(&now.value));
                 match (before.standing, now.standing) {
-                    (Standing::Pinned, Standing::Live) => prop_assert!(now.value <= MIDDLE),
-                    (Standing::Live, Standing::Pinned) => prop_assert!(now.value > HIGH),
-                    (Standing::Pruned, Standing::Live) => prop_assert!(now.value > MIDDLE),
-                    (Standing::Live | Standing::Pinned, Standing::Pruned) => prop_assert!(now.value < LOW && now.low >= LOW_FOR),
-                    (Standing::Pending, _) => prop_assert!(now.judged <= TRIAL),
-                    (_, Standing::Pending) | (Standing::Pruned, Standing::Pinned) => prop_assert!(false, "{before:?} {now:?}"),
+                    (ConfidenceStatus::Pinned, ConfidenceStatus::Live) => prop_assert!(now.value <= MIDDLE),
+                    (ConfidenceStatus::Live, ConfidenceStatus::Pinned) => prop_assert!(now.value > HIGH),
+                    (ConfidenceStatus::Pruned, ConfidenceStatus::Live) => prop_assert!(now.value > MIDDLE),
+                    (ConfidenceStatus::Live | ConfidenceStatus::Pinned, ConfidenceStatus::Pruned) => prop_assert!(now.value < LOW && now.low >= LOW_FOR),
+                    (ConfidenceStatus::Pending, _) => prop_assert!(now.judged <= TRIAL),
+                    (_, ConfidenceStatus::Pending) | (ConfidenceStatus::Pruned, ConfidenceStatus::Pinned) => prop_assert!(false, "{before:?} {now:?}"),
                     (_, _) => {}
                 }
             }

@@ -25,7 +25,7 @@ const STRANGERS: &str = "strangers";
 /// Who or what is trusted so far.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum TrustSubject {
     /// A source, by its key ([`crate::signal::source_key`]).
     Source(String),
     Class(MutationClass),
@@ -33,10 +33,10 @@ pub enum Subject {
     Strangers,
 }
 
-impl Subject {
+impl TrustSubject {
     /// Reads what a person typed: the word of a class, `strangers`, or else a source.
     #[must_use]
-    pub fn read(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         if text.trim() == STRANGERS {
             return Self::Strangers;
         }
@@ -46,9 +46,9 @@ impl Subject {
 
     /// Whom it is about, for people: a source by the name that a record has, if that says more, with its key.
     #[must_use]
-    pub fn told(&self, name: Option<&str>) -> String {
+    pub fn describe(&self, name: Option<&str>) -> String {
         match self {
-            Self::Source(key) => match name.and_then(|name| shown_name(key, name)) {
+            Self::Source(key) => match name.and_then(|name| short_source_name(key, name)) {
                 Some(name) => format!("{name} ({key})"),
                 None => key.clone(),
             },
@@ -61,7 +61,7 @@ impl Subject {
     ///
     /// # Errors
     /// [`PathError`] where a record was changed by hand to name something else than a source's key.
-    pub fn path(&self) -> Result<RecordPath, PathError> {
+    pub fn instinct_path(&self) -> Result<RecordPath, PathError> {
         match self {
             Self::Source(key) => RecordPath::new(RecordKind::Instinct, key),
             Self::Class(class) => RecordPath::new(RecordKind::Instinct, &format!("class.{}", class.as_str())),
@@ -70,7 +70,7 @@ impl Subject {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for TrustSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source(key) => write!(f, "{key}"),
@@ -82,7 +82,7 @@ impl fmt::Display for Subject {
 
 /// A source's name on one line, and not too long; `None` where it says no more than the key.
 #[must_use]
-pub fn shown_name(key: &str, name: &str) -> Option<String> {
+pub fn short_source_name(key: &str, name: &str) -> Option<String> {
     let name = plain::to_one_line(name);
     let name = name.trim();
     if name.is_empty() || name.to_lowercase() == key {
@@ -100,7 +100,7 @@ pub fn shown_name(key: &str, name: &str) -> Option<String> {
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum TrustMark {
     Pruned {
-        subject: Subject,
+        subject: TrustSubject,
         /// As the newest record names the source. Untrusted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
@@ -108,7 +108,7 @@ pub enum TrustMark {
         confidence: f64,
     },
     Lowered {
-        subject: Subject,
+        subject: TrustSubject,
         /// As the newest change that counted names the source. Untrusted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
@@ -125,19 +125,19 @@ pub enum TrustMark {
     },
     /// A drill found that its undo does not restore the bytes.
     Unrestored {
-        subject: Subject,
+        subject: TrustSubject,
         /// What was wrong.
         why: String,
     },
     Raised {
-        subject: Subject,
+        subject: TrustSubject,
     },
 }
 
 impl TrustMark {
     /// Who or what it is about.
     #[must_use]
-    pub fn subject(&self) -> &Subject {
+    pub fn subject(&self) -> &TrustSubject {
         match self {
             Self::Pruned { subject, .. }
             | Self::Lowered { subject, .. }
@@ -146,7 +146,7 @@ impl TrustMark {
         }
     }
 
-    fn kind(&self) -> ActionKind {
+    fn action_kind(&self) -> ActionKind {
         match self {
             Self::Pruned { .. } => ActionKind::Pruned,
             Self::Lowered { .. } | Self::Unrestored { .. } => ActionKind::Lowered,
@@ -158,8 +158,8 @@ impl TrustMark {
     ///
     /// # Errors
     /// As [`Subject::path`].
-    pub fn plan(self, cause: (&str, DateTime<Utc>), mode: Mode, workflow: WorkflowRef) -> Result<Plan, PathError> {
-        let (kind, target) = (self.kind(), self.subject().path()?);
+    pub fn into_plan(self, cause: (&str, DateTime<Utc>), mode: Mode, workflow: WorkflowRef) -> Result<Plan, PathError> {
+        let (kind, target) = (self.action_kind(), self.subject().instinct_path()?);
         let draft = AuditDraft {
             kind,
             id: ActionId::derive(&[kind.as_str(), target.as_str(), cause.0]),
@@ -192,14 +192,14 @@ impl fmt::Display for TrustMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pruned { subject, name, confidence } => {
-                let subject = subject.told(name.as_deref());
+                let subject = subject.describe(name.as_deref());
                 write!(f, "{subject} is taken for a stranger: its confidence is {confidence:.2}")
             }
             Self::Lowered { subject, name, from, to, undone, of, at_least, budget } => write!(
                 f,
                 "{} went from {} to {}: {undone} of {of} live changes of the last 7 days were undone, \
                  so at least {:.1} % where {:.1} % may be; `steward trust raise {subject}` takes it back up",
-                subject.told(name.as_deref()),
+                subject.describe(name.as_deref()),
                 from.as_str(),
                 to.as_str(),
                 at_least * 100.0,
@@ -222,7 +222,7 @@ mod tests {
     use crate::plan::ContentHash;
     use crate::time;
 
-    fn lowered(subject: Subject) -> TrustMark {
+    fn lowered(subject: TrustSubject) -> TrustMark {
         let (from, to) = (Mode::Live, Mode::LiveHighConfidenceOnly);
         TrustMark::Lowered { subject, name: None, from, to, undone: 2, of: 3, at_least: 0.144, budget: 0.05 }
     }
@@ -231,8 +231,8 @@ mod tests {
     fn a_mark_is_filed_once_for_each_cause_and_reads_back() {
         let at = time::parse("2026-11-22T08:00:00.123Z").unwrap();
         let plan = |cause: &str| {
-            let mark = lowered(Subject::Source("mail-0123".into()));
-            mark.plan((cause, at), Mode::Live, WorkflowRef { id: "w".into(), run_id: "r".into() }).unwrap()
+            let mark = lowered(TrustSubject::Source("mail-0123".into()));
+            mark.into_plan((cause, at), Mode::Live, WorkflowRef { id: "w".into(), run_id: "r".into() }).unwrap()
         };
         assert_eq!((plan("a").id(), plan("a").id() == plan("b").id()), (plan("a").id(), false));
         let path = plan("a").draft().record_path().unwrap();
@@ -249,26 +249,32 @@ mod tests {
 
     #[test]
     fn a_class_is_no_source() {
-        assert_eq!(Subject::read("related"), Subject::Class(MutationClass::Related));
-        assert_eq!(Subject::read("Gmail"), Subject::Source("gmail".into()));
-        assert_eq!(Subject::Class(MutationClass::Related).path().unwrap().as_str(), "instinct/class.related.md");
+        assert_eq!(TrustSubject::parse("related"), TrustSubject::Class(MutationClass::Related));
+        assert_eq!(TrustSubject::parse("Gmail"), TrustSubject::Source("gmail".into()));
+        assert_eq!(
+            TrustSubject::Class(MutationClass::Related).instinct_path().unwrap().as_str(),
+            "instinct/class.related.md"
+        );
         for name in ["class.related", "class.state_change", "CLASS.related"] {
             let key = crate::signal::source_key(name);
             assert!(!key.contains('.'), "{key}");
         }
-        assert!(Subject::Source("../task/x".into()).path().is_err());
+        assert!(TrustSubject::Source("../task/x".into()).instinct_path().is_err());
     }
 
     #[test]
     fn strangers_are_one_subject_and_no_source_of_that_name() {
-        let source = Subject::Source(crate::signal::source_key("strangers"));
-        assert_eq!((Subject::read(" strangers "), Subject::read("Strangers")), (Subject::Strangers, source.clone()));
-        assert_eq!(Subject::Strangers.to_string(), source.to_string(), "a person types the same word");
-        assert_ne!(Subject::Strangers.path().unwrap(), source.path().unwrap());
+        let source = TrustSubject::Source(crate::signal::source_key("strangers"));
+        assert_eq!(
+            (TrustSubject::parse(" strangers "), TrustSubject::parse("Strangers")),
+            (TrustSubject::Strangers, source.clone())
+        );
+        assert_eq!(TrustSubject::Strangers.to_string(), source.to_string(), "a person types the same word");
+        assert_ne!(TrustSubject::Strangers.instinct_path().unwrap(), source.instinct_path().unwrap());
         let at = time::parse("2026-11-22T08:00:00Z").unwrap();
         let workflow = WorkflowRef { id: "w".into(), run_id: "r".into() };
-        for subject in [Subject::Strangers, source] {
-            let plan = lowered(subject).plan(("a", at), Mode::Live, workflow.clone()).unwrap();
+        for subject in [TrustSubject::Strangers, source] {
+            let plan = lowered(subject).into_plan(("a", at), Mode::Live, workflow.clone()).unwrap();
             let link = ChainLink { seq: 1, prev: ContentHash::genesis() };
             let record = AuditRecord::from_draft(plan.draft().clone(), Vec::new(), link);
             assert_eq!(AuditRecord::parse(record.render().unwrap().as_bytes()).unwrap(), record);
@@ -278,12 +284,13 @@ mod tests {
     #[test]
     fn a_source_is_told_by_its_name_with_the_key_that_raises_it() {
         let key = crate::signal::source_key("mail:Ann@b.example");
-        let told = |name: &str| Subject::Source(key.clone()).told(Some(name));
+        let told = |name: &str| TrustSubject::Source(key.clone()).describe(Some(name));
         assert_eq!(told("mail:Ann@b.example"), format!("mail:Ann@b.example ({key})"));
         assert_eq!(told("a\n\u{1b}[2Jb"), format!("{} ({key})", plain::to_one_line("a\n\u{1b}[2Jb")));
         assert_eq!((told(" "), told(&key)), (key.clone(), key.clone()), "nothing is said twice");
         assert_eq!(told(&"x".repeat(200)).chars().count(), 61 + key.len() + 3);
-        let TrustMark::Lowered { subject, from, to, undone, of, at_least, budget, .. } = lowered(Subject::Source(key))
+        let TrustMark::Lowered { subject, from, to, undone, of, at_least, budget, .. } =
+            lowered(TrustSubject::Source(key))
         else {
             panic!()
         };

@@ -12,9 +12,9 @@
 //! it is said after 6 cases, as a median.
 
 use crate::plan::Disposition;
-use crate::trust::case::Case;
+use crate::trust::case::TrustCase;
 use crate::trust::tally::is_unanswered;
-use crate::trust::wilson::{Z_99, interval};
+use crate::trust::wilson::{Z_99, score_interval};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -24,11 +24,11 @@ pub const NEWEST: usize = 20;
 
 /// The newest cases of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Newest(VecDeque<Known>);
+pub struct NewestCases(VecDeque<NewestCaseEntry>);
 
 /// One of them, in the order of its moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Known {
+struct NewestCaseEntry {
     at: DateTime<Utc>,
     seq: u64,
     is_wrong: bool,
@@ -36,24 +36,24 @@ struct Known {
 
 /// What they came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Lately {
+pub struct NewestTally {
     pub of: u64,
     pub wrong: u64,
 }
 
-impl Newest {
+impl NewestCases {
     /// Takes in a case, if it is new enough and anything is known of it.
-    pub fn add(&mut self, case: &Case, now: DateTime<Utc>) {
-        let is_wrong = match case.lesson.agrees() {
+    pub fn add_case(&mut self, case: &TrustCase, now: DateTime<Utc>) {
+        let is_wrong = match case.lesson.is_agreement() {
             Some(agrees) => !agrees,
             None if case.landing == Disposition::Live => false,
             None if is_unanswered(case, now) => true,
             None => return,
         };
-        self.push(Known { at: case.at, seq: case.seq, is_wrong });
+        self.push(NewestCaseEntry { at: case.at, seq: case.seq, is_wrong });
     }
 
-    fn push(&mut self, known: Known) {
+    fn push(&mut self, known: NewestCaseEntry) {
         let place = self.0.partition_point(|other| *other < known);
         self.0.insert(place, known);
         if self.0.len() > NEWEST {
@@ -63,7 +63,7 @@ impl Newest {
 
     /// The newest of both.
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
+    pub fn merge(&self, other: &Self) -> Self {
         let mut both = self.clone();
         other.0.iter().for_each(|known| both.push(*known));
         both
@@ -71,17 +71,17 @@ impl Newest {
 
     /// How many there are, and how many of them were wrong.
     #[must_use]
-    pub fn lately(&self) -> Lately {
+    pub fn count_wrong(&self) -> NewestTally {
         let wrong = self.0.iter().filter(|known| known.is_wrong).count();
-        Lately { of: self.0.len() as u64, wrong: wrong as u64 }
+        NewestTally { of: self.0.len() as u64, wrong: wrong as u64 }
     }
 }
 
-impl Lately {
+impl NewestTally {
     /// Whether they contradict a precision of at least so much, 0 to 1; too few of them say nothing.
     #[must_use]
-    pub fn contradicts(self, precision: f64) -> bool {
-        self.of >= NEWEST as u64 && interval(self.of - self.wrong, self.of, Z_99).1 < precision
+    pub fn is_surely_below(self, precision: f64) -> bool {
+        self.of >= NEWEST as u64 && score_interval(self.of - self.wrong, self.of, Z_99).1 < precision
     }
 }
 

@@ -15,7 +15,7 @@ pub const BURST: TimeDelta = TimeDelta::hours(1);
 
 /// What is known of one proposal.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fate {
+pub struct ProposalHistory {
     pub at: DateTime<Utc>,
     /// It was made without asking.
     pub live: bool,
@@ -31,7 +31,7 @@ pub struct Fate {
 /// What became of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lesson {
+pub enum ProposalFeedback {
     /// A human took it back.
     Undone,
     /// A human let it happen.
@@ -48,10 +48,10 @@ pub enum Lesson {
     Open,
 }
 
-impl Lesson {
+impl ProposalFeedback {
     /// Whether the proposal was right; `None` while nobody can tell.
     #[must_use]
-    pub fn agrees(self) -> Option<bool> {
+    pub fn is_agreement(self) -> Option<bool> {
         match self {
             Self::Confirmed | Self::Survived | Self::DoneAnyway => Some(true),
             Self::Undone | Self::Dismissed | Self::Opposed => Some(false),
@@ -60,29 +60,29 @@ impl Lesson {
     }
 }
 
-impl Fate {
+impl ProposalHistory {
     /// A proposal that landed so at that moment.
     #[must_use]
-    pub fn landed(landing: Disposition, at: DateTime<Utc>) -> Self {
+    pub fn from_disposition(landing: Disposition, at: DateTime<Utc>) -> Self {
         Self { at, live: landing == Disposition::Live, ..Self::default() }
     }
 
     /// What became of it by now, and since when that is known; the moment of an open one is its own.
     #[must_use]
-    pub fn lesson(&self, now: DateTime<Utc>) -> (Lesson, DateTime<Utc>) {
+    pub fn feedback_at(&self, now: DateTime<Utc>) -> (ProposalFeedback, DateTime<Utc>) {
         let said = [
-            (Lesson::DoneAnyway, self.done_anyway),
-            (Lesson::Opposed, self.opposed),
-            (Lesson::Confirmed, self.confirmed),
-            (Lesson::Dismissed, self.dismissed),
-            (Lesson::Undone, self.undone),
+            (ProposalFeedback::DoneAnyway, self.done_anyway),
+            (ProposalFeedback::Opposed, self.opposed),
+            (ProposalFeedback::Confirmed, self.confirmed),
+            (ProposalFeedback::Dismissed, self.dismissed),
+            (ProposalFeedback::Undone, self.undone),
         ];
         let latest = said.into_iter().filter_map(|(lesson, at)| Some((lesson, at?))).max_by_key(|(_, at)| *at);
         let survives_at = self.at + TimeDelta::days(UNDO_WINDOW_DAYS);
         match latest {
             Some(said) => said,
-            None if self.live && now >= survives_at => (Lesson::Survived, survives_at),
-            None => (Lesson::Open, self.at),
+            None if self.live && now >= survives_at => (ProposalFeedback::Survived, survives_at),
+            None => (ProposalFeedback::Open, self.at),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Fate {
 ///
 /// The moments may come in any order.
 #[must_use]
-pub fn observations(mut agreed_at: Vec<DateTime<Utc>>) -> u32 {
+pub fn count_observations(mut agreed_at: Vec<DateTime<Utc>>) -> u32 {
     agreed_at.sort_unstable();
     let (mut count, mut last): (u32, Option<DateTime<Utc>>) = (0, None);
     for at in agreed_at {
@@ -115,43 +115,54 @@ mod tests {
 
     #[test]
     fn each_fate_has_its_lesson() {
-        let (live, shadow) = (Fate::landed(Disposition::Live, at(0)), Fate::landed(Disposition::Shadow, at(0)));
+        let (live, shadow) = (
+            ProposalHistory::from_disposition(Disposition::Live, at(0)),
+            ProposalHistory::from_disposition(Disposition::Shadow, at(0)),
+        );
         let table = [
-            (live.clone(), at(6), Lesson::Open),
-            (live.clone(), at(7), Lesson::Survived),
-            (shadow.clone(), at(400), Lesson::Open),
-            (Fate { undone: Some(at(3)), ..live.clone() }, at(30), Lesson::Undone),
-            (Fate { confirmed: Some(at(1)), ..shadow.clone() }, at(2), Lesson::Confirmed),
-            (Fate { confirmed: Some(at(1)), undone: Some(at(2)), ..shadow.clone() }, at(3), Lesson::Undone),
-            (Fate { dismissed: Some(at(1)), ..shadow.clone() }, at(3), Lesson::Dismissed),
-            (Fate { done_anyway: Some(at(1)), ..shadow.clone() }, at(3), Lesson::DoneAnyway),
-            (Fate { opposed: Some(at(1)), ..shadow.clone() }, at(3), Lesson::Opposed),
-            (Fate { done_anyway: Some(at(1)), dismissed: Some(at(2)), ..shadow }, at(3), Lesson::Dismissed),
+            (live.clone(), at(6), ProposalFeedback::Open),
+            (live.clone(), at(7), ProposalFeedback::Survived),
+            (shadow.clone(), at(400), ProposalFeedback::Open),
+            (ProposalHistory { undone: Some(at(3)), ..live.clone() }, at(30), ProposalFeedback::Undone),
+            (ProposalHistory { confirmed: Some(at(1)), ..shadow.clone() }, at(2), ProposalFeedback::Confirmed),
+            (
+                ProposalHistory { confirmed: Some(at(1)), undone: Some(at(2)), ..shadow.clone() },
+                at(3),
+                ProposalFeedback::Undone,
+            ),
+            (ProposalHistory { dismissed: Some(at(1)), ..shadow.clone() }, at(3), ProposalFeedback::Dismissed),
+            (ProposalHistory { done_anyway: Some(at(1)), ..shadow.clone() }, at(3), ProposalFeedback::DoneAnyway),
+            (ProposalHistory { opposed: Some(at(1)), ..shadow.clone() }, at(3), ProposalFeedback::Opposed),
+            (
+                ProposalHistory { done_anyway: Some(at(1)), dismissed: Some(at(2)), ..shadow },
+                at(3),
+                ProposalFeedback::Dismissed,
+            ),
         ];
         for (fate, now, lesson) in table {
-            assert_eq!(fate.lesson(now).0, lesson, "{fate:?}");
+            assert_eq!(fate.feedback_at(now).0, lesson, "{fate:?}");
         }
-        assert_eq!(live.lesson(at(99)).1, at(7), "known since the window closed, whenever it is asked");
+        assert_eq!(live.feedback_at(at(99)).1, at(7), "known since the window closed, whenever it is asked");
     }
 
     #[test]
     fn a_burst_of_clicks_is_one_observation() {
         let minutes = |all: &[i64]| all.iter().map(|m| at(0) + TimeDelta::minutes(*m)).collect();
-        assert_eq!(observations(minutes(&[])), 0);
-        assert_eq!(observations(minutes(&[0, 1, 2, 3, 59, 60])), 1);
-        assert_eq!(observations(minutes(&[61, 0])), 2);
-        assert_eq!(observations(minutes(&[0, 40, 80, 120])), 2, "a burst does not go on by itself");
+        assert_eq!(count_observations(minutes(&[])), 0);
+        assert_eq!(count_observations(minutes(&[0, 1, 2, 3, 59, 60])), 1);
+        assert_eq!(count_observations(minutes(&[61, 0])), 2);
+        assert_eq!(count_observations(minutes(&[0, 40, 80, 120])), 2, "a burst does not go on by itself");
     }
 
     proptest! {
         #[test]
         fn the_order_in_which_lessons_come_does_not_matter(mut seconds in prop::collection::vec(0_i64..40_000, 0..40)) {
             let moments = |seconds: &[i64]| seconds.iter().map(|s| at(0) + TimeDelta::seconds(*s)).collect::<Vec<_>>();
-            let one = observations(moments(&seconds));
+            let one = count_observations(moments(&seconds));
             seconds.reverse();
-            prop_assert_eq!(observations(moments(&seconds)), one);
+            prop_assert_eq!(count_observations(moments(&seconds)), one);
             let twice = [seconds.clone(), seconds.clone()].concat();
-            prop_assert_eq!(observations(moments(&twice)), one, "nor that they come twice");
+            prop_assert_eq!(count_observations(moments(&twice)), one, "nor that they come twice");
         }
     }
 }

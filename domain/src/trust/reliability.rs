@@ -7,8 +7,8 @@
 //! (Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78, 1950): 0 is
 //! best, and a coin's is 0.25. Open cases are in none of it.
 
-use crate::trust::outcome::Lesson;
-use crate::trust::wilson::Share;
+use crate::trust::outcome::ProposalFeedback;
+use crate::trust::wilson::RateEstimate;
 use serde::Serialize;
 
 /// Bins of equal width from 0 to 1.
@@ -16,26 +16,26 @@ pub const BINS: usize = 10;
 
 /// The bin, counted from 0, of a stated confidence; what is beyond 0 and 1 is in the outer ones.
 #[must_use]
-pub fn bin_of(confidence: f64) -> usize {
+pub fn bin_index(confidence: f64) -> usize {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and 10")]
-    let at = (within(confidence) * 10.0) as usize;
+    let at = (clamp_confidence(confidence) * 10.0) as usize;
     at.min(BINS - 1)
 }
 
-fn within(confidence: f64) -> f64 {
+fn clamp_confidence(confidence: f64) -> f64 {
     if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) }
 }
 
 /// What was counted so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bins {
-    bins: [Sum; BINS],
+pub struct ReliabilityBins {
+    bins: [ReliabilityBinSum; BINS],
     squares: f64,
     open: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Sum {
+struct ReliabilityBinSum {
     n: u64,
     right: u64,
     confidence: f64,
@@ -43,7 +43,7 @@ struct Sum {
 
 /// How stated confidence and truth go together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Reliability {
+pub struct ReliabilitySummary {
     /// Cases of which it is known whether they were right.
     pub decided: u64,
     /// Cases that are in none of the figures.
@@ -52,29 +52,29 @@ pub struct Reliability {
     pub expected_calibration_error: Option<f64>,
     /// 0 to 1; `None` of nothing.
     pub brier_score: Option<f64>,
-    pub bins: Vec<Bin>,
+    pub bins: Vec<ReliabilityBin>,
 }
 
 /// The cases whose stated confidence lies between two tenths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Bin {
+pub struct ReliabilityBin {
     /// Lower end; of the last bin the upper end, 1, is in it.
     pub from: f64,
     pub to: f64,
     /// Mean of what was stated, 0 to 1; `None` of nothing.
     pub mean_confidence: Option<f64>,
-    pub right: Share,
+    pub right: RateEstimate,
 }
 
-impl Bins {
+impl ReliabilityBins {
     /// Counts one case with its stated confidence, 0 to 1.
-    pub fn add(&mut self, confidence: f64, lesson: Lesson) {
-        let Some(right) = lesson.agrees() else {
+    pub fn add_case(&mut self, confidence: f64, lesson: ProposalFeedback) {
+        let Some(right) = lesson.is_agreement() else {
             self.open += 1;
             return;
         };
-        let confidence = within(confidence);
-        let bin = &mut self.bins[bin_of(confidence)];
+        let confidence = clamp_confidence(confidence);
+        let bin = &mut self.bins[bin_index(confidence)];
         bin.n += 1;
         bin.right += u64::from(right);
         bin.confidence += confidence;
@@ -84,17 +84,17 @@ impl Bins {
     /// What it comes to.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
-    pub fn reliability(&self) -> Reliability {
+    pub fn compute_reliability(&self) -> ReliabilitySummary {
         let decided: u64 = self.bins.iter().map(|b| b.n).sum();
         let mean = |sum: f64, n: u64| (n > 0).then(|| sum / n as f64);
-        let distance = |b: &Sum| (b.right as f64 - b.confidence).abs();
-        let bin = |(at, b): (usize, &Sum)| Bin {
+        let distance = |b: &ReliabilityBinSum| (b.right as f64 - b.confidence).abs();
+        let bin = |(at, b): (usize, &ReliabilityBinSum)| ReliabilityBin {
             from: at as f64 / 10.0,
             to: (at + 1) as f64 / 10.0,
             mean_confidence: mean(b.confidence, b.n),
-            right: Share::new(b.right, b.n),
+            right: RateEstimate::new(b.right, b.n),
         };
-        Reliability {
+        ReliabilitySummary {
             decided,
             open: self.open,
             expected_calibration_error: mean(self.bins.iter().map(distance).sum(), decided),
@@ -109,15 +109,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(cases: &[(f64, Lesson)]) -> Reliability {
-        let mut bins = Bins::default();
-        cases.iter().for_each(|(confidence, lesson)| bins.add(*confidence, *lesson));
-        bins.reliability()
+    fn of(cases: &[(f64, ProposalFeedback)]) -> ReliabilitySummary {
+        let mut bins = ReliabilityBins::default();
+        cases.iter().for_each(|(confidence, lesson)| bins.add_case(*confidence, *lesson));
+        bins.compute_reliability()
     }
 
     #[test]
     fn the_figures_are_those_of_the_papers() {
-        use Lesson::{Confirmed, Dismissed, Open, Survived, Undone};
+        use ProposalFeedback::{Confirmed, Dismissed, Open, Survived, Undone};
         let told = of(&[
             (0.95, Confirmed),
             (0.95, Undone),
@@ -138,9 +138,13 @@ mod tests {
 
     #[test]
     fn ends_fall_into_the_outer_bins_and_nothing_comes_of_nothing() {
-        let told = of(&[(1.0, Lesson::Confirmed), (0.0, Lesson::Confirmed), (7.0, Lesson::Undone)]);
+        let told = of(&[
+            (1.0, ProposalFeedback::Confirmed),
+            (0.0, ProposalFeedback::Confirmed),
+            (7.0, ProposalFeedback::Undone),
+        ]);
         assert_eq!((told.bins[9].right.of, told.bins[0].right.of), (2, 1));
-        let none = of(&[(0.5, Lesson::Open)]);
+        let none = of(&[(0.5, ProposalFeedback::Open)]);
         assert_eq!((none.expected_calibration_error, none.brier_score, none.open), (None, None, 1));
     }
 
@@ -151,7 +155,7 @@ mod tests {
         ) {
             let all: Vec<_> = cases
                 .iter()
-                .map(|(c, right)| (*c, if *right { Lesson::Confirmed } else { Lesson::Undone }))
+                .map(|(c, right)| (*c, if *right { ProposalFeedback::Confirmed } else { ProposalFeedback::Undone }))
                 .collect();
             let told = of(&all);
             prop_assert!((0.0..=1.0).contains(&told.expected_calibration_error.unwrap()));

@@ -7,12 +7,12 @@ use crate::decide::GateName;
 use crate::mode::{DecisionPolicy, Mode};
 use crate::mutation::MutationClass;
 use crate::plan::Disposition;
-use crate::trust::advice::{Bar, Choice, choose, label};
-use crate::trust::case::Case;
-use crate::trust::newest::Lately;
-use crate::trust::reliability::{Bins, Reliability};
-use crate::trust::tally::{Acted, Cell, OfSource, STEPS, Tallies, Tally};
-use crate::trust::wilson::Share;
+use crate::trust::advice::{EvidenceBar, SettingsChoice, choose_settings, source_label};
+use crate::trust::case::TrustCase;
+use crate::trust::newest::NewestTally;
+use crate::trust::reliability::{ReliabilityBins, ReliabilitySummary};
+use crate::trust::tally::{ActedTally, CaseTally, STEPS, SourceTally, TallyCell, TallyTable};
+use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -25,27 +25,27 @@ pub const MAX_DAYS: usize = 92;
 
 /// The pass over the cases.
 #[derive(Clone, Debug)]
-pub struct Reporting {
-    tallies: Tallies,
-    bands: [Cell; 4],
-    bins: Bins,
-    gates: [OfGate; GateName::ALL.len()],
-    days: BTreeMap<NaiveDate, Tally>,
-    span: Option<Span>,
-    total: Cell,
-    let_through: Tally,
+pub struct TrustReportPass {
+    tallies: TallyTable,
+    bands: [TallyCell; 4],
+    bins: ReliabilityBins,
+    gates: [GateTally; GateName::ALL.len()],
+    days: BTreeMap<NaiveDate, CaseTally>,
+    span: Option<RecordSpan>,
+    total: TallyCell,
+    let_through: CaseTally,
     now: DateTime<Utc>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct OfGate {
-    held: Tally,
-    held_alone: Tally,
+struct GateTally {
+    held: CaseTally,
+    held_alone: CaseTally,
 }
 
 /// The records that were told from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Span {
+pub struct RecordSpan {
     /// Lowest place in the chain.
     pub first_seq: u64,
     /// Highest place in the chain.
@@ -54,10 +54,10 @@ pub struct Span {
     pub to: DateTime<Utc>,
 }
 
-impl Span {
+impl RecordSpan {
     /// The span with one record more.
     #[must_use]
-    pub fn with(span: Option<Self>, seq: u64, at: DateTime<Utc>) -> Self {
+    pub fn include_record(span: Option<Self>, seq: u64, at: DateTime<Utc>) -> Self {
         let old = span.unwrap_or(Self { first_seq: seq, last_seq: seq, from: at, to: at });
         Self {
             first_seq: old.first_seq.min(seq),
@@ -70,34 +70,34 @@ impl Span {
 
 /// All that is told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct TrustReport {
     /// `None` of nothing.
-    pub records: Option<Span>,
-    pub total: Row,
+    pub records: Option<RecordSpan>,
+    pub total: TrustReportRow,
     /// Those with cases, in the order of the contract.
-    pub classes: Vec<Row>,
+    pub classes: Vec<TrustReportRow>,
     /// Those with the most cases first; a case counts for every source that spoke for it.
-    pub sources: Vec<Row>,
+    pub sources: Vec<TrustReportRow>,
     /// The sources beyond the number that is told one by one.
-    pub other_sources: Option<Row>,
-    pub confidence_bands: Vec<Row>,
+    pub other_sources: Option<TrustReportRow>,
+    pub confidence_bands: Vec<TrustReportRow>,
     /// By class and source, those with the most cases first.
-    pub class_sources: Vec<Row>,
-    pub reliability: Reliability,
+    pub class_sources: Vec<TrustReportRow>,
+    pub reliability: ReliabilitySummary,
     /// Those that were ever closed.
-    pub gates: Vec<GateRow>,
+    pub gates: Vec<GateReportRow>,
     /// The cases that went through every gate and were acted upon without asking.
-    pub let_through: Tally,
+    pub let_through: CaseTally,
     /// The newest days with cases, oldest first.
-    pub days: Vec<Day>,
-    pub bar: Bar,
+    pub days: Vec<DayTally>,
+    pub bar: EvidenceBar,
     /// What the cases support; `None` where they support no mode that acts.
-    pub choice: Option<Choice>,
+    pub choice: Option<SettingsChoice>,
 }
 
 /// The cases of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Row {
+pub struct TrustReportRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<MutationClass>,
     /// The name by which trust goes.
@@ -107,10 +107,10 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub band: Option<Band>,
+    pub band: Option<ConfidenceBand>,
     #[serde(flatten)]
-    pub tally: Tally,
-    pub modes: Vec<OfMode>,
+    pub tally: CaseTally,
+    pub modes: Vec<ModeTally>,
     /// The highest mode that the cases support.
     pub supported: Option<Mode>,
     /// The same in words. Holds the name of a source.
@@ -119,165 +119,174 @@ pub struct Row {
 
 /// Stated confidence from the lower end on, below the upper one; 1 is in the last band.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Band {
+pub struct ConfidenceBand {
     pub from: f64,
     pub to: f64,
 }
 
 /// What a mode would act upon.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct OfMode {
+pub struct ModeTally {
     pub mode: Mode,
-    pub acted: Tally,
+    pub acted: CaseTally,
     /// The newest of those.
-    pub newest: Lately,
+    pub newest: NewestTally,
     /// The share of all cases, the open ones too, that it would act upon.
-    pub coverage: Share,
+    pub coverage: RateEstimate,
 }
 
 /// What one gate did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct GateRow {
+pub struct GateReportRow {
     pub gate: GateName,
     /// The cases that met it closed, whatever else they met.
-    pub held: Tally,
+    pub held: CaseTally,
     /// Those of them that met no other gate closed but `mode`, `caller` and `brake`, which are no judgement of a case.
-    pub held_alone: Tally,
+    pub held_alone: CaseTally,
 }
 
 /// The cases of one day, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Day {
+pub struct DayTally {
     pub day: NaiveDate,
     #[serde(flatten)]
-    pub tally: Tally,
+    pub tally: CaseTally,
 }
 
-impl Reporting {
+impl TrustReportPass {
     /// Nothing counted yet, as cases stand at that moment. Of the policy the thresholds count: see [`Tallies::new`].
     #[must_use]
     pub fn new(policy: &DecisionPolicy, now: DateTime<Utc>) -> Self {
         Self {
-            tallies: Tallies::new(policy, now),
+            tallies: TallyTable::new(policy, now),
             bands: Default::default(),
-            bins: Bins::default(),
+            bins: ReliabilityBins::default(),
             gates: Default::default(),
             days: BTreeMap::new(),
             span: None,
-            total: Cell::default(),
-            let_through: Tally::default(),
+            total: TallyCell::default(),
+            let_through: CaseTally::default(),
             now,
         }
     }
 
     /// Counts one case.
-    pub fn add(&mut self, case: &Case) {
-        let acts = self.tallies.add(case);
+    pub fn add_case(&mut self, case: &TrustCase) {
+        let acts = self.tallies.add_case(case);
         if case.again {
             return;
         }
-        self.total.add(case, acts, self.now);
+        self.total.add_case(case, acts, self.now);
         let band = BANDS.iter().rposition(|from| case.confidence >= *from).unwrap_or(0);
-        self.bands[band].add(case, acts, self.now);
-        self.bins.add(case.confidence, case.lesson);
+        self.bands[band].add_case(case, acts, self.now);
+        self.bins.add_case(case.confidence, case.lesson);
         self.count_gates(case);
-        self.days.entry(case.at.date_naive()).or_default().add(case, self.now);
+        self.days.entry(case.at.date_naive()).or_default().add_case(case, self.now);
         if self.days.len() > MAX_DAYS {
             self.days.pop_first();
         }
-        self.span = Some(Span::with(self.span, case.seq, case.at));
+        self.span = Some(RecordSpan::include_record(self.span, case.seq, case.at));
     }
 
-    fn count_gates(&mut self, case: &Case) {
+    fn count_gates(&mut self, case: &TrustCase) {
         let of_the_moment = [GateName::Caller, GateName::Mode, GateName::Brake];
         for gate in GateName::ALL {
             let one = &mut self.gates[gate as usize];
             if !case.closed.has_gate(gate) {
                 continue;
             }
-            one.held.add(case, self.now);
+            one.held.add_case(case, self.now);
             if case.closed.iter().all(|other| other == gate || of_the_moment.contains(&other)) {
-                one.held_alone.add(case, self.now);
+                one.held_alone.add_case(case, self.now);
             }
         }
         if case.landing == Disposition::Live {
-            self.let_through.add(case, self.now);
+            self.let_through.add_case(case, self.now);
         }
     }
 
     /// What it comes to; `budget` is the share of wrong changes that may be, 0 to 1.
     #[must_use]
-    pub fn report(mut self, budget: f64) -> Report {
-        self.tallies.bound();
-        let bar = Bar::of(budget);
+    pub fn into_report(mut self, budget: f64) -> TrustReport {
+        self.tallies.drop_smallest_sources();
+        let bar = EvidenceBar::from_budget(budget);
         let bands = BANDS.iter().zip(BANDS.iter().skip(1).chain([&1.0])).zip(&self.bands);
         let gate = |gate: GateName| {
-            let OfGate { held, held_alone } = self.gates[gate as usize];
-            GateRow { gate, held, held_alone }
+            let GateTally { held, held_alone } = self.gates[gate as usize];
+            GateReportRow { gate, held, held_alone }
         };
-        let others = self.tallies.others.all();
-        Report {
+        let others = self.tallies.others.sum_classes();
+        TrustReport {
             records: self.span,
-            total: row(&self.total, "everything together", &bar),
+            total: build_row(&self.total, "everything together", &bar),
             classes: MutationClass::ALL
                 .into_iter()
                 .map(|class| (class, &self.tallies.classes[class as usize]))
-                .filter(|(_, cell)| cell.all.actions() > 0)
-                .map(|(class, cell)| Row { class: Some(class), ..row(cell, class.as_str(), &bar) })
+                .filter(|(_, cell)| cell.all.total_count() > 0)
+                .map(|(class, cell)| TrustReportRow { class: Some(class), ..build_row(cell, class.as_str(), &bar) })
                 .collect(),
-            sources: most_first(self.tallies.sources.iter().map(|(key, s)| of_source(key, s, &bar)).collect()),
-            other_sources: (others.all.actions() > 0).then(|| row(&others, "all other sources together", &bar)),
+            sources: sort_by_cases(
+                self.tallies.sources.iter().map(|(key, s)| build_source_row(key, s, &bar)).collect(),
+            ),
+            other_sources: (others.all.total_count() > 0)
+                .then(|| build_row(&others, "all other sources together", &bar)),
             confidence_bands: bands
                 .map(|((from, to), cell)| {
                     let (from, to) = (*from, *to);
                     let what = format!("confidence {from:.2} to {to:.2}");
-                    Row { band: Some(Band { from, to }), ..row(cell, &what, &bar) }
+                    TrustReportRow { band: Some(ConfidenceBand { from, to }), ..build_row(cell, &what, &bar) }
                 })
                 .collect(),
-            class_sources: most_first(self.tallies.sources.iter().flat_map(|(k, s)| pairs(k, s, &bar)).collect()),
-            reliability: self.bins.reliability(),
-            gates: GateName::ALL.into_iter().map(gate).filter(|g| g.held.actions() > 0).collect(),
+            class_sources: sort_by_cases(
+                self.tallies.sources.iter().flat_map(|(k, s)| build_class_source_rows(k, s, &bar)).collect(),
+            ),
+            reliability: self.bins.compute_reliability(),
+            gates: GateName::ALL.into_iter().map(gate).filter(|g| g.held.total_count() > 0).collect(),
             let_through: self.let_through,
-            days: self.days.iter().map(|(day, tally)| Day { day: *day, tally: *tally }).collect(),
-            choice: choose(&self.tallies, &bar),
+            days: self.days.iter().map(|(day, tally)| DayTally { day: *day, tally: *tally }).collect(),
+            choice: choose_settings(&self.tallies, &bar),
             bar,
         }
     }
 }
 
-fn row(cell: &Cell, what: &str, bar: &Bar) -> Row {
+fn build_row(cell: &TallyCell, what: &str, bar: &EvidenceBar) -> TrustReportRow {
     let of_mode = |step: usize| {
-        let Acted { tally, newest } = &cell.through[step];
-        OfMode { mode: STEPS[step], acted: *tally, newest: newest.lately(), coverage: cell.coverage(step) }
+        let ActedTally { tally, newest } = &cell.through[step];
+        ModeTally { mode: STEPS[step], acted: *tally, newest: newest.count_wrong(), coverage: cell.step_coverage(step) }
     };
-    Row {
+    TrustReportRow {
         tally: cell.all,
         modes: (0..STEPS.len()).map(of_mode).collect(),
-        supported: bar.supports(cell),
-        says: bar.says(what, cell),
-        ..Row::default()
+        supported: bar.highest_supported_mode(cell),
+        says: bar.describe_support(what, cell),
+        ..TrustReportRow::default()
     }
 }
 
-fn of_source(key: &str, source: &OfSource, bar: &Bar) -> Row {
-    let name = label(key, source);
-    Row { source: Some(key.to_owned()), name: Some(name.clone()), ..row(&source.all(), &name, bar) }
+fn build_source_row(key: &str, source: &SourceTally, bar: &EvidenceBar) -> TrustReportRow {
+    let name = source_label(key, source);
+    TrustReportRow {
+        source: Some(key.to_owned()),
+        name: Some(name.clone()),
+        ..build_row(&source.sum_classes(), &name, bar)
+    }
 }
 
-fn pairs(key: &str, source: &OfSource, bar: &Bar) -> Vec<Row> {
-    let name = label(key, source);
-    let seen = MutationClass::ALL.into_iter().zip(&source.classes).filter(|(_, cell)| cell.all.actions() > 0);
+fn build_class_source_rows(key: &str, source: &SourceTally, bar: &EvidenceBar) -> Vec<TrustReportRow> {
+    let name = source_label(key, source);
+    let seen = MutationClass::ALL.into_iter().zip(&source.classes).filter(|(_, cell)| cell.all.total_count() > 0);
     seen.map(|(class, cell)| {
         let what = format!("{} from {name}", class.as_str());
         let (source, name) = (Some(key.to_owned()), Some(name.clone()));
-        Row { class: Some(class), source, name, ..row(cell, &what, bar) }
+        TrustReportRow { class: Some(class), source, name, ..build_row(cell, &what, bar) }
     })
     .collect()
 }
 
 /// Those with the most cases first; of as many, in the order in which they come.
-fn most_first(mut rows: Vec<Row>) -> Vec<Row> {
-    rows.sort_by_key(|row| std::cmp::Reverse((row.tally.actions(), row.tally.decided())));
+fn sort_by_cases(mut rows: Vec<TrustReportRow>) -> Vec<TrustReportRow> {
+    rows.sort_by_key(|row| std::cmp::Reverse((row.tally.total_count(), row.tally.decided_count())));
     rows
 }
 

@@ -6,8 +6,8 @@
 //! confident first; of equally confident ones any may come first, and the mean over that is taken. Confidence is
 //! counted in thousandths, so that a million cases need no more room than ten.
 
-use crate::trust::outcome::Lesson;
-use crate::trust::wilson::Share;
+use crate::trust::outcome::ProposalFeedback;
+use crate::trust::wilson::RateEstimate;
 use serde::Serialize;
 
 /// Steps of confidence that are told apart.
@@ -17,47 +17,47 @@ const POINTS: usize = 20;
 
 /// What was counted so far.
 #[derive(Clone, Debug)]
-pub struct Risk {
-    steps: Vec<Step>,
+pub struct RiskTally {
+    steps: Vec<RiskStep>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Step {
+struct RiskStep {
     decided: u64,
     wrong: u64,
 }
 
 /// The curve and the area under it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Curve {
+pub struct RiskCurve {
     pub decided: u64,
     /// 0 to 1, lower is better; `None` of nothing.
     pub area: Option<f64>,
     /// The highest threshold first.
-    pub points: Vec<Point>,
+    pub points: Vec<RiskPoint>,
 }
 
 /// What would be acted upon from a threshold on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct RiskPoint {
     /// Least confidence, 0 to 1.
     pub threshold: f64,
     /// The share of decided cases at or above it.
-    pub coverage: Share,
+    pub coverage: RateEstimate,
     /// The share of those that were wrong.
-    pub risk: Share,
+    pub risk: RateEstimate,
 }
 
-impl Default for Risk {
+impl Default for RiskTally {
     fn default() -> Self {
-        Self { steps: vec![Step::default(); STEPS + 1] }
+        Self { steps: vec![RiskStep::default(); STEPS + 1] }
     }
 }
 
-impl Risk {
+impl RiskTally {
     /// Counts one case with its stated confidence, 0 to 1; an open one says nothing.
-    pub fn add(&mut self, confidence: f64, lesson: Lesson) {
-        let Some(right) = lesson.agrees() else { return };
+    pub fn add_case(&mut self, confidence: f64, lesson: ProposalFeedback) {
+        let Some(right) = lesson.is_agreement() else { return };
         let confidence = if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and 1,000")]
         // 0.29 is a little less than 29 hundredths, and belongs to the threshold that is written so.
@@ -70,7 +70,7 @@ impl Risk {
     /// What it comes to.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
-    pub fn curve(&self) -> Curve {
+    pub fn compute_curve(&self) -> RiskCurve {
         let all: u64 = self.steps.iter().map(|s| s.decided).sum();
         let (mut taken, mut wrong, mut risks, mut points) = (0, 0, 0.0, Vec::new());
         for (at, step) in self.steps.iter().enumerate().rev() {
@@ -82,10 +82,14 @@ impl Risk {
             wrong += step.wrong;
             if at % (STEPS / POINTS) == 0 {
                 let threshold = at as f64 / STEPS as f64;
-                points.push(Point { threshold, coverage: Share::new(taken, all), risk: Share::new(wrong, taken) });
+                points.push(RiskPoint {
+                    threshold,
+                    coverage: RateEstimate::new(taken, all),
+                    risk: RateEstimate::new(wrong, taken),
+                });
             }
         }
-        Curve { decided: all, area: (all > 0).then(|| risks / all as f64), points }
+        RiskCurve { decided: all, area: (all > 0).then(|| risks / all as f64), points }
     }
 }
 
@@ -94,15 +98,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(cases: &[(f64, Lesson)]) -> Curve {
-        let mut risk = Risk::default();
-        cases.iter().for_each(|(confidence, lesson)| risk.add(*confidence, *lesson));
-        risk.curve()
+    fn of(cases: &[(f64, ProposalFeedback)]) -> RiskCurve {
+        let mut risk = RiskTally::default();
+        cases.iter().for_each(|(confidence, lesson)| risk.add_case(*confidence, *lesson));
+        risk.compute_curve()
     }
 
     #[test]
     fn the_curve_is_that_of_the_paper() {
-        use Lesson::{Confirmed, Dismissed, Open, Undone};
+        use ProposalFeedback::{Confirmed, Dismissed, Open, Undone};
         let told = of(&[(0.95, Confirmed), (0.9, Undone), (0.7, Confirmed), (0.3, Dismissed), (0.99, Open)]);
         // Risks when one, two, three and four are taken: 0, 1/2, 1/3, 1/2.
         assert!((told.area.unwrap() - (0.5 + 1.0 / 3.0 + 0.5) / 4.0).abs() < 1e-12);
@@ -115,7 +119,7 @@ mod tests {
 
     #[test]
     fn equally_confident_cases_may_come_in_any_order() {
-        let told = of(&[(0.8, Lesson::Undone), (0.8, Lesson::Confirmed)]);
+        let told = of(&[(0.8, ProposalFeedback::Undone), (0.8, ProposalFeedback::Confirmed)]);
         assert!((told.area.unwrap() - 0.5).abs() < 1e-12);
         assert_eq!(of(&[]).area, None);
     }
@@ -125,7 +129,7 @@ mod tests {
         fn a_lower_threshold_covers_more_and_a_right_one_first_is_no_worse(
             cases in prop::collection::vec((0_u32..=1_000, any::<bool>()), 1..150),
         ) {
-            let lesson = |right: bool| if right { Lesson::Confirmed } else { Lesson::Undone };
+            let lesson = |right: bool| if right { ProposalFeedback::Confirmed } else { ProposalFeedback::Undone };
             let all: Vec<_> = cases.iter().map(|(c, right)| (f64::from(*c) / 1_000.0, lesson(*right))).collect();
             let told = of(&all);
             for pair in told.points.windows(2) {

@@ -13,7 +13,7 @@ use crate::decide::{GateName, GateResult};
 use crate::mode::{DecisionPolicy, Mode};
 use crate::mutation::MutationClass;
 use crate::plan::{Disposition, Plan};
-use crate::trust::mark::{Subject, TrustMark, shown_name};
+use crate::trust::mark::{TrustMark, TrustSubject, short_source_name};
 use crate::trust::wilson;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,19 +27,19 @@ const MIN_UNDONE: u32 = 2;
 
 /// One change that was made without asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct LiveChange {
     /// Its place in the chain of records.
     pub seq: u64,
     pub at: DateTime<Utc>,
     pub class: MutationClass,
     /// The sources that spoke for it.
-    pub sources: Vec<Speaker>,
-    pub undone: Option<Undo>,
+    pub sources: Vec<ChangeSupporter>,
+    pub undone: Option<LiveChangeUndo>,
 }
 
 /// A source that speaks for a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Speaker {
+pub struct ChangeSupporter {
     /// The name by which trust goes.
     pub key: String,
     /// As the record names it. Untrusted.
@@ -50,7 +50,7 @@ pub struct Speaker {
 
 /// The record of an undo.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Undo {
+pub struct LiveChangeUndo {
     /// Its place in the chain of records.
     pub seq: u64,
     pub at: DateTime<Utc>,
@@ -59,7 +59,7 @@ pub struct Undo {
 
 /// How far a subject may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cap {
+pub struct ModeCap {
     /// `None` where a human raised it.
     pub mode: Option<Mode>,
     /// Since when.
@@ -69,77 +69,89 @@ pub struct Cap {
 }
 
 /// The newest mark of each subject.
-pub type Caps = BTreeMap<Subject, Cap>;
+pub type ModeCaps = BTreeMap<TrustSubject, ModeCap>;
 
 /// A step back that is due.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepBack {
+pub struct DueDemotion {
     pub mark: TrustMark,
     /// The id and the moment of the newest undo that counted.
     pub cause: (String, DateTime<Utc>),
 }
 
 #[derive(Default)]
-struct Tally {
+struct DemotionTally {
     of: u32,
     undone: u32,
     /// Undone since the subject's last mark.
     fresh: u32,
-    newest: Option<Undo>,
+    newest: Option<LiveChangeUndo>,
 }
 
 /// Which subjects are to go one step down, in the order of their names: sources, strangers, classes.
 #[must_use]
-pub fn due(made: &[Made], caps: &Caps, (mode, budget): (Mode, f64), now: DateTime<Utc>) -> Vec<StepBack> {
-    let recent: Vec<&Made> = made.iter().filter(|m| m.at > now - WINDOW).collect();
-    let steps_of = |tallies: BTreeMap<Subject, Tally>| -> Vec<StepBack> {
-        tallies.iter().filter_map(|tally| step(tally, caps, (mode, budget), &recent)).collect()
+pub fn find_demotions(
+    made: &[LiveChange],
+    caps: &ModeCaps,
+    (mode, budget): (Mode, f64),
+    now: DateTime<Utc>,
+) -> Vec<DueDemotion> {
+    let recent: Vec<&LiveChange> = made.iter().filter(|m| m.at > now - WINDOW).collect();
+    let steps_of = |tallies: BTreeMap<TrustSubject, DemotionTally>| -> Vec<DueDemotion> {
+        tallies.iter().filter_map(|tally| decide_demotion(tally, caps, (mode, budget), &recent)).collect()
     };
-    let own = |m: &Made| m.sources.iter().map(|source| Subject::Source(source.key.clone())).collect();
-    let mut steps = steps_of(tally(&recent, caps, own));
-    let mut answered = Answered { caps, now: steps.iter().map(|s| s.mark.subject().clone()).collect() };
-    let (carried, others): (Vec<&Made>, Vec<&Made>) = recent.iter().partition(|m| answered.carried_by_strangers(m));
-    let of_strangers = steps_of(tally(&carried, caps, |_| vec![Subject::Strangers]));
+    let own = |m: &LiveChange| m.sources.iter().map(|source| TrustSubject::Source(source.key.clone())).collect();
+    let mut steps = steps_of(count_by_subject(&recent, caps, own));
+    let mut answered = DemotedSubjects { caps, now: steps.iter().map(|s| s.mark.subject().clone()).collect() };
+    let (carried, others): (Vec<&LiveChange>, Vec<&LiveChange>) =
+        recent.iter().partition(|m| answered.is_left_to_unknown_sources(m));
+    let of_strangers = steps_of(count_by_subject(&carried, caps, |_| vec![TrustSubject::Strangers]));
     answered.now.extend(of_strangers.iter().map(|s| s.mark.subject().clone()));
     steps.extend(of_strangers);
-    let unanswered = carried.into_iter().filter(|m| !answered.by(&Subject::Strangers, m.seq)).chain(others);
-    let rest: Vec<&Made> =
-        unanswered.filter(|m| !m.sources.iter().any(|source| answered.by_source(&source.key, m.seq))).collect();
-    steps.extend(steps_of(tally(&rest, caps, |m| vec![Subject::Class(m.class)])));
+    let unanswered =
+        carried.into_iter().filter(|m| !answered.has_demoted(&TrustSubject::Strangers, m.seq)).chain(others);
+    let rest: Vec<&LiveChange> = unanswered
+        .filter(|m| !m.sources.iter().any(|source| answered.has_demoted_source(&source.key, m.seq)))
+        .collect();
+    steps.extend(steps_of(count_by_subject(&rest, caps, |m| vec![TrustSubject::Class(m.class)])));
     steps
 }
 
 /// Who has answered for what was undone.
-struct Answered<'a> {
-    caps: &'a Caps,
+struct DemotedSubjects<'a> {
+    caps: &'a ModeCaps,
     /// Those that go a step down this very moment.
-    now: BTreeSet<Subject>,
+    now: BTreeSet<TrustSubject>,
 }
 
-impl Answered<'_> {
-    fn by(&self, subject: &Subject, seq: u64) -> bool {
-        let before = |cap: &Cap| cap.mode.is_some() || seq <= cap.seq;
+impl DemotedSubjects<'_> {
+    fn has_demoted(&self, subject: &TrustSubject, seq: u64) -> bool {
+        let before = |cap: &ModeCap| cap.mode.is_some() || seq <= cap.seq;
         self.now.contains(subject) || self.caps.get(subject).is_some_and(before)
     }
 
-    fn by_source(&self, key: &str, seq: u64) -> bool {
-        self.by(&Subject::Source(key.to_owned()), seq)
+    fn has_demoted_source(&self, key: &str, seq: u64) -> bool {
+        self.has_demoted(&TrustSubject::Source(key.to_owned()), seq)
     }
 
     /// Strangers speak for it, and nobody else who has not answered for it.
-    fn carried_by_strangers(&self, made: &Made) -> bool {
-        let mut left = made.sources.iter().filter(|source| !self.by_source(&source.key, made.seq)).peekable();
+    fn is_left_to_unknown_sources(&self, made: &LiveChange) -> bool {
+        let mut left = made.sources.iter().filter(|source| !self.has_demoted_source(&source.key, made.seq)).peekable();
         left.peek().is_some() && left.all(|source| source.is_stranger)
     }
 }
 
-fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) -> BTreeMap<Subject, Tally> {
-    let mut all: BTreeMap<Subject, Tally> = BTreeMap::new();
+fn count_by_subject(
+    made: &[&LiveChange],
+    caps: &ModeCaps,
+    subjects: impl Fn(&LiveChange) -> Vec<TrustSubject>,
+) -> BTreeMap<TrustSubject, DemotionTally> {
+    let mut all: BTreeMap<TrustSubject, DemotionTally> = BTreeMap::new();
     for one in made {
         for subject in subjects(one) {
             let cap = caps.get(&subject);
             let forgiven =
-                |cap: &Cap| cap.mode.is_none() && one.undone.as_ref().is_some_and(|undo| undo.seq <= cap.seq);
+                |cap: &ModeCap| cap.mode.is_none() && one.undone.as_ref().is_some_and(|undo| undo.seq <= cap.seq);
             if cap.is_some_and(forgiven) {
                 continue;
             }
@@ -156,13 +168,13 @@ fn tally(made: &[&Made], caps: &Caps, subjects: impl Fn(&Made) -> Vec<Subject>) 
     all
 }
 
-fn step(
-    (subject, tally): (&Subject, &Tally),
-    caps: &Caps,
+fn decide_demotion(
+    (subject, tally): (&TrustSubject, &DemotionTally),
+    caps: &ModeCaps,
     (mode, budget): (Mode, f64),
-    made: &[&Made],
-) -> Option<StepBack> {
-    let (at_least, _) = wilson::interval(tally.undone.into(), tally.of.into(), wilson::Z_99);
+    made: &[&LiveChange],
+) -> Option<DueDemotion> {
+    let (at_least, _) = wilson::score_interval(tally.undone.into(), tally.of.into(), wilson::Z_99);
     if tally.fresh < MIN_UNDONE || at_least <= budget {
         return None;
     }
@@ -172,26 +184,26 @@ fn step(
         Mode::LiveHighConfidenceOnly => Mode::Shadow,
         Mode::Shadow => return None,
     };
-    let (undone, of, name) = (tally.undone, tally.of, newest_name(subject, made));
+    let (undone, of, name) = (tally.undone, tally.of, newest_source_name(subject, made));
     let mark = TrustMark::Lowered { subject: subject.clone(), name, from, to, undone, of, at_least, budget };
     let newest = tally.newest.as_ref()?;
-    Some(StepBack { mark, cause: (newest.id.clone(), newest.at) })
+    Some(DueDemotion { mark, cause: (newest.id.clone(), newest.at) })
 }
 
 /// As the newest change names a source, where that says more than its key.
-fn newest_name(subject: &Subject, made: &[&Made]) -> Option<String> {
-    let Subject::Source(key) = subject else { return None };
+fn newest_source_name(subject: &TrustSubject, made: &[&LiveChange]) -> Option<String> {
+    let TrustSubject::Source(key) = subject else { return None };
     let named = made.iter().flat_map(|m| m.sources.iter().map(|source| (m.seq, source)));
     let (_, newest) = named.filter(|(_, source)| source.key == *key).max_by_key(|(seq, _)| *seq)?;
-    shown_name(key, &newest.name)
+    short_source_name(key, &newest.name)
 }
 
-impl Speaker {
+impl ChangeSupporter {
     /// How far it may go by the marks, whose mark says so, and its name.
-    fn reach(&self, caps: &Caps) -> (Mode, Subject, Option<&str>) {
-        let cap = |subject: Subject| (caps.get(&subject).and_then(|cap| cap.mode).unwrap_or(Mode::Live), subject);
-        let (own, source) = cap(Subject::Source(self.key.clone()));
-        let (all, strangers) = cap(Subject::Strangers);
+    fn allowed_mode(&self, caps: &ModeCaps) -> (Mode, TrustSubject, Option<&str>) {
+        let cap = |subject: TrustSubject| (caps.get(&subject).and_then(|cap| cap.mode).unwrap_or(Mode::Live), subject);
+        let (own, source) = cap(TrustSubject::Source(self.key.clone()));
+        let (all, strangers) = cap(TrustSubject::Strangers);
         if self.is_stranger && all < own { (all, strangers, None) } else { (own, source, Some(&self.name)) }
     }
 }
@@ -202,16 +214,17 @@ impl Plan {
     /// Of several sources the one that may go furthest counts: one that was undone too often does not hold back
     /// what others say as well. A plan that would not be live stays as it is.
     #[must_use]
-    pub fn within_trust(mut self, speaking: &[Speaker], caps: &Caps, policy: &DecisionPolicy) -> Self {
+    pub fn cap_by_trust(mut self, speaking: &[ChangeSupporter], caps: &ModeCaps, policy: &DecisionPolicy) -> Self {
         if self.disposition() != Disposition::Live || !self.has_record_change() {
             return self;
         }
-        let furthest = speaking.iter().map(|source| source.reach(caps)).max_by_key(|(mode, ..)| *mode);
-        let class = self.draft.class.map(Subject::Class).and_then(|class| Some((caps.get(&class)?.mode?, class, None)));
+        let furthest = speaking.iter().map(|source| source.allowed_mode(caps)).max_by_key(|(mode, ..)| *mode);
+        let class =
+            self.draft.class.map(TrustSubject::Class).and_then(|class| Some((caps.get(&class)?.mode?, class, None)));
         let lowest = furthest.into_iter().chain(class).min_by_key(|(mode, ..)| *mode);
         let Some((mode, whose, name)) = lowest.filter(|(mode, ..)| *mode < policy.mode) else { return self };
         let (confidence, needed) = (self.draft.confidence, policy.high_confidence_threshold);
-        let found = format!("{} for {}, which was lowered", mode.as_str(), whose.told(name));
+        let found = format!("{} for {}, which was lowered", mode.as_str(), whose.describe(name));
         match mode {
             Mode::Shadow => {
                 let needed = format!("`steward trust raise {whose}`");

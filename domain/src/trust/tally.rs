@@ -6,10 +6,10 @@
 use crate::mode::{Ceiling, DecisionPolicy, Mode};
 use crate::mutation::MutationClass;
 use crate::trust::by_hand::WATCHED;
-use crate::trust::case::{Case, Rules};
-use crate::trust::newest::Newest;
-use crate::trust::outcome::Lesson;
-use crate::trust::wilson::Share;
+use crate::trust::case::{ReplayRules, TrustCase};
+use crate::trust::newest::NewestCases;
+use crate::trust::outcome::ProposalFeedback;
+use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub const MAX_SOURCES: usize = 2_000;
 
 /// How many cases ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct CaseTally {
     pub agreed: u64,
     pub wrong: u64,
     pub open: u64,
@@ -33,14 +33,14 @@ pub struct Tally {
 ///
 /// The time is counted from the first of what was proposed again. That is not neutral: who agrees does it by hand and is seen, who thinks it wrong often does nothing.
 #[must_use]
-pub fn is_unanswered(case: &Case, now: DateTime<Utc>) -> bool {
-    case.lesson == Lesson::Open && now - case.since >= WATCHED
+pub fn is_unanswered(case: &TrustCase, now: DateTime<Utc>) -> bool {
+    case.lesson == ProposalFeedback::Open && now - case.since >= WATCHED
 }
 
-impl Tally {
+impl CaseTally {
     /// Counts one case as it stands at that moment.
-    pub fn add(&mut self, case: &Case, now: DateTime<Utc>) {
-        match case.lesson.agrees() {
+    pub fn add_case(&mut self, case: &TrustCase, now: DateTime<Utc>) {
+        match case.lesson.is_agreement() {
             Some(true) => self.agreed += 1,
             Some(false) => self.wrong += 1,
             None => self.open += 1,
@@ -50,7 +50,7 @@ impl Tally {
 
     /// Both together.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub fn merge(self, other: Self) -> Self {
         Self {
             agreed: self.agreed + other.agreed,
             wrong: self.wrong + other.wrong,
@@ -61,128 +61,128 @@ impl Tally {
 
     /// Those of which it is known whether they were right.
     #[must_use]
-    pub fn decided(self) -> u64 {
+    pub fn decided_count(self) -> u64 {
         self.agreed + self.wrong
     }
 
     /// All of them.
     #[must_use]
-    pub fn actions(self) -> u64 {
-        self.decided() + self.open
+    pub fn total_count(self) -> u64 {
+        self.decided_count() + self.open
     }
 
     /// The share of the decided ones that agreed.
     #[must_use]
-    pub fn precision(self) -> Share {
-        Share::new(self.agreed, self.decided())
+    pub fn precision(self) -> RateEstimate {
+        RateEstimate::new(self.agreed, self.decided_count())
     }
 
     /// The same if every unanswered one was wrong: no answer that is missing can make it worse.
     #[must_use]
-    pub fn worst_case(self) -> Share {
-        Share::new(self.agreed, self.decided() + self.unanswered)
+    pub fn worst_case_precision(self) -> RateEstimate {
+        RateEstimate::new(self.agreed, self.decided_count() + self.unanswered)
     }
 }
 
-impl Serialize for Tally {
+impl Serialize for CaseTally {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Shown {
+        struct TallyFields {
             actions: u64,
             agreed: u64,
             wrong: u64,
             open: u64,
             unanswered: u64,
-            precision: Share,
-            worst_case: Share,
+            precision: RateEstimate,
+            worst_case: RateEstimate,
         }
         let Self { agreed, wrong, open, unanswered } = *self;
-        let (actions, precision, worst_case) = (self.actions(), self.precision(), self.worst_case());
-        Shown { actions, agreed, wrong, open, unanswered, precision, worst_case }.serialize(to)
+        let (actions, precision, worst_case) = (self.total_count(), self.precision(), self.worst_case_precision());
+        TallyFields { actions, agreed, wrong, open, unanswered, precision, worst_case }.serialize(to)
     }
 }
 
 /// What would be acted upon: the evidence for acting upon more of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Acted {
-    pub tally: Tally,
-    pub newest: Newest,
+pub struct ActedTally {
+    pub tally: CaseTally,
+    pub newest: NewestCases,
 }
 
-impl Acted {
+impl ActedTally {
     /// Counts one case as it stands at that moment.
-    pub fn add(&mut self, case: &Case, now: DateTime<Utc>) {
-        self.tally.add(case, now);
-        self.newest.add(case, now);
+    pub fn add_case(&mut self, case: &TrustCase, now: DateTime<Utc>) {
+        self.tally.add_case(case, now);
+        self.newest.add_case(case, now);
     }
 
     /// Both together.
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        Self { tally: self.tally.and(other.tally), newest: self.newest.and(&other.newest) }
+    pub fn merge(&self, other: &Self) -> Self {
+        Self { tally: self.tally.merge(other.tally), newest: self.newest.merge(&other.newest) }
     }
 }
 
 /// The cases of one kind, and those of them that each of [`STEPS`] would act upon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cell {
-    pub all: Tally,
-    pub through: [Acted; 2],
+pub struct TallyCell {
+    pub all: CaseTally,
+    pub through: [ActedTally; 2],
 }
 
-impl Cell {
+impl TallyCell {
     /// Both together.
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        let through = [0, 1].map(|step: usize| self.through[step].and(&other.through[step]));
-        Self { all: self.all.and(other.all), through }
+    pub fn merge(&self, other: &Self) -> Self {
+        let through = [0, 1].map(|step: usize| self.through[step].merge(&other.through[step]));
+        Self { all: self.all.merge(other.all), through }
     }
 
     /// The share of all cases that one of [`STEPS`] would act upon.
     #[must_use]
-    pub fn coverage(&self, step: usize) -> Share {
-        Share::new(self.through[step].tally.actions(), self.all.actions())
+    pub fn step_coverage(&self, step: usize) -> RateEstimate {
+        RateEstimate::new(self.through[step].tally.total_count(), self.all.total_count())
     }
 
     /// Counts one case as it stands at that moment, and for each of [`STEPS`] whether it would act upon it.
-    pub fn add(&mut self, case: &Case, acts: [bool; 2], now: DateTime<Utc>) {
-        self.all.add(case, now);
+    pub fn add_case(&mut self, case: &TrustCase, acts: [bool; 2], now: DateTime<Utc>) {
+        self.all.add_case(case, now);
         for (acted, _) in self.through.iter_mut().zip(acts).filter(|(_, acts)| *acts) {
-            acted.add(case, now);
+            acted.add_case(case, now);
         }
     }
 }
 
 /// The cases of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OfSource {
+pub struct SourceTally {
     /// As the last case names it. Untrusted.
     pub name: String,
     /// By class, in the order of [`MutationClass::ALL`].
-    pub classes: [Cell; 4],
+    pub classes: [TallyCell; 4],
 }
 
-impl OfSource {
+impl SourceTally {
     /// All classes together.
     #[must_use]
-    pub fn all(&self) -> Cell {
-        self.classes.iter().fold(Cell::default(), |all, cell| all.and(cell))
+    pub fn sum_classes(&self) -> TallyCell {
+        self.classes.iter().fold(TallyCell::default(), |all, cell| all.merge(cell))
     }
 }
 
 /// Cases by class and source, and what each mode would act upon with the thresholds that are set.
 #[derive(Clone, Debug)]
-pub struct Tallies {
-    steps: [Rules; 2],
+pub struct TallyTable {
+    steps: [ReplayRules; 2],
     now: DateTime<Utc>,
-    pub classes: [Cell; 4],
+    pub classes: [TallyCell; 4],
     /// By key.
-    pub sources: BTreeMap<String, OfSource>,
+    pub sources: BTreeMap<String, SourceTally>,
     /// The sources beyond [`MAX_SOURCES`] together.
-    pub others: OfSource,
+    pub others: SourceTally,
 }
 
-impl Tallies {
+impl TallyTable {
     /// None yet, as cases stand at that moment. Of the settings only the thresholds count: ceilings of classes and
     /// sources without one of their own are what is to be advised on.
     #[must_use]
@@ -191,48 +191,48 @@ impl Tallies {
             let DecisionPolicy { confidence_threshold, high_confidence_threshold, .. } = *policy;
             let policy =
                 DecisionPolicy { mode, confidence_threshold, high_confidence_threshold, ..DecisionPolicy::default() };
-            Rules { policy, default_ceiling: Ceiling::Act, sources: BTreeMap::new() }
+            ReplayRules { policy, default_ceiling: Ceiling::Act, sources: BTreeMap::new() }
         });
-        Self { steps, now, classes: Default::default(), sources: BTreeMap::new(), others: OfSource::default() }
+        Self { steps, now, classes: Default::default(), sources: BTreeMap::new(), others: SourceTally::default() }
     }
 
     /// Counts one case; says which of [`STEPS`] would act upon it.
-    pub fn add(&mut self, case: &Case) -> [bool; 2] {
-        let acts = [0, 1].map(|step: usize| self.steps[step].replay(case) == crate::plan::Disposition::Live);
+    pub fn add_case(&mut self, case: &TrustCase) -> [bool; 2] {
+        let acts = [0, 1].map(|step: usize| self.steps[step].replay_case(case) == crate::plan::Disposition::Live);
         let class = case.class as usize;
         if !case.again {
-            self.classes[class].add(case, acts, self.now);
+            self.classes[class].add_case(case, acts, self.now);
         }
         for voice in &case.voices {
             if !self.sources.contains_key(&voice.key) {
-                self.sources.insert(voice.key.clone(), OfSource::default());
+                self.sources.insert(voice.key.clone(), SourceTally::default());
             }
             if let Some(source) = self.sources.get_mut(&voice.key) {
                 if source.name != voice.name {
                     source.name.clone_from(&voice.name);
                 }
-                source.classes[class].add(case, acts, self.now);
+                source.classes[class].add_case(case, acts, self.now);
             }
         }
         if self.sources.len() > 2 * MAX_SOURCES {
-            self.bound();
+            self.drop_smallest_sources();
         }
         acts
     }
 
     /// Leaves the sources with the most cases; of as many, the first by name.
-    pub fn bound(&mut self) {
+    pub fn drop_smallest_sources(&mut self) {
         let surplus = self.sources.len().saturating_sub(MAX_SOURCES);
         if surplus == 0 {
             return;
         }
-        let count = |source: &OfSource| source.all().all.actions();
+        let count = |source: &SourceTally| source.sum_classes().all.total_count();
         let mut by_count: Vec<(u64, String)> = self.sources.iter().map(|(key, s)| (count(s), key.clone())).collect();
         by_count.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
         for (_, key) in by_count.into_iter().take(surplus) {
             let gone = self.sources.remove(&key).unwrap_or_default();
             for (mine, theirs) in self.others.classes.iter_mut().zip(gone.classes) {
-                *mine = mine.and(&theirs);
+                *mine = mine.merge(&theirs);
             }
         }
     }
@@ -240,6 +240,6 @@ impl Tallies {
 
 /// The cases of one class of one source.
 #[must_use]
-pub fn cell_of(source: &OfSource, class: MutationClass) -> &Cell {
+pub fn class_cell(source: &SourceTally, class: MutationClass) -> &TallyCell {
     &source.classes[class as usize]
 }

@@ -13,7 +13,7 @@ pub const Z_99: f64 = 2.575_829_303_548_901;
 
 /// The interval for the rate behind `k` of `n`, both ends 0 to 1; of nothing the whole range.
 #[must_use]
-pub fn interval(k: u64, n: u64, z: f64) -> (f64, f64) {
+pub fn score_interval(k: u64, n: u64, z: f64) -> (f64, f64) {
     if n == 0 {
         return (0.0, 1.0);
     }
@@ -28,7 +28,7 @@ pub fn interval(k: u64, n: u64, z: f64) -> (f64, f64) {
 
 /// A share of what was counted, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Share {
+pub struct RateEstimate {
     pub count: u64,
     pub of: u64,
     /// 0 to 1; `None` of nothing.
@@ -39,11 +39,11 @@ pub struct Share {
     pub high: f64,
 }
 
-impl Share {
+impl RateEstimate {
     /// So many of so many.
     #[must_use]
     pub fn new(count: u64, of: u64) -> Self {
-        let (low, high) = interval(count, of, Z_95);
+        let (low, high) = score_interval(count, of, Z_95);
         #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
         let share = (of > 0).then(|| count.min(of) as f64 / of as f64);
         Self { count, of, share, low, high }
@@ -71,17 +71,17 @@ mod tests {
 
     #[test]
     fn the_interval_is_wilsons() {
-        assert!(close(interval(398, 407, Z_95), (0.9585, 0.9883)), "{:?}", interval(398, 407, Z_95));
-        assert!(close(interval(0, 10, Z_95), (0.0, 0.2775)), "{:?}", interval(0, 10, Z_95));
-        assert!(close(interval(2, 3, Z_99), (0.1442, 0.9596)), "{:?}", interval(2, 3, Z_99));
-        assert_eq!(interval(0, 0, Z_95), (0.0, 1.0), "nothing is known of nothing");
+        assert!(close(score_interval(398, 407, Z_95), (0.9585, 0.9883)), "{:?}", score_interval(398, 407, Z_95));
+        assert!(close(score_interval(0, 10, Z_95), (0.0, 0.2775)), "{:?}", score_interval(0, 10, Z_95));
+        assert!(close(score_interval(2, 3, Z_99), (0.1442, 0.9596)), "{:?}", score_interval(2, 3, Z_99));
+        assert_eq!(score_interval(0, 0, Z_95), (0.0, 1.0), "nothing is known of nothing");
     }
 
     #[test]
     fn fewer_cases_than_the_least_cannot_reach_a_lower_end() {
         let cases = least_cases(0.95).unwrap();
         assert_eq!(cases, 73);
-        assert!(interval(cases, cases, Z_95).0 >= 0.95 && interval(cases - 1, cases - 1, Z_95).0 < 0.95);
+        assert!(score_interval(cases, cases, Z_95).0 >= 0.95 && score_interval(cases - 1, cases - 1, Z_95).0 < 0.95);
         assert_eq!((least_cases(1.0), least_cases(0.0), least_cases(f64::NAN)), (None, Some(0), None));
     }
 
@@ -100,7 +100,7 @@ mod tests {
             let held = (0..4_000)
                 .filter(|_| {
                     let k = (0..n).filter(|_| roll() < truth).count() as u64;
-                    let (low, high) = interval(k, n, Z_95);
+                    let (low, high) = score_interval(k, n, Z_95);
                     (low..=high).contains(&truth)
                 })
                 .count();
@@ -113,7 +113,7 @@ mod tests {
     fn each_end_solves_the_equation_of_the_score() {
         // |p - l| = z * sqrt(l (1 - l) / n)
         for (k, n) in [(1_u32, 1_u32), (2, 2), (2, 9), (5, 70), (70, 70)] {
-            let (low, _) = interval(k.into(), n.into(), Z_99);
+            let (low, _) = score_interval(k.into(), n.into(), Z_99);
             let p = f64::from(k) / f64::from(n);
             let distance = Z_99 * (low * (1.0 - low) / f64::from(n)).sqrt();
             assert!(((p - low) - distance).abs() < 1e-12, "{k} of {n}: {low}");
@@ -127,7 +127,7 @@ mod tests {
         let mut log = f64::from(n) * (1.0 - p).ln();
         let mut covered = 0.0;
         for k in 0..=n {
-            let (low, high) = interval(k.into(), n.into(), z);
+            let (low, high) = score_interval(k.into(), n.into(), z);
             covered += if (low..=high).contains(&p) { log.exp() } else { 0.0 };
             log += f64::from(n - k).ln() - f64::from(k + 1).ln() + odds;
         }
@@ -160,9 +160,9 @@ mod tests {
         fn the_rate_seen_lies_within_and_more_cases_say_more(k in 0_u64..500, more in 0_u64..500) {
             let n = (k + more).max(1);
             let seen = k as f64 / n as f64;
-            let (low, high) = interval(k, n, Z_95);
+            let (low, high) = score_interval(k, n, Z_95);
             prop_assert!((0.0..=seen + 1e-12).contains(&low) && (seen - 1e-12..=1.0).contains(&high));
-            let (tighter_low, tighter_high) = interval(k * 10, n * 10, Z_95);
+            let (tighter_low, tighter_high) = score_interval(k * 10, n * 10, Z_95);
             prop_assert!(tighter_high - tighter_low <= high - low);
         }
     }

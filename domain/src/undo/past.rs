@@ -5,7 +5,7 @@
 
 use super::{ResolutionRefusal, infer_mutation};
 use crate::audit::{ActionKind, AuditRecord, FieldPatch, short_name};
-use crate::frontmatter::SetStep;
+use crate::frontmatter::SetHistoryStep;
 use crate::mutation::Mutation;
 use crate::path::RecordPath;
 use crate::plan::{ActionId, is_set_field};
@@ -82,7 +82,7 @@ fn changed_member(patch: &FieldPatch) -> Option<String> {
 }
 
 /// What is known of the life of the set that is concerned, in its order; nothing for other fields.
-pub(super) fn collect_set_steps(patches: &[FieldPatch], past: &[PastChange]) -> Vec<SetStep> {
+pub(super) fn collect_set_steps(patches: &[FieldPatch], past: &[PastChange]) -> Vec<SetHistoryStep> {
     let [ours] = patches else { return Vec::new() };
     if !is_set_field(&ours.field) {
         return Vec::new();
@@ -95,9 +95,9 @@ pub(super) fn collect_set_steps(patches: &[FieldPatch], past: &[PastChange]) -> 
         else {
             continue;
         };
-        steps.insert(p.record.seq, SetStep::Made(p.record.seq, change));
+        steps.insert(p.record.seq, SetHistoryStep::Made(p.record.seq, change));
         if let Some(at) = p.undone {
-            steps.insert(at, SetStep::TakenBack(p.record.seq));
+            steps.insert(at, SetHistoryStep::TakenBack(p.record.seq));
         }
     }
     steps.into_values().collect()

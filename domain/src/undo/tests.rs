@@ -17,7 +17,7 @@ fn plan_for(bytes: &[u8], policy: &DecisionPolicy, confidence: f64) -> Plan {
 }
 
 fn plan_of(judgement: Judgement, bytes: &[u8], (policy, confidence): (&DecisionPolicy, f64)) -> Plan {
-    let document = crate::frontmatter::read(bytes).unwrap();
+    let document = crate::frontmatter::read_document(bytes).unwrap();
     let written = document.fields().get("state").and_then(|s| s.as_str());
     let look = look(bytes, written, vec![evidence("gmail", 0.97, 60)]);
     let verdict = verdict(judgement, confidence, &look);
@@ -281,7 +281,7 @@ fn a_recipe_that_would_widen_what_a_note_allows_is_not_followed() {
     for (field, followed) in [("owner", true), ("steward_ceiling", false), ("steward", false)] {
         let text = format!("---\ntype: matter\n{field}: act\n---\n");
         let edit = crate::frontmatter::FieldEdit { field: field.into(), value: Some("ask".into()) };
-        let undo = crate::frontmatter::edit_with_undo(text.as_bytes(), &[edit]).unwrap().undo.remove(0);
+        let undo = crate::frontmatter::edit_fields_with_undo(text.as_bytes(), &[edit]).unwrap().undo.remove(0);
         let (_, mut forged) = applied();
         forged.draft.class = Some(MutationClass::ContextEdit);
         forged.draft.target = crate::path::RecordPath::parse("matter/house.md").unwrap();
@@ -422,7 +422,7 @@ fn written() -> BoxedStrategy<Written> {
             bom,
             crlf,
         })
-        .prop_filter("readable", |w| crate::frontmatter::read(&w.bytes()).is_ok())
+        .prop_filter("readable", |w| crate::frontmatter::read_document(&w.bytes()).is_ok())
         .boxed()
 }
 

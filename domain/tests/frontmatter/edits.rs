@@ -1,7 +1,9 @@
 //! What an edit changes, and what it leaves alone.
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter::{FieldEdit, FrontmatterError, edit, edit_with_undo, read, undo};
+use steward_domain::frontmatter::{
+    FieldEdit, FrontmatterError, edit_fields, edit_fields_with_undo, read_document, undo_fields,
+};
 
 fn set(field: &str, value: Value) -> FieldEdit {
     FieldEdit { field: field.to_owned(), value: Some(value) }
@@ -16,11 +18,11 @@ fn remove(field: &str) -> FieldEdit {
 fn edited(yaml: &str, change: &FieldEdit) -> String {
     let crlf = |text: &str| text.replace('\n', "\r\n");
     let whole = format!("---\n{yaml}---\n\nBody: yes\n---\nend");
-    let edited = edit_with_undo(whole.as_bytes(), std::slice::from_ref(change)).unwrap();
-    assert_eq!(undo(&edited.bytes, &edited.undo).unwrap(), whole.as_bytes(), "undo of {change:?}");
+    let edited = edit_fields_with_undo(whole.as_bytes(), std::slice::from_ref(change)).unwrap();
+    assert_eq!(undo_fields(&edited.bytes, &edited.undo).unwrap(), whole.as_bytes(), "undo of {change:?}");
     let text = String::from_utf8(edited.bytes).unwrap();
     let with_bom = format!("\u{feff}{}", crlf(&whole));
-    let other = edit(with_bom.as_bytes(), std::slice::from_ref(change)).unwrap();
+    let other = edit_fields(with_bom.as_bytes(), std::slice::from_ref(change)).unwrap();
     if !format!("{change:?}").contains("\\n") {
         assert_eq!(String::from_utf8(other).unwrap(), format!("\u{feff}{}", crlf(&text)));
     }
@@ -215,7 +217,7 @@ fn removing_a_field_takes_only_its_own_lines() {
 fn an_edit_that_changes_no_value_changes_no_byte() {
     let text = b"---\na:   'x'   # c\nl: [ 1,2 ]\nm: {b: 1, a: 2}\n---\n";
     let edits = [set("a", json!("x")), set("l", json!([1, 2])), set("m", json!({"a": 2, "b": 1}))];
-    let edited = edit_with_undo(text, &edits).unwrap();
+    let edited = edit_fields_with_undo(text, &edits).unwrap();
     assert_eq!(edited.bytes, text);
     assert!(edited.undo.is_empty());
 }
@@ -224,24 +226,24 @@ fn an_edit_that_changes_no_value_changes_no_byte() {
 fn several_edits_are_made_in_their_order() {
     let text = b"---\nstate: open\nowner: ann\n---\n";
     let edits = [set("state", json!("done")), remove("owner"), set("by", json!("x")), set("by", json!("z"))];
-    assert_eq!(edit(text, &edits).unwrap(), b"---\nstate: done\nby: z\n---\n");
+    assert_eq!(edit_fields(text, &edits).unwrap(), b"---\nstate: done\nby: z\n---\n");
 }
 
 #[test]
 fn one_impossible_edit_stops_them_all() {
     let text = b"---\nstate: open\n? owner\n: ann\n---\n";
-    let error = edit(text, &[set("state", json!("done")), set("owner", json!("bob"))]).unwrap_err();
+    let error = edit_fields(text, &[set("state", json!("done")), set("owner", json!("bob"))]).unwrap_err();
     assert!(matches!(error, FrontmatterError::NotEditable { line: 3, .. }), "{error}");
     assert!(error.to_string().contains("edit the field `owner` in line 3"), "{error}");
-    assert!(edit(text, &[set("state", json!("done"))]).is_ok());
+    assert!(edit_fields(text, &[set("state", json!("done"))]).is_ok());
 }
 
 #[test]
 fn fields_in_braces_are_read_and_not_edited() {
     let text = b"---\n{a: 1, b: 2}\n---\n";
-    assert_eq!(read(text).unwrap().fields().len(), 2);
+    assert_eq!(read_document(text).unwrap().fields().len(), 2);
     for change in [set("a", json!(2)), set("c", json!(3)), remove("b")] {
-        let error = edit(text, &[change]).unwrap_err().to_string();
+        let error = edit_fields(text, &[change]).unwrap_err().to_string();
         assert!(error.contains("written in braces; write one `field: value` a line"), "{error}");
     }
 }
@@ -249,7 +251,7 @@ fn fields_in_braces_are_read_and_not_edited() {
 #[test]
 fn a_broken_record_is_never_rewritten() {
     for text in ["no fence", "---\na: 1\na: 2\n---\n", "---\na: [\n---\n", "---\na: *x\n---\n"] {
-        assert!(edit(text.as_bytes(), &[set("a", json!(1))]).is_err(), "{text:?}");
+        assert!(edit_fields(text.as_bytes(), &[set("a", json!(1))]).is_err(), "{text:?}");
     }
 }
 
@@ -257,7 +259,7 @@ fn a_broken_record_is_never_rewritten() {
 fn lines_that_would_run_into_their_neighbours_are_refused() {
     // Without `b`, the blank lines below it would belong to the text of `a`.
     let text = b"---\na: |+\n  x\nb: 1\n\n\n---\n";
-    let error = edit(text, &[remove("b")]).unwrap_err();
+    let error = edit_fields(text, &[remove("b")]).unwrap_err();
     assert!(matches!(error, FrontmatterError::Unverified { .. }), "{error}");
     assert!(error.to_string().contains("another field would change; edit this field by hand"));
 }
@@ -272,19 +274,20 @@ fn a_list_that_is_closed_at_the_beginning_of_a_line_is_read_and_the_other_fields
     ];
     for list in lists {
         for yaml in [format!("{list}state: open # now\nz: 1\n"), format!("z: 1\nstate: open # now\n{list}")] {
-            let read_back = |yaml: &str| read(format!("---\n{yaml}---\n").as_bytes()).unwrap().fields()["tags"].clone();
+            let read_back =
+                |yaml: &str| read_document(format!("---\n{yaml}---\n").as_bytes()).unwrap().fields()["tags"].clone();
             assert_eq!(read_back(&yaml), json!(["a", "b"]), "{yaml}");
             let after = edited(&yaml, &set("state", json!("done")));
             assert_eq!(after, yaml.replace("open", "done"));
             assert_eq!(edited(&yaml, &remove("z")), yaml.replace("z: 1\n", ""));
             let whole = format!("---\n{yaml}---\n");
-            match edit_with_undo(whole.as_bytes(), &[set("tags", json!(["a", "c"]))]) {
-                Ok(edited) => assert_eq!(undo(&edited.bytes, &edited.undo).unwrap(), whole.as_bytes()),
+            match edit_fields_with_undo(whole.as_bytes(), &[set("tags", json!(["a", "c"]))]) {
+                Ok(edited) => assert_eq!(undo_fields(&edited.bytes, &edited.undo).unwrap(), whole.as_bytes()),
                 Err(e) => assert!(e.to_string().contains("`tags`"), "{e}"),
             }
         }
     }
     for open in ["tags: [\n  a\nstate: open\n]\n", "tags: [\n  a,\nb\n", "]\n", "tags: a\n]\n", "tags: 'a\n]'\n"] {
-        assert!(read(format!("---\n{open}---\n").as_bytes()).is_err(), "{open}");
+        assert!(read_document(format!("---\n{open}---\n").as_bytes()).is_err(), "{open}");
     }
 }

@@ -251,7 +251,7 @@ pub(crate) fn wish() -> BoxedStrategy<Wish> {
 
 impl Wish {
     /// The edit that this wish is in a record with these fields.
-    pub(crate) fn edit(&self, fields: &steward_domain::frontmatter::Fields) -> FieldEdit {
+    pub(crate) fn edit(&self, fields: &steward_domain::frontmatter::RecordFields) -> FieldEdit {
         let name = |n: &usize| {
             let names: Vec<_> = fields.keys().collect();
             names.get(n % names.len().max(1)).map_or("lonely".to_owned(), |name| (*name).clone())

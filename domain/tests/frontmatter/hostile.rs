@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use steward_domain::frontmatter::{FieldEdit, MAX_FRONTMATTER_BYTES, edit, read};
+use steward_domain::frontmatter::{FieldEdit, MAX_FRONTMATTER_BYTES, edit_fields, read_document};
 
 /// The promise is 50 ms in a release build; unoptimised builds are some ten
 /// times slower.
@@ -93,9 +93,9 @@ fn no_hostile_frontmatter_takes_long() {
     for (name, yaml) in bombs() {
         for ending in ["\n---\nbody\n", ""] {
             let text = format!("---\n{yaml}{ending}");
-            let reading = time(|| drop(read(text.as_bytes())));
+            let reading = time(|| drop(read_document(text.as_bytes())));
             assert!(reading < PATIENCE, "{name}: reading took {reading:?}");
-            let editing = time(|| drop(edit(text.as_bytes(), &change)));
+            let editing = time(|| drop(edit_fields(text.as_bytes(), &change)));
             assert!(editing < PATIENCE, "{name}: editing took {editing:?}");
         }
     }
@@ -105,7 +105,7 @@ fn no_hostile_frontmatter_takes_long() {
 fn bombs_are_refused_with_a_reason() {
     let reason = |name: &str| {
         let (_, yaml) = bombs().into_iter().find(|(seen, _)| *seen == name).unwrap();
-        read(format!("---\n{yaml}\n---\n").as_bytes()).unwrap_err().to_string()
+        read_document(format!("---\n{yaml}\n---\n").as_bytes()).unwrap_err().to_string()
     };
     assert!(reason("billion laughs").contains("is an anchor, alias or tag"));
     assert!(reason("open lists").contains("nested deeper than 32 levels; flatten them"));
@@ -117,13 +117,13 @@ fn bombs_are_refused_with_a_reason() {
 fn a_frontmatter_at_the_limit_is_still_edited() {
     let long = format!("---\nstate: open\nnote: {}\n---\n", "x".repeat(60_000));
     let change = [FieldEdit { field: "state".to_owned(), value: Some(json!("done")) }];
-    let after = edit(long.as_bytes(), &change).unwrap();
+    let after = edit_fields(long.as_bytes(), &change).unwrap();
     assert_eq!(after, long.replace("state: open", "state: done").into_bytes());
 }
 
 #[test]
 fn an_edit_that_would_cross_the_limit_is_refused() {
     let change = [FieldEdit { field: "a".to_owned(), value: Some(json!("x".repeat(70_000))) }];
-    let error = edit(b"---\na: 1\n---\n", &change).unwrap_err().to_string();
+    let error = edit_fields(b"---\na: 1\n---\n", &change).unwrap_err().to_string();
     assert!(error.contains("no closing `---` within 65536 bytes"), "{error}");
 }

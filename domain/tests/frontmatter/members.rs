@@ -1,6 +1,6 @@
 //! Sets of links: one member comes or goes, every other line stays.
 
-use steward_domain::frontmatter::{FieldUndo, FrontmatterError, edit_member, read, undo_member};
+use steward_domain::frontmatter::{FieldUndo, FrontmatterError, edit_member, read_document, undo_member};
 
 fn record(field: &str) -> String {
     format!("---\ntype: task\n{field}owner: ann # me\n---\nbody\n")
@@ -135,5 +135,5 @@ fn recorded_lines_that_move_no_member_are_refused() {
         let error = undo_member(now.as_bytes(), &forged).unwrap_err();
         assert!(matches!(error, FrontmatterError::BadUndo { .. }), "{before}{after}{error}");
     }
-    read(now.as_bytes()).unwrap();
+    read_document(now.as_bytes()).unwrap();
 }

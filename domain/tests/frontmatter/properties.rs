@@ -4,12 +4,13 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use steward_domain::frontmatter::{
-    Document, FieldEdit, Fields, FrontmatterError, edit, edit_with_undo, read, read_many, render, undo,
+    Document, FieldEdit, FrontmatterError, RecordFields, edit_fields, edit_fields_with_undo, read_document,
+    read_document_fast, render_document, undo_fields,
 };
 
 use crate::generated::{Wish, any_value, record, wish};
 
-fn with(fields: &Fields, field: &str, value: Option<&Value>) -> Fields {
+fn with(fields: &RecordFields, field: &str, value: Option<&Value>) -> RecordFields {
     let mut fields = fields.clone();
     match value {
         Some(value) => drop(fields.insert(field.to_owned(), value.clone())),
@@ -28,19 +29,19 @@ fn may_refuse(text: &str, change: &FieldEdit, error: &FrontmatterError) -> bool 
 }
 
 /// Equal fields in equal order.
-fn same(doc: &Document, fields: &Fields) -> bool {
+fn same(doc: &Document, fields: &RecordFields) -> bool {
     doc.fields() == fields && doc.fields().keys().eq(fields.keys())
 }
 
 /// Whatever the bytes are: an edit that is made can be taken back exactly.
 fn keeps(bytes: &[u8], wish: &Wish) -> Result<(), TestCaseError> {
-    let Ok(doc) = read(bytes) else { return Ok(()) };
+    let Ok(doc) = read_document(bytes) else { return Ok(()) };
     let change = wish.edit(doc.fields());
-    let Ok(edited) = edit_with_undo(bytes, std::slice::from_ref(&change)) else { return Ok(()) };
-    let after = read(&edited.bytes).unwrap();
+    let Ok(edited) = edit_fields_with_undo(bytes, std::slice::from_ref(&change)) else { return Ok(()) };
+    let after = read_document(&edited.bytes).unwrap();
     prop_assert!(same(&after, &with(doc.fields(), &change.field, change.value.as_ref())));
-    let back = undo(&edited.bytes, &edited.undo).unwrap();
-    prop_assert_eq!(String::from_utf8(back).unwrap(), doc.text());
+    let back = undo_fields(&edited.bytes, &edited.undo).unwrap();
+    prop_assert_eq!(String::from_utf8(back).unwrap(), doc.as_str());
     Ok(())
 }
 
@@ -50,10 +51,10 @@ proptest! {
     #[test]
     fn only_the_lines_of_the_named_field_differ(record in record(), wish in wish()) {
         let (text, ranges) = record.text();
-        let doc = read(text.as_bytes()).unwrap();
+        let doc = read_document(text.as_bytes()).unwrap();
         prop_assert!(doc.fields().keys().eq(record.chunks.iter().map(|chunk| &chunk.name)));
         let change = wish.edit(doc.fields());
-        let after = match edit(text.as_bytes(), std::slice::from_ref(&change)) {
+        let after = match edit_fields(text.as_bytes(), std::slice::from_ref(&change)) {
             Ok(after) => after,
             Err(error) => {
                 prop_assert!(may_refuse(&text, &change, &error), "{error}");
@@ -61,7 +62,7 @@ proptest! {
             }
         };
         let after = String::from_utf8(after).unwrap();
-        let read_back = read(after.as_bytes()).unwrap();
+        let read_back = read_document(after.as_bytes()).unwrap();
         prop_assert!(same(&read_back, &with(doc.fields(), &change.field, change.value.as_ref())));
         prop_assert_eq!(read_back.body(), doc.body());
         let lines = match doc.fields().keys().position(|name| *name == change.field) {
@@ -88,21 +89,21 @@ proptest! {
         let mut bytes = text.clone().into_bytes();
         let mut all = Vec::new();
         for wish in wishes {
-            let doc = read(&bytes).unwrap();
+            let doc = read_document(&bytes).unwrap();
             let change = wish.edit(doc.fields());
-            let edited = match edit_with_undo(&bytes, std::slice::from_ref(&change)) {
+            let edited = match edit_fields_with_undo(&bytes, std::slice::from_ref(&change)) {
                 Ok(edited) => edited,
                 Err(error) => {
-                    prop_assert!(may_refuse(doc.text(), &change, &error), "{error}");
+                    prop_assert!(may_refuse(doc.as_str(), &change, &error), "{error}");
                     continue;
                 }
             };
-            let back = undo(&edited.bytes, &edited.undo).unwrap();
-            prop_assert_eq!(std::str::from_utf8(&back).unwrap(), doc.text());
+            let back = undo_fields(&edited.bytes, &edited.undo).unwrap();
+            prop_assert_eq!(std::str::from_utf8(&back).unwrap(), doc.as_str());
             all.extend(edited.undo);
             bytes = edited.bytes;
         }
-        let back = undo(&bytes, &all).unwrap();
+        let back = undo_fields(&bytes, &all).unwrap();
         prop_assert_eq!(String::from_utf8(back).unwrap(), text);
     }
 
@@ -114,23 +115,23 @@ proptest! {
         n in any::<usize>(),
     ) {
         let (text, _) = record.text();
-        let doc = read(text.as_bytes()).unwrap();
+        let doc = read_document(text.as_bytes()).unwrap();
         let ours = ours.edit(doc.fields());
         let human = Wish::Set(n, value).edit(doc.fields());
         let removable = ours.value.is_some() || !text.contains(['|', '>']);
         if ours.field == human.field || !doc.fields().contains_key(&human.field) || !removable {
             return Ok(());
         }
-        let edited = edit_with_undo(text.as_bytes(), &[ours]).unwrap();
-        let both = edit(&edited.bytes, std::slice::from_ref(&human)).unwrap();
-        let back = undo(&both, &edited.undo).unwrap();
-        let alone = edit(text.as_bytes(), &[human]).unwrap();
-        let (back, alone) = (read(&back).unwrap(), read(&alone).unwrap());
+        let edited = edit_fields_with_undo(text.as_bytes(), &[ours]).unwrap();
+        let both = edit_fields(&edited.bytes, std::slice::from_ref(&human)).unwrap();
+        let back = undo_fields(&both, &edited.undo).unwrap();
+        let alone = edit_fields(text.as_bytes(), &[human]).unwrap();
+        let (back, alone) = (read_document(&back).unwrap(), read_document(&alone).unwrap());
         prop_assert!(same(&back, alone.fields()));
         // A comment that the other edit left between two fields may end up on
         // either side of the one that comes back; no line is lost or changed.
         let lines = |doc: &Document| {
-            let mut lines: Vec<_> = doc.text().split('\n').map(str::to_owned).collect();
+            let mut lines: Vec<_> = doc.as_str().split('\n').map(str::to_owned).collect();
             lines.sort();
             lines
         };
@@ -142,13 +143,13 @@ proptest! {
         pairs in proptest::collection::vec((any::<String>(), any_value()), 0..8),
         body in any::<String>(),
     ) {
-        let fields: Fields = pairs.into_iter().collect();
+        let fields: RecordFields = pairs.into_iter().collect();
         let body = body.replace('\0', "");
-        let text = render(&fields, &body);
-        let doc = read(text.as_bytes()).unwrap();
+        let text = render_document(&fields, &body);
+        let doc = read_document(text.as_bytes()).unwrap();
         prop_assert!(same(&doc, &fields));
         prop_assert_eq!(doc.body(), body);
-        prop_assert_eq!(read_many(text.as_bytes()).unwrap(), doc);
+        prop_assert_eq!(read_document_fast(text.as_bytes()).unwrap(), doc);
     }
 
     #[test]
@@ -156,14 +157,14 @@ proptest! {
         pairs in proptest::collection::vec(("[a-z]{1,3}", any_value()), 1..5),
         slips in proptest::collection::vec((any::<usize>(), "[-:#|>'\"\\[{}\\],? \n0-9a.&*!]{0,2}", 0..3usize), 1..3),
     ) {
-        let mut text = render(&pairs.into_iter().collect(), "");
+        let mut text = render_document(&pairs.into_iter().collect(), "");
         for (at, put, taken) in slips {
             let mut chars: Vec<char> = text.chars().collect();
             let at = at % chars.len();
             chars.splice(at..(at + taken).min(chars.len()), put.chars());
             text = chars.into_iter().collect();
         }
-        prop_assert_eq!(read_many(text.as_bytes()), read(text.as_bytes()));
+        prop_assert_eq!(read_document_fast(text.as_bytes()), read_document(text.as_bytes()));
     }
 
     #[test]
@@ -179,7 +180,7 @@ proptest! {
             chars.splice(at..(at + taken).min(chars.len()), put.chars());
             text = chars.into_iter().collect();
         }
-        prop_assert_eq!(read_many(text.as_bytes()), read(text.as_bytes()));
+        prop_assert_eq!(read_document_fast(text.as_bytes()), read_document(text.as_bytes()));
         keeps(text.as_bytes(), &wish)?;
     }
 

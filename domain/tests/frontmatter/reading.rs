@@ -1,33 +1,33 @@
 //! What is read, and what is refused with which words.
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter::{Fields, MAX_RECORD_BYTES, read, render};
+use steward_domain::frontmatter::{MAX_RECORD_BYTES, RecordFields, read_document, render_document};
 
 fn fields_of(yaml: &str) -> Value {
     let text = format!("---\n{yaml}---\n");
-    Value::Object(read(text.as_bytes()).unwrap().fields().clone())
+    Value::Object(read_document(text.as_bytes()).unwrap().fields().clone())
 }
 
 #[test]
 fn the_parts_of_a_record_are_found() {
     let text = "\u{feff}---\r\nstate: open\r\n--- \r\n\r\n# Title\r\n---\r\nno newline";
-    let doc = read(text.as_bytes()).unwrap();
+    let doc = read_document(text.as_bytes()).unwrap();
     assert_eq!(doc.body(), "\r\n# Title\r\n---\r\nno newline");
-    assert_eq!(doc.text(), text);
-    assert_eq!(doc.bytes(), text.as_bytes());
+    assert_eq!(doc.as_str(), text);
+    assert_eq!(doc.as_bytes(), text.as_bytes());
     assert_eq!(doc.fields().get("state"), Some(&json!("open")));
 }
 
 #[test]
 fn the_order_of_the_fields_is_that_of_the_file() {
-    let doc = read(b"---\nz: 1\na: 2\nm: 3\n---\n").unwrap();
+    let doc = read_document(b"---\nz: 1\na: 2\nm: 3\n---\n").unwrap();
     assert_eq!(doc.fields().keys().collect::<Vec<_>>(), ["z", "a", "m"]);
 }
 
 #[test]
 fn a_frontmatter_without_fields_is_empty() {
     for text in ["---\n---\n", "---\n# only a comment\n\n---\nbody", "---\n---"] {
-        assert!(read(text.as_bytes()).unwrap().fields().is_empty(), "{text:?}");
+        assert!(read_document(text.as_bytes()).unwrap().fields().is_empty(), "{text:?}");
     }
 }
 
@@ -128,7 +128,7 @@ fn everything_doubtful_is_refused_with_line_and_mend() {
     ];
     for (bytes, words) in cases {
         let shown = String::from_utf8_lossy(bytes);
-        let error = read(bytes).expect_err(&shown).to_string();
+        let error = read_document(bytes).expect_err(&shown).to_string();
         assert!(error.contains(words), "{shown:?}: {error}");
         assert!(error.starts_with("read "), "reads after \"failed to\": {error}");
     }
@@ -137,24 +137,24 @@ fn everything_doubtful_is_refused_with_line_and_mend() {
 #[test]
 fn a_record_of_ten_megabytes_is_refused_by_its_size() {
     let text = format!("---\na: 1\n---\n{}", "x".repeat(10 * 1024 * 1024));
-    let error = read(text.as_bytes()).unwrap_err().to_string();
+    let error = read_document(text.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("the limit is 1048576; move the long text"), "{error}");
     let text = format!("---\na: 1\n---\n{}", "x".repeat(MAX_RECORD_BYTES - 13));
-    assert_eq!(read(text.as_bytes()).unwrap().bytes().len(), MAX_RECORD_BYTES);
+    assert_eq!(read_document(text.as_bytes()).unwrap().as_bytes().len(), MAX_RECORD_BYTES);
 }
 
 #[test]
 fn a_long_frontmatter_is_refused_whether_closed_or_not() {
     let long = format!("---\na: {}\n", "x ".repeat(40_000));
     for text in [long.clone(), format!("{long}---\n")] {
-        let error = read(text.as_bytes()).unwrap_err().to_string();
+        let error = read_document(text.as_bytes()).unwrap_err().to_string();
         assert!(error.contains("no closing `---` within 65536 bytes"), "{error}");
     }
 }
 
 #[test]
 fn a_rendered_record_reads_back_equal() {
-    let fields: Fields = serde_json::from_value(json!({
+    let fields: RecordFields = serde_json::from_value(json!({
         "type": "steward-action",
         "timestamp": "2026-11-21T10:00:00Z",
         "confidence": 0.75, "tiny": 1e-9, "huge": 1e300, "count": 3, "negative": -4,
@@ -165,8 +165,8 @@ fn a_rendered_record_reads_back_equal() {
         "": "no name", "a b": 1, "k: v": 2, "2026": 3, "null": 4, "größe": "5 m", "-": 6,
     }))
     .unwrap();
-    let text = render(&fields, "# Body\n");
-    let doc = read(text.as_bytes()).unwrap();
+    let text = render_document(&fields, "# Body\n");
+    let doc = read_document(text.as_bytes()).unwrap();
     assert_eq!(doc.fields(), &fields);
     assert_eq!(doc.body(), "# Body\n");
     assert!(doc.fields().keys().eq(fields.keys()), "order: {text}");
@@ -174,7 +174,7 @@ fn a_rendered_record_reads_back_equal() {
 
 #[test]
 fn a_rendered_record_looks_as_people_write() {
-    let fields: Fields = serde_json::from_value(json!({
+    let fields: RecordFields = serde_json::from_value(json!({
         "type": "task", "state": "open", "due": "2026-11-21", "title": "Fix the roof (urgent)",
         "tags": ["home", "on"], "gates": {"mode": "live"},
         "evidence": [{"source": "mail", "note": "done, thanks"}],
@@ -183,5 +183,5 @@ fn a_rendered_record_looks_as_people_write() {
     let expected = "---\ntype: task\nstate: open\ndue: \"2026-11-21\"\ntitle: Fix the roof (urgent)\n\
         tags:\n  - home\n  - \"on\"\ngates:\n  mode: live\nevidence:\n  - source: mail\n    \
         note: done, thanks\n---\nBody\n";
-    assert_eq!(render(&fields, "Body\n"), expected);
+    assert_eq!(render_document(&fields, "Body\n"), expected);
 }

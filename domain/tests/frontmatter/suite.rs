@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter::{Document, FieldEdit, FrontmatterError, edit_with_undo, read, undo};
+use steward_domain::frontmatter::{
+    Document, FieldEdit, FrontmatterError, edit_fields_with_undo, read_document, undo_fields,
+};
 
 /// Far below what the suite holds; a half-fetched suite is no suite.
 const CASES_AT_LEAST: usize = 400;
@@ -65,16 +67,16 @@ fn fenced(yaml: &str, eol: &str) -> String {
 
 /// Makes one edit and takes it back; whether it was made at all.
 fn survives(id: &str, doc: &Document, change: FieldEdit) -> bool {
-    let edited = match edit_with_undo(doc.bytes(), std::slice::from_ref(&change)) {
+    let edited = match edit_fields_with_undo(doc.as_bytes(), std::slice::from_ref(&change)) {
         Ok(edited) => edited,
         Err(error) => {
             // Only fields in braces and `? key` have no lines of their own.
             assert!(matches!(error, FrontmatterError::NotEditable { .. }), "{id}: {change:?}: {error}");
-            assert!(doc.text().contains("\n?") || doc.text().contains('{'), "{id}: {change:?}");
+            assert!(doc.as_str().contains("\n?") || doc.as_str().contains('{'), "{id}: {change:?}");
             return false;
         }
     };
-    let after = read(&edited.bytes).unwrap();
+    let after = read_document(&edited.bytes).unwrap();
     assert_eq!(after.fields().get(&change.field), change.value.as_ref(), "{id}: {change:?}");
     let others = |doc: &Document| -> Vec<(String, Value)> {
         let others = doc.fields().iter().filter(|(name, _)| **name != change.field);
@@ -82,8 +84,8 @@ fn survives(id: &str, doc: &Document, change: FieldEdit) -> bool {
     };
     assert_eq!(others(doc), others(&after), "{id}: {change:?}");
     assert_eq!(after.body(), doc.body(), "{id}: {change:?}");
-    let back = undo(&edited.bytes, &edited.undo).unwrap();
-    assert_eq!(String::from_utf8(back).unwrap(), doc.text(), "{id}: {change:?}");
+    let back = undo_fields(&edited.bytes, &edited.undo).unwrap();
+    assert_eq!(String::from_utf8(back).unwrap(), doc.as_str(), "{id}: {change:?}");
     true
 }
 
@@ -92,7 +94,7 @@ fn every_case_of_the_suite_is_refused_or_kept() {
     let (mut kept, mut edits, mut refused_edits) = (0, 0, 0);
     for case in cases() {
         for eol in ["\n", "\r\n"] {
-            let Ok(doc) = read(fenced(&case.yaml, eol).as_bytes()) else { continue };
+            let Ok(doc) = read_document(fenced(&case.yaml, eol).as_bytes()) else { continue };
             kept += usize::from(eol == "\n");
             let added = FieldEdit { field: "steward_new".to_owned(), value: Some(json!(["a", "b"])) };
             let mut changes = vec![added];
@@ -124,7 +126,7 @@ fn what_the_suite_calls_broken_is_refused_and_what_it_means_is_read() {
         if case.yaml.lines().any(|line| line.starts_with("---") || line.starts_with("...")) {
             continue;
         }
-        let outcome = read(fenced(&case.yaml, "\n").as_bytes());
+        let outcome = read_document(fenced(&case.yaml, "\n").as_bytes());
         if case.invalid {
             assert!(outcome.is_err(), "{}: {:?}", case.id, outcome.unwrap().fields());
         } else if let (Ok(doc), Some(Value::Object(meaning))) = (outcome, case.meaning) {

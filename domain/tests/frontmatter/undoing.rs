@@ -1,18 +1,18 @@
 //! Undo restores the very bytes, and leaves alone what people edited since.
 
 use serde_json::{Value, json};
-use steward_domain::frontmatter::{FieldEdit, FieldUndo, FrontmatterError, edit_with_undo, undo};
+use steward_domain::frontmatter::{FieldEdit, FieldUndo, FrontmatterError, edit_fields_with_undo, undo_fields};
 
 const RECORD: &str = "---\n# top\ntype: task\n\n# state of things\nstate: open  # set by hand\nowner: 'ann'\n---\nx";
 
 fn change(text: &str, field: &str, value: Option<Value>) -> (String, Vec<FieldUndo>) {
     let edits = [FieldEdit { field: field.to_owned(), value }];
-    let edited = edit_with_undo(text.as_bytes(), &edits).unwrap();
+    let edited = edit_fields_with_undo(text.as_bytes(), &edits).unwrap();
     (String::from_utf8(edited.bytes).unwrap(), edited.undo)
 }
 
 fn back(text: &str, undos: &[FieldUndo]) -> String {
-    String::from_utf8(undo(text.as_bytes(), undos).unwrap()).unwrap()
+    String::from_utf8(undo_fields(text.as_bytes(), undos).unwrap()).unwrap()
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn a_chain_of_changes_is_undone_backwards() {
         edit("new", Some(json!({"a": 1}))),
         edit("type", None),
     ];
-    let edited = edit_with_undo(RECORD.as_bytes(), &edits).unwrap();
+    let edited = edit_fields_with_undo(RECORD.as_bytes(), &edits).unwrap();
     assert_eq!(edited.undo.len(), edits.len());
-    assert_eq!(undo(&edited.bytes, &edited.undo).unwrap(), RECORD.as_bytes());
+    assert_eq!(undo_fields(&edited.bytes, &edited.undo).unwrap(), RECORD.as_bytes());
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn line_endings_converted_since_stay() {
 fn a_value_edited_since_is_a_conflict() {
     let (after, undos) = change(RECORD, "state", Some(json!("done")));
     let human = after.replace("done", "archived");
-    let error = undo(human.as_bytes(), &undos).unwrap_err();
+    let error = undo_fields(human.as_bytes(), &undos).unwrap_err();
     assert_eq!(error, FrontmatterError::Conflict { field: "state".to_owned() });
     let gone = after.replace("state: done  # set by hand\n", "");
-    assert!(matches!(undo(gone.as_bytes(), &undos), Err(FrontmatterError::Conflict { .. })));
+    assert!(matches!(undo_fields(gone.as_bytes(), &undos), Err(FrontmatterError::Conflict { .. })));
 }
 
 #[test]
@@ -109,18 +109,18 @@ fn recorded_lines_are_not_trusted() {
     let (after, undos) = change(RECORD, "state", Some(json!("done")));
     for lines in ["state: open\nowner: eve\n", "owner: eve\n", "state: open", "state: [\n", "# nothing\n"] {
         let forged = FieldUndo { lines_before: lines.to_owned(), ..undos[0].clone() };
-        let error = undo(after.as_bytes(), &[forged]).unwrap_err();
+        let error = undo_fields(after.as_bytes(), &[forged]).unwrap_err();
         assert_eq!(error, FrontmatterError::BadUndo { field: "state".to_owned() }, "{lines:?}");
     }
     // Right by itself, wrong in this place: a keep-all text would take in what follows.
     let human = after.replace("owner: 'ann'\n", "\n\nowner: 'ann'\n");
     let forged = FieldUndo { lines_before: "state: |+\n  open\n".to_owned(), ..undos[0].clone() };
-    let error = undo(human.as_bytes(), &[forged]).unwrap_err();
+    let error = undo_fields(human.as_bytes(), &[forged]).unwrap_err();
     assert!(matches!(error, FrontmatterError::Unverified { .. }), "{error}");
     let fenced = FieldUndo { lines_before: "---\nstate: open\n".to_owned(), ..undos[0].clone() };
-    assert!(undo(after.as_bytes(), &[fenced]).is_err());
+    assert!(undo_fields(after.as_bytes(), &[fenced]).is_err());
     let indented = FieldUndo { lines_before: "  state: open\n".to_owned(), ..undos[0].clone() };
-    assert!(undo(after.as_bytes(), &[indented]).is_err());
+    assert!(undo_fields(after.as_bytes(), &[indented]).is_err());
 }
 
 #[test]

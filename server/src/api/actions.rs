@@ -76,8 +76,11 @@ pub(crate) async fn recent_actions(
     };
     let target = asked.target.as_deref().map(RecordPath::parse).transpose();
     let target = target.map_err(|e| wrong(format!("`target`: {e}")))?;
-    let rows =
-        app.index.actions(Some(since), target.as_ref(), limit + 1).await.map_err(crate::facts::FactsError::from)?;
+    let rows = app
+        .index
+        .list_actions(Some(since), target.as_ref(), limit + 1)
+        .await
+        .map_err(crate::facts::FactsError::from)?;
     let truncated = rows.len() > limit as usize;
     let rows = rows.into_iter().take(limit as usize).collect();
     let actions = action::cards(&app.root, &app.index, rows, Utc::now()).await?;

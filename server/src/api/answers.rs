@@ -14,7 +14,7 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steward_domain::undo::ResolutionKind;
-use steward_workflows::activities::{AnswerAsk, Answered};
+use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use utoipa::ToSchema;
 
 /// What may be said with an answer.
@@ -89,17 +89,17 @@ async fn answer(app: &Shared, kind: ResolutionKind, caller: Caller, (id, body): 
     let Said { reason } = said(&body)?;
     // Two beginnings of one id are one answer.
     let record = crate::facts::action::find(&app.index, &action).await?;
-    let row = app.index.action_at(&record).await.map_err(crate::facts::FactsError::from)?;
+    let row = app.index.action_by_path(&record).await.map_err(crate::facts::FactsError::from)?;
     let action = row.map_or(action, |row| row.id.to_string());
-    match app.answers.ask(AnswerAsk { kind, action, by: caller.name, reason, edited: None, together: None }).await? {
-        Answered::Done { action_id, record, target, tracker, lowered, .. } => Ok(Json(Done {
+    match app.answers.ask(ResolveInput { kind, action, by: caller.name, reason, edited: None, together: None }).await? {
+        ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(Json(Done {
             action: action_id.to_string(),
             record: record.to_string(),
             target: target.to_string(),
             tracker,
             lowered,
         })),
-        Answered::Refused { status, refusal, message } => Err(Problem::refused(&refusal, status, message)),
+        ResolveOutput::Refused { status, refusal, message } => Err(Problem::refused(&refusal, status, message)),
     }
 }
 

@@ -14,8 +14,8 @@ use steward_domain::clerk::Judgement;
 use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Disposition};
-use steward_vault::index::{ActionRow, Found, Index};
-use steward_vault::root::Root;
+use steward_vault::index::{ActionLookup, ActionRow, Index};
+use steward_vault::root::VaultRoot;
 use utoipa::ToSchema;
 
 /// One audit record: a decision, an answer to one, or what followed for trust.
@@ -262,7 +262,7 @@ fn text(value: &Value) -> String {
 /// # Errors
 /// When the index cannot be read. None for a record that cannot be read: its card says so.
 pub async fn cards(
-    root: &Root,
+    root: &VaultRoot,
     index: &Index,
     rows: Vec<ActionRow>,
     now: DateTime<Utc>,
@@ -277,7 +277,7 @@ pub async fn cards(
     Ok(cards)
 }
 
-fn card(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> Action {
+fn card(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> Action {
     let card = Action::of(row, now);
     match read(root, &row.path) {
         Ok((record, _)) => card.with(&record),
@@ -285,8 +285,8 @@ fn card(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> Action {
     }
 }
 
-fn read(root: &Root, path: &RecordPath) -> Result<(AuditRecord, String), String> {
-    let snapshot = root.read(path).map_err(|e| e.to_string())?;
+fn read(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, String), String> {
+    let snapshot = root.read_file(path).map_err(|e| e.to_string())?;
     let record = AuditRecord::parse(&snapshot.bytes).map_err(|e| format!("{path}: {e}"))?;
     Ok((record, snapshot.hash.as_str().to_owned()))
 }
@@ -298,9 +298,9 @@ fn read(root: &Root, path: &RecordPath) -> Result<(AuditRecord, String), String>
 pub async fn find(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
     let shown = || id.chars().take(40).collect::<String>();
     match index.find_action(id).await? {
-        Found::One(path) => Ok(path),
-        Found::None => Err(FactsError::Unknown { id: shown() }),
-        Found::Many(paths) => Err(FactsError::Ambiguous { id: shown(), count: paths.len() }),
+        ActionLookup::One(path) => Ok(path),
+        ActionLookup::None => Err(FactsError::Unknown { id: shown() }),
+        ActionLookup::Many(paths) => Err(FactsError::Ambiguous { id: shown(), count: paths.len() }),
     }
 }
 
@@ -310,7 +310,7 @@ pub async fn find(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
 /// As [`find`].
 pub async fn row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
     let path = find(index, id).await?;
-    index.action_at(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
+    index.action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
 }
 
 /// The records of these rows, in their order, with the reason where one cannot be read. Reads one file for each.
@@ -318,7 +318,7 @@ pub async fn row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
 /// # Errors
 /// None for a record that cannot be read.
 pub async fn records(
-    root: &Root,
+    root: &VaultRoot,
     rows: Vec<ActionRow>,
 ) -> Result<Vec<(ActionRow, Result<AuditRecord, String>)>, FactsError> {
     let root = root.clone();
@@ -334,9 +334,9 @@ pub async fn records(
 ///
 /// # Errors
 /// As [`find`]; a record that cannot be read is no error.
-pub async fn detail(root: &Root, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
+pub async fn detail(root: &VaultRoot, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
     let path = find(index, id).await?;
-    let row = index.action_at(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
+    let row = index.action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
     let (root, now, id) = (root.clone(), Utc::now(), row.id.clone());
     let read = tokio::task::spawn_blocking(move || whole(&root, &row, now));
     let mut detail = read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;
@@ -344,7 +344,7 @@ pub async fn detail(root: &Root, index: &Index, id: &str) -> Result<ActionDetail
     Ok(detail)
 }
 
-fn whole(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {
+fn whole(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {
     let card = Action::of(row, now);
     let bare = |action| ActionDetail {
         action,
@@ -360,7 +360,7 @@ fn whole(root: &Root, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {
         Ok(read) => read,
         Err(problem) => return bare(Action { problem: Some(problem), ..card }),
     };
-    let standing = steward_vault::outbox::standing(root, &record);
+    let standing = steward_vault::outbox::read_delivery_status(root, &record);
     let draft = &record.draft;
     ActionDetail {
         clerk: draft.clerk.as_ref().map(|mark| Clerk {

@@ -3,8 +3,8 @@
 //! Read from the two logs beside the audit chain. Names and reasons are words of others, and only text.
 
 use steward_vault::brake;
-use steward_vault::operator::{self, Deed};
-use steward_vault::root::Root;
+use steward_vault::operator::{self, OperatorEventKind};
+use steward_vault::root::VaultRoot;
 
 /// One line of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub(crate) struct DeedRow {
 }
 
 /// The newest, the last one first.
-pub(crate) fn newest(root: &Root, most: usize) -> Vec<DeedRow> {
-    let turns = brake::turns(root, most).into_iter().map(|turn| DeedRow {
+pub(crate) fn newest(root: &VaultRoot, most: usize) -> Vec<DeedRow> {
+    let turns = brake::list_stop_events(root, most).into_iter().map(|turn| DeedRow {
         at: turn.stop.at,
         by: turn.stop.by,
         did: if turn.stopped { "stopped the fleet" } else { "let the fleet run again" },
         on: turn.stop.reason.unwrap_or_default(),
         from: String::new(),
     });
-    let acts = operator::acts(root, most).into_iter().map(|act| DeedRow {
+    let acts = operator::list_events(root, most).into_iter().map(|act| DeedRow {
         at: act.at,
         by: act.by,
         did: words(act.act),
@@ -42,33 +42,33 @@ pub(crate) fn newest(root: &Root, most: usize) -> Vec<DeedRow> {
     all
 }
 
-fn words(deed: Deed) -> &'static str {
+fn words(deed: OperatorEventKind) -> &'static str {
     match deed {
-        Deed::StreamPaused => "paused a stream",
-        Deed::StreamResumed => "resumed a stream",
-        Deed::TokenMade => "made a token",
-        Deed::TokenRevoked => "revoked a token",
-        Deed::Login => "logged in",
-        Deed::Logout => "logged out",
-        Deed::BackOffLifted => "lifted a back-off",
+        OperatorEventKind::StreamPaused => "paused a stream",
+        OperatorEventKind::StreamResumed => "resumed a stream",
+        OperatorEventKind::TokenMade => "made a token",
+        OperatorEventKind::TokenRevoked => "revoked a token",
+        OperatorEventKind::Login => "logged in",
+        OperatorEventKind::Logout => "logged out",
+        OperatorEventKind::BackOffLifted => "lifted a back-off",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steward_vault::brake::Stop;
-    use steward_vault::operator::Act;
+    use steward_vault::brake::FleetStop;
+    use steward_vault::operator::OperatorEvent;
 
     #[test]
     fn turns_of_the_brake_and_acts_are_told_in_the_order_they_happened() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(dir.path()).unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
         let at = |n: u32| format!("2026-11-23T10:00:0{n}.000Z");
-        let act = |n, act| Act { at: at(n), by: "ann".into(), act, on: "x".into(), from: None };
-        operator::write_down(&root, &act(1, Deed::Login)).unwrap();
-        brake::stop(&root, &Stop { at: at(2), by: "bob".into(), reason: Some("odd".into()) }).unwrap();
-        operator::write_down(&root, &act(3, Deed::TokenMade)).unwrap();
+        let act = |n, act| OperatorEvent { at: at(n), by: "ann".into(), act, on: "x".into(), from: None };
+        operator::append_event(&root, &act(1, OperatorEventKind::Login)).unwrap();
+        brake::stop_fleet(&root, &FleetStop { at: at(2), by: "bob".into(), reason: Some("odd".into()) }).unwrap();
+        operator::append_event(&root, &act(3, OperatorEventKind::TokenMade)).unwrap();
         let told: Vec<_> = newest(&root, 9).into_iter().map(|row| (row.by, row.did, row.on)).collect();
         let row = |by: &str, did, on: &str| (by.to_owned(), did, on.to_owned());
         let expected =

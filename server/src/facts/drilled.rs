@@ -25,7 +25,7 @@ impl Drilled {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn of(index: &Index, holder: &Holder, now: DateTime<Utc>) -> Result<Self, IndexError> {
-        let drills = index.drills().await?;
+        let drills = index.read_drill_history().await?;
         let is_served = match holder {
             Holder::Runs(_) => true,
             Holder::Nobody | Holder::Died(_) | Holder::Silent(_) => false,
@@ -68,13 +68,13 @@ mod tests {
             let drilled = Drilled::of(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
             (drilled.late, drilled.told())
         };
-        index.begin_service(start).await.unwrap();
+        index.record_service_start(start).await.unwrap();
         assert_eq!(after(47, &runs).await, (false, "none yet".to_owned()));
         let (late, told) = after(49, &runs).await;
         assert!(late && told.starts_with("none yet, and it is due each night"), "{told}");
         assert!(told.contains("al-reversibility-drill"), "{told}");
         assert_eq!(after(49, &Holder::Nobody).await, (false, "none yet".to_owned()));
-        index.note_drill(start + TimeDelta::hours(14)).await.unwrap();
+        index.record_drill(start + TimeDelta::hours(14)).await.unwrap();
         assert_eq!(after(49, &runs).await, (false, "last at 2026-11-21T02:00:00Z".to_owned()));
         assert!(after(63, &runs).await.0);
     }

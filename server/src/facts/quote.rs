@@ -8,13 +8,13 @@ use super::action::Action;
 use super::signal;
 use steward_domain::path::RecordPath;
 use steward_domain::signal::MAX_NOTE_CHARS;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 /// Gives what is cited its whole words. Reads one file for each quote that was cut.
 ///
 /// # Errors
 /// None for a signal that is gone or cannot be read: what was kept of it stays.
-pub(crate) async fn whole(root: &Root, mut actions: Vec<Action>) -> Result<Vec<Action>, FactsError> {
+pub(crate) async fn whole(root: &VaultRoot, mut actions: Vec<Action>) -> Result<Vec<Action>, FactsError> {
     let root = root.clone();
     let read = move || {
         for cited in actions.iter_mut().flat_map(|action| &mut action.evidence).filter(|cited| is_cut(&cited.quote)) {

@@ -19,7 +19,7 @@ use steward_domain::route::{RouteSkip, RouteTarget, explain_misfit};
 use steward_domain::signal::Signal;
 use steward_domain::stream::StreamEvent;
 use steward_domain::time::format_millis;
-use steward_vault::root::{Root, RootError};
+use steward_vault::root::{VaultRoot, VaultRootError};
 
 /// A signal and where it lies.
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ pub struct Event {
 #[derive(Debug, thiserror::Error)]
 pub enum SignalError {
     #[error(transparent)]
-    Root(#[from] RootError),
+    Root(#[from] VaultRootError),
     #[error("failed to read {path}: {source}")]
     Form { path: RecordPath, source: FrontmatterError },
     #[error("failed to understand {path}: {source}")]
@@ -72,9 +72,10 @@ pub enum SignalError {
 ///
 /// # Errors
 /// [`SignalError`] when it is not there or cannot be understood.
-pub fn read(root: &Root, path: RecordPath) -> Result<Filed, SignalError> {
-    let file = root.read(&path)?;
-    let document = frontmatter::read(&file.bytes).map_err(|source| SignalError::Form { path: path.clone(), source })?;
+pub fn read(root: &VaultRoot, path: RecordPath) -> Result<Filed, SignalError> {
+    let file = root.read_file(&path)?;
+    let document =
+        frontmatter::read_document(&file.bytes).map_err(|source| SignalError::Form { path: path.clone(), source })?;
     let signal =
         Signal::read(document.fields()).map_err(|source| SignalError::Record { path: path.clone(), source })?;
     let proposal = document.fields().get("mutation_proposal").filter(|proposal| !proposal.is_null());
@@ -84,14 +85,14 @@ pub fn read(root: &Root, path: RecordPath) -> Result<Filed, SignalError> {
 
 /// Explains a signal by the files and by what the state store knows of it.
 #[must_use]
-pub fn explain(root: &Root, filed: Filed, history: &SignalHistory) -> Explained {
+pub fn explain(root: &VaultRoot, filed: Filed, history: &SignalHistory) -> Explained {
     let event = filed.signal.source_event.as_ref().and_then(|path| event(root, path));
     let Explanation { why, advice } = explanation::explain(root, &filed, history);
     Explained { filed, event, why, what_would_change_it: advice }
 }
 
 /// What in its file or its target's keeps a signal that nobody has acted upon from being acted upon.
-fn misfit(root: &Root, filed: &Filed) -> Option<String> {
+fn misfit(root: &VaultRoot, filed: &Filed) -> Option<String> {
     let signal = &filed.signal;
     if signal.effect != SignalEffect::Mutation {
         return None;
@@ -107,12 +108,12 @@ fn misfit(root: &Root, filed: &Filed) -> Option<String> {
     explain_misfit(signal, target.as_ref())
 }
 
-fn target(root: &Root, path: RecordPath) -> Result<Option<RouteTarget>, String> {
+fn target(root: &VaultRoot, path: RecordPath) -> Result<Option<RouteTarget>, String> {
     if !root.exists(&path) {
         return Ok(None);
     }
-    let content = root.read(&path).map_err(|e| e.to_string())?;
-    let document = frontmatter::read(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
+    let content = root.read_file(&path).map_err(|e| e.to_string())?;
+    let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("{path}: failed to {e}"))?;
     let state = match path.kind() {
         RecordKind::Matter => Matter::read(document.fields()).map(|matter| matter.state),
         _ => Task::read(document.fields()).map(|task| task.state),
@@ -122,9 +123,9 @@ fn target(root: &Root, path: RecordPath) -> Result<Option<RouteTarget>, String> 
     Ok(Some(RouteTarget { path, state, snoozed_until: None, has_twin: false, hash, fields }))
 }
 
-fn event(root: &Root, path: &RecordPath) -> Option<Event> {
-    let file = root.read(path).ok()?;
-    let document = frontmatter::read(&file.bytes).ok()?;
+fn event(root: &VaultRoot, path: &RecordPath) -> Option<Event> {
+    let file = root.read_file(path).ok()?;
+    let document = frontmatter::read_document(&file.bytes).ok()?;
     let event = StreamEvent::read(document.fields(), document.body()).ok()?;
     Some(Event {
         path: path.clone(),

@@ -28,7 +28,7 @@ pub struct StreamRow {
 /// # Errors
 /// [`IndexError::Sql`].
 pub async fn all(index: &Index, set: &[StreamName]) -> Result<Vec<StreamRow>, IndexError> {
-    let mut counts = index.stream_counts().await?;
+    let mut counts = index.list_stream_counts().await?;
     let mut rows = Vec::new();
     for stream in set {
         let at = counts.iter().position(|count| count.source == stream.name);

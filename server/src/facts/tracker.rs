@@ -6,7 +6,7 @@
 use serde::Serialize;
 use steward_vault::index::{Index, IndexError};
 use steward_vault::outbox;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 /// What is owed, and why it still is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -24,14 +24,14 @@ pub struct Debt {
 ///
 /// # Errors
 /// [`IndexError::Sql`].
-pub async fn debt(root: &Root, index: &Index, base_url: Option<String>) -> Result<Debt, IndexError> {
-    let owing = index.owing().await?;
+pub async fn debt(root: &VaultRoot, index: &Index, base_url: Option<String>) -> Result<Debt, IndexError> {
+    let owing = index.list_owed_deliveries().await?;
     let root = root.clone();
     let counted = tokio::task::spawn_blocking(move || {
         let mut debt = Debt { base_url, owed: owing.len(), ..Debt::default() };
         let mut most = 0;
         for one in owing {
-            let (tries, error) = match outbox::progress(&root, &one.id) {
+            let (tries, error) = match outbox::read_delivery_progress(&root, &one.id) {
                 Ok(progress) => progress.map_or((0, None), |p| (p.tries, p.last_error)),
                 Err(e) => (u32::MAX, Some(e.to_string())),
             };

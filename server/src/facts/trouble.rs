@@ -11,8 +11,8 @@ use crate::outside::{Outside, Paused, named};
 use crate::temporal::Failed;
 use chrono::Utc;
 use steward_domain::time::format_seconds;
-use steward_vault::index::{IndexError, Page};
-use steward_vault::keeper::Keeper;
+use steward_vault::index::{IndexError, ListPage};
+use steward_vault::keeper::VaultWriter;
 
 /// Records that cannot be used of which each is told; of more only how many there are.
 const RECORDS: usize = 5;
@@ -72,7 +72,7 @@ fn of_temporal(outside: &Outside) -> Vec<Trouble> {
 pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
     let mut troubles = Vec::new();
     let mut say = |what: &str, says: String| troubles.push(Trouble { what: what.to_owned(), says });
-    if !Keeper::is_held(&app.root) {
+    if !VaultWriter::is_locked(&app.root) {
         say("Nobody serves this vault", "no steward looks and nothing is answered: start `steward up`".into());
     }
     for Trouble { what, says } in of_temporal(&app.outside.borrow()) {
@@ -100,7 +100,7 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
     for warning in &app.house.warnings {
         say("The configuration", warning.clone());
     }
-    for stream in app.index.stream_counts().await? {
+    for stream in app.index.list_stream_counts().await? {
         if let Some(error) = &stream.last_error {
             say(&format!("Stream {}", stream.source), format!("failed {} times: {error}", stream.failures));
         }
@@ -109,15 +109,15 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
             say(&format!("Stream {}", stream.source), says);
         }
     }
-    for (subject, cap) in app.index.caps().await? {
+    for (subject, cap) in app.index.read_mode_caps().await? {
         if let Some(mode) = cap.mode {
-            let name = app.index.name_of(&subject).await?;
-            let (told, since) = (subject.told(name.as_deref()), format_seconds(cap.since));
+            let name = app.index.find_subject_name(&subject).await?;
+            let (told, since) = (subject.describe(name.as_deref()), format_seconds(cap.since));
             let says = format!("undone too often, {} since {since}: `steward trust raise {subject}`", mode.as_str());
             say(&told, says);
         }
     }
-    let Page { rows, more, .. } = app.index.first_problems(COUNTED).await?;
+    let ListPage { rows, more, .. } = app.index.list_first_problems(COUNTED).await?;
     for problem in rows.iter().take(RECORDS) {
         say(&problem.path, problem.message.clone());
     }

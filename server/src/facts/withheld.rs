@@ -27,7 +27,7 @@ pub struct Withheld {
 
 pub(super) async fn list_withheld(index: &Index, card: &mut Action, id: &ActionId) -> Result<(), FactsError> {
     if card.is_question() {
-        let withheld = index.withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| Withheld {
+        let withheld = index.list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| Withheld {
             signal: signal.path.to_string(),
             source: signal.source,
             quote: signal.note,

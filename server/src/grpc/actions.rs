@@ -13,12 +13,12 @@ use steward_domain::path::RecordPath;
 use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
 use steward_proto::v1::actions_service_server::ActionsService;
 use steward_proto::v1::{self, answer_result};
-use steward_vault::answer::AnswerError;
-use steward_vault::index::{ActionFilter, Cursor, Only};
+use steward_vault::answer::ResolutionError;
+use steward_vault::index::{ActionFilter, ActionSubset, PageCursor};
 use steward_vault::outbox;
-use steward_vault::preview::{self, FieldFate, UndoPreview};
-use steward_workflows::activities::{AnswerAsk, Answered};
-use steward_workflows::{AnsweredOne, TogetherAsk};
+use steward_vault::preview::{self, FieldUndoOutcome, UndoPreview};
+use steward_workflows::activities::{ResolveInput, ResolveOutput};
+use steward_workflows::{ResolveBatchInput, ResolveBatchItem};
 use tonic::{Request, Response, Status};
 
 const LIST: &str = "actions";
@@ -38,10 +38,10 @@ impl ActionsService for Face {
         let filter = ActionFilter {
             since: asked.since.map(|since| instant("since", since)).transpose()?,
             target: target.transpose().map_err(|_| wrong("`target` is not a path like task/name.md"))?,
-            only: if asked.waiting { Only::Waiting } else { Only::All },
+            only: if asked.waiting { ActionSubset::Waiting } else { ActionSubset::All },
             ..ActionFilter::default()
         };
-        let (before, size) = (page::place::<Cursor>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
+        let (before, size) = (page::place::<PageCursor>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
         let page = self.index.actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index)?;
         let read = action::records(&self.root, page.rows).await?;
         let actions = read.iter().map(|(row, read)| record::summary(row, read.as_ref().ok())).collect();
@@ -59,7 +59,7 @@ impl ActionsService for Face {
         let summary = record::summary(&row, Some(&record));
         let root = self.root.clone();
         let told = tokio::task::spawn_blocking(move || {
-            let standing = outbox::standing(&root, &record);
+            let standing = outbox::read_delivery_status(&root, &record);
             standing.map(|standing| record::action(summary, &record, standing.as_ref()))
         });
         let told = told.await.map_err(|e| broken(&e.to_string()))?;
@@ -73,18 +73,18 @@ impl ActionsService for Face {
     ) -> Result<Response<v1::PreviewUndoResponse>, Status> {
         let path = action::find(&self.index, &request.into_inner().id).await?;
         let root = self.root.clone();
-        let told = tokio::task::spawn_blocking(move || preview::undo(&root, &path, Utc::now()));
+        let told = tokio::task::spawn_blocking(move || preview::preview_undo(&root, &path, Utc::now()));
         let preview = match told.await.map_err(|e| broken(&e.to_string()))? {
             Ok(preview) => previewed(preview),
-            Err(AnswerError::Refused(
+            Err(ResolutionError::Refused(
                 refusal @ (ResolutionRefusal::Unknown { .. } | ResolutionRefusal::Malformed { .. }),
             )) => {
                 return Err(refusal::of(&refusal));
             }
-            Err(AnswerError::Refused(refusal)) => {
+            Err(ResolutionError::Refused(refusal)) => {
                 v1::PreviewUndoResponse { refusal: Some(refusal::message(&refusal)), ..Default::default() }
             }
-            Err(e @ AnswerError::Apply(_)) => return Err(broken(&e.to_string())),
+            Err(e @ ResolutionError::Apply(_)) => return Err(broken(&e.to_string())),
         };
         Ok(Response::new(preview))
     }
@@ -143,9 +143,9 @@ impl ActionsService for Face {
         let kind = asked::kind(asked.kind)?;
         let actions = self.several(&asked.ids).await?;
         let reason = (!asked.reason.trim().is_empty()).then_some(asked.reason);
-        let all = self.answers.ask_together(TogetherAsk::new(kind, actions, (by, reason))).await;
+        let all = self.answers.ask_together(ResolveBatchInput::new(kind, actions, (by, reason))).await;
         let all = all.map_err(|e| refusal::ask(&e))?;
-        let of = |(id, one): (String, AnsweredOne)| {
+        let of = |(id, one): (String, ResolveBatchItem)| {
             let result = match answered(one.answered) {
                 Ok(answered) => answer_result::Result::Answered(answered),
                 Err(refusal) => answer_result::Result::Refused(refusal::message(&refusal)),
@@ -182,7 +182,7 @@ impl Face {
         // Two beginnings of one id are one answer.
         let action = action::row(&self.index, id).await?.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let asked = self.answers.ask(AnswerAsk { kind, action, by, reason, edited, together: None }).await;
+        let asked = self.answers.ask(ResolveInput { kind, action, by, reason, edited, together: None }).await;
         answered(asked.map_err(|e| refusal::ask(&e))?).map_err(|refusal| refusal::of(&refusal))
     }
 }
@@ -195,16 +195,16 @@ struct Said {
     reason: String,
 }
 
-fn answered(answered: Answered) -> Result<v1::Answered, ResolutionRefusal> {
+fn answered(answered: ResolveOutput) -> Result<v1::Answered, ResolutionRefusal> {
     match answered {
-        Answered::Done { action_id, record, target, tracker, lowered, .. } => Ok(v1::Answered {
+        ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(v1::Answered {
             answer_id: action_id.to_string(),
             record: record.to_string(),
             target: target.to_string(),
             tracker: tracker.unwrap_or_default(),
             lowered,
         }),
-        Answered::Refused { refusal, .. } => Err(refusal),
+        ResolveOutput::Refused { refusal, .. } => Err(refusal),
     }
 }
 
@@ -218,17 +218,17 @@ fn previewed(preview: UndoPreview) -> v1::PreviewUndoResponse {
     };
     for field in preview.fields {
         match field.fate {
-            FieldFate::Restored => told.restored.push(v1::FieldRestore {
+            FieldUndoOutcome::Restored => told.restored.push(v1::FieldRestore {
                 now: field.now.as_ref().map(value),
                 back: field.then.as_ref().map(value),
                 field: field.field,
             }),
-            FieldFate::EditedSince => told.kept.push(v1::FieldKept {
+            FieldUndoOutcome::EditedSince => told.kept.push(v1::FieldKept {
                 ours: field.made.as_ref().map(value),
                 now: field.now.as_ref().map(value),
                 field: field.field,
             }),
-            FieldFate::AsBefore | FieldFate::Untouched => {}
+            FieldUndoOutcome::AsBefore | FieldUndoOutcome::Untouched => {}
         }
     }
     told

@@ -70,13 +70,13 @@ struct Place {
 impl Face {
     /// The place of this moment.
     async fn place(&self) -> Result<Place, IndexError> {
-        let pulse = self.index.watcher().await?.pulse().await?;
+        let pulse = self.index.open_watcher().await?.current_revision().await?;
         let (seq, files) = (pulse.newest_action_seq, pulse.files_revision);
         Ok(Place { stopped: brake::is_stopped(&self.root), seq, files, paused: self.paused().await? })
     }
 
     async fn paused(&self) -> Result<BTreeMap<String, bool>, IndexError> {
-        let counts = self.index.stream_counts().await?;
+        let counts = self.index.list_stream_counts().await?;
         Ok(counts.into_iter().map(|count| (count.source, count.paused)).collect())
     }
 }
@@ -143,8 +143,8 @@ impl Watch {
             self.say(Area::Modes, kind, (String::new(), String::new()));
             self.place.stopped = stopped;
         }
-        let filed = self.face.index.filed_since(self.place.seq, AT_ONCE).await?;
-        let written = self.face.index.written_since(self.place.files, AT_ONCE + 1).await?;
+        let filed = self.face.index.list_actions_since(self.place.seq, AT_ONCE).await?;
+        let written = self.face.index.list_records_written_since(self.place.files, AT_ONCE + 1).await?;
         if filed.more || written.len() > AT_ONCE as usize {
             self.place = self.face.place().await?;
             self.say(Area::Unspecified, EventKind::Missed, (String::new(), String::new()));

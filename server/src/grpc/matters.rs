@@ -36,11 +36,11 @@ impl MattersService for Face {
         request: Request<v1::GetMatterRequest>,
     ) -> Result<Response<v1::GetMatterResponse>, Status> {
         let path = path(RecordKind::Matter, "path", &request.into_inner().path)?;
-        let known = self.index.subject(&path).await.map_err(refusal::index)?;
+        let known = self.index.find_subject(&path).await.map_err(refusal::index)?;
         if known.is_none() && !self.root.exists(&path) {
             return Err(nothing(&format!("{path}: not in the vault")));
         }
-        let interval = self.index.interval_of(&path, &self.house.cadence).await.map_err(refusal::index)?;
+        let interval = self.index.read_matter_interval(&path, &self.house.cadence).await.map_err(refusal::index)?;
         let (name, state) = known.map_or_else(|| (path.slug().to_owned(), None), |row| (row.name, Some(row.state)));
         Ok(Response::new(v1::GetMatterResponse { matter: Some(matter(&path, name, state, interval)) }))
     }

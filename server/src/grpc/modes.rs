@@ -8,16 +8,16 @@ use chrono::Utc;
 use steward_domain::mode::Mode;
 use steward_domain::mutation::MutationClass;
 use steward_domain::time;
-use steward_domain::trust::mark::{Subject, shown_name};
+use steward_domain::trust::mark::{TrustSubject, short_source_name};
 use steward_proto::v1;
 use steward_proto::v1::modes_service_server::ModesService;
-use steward_vault::brake::{self, Stop};
+use steward_vault::brake::{self, FleetStop};
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
 impl ModesService for Face {
     async fn get_modes(&self, _: Request<v1::GetModesRequest>) -> Result<Response<v1::GetModesResponse>, Status> {
-        let (policy, stop) = (self.policy(), brake::read(&self.root));
+        let (policy, stop) = (self.policy(), brake::read_stop(&self.root));
         let ceiling = |class| v1::ClassCeiling {
             change_class: words::class(class),
             ceiling: words::ceiling(policy.class_ceiling(class)),
@@ -42,9 +42,10 @@ impl ModesService for Face {
         let reason = request.into_inner().reason;
         tracing::warn!("stopped by {}", by.escape_debug());
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let stop = Stop { at: time::format_millis(Utc::now()), by, reason };
+        let stop = FleetStop { at: time::format_millis(Utc::now()), by, reason };
         let root = self.root.clone();
-        let held = tokio::task::spawn_blocking(move || brake::stop(&root, &stop).map(|()| brake::read(&root)));
+        let held =
+            tokio::task::spawn_blocking(move || brake::stop_fleet(&root, &stop).map(|()| brake::read_stop(&root)));
         let held = held.await.map_err(|e| refusal::broken(&e.to_string()))?;
         let held = held.map_err(|e| refusal::brake(&e))?;
         Ok(Response::new(v1::PullBrakeResponse { brake: held.map(pulled) }))
@@ -54,10 +55,10 @@ impl ModesService for Face {
         &self,
         request: Request<v1::ReleaseBrakeRequest>,
     ) -> Result<Response<v1::ReleaseBrakeResponse>, Status> {
-        let by = Stop { at: time::format_millis(Utc::now()), by: by(&request)?.name, reason: None };
+        let by = FleetStop { at: time::format_millis(Utc::now()), by: by(&request)?.name, reason: None };
         tracing::warn!("released by {}", by.by.escape_debug());
         let root = self.root.clone();
-        let was = tokio::task::spawn_blocking(move || brake::resume(&root, &by));
+        let was = tokio::task::spawn_blocking(move || brake::resume_fleet(&root, &by));
         let was = was.await.map_err(|e| refusal::broken(&e.to_string()))?;
         let was_pulled = was.map_err(|e| refusal::brake(&e))?;
         Ok(Response::new(v1::ReleaseBrakeResponse { was_pulled }))
@@ -67,14 +68,14 @@ impl ModesService for Face {
 impl Face {
     async fn lowered(&self) -> Result<Vec<v1::Lowered>, Status> {
         let mut lowered = Vec::new();
-        for (subject, cap) in self.index.caps().await.map_err(refusal::index)? {
+        for (subject, cap) in self.index.read_mode_caps().await.map_err(refusal::index)? {
             let Some(mode) = cap.mode else { continue };
             let name = match &subject {
-                Subject::Source(key) => {
-                    let name = self.index.name_of(&subject).await.map_err(refusal::index)?;
-                    name.and_then(|name| shown_name(key, &name))
+                TrustSubject::Source(key) => {
+                    let name = self.index.find_subject_name(&subject).await.map_err(refusal::index)?;
+                    name.and_then(|name| short_source_name(key, &name))
                 }
-                Subject::Class(_) | Subject::Strangers => None,
+                TrustSubject::Class(_) | TrustSubject::Strangers => None,
             };
             lowered.push(v1::Lowered {
                 subject: subject.to_string(),
@@ -87,6 +88,6 @@ impl Face {
     }
 }
 
-fn pulled(stop: Stop) -> v1::Brake {
+fn pulled(stop: FleetStop) -> v1::Brake {
     v1::Brake { time: time::parse(&stop.at).map(moment), by: stop.by, reason: stop.reason.unwrap_or_default() }
 }

@@ -10,7 +10,7 @@ use steward_domain::mutation::Mutation;
 use steward_domain::tracker::PlaneAction;
 use steward_proto::v1::{self, change, tracker_standing};
 use steward_vault::index::ActionRow;
-use steward_vault::outbox::Standing;
+use steward_vault::outbox::DeliveryStatus;
 
 /// A row of a list, with what its record says where it can be read.
 pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>) -> v1::ActionSummary {
@@ -64,7 +64,7 @@ pub fn change(mutation: &Mutation) -> v1::Change {
 }
 
 /// Everything that a record says.
-pub(super) fn action(summary: v1::ActionSummary, record: &AuditRecord, tracker: Option<&Standing>) -> v1::Action {
+pub(super) fn action(summary: v1::ActionSummary, record: &AuditRecord, tracker: Option<&DeliveryStatus>) -> v1::Action {
     let draft = &record.draft;
     let recipe = record.undo_recipe.as_ref();
     let undone = summary.answered == words::kind(ActionKind::Reversed);
@@ -124,7 +124,7 @@ fn patch(patch: &FieldPatch) -> v1::FieldChange {
     v1::FieldChange { field: patch.field.clone(), prior, value }
 }
 
-fn standing(standing: &Standing) -> v1::TrackerStanding {
+fn standing(standing: &DeliveryStatus) -> v1::TrackerStanding {
     let says = standing.came.as_ref().map_or(&standing.says, |(_, came)| came);
     let owed = standing.came.is_none();
     let progress = standing.progress.as_ref().filter(|_| owed);

@@ -10,7 +10,7 @@ use axum::response::Response;
 use steward_domain::undo::{ResolutionRefusal, ResolutionRefusalDetails};
 use steward_proto::v1::{self, RefusalReason};
 use steward_proto::{FIELDS_TRAILER, NEWER_TRAILER, REASON_TRAILER, RECORD_TRAILER, REFUSAL_TRAILER, STATUS_TRAILER};
-use steward_vault::brake::BrakeError;
+use steward_vault::brake::StopFileError;
 use steward_vault::index::IndexError;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
@@ -132,7 +132,7 @@ pub(super) fn index(e: IndexError) -> Status {
     FactsError::from(e).into()
 }
 
-pub(super) fn brake(e: &BrakeError) -> Status {
+pub(super) fn brake(e: &StopFileError) -> Status {
     broken(&e.to_string())
 }
 

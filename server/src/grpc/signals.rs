@@ -12,7 +12,7 @@ use steward_domain::signal::Signal;
 use steward_domain::time;
 use steward_proto::v1;
 use steward_proto::v1::signals_service_server::SignalsService;
-use steward_vault::index::{Cursor, SignalFilter, SignalRow};
+use steward_vault::index::{PageCursor, SignalFilter, SignalRow};
 use tonic::{Code, Request, Response, Status};
 
 const LIST: &str = "signals";
@@ -29,7 +29,7 @@ impl SignalsService for Face {
             let with_tasks = asked.with_tasks && about.kind() == RecordKind::Matter;
             *(if with_tasks { &mut filter.matter } else { &mut filter.target }) = Some(about);
         }
-        let (before, size) = (page::place::<Cursor>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
+        let (before, size) = (page::place::<PageCursor>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
         let page = self.index.signals_page(&filter, before.as_ref(), size).await.map_err(refusal::index)?;
         let signals = page.rows.into_iter().map(listed).collect();
         Ok(Response::new(v1::ListSignalsResponse { signals, next_page_token: page::token(LIST, page.next) }))

@@ -11,7 +11,7 @@ use crate::holder::{Holder, UpNote};
 use chrono::Utc;
 use steward_proto::v1;
 use steward_proto::v1::status_service_server::StatusService;
-use steward_vault::index::{ByState, Counts, IndexError};
+use steward_vault::index::{IndexError, StateCounts, VaultCounts};
 use tonic::{Request, Response, Status};
 
 /// Most problems that are told.
@@ -33,17 +33,17 @@ impl Face {
             Holder::Runs(note) => Some(note),
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
         };
-        let problems = self.index.first_problems(PROBLEMS).await?.rows;
-        let problem = |it: steward_vault::index::Problem| v1::Problem { path: it.path, message: it.message };
-        let looks = self.index.looks(now.date_naive()).await?;
-        let look = |it: steward_vault::index::LookCount| v1::LookCount { reason: it.reason, count: it.count };
+        let problems = self.index.list_first_problems(PROBLEMS).await?.rows;
+        let problem = |it: steward_vault::index::VaultProblem| v1::Problem { path: it.path, message: it.message };
+        let looks = self.index.list_check_counts(now.date_naive()).await?;
+        let look = |it: steward_vault::index::CheckCount| v1::LookCount { reason: it.reason, count: it.count };
         Ok(v1::GetStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             vault: self.root.path().display().to_string(),
             drill: Some(v1::Drill { last: last.map(moment), late }),
             process: holder.map(process),
             clerk: self.house.clerk.to_owned(),
-            counts: Some(counts(&self.index.counts().await?)),
+            counts: Some(counts(&self.index.count_records().await?)),
             looks_today: looks.into_iter().map(look).collect(),
             tracker: Some(debt(tracker::debt(&self.root, &self.index, self.house.tracker.clone()).await?)),
             problems: problems.into_iter().map(problem).collect(),
@@ -62,7 +62,7 @@ fn process(note: UpNote) -> v1::Process {
     }
 }
 
-fn counts(counts: &Counts) -> v1::Counts {
+fn counts(counts: &VaultCounts) -> v1::Counts {
     v1::Counts {
         matters: Some(by_state(counts.matters)),
         tasks: Some(by_state(counts.tasks)),
@@ -75,7 +75,7 @@ fn counts(counts: &Counts) -> v1::Counts {
     }
 }
 
-fn by_state(ByState { open, done, archived }: ByState) -> v1::ByState {
+fn by_state(StateCounts { open, done, archived }: StateCounts) -> v1::ByState {
     v1::ByState { open, done, archived }
 }
 

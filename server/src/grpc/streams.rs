@@ -10,7 +10,7 @@ use crate::acts;
 use crate::facts::streams::{self, StreamRow};
 use steward_proto::v1;
 use steward_proto::v1::streams_service_server::StreamsService;
-use steward_vault::operator::Deed;
+use steward_vault::operator::OperatorEventKind;
 use tonic::{Request, Response, Status};
 
 const LIST: &str = "streams";
@@ -62,10 +62,10 @@ impl Face {
         }
         let (by, met) = asker;
         tracing::warn!(stream = %row.count.source.escape_debug(), paused, "by {}", by.escape_debug());
-        let deed = if paused { Deed::StreamPaused } else { Deed::StreamResumed };
+        let deed = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
         let written = acts::write_down(self, &by, &met, deed, name.to_owned()).await;
         written.map_err(|e| refusal::broken(&e.to_string()))?;
-        self.index.pause_stream(name, paused).await.map_err(refusal::index)?;
+        self.index.update_stream_pause(name, paused).await.map_err(refusal::index)?;
         find(self.streams().await?).map(stream).ok_or_else(gone)
     }
 }

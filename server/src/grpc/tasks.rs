@@ -30,7 +30,7 @@ impl TasksService for Face {
 
     async fn get_task(&self, request: Request<v1::GetTaskRequest>) -> Result<Response<v1::GetTaskResponse>, Status> {
         let path = path(RecordKind::Task, "path", &request.into_inner().path)?;
-        let row = self.index.task(&path).await.map_err(refusal::index)?;
+        let row = self.index.find_task(&path).await.map_err(refusal::index)?;
         let row = row.ok_or_else(|| nothing(&format!("{path}: not in the vault, or it cannot be read")))?;
         Ok(Response::new(v1::GetTaskResponse { task: Some(task(row)) }))
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_secs(20);
 /// Whose schedules are looked for, and where.
 pub(crate) struct ExpectedSchedules {
     client: Client,
-    root: Root,
+    root: VaultRoot,
     index: Arc<Index>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn start(
 }
 
 impl ExpectedSchedules {
-    pub(crate) fn new(client: &Client, root: &Root, index: &Arc<Index>) -> Self {
+    pub(crate) fn new(client: &Client, root: &VaultRoot, index: &Arc<Index>) -> Self {
         Self { client: client.clone(), root: root.clone(), index: Arc::clone(index) }
     }
 

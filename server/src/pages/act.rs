@@ -16,9 +16,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
 use steward_domain::time::format_millis;
 use steward_domain::undo::ResolutionKind;
-use steward_vault::brake::{self, BrakeError, Stop};
-use steward_vault::root::Root;
-use steward_workflows::activities::{AnswerAsk, Answered};
+use steward_vault::brake::{self, FleetStop, StopFileError};
+use steward_vault::root::VaultRoot;
+use steward_workflows::activities::{ResolveInput, ResolveOutput};
 
 type Filled = Result<Form<Said>, FormRejection>;
 
@@ -41,12 +41,12 @@ pub(crate) async fn answer(
     };
     let asked = app
         .answers
-        .ask(AnswerAsk { kind, action, by: caller.name, reason: said.reason(), edited, together: None })
+        .ask(ResolveInput { kind, action, by: caller.name, reason: said.reason(), edited, together: None })
         .await;
     let back = Some(said.back().to_owned());
     Ok(match asked {
-        Ok(Answered::Done { action_id, .. }) => Redirect::to(&said.back_with(action_id.as_str())).into_response(),
-        Ok(Answered::Refused { status, refusal: why, message }) => {
+        Ok(ResolveOutput::Done { action_id, .. }) => Redirect::to(&said.back_with(action_id.as_str())).into_response(),
+        Ok(ResolveOutput::Refused { status, refusal: why, message }) => {
             refusal(&Problem::refused(&why, status, message), back)
         }
         Err(e) => refusal(&Problem::from(e), back),
@@ -59,9 +59,9 @@ pub(crate) async fn stop(
     form: Filled,
 ) -> Result<Response, Oops> {
     let said = Said::checked(form, &caller)?;
-    let stop = Stop { at: format_millis(Utc::now()), by: caller.name, reason: said.reason() };
+    let stop = FleetStop { at: format_millis(Utc::now()), by: caller.name, reason: said.reason() };
     tracing::warn!("stopped by {}", stop.by.escape_debug());
-    brake(&app, &said, move |root| brake::stop(root, &stop)).await
+    brake(&app, &said, move |root| brake::stop_fleet(root, &stop)).await
 }
 
 pub(crate) async fn resume(
@@ -70,15 +70,15 @@ pub(crate) async fn resume(
     form: Filled,
 ) -> Result<Response, Oops> {
     let said = Said::checked(form, &caller)?;
-    let by = Stop { at: format_millis(Utc::now()), by: caller.name, reason: said.reason() };
+    let by = FleetStop { at: format_millis(Utc::now()), by: caller.name, reason: said.reason() };
     tracing::warn!("resumed by {}", by.by.escape_debug());
-    brake(&app, &said, move |root| brake::resume(root, &by).map(drop)).await
+    brake(&app, &said, move |root| brake::resume_fleet(root, &by).map(drop)).await
 }
 
 async fn brake(
     app: &Shared,
     said: &Said,
-    act: impl FnOnce(&Root) -> Result<(), BrakeError> + Send + 'static,
+    act: impl FnOnce(&VaultRoot) -> Result<(), StopFileError> + Send + 'static,
 ) -> Result<Response, Oops> {
     let root = app.root.clone();
     let acted = tokio::task::spawn_blocking(move || act(&root).map_err(|e| e.to_string())).await;

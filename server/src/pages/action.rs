@@ -57,7 +57,7 @@ pub(crate) async fn page(
     let detail = action::detail(&app.root, &app.index, &named(id)?).await?;
     let card = named_card(&app, &detail).await?;
     let followers = match detail.action.id.clone().try_into() {
-        Ok(id) => app.index.answers_to(&id).await?,
+        Ok(id) => app.index.list_resolutions(&id).await?,
         Err(_) => Vec::new(),
     };
     let run = detail.workflow.as_ref().zip(app.house.temporal_ui.as_ref());

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use steward_domain::path::RecordPath;
 use steward_domain::time::format_millis;
 use steward_vault::index::{ActionRow, Index};
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 /// Quotes that a card shows; the page of its action shows all.
 const QUOTES: usize = 2;
@@ -89,7 +89,7 @@ impl Evidence {
 }
 
 /// The cards of these rows, in their order.
-pub(crate) async fn cards(root: &Root, index: &Index, rows: Vec<ActionRow>) -> Result<Vec<Card>, FactsError> {
+pub(crate) async fn cards(root: &VaultRoot, index: &Index, rows: Vec<ActionRow>) -> Result<Vec<Card>, FactsError> {
     let now = Utc::now();
     let actions = quote::whole(root, action::cards(root, index, rows, now).await?).await?;
     named(index, actions, now).await
@@ -98,9 +98,9 @@ pub(crate) async fn cards(root: &Root, index: &Index, rows: Vec<ActionRow>) -> R
 /// The cards of these actions, in their order.
 pub(crate) async fn named(index: &Index, actions: Vec<Action>, now: DateTime<Utc>) -> Result<Vec<Card>, FactsError> {
     let targets: Vec<RecordPath> = actions.iter().filter_map(|action| RecordPath::parse(&action.target).ok()).collect();
-    let names = index.names(&targets).await?;
+    let names = index.list_record_labels(&targets).await?;
     let matters: Vec<RecordPath> = names.values().filter_map(|named| named.matter.clone()).collect();
-    let matters = index.names(&matters).await?;
+    let matters = index.list_record_labels(&matters).await?;
     let card = |action: Action| {
         let target = RecordPath::parse(&action.target).ok();
         let known = target.and_then(|target| names.get(&target));

@@ -15,7 +15,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steward_vault::index::{ConfidenceBin, DayCount};
+use steward_vault::index::{ConfidenceBin, DailyActionCount};
 use tokio::sync::Mutex;
 
 /// Days that are drawn.
@@ -31,7 +31,7 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// What both are drawn from.
 pub(crate) struct Counted {
-    days: Vec<DayCount>,
+    days: Vec<DailyActionCount>,
     bins: Vec<ConfidenceBin>,
 }
 
@@ -122,7 +122,7 @@ const STACK: [(&str, &[&str]); 4] =
     [("live", &["live", "confirmed"]), ("pending", &["pending"]), ("shadow", &["shadow"]), ("wrong", &UNDONE)];
 
 /// The bars of each day, and the highest.
-fn daily(first: NaiveDate, counts: &[DayCount]) -> (Vec<Bar>, u64) {
+fn daily(first: NaiveDate, counts: &[DailyActionCount]) -> (Vec<Bar>, u64) {
     let mut days: BTreeMap<NaiveDate, [u64; STACK.len()]> = BTreeMap::new();
     for count in counts {
         if let Some(at) = STACK.iter().position(|(_, words)| words.contains(&count.what)) {
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_day_is_stacked_to_its_count_and_the_highest_fills_the_height() {
         let first = NaiveDate::default();
-        let count = |day: i64, what, count| DayCount { day: first + TimeDelta::days(day), what, count };
+        let count = |day: i64, what, count| DailyActionCount { day: first + TimeDelta::days(day), what, count };
         let (bars, most) = daily(
             first,
             &[

@@ -35,7 +35,7 @@ pub(crate) async fn chosen(app: &Shared, id: &str, value: &str) -> Result<Mutati
     let path = action::find(&app.index, id).await?;
     let root = app.root.clone();
     let read = tokio::task::spawn_blocking(move || {
-        let snapshot = root.read(&path).map_err(|e| e.to_string())?;
+        let snapshot = root.read_file(&path).map_err(|e| e.to_string())?;
         AuditRecord::parse(&snapshot.bytes).map_err(|e| format!("{path}: {e}"))
     });
     let unreadable = |reason: String| Oops::from(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reason));

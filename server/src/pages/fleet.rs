@@ -75,7 +75,7 @@ pub(crate) async fn page(
         Some(ledger) => Some(ledger.status(now).await),
         None => None,
     };
-    let streams = app.index.stream_counts().await?;
+    let streams = app.index.list_stream_counts().await?;
     let fleet = Fleet {
         troubles: trouble::all(&app).await?,
         modes: modes(&app),
@@ -182,9 +182,9 @@ async fn workers(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
             some.iter().map(|one| format!("{}{}", one.name, seen(one))).collect::<Vec<_>>().join(", ")
         }
     };
-    let released = brake::turns(&app.root, 1).pop().filter(|turn| !turn.stopped);
+    let released = brake::list_stop_events(&app.root, 1).pop().filter(|turn| !turn.stopped);
     let released = released.and_then(|turn| time::parse(&turn.stop.at));
-    let lag = app.index.lag(&app.house.cadence, (released, now)).await?;
+    let lag = app.index.measure_tick_lag(&app.house.cadence, (released, now)).await?;
     let late = match (&lag.worst, lag.late) {
         _ if brake::is_stopped(&app.root) => "stopped: nobody is looked at until it is resumed".into(),
         (Some((matter, seconds)), late) if late > 0 => {
@@ -200,7 +200,7 @@ async fn workers(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
 }
 
 async fn index(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
-    let counts = app.index.counts().await?;
+    let counts = app.index.count_records().await?;
     let synced = counts.last_sync_at.map_or_else(|| "never".into(), |at| ago(at, now));
     Ok(vec![
         (

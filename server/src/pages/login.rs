@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
 use serde::Deserialize;
-use steward_vault::operator::{Deed, OperatorError};
+use steward_vault::operator::{OperatorEventKind, OperatorLogError};
 
 /// Shown where a session goes on although its end was asked for.
 const NOT_LEFT: &str = "You are still logged in: the end of this session could not be written into the state folder, and \
@@ -35,8 +35,8 @@ impl From<AccessError> for Oops {
     }
 }
 
-impl From<OperatorError> for Oops {
-    fn from(_: OperatorError) -> Self {
+impl From<OperatorLogError> for Oops {
+    fn from(_: OperatorLogError) -> Self {
         let detail = "it cannot be written down who comes in, so nobody is let in; the log says why";
         Self(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
     }
@@ -84,7 +84,7 @@ pub(crate) async fn enter(
     met.same_origin()?;
     let now = Utc::now();
     let Some(found) = link::take(&app.access.store, &asked.link, now)? else { return Ok(closed(&asked.link)) };
-    acts::write_down(&app, &found.name, &met, Deed::Login, found.scope.to_string()).await?;
+    acts::write_down(&app, &found.name, &met, OperatorEventKind::Login, found.scope.to_string()).await?;
     let (name, value) = app.access.sessions.begin(&found.name, found.scope, now)?;
     tracing::info!("{} logged in", found.name.escape_debug());
     Ok(with_cookie(&met, (&name, &value), SESSION_LASTS.num_seconds()))
@@ -104,7 +104,7 @@ pub(crate) async fn leave(
     // A token has nothing to leave.
     if let Some(caller) = ended {
         // Nobody is kept in because the disk is full; the log has it.
-        let _ = acts::write_down(&app, &caller.name, &met, Deed::Logout, caller.scope.to_string()).await;
+        let _ = acts::write_down(&app, &caller.name, &met, OperatorEventKind::Logout, caller.scope.to_string()).await;
     }
     Ok(with_cookie(&met, (&app.access.sessions.cookie()?, ""), 0))
 }

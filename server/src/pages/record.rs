@@ -23,7 +23,7 @@ use steward_domain::tick::MAX_LOOKS;
 use steward_domain::time::format_millis;
 use steward_vault::brake;
 use steward_vault::index::{
-    ActionRow, Cursor, LastTick, ObserveAsk, SignalRow, SubjectRow, TaskFilter, TimelineRow, Turn,
+    ActionRow, CheckDecision, LastTick, ObservationQuery, PageCursor, SignalRow, SubjectRow, TaskFilter, TimelineRow,
 };
 use steward_workflows::schedule_id;
 
@@ -111,8 +111,8 @@ pub(crate) async fn page(
 ) -> Result<Response, Oops> {
     let nothing = || Oops::from(Problem::new(StatusCode::NOT_FOUND, "there is nothing here"));
     let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| nothing())?;
-    let subject = app.index.subject(&path).await?;
-    let before: Option<Cursor> = asked.before.parse().ok();
+    let subject = app.index.find_subject(&path).await?;
+    let before: Option<PageCursor> = asked.before.parse().ok();
     let (events, next) = timeline(&app, &path, before.as_ref()).await?;
     let here = format!("/records/{path}");
     let next = next.map(|next| link(&here, &[("tasks", &asked.tasks), ("before", &next.to_string())]) + "#timeline");
@@ -120,7 +120,7 @@ pub(crate) async fn page(
     // One that cannot be read, or is gone and left a history, has a page all the same.
     let problem = match &subject {
         Some(_) => None,
-        None => app.index.problem_of(&path).await?,
+        None => app.index.find_file_problem(&path).await?,
     };
     if subject.is_none() && problem.is_none() && events.is_empty() {
         return Err(nothing());
@@ -147,7 +147,7 @@ pub(crate) async fn page(
         let tasks = tasks(&app, &path, &asked).await?;
         of_a_matter(&app, &path, Record { tasks, ..bare }).await?
     } else {
-        let names = app.index.names(std::slice::from_ref(&path)).await?;
+        let names = app.index.list_record_labels(std::slice::from_ref(&path)).await?;
         let matter = names.get(&path).and_then(|named| named.matter.as_ref()).map(ToString::to_string);
         Record { matter, looks: subject.as_ref().map(of_a_task).unwrap_or_default(), ..bare }
     };
@@ -248,7 +248,7 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
         return Ok(Tasks { first: back, ..Tasks::default() });
     };
     let now = Utc::now();
-    let ask = ObserveAsk {
+    let ask = ObservationQuery {
         matter: matter.clone(),
         look_id: String::new(),
         now,
@@ -258,8 +258,8 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
         max_looks: MAX_LOOKS,
         default_ceiling: app.house.default_ceiling,
     };
-    let standings = app.index.standings(&ask, Some((&first.path, &last.path))).await?.into_iter();
-    let turns: BTreeMap<String, Turn> = standings.map(|one| (one.path.to_string(), one.turn)).collect();
+    let standings = app.index.preview_task_checks(&ask, Some((&first.path, &last.path))).await?.into_iter();
+    let turns: BTreeMap<String, CheckDecision> = standings.map(|one| (one.path.to_string(), one.turn)).collect();
     let next = page.next.as_deref().map(at);
     let rows = page.rows.into_iter().map(|task| Task {
         next: turns.get(task.path.as_str()).map(told).unwrap_or_default(),
@@ -272,12 +272,12 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
     Ok(Tasks { rows: rows.collect(), first: back, next })
 }
 
-fn told(turn: &Turn) -> String {
+fn told(turn: &CheckDecision) -> String {
     match turn {
-        Turn::Twin => "is refused: another task has its id".into(),
-        Turn::Clerk => "asks the clerk".into(),
-        Turn::Quiet => "finds nothing new so far".into(),
-        Turn::Skipped(reason) => {
+        CheckDecision::Twin => "is refused: another task has its id".into(),
+        CheckDecision::Clerk => "asks the clerk".into(),
+        CheckDecision::Quiet => "finds nothing new so far".into(),
+        CheckDecision::Skipped(reason) => {
             let word = serde_json::to_value(reason).ok().and_then(|word| word.as_str().map(|w| w.replace('_', " ")));
             format!("passes it over: {}", word.unwrap_or_default())
         }
@@ -287,9 +287,9 @@ fn told(turn: &Turn) -> String {
 async fn timeline(
     app: &Shared,
     path: &RecordPath,
-    before: Option<&Cursor>,
-) -> Result<(Vec<Event>, Option<Cursor>), Oops> {
-    let page = app.index.timeline(path, before, ROWS).await?;
+    before: Option<&PageCursor>,
+) -> Result<(Vec<Event>, Option<PageCursor>), Oops> {
+    let page = app.index.timeline_page(path, before, ROWS).await?;
     let next = page.next;
     let of_actions: Vec<ActionRow> = page.rows.iter().filter_map(row).cloned().collect();
     let ids: Vec<ActionId> = of_actions.iter().map(|row| row.id.clone()).collect();

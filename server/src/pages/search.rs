@@ -20,7 +20,7 @@ use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordKind;
 use steward_domain::plan::Disposition;
 use steward_domain::signal::source_key;
-use steward_vault::index::{ActionFilter, Cursor, Hit, Only, SearchFilter};
+use steward_vault::index::{ActionFilter, ActionSubset, PageCursor, SearchFilter, SearchHit};
 
 /// What a page lists.
 const ROWS: u32 = 30;
@@ -148,7 +148,7 @@ fn sought(asked: &Asked) -> Result<SearchFilter, Vec<String>> {
 fn hidden(filter: &SearchFilter) -> Option<&'static str> {
     let all = SearchFilter { kind: filter.kind, ..SearchFilter::default() };
     let of_actions = filter.landing.is_some() || filter.waits;
-    (filter.kinds() != all.kinds()).then_some(if of_actions {
+    (filter.matching_kinds() != all.matching_kinds()).then_some(if of_actions {
         "Only actions came to anything: matters, tasks and signals are not shown."
     } else {
         "Matters and tasks have no class, source or moment: they are not shown."
@@ -190,7 +190,7 @@ async fn words(app: &Shared, search: &mut Search, filter: &SearchFilter) -> Resu
     Ok(())
 }
 
-fn hit(hit: Hit) -> Found {
+fn hit(hit: SearchHit) -> Found {
     let about = hit.about.map(|about| about.to_string());
     let (kind, href) = match (hit.kind, &hit.id) {
         (_, Some(id)) => ("action", format!("/actions/{id}")),
@@ -211,8 +211,8 @@ async fn actions(app: &Shared, search: &mut Search, asked: SearchFilter) -> Resu
         search.wrong.push("say a word or more to find matters, tasks and signals".into());
         return Ok(());
     }
-    let Some(before) = place::<Cursor>(search) else { return Ok(()) };
-    let only = if waits { Only::Waiting } else { Only::All };
+    let Some(before) = place::<PageCursor>(search) else { return Ok(()) };
+    let only = if waits { ActionSubset::Waiting } else { ActionSubset::All };
     let filter = ActionFilter { since, landing, class, source, only, ..ActionFilter::default() };
     let found = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
     search.next = found.next.map(|next| on(&search.asked, &next.to_string()));

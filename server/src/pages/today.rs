@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use steward_domain::audit::ActionKind;
 use steward_domain::mutation::MutationClass;
 use steward_domain::plan::Disposition;
-use steward_vault::index::{ActionFilter, ActionRow, Cluster, Only};
+use steward_vault::index::{ActionCluster, ActionFilter, ActionRow, ActionSubset};
 
 /// How far back is looked.
 const HOURS: i64 = 24;
@@ -99,7 +99,7 @@ pub(crate) async fn page(
         kinds: kinds.to_vec(),
         ..ActionFilter::default()
     };
-    let waits = part(app, ActionFilter { only: Only::Waiting, ..ActionFilter::default() }).await?;
+    let waits = part(app, ActionFilter { only: ActionSubset::Waiting, ..ActionFilter::default() }).await?;
     let asks = asks(app).await?;
     let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Disposition::Live))).await?;
     let would = part(app, of(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
@@ -110,8 +110,8 @@ pub(crate) async fn page(
         done: done(app, &asked.done).await?,
         lead: lead(page.waiting, &asks, &changed),
         troubles: trouble::all(app).await?,
-        clusters: offered("/together", app.index.waiting_clusters(CLUSTER).await?),
-        undoable: offered("/together/undo", app.index.undoable_clusters(undo_together::since(), CLUSTER).await?),
+        clusters: offered("/together", app.index.list_pending_clusters(CLUSTER).await?),
+        undoable: offered("/together/undo", app.index.list_undoable_clusters(undo_together::since(), CLUSTER).await?),
         waits,
         asks,
         changed,
@@ -148,7 +148,7 @@ async fn part(app: &Shared, filter: ActionFilter) -> Result<Part, Oops> {
 
 /// What the stewards ask, and nobody answered.
 async fn asks(app: &Shared) -> Result<Part, Oops> {
-    let rows = app.index.asking(MOST_ASKED).await?;
+    let rows = app.index.list_open_questions(MOST_ASKED).await?;
     let mut cards = cards(&app.root, &app.index, rows).await?;
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);
@@ -199,9 +199,9 @@ fn lead(waiting: u64, asks: &Part, changed: &Part) -> String {
     format!("{waits}; {did} in the last {HOURS} hours.")
 }
 
-fn offered(at: &str, mut found: Vec<Cluster>) -> Vec<Together> {
+fn offered(at: &str, mut found: Vec<ActionCluster>) -> Vec<Together> {
     found.truncate(CLUSTERS);
-    let offer = |cluster: Cluster| {
+    let offer = |cluster: ActionCluster| {
         let class = cluster.class.map_or("", MutationClass::as_str);
         Together {
             href: link(at, &[("source", &cluster.source), ("class", class)]),
@@ -218,7 +218,7 @@ pub(crate) async fn done(app: &Shared, id: &str) -> Result<Option<String>, Oops>
         return Ok(None);
     }
     let Ok(record) = find(&app.index, id).await else { return Ok(None) };
-    let Some(row) = app.index.action_at(&record).await? else { return Ok(None) };
+    let Some(row) = app.index.action_by_path(&record).await? else { return Ok(None) };
     let card = cards(&app.root, &app.index, vec![row]).await?.pop();
     Ok(card.map(|card| {
         let mut status = card.status;
@@ -231,7 +231,7 @@ pub(crate) async fn done(app: &Shared, id: &str) -> Result<Option<String>, Oops>
 
 async fn quiet(app: &Shared) -> Result<String, Oops> {
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
-    for look in app.index.looks(Utc::now().date_naive()).await? {
+    for look in app.index.list_check_counts(Utc::now().date_naive()).await? {
         *reasons.entry(look.reason).or_default() += look.count;
     }
     let nothing_new = reasons.remove("no_signals").unwrap_or_default();

@@ -19,9 +19,9 @@ use axum::response::Response;
 use serde::Deserialize;
 use steward_domain::mutation::MutationClass;
 use steward_domain::undo::ResolutionKind;
-use steward_vault::index::{ActionRow, Cluster};
-use steward_workflows::TogetherAsk;
-use steward_workflows::activities::Answered;
+use steward_vault::index::{ActionCluster, ActionRow};
+use steward_workflows::ResolveBatchInput;
+use steward_workflows::activities::ResolveOutput;
 
 /// How many are answered at once: what a person can look over.
 pub(super) const CARDS: usize = 100;
@@ -38,7 +38,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn means(&self, one: &Cluster) -> bool {
+    pub(super) fn means(&self, one: &ActionCluster) -> bool {
         one.source == self.source && one.class.map_or("", MutationClass::as_str) == self.class
     }
 }
@@ -63,7 +63,7 @@ pub(crate) async fn page(
     uri: Uri,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Oops> {
-    let found = app.index.waiting_clusters(1).await?.into_iter().find(|one| asked.means(one));
+    let found = app.index.list_pending_clusters(1).await?.into_iter().find(|one| asked.means(one));
     let page = Page::of(&app, &caller, "today", &uri).await?;
     let Some(found) = found else {
         let what = format!("{} ({})", asked.source, asked.class.replace('_', " "));
@@ -126,20 +126,21 @@ pub(crate) async fn answer(
         "undo" => ResolutionKind::Undo,
         _ => return Err(wrong("the answers to several are confirm, dismiss and undo")),
     };
-    let asked = app.answers.ask_together(TogetherAsk::new(kind, actions, (caller.name.clone(), said.reason()))).await;
+    let asked =
+        app.answers.ask_together(ResolveBatchInput::new(kind, actions, (caller.name.clone(), said.reason()))).await;
     let all = match asked {
         Ok(all) => all,
         Err(e) => return Ok(refusal(&Problem::from(e), Some("/".to_owned()))),
     };
     let did = crate::answer::done(kind);
-    let refused = all.refused();
+    let refused = all.count_refused();
     let title = match refused {
         0 => format!("{} {did}", all.answers.len()),
         _ => format!("{} {did}, {refused} refused", all.answers.len() - refused),
     };
     let came = all.answers.into_iter().map(|one| match one.answered {
-        Answered::Done { target, .. } => Came { id: one.action, says: format!("{did}: {target}"), refused: false },
-        Answered::Refused { message, .. } => Came { id: one.action, says: message, refused: true },
+        ResolveOutput::Done { target, .. } => Came { id: one.action, says: format!("{did}: {target}"), refused: false },
+        ResolveOutput::Refused { message, .. } => Came { id: one.action, says: message, refused: true },
     });
     let page = Page::of(&app, &caller, "today", &uri).await?;
     Ok(shown(&Done { page: page.at_path("/"), title, came: came.collect() }))

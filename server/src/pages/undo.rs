@@ -17,8 +17,8 @@ use axum::response::Response;
 use chrono::Utc;
 use serde_json::Value;
 use steward_domain::path::RecordPath;
-use steward_vault::preview::{self, FieldFate, FieldPreview, UndoPreview};
-use steward_vault::root::Root;
+use steward_vault::preview::{self, FieldPreview, FieldUndoOutcome, UndoPreview};
+use steward_vault::root::VaultRoot;
 
 /// What an undo would do, in words.
 #[derive(Default)]
@@ -58,9 +58,9 @@ pub(crate) async fn page(
 }
 
 /// What an undo of each of these records would do, in their order.
-pub(super) async fn previews(root: &Root, records: Vec<RecordPath>) -> Vec<Preview> {
+pub(super) async fn previews(root: &VaultRoot, records: Vec<RecordPath>) -> Vec<Preview> {
     let (root, count, now) = (root.clone(), records.len(), Utc::now());
-    let look = move || preview::undo_each(&root, &records, now);
+    let look = move || preview::preview_undos(&root, &records, now);
     match tokio::task::spawn_blocking(look).await {
         Ok(Err(e)) => (0..count).map(|_| Preview::refused(&e)).collect(),
         Ok(Ok(looked)) => {
@@ -84,8 +84,8 @@ impl Preview {
         let of = |fate| looked.fields.iter().filter(move |field| field.fate == fate);
         Self {
             refused: looked.refusal.as_ref().map(|refused| refused.message.clone()),
-            restored: of(FieldFate::Restored).map(|field| change(&field.now, &field.then, field)).collect(),
-            kept: of(FieldFate::EditedSince).map(|field| change(&field.made, &field.now, field)).collect(),
+            restored: of(FieldUndoOutcome::Restored).map(|field| change(&field.now, &field.then, field)).collect(),
+            kept: of(FieldUndoOutcome::EditedSince).map(|field| change(&field.made, &field.now, field)).collect(),
             tracker: looked.tracker.as_ref().map(ToString::to_string),
             newer: looked.newer.iter().map(ToString::to_string).collect(),
             followers: looked

@@ -61,7 +61,7 @@ pub(crate) async fn page(
 }
 
 async fn of_one_source(app: &Shared, asked: Asked) -> Result<(String, u64, Vec<ActionRow>), Oops> {
-    let clusters = app.index.undoable_clusters(since(), 1).await?;
+    let clusters = app.index.list_undoable_clusters(since(), 1).await?;
     let found = clusters.into_iter().find(|one| asked.means(one));
     let mut rows: Vec<ActionRow> = Vec::new();
     for id in found.iter().flat_map(|found| &found.ids).take(CARDS) {
@@ -73,7 +73,7 @@ async fn of_one_source(app: &Shared, asked: Asked) -> Result<(String, u64, Vec<A
 }
 
 async fn of_one_click(app: &Shared, click: &ActionId) -> Result<(String, u64, Vec<ActionRow>), Oops> {
-    let mut rows = app.index.answered_together(click).await?;
+    let mut rows = app.index.list_actions_of_batch(click).await?;
     rows.retain(|row| row.landing == Disposition::Live && row.answered != Some(ActionKind::Reversed));
     let count = rows.len() as u64;
     rows.truncate(CARDS);

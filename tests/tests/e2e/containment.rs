@@ -97,7 +97,7 @@ fn events(world: &World) -> Vec<StreamEvent> {
     let paths = files.paths().filter(|path| path.starts_with("stream/")).map(str::to_owned);
     let read = |path: String| {
         let bytes = world.vault.read(&path);
-        let document = frontmatter::read(&bytes).unwrap();
+        let document = frontmatter::read_document(&bytes).unwrap();
         StreamEvent::read(document.fields(), document.body()).unwrap()
     };
     paths.map(read).collect()
@@ -160,7 +160,7 @@ fn changed(path: &str, (then, now): (&[u8], &[u8]), records: &[AuditRecord]) -> 
         Some("matter") => of_both.into_iter().chain(["summary", "description", "owner"]).collect(),
         Some(_) | None => return vec![format!("{path} has changed and is no task or matter")],
     };
-    let (then, now) = (frontmatter::read(then).unwrap(), frontmatter::read(now).unwrap());
+    let (then, now) = (frontmatter::read_document(then).unwrap(), frontmatter::read_document(now).unwrap());
     let mut found = Vec::new();
     if then.body() != now.body() {
         found.push(format!("the body of {path} has changed"));
@@ -202,9 +202,9 @@ fn acted_upon(world: &World, texts: &[Text], records: &[AuditRecord]) -> [BTreeM
     for record in records.iter().filter(|r| matches!(r.draft.landing, Disposition::Pending | Disposition::Live)) {
         for cited in &record.draft.evidence {
             let bytes = world.vault.read(cited.reference.as_str());
-            let signal = Signal::read(frontmatter::read(&bytes).unwrap().fields()).unwrap();
+            let signal = Signal::read(frontmatter::read_document(&bytes).unwrap().fields()).unwrap();
             let bytes = world.vault.read(signal.source_event.unwrap().as_str());
-            let document = frontmatter::read(&bytes).unwrap();
+            let document = frontmatter::read_document(&bytes).unwrap();
             let id = StreamEvent::read(document.fields(), document.body()).unwrap().source_id;
             if met.insert((id.clone(), record.draft.landing)) {
                 *found[usize::from(!attacks[id.as_str()])].entry(record.draft.landing).or_default() += 1;

@@ -29,7 +29,7 @@ pub(crate) fn arrives(world: &World, id: &str, subject: &str, text: &str) -> Rec
 
 fn event(world: &World, path: &RecordPath) -> StreamEvent {
     let bytes = world.vault.read(path.as_str());
-    let document = frontmatter::read(&bytes).unwrap();
+    let document = frontmatter::read_document(&bytes).unwrap();
     StreamEvent::read(document.fields(), document.body()).unwrap()
 }
 
@@ -45,7 +45,7 @@ fn signals(world: &World) -> Vec<Signal> {
     let Ok(entries) = std::fs::read_dir(world.vault.path().join("signal")) else { return Vec::new() };
     let read = |path: std::path::PathBuf| {
         let bytes = std::fs::read(path).unwrap();
-        Signal::read(frontmatter::read(&bytes).unwrap().fields()).unwrap()
+        Signal::read(frontmatter::read_document(&bytes).unwrap().fields()).unwrap()
     };
     let mut all: Vec<Signal> = entries.map(|entry| read(entry.unwrap().path())).collect();
     all.sort_by(|a, b| a.raw_quote.cmp(&b.raw_quote));

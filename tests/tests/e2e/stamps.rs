@@ -23,7 +23,7 @@ async fn three_tasks() -> World {
 
 /// A field of a task, in whole seconds of UTC as it must be written.
 fn date(world: &World, task: &str, field: &str) -> Option<String> {
-    let document = frontmatter::read(&world.vault.read(&format!("task/{task}.md"))).unwrap();
+    let document = frontmatter::read_document(&world.vault.read(&format!("task/{task}.md"))).unwrap();
     let text = document.fields().get(field)?.as_str().unwrap().to_owned();
     assert_eq!(time::parse(&text).map(time::format_seconds).as_ref(), Some(&text), "{field} of {task}");
     Some(text)

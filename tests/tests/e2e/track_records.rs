@@ -19,7 +19,7 @@ const WRITTEN: [(&str, u64, f64); 7] = [
 
 fn read_instinct(world: &World, source: &str) -> Value {
     let bytes = world.vault.read(&format!("instinct/{source}.md"));
-    Value::Object(frontmatter::read(&bytes).unwrap().fields().clone())
+    Value::Object(frontmatter::read_document(&bytes).unwrap().fields().clone())
 }
 
 async fn calibrate(world: &World, id: &str) -> Value {

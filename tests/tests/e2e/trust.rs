@@ -16,11 +16,11 @@ use steward_tests::vault::Signal;
 use steward_tests::wait;
 use steward_tests::world::World;
 use steward_vault::index::Index;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 fn instinct(world: &World, name: &str) -> Value {
     let bytes = world.vault.read(&format!("instinct/{name}.md"));
-    Value::Object(frontmatter::read(&bytes).unwrap().fields().clone())
+    Value::Object(frontmatter::read_document(&bytes).unwrap().fields().clone())
 }
 
 async fn calibrate(world: &World, id: &str) -> Value {
@@ -347,14 +347,14 @@ fn folder(world: &World, name: &str) -> BTreeMap<String, String> {
 #[tokio::test]
 async fn simulated_days_come_to_the_same_numbers_in_whatever_order_and_how_often_they_are_read() {
     let world = five_days().await;
-    let (root, now) = (Root::open(world.vault.path()).unwrap(), Utc::now());
+    let (root, now) = (VaultRoot::open(world.vault.path()).unwrap(), Utc::now());
     let index = async |name: &str| Index::open(&world.folder.join(name)).await.unwrap();
     let clean = index("clean").await;
     clean.sync_all(&root, now).await.unwrap();
-    let told = clean.trust(now).await.unwrap();
+    let told = clean.compute_source_trust(now).await.unwrap();
     assert!(told.len() == 8 && told.values().any(|source| source.observations > 10), "{told:#?}");
     clean.rebuild(&root, now).await.unwrap();
-    assert_eq!(clean.trust(now).await.unwrap(), told, "after a rebuild");
+    assert_eq!(clean.compute_source_trust(now).await.unwrap(), told, "after a rebuild");
 
     let mut records: Vec<RecordPath> =
         folder(&world, "event").keys().map(|path| RecordPath::parse(path).unwrap()).collect();
@@ -364,14 +364,14 @@ async fn simulated_days_come_to_the_same_numbers_in_whatever_order_and_how_often
         for some in records.chunks(7) {
             backwards.sync_paths(&root, some, now).await.unwrap();
         }
-        assert_eq!(backwards.trust(now).await.unwrap(), told, "backwards, and all of it a second time");
+        assert_eq!(backwards.compute_source_trust(now).await.unwrap(), told, "backwards, and all of it a second time");
     }
 
     let jumped = index("jumped").await;
     jumped.sync_all(&root, now - TimeDelta::days(40)).await.unwrap();
-    assert_eq!(jumped.trust(now).await.unwrap(), told, "read by a clock that stood before all of it");
+    assert_eq!(jumped.compute_source_trust(now).await.unwrap(), told, "read by a clock that stood before all of it");
     for days in [1, 3, 40] {
-        let before = jumped.trust(now - TimeDelta::days(days)).await.unwrap();
+        let before = jumped.compute_source_trust(now - TimeDelta::days(days)).await.unwrap();
         let steps = before.iter().map(|(source, trust)| (source, &trust.confidence, &trust.moves));
         assert!(steps.eq(told.iter().map(|(source, trust)| (source, &trust.confidence, &trust.moves))), "{days} days");
     }

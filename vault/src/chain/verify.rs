@@ -3,8 +3,8 @@
 //! It reads and never writes, and needs no lock: a keeper may file records while it walks. It says
 //! what a record's file tells and nothing about who changed it.
 
-use super::{ChainError, Head, has_written_head, head, names, read};
-use crate::root::Root;
+use super::{ChainError, ChainHead, has_written_head, list_record_files, read_audit_record, read_head};
+use crate::root::VaultRoot;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::path::RecordPath;
@@ -13,7 +13,7 @@ use steward_domain::time::format_millis;
 
 /// What a walk along the whole chain found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verification {
+pub struct ChainVerification {
     /// Records that were read.
     pub records: u64,
     /// What is wrong, each naming a record.
@@ -24,7 +24,7 @@ pub struct Verification {
 
 /// One record's place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ChainEntry {
     pub(crate) seq: u64,
     pub(crate) path: RecordPath,
     pub(crate) prev: ContentHash,
@@ -35,31 +35,31 @@ pub(crate) struct Place {
 ///
 /// # Errors
 /// [`ChainError`] when the folder cannot be listed or the head cannot be read.
-pub fn verify(root: &Root) -> Result<Verification, ChainError> {
-    let mut walk = Walk::begin(root)?;
-    let mut places = places(root, &mut walk.found)?;
+pub fn verify_chain(root: &VaultRoot) -> Result<ChainVerification, ChainError> {
+    let mut walk = ChainWalk::begin(root)?;
+    let mut places = read_chain_entries(root, &mut walk.found)?;
     places.sort();
-    places.into_iter().for_each(|place| walk.step(place));
-    walk.end(root)
+    places.into_iter().for_each(|place| walk.visit_entry(place));
+    walk.finish(root)
 }
 
-fn places(root: &Root, found: &mut Verification) -> Result<Vec<Place>, ChainError> {
+fn read_chain_entries(root: &VaultRoot, found: &mut ChainVerification) -> Result<Vec<ChainEntry>, ChainError> {
     let mut places = Vec::new();
-    for (name, path) in names(root)? {
+    for (name, path) in list_record_files(root)? {
         found.records += 1;
         let Some(path) = path else {
             found.faults.push(format!("event/{}: not the name of a record; move the file away", name.escape_default()));
             continue;
         };
-        match read(root, &path) {
+        match read_audit_record(root, &path) {
             Ok((record, sha256)) => {
                 if record.draft.record_path().as_ref() != Ok(&path) {
-                    found.faults.push(misnamed(&path));
+                    found.faults.push(describe_misnamed_record(&path));
                 }
-                found
-                    .faults
-                    .extend(record.edited_expiry().map(|says| expiry_edited(&path, says, record.undo_deadline())));
-                places.push(Place { seq: record.seq, path, prev: record.prev_sha256, sha256 });
+                found.faults.extend(
+                    record.edited_expiry().map(|says| describe_edited_expiry(&path, says, record.undo_deadline())),
+                );
+                places.push(ChainEntry { seq: record.seq, path, prev: record.prev_sha256, sha256 });
             }
             Err(e) => found.faults.push(format!("unreadable: {e}")),
         }
@@ -67,36 +67,36 @@ fn places(root: &Root, found: &mut Verification) -> Result<Vec<Place>, ChainErro
     Ok(places)
 }
 
-pub(crate) fn expiry_edited(path: &RecordPath, says: DateTime<Utc>, ends: DateTime<Utc>) -> String {
+pub(crate) fn describe_edited_expiry(path: &RecordPath, says: DateTime<Utc>, ends: DateTime<Utc>) -> String {
     let (says, ends) = (format_millis(says), format_millis(ends));
     format!("{path}: `expires_at` was edited to {says} and counts for nothing: the undo window ends at {ends}")
 }
 
-pub(crate) fn misnamed(path: &RecordPath) -> String {
+pub(crate) fn describe_misnamed_record(path: &RecordPath) -> String {
     format!("{path}: not the name under which this record was filed")
 }
 
 /// A walk from the first record to the last. Of several with one number it takes the one that the next
 /// number names, so it is always one number behind.
-pub(crate) struct Walk {
-    pub(crate) found: Verification,
+pub(crate) struct ChainWalk {
+    pub(crate) found: ChainVerification,
     /// Records that are filed during the walk are counted in the later head, not in this one.
-    earlier: Head,
+    earlier: ChainHead,
     seq: u64,
     sha256: ContentHash,
     before: String,
     /// The places of one number, and those of the next so far.
-    group: Vec<Place>,
-    next: Vec<Place>,
+    group: Vec<ChainEntry>,
+    next: Vec<ChainEntry>,
 }
 
-impl Walk {
+impl ChainWalk {
     /// At the beginning.
-    pub(crate) fn begin(root: &Root) -> Result<Self, ChainError> {
+    pub(crate) fn begin(root: &VaultRoot) -> Result<Self, ChainError> {
         let head_unknown = !has_written_head(root)?;
         Ok(Self {
-            found: Verification { head_unknown, ..Verification::default() },
-            earlier: head(root)?,
+            found: ChainVerification { head_unknown, ..ChainVerification::default() },
+            earlier: read_head(root)?,
             seq: 0,
             sha256: ContentHash::genesis(),
             before: "the beginning".to_owned(),
@@ -106,25 +106,25 @@ impl Walk {
     }
 
     /// The number of the last record, as the head had it before the walk.
-    pub(crate) fn ends_at(&self) -> u64 {
+    pub(crate) fn expected_last_number(&self) -> u64 {
         self.earlier.seq
     }
 
     /// Goes on to a place; they come in the order of their numbers.
-    pub(crate) fn step(&mut self, place: Place) {
+    pub(crate) fn visit_entry(&mut self, place: ChainEntry) {
         if self.next.first().is_some_and(|next| next.seq != place.seq) {
-            self.pass(None);
+            self.check_waiting_group(None);
             self.group = std::mem::take(&mut self.next);
         }
         self.next.push(place);
     }
 
     /// Says what was found; the chain must end at the head, as it was before the walk or is now.
-    pub(crate) fn end(mut self, root: &Root) -> Result<Verification, ChainError> {
-        let later = head(root)?;
-        self.pass(None);
+    pub(crate) fn finish(mut self, root: &VaultRoot) -> Result<ChainVerification, ChainError> {
+        let later = read_head(root)?;
+        self.check_waiting_group(None);
         self.group = std::mem::take(&mut self.next);
-        self.pass(Some(&later));
+        self.check_waiting_group(Some(&later));
         let Self { mut found, earlier, seq, before, .. } = self;
         if seq < earlier.seq {
             found.faults.push(format!("{} record(s) missing at the end, after {before}", earlier.seq - seq));
@@ -136,10 +136,10 @@ impl Walk {
     }
 
     /// Leaves the number that is waiting behind.
-    fn pass(&mut self, later: Option<&Head>) {
+    fn check_waiting_group(&mut self, later: Option<&ChainHead>) {
         let group = std::mem::take(&mut self.group);
         let is_head = |hash: &ContentHash| hash == &self.earlier.sha256 || later.is_some_and(|l| hash == &l.sha256);
-        let named = |place: &&Place| self.next.iter().any(|n| n.prev == place.sha256) || is_head(&place.sha256);
+        let named = |place: &&ChainEntry| self.next.iter().any(|n| n.prev == place.sha256) || is_head(&place.sha256);
         let Some(place) = group.iter().find(named).or(group.first()) else { return };
         let (path, faults) = (&place.path, &mut self.found.faults);
         for other in group.iter().filter(|p| p.path != place.path) {

@@ -13,7 +13,7 @@ fn a_new_file_never_goes_over_another_or_through_a_link() {
     std::fs::write(temporary.path().join("a"), "mine").unwrap();
     std::os::unix::fs::symlink("a", temporary.path().join("b")).unwrap();
     for name in ["a", "b"] {
-        let error = create(&dir, name, b"ours").unwrap_err();
+        let error = create_file(&dir, name, b"ours").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(dir.read("a").unwrap(), b"mine");
     }
@@ -23,9 +23,9 @@ fn a_new_file_never_goes_over_another_or_through_a_link() {
 fn a_file_is_replaced_whole_and_leaves_no_trace_of_how() {
     let (temporary, dir) = dir();
     std::fs::write(temporary.path().join("a.tmp"), "what a crash left").unwrap();
-    replace(&dir, "a", b"first").unwrap();
-    replace(&dir, "a", b"second").unwrap();
-    sync(&dir).unwrap();
+    replace_file(&dir, "a", b"first").unwrap();
+    replace_file(&dir, "a", b"second").unwrap();
+    sync_folder(&dir).unwrap();
     assert_eq!(dir.read("a").unwrap(), b"second");
     assert_eq!(dir.entries().unwrap().count(), 1);
 }
@@ -33,12 +33,12 @@ fn a_file_is_replaced_whole_and_leaves_no_trace_of_how() {
 #[test]
 fn a_stand_in_has_the_permissions_of_its_model() {
     let (_temporary, dir) = dir();
-    create(&dir, "model", b"x").unwrap();
+    create_file(&dir, "model", b"x").unwrap();
     for mode in [0o600, 0o640, 0o664, 0o755] {
         dir.set_permissions("model", Permissions::from_mode(mode)).unwrap();
-        create_like(&dir, "new", b"y", &dir.metadata("model").unwrap()).unwrap();
+        create_file_like(&dir, "new", b"y", &dir.metadata("model").unwrap()).unwrap();
         assert_eq!(dir.metadata("new").unwrap().mode() & 0o7777, mode);
-        remove(&dir, "new").unwrap();
+        remove_file(&dir, "new").unwrap();
     }
-    remove(&dir, "new").unwrap();
+    remove_file(&dir, "new").unwrap();
 }

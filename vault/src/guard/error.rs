@@ -48,7 +48,7 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
-    pub(super) fn files(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn wrap_io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path: path.to_owned() },
             io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path: path.to_owned() },
@@ -57,16 +57,16 @@ impl LedgerError {
     }
 
     /// Sorts what SQLite said by its primary result code.
-    pub(super) fn sql(path: &Path) -> impl Fn(sqlx::Error) -> Self {
+    pub(super) fn wrap_sql(path: &Path) -> impl Fn(sqlx::Error) -> Self {
         move |source| {
             let path = path.to_owned();
-            match result_code(&source) {
+            match primary_result_code(&source) {
                 Some(5 | 6) => Self::Busy { path },
                 Some(3 | 8 | 14) => Self::ReadOnly { path },
                 Some(13) => Self::Full { path },
                 Some(1 | 11 | 26) => Self::Damaged { path, why: source.to_string() },
                 Some(_) => Self::Sql { path, source },
-                None if is_of_content(&source) => Self::Damaged { path, why: source.to_string() },
+                None if is_content_error(&source) => Self::Damaged { path, why: source.to_string() },
                 None => Self::Sql { path, source },
             }
         }
@@ -111,13 +111,13 @@ impl LedgerError {
     }
 }
 
-fn result_code(error: &sqlx::Error) -> Option<i32> {
+fn primary_result_code(error: &sqlx::Error) -> Option<i32> {
     let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(extended & 0xff)
 }
 
 /// A row is missing or holds what it cannot hold: not a ledger of ours any more.
-fn is_of_content(error: &sqlx::Error) -> bool {
+fn is_content_error(error: &sqlx::Error) -> bool {
     matches!(
         error,
         sqlx::Error::RowNotFound

@@ -19,7 +19,7 @@ const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Which files lie at the ledger's paths. While it is open none of them may become another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct LedgerFileIdentity {
     data: [Option<Inode>; 3],
     /// Every rewrite of the marker is a new file; its change time tells reused inodes apart.
     marker: Option<(Inode, i64, i64)>,
@@ -27,13 +27,13 @@ pub(super) struct Identity {
 
 type Inode = (u64, u64);
 
-impl Identity {
-    pub(super) fn of(database: &Path, marker: &Path) -> Result<Self, LedgerError> {
+impl LedgerFileIdentity {
+    pub(super) fn read(database: &Path, marker: &Path) -> Result<Self, LedgerError> {
         let mut data = [None; 3];
         for (slot, suffix) in data.iter_mut().zip(SUFFIXES) {
-            *slot = metadata(&with_suffix(database, suffix))?.map(|m| (m.dev(), m.ino()));
+            *slot = read_metadata(&with_suffix(database, suffix))?.map(|m| (m.dev(), m.ino()));
         }
-        let marker = metadata(marker)?.map(|m| ((m.dev(), m.ino()), m.ctime(), m.ctime_nsec()));
+        let marker = read_metadata(marker)?.map(|m| ((m.dev(), m.ino()), m.ctime(), m.ctime_nsec()));
         Ok(Self { data, marker })
     }
 
@@ -41,32 +41,32 @@ impl Identity {
         self.data[0].is_some()
     }
 
-    pub(super) fn same_database(&self, other: &Self) -> bool {
+    pub(super) fn has_same_database(&self, other: &Self) -> bool {
         self.data[0] == other.data[0]
     }
 
-    pub(super) fn same_data(&self, other: &Self) -> bool {
+    pub(super) fn has_same_data(&self, other: &Self) -> bool {
         self.data == other.data
     }
 }
 
-fn metadata(path: &Path) -> Result<Option<fs::Metadata>, LedgerError> {
+fn read_metadata(path: &Path) -> Result<Option<fs::Metadata>, LedgerError> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(LedgerError::files(path)(error)),
+        Err(error) => Err(LedgerError::wrap_io(path)(error)),
     }
 }
 
 /// Renames whatever lies at the ledger's paths to `<name>.lost-<time>`, so that it can be looked at.
-pub(super) fn put_aside(database: &Path, now: DateTime<Utc>) -> Result<(), LedgerError> {
+pub(super) fn rename_lost_files(database: &Path, now: DateTime<Utc>) -> Result<(), LedgerError> {
     let aside = with_suffix(database, &format!(".lost-{}", format_compact(now)));
     for suffix in SUFFIXES {
         let from = with_suffix(database, suffix);
         match fs::rename(&from, with_suffix(&aside, suffix)) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(LedgerError::files(&from)(error)),
+            Err(error) => return Err(LedgerError::wrap_io(&from)(error)),
         }
     }
     sync_folder(database)
@@ -75,7 +75,7 @@ pub(super) fn put_aside(database: &Path, now: DateTime<Utc>) -> Result<(), Ledge
 /// Makes the names in the file's folder durable.
 pub(super) fn sync_folder(file: &Path) -> Result<(), LedgerError> {
     let folder = file.parent().unwrap_or(file);
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(LedgerError::files(folder))
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(LedgerError::wrap_io(folder))
 }
 
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

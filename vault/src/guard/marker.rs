@@ -18,22 +18,22 @@ use super::files::{sync_folder, with_suffix};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Marker {
+pub(super) struct LedgerMarker {
     /// Random id of the ledger that must be there.
     pub(super) ledger: String,
     /// Set while the ledger counts as lost.
-    pub(super) lost: Option<Loss>,
+    pub(super) lost: Option<LedgerLoss>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Loss {
+pub(super) struct LedgerLoss {
     pub(super) noticed_at: DateTime<Utc>,
     pub(super) why: String,
 }
 
-impl Marker {
-    pub(super) fn of(ledger: String) -> Self {
+impl LedgerMarker {
+    pub(super) fn new(ledger: String) -> Self {
         Self { ledger, lost: None }
     }
 
@@ -42,7 +42,7 @@ impl Marker {
         let text = match fs::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(LedgerError::files(path)(error)),
+            Err(error) => return Err(LedgerError::wrap_io(path)(error)),
         };
         serde_json::from_slice(&text)
             .map(Some)
@@ -60,23 +60,23 @@ impl Marker {
             file.sync_all()?;
             fs::rename(&fresh, path)
         };
-        written().map_err(LedgerError::files(path))?;
+        written().map_err(LedgerError::wrap_io(path))?;
         sync_folder(path)
     }
 }
 
 /// Held while the ledger is opened, found lost, or renewed; freed when dropped.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "closing the file frees the lock")] File);
+pub(super) struct MarkerLock(#[expect(dead_code, reason = "closing the file frees the lock")] File);
 
-impl Lock {
+impl MarkerLock {
     /// Waits until no other process or handle has it; it is held for milliseconds.
-    pub(super) async fn take(marker: &Path) -> Result<Self, LedgerError> {
+    pub(super) async fn acquire(marker: &Path) -> Result<Self, LedgerError> {
         let path = with_suffix(marker, ".lock");
         let taken = tokio::task::spawn_blocking(move || {
             let file = File::options().create(true).append(true).mode(0o600).open(&path);
-            file.and_then(|file| file.lock().map(|()| Self(file))).map_err(LedgerError::files(&path))
+            file.and_then(|file| file.lock().map(|()| Self(file))).map_err(LedgerError::wrap_io(&path))
         });
-        taken.await.map_err(|error| LedgerError::files(marker)(io::Error::other(error)))?
+        taken.await.map_err(|error| LedgerError::wrap_io(marker)(io::Error::other(error)))?
     }
 }

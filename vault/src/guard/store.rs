@@ -61,33 +61,35 @@ PRAGMA user_version = 2;
 
 /// An open ledger file. Callers take turns: there is one connection.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct LedgerStore {
     connection: SqliteConnection,
 }
 
 /// What a file at the ledger's path turned out to be.
 #[derive(Debug)]
-pub(super) enum Found {
-    Ledger(Store, String),
+pub(super) enum LedgerFileKind {
+    Ledger(LedgerStore, String),
     /// A database with nothing in it, as a crash at first boot leaves it.
     Empty,
     /// A database of something else.
     Foreign,
 }
 
-impl Store {
+impl LedgerStore {
     /// Opens the file and checks every page of it.
-    pub(super) async fn open(path: &Path) -> Result<Found, LedgerError> {
-        let options = options(path).create_if_missing(false);
+    pub(super) async fn open(path: &Path) -> Result<LedgerFileKind, LedgerError> {
+        let options = connect_options(path).create_if_missing(false);
         let mut store =
-            Self { connection: SqliteConnection::connect_with(&options).await.map_err(LedgerError::sql(path))? };
-        let found = match store.inspect().await {
-            Ok(Inspected::Ledger(id)) => return Ok(Found::Ledger(store, id)),
-            Ok(Inspected::Empty) => Ok(Found::Empty),
-            Ok(Inspected::Foreign) => Ok(Found::Foreign),
-            Ok(Inspected::Newer(found)) => Err(LedgerError::Newer { path: path.to_owned(), found, known: SCHEMA }),
-            Ok(Inspected::Damaged(why)) => Err(LedgerError::Damaged { path: path.to_owned(), why }),
-            Err(error) => Err(LedgerError::sql(path)(error)),
+            Self { connection: SqliteConnection::connect_with(&options).await.map_err(LedgerError::wrap_sql(path))? };
+        let found = match store.inspect_file().await {
+            Ok(LedgerInspection::Ledger(id)) => return Ok(LedgerFileKind::Ledger(store, id)),
+            Ok(LedgerInspection::Empty) => Ok(LedgerFileKind::Empty),
+            Ok(LedgerInspection::Foreign) => Ok(LedgerFileKind::Foreign),
+            Ok(LedgerInspection::Newer(found)) => {
+                Err(LedgerError::Newer { path: path.to_owned(), found, known: SCHEMA })
+            }
+            Ok(LedgerInspection::Damaged(why)) => Err(LedgerError::Damaged { path: path.to_owned(), why }),
+            Err(error) => Err(LedgerError::wrap_sql(path)(error)),
         };
         store.close().await;
         found
@@ -95,7 +97,7 @@ impl Store {
 
     /// Creates a ledger where there is none, or in an empty file; returns it with its new id.
     pub(super) async fn create(path: &Path) -> Result<(Self, String), LedgerError> {
-        let options = options(path).create_if_missing(true).journal_mode(SqliteJournalMode::Wal);
+        let options = connect_options(path).create_if_missing(true).journal_mode(SqliteJournalMode::Wal);
         let created = async {
             let mut connection = SqliteConnection::connect_with(&options).await?;
             let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -105,13 +107,13 @@ impl Store {
             tx.commit().await?;
             Ok((Self { connection }, id))
         };
-        let created = created.await.map_err(LedgerError::sql(path));
+        let created = created.await.map_err(LedgerError::wrap_sql(path));
         tighten_database(path);
         created
     }
 
     /// Begins a transaction that no other process's can overlap: what is read in it stays true.
-    pub(super) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, sqlx::Error> {
+    pub(super) async fn begin_writing(&mut self) -> Result<Transaction<'_, Sqlite>, sqlx::Error> {
         self.connection.begin_with("BEGIN IMMEDIATE").await
     }
 
@@ -130,28 +132,28 @@ impl Store {
         let _ = self.connection.close().await;
     }
 
-    async fn inspect(&mut self) -> Result<Inspected, sqlx::Error> {
+    async fn inspect_file(&mut self) -> Result<LedgerInspection, sqlx::Error> {
         let connection = &mut self.connection;
         let report: String = sqlx::query_scalar("PRAGMA integrity_check(1)").fetch_one(&mut *connection).await?;
         if report != "ok" {
-            return Ok(Inspected::Damaged(report));
+            return Ok(LedgerInspection::Damaged(report));
         }
         let application: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *connection).await?;
         let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *connection).await?;
         if application != APPLICATION {
             let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(connection).await?;
             let is_blank = application == 0 && version == 0 && tables == 0;
-            return Ok(if is_blank { Inspected::Empty } else { Inspected::Foreign });
+            return Ok(if is_blank { LedgerInspection::Empty } else { LedgerInspection::Foreign });
         }
         if version != SCHEMA {
-            return Ok(Inspected::Newer(version));
+            return Ok(LedgerInspection::Newer(version));
         }
         let id = sqlx::query_scalar("SELECT id FROM ledger WHERE only_row = 1").fetch_one(&mut self.connection).await?;
-        Ok(Inspected::Ledger(id))
+        Ok(LedgerInspection::Ledger(id))
     }
 }
 
-enum Inspected {
+enum LedgerInspection {
     Ledger(String),
     Empty,
     Foreign,
@@ -160,6 +162,6 @@ enum Inspected {
 }
 
 /// FULL: a reservation must outlive a loss of power, or its call would be forgotten.
-fn options(path: &Path) -> SqliteConnectOptions {
+fn connect_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).synchronous(SqliteSynchronous::Full).busy_timeout(LOCK_PATIENCE)
 }

@@ -259,10 +259,10 @@ async fn a_doubt_that_passed_does_not_shorten_the_next_one() {
 async fn an_operator_ends_the_doubt_about_the_clock() {
     let home = Home::new();
     let ledger = home.ledger(wide());
-    assert_eq!(ledger.accept_loss(at(0)).await.unwrap(), Accepted::Nothing);
+    assert_eq!(ledger.accept_loss(at(0)).await.unwrap(), LossAcceptance::Nothing);
     granted(ledger.reserve(&infra("a"), at(9000)).await);
     assert_eq!(cap_of(ledger.reserve(&infra("b"), at(0)).await).0, GuardCap::Clock);
-    assert_eq!(ledger.accept_loss(at(0)).await.unwrap(), Accepted::Clock);
+    assert_eq!(ledger.accept_loss(at(0)).await.unwrap(), LossAcceptance::Clock);
     granted(ledger.reserve(&infra("b"), at(0)).await);
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 fn bench() -> (tempfile::TempDir, Inbox) {
     let dir = tempfile::tempdir().unwrap();
-    let inbox = Inbox::open(&Root::open(dir.path()).unwrap()).unwrap();
+    let inbox = Inbox::open(&VaultRoot::open(dir.path()).unwrap()).unwrap();
     (dir, inbox)
 }
 
@@ -29,13 +29,13 @@ fn links_pipes_and_folders_are_listed_for_what_they_are_and_never_opened() {
     fs::create_dir(at("folder.eml")).unwrap();
     symlink("/etc/hostname", at("link.eml")).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, at("pipe.eml"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let found = inbox.waiting().unwrap();
-    let listed: Vec<(String, bool)> = found.iter().map(|d| (d.shown(), d.is_file)).collect();
+    let found = inbox.list_waiting_files().unwrap();
+    let listed: Vec<(String, bool)> = found.iter().map(|d| (d.display_name(), d.is_file)).collect();
     let expected = [("a.eml", true), ("link.eml", false), ("pipe.eml", false)];
     assert_eq!(listed, expected.map(|(n, f)| (n.to_owned(), f)));
     for dropped in &found {
-        assert_eq!(inbox.read(dropped).unwrap().is_some(), dropped.is_file, "{}", dropped.shown());
-        inbox.refuse(dropped, "it is what it is").unwrap();
+        assert_eq!(inbox.open_file(dropped).unwrap().is_some(), dropped.is_file, "{}", dropped.display_name());
+        inbox.move_to_refused(dropped, "it is what it is").unwrap();
     }
     assert_eq!(names(&dir, "inbox"), [".part", "folder.eml", "refused"]);
     assert_eq!(fs::read_link(at("refused/link.eml")).unwrap().to_str(), Some("/etc/hostname"));
@@ -45,13 +45,13 @@ fn links_pipes_and_folders_are_listed_for_what_they_are_and_never_opened() {
 fn a_file_that_was_replaced_since_it_was_listed_is_not_read() {
     let (dir, inbox) = bench();
     fs::write(dir.path().join("inbox/a.eml"), "x").unwrap();
-    let dropped = inbox.waiting().unwrap().remove(0);
+    let dropped = inbox.list_waiting_files().unwrap().remove(0);
     fs::write(dir.path().join("inbox/b"), "secret").unwrap();
     fs::rename(dir.path().join("inbox/b"), dir.path().join("inbox/a.eml")).unwrap();
-    assert!(inbox.read(&dropped).unwrap().is_none());
+    assert!(inbox.open_file(&dropped).unwrap().is_none());
     fs::remove_file(dir.path().join("inbox/a.eml")).unwrap();
     symlink("/etc/hostname", dir.path().join("inbox/a.eml")).unwrap();
-    assert!(inbox.read(&dropped).unwrap().is_none());
+    assert!(inbox.open_file(&dropped).unwrap().is_none());
 }
 
 #[test]
@@ -59,15 +59,15 @@ fn what_was_taken_in_moves_and_never_over_another() {
     let (dir, inbox) = bench();
     for text in ["one", "two", "three"] {
         fs::write(dir.path().join("inbox/a.eml"), text).unwrap();
-        let dropped = inbox.waiting().unwrap().remove(0);
+        let dropped = inbox.list_waiting_files().unwrap().remove(0);
         let mut read = String::new();
-        inbox.read(&dropped).unwrap().unwrap().read_to_string(&mut read).unwrap();
+        inbox.open_file(&dropped).unwrap().unwrap().read_to_string(&mut read).unwrap();
         assert_eq!(read, text);
-        inbox.done(std::slice::from_ref(&dropped), day()).unwrap();
-        inbox.done(&[dropped], day()).unwrap();
+        inbox.move_to_done(std::slice::from_ref(&dropped), day()).unwrap();
+        inbox.move_to_done(&[dropped], day()).unwrap();
     }
     assert_eq!(names(&dir, "inbox/done/2026-11-21"), ["a-2.eml", "a-3.eml", "a.eml"]);
-    assert!(inbox.waiting().unwrap().is_empty());
+    assert!(inbox.list_waiting_files().unwrap().is_empty());
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn a_name_of_any_bytes_can_be_refused() {
     let name = OsString::from_vec([b"\xff\x1b[31m".as_slice(), &[b'x'; 240], b".md"].concat());
     for _ in 0..2 {
         fs::write(dir.path().join("inbox").join(&name), "x").unwrap();
-        let dropped = inbox.waiting().unwrap().remove(0);
-        assert!(!dropped.shown().contains('\u{1b}'), "{}", dropped.shown());
-        inbox.refuse(&dropped, "no text").unwrap();
+        let dropped = inbox.list_waiting_files().unwrap().remove(0);
+        assert!(!dropped.display_name().contains('\u{1b}'), "{}", dropped.display_name());
+        inbox.move_to_refused(&dropped, "no text").unwrap();
     }
     let refused = names(&dir, "inbox/refused");
     assert_eq!(refused.len(), 3, "{refused:?}");
@@ -90,7 +90,7 @@ fn a_name_of_any_bytes_can_be_refused() {
 fn an_inbox_that_is_a_link_is_refused_with_the_mend() {
     let dir = tempfile::tempdir().unwrap();
     symlink("/tmp", dir.path().join("inbox")).unwrap();
-    let message = Inbox::open(&Root::open(dir.path()).unwrap()).unwrap_err().to_string();
+    let message = Inbox::open(&VaultRoot::open(dir.path()).unwrap()).unwrap_err().to_string();
     assert!(message.contains("link") && message.contains("remove it"), "{message}");
 }
 
@@ -111,17 +111,17 @@ fn a_file_that_was_written_or_replaced_since_it_was_listed_is_not_put_away() {
         let (dir, inbox) = bench();
         let path = dir.path().join("inbox/a.eml");
         fs::write(&path, "x").unwrap();
-        let dropped = inbox.waiting().unwrap().remove(0);
-        let file = inbox.read(&dropped).unwrap().unwrap();
+        let dropped = inbox.list_waiting_files().unwrap().remove(0);
+        let file = inbox.open_file(&dropped).unwrap().unwrap();
         assert!(inbox.is_unchanged(&dropped, &file).unwrap());
         change(&path);
         assert_eq!(inbox.is_unchanged(&dropped, &file).unwrap(), what == "replaced");
-        inbox.done(std::slice::from_ref(&dropped), day()).unwrap();
-        inbox.refuse(&dropped, "unread").unwrap();
+        inbox.move_to_done(std::slice::from_ref(&dropped), day()).unwrap();
+        inbox.move_to_refused(&dropped, "unread").unwrap();
         assert!(names(&dir, "inbox/done/2026-11-21").is_empty() && names(&dir, "inbox/refused").is_empty(), "{what}");
         // As if it had happened a moment later.
         let to = make_real_folder(&inbox.dir, "done").unwrap();
-        inbox.move_listed(&dropped, &to).unwrap();
+        inbox.move_listed_file(&dropped, &to).unwrap();
         assert_eq!(names(&dir, "inbox"), ["a.eml", "done"], "{what}");
         assert_ne!(fs::read_to_string(&path).unwrap(), "x", "{what}");
     }
@@ -132,9 +132,9 @@ fn a_file_that_was_moved_too_early_comes_back_over_no_other() {
     let (dir, inbox) = bench();
     fs::write(dir.path().join("inbox/a.eml"), "one").unwrap();
     let to = make_real_folder(&inbox.dir, "done").unwrap();
-    rename(&inbox.dir, OsStr::new("a.eml"), &to, OsStr::new("a.eml")).unwrap();
+    rename_to_free_name(&inbox.dir, OsStr::new("a.eml"), &to, OsStr::new("a.eml")).unwrap();
     fs::write(dir.path().join("inbox/a.eml"), "two").unwrap();
-    let back = rename(&to, OsStr::new("a.eml"), &inbox.dir, OsStr::new("a.eml")).unwrap();
+    let back = rename_to_free_name(&to, OsStr::new("a.eml"), &inbox.dir, OsStr::new("a.eml")).unwrap();
     assert_eq!(back.unwrap(), "a-2.eml");
     assert_eq!(fs::read_to_string(dir.path().join("inbox/a.eml")).unwrap(), "two");
     assert_eq!(fs::read_to_string(dir.path().join("inbox/a-2.eml")).unwrap(), "one");
@@ -147,25 +147,25 @@ fn a_file_whose_writer_writes_on_after_it_was_put_away_comes_back() {
     for refused in [false, true] {
         let mut writer = fs::File::create(&path).unwrap();
         std::io::Write::write_all(&mut writer, b"ha").unwrap();
-        let dropped = inbox.waiting().unwrap().remove(0);
+        let dropped = inbox.list_waiting_files().unwrap().remove(0);
         let moved = if refused {
-            inbox.refuse(&dropped, "half").unwrap()
+            inbox.move_to_refused(&dropped, "half").unwrap()
         } else {
-            inbox.done(&[dropped], day()).unwrap().pop()
+            inbox.move_to_done(&[dropped], day()).unwrap().pop()
         };
         let moved = moved.unwrap();
-        assert!(!inbox.give_back(&moved).unwrap() && !path.exists());
+        assert!(!inbox.return_file(&moved).unwrap() && !path.exists());
         std::io::Write::write_all(&mut writer, b"lf").unwrap();
-        assert!(inbox.give_back(&moved).unwrap());
+        assert!(inbox.return_file(&moved).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "half");
-        assert!(!inbox.give_back(&moved).unwrap());
+        assert!(!inbox.return_file(&moved).unwrap());
         // What a human puts there in its place is theirs.
-        let dropped = inbox.waiting().unwrap().remove(0);
-        let moved = inbox.done(&[dropped], day()).unwrap().pop().unwrap();
+        let dropped = inbox.list_waiting_files().unwrap().remove(0);
+        let moved = inbox.move_to_done(&[dropped], day()).unwrap().pop().unwrap();
         let done = dir.path().join("inbox/done/2026-11-21/a.eml");
         fs::write(done.with_extension("new"), "edited").unwrap();
         fs::rename(done.with_extension("new"), &done).unwrap();
-        assert!(!inbox.give_back(&moved).unwrap());
+        assert!(!inbox.return_file(&moved).unwrap());
         fs::remove_file(done).unwrap();
     }
 }

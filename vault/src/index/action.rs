@@ -3,7 +3,7 @@
 //! Derived from the records, which stay the truth: an answer reads the record itself.
 
 use super::actions::ActionFilter;
-use super::codec::instant;
+use super::codec::from_micros;
 use super::page::MAX_PAGE;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -55,7 +55,7 @@ pub struct ActionRow {
 
 /// The actions that the beginning of an id names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ActionLookup {
     One(RecordPath),
     None,
     /// More than one; a longer beginning tells them apart.
@@ -63,7 +63,7 @@ pub enum Found {
 }
 
 #[derive(FromRow)]
-pub(super) struct Row {
+pub(super) struct ActionColumns {
     path: String,
     id: String,
     kind: String,
@@ -97,18 +97,18 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Prefix`] when the text is no such beginning.
-    pub async fn find_action(&self, prefix: &str) -> Result<Found, IndexError> {
+    pub async fn find_action(&self, prefix: &str) -> Result<ActionLookup, IndexError> {
         let text = prefix.trim().to_ascii_lowercase();
         if !(4..=16).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(IndexError::Prefix(prefix.chars().take(40).flat_map(char::escape_debug).collect()));
         }
         let paths: Vec<String> =
-            sqlx::query_scalar(FOUND).bind(text).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        let mut paths = paths.iter().map(|p| self.path(p)).collect::<Result<Vec<_>, _>>()?;
+            sqlx::query_scalar(FOUND).bind(text).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let mut paths = paths.iter().map(|p| self.parse_path(p)).collect::<Result<Vec<_>, _>>()?;
         Ok(match paths.len() {
-            0 => Found::None,
-            1 => paths.pop().map_or(Found::None, Found::One),
-            _ => Found::Many(paths),
+            0 => ActionLookup::None,
+            1 => paths.pop().map_or(ActionLookup::None, ActionLookup::One),
+            _ => ActionLookup::Many(paths),
         })
     }
 
@@ -116,7 +116,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn actions(
+    pub async fn list_actions(
         &self,
         since: Option<DateTime<Utc>>,
         target: Option<&RecordPath>,
@@ -140,49 +140,49 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn target_of(&self, action: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+    pub async fn find_action_target(&self, action: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
         let target: Option<String> = sqlx::query_scalar("SELECT target FROM actions WHERE path = ?1")
             .bind(action.as_str())
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        target.map(|t| self.path(&t)).transpose()
+            .map_err(|e| self.sql_error(e))?;
+        target.map(|t| self.parse_path(&t)).transpose()
     }
 
     /// The record that a signal is about; `None` when no such signal is known, or no one record could be found.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn target_of_signal(&self, signal: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
+    pub async fn find_signal_target(&self, signal: &RecordPath) -> Result<Option<RecordPath>, IndexError> {
         let target: Option<Option<String>> = sqlx::query_scalar("SELECT target FROM signals WHERE path = ?1")
             .bind(signal.as_str())
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        target.flatten().map(|t| self.path(&t)).transpose()
+            .map_err(|e| self.sql_error(e))?;
+        target.flatten().map(|t| self.parse_path(&t)).transpose()
     }
 
-    pub(super) fn action(&self, row: Row) -> Result<ActionRow, IndexError> {
+    pub(super) fn decode_action(&self, row: ActionColumns) -> Result<ActionRow, IndexError> {
         Ok(ActionRow {
-            path: self.path(&row.path)?,
-            id: self.word(&row.id)?,
-            kind: self.word(&row.kind)?,
-            target: self.path(&row.target)?,
-            at: instant(row.at).unwrap_or_default(),
-            decision: self.word(&row.decision)?,
+            path: self.parse_path(&row.path)?,
+            id: self.parse_enum(&row.id)?,
+            kind: self.parse_enum(&row.kind)?,
+            target: self.parse_path(&row.target)?,
+            at: from_micros(row.at).unwrap_or_default(),
+            decision: self.parse_enum(&row.decision)?,
             confidence: row.confidence,
-            landing: self.word(&row.landing)?,
-            mode: self.word(&row.mode)?,
-            class: row.class.map(|c| self.word(&c)).transpose()?,
-            proposed_state: row.proposed_state.map(|s| self.word(&s)).transpose()?,
+            landing: self.parse_enum(&row.landing)?,
+            mode: self.parse_enum(&row.mode)?,
+            class: row.class.map(|c| self.parse_enum(&c)).transpose()?,
+            proposed_state: row.proposed_state.map(|s| self.parse_enum(&s)).transpose()?,
             pending: row.pending,
             settled: row.settled,
-            answers: row.answers_of.map(|id| self.word(&id)).transpose()?,
-            answered: row.answered.map(|kind| self.word(&kind)).transpose()?,
-            answered_by: row.answered_by.map(|id| self.word(&id)).transpose()?,
+            answers: row.answers_of.map(|id| self.parse_enum(&id)).transpose()?,
+            answered: row.answered.map(|kind| self.parse_enum(&kind)).transpose()?,
+            answered_by: row.answered_by.map(|id| self.parse_enum(&id)).transpose()?,
             proposal: row.proposal,
             edited: row.edited,
-            together: row.together.map(|id| self.word(&id)).transpose()?,
+            together: row.together.map(|id| self.parse_enum(&id)).transpose()?,
             seq: row.seq.cast_unsigned(),
         })
     }

@@ -4,9 +4,9 @@
 //! is looked at row by row, and only so many rows for one page: one with fewer rows than were asked for, or none, may
 //! have a next. Derived from the audit records, which stay the truth.
 
-use super::action::{ActionRow, Row};
-use super::codec::{instant, micros};
-use super::page::{Cursor, Page, reads};
+use super::action::{ActionColumns, ActionRow};
+use super::codec::{from_micros, to_micros};
+use super::page::{ListPage, PageCursor, rows_to_read};
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::{QueryBuilder, Sqlite};
@@ -33,12 +33,12 @@ pub struct ActionFilter {
     pub source: Option<String>,
     /// Of these kinds; of every kind where none is named.
     pub kinds: Vec<ActionKind>,
-    pub only: Only,
+    pub only: ActionSubset,
 }
 
 /// Which actions are asked for by what may still be done about them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Only {
+pub enum ActionSubset {
     #[default]
     All,
     /// Those that wait for a human's answer.
@@ -49,7 +49,7 @@ pub enum Only {
 
 /// What was filed after a place in the chain.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Filed {
+pub struct ActionsSince {
     /// The place of the last one of `rows`, or the one that was asked after.
     pub seq: u64,
     /// In the order of the chain.
@@ -137,35 +137,41 @@ impl Index {
     pub async fn actions_page(
         &self,
         filter: &ActionFilter,
-        before: Option<&Cursor>,
+        before: Option<&PageCursor>,
         limit: u32,
-    ) -> Result<Page<ActionRow>, IndexError> {
-        let last = self.last_looked_at(filter, before).await?;
-        let mut query = page_query(filter, (before, last.as_ref()), limit);
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        let rows = rows.into_iter().map(|row| self.action(row)).collect::<Result<Vec<_>, _>>()?;
-        let page = Page::cut(rows, limit, |row| Cursor { at: row.at, path: row.path.clone() });
-        Ok(if page.more { page } else { Page { more: last.is_some(), next: last, ..page } })
+    ) -> Result<ListPage<ActionRow>, IndexError> {
+        let last = self.find_page_bound(filter, before).await?;
+        let mut query = action_page_query(filter, (before, last.as_ref()), limit);
+        let rows: Vec<ActionColumns> =
+            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let rows = rows.into_iter().map(|row| self.decode_action(row)).collect::<Result<Vec<_>, _>>()?;
+        let page = ListPage::from_rows(rows, limit, |row| PageCursor { at: row.at, path: row.path.clone() });
+        Ok(if page.more { page } else { ListPage { more: last.is_some(), next: last, ..page } })
     }
 
     /// Where a page ends at the latest; `None` where it may go to the end.
-    async fn last_looked_at(
+    async fn find_page_bound(
         &self,
         filter: &ActionFilter,
-        before: Option<&Cursor>,
-    ) -> Result<Option<Cursor>, IndexError> {
-        let Some(mut query) = last_query(filter, before) else { return Ok(None) };
+        before: Option<&PageCursor>,
+    ) -> Result<Option<PageCursor>, IndexError> {
+        let Some(mut query) = page_bound_query(filter, before) else { return Ok(None) };
         let row: Option<(i64, String)> =
-            query.build_query_as().fetch_optional(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        row.map(|(at, path)| Ok(Cursor { at: instant(at).unwrap_or_default(), path: self.path(&path)? })).transpose()
+            query.build_query_as().fetch_optional(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        row.map(|(at, path)| Ok(PageCursor { at: from_micros(at).unwrap_or_default(), path: self.parse_path(&path)? }))
+            .transpose()
     }
 
     /// Actions that wait for a human's answer, newest first, page by page.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn pending_page(&self, before: Option<&Cursor>, limit: u32) -> Result<Page<ActionRow>, IndexError> {
-        let waiting = ActionFilter { only: Only::Waiting, ..ActionFilter::default() };
+    pub async fn pending_actions_page(
+        &self,
+        before: Option<&PageCursor>,
+        limit: u32,
+    ) -> Result<ListPage<ActionRow>, IndexError> {
+        let waiting = ActionFilter { only: ActionSubset::Waiting, ..ActionFilter::default() };
         self.actions_page(&waiting, before, limit).await
     }
 
@@ -173,8 +179,8 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn action_at(&self, path: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
-        self.one_action(AT, path.as_str()).await
+    pub async fn action_by_path(&self, path: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
+        self.fetch_action(AT, path.as_str()).await
     }
 
     /// The newest decision that cites a signal.
@@ -182,7 +188,7 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn action_citing(&self, signal: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
-        self.one_action(CITING, signal.as_str()).await
+        self.fetch_action(CITING, signal.as_str()).await
     }
 
     /// The action of an id; `None` when none is known. Of several files the one that lies where it was filed.
@@ -190,76 +196,80 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn action_by_id(&self, id: &ActionId) -> Result<Option<ActionRow>, IndexError> {
-        self.one_action(BY_ID, id.as_str()).await
+        self.fetch_action(BY_ID, id.as_str()).await
     }
 
     /// What humans said and did of an action, in the order of the chain.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn answers_to(&self, id: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
-        let rows: Vec<Row> =
-            sqlx::query_as(ANSWERS).bind(id.as_str()).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|row| self.action(row)).collect()
+    pub async fn list_resolutions(&self, id: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
+        let rows: Vec<ActionColumns> = sqlx::query_as(ANSWERS)
+            .bind(id.as_str())
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|row| self.decode_action(row)).collect()
     }
 
     /// What was answered with one click, newest first; at most 500 of them.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn answered_together(&self, click: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
-        let rows: Vec<Row> = sqlx::query_as(TOGETHER)
+    pub async fn list_actions_of_batch(&self, click: &ActionId) -> Result<Vec<ActionRow>, IndexError> {
+        let rows: Vec<ActionColumns> = sqlx::query_as(TOGETHER)
             .bind(click.as_str())
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|row| self.action(row)).collect()
+            .map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|row| self.decode_action(row)).collect()
     }
 
     /// What was filed after a place in the chain, in its order; 1 to 500 records.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn filed_since(&self, seq: u64, limit: u32) -> Result<Filed, IndexError> {
-        let rows: Vec<Row> = sqlx::query_as(FILED)
+    pub async fn list_actions_since(&self, seq: u64, limit: u32) -> Result<ActionsSince, IndexError> {
+        let rows: Vec<ActionColumns> = sqlx::query_as(FILED)
             .bind(i64::try_from(seq).unwrap_or(i64::MAX))
-            .bind(reads(limit))
+            .bind(rows_to_read(limit))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        let rows = rows.into_iter().map(|row| self.action(row)).collect::<Result<Vec<_>, _>>()?;
-        let Page { rows, more, .. } = Page::cut(rows, limit, |_| ());
-        Ok(Filed { seq: rows.last().map_or(seq, |row| row.seq), rows, more })
+            .map_err(|e| self.sql_error(e))?;
+        let rows = rows.into_iter().map(|row| self.decode_action(row)).collect::<Result<Vec<_>, _>>()?;
+        let ListPage { rows, more, .. } = ListPage::from_rows(rows, limit, |_| ());
+        Ok(ActionsSince { seq: rows.last().map_or(seq, |row| row.seq), rows, more })
     }
 
     /// How many actions wait for a human's answer.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn pending_count(&self) -> Result<u64, IndexError> {
-        let count: i64 = sqlx::query_scalar(WAITING).fetch_one(&self.store.reader).await.map_err(|e| self.sql(e))?;
+    pub async fn count_pending_actions(&self) -> Result<u64, IndexError> {
+        let count: i64 =
+            sqlx::query_scalar(WAITING).fetch_one(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         Ok(count.cast_unsigned())
     }
 
-    async fn one_action(&self, sql: &'static str, key: &str) -> Result<Option<ActionRow>, IndexError> {
-        let row: Option<Row> =
-            sqlx::query_as(sql).bind(key).fetch_optional(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        row.map(|row| self.action(row)).transpose()
+    async fn fetch_action(&self, sql: &'static str, key: &str) -> Result<Option<ActionRow>, IndexError> {
+        let row: Option<ActionColumns> =
+            sqlx::query_as(sql).bind(key).fetch_optional(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        row.map(|row| self.decode_action(row)).transpose()
     }
 }
 
 /// First the paths of the page, of which the index alone tells nearly always, then their rows.
-pub(super) fn page_query(
+pub(super) fn action_page_query(
     filter: &ActionFilter,
-    (before, last): (Option<&Cursor>, Option<&Cursor>),
+    (before, last): (Option<&PageCursor>, Option<&PageCursor>),
     limit: u32,
 ) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(columns!());
-    let walk = Walk::of(filter);
+    let walk = ActionPageOrder::for_filter(filter);
     query.push(format_args!("FROM (SELECT {0}.at, {0}.{1} AS path FROM ", walk.table, walk.path));
-    walk.begin(&mut query, filter, before);
+    walk.push_conditions(&mut query, filter, before);
     if let Some(last) = last {
-        query.push(format_args!(" AND ({0}.at, {0}.{1}) >= (", walk.table, walk.path)).push_bind(micros(last.at));
+        query.push(format_args!(" AND ({0}.at, {0}.{1}) >= (", walk.table, walk.path)).push_bind(to_micros(last.at));
         query.push(", ").push_bind(last.path.to_string()).push(")");
     }
     if let Some(source) = filter.source.as_ref().filter(|_| walk.table == "a") {
@@ -275,39 +285,39 @@ pub(super) fn page_query(
     if !filter.kinds.is_empty() {
         let words: Vec<&str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
         query.push(" AND a.kind IN (SELECT value FROM json_each(");
-        query.push_bind(super::store::json(&words)).push("))");
+        query.push_bind(super::store::to_json(&words)).push("))");
     }
     match filter.only {
-        Only::All => {}
-        Only::Waiting => {
+        ActionSubset::All => {}
+        ActionSubset::Waiting => {
             query.push(concat!(" AND ", waits!()));
         }
-        Only::Undoable => {
+        ActionSubset::Undoable => {
             query.push(format_args!(" AND a.landing = 'live' AND {UNDOABLE}"));
         }
     }
-    walk.order(&mut query).push_bind(reads(limit));
+    walk.push_order(&mut query).push_bind(rows_to_read(limit));
     query.push(concat!(") p CROSS JOIN actions a ON a.path = p.path", answer!(), "ORDER BY p.at DESC, p.path DESC"));
     query
 }
 
 /// The last place of those that are looked at for one page, if there are so many; `None` where the walk itself tells all
 /// that is asked for, or is about one record or matter.
-pub(super) fn last_query(filter: &ActionFilter, before: Option<&Cursor>) -> Option<QueryBuilder<Sqlite>> {
-    let walk = Walk::of(filter);
+pub(super) fn page_bound_query(filter: &ActionFilter, before: Option<&PageCursor>) -> Option<QueryBuilder<Sqlite>> {
+    let walk = ActionPageOrder::for_filter(filter);
     let live = filter.landing == Some(Disposition::Live) && walk.index == LIVE;
     let told = filter.class.is_none()
         && filter.kinds.is_empty()
         && (filter.landing.is_none() || live)
         && (filter.source.is_none() || walk.index == OF_SOURCE)
-        && (filter.only == Only::All || (filter.only == Only::Waiting && walk.index == WAIT));
+        && (filter.only == ActionSubset::All || (filter.only == ActionSubset::Waiting && walk.index == WAIT));
     if told || walk.index == OF_TARGET {
         return None;
     }
     let mut query = QueryBuilder::new(format!("SELECT {0}.at, {0}.{1} FROM ", walk.table, walk.path));
     // Its rows are not needed to count them.
-    Walk { rows: "", ..walk }.begin(&mut query, filter, before);
-    walk.order(&mut query).push_bind(1).push(" OFFSET ").push_bind(LOOKED_AT - 1);
+    ActionPageOrder { rows: "", ..walk }.push_conditions(&mut query, filter, before);
+    walk.push_order(&mut query).push_bind(1).push(" OFFSET ").push_bind(LOOKED_AT - 1);
     Some(query)
 }
 
@@ -318,7 +328,7 @@ const LIVE: &str = "actions_that_live";
 
 /// The index in whose order a page is read, and what it tells.
 #[derive(Clone, Copy)]
-struct Walk {
+struct ActionPageOrder {
     table: &'static str,
     path: &'static str,
     index: &'static str,
@@ -326,18 +336,18 @@ struct Walk {
     rows: &'static str,
 }
 
-impl Walk {
+impl ActionPageOrder {
     /// The narrowest.
-    fn of(filter: &ActionFilter) -> Self {
+    fn for_filter(filter: &ActionFilter) -> Self {
         let by = |index| Self { table: "a", path: "path", index, rows: "" };
         if filter.target.is_some() || filter.matter.is_some() {
             by(OF_TARGET)
-        } else if filter.only == Only::Waiting {
+        } else if filter.only == ActionSubset::Waiting {
             by(WAIT)
         } else if filter.source.is_some() {
             let rows = " CROSS JOIN actions a ON a.path = s.action";
             Self { table: "s", path: "action", index: OF_SOURCE, rows }
-        } else if filter.only == Only::Undoable || filter.landing == Some(Disposition::Live) {
+        } else if filter.only == ActionSubset::Undoable || filter.landing == Some(Disposition::Live) {
             by(LIVE)
         } else {
             by("actions_by_time")
@@ -345,7 +355,7 @@ impl Walk {
     }
 
     /// From here on, what the index itself tells.
-    fn begin(self, query: &mut QueryBuilder<Sqlite>, filter: &ActionFilter, before: Option<&Cursor>) {
+    fn push_conditions(self, query: &mut QueryBuilder<Sqlite>, filter: &ActionFilter, before: Option<&PageCursor>) {
         let Self { table, path, index, rows } = self;
         let own = if table == "a" { "actions a" } else { "action_sources s" };
         query.push(format_args!("{own} INDEXED BY {index}{rows} WHERE "));
@@ -363,18 +373,18 @@ impl Walk {
             query.push(" UNION ALL SELECT path FROM tasks WHERE parent = ").push_bind(matter.to_string()).push(")");
         }
         if let Some(since) = filter.since {
-            query.push(format_args!(" AND {table}.at >= ")).push_bind(micros(since));
+            query.push(format_args!(" AND {table}.at >= ")).push_bind(to_micros(since));
         }
         if let Some(until) = filter.until {
-            query.push(format_args!(" AND {table}.at < ")).push_bind(micros(until));
+            query.push(format_args!(" AND {table}.at < ")).push_bind(to_micros(until));
         }
         if let Some(before) = before {
-            query.push(format_args!(" AND ({table}.at, {table}.{path}) < (")).push_bind(micros(before.at));
+            query.push(format_args!(" AND ({table}.at, {table}.{path}) < (")).push_bind(to_micros(before.at));
             query.push(", ").push_bind(before.path.to_string()).push(")");
         }
     }
 
-    fn order(self, query: &mut QueryBuilder<Sqlite>) -> &mut QueryBuilder<Sqlite> {
+    fn push_order(self, query: &mut QueryBuilder<Sqlite>) -> &mut QueryBuilder<Sqlite> {
         let Self { table, path, .. } = self;
         query.push(format_args!(" ORDER BY {table}.at DESC, {table}.{path} DESC LIMIT "))
     }

@@ -4,7 +4,7 @@
 //! it from here holds it against the question again. Time and number bound the table, and losing it costs
 //! calls and nothing else.
 
-use super::codec::micros;
+use super::codec::to_micros;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -21,13 +21,13 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn answer(&self, key: &str, later_than: DateTime<Utc>) -> Result<Option<String>, IndexError> {
+    pub async fn find_cached_answer(&self, key: &str, later_than: DateTime<Utc>) -> Result<Option<String>, IndexError> {
         sqlx::query_scalar("SELECT answer FROM answers WHERE key = ?1 AND at > ?2")
             .bind(key)
-            .bind(micros(later_than))
+            .bind(to_micros(later_than))
             .fetch_optional(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))
+            .map_err(|e| self.sql_error(e))
     }
 
     /// Forgets what was answered to a question.
@@ -36,20 +36,20 @@ impl Index {
     /// [`IndexError::Sql`].
     pub async fn forget_answer(&self, key: &str) -> Result<(), IndexError> {
         let forgotten = sqlx::query("DELETE FROM answers WHERE key = ?1").bind(key).execute(&self.store.writer).await;
-        forgotten.map(drop).map_err(|e| self.sql(e))
+        forgotten.map(drop).map_err(|e| self.sql_error(e))
     }
 
     /// Keeps what was answered, and now and then forgets what is older than 30 days or beyond the newest 10,000.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn keep_answer(&self, key: &str, answer: &str, now: DateTime<Utc>) -> Result<(), IndexError> {
-        let mut tx = self.begin().await?;
+    pub async fn cache_answer(&self, key: &str, answer: &str, now: DateTime<Utc>) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
         let work = async {
             sqlx::query("INSERT OR REPLACE INTO answers (key, answer, at) VALUES (?1, ?2, ?3)")
                 .bind(key)
                 .bind(answer)
-                .bind(micros(now))
+                .bind(to_micros(now))
                 .execute(&mut *tx)
                 .await?;
             if now.timestamp_subsec_micros().is_multiple_of(SWEPT_ONE_IN) {
@@ -57,13 +57,13 @@ impl Index {
                     "DELETE FROM answers WHERE at <= ?1
                         OR at <= (SELECT at FROM answers ORDER BY at DESC LIMIT 1 OFFSET ?2)",
                 )
-                .bind(micros(now - KEPT))
+                .bind(to_micros(now - KEPT))
                 .bind(MAX_ANSWERS)
                 .execute(&mut *tx)
                 .await?;
             }
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql(e))
+        work.await.map_err(|e| self.sql_error(e))
     }
 }

@@ -6,8 +6,8 @@
 //! have edited since is our own state, and where that is lost a question stays.
 
 use super::action::ActionRow;
-use super::store::Sql;
-use super::why::{Row, WeighedSignal};
+use super::store::SqlText;
+use super::why::{WeighedSignal, WeighedSignalColumns};
 use super::{Index, IndexError};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
@@ -34,31 +34,31 @@ macro_rules! is_open {
 pub(super) use is_open;
 
 /// At most one for each record that was ever asked about.
-pub(super) const ASKING: Sql = concat!(
+pub(super) const ASKING: SqlText = concat!(
     "SELECT p.path FROM actions p INDEXED BY actions_that_ask WHERE p.asks = 1 AND ",
     is_open!(),
     " ORDER BY p.seq DESC LIMIT ?1"
 );
 
-const ASKING_ABOUT: Sql = concat!(
+const ASKING_ABOUT: SqlText = concat!(
     "SELECT p.path FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = ?1 AND p.asks = 1 AND ",
     is_open!(),
     " LIMIT 1"
 );
 
 /// What a record about which a human is asked says by now.
-pub(super) const EDITS: Sql = "INSERT INTO edits (path, content, after_seq)
+pub(super) const EDITS: SqlText = "INSERT INTO edits (path, content, after_seq)
     SELECT c.path, j.value->>'content', COALESCE((SELECT MAX(seq) FROM actions), 0)
     FROM json_each(?1) j CROSS JOIN contents c ON c.path = j.value->>'path'
     WHERE c.content <> j.value->>'content' AND EXISTS (
         SELECT 1 FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = c.path AND p.asks = 1)
     ON CONFLICT (path, content) DO UPDATE SET after_seq = excluded.after_seq";
-pub(super) const CONTENTS: Sql = "INSERT OR REPLACE INTO contents (path, content)
+pub(super) const CONTENTS: SqlText = "INSERT OR REPLACE INTO contents (path, content)
     SELECT value->>'path', value->>'content' FROM json_each(?1)";
 
 /// Known by the router's own state, or by what it wrote into the signal. A question has taken over what was listed on
 /// those that it replaced and nobody has answered.
-pub(super) const WITHHELD: Sql = "
+pub(super) const WITHHELD: SqlText = "
     WITH questions AS MATERIALIZED (SELECT q.id FROM actions p CROSS JOIN actions q INDEXED BY questions_by_target
         ON q.target = p.target AND q.seq <= p.seq AND q.decision = 'needs_input' AND q.kind = 'steward-action'
             AND q.landing = 'recorded'
@@ -75,16 +75,16 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn asking(&self, limit: u32) -> Result<Vec<ActionRow>, IndexError> {
+    pub async fn list_open_questions(&self, limit: u32) -> Result<Vec<ActionRow>, IndexError> {
         let paths: Vec<String> = sqlx::query_scalar(ASKING)
             .bind(limit.clamp(1, 100))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let mut rows = Vec::with_capacity(paths.len());
         for path in paths {
-            let path: RecordPath = self.path(&path)?;
-            rows.extend(self.action_at(&path).await?);
+            let path: RecordPath = self.parse_path(&path)?;
+            rows.extend(self.action_by_path(&path).await?);
         }
         Ok(rows)
     }
@@ -93,14 +93,14 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn asking_about(&self, target: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
+    pub async fn find_open_question(&self, target: &RecordPath) -> Result<Option<ActionRow>, IndexError> {
         let path: Option<String> = sqlx::query_scalar(ASKING_ABOUT)
             .bind(target.as_str())
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         match path {
-            Some(path) => self.action_at(&self.path(&path)?).await,
+            Some(path) => self.action_by_path(&self.parse_path(&path)?).await,
             None => Ok(None),
         }
     }
@@ -109,13 +109,17 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn withheld_by(&self, question: &ActionId, limit: u32) -> Result<Vec<WeighedSignal>, IndexError> {
-        let rows: Vec<Row> = sqlx::query_as(WITHHELD)
+    pub async fn list_signals_withheld_by(
+        &self,
+        question: &ActionId,
+        limit: u32,
+    ) -> Result<Vec<WeighedSignal>, IndexError> {
+        let rows: Vec<WeighedSignalColumns> = sqlx::query_as(WITHHELD)
             .bind(question.as_str())
             .bind(limit)
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|row| self.weighed(row)).collect()
+            .map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|row| self.decode_weighed_signal(row)).collect()
     }
 }

@@ -3,8 +3,8 @@
 //! Counted from the audit records and the signals that they cite; what a record cites without its speaking
 //! for the change counts for nobody. Whoever lands a change asks while no other change can land.
 
-use super::codec::{micros, word};
-use super::store::json;
+use super::codec::{encode_enum, to_micros};
+use super::store::to_json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use steward_domain::audit::AuditDraft;
@@ -30,17 +30,21 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn spendings(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Vec<SourceSpending>, IndexError> {
+    pub async fn count_changes_by_source(
+        &self,
+        draft: &AuditDraft,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<SourceSpending>, IndexError> {
         let cited: Vec<&str> = draft.evidence.iter().map(|e| e.reference.as_str()).collect();
         let speaking: Vec<(String, bool)> = sqlx::query_as(SPEAKING)
-            .bind(json(&cited))
-            .bind(draft.proposed_state.map(word))
+            .bind(to_json(&cited))
+            .bind(draft.proposed_state.map(encode_enum))
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let spent = async |of: Option<&str>| -> Result<u32, IndexError> {
-            let query = sqlx::query_scalar(SPENT).bind(micros(now - BUDGET_WINDOW)).bind(draft.id.as_str()).bind(of);
-            query.fetch_one(&self.store.writer).await.map_err(|e| self.sql(e))
+            let query = sqlx::query_scalar(SPENT).bind(to_micros(now - BUDGET_WINDOW)).bind(draft.id.as_str()).bind(of);
+            query.fetch_one(&self.store.writer).await.map_err(|e| self.sql_error(e))
         };
         let strangers = if speaking.iter().all(|(_, known)| *known) { 0 } else { spent(None).await? };
         let mut spendings = Vec::new();

@@ -6,9 +6,9 @@
 //! of all. What is made of a case is [`steward_domain::trust`]'s. The answers of humans, and what counts as the same
 //! again, are read in one place, here, for whoever learns from them.
 
-use super::codec::{instant, micros};
-use super::route::source_ceiling;
-use super::together::Together;
+use super::codec::{from_micros, to_micros};
+use super::route::decode_ceiling;
+use super::together::BatchFeedback;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::TryStreamExt;
@@ -22,8 +22,8 @@ use steward_domain::mode::Ceiling;
 use steward_domain::mutation::MutationClass;
 use steward_domain::plan::Disposition;
 use steward_domain::trust::by_hand::WATCHED;
-use steward_domain::trust::case::{Before, Case, CitedSource, Voice};
-use steward_domain::trust::outcome::{Fate, Lesson};
+use steward_domain::trust::case::{CaseSupporter, CitedSource, EarlierProposal, TrustCase};
+use steward_domain::trust::outcome::{ProposalFeedback, ProposalHistory};
 
 /// What humans said and did of the action `a` and of its confirmation: kinds, moments, places in the
 /// chain and what they were answered together with, all in one text. A confirmation that let something else happen is no confirmation of `a`.
@@ -122,7 +122,7 @@ const NARROW: &str = "
 
 /// Few columns, because each costs more than its content: a confidence, which JSON would round, and two texts.
 #[derive(FromRow)]
-struct Row {
+struct CaseColumns {
     confidence: f64,
     said: String,
     again: bool,
@@ -131,18 +131,18 @@ struct Row {
 }
 
 /// Place in the chain, moment, class, landing, closed gates, target, the matter to move to, answers.
-type Said<'a> = (u64, i64, &'a str, &'a str, &'a str, Cow<'a, str>, Option<Cow<'a, str>>, Option<&'a str>);
+type PackedCase<'a> = (u64, i64, &'a str, &'a str, &'a str, Cow<'a, str>, Option<Cow<'a, str>>, Option<&'a str>);
 
 /// The ceilings that humans have set by now.
-struct Ceilings {
+struct CeilingTable {
     /// By source; one that is not here has none.
     sources: BTreeMap<String, Ceiling>,
     /// By matter and task, those below `act`.
     records: BTreeMap<String, Ceiling>,
 }
 
-impl Ceilings {
-    fn of_record(&self, path: &str) -> Ceiling {
+impl CeilingTable {
+    fn record_ceiling(&self, path: &str) -> Ceiling {
         self.records.get(path).copied().unwrap_or_default()
     }
 }
@@ -153,29 +153,29 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn cases(&self, now: DateTime<Utc>, each: impl FnMut(&Case)) -> Result<(), IndexError> {
-        self.fold(sqlx::query_as(CASES).fetch(&self.store.reader), now, each).await
+    pub async fn for_each_case(&self, now: DateTime<Utc>, each: impl FnMut(&TrustCase)) -> Result<(), IndexError> {
+        self.visit_cases(sqlx::query_as(CASES).fetch(&self.store.reader), now, each).await
     }
 
     /// The same of those that were recorded from a moment on, in the order of moments.
-    pub(super) async fn cases_since(
+    pub(super) async fn for_each_case_since(
         &self,
         since: DateTime<Utc>,
         now: DateTime<Utc>,
-        each: impl FnMut(&Case),
+        each: impl FnMut(&TrustCase),
     ) -> Result<(), IndexError> {
-        self.fold(sqlx::query_as(CASES_SINCE).bind(micros(since)).fetch(&self.store.reader), now, each).await
+        self.visit_cases(sqlx::query_as(CASES_SINCE).bind(to_micros(since)).fetch(&self.store.reader), now, each).await
     }
 
-    async fn fold(
+    async fn visit_cases(
         &self,
-        mut rows: BoxStream<'_, sqlx::Result<Row>>,
+        mut rows: BoxStream<'_, sqlx::Result<CaseColumns>>,
         now: DateTime<Utc>,
-        mut each: impl FnMut(&Case),
+        mut each: impl FnMut(&TrustCase),
     ) -> Result<(), IndexError> {
-        let (ceilings, together) = (self.ceilings().await?, self.together(now).await?);
-        while let Some(row) = rows.try_next().await.map_err(|e| self.sql(e))? {
-            let case = self.case(&row, (&ceilings, &together), now)?;
+        let (ceilings, together) = (self.read_ceilings().await?, self.read_batch_feedback(now).await?);
+        while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
+            let case = self.decode_case(&row, (&ceilings, &together), now)?;
             if !case.again || !case.voices.is_empty() {
                 each(&case);
             }
@@ -183,72 +183,77 @@ impl Index {
         Ok(())
     }
 
-    async fn ceilings(&self) -> Result<Ceilings, IndexError> {
+    async fn read_ceilings(&self) -> Result<CeilingTable, IndexError> {
         let sources: Vec<(String, i64)> =
             sqlx::query_as("SELECT source, MIN(ceiling) FROM instincts WHERE ceiling IS NOT NULL GROUP BY source")
                 .fetch_all(&self.store.reader)
                 .await
-                .map_err(|e| self.sql(e))?;
+                .map_err(|e| self.sql_error(e))?;
         let records: Vec<(String, String)> =
-            sqlx::query_as(NARROW).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+            sqlx::query_as(NARROW).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         let mut lowest: BTreeMap<String, Ceiling> = BTreeMap::new();
         for (path, ceiling) in records {
-            let ceiling: Ceiling = self.word(&ceiling)?;
+            let ceiling: Ceiling = self.parse_enum(&ceiling)?;
             let known = lowest.entry(path).or_default();
             *known = ceiling.min(*known);
         }
-        Ok(Ceilings {
-            sources: sources.into_iter().map(|(key, set)| (key, source_ceiling(Some(set), Ceiling::Act))).collect(),
+        Ok(CeilingTable {
+            sources: sources.into_iter().map(|(key, set)| (key, decode_ceiling(Some(set), Ceiling::Act))).collect(),
             records: lowest,
         })
     }
 
-    fn case(
+    fn decode_case(
         &self,
-        row: &Row,
-        (ceilings, together): (&Ceilings, &Together),
+        row: &CaseColumns,
+        (ceilings, together): (&CeilingTable, &BatchFeedback),
         now: DateTime<Utc>,
-    ) -> Result<Case, IndexError> {
-        let said: Said<'_> = serde_json::from_str(&row.said).map_err(|_| self.unknown(&row.said))?;
+    ) -> Result<TrustCase, IndexError> {
+        let said: PackedCase<'_> = serde_json::from_str(&row.said).map_err(|_| self.unknown_value_error(&row.said))?;
         let (seq, at, class, word, closed, target, moves_to, answers) = said;
-        let at = instant(at).unwrap_or_default();
-        let landing = landing(word).ok_or_else(|| self.unknown(word))?;
+        let at = from_micros(at).unwrap_or_default();
+        let landing = parse_disposition(word).ok_or_else(|| self.unknown_value_error(word))?;
         let known = MutationClass::ALL.into_iter().find(|known| known.as_str() == class);
         let sources: Vec<(String, String, u8, u8, u8)> =
-            serde_json::from_str(&row.sources).map_err(|_| self.unknown(&row.sources))?;
+            serde_json::from_str(&row.sources).map_err(|_| self.unknown_value_error(&row.sources))?;
         let earlier: Vec<(i64, f64, String)> =
-            serde_json::from_str(&row.earlier).map_err(|_| self.unknown(&row.earlier))?;
-        let since = earlier.first().and_then(|(first, ..)| instant(*first)).filter(|_| landing != Disposition::Live);
+            serde_json::from_str(&row.earlier).map_err(|_| self.unknown_value_error(&row.earlier))?;
+        let since =
+            earlier.first().and_then(|(first, ..)| from_micros(*first)).filter(|_| landing != Disposition::Live);
         let since = since.map_or(at, |first| first.min(at));
         let before = |(_, confidence, closed): (i64, f64, String)| {
-            Ok(Before { confidence, closed: ClosedGates::parse_names(&closed).ok_or_else(|| self.unknown(&closed))? })
+            Ok(EarlierProposal {
+                confidence,
+                closed: ClosedGates::parse_names(&closed).ok_or_else(|| self.unknown_value_error(&closed))?,
+            })
         };
-        let (fate, with) = fate(answers, landing, at);
-        let lesson = fate.lesson(now);
+        let (fate, with) = parse_proposal_history(answers, landing, at);
+        let lesson = fate.feedback_at(now);
         let group = with.map(|with| (with, lesson.0, class.to_owned()));
-        let moves_to = moves_to.map_or(Ceiling::Act, |matter| ceilings.of_record(&matter));
-        let mut case = Case {
+        let moves_to = moves_to.map_or(Ceiling::Act, |matter| ceilings.record_ceiling(&matter));
+        let mut case = TrustCase {
             seq,
             at,
-            class: known.ok_or_else(|| self.unknown(class))?,
+            class: known.ok_or_else(|| self.unknown_value_error(class))?,
             since,
             earlier: earlier.into_iter().map(before).collect::<Result<_, IndexError>>()?,
             confidence: row.confidence,
             landing,
-            closed: ClosedGates::parse_names(closed).ok_or_else(|| self.unknown(closed))?,
-            ceiling: ceilings.of_record(&target).min(moves_to),
+            closed: ClosedGates::parse_names(closed).ok_or_else(|| self.unknown_value_error(closed))?,
+            ceiling: ceilings.record_ceiling(&target).min(moves_to),
             cited: Vec::new(),
             voices: Vec::new(),
-            again: row.again || together.is_told_by_another(seq, group.as_ref()),
-            lesson: in_time(lesson, since),
+            again: row.again || together.is_class_counted_elsewhere(seq, group.as_ref()),
+            lesson: discard_late_feedback(lesson, since),
         };
         for (key, name, speaks, cited, again) in sources {
             if cited != 0 {
                 case.cited.push(CitedSource { ceiling: ceilings.sources.get(&key).copied(), key: key.clone() });
             }
-            let elsewhere = (row.again && again != 0) || together.is_told_of_by_another(&key, seq, group.as_ref());
+            let elsewhere =
+                (row.again && again != 0) || together.is_source_counted_elsewhere(&key, seq, group.as_ref());
             if speaks != 0 && !elsewhere {
-                case.voices.push(Voice { key, name });
+                case.voices.push(CaseSupporter { key, name });
             }
         }
         Ok(case)
@@ -256,21 +261,25 @@ impl Index {
 }
 
 /// What came later than an act is watched says nothing of it: who says the same every week is right in the end.
-fn in_time((lesson, at): (Lesson, DateTime<Utc>), since: DateTime<Utc>) -> Lesson {
-    if lesson == Lesson::DoneAnyway && at - since > WATCHED { Lesson::Open } else { lesson }
+fn discard_late_feedback((lesson, at): (ProposalFeedback, DateTime<Utc>), since: DateTime<Utc>) -> ProposalFeedback {
+    if lesson == ProposalFeedback::DoneAnyway && at - since > WATCHED { ProposalFeedback::Open } else { lesson }
 }
 
 /// What became of an action that landed so at that moment, by the answers to it; of several of a kind the latest. And
 /// what the latest of all was answered together with.
 ///
 /// What came later the chain says: an answer whose clock had gone back counts at the moment of the one before it.
-pub(super) fn fate(answers: Option<&str>, landing: Disposition, at: DateTime<Utc>) -> (Fate, Option<String>) {
+pub(super) fn parse_proposal_history(
+    answers: Option<&str>,
+    landing: Disposition,
+    at: DateTime<Utc>,
+) -> (ProposalHistory, Option<String>) {
     let mut together = None;
-    let mut fate = Fate::landed(landing, at);
+    let mut fate = ProposalHistory::from_disposition(landing, at);
     let mut words = answers.unwrap_or_default().split(' ');
     let mut said: Vec<(u64, Option<DateTime<Utc>>, &str, &str)> = Vec::new();
     while let (Some(kind), Some(at), Some(seq), Some(with)) = (words.next(), words.next(), words.next(), words.next()) {
-        said.push((seq.parse().unwrap_or_default(), at.parse().ok().and_then(instant), kind, with));
+        said.push((seq.parse().unwrap_or_default(), at.parse().ok().and_then(from_micros), kind, with));
     }
     said.sort_unstable();
     let mut latest = None;
@@ -299,7 +308,7 @@ pub(super) fn fate(answers: Option<&str>, landing: Disposition, at: DateTime<Utc
 }
 
 /// A landing by its word.
-pub(super) fn landing(word: &str) -> Option<Disposition> {
+pub(super) fn parse_disposition(word: &str) -> Option<Disposition> {
     [Disposition::Recorded, Disposition::Shadow, Disposition::Pending, Disposition::Live]
         .into_iter()
         .find(|l| l.as_str() == word)

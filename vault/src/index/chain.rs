@@ -5,8 +5,8 @@
 //! a file it does not know; [`crate::chain::verify`] reads every file and is what decides.
 
 use super::{Index, IndexError};
-use crate::chain::{ChainError, Place, Verification, Walk, misnamed};
-use crate::root::Root;
+use crate::chain::{ChainEntry, ChainError, ChainVerification, ChainWalk, describe_misnamed_record};
+use crate::root::VaultRoot;
 use futures_util::TryStreamExt;
 use sqlx::FromRow;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the chain cannot be told from the index.
 #[derive(Debug, thiserror::Error)]
-pub enum KnownChainError {
+pub enum IndexedChainError {
     #[error(transparent)]
     Index(#[from] IndexError),
     #[error(transparent)]
@@ -25,7 +25,7 @@ pub enum KnownChainError {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct ChainColumns {
     path: String,
     seq: i64,
     prev: Option<String>,
@@ -42,35 +42,35 @@ impl Index {
     ///
     /// # Errors
     /// [`KnownChainError::Index`]; [`KnownChainError::Chain`] when the head cannot be read.
-    pub async fn known_chain(&self, root: &Root) -> Result<Verification, KnownChainError> {
-        let mut walk = Walk::begin(root)?;
-        self.has_read(walk.ends_at()).await?;
+    pub async fn verify_indexed_chain(&self, root: &VaultRoot) -> Result<ChainVerification, IndexedChainError> {
+        let mut walk = ChainWalk::begin(root)?;
+        self.wait_until_indexed(walk.expected_last_number()).await?;
         let unreadable: Vec<(String, String)> =
-            sqlx::query_as(UNREADABLE).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+            sqlx::query_as(UNREADABLE).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         walk.found.records = unreadable.len() as u64;
         walk.found.faults.extend(unreadable.iter().map(|(path, problem)| format!("unreadable: {path}: {problem}")));
-        let mut rows = sqlx::query_as::<_, Row>(PLACES).fetch(&self.store.reader);
-        while let Some(row) = rows.try_next().await.map_err(|e| self.sql(e))? {
+        let mut rows = sqlx::query_as::<_, ChainColumns>(PLACES).fetch(&self.store.reader);
+        while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
             walk.found.records += 1;
-            let path = self.path(&row.path)?;
+            let path = self.parse_path(&row.path)?;
             if row.misnamed {
-                walk.found.faults.push(misnamed(&path));
+                walk.found.faults.push(describe_misnamed_record(&path));
             }
-            let prev = self.word(&row.prev.unwrap_or_default())?;
-            let sha256 = self.word(&row.sha256.unwrap_or_default())?;
-            walk.step(Place { seq: row.seq.cast_unsigned(), path, prev, sha256 });
+            let prev = self.parse_enum(&row.prev.unwrap_or_default())?;
+            let sha256 = self.parse_enum(&row.sha256.unwrap_or_default())?;
+            walk.visit_entry(ChainEntry { seq: row.seq.cast_unsigned(), path, prev, sha256 });
         }
-        Ok(walk.end(root)?)
+        Ok(walk.finish(root)?)
     }
 
     /// Waits a moment until a record of this number was read.
-    async fn has_read(&self, seq: u64) -> Result<(), IndexError> {
+    async fn wait_until_indexed(&self, seq: u64) -> Result<(), IndexError> {
         let begun = Instant::now();
         loop {
             let newest: Option<i64> = sqlx::query_scalar("SELECT MAX(seq) FROM actions")
                 .fetch_one(&self.store.reader)
                 .await
-                .map_err(|e| self.sql(e))?;
+                .map_err(|e| self.sql_error(e))?;
             if newest.unwrap_or(0).cast_unsigned() >= seq || begun.elapsed() > READING {
                 return Ok(());
             }

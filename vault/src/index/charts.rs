@@ -3,18 +3,18 @@
 //! Whether a proposal was right is told by the one rule of [`super::cases`], by which the trust report goes too. Days are
 //! those of UTC.
 
-use super::cases::landing;
-use super::codec::micros;
+use super::cases::parse_disposition;
+use super::codec::to_micros;
 use super::{Index, IndexError};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use steward_domain::audit::ActionKind;
 use steward_domain::plan::Disposition;
-use steward_domain::trust::reliability::{BINS, bin_of};
+use steward_domain::trust::reliability::{BINS, bin_index};
 
 /// How many records of a day say the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DayCount {
+pub struct DailyActionCount {
     pub day: NaiveDate,
     /// Of a decision how it landed: `recorded`, `shadow`, `pending`, `live`; of any other record what it is:
     /// `reversed`, `confirmed`, `dismissed`, `tracked`, `track_failed`, `done_anyway`, `opposed`, `pruned`, `lowered`,
@@ -45,15 +45,20 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn actions_per_day(&self, since: DateTime<Utc>) -> Result<Vec<DayCount>, IndexError> {
-        let rows: Vec<(i64, String, Option<String>, i64)> =
-            sqlx::query_as(PER_DAY).bind(micros(since)).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+    pub async fn actions_per_day(&self, since: DateTime<Utc>) -> Result<Vec<DailyActionCount>, IndexError> {
+        let rows: Vec<(i64, String, Option<String>, i64)> = sqlx::query_as(PER_DAY)
+            .bind(to_micros(since))
+            .fetch_all(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
         let mut days = Vec::with_capacity(rows.len());
         for (day, kind, landed, count) in rows {
-            let landed = landed.map(|word| landing(&word).ok_or_else(|| self.unknown(&word))).transpose()?;
-            let what = what(self.word(&kind)?, landed.unwrap_or(Disposition::Recorded));
+            let landed = landed
+                .map(|word| parse_disposition(&word).ok_or_else(|| self.unknown_value_error(&word)))
+                .transpose()?;
+            let what = action_label(self.parse_enum(&kind)?, landed.unwrap_or(Disposition::Recorded));
             let day = NaiveDate::default() + TimeDelta::days(day);
-            days.push(DayCount { day, what, count: count.cast_unsigned() });
+            days.push(DailyActionCount { day, what, count: count.cast_unsigned() });
         }
         days.sort_by(|a, b| (a.day, a.what).cmp(&(b.day, b.what)));
         Ok(days)
@@ -70,30 +75,30 @@ impl Index {
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<Vec<ConfidenceBin>, IndexError> {
-        let mut bins: Vec<ConfidenceBin> = (0..BINS).map(empty).collect();
-        let count = |case: &steward_domain::trust::case::Case| {
+        let mut bins: Vec<ConfidenceBin> = (0..BINS).map(empty_bin).collect();
+        let count = |case: &steward_domain::trust::case::TrustCase| {
             // One act is one case, as in the report.
             if case.again {
                 return;
             }
-            let bin = &mut bins[bin_of(case.confidence)];
-            match case.lesson.agrees() {
+            let bin = &mut bins[bin_index(case.confidence)];
+            match case.lesson.is_agreement() {
                 Some(true) => bin.right += 1,
                 Some(false) => bin.wrong += 1,
                 None => bin.open += 1,
             }
         };
-        self.cases_since(since, now, count).await?;
+        self.for_each_case_since(since, now, count).await?;
         Ok(bins)
     }
 }
 
-fn empty(bin: usize) -> ConfidenceBin {
+fn empty_bin(bin: usize) -> ConfidenceBin {
     let tenth = |n: usize| f64::from(u8::try_from(n).unwrap_or(u8::MAX)) / 10.0;
     ConfidenceBin { from: tenth(bin), to: tenth(bin + 1), right: 0, wrong: 0, open: 0 }
 }
 
-fn what(kind: ActionKind, landing: Disposition) -> &'static str {
+fn action_label(kind: ActionKind, landing: Disposition) -> &'static str {
     match kind {
         ActionKind::Action => landing.as_str(),
         ActionKind::Reversed => "reversed",

@@ -6,7 +6,7 @@
 use super::read;
 use super::sync::ORDER;
 use super::{Index, IndexError};
-use crate::root::Root;
+use crate::root::VaultRoot;
 use serde::Serialize;
 use std::fmt;
 use steward_domain::path::{RecordKind, RecordPath};
@@ -15,7 +15,7 @@ use steward_domain::plan::ContentHash;
 /// How a file and the index differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Differs {
+pub enum DifferenceKind {
     /// The file is there, the index does not know it.
     NotIndexed,
     /// The index knows it, the file is gone.
@@ -28,10 +28,10 @@ pub enum Differs {
 
 /// One file that the index has wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Difference {
+pub struct IndexDifference {
     /// Relative to the root of the vault.
     pub path: String,
-    pub differs: Differs,
+    pub differs: DifferenceKind,
 }
 
 impl Index {
@@ -40,47 +40,49 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Root`] when a folder cannot be listed; [`IndexError::Sql`].
-    pub async fn check(&self, root: &Root) -> Result<Vec<Difference>, IndexError> {
+    pub async fn compare_with_files(&self, root: &VaultRoot) -> Result<Vec<IndexDifference>, IndexError> {
         let _turn = self.scanning.lock().await;
         let mut found = Vec::new();
         for kind in ORDER {
-            let mut known = self.known(kind, None).await?;
+            let mut known = self.read_known_files(kind, None).await?;
             let folder = root.clone();
-            let hashes = tokio::task::spawn_blocking(move || hashes(&folder, kind)).await??;
+            let hashes = tokio::task::spawn_blocking(move || hash_files(&folder, kind)).await??;
             for (path, hash) in hashes {
                 match known.remove(&path) {
-                    None => found.push(Difference { path, differs: Differs::NotIndexed }),
-                    Some(known) if known.hash != hash => found.push(Difference { path, differs: Differs::Content }),
+                    None => found.push(IndexDifference { path, differs: DifferenceKind::NotIndexed }),
+                    Some(known) if known.hash != hash => {
+                        found.push(IndexDifference { path, differs: DifferenceKind::Content })
+                    }
                     Some(_) => {}
                 }
             }
             let mut gone: Vec<String> = known.into_keys().collect();
             gone.sort();
-            found.extend(gone.into_iter().map(|path| Difference { path, differs: Differs::Gone }));
+            found.extend(gone.into_iter().map(|path| IndexDifference { path, differs: DifferenceKind::Gone }));
         }
-        let unfound = self.unfound().await?.into_iter();
-        found.extend(unfound.map(|path| Difference { path, differs: Differs::Words }));
+        let unfound = self.list_unsearchable_records().await?.into_iter();
+        found.extend(unfound.map(|path| IndexDifference { path, differs: DifferenceKind::Words }));
         Ok(found)
     }
 }
 
 /// Every file of a folder with the hash of its content; `None` where that cannot be read.
-fn hashes(root: &Root, kind: RecordKind) -> Result<Vec<(String, Option<ContentHash>)>, IndexError> {
+fn hash_files(root: &VaultRoot, kind: RecordKind) -> Result<Vec<(String, Option<ContentHash>)>, IndexError> {
     let hash = |name: String| {
         let path = format!("{}/{name}", kind.folder());
-        let hash = RecordPath::parse(&path).ok().and_then(|p| root.read(&p).ok()).map(|s| s.hash);
+        let hash = RecordPath::parse(&path).ok().and_then(|p| root.read_file(&p).ok()).map(|s| s.hash);
         (path, hash)
     };
-    Ok(read::list(root, kind)?.into_iter().map(|e| hash(e.name)).collect())
+    Ok(read::list_folder(root, kind)?.into_iter().map(|e| hash(e.name)).collect())
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for IndexDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.differs {
-            Differs::NotIndexed => "is not in the index",
-            Differs::Gone => "is in the index but not in the vault",
-            Differs::Content => "has another content than the index knows",
-            Differs::Words => "is not found by its words as the index knows it",
+            DifferenceKind::NotIndexed => "is not in the index",
+            DifferenceKind::Gone => "is in the index but not in the vault",
+            DifferenceKind::Content => "has another content than the index knows",
+            DifferenceKind::Words => "is not found by its words as the index knows it",
         };
         write!(f, "{} {how}", self.path)
     }

@@ -4,9 +4,9 @@
 //! them is decided again from its record; nothing here changes anything. A proposal that newer words leave unclear, or
 //! about whose record a human is asked, is in none.
 
-use super::actions::{Only, UNDOABLE, waits};
+use super::actions::{ActionSubset, UNDOABLE, waits};
 use super::asks::is_open;
-use super::codec::{instant, micros};
+use super::codec::{from_micros, to_micros};
 use super::doubt::leaves_unclear;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
@@ -23,7 +23,7 @@ const MAX_CLUSTERS: u32 = 100;
 
 /// Actions that may be handled together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cluster {
+pub struct ActionCluster {
     /// The name by which trust goes.
     pub source: String,
     /// As the newest of the records names it. Untrusted.
@@ -39,7 +39,7 @@ pub struct Cluster {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct ClusterColumns {
     source: String,
     name: String,
     class: Option<String>,
@@ -92,15 +92,15 @@ impl Index {
             .bind(proposal.as_str())
             .fetch_one(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))
+            .map_err(|e| self.sql_error(e))
     }
 
     /// Actions that wait for an answer, by source and class, where there are at least so many; the largest first.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn waiting_clusters(&self, min: u32) -> Result<Vec<Cluster>, IndexError> {
-        self.clusters(Only::Waiting, None, min).await
+    pub async fn list_pending_clusters(&self, min: u32) -> Result<Vec<ActionCluster>, IndexError> {
+        self.list_clusters(ActionSubset::Waiting, None, min).await
     }
 
     /// Live changes since a moment that nobody has taken back, by source and class, where there are at least so many;
@@ -108,37 +108,47 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn undoable_clusters(&self, since: DateTime<Utc>, min: u32) -> Result<Vec<Cluster>, IndexError> {
-        self.clusters(Only::Undoable, Some(since), min).await
+    pub async fn list_undoable_clusters(
+        &self,
+        since: DateTime<Utc>,
+        min: u32,
+    ) -> Result<Vec<ActionCluster>, IndexError> {
+        self.list_clusters(ActionSubset::Undoable, Some(since), min).await
     }
 
-    async fn clusters(&self, only: Only, since: Option<DateTime<Utc>>, min: u32) -> Result<Vec<Cluster>, IndexError> {
+    async fn list_clusters(
+        &self,
+        only: ActionSubset,
+        since: Option<DateTime<Utc>>,
+        min: u32,
+    ) -> Result<Vec<ActionCluster>, IndexError> {
         let mut query = cluster_query(only, since, min);
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        let cluster = |row: Row| {
-            Ok(Cluster {
+        let rows: Vec<ClusterColumns> =
+            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let cluster = |row: ClusterColumns| {
+            Ok(ActionCluster {
                 source: row.source,
                 name: row.name,
-                class: row.class.map(|class| self.word(&class)).transpose()?,
+                class: row.class.map(|class| self.parse_enum(&class)).transpose()?,
                 count: row.count.cast_unsigned(),
-                newest_at: instant(row.newest).unwrap_or_default(),
-                oldest_at: instant(row.oldest).unwrap_or_default(),
-                ids: serde_json::from_str(&row.ids).map_err(|_| self.unknown(&row.ids))?,
+                newest_at: from_micros(row.newest).unwrap_or_default(),
+                oldest_at: from_micros(row.oldest).unwrap_or_default(),
+                ids: serde_json::from_str(&row.ids).map_err(|_| self.unknown_value_error(&row.ids))?,
             })
         };
         rows.into_iter().map(cluster).collect()
     }
 }
 
-pub(super) fn cluster_query(only: Only, since: Option<DateTime<Utc>>, min: u32) -> QueryBuilder<Sqlite> {
+pub(super) fn cluster_query(only: ActionSubset, since: Option<DateTime<Utc>>, min: u32) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(EACH);
     match only {
-        Only::All => query.push("actions_by_time WHERE a.kind = 'steward-action'"),
-        Only::Waiting => query.push(concat!("actions_that_wait WHERE ", waits!())).push(UNCLEAR),
-        Only::Undoable => query.push(format_args!("actions_that_live WHERE a.landing = 'live' AND {UNDOABLE}")),
+        ActionSubset::All => query.push("actions_by_time WHERE a.kind = 'steward-action'"),
+        ActionSubset::Waiting => query.push(concat!("actions_that_wait WHERE ", waits!())).push(UNCLEAR),
+        ActionSubset::Undoable => query.push(format_args!("actions_that_live WHERE a.landing = 'live' AND {UNDOABLE}")),
     };
     if let Some(since) = since {
-        query.push(" AND a.at >= ").push_bind(micros(since));
+        query.push(" AND a.at >= ").push_bind(to_micros(since));
     }
     query.push(CLUSTERS).push_bind(MAX_CLUSTER_IDS).push(GROUPS).push_bind(min);
     query.push(" ORDER BY count DESC, source, class LIMIT ").push_bind(MAX_CLUSTERS).push(") g");

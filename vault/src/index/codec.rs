@@ -7,23 +7,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(super) fn micros(at: DateTime<Utc>) -> i64 {
+pub(super) fn to_micros(at: DateTime<Utc>) -> i64 {
     at.timestamp_micros()
 }
 
 /// `None` beyond the years that a calendar knows.
-pub(super) fn instant(micros: i64) -> Option<DateTime<Utc>> {
+pub(super) fn from_micros(micros: i64) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(micros)
 }
 
 /// The word under which serde writes a plain enum.
-pub(super) fn word<T: Serialize>(value: T) -> String {
+pub(super) fn encode_enum<T: Serialize>(value: T) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
         Ok(_) | Err(_) => String::new(),
     }
 }
 
-pub(super) fn unword<T: DeserializeOwned>(word: &str) -> Option<T> {
+pub(super) fn decode_enum<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(Value::String(word.to_owned())).ok()
 }

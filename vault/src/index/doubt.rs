@@ -4,7 +4,7 @@
 //! state is proposed. What a human has answered or ticked off leaves nothing unclear.
 
 use super::asks::is_open;
-use super::store::Sql;
+use super::store::SqlText;
 use super::{Index, IndexError};
 use sqlx::FromRow;
 use steward_domain::audit::CitedSignal;
@@ -31,7 +31,7 @@ pub(super) use leaves_unclear;
 /// Most signals of newer words that a question cites.
 const MAX_NEWER: u32 = 3;
 
-pub(super) const NEWER: Sql = concat!(
+pub(super) const NEWER: SqlText = concat!(
     "SELECT o.path, o.source, o.note, o.target_confidence, o.effect_confidence
     FROM signals s CROSS JOIN signals o INDEXED BY signals_by_target ON o.target = s.target AND o.created >= s.created
     WHERE s.path = ?1 AND s.target = ?2 AND o.path <> s.path AND ",
@@ -40,7 +40,7 @@ pub(super) const NEWER: Sql = concat!(
 );
 
 /// The open question about the record, and whether the signal is older than it.
-pub(super) const OPEN: Sql = concat!(
+pub(super) const OPEN: SqlText = concat!(
     "SELECT p.id, EXISTS (SELECT 1 FROM signals s JOIN first_seen f ON f.signal = s.path
         WHERE s.path = ?1 AND s.class = 'state_change' AND MIN(s.created, f.at) <= p.at) AS older
     FROM actions p INDEXED BY actions_that_ask_by_target WHERE p.target = ?2 AND p.asks = 1 AND ",
@@ -48,12 +48,12 @@ pub(super) const OPEN: Sql = concat!(
     " LIMIT 1"
 );
 
-const NEWEST_QUESTION: Sql = "SELECT id FROM actions INDEXED BY questions_by_target
+const NEWEST_QUESTION: SqlText = "SELECT id FROM actions INDEXED BY questions_by_target
     WHERE target = ?1 AND decision = 'needs_input' AND kind = 'steward-action' AND landing = 'recorded'
     ORDER BY seq DESC LIMIT 1";
 
 #[derive(FromRow)]
-struct NewerRow {
+struct NewerSignalColumns {
     path: String,
     source: String,
     note: String,
@@ -76,34 +76,34 @@ impl Index {
             .bind(target.as_str())
             .fetch_optional(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         if let Some((question, true)) = &open {
-            return Ok(Some(ProposalDoubt::Asked(self.word(question)?)));
+            return Ok(Some(ProposalDoubt::Asked(self.parse_enum(question)?)));
         }
-        let newer: Vec<NewerRow> = sqlx::query_as(NEWER)
+        let newer: Vec<NewerSignalColumns> = sqlx::query_as(NEWER)
             .bind(signal.as_str())
             .bind(target.as_str())
             .bind(MAX_NEWER)
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
-        let newer = newer.into_iter().map(|row| self.cited(row)).collect::<Result<Vec<_>, _>>()?;
+            .map_err(|e| self.sql_error(e))?;
+        let newer = newer.into_iter().map(|row| self.decode_cited(row)).collect::<Result<Vec<_>, _>>()?;
         let Some(newest) = newer.first().map(|cited| cited.reference.clone()) else { return Ok(None) };
         if let Some((question, _)) = &open {
-            return Ok(Some(ProposalDoubt::Asked(self.word(question)?)));
+            return Ok(Some(ProposalDoubt::Asked(self.parse_enum(question)?)));
         }
         let ended: Option<String> = sqlx::query_scalar(NEWEST_QUESTION)
             .bind(target.as_str())
             .fetch_optional(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
-        let ended: Option<ActionId> = ended.map(|id| self.word(&id)).transpose()?;
+            .map_err(|e| self.sql_error(e))?;
+        let ended: Option<ActionId> = ended.map(|id| self.parse_enum(&id)).transpose()?;
         Ok(Some(ProposalDoubt::Contradicted { question: question_id(target, &newest, ended.as_ref()), newer }))
     }
 
-    fn cited(&self, row: NewerRow) -> Result<CitedSignal, IndexError> {
+    fn decode_cited(&self, row: NewerSignalColumns) -> Result<CitedSignal, IndexError> {
         Ok(CitedSignal {
-            reference: self.path(&row.path)?,
+            reference: self.parse_path(&row.path)?,
             source: row.source,
             note: row.note,
             target_confidence: row.target_confidence,

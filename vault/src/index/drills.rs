@@ -3,7 +3,7 @@
 //! Both moments are ours alone, in `meta`, and a rebuild keeps them. A drill that cannot run leaves no word of its
 //! own, so it is the absence of one that is judged here; `steward status` and `steward doctor` tell it.
 
-use super::codec::{instant, micros};
+use super::codec::{from_micros, to_micros};
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -23,14 +23,14 @@ const SERVED: &str = "
 
 /// What is known of the drills of a vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drills {
+pub struct DrillHistory {
     /// The last one that tried every class, whatever it found.
     pub last: Option<DateTime<Utc>>,
     /// Since when the vault is served without a pause of a day; `None` before the first start.
     pub served_from: Option<DateTime<Utc>>,
 }
 
-impl Drills {
+impl DrillHistory {
     /// Whether there was none for 48 h although the vault was served for as long; to be asked while it is served.
     #[must_use]
     pub fn is_late(&self, now: DateTime<Utc>) -> bool {
@@ -43,30 +43,31 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn note_drill(&self, now: DateTime<Utc>) -> Result<(), IndexError> {
-        let noted = sqlx::query(DRILLED).bind(micros(now)).execute(&self.store.writer).await;
-        noted.map(drop).map_err(|e| self.sql(e))
+    pub async fn record_drill(&self, now: DateTime<Utc>) -> Result<(), IndexError> {
+        let noted = sqlx::query(DRILLED).bind(to_micros(now)).execute(&self.store.writer).await;
+        noted.map(drop).map_err(|e| self.sql_error(e))
     }
 
     /// Notes that a process begins to serve the vault; to be said before its first scan, which ends a pause.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn begin_service(&self, now: DateTime<Utc>) -> Result<(), IndexError> {
-        let noted = sqlx::query(SERVED).bind(micros(now)).bind(micros(now - PAUSE)).execute(&self.store.writer).await;
-        noted.map(drop).map_err(|e| self.sql(e))
+    pub async fn record_service_start(&self, now: DateTime<Utc>) -> Result<(), IndexError> {
+        let noted =
+            sqlx::query(SERVED).bind(to_micros(now)).bind(to_micros(now - PAUSE)).execute(&self.store.writer).await;
+        noted.map(drop).map_err(|e| self.sql_error(e))
     }
 
     /// What is known of the drills. A file that was made anew under a running process counts from its first scan.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn drills(&self) -> Result<Drills, IndexError> {
-        let served_from = match self.meta("served_from").await? {
+    pub async fn read_drill_history(&self) -> Result<DrillHistory, IndexError> {
+        let served_from = match self.read_meta("served_from").await? {
             Some(from) => Some(from),
-            None => self.meta("filled_at").await?,
+            None => self.read_meta("filled_at").await?,
         };
-        let last = self.meta("drilled_at").await?;
-        Ok(Drills { last: last.and_then(instant), served_from: served_from.and_then(instant) })
+        let last = self.read_meta("drilled_at").await?;
+        Ok(DrillHistory { last: last.and_then(from_micros), served_from: served_from.and_then(from_micros) })
     }
 }

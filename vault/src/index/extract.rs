@@ -11,7 +11,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn open_records(&self) -> Result<Vec<OpenRecord>, IndexError> {
+    pub async fn list_open_records(&self) -> Result<Vec<OpenRecord>, IndexError> {
         let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
             "SELECT path, name, NULL FROM matters WHERE state = 'open' UNION ALL
              SELECT t.path, t.name, m.name FROM tasks t LEFT JOIN matters m ON m.path = t.parent
@@ -19,9 +19,9 @@ impl Index {
         )
         .fetch_all(&self.store.reader)
         .await
-        .map_err(|e| self.sql(e))?;
+        .map_err(|e| self.sql_error(e))?;
         let known = |(path, name, matter_name): (String, String, Option<String>)| {
-            Ok(OpenRecord { path: self.path(&path)?, name, matter_name })
+            Ok(OpenRecord { path: self.parse_path(&path)?, name, matter_name })
         };
         rows.into_iter().map(known).collect()
     }

@@ -4,7 +4,7 @@
 //! meet it. A look takes a lease on every task that it carries to a clerk; the record of the check
 //! ends it, the end of the run releases what is left, and time ends the lease of a run that died.
 
-use super::codec::micros;
+use super::codec::to_micros;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
@@ -14,26 +14,26 @@ use std::collections::BTreeSet;
 const LEASE: TimeDelta = TimeDelta::seconds(310);
 
 /// The run that a look belongs to: what stands before the slash.
-pub(super) fn run_of(look_id: &str) -> &str {
+pub(super) fn parse_run_id(look_id: &str) -> &str {
     look_id.split('/').next().unwrap_or(look_id)
 }
 
 /// The tasks that other runs are judging.
-pub(super) async fn taken_by_others(
+pub(super) async fn list_tasks_leased_by_others(
     tx: &mut SqliteConnection,
     look_id: &str,
     now: DateTime<Utc>,
 ) -> sqlx::Result<BTreeSet<String>> {
     let rows: Vec<String> = sqlx::query_scalar("SELECT task FROM leases WHERE run <> ?1 AND until > ?2")
-        .bind(run_of(look_id))
-        .bind(micros(now))
+        .bind(parse_run_id(look_id))
+        .bind(to_micros(now))
         .fetch_all(tx)
         .await?;
     Ok(rows.into_iter().collect())
 }
 
 /// Takes the tasks for this run.
-pub(super) async fn take(
+pub(super) async fn lease_tasks(
     tx: &mut SqliteConnection,
     look_id: &str,
     tasks: &[String],
@@ -42,15 +42,15 @@ pub(super) async fn take(
     let tasks = serde_json::Value::from(tasks).to_string();
     sqlx::query("INSERT OR REPLACE INTO leases (task, run, until) SELECT value, ?2, ?3 FROM json_each(?1)")
         .bind(tasks)
-        .bind(run_of(look_id))
-        .bind(micros(now + LEASE))
+        .bind(parse_run_id(look_id))
+        .bind(to_micros(now + LEASE))
         .execute(tx)
         .await
         .map(drop)
 }
 
 /// The task was judged.
-pub(super) async fn end(tx: &mut SqliteConnection, task: &str) -> sqlx::Result<()> {
+pub(super) async fn end_lease(tx: &mut SqliteConnection, task: &str) -> sqlx::Result<()> {
     sqlx::query("DELETE FROM leases WHERE task = ?1").bind(task).execute(tx).await.map(drop)
 }
 
@@ -59,13 +59,13 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn release(&self, look_id: &str) -> Result<(), IndexError> {
-        let mut tx = self.begin().await?;
+    pub async fn release_leases(&self, look_id: &str) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
         sqlx::query("DELETE FROM leases WHERE run = ?1")
-            .bind(run_of(look_id))
+            .bind(parse_run_id(look_id))
             .execute(&mut *tx)
             .await
-            .map_err(|e| self.sql(e))?;
-        tx.commit().await.map_err(|e| self.sql(e))
+            .map_err(|e| self.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.sql_error(e))
     }
 }

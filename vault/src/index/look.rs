@@ -7,9 +7,9 @@
 //! of then let land as shadow: what was judged before the mode was raised or for a
 //! caller who only asked is not lost, unless a human answered it since. What a lowered source said is not judged again at every look.
 
-use super::codec::instant;
-use super::observe::{MatterNow, ObserveAsk};
-use super::route::source_ceiling;
+use super::codec::from_micros;
+use super::observe::{ObservationQuery, ObservedMatter};
+use super::route::decode_ceiling;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, SqliteConnection};
@@ -19,7 +19,7 @@ use steward_domain::path::RecordPath;
 use steward_domain::tick::{TaskCheck, TaskClock};
 
 /// A task of the matter, with what the rules need.
-pub(super) struct Candidate {
+pub(super) struct CheckCandidate {
     pub(super) task: RecordPath,
     pub(super) name: String,
     pub(super) id: String,
@@ -40,7 +40,7 @@ pub(super) struct Candidate {
 }
 
 #[derive(FromRow)]
-struct TaskRow {
+struct CandidateColumns {
     path: String,
     name: String,
     id: Option<String>,
@@ -61,7 +61,7 @@ struct TaskRow {
 }
 
 #[derive(FromRow)]
-struct SignalRow {
+struct EvidenceColumns {
     path: String,
     source: String,
     note: String,
@@ -149,37 +149,37 @@ pub(super) const EVIDENCE: &str = "
 pub(super) const ALL_TASKS: (&str, &str) = ("task/", "task0");
 
 /// The tasks of the matter between two paths, both included, and the matter itself.
-pub(super) async fn candidates(
+pub(super) async fn read_candidates(
     index: &Index,
     tx: &mut SqliteConnection,
-    (ask, (first, last)): (&ObserveAsk, (&str, &str)),
-) -> Result<Vec<Candidate>, IndexError> {
-    let tasks = sqlx::query_as(TASKS).bind(ask.matter.as_str()).bind(acts(ask)).bind(first).bind(last);
-    let mut rows: Vec<TaskRow> = tasks.fetch_all(&mut *tx).await.map_err(|e| index.sql(e))?;
-    let itself = sqlx::query_as(ITSELF).bind(ask.matter.as_str()).bind(acts(ask)).fetch_all(&mut *tx).await;
-    rows.extend(itself.map_err(|e| index.sql(e))?);
-    rows.into_iter().map(|row| candidate(index, row)).collect()
+    (ask, (first, last)): (&ObservationQuery, (&str, &str)),
+) -> Result<Vec<CheckCandidate>, IndexError> {
+    let tasks = sqlx::query_as(TASKS).bind(ask.matter.as_str()).bind(can_change(ask)).bind(first).bind(last);
+    let mut rows: Vec<CandidateColumns> = tasks.fetch_all(&mut *tx).await.map_err(|e| index.sql_error(e))?;
+    let itself = sqlx::query_as(ITSELF).bind(ask.matter.as_str()).bind(can_change(ask)).fetch_all(&mut *tx).await;
+    rows.extend(itself.map_err(|e| index.sql_error(e))?);
+    rows.into_iter().map(|row| decode_candidate(index, row)).collect()
 }
 
 /// Completes a look with the evidence that its question carries.
-pub(super) async fn with_evidence(
+pub(super) async fn complete_check(
     index: &Index,
     tx: &mut SqliteConnection,
-    (ask, matter): (&ObserveAsk, &MatterNow),
-    task: Candidate,
+    (ask, matter): (&ObservationQuery, &ObservedMatter),
+    task: CheckCandidate,
 ) -> Result<TaskCheck, IndexError> {
     let mut evidence = Vec::new();
     if task.fresh > 0 {
-        let rows: Vec<SignalRow> = sqlx::query_as(EVIDENCE)
+        let rows: Vec<EvidenceColumns> = sqlx::query_as(EVIDENCE)
             .bind(task.task.as_str())
             .bind(task.last_check)
             .bind(i64::try_from(MAX_EVIDENCE).unwrap_or(i64::MAX))
-            .bind(acts(ask))
+            .bind(can_change(ask))
             .fetch_all(tx)
             .await
-            .map_err(|e| index.sql(e))?;
+            .map_err(|e| index.sql_error(e))?;
         for row in rows {
-            evidence.push(piece(index, row, ask.default_ceiling)?);
+            evidence.push(decode_evidence(index, row, ask.default_ceiling)?);
         }
     }
     let subject = QuestionSubject {
@@ -193,7 +193,7 @@ pub(super) async fn with_evidence(
     };
     Ok(TaskCheck {
         question: ClerkQuestion { subject, evidence, complaint: None, asked_at: ask.now },
-        before: index.word(&task.hash)?,
+        before: index.parse_enum(&task.hash)?,
         state_as_written: task.state_as_written,
         matter_ceiling: matter.ceiling,
         known: None,
@@ -201,24 +201,24 @@ pub(super) async fn with_evidence(
 }
 
 /// Whether what is judged now may change anything.
-fn acts(ask: &ObserveAsk) -> bool {
+fn can_change(ask: &ObservationQuery) -> bool {
     ask.policy.mode > Mode::Shadow
 }
 
-fn candidate(index: &Index, row: TaskRow) -> Result<Candidate, IndexError> {
+fn decode_candidate(index: &Index, row: CandidateColumns) -> Result<CheckCandidate, IndexError> {
     let clock = TaskClock {
-        state: index.word(&row.state)?,
-        surface_class: index.word(&row.surface_class)?,
-        due: row.due.and_then(instant),
-        snoozed_until: row.snoozed_until.and_then(instant),
+        state: index.parse_enum(&row.state)?,
+        surface_class: index.parse_enum(&row.surface_class)?,
+        due: row.due.and_then(from_micros),
+        snoozed_until: row.snoozed_until.and_then(from_micros),
     };
-    Ok(Candidate {
-        task: index.path(&row.path)?,
+    Ok(CheckCandidate {
+        task: index.parse_path(&row.path)?,
         name: row.name,
         id: row.id.unwrap_or_default(),
         twins: row.twins,
         clock,
-        next_check: row.next_by_human.max(row.next_by_us).and_then(instant),
+        next_check: row.next_by_human.max(row.next_by_us).and_then(from_micros),
         last_check: row.last_check_at,
         streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
         fresh: u32::try_from(row.fresh).unwrap_or(u32::MAX),
@@ -229,17 +229,21 @@ fn candidate(index: &Index, row: TaskRow) -> Result<Candidate, IndexError> {
     })
 }
 
-fn piece(index: &Index, row: SignalRow, default_ceiling: Ceiling) -> Result<SignalEvidence, IndexError> {
+fn decode_evidence(
+    index: &Index,
+    row: EvidenceColumns,
+    default_ceiling: Ceiling,
+) -> Result<SignalEvidence, IndexError> {
     Ok(SignalEvidence {
-        reference: index.path(&row.path)?,
+        reference: index.parse_path(&row.path)?,
         source: row.source,
         note: row.note,
-        created: instant(row.created).unwrap_or_default(),
-        effect: index.word(&row.effect)?,
-        proposed_state: row.proposed_state.map(|s| index.word(&s)).transpose()?,
+        created: from_micros(row.created).unwrap_or_default(),
+        effect: index.parse_enum(&row.effect)?,
+        proposed_state: row.proposed_state.map(|s| index.parse_enum(&s)).transpose()?,
         target_confidence: row.target_confidence,
         effect_confidence: row.effect_confidence,
         observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
-        ceiling: source_ceiling(row.ceiling, default_ceiling),
+        ceiling: decode_ceiling(row.ceiling, default_ceiling),
     })
 }

@@ -4,10 +4,10 @@
 //! a typing error. What is counted is counted for the rows of the page alone.
 
 use super::actions::waits;
-use super::codec::instant;
-use super::page::{MAX_PAGE, Page, reads};
-use super::search::asked;
-use super::words::{document_of, places};
+use super::codec::from_micros;
+use super::page::{ListPage, MAX_PAGE, rows_to_read};
+use super::search::match_expression;
+use super::words::{document_of, place_range};
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct MatterCard {
 
 /// What a record is called, and where it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Named {
+pub struct RecordLabel {
     /// Untrusted.
     pub name: String,
     pub state: RecordState,
@@ -53,7 +53,7 @@ pub struct Named {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct MatterCardColumns {
     path: String,
     name: Option<String>,
     state: Option<String>,
@@ -90,49 +90,53 @@ impl Index {
         filter: &MatterFilter,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<MatterCard, String>, IndexError> {
-        let mut query = page_query(filter, after, limit);
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        let Page { rows, more, next } = Page::cut(rows, limit, |row| row.path.clone());
+    ) -> Result<ListPage<MatterCard, String>, IndexError> {
+        let mut query = matter_page_query(filter, after, limit);
+        let rows: Vec<MatterCardColumns> =
+            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let ListPage { rows, more, next } = ListPage::from_rows(rows, limit, |row| row.path.clone());
         // A name that no record may have is a problem of its own and no matter.
         let usable = rows.into_iter().filter_map(|row| Some((RecordPath::parse(&row.path).ok()?, row)));
-        let rows = usable.map(|(path, row)| self.card(path, row)).collect::<Result<_, _>>()?;
-        Ok(Page { rows, more, next })
+        let rows = usable.map(|(path, row)| self.decode_card(path, row)).collect::<Result<_, _>>()?;
+        Ok(ListPage { rows, more, next })
     }
 
     /// The names of tasks and matters, of at most 1,000; those that are not there or cannot be read are left out.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn names(&self, paths: &[RecordPath]) -> Result<BTreeMap<RecordPath, Named>, IndexError> {
+    pub async fn list_record_labels(
+        &self,
+        paths: &[RecordPath],
+    ) -> Result<BTreeMap<RecordPath, RecordLabel>, IndexError> {
         let paths = &paths[..paths.len().min(2 * MAX_PAGE as usize)];
         let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(NAMES)
-            .bind(super::store::json(&paths))
+            .bind(super::store::to_json(&paths))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let named = |(path, name, state, parent): (String, String, String, Option<String>)| {
-            let matter = parent.map(|matter| self.path(&matter)).transpose()?;
-            Ok((self.path(&path)?, Named { name, state: self.word(&state)?, matter }))
+            let matter = parent.map(|matter| self.parse_path(&matter)).transpose()?;
+            Ok((self.parse_path(&path)?, RecordLabel { name, state: self.parse_enum(&state)?, matter }))
         };
         rows.into_iter().map(named).collect()
     }
 
-    fn card(&self, path: RecordPath, row: Row) -> Result<MatterCard, IndexError> {
+    fn decode_card(&self, path: RecordPath, row: MatterCardColumns) -> Result<MatterCard, IndexError> {
         Ok(MatterCard {
             name: row.name.unwrap_or_else(|| path.slug().to_owned()),
             path,
-            state: row.state.map(|state| self.word(&state)).transpose()?,
+            state: row.state.map(|state| self.parse_enum(&state)).transpose()?,
             problem: row.problem,
             open_tasks: row.open_tasks.cast_unsigned(),
             pending: row.pending.cast_unsigned(),
-            last_tick_at: row.last_tick_at.and_then(instant),
+            last_tick_at: row.last_tick_at.and_then(from_micros),
             streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
         })
     }
 }
 
-pub(super) fn page_query(filter: &MatterFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
+pub(super) fn matter_page_query(filter: &MatterFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(CARD);
     match filter.state {
         None => query.push("INDEXED BY files_by_kind WHERE f.kind = 'matter'"),
@@ -146,8 +150,8 @@ pub(super) fn page_query(filter: &MatterFilter, after: Option<&str>, limit: u32)
     if let Some(after) = after {
         query.push(format_args!(" AND {ordered}.path > ")).push_bind(after.to_owned());
     }
-    if let Some(words) = filter.text.as_deref().and_then(asked) {
-        let of_matters = places(RecordKind::Matter, None);
+    if let Some(words) = filter.text.as_deref().and_then(match_expression) {
+        let of_matters = place_range(RecordKind::Matter, None);
         query.push(concat!(
             " AND f.path IN (SELECT d.path FROM words w CROSS JOIN documents d ON ",
             document_of!("w.rowid")
@@ -155,6 +159,6 @@ pub(super) fn page_query(filter: &MatterFilter, after: Option<&str>, limit: u32)
         query.push(" WHERE words MATCH ").push_bind(words).push(" AND w.rowid BETWEEN ");
         query.push_bind(*of_matters.start()).push(" AND ").push_bind(*of_matters.end()).push(")");
     }
-    query.push(format_args!(" ORDER BY {ordered}.path LIMIT ")).push_bind(reads(limit)).push(CARDS);
+    query.push(format_args!(" ORDER BY {ordered}.path LIMIT ")).push_bind(rows_to_read(limit)).push(CARDS);
     query
 }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// What there is to act upon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct ScanChanges {
     /// A signal that nobody has acted upon came or says something new: the router has work.
     pub signals_arrived: bool,
     /// Stream events came that nobody has tried to read yet.
@@ -21,15 +21,15 @@ pub struct News {
     pub matters_changed: bool,
 }
 
-impl News {
+impl ScanChanges {
     pub(super) const ANYTHING: Self =
         Self { signals_arrived: true, events_arrived: true, owing_arrived: true, matters_changed: true };
 }
 
 /// Where news are left.
 #[derive(Debug, Default)]
-pub(super) struct Board {
-    news: Mutex<News>,
+pub(super) struct ScanChangeBoard {
+    news: Mutex<ScanChanges>,
     left: Notify,
     wakes: Notify,
 }
@@ -37,29 +37,29 @@ pub(super) struct Board {
 impl Index {
     /// Takes what has been left since the last time.
     #[must_use]
-    pub fn take_news(&self) -> News {
+    pub fn take_changes(&self) -> ScanChanges {
         std::mem::take(&mut *self.news.news.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until something is left, then takes it.
-    pub async fn next_news(&self) -> News {
+    pub async fn wait_for_changes(&self) -> ScanChanges {
         self.news.left.notified().await;
-        self.take_news()
+        self.take_changes()
     }
 
     /// Waits until a mark was made or taken away in this process, or somebody asked for another look at the marks.
-    pub async fn wakes_changed(&self) {
+    pub async fn wait_for_wakes(&self) {
         self.news.wakes.notified().await;
     }
 
     /// Has whoever wakes matters read the marks again.
-    pub fn ring_wakes(&self) {
+    pub fn notify_wakes(&self) {
         self.news.wakes.notify_one();
     }
 
     /// Without a ring, whoever listens finds it when they come round.
-    pub(super) fn leave_news(&self, left: News, rings: bool) {
-        let News { signals_arrived, events_arrived, owing_arrived, matters_changed } = left;
+    pub(super) fn publish_changes(&self, left: ScanChanges, rings: bool) {
+        let ScanChanges { signals_arrived, events_arrived, owing_arrived, matters_changed } = left;
         {
             let mut news = self.news.news.lock().unwrap_or_else(PoisonError::into_inner);
             news.signals_arrived |= signals_arrived;

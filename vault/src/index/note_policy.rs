@@ -5,9 +5,9 @@
 //! matter under which a record lies now, and for the one that a task left by being moved. Whoever lands a change
 //! asks while no other change can land.
 
-use super::codec::micros;
+use super::codec::to_micros;
 use super::{Index, IndexError};
-use crate::root::Root;
+use crate::root::VaultRoot;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::audit::AuditDraft;
@@ -70,9 +70,9 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn matters_out_of_date(
+    pub async fn list_stale_matters(
         &self,
-        root: &Root,
+        root: &VaultRoot,
         target: &RecordPath,
         new_parent: Option<&RecordPath>,
     ) -> Result<Vec<RecordPath>, IndexError> {
@@ -81,11 +81,11 @@ impl Index {
             .bind(new_parent.map(RecordPath::as_str))
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let mut stale = Vec::new();
         for (matter, known) in rows {
-            let matter = self.path(&matter)?;
-            let now = root.read(&matter).ok().map(|content| content.hash);
+            let matter = self.parse_path(&matter)?;
+            let now = root.read_file(&matter).ok().map(|content| content.hash);
             if now.as_ref().map(ContentHash::as_str) != known.as_deref() {
                 stale.push(matter);
             }
@@ -98,7 +98,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn notes_of(
+    pub async fn list_matter_policies(
         &self,
         target: &RecordPath,
         new_parent: Option<&RecordPath>,
@@ -108,10 +108,10 @@ impl Index {
             .bind(new_parent.map(RecordPath::as_str))
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let note = |(path, policy): (String, Option<String>)| {
-            let policy = policy.map(|policy| self.note_policy(&policy)).transpose()?;
-            Ok((self.path(&path)?, policy.unwrap_or_else(MatterPolicy::ask_only)))
+            let policy = policy.map(|policy| self.parse_matter_policy(&policy)).transpose()?;
+            Ok((self.parse_path(&path)?, policy.unwrap_or_else(MatterPolicy::ask_only)))
         };
         rows.into_iter().map(note).collect()
     }
@@ -120,16 +120,16 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn notes_now(
+    pub async fn list_policies_with_spending(
         &self,
         draft: &AuditDraft,
         now: DateTime<Utc>,
     ) -> Result<Vec<MatterPolicyUsage>, IndexError> {
         let new_parent = draft.proposal.as_ref().and_then(|p| p.mutation.new_parent());
         let mut notes = Vec::new();
-        for (matter, policy) in self.notes_of(&draft.target, new_parent).await? {
+        for (matter, policy) in self.list_matter_policies(&draft.target, new_parent).await? {
             let counts = policy.daily_budget.is_some();
-            let spent = if counts { self.spent_under(&matter, Some(&draft.id), now).await? } else { 0 };
+            let spent = if counts { self.count_changes_under(&matter, Some(&draft.id), now).await? } else { 0 };
             notes.push(MatterPolicyUsage { matter, policy, spent });
         }
         Ok(notes)
@@ -139,19 +139,19 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn spent_under(
+    pub async fn count_changes_under(
         &self,
         matter: &RecordPath,
         but: Option<&ActionId>,
         now: DateTime<Utc>,
     ) -> Result<u32, IndexError> {
         sqlx::query_scalar(SPENT)
-            .bind(micros(now - BUDGET_WINDOW))
+            .bind(to_micros(now - BUDGET_WINDOW))
             .bind(but.map(ActionId::as_str).unwrap_or_default())
             .bind(matter.as_str())
             .fetch_one(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))
+            .map_err(|e| self.sql_error(e))
     }
 
     /// The matters whose notes say what is allowed or cannot be read, and those that tasks name and that are missing, in
@@ -159,9 +159,9 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn matters_with_notes(&self) -> Result<Vec<RecordPath>, IndexError> {
+    pub async fn list_matters_with_policy(&self) -> Result<Vec<RecordPath>, IndexError> {
         let rows: Vec<String> =
-            sqlx::query_scalar(WITH_NOTES).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+            sqlx::query_scalar(WITH_NOTES).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         // What has no usable name is no matter to anybody.
         Ok(rows.iter().filter_map(|path| RecordPath::parse(path).ok()).collect())
     }
@@ -170,22 +170,22 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn source_ceilings(&self, limit: u32) -> Result<Vec<SourceCeiling>, IndexError> {
+    pub async fn list_source_ceilings(&self, limit: u32) -> Result<Vec<SourceCeiling>, IndexError> {
         let rows: Vec<(String, String, i64)> = sqlx::query_as(CEILINGS)
             .bind(i64::from(limit))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let one = |(path, source, ceiling): (String, String, i64)| SourceCeiling {
             path,
             source,
-            ceiling: super::route::source_ceiling(Some(ceiling), Ceiling::Act),
+            ceiling: super::route::decode_ceiling(Some(ceiling), Ceiling::Act),
         };
         Ok(rows.into_iter().map(one).collect())
     }
 
     /// A note as the tables hold it.
-    pub(super) fn note_policy(&self, json: &str) -> Result<MatterPolicy, IndexError> {
-        serde_json::from_str(json).map_err(|_| self.unknown(json))
+    pub(super) fn parse_matter_policy(&self, json: &str) -> Result<MatterPolicy, IndexError> {
+        serde_json::from_str(json).map_err(|_| self.unknown_value_error(json))
     }
 }

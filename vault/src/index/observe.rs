@@ -4,12 +4,12 @@
 //! tasks are stamped and counted at once. What needs a clerk is returned as looks and stamped only
 //! after its evaluation, by [`Index::record_check`]. The same look asked for again gets the stored answer.
 
-use super::codec::{instant, micros};
+use super::codec::{from_micros, to_micros};
 use super::lease;
-use super::look::{self, Candidate};
-use super::standing::is_quiet;
-use super::state::{NO_SIGNALS, add_looks};
-use super::store::json;
+use super::look::{self, CheckCandidate};
+use super::standing::is_within_quiet_hours;
+use super::state::{NO_SIGNALS, add_to_check_count};
+use super::store::to_json;
 use super::turns;
 use super::{Index, IndexError, wake};
 use chrono::{DateTime, Utc};
@@ -31,7 +31,7 @@ const MAX_PROBLEMS: usize = 20;
 
 /// What a tick asks of the index.
 #[derive(Clone, Debug)]
-pub struct ObserveAsk {
+pub struct ObservationQuery {
     pub matter: RecordPath,
     /// Names this look; asked again under the same name, it gets the same answer and moves nothing.
     pub look_id: String,
@@ -47,7 +47,7 @@ pub struct ObserveAsk {
 }
 
 /// The matter, and where its last tick left it.
-pub(super) struct MatterNow {
+pub(super) struct ObservedMatter {
     pub(super) name: String,
     pub(super) state: RecordState,
     pub(super) ceiling: Ceiling,
@@ -56,9 +56,9 @@ pub(super) struct MatterNow {
 }
 
 /// How a matter stood before this tick.
-struct Before {
+struct PreTickState {
     /// Why it cannot be ticked, or the matter.
-    matter: Result<MatterNow, String>,
+    matter: Result<ObservedMatter, String>,
     streak: u32,
     /// The answer that this very look was given before.
     repeated: Option<String>,
@@ -78,7 +78,7 @@ struct MatterColumns {
 
 /// A due task that needs no clerk.
 #[derive(Serialize)]
-struct Stamp {
+struct QuietCheck {
     task: String,
     next: Option<i64>,
     streak: u32,
@@ -87,7 +87,7 @@ struct Stamp {
 /// What a tick does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Turn {
+pub enum CheckDecision {
     /// Another task has the same `id`, so neither is looked at.
     Twin,
     Skipped(TaskSkipReason),
@@ -97,9 +97,9 @@ pub enum Turn {
     Quiet,
 }
 
-impl Turn {
+impl CheckDecision {
     /// Whether what is new to it counts for this tick.
-    fn is_due(self) -> bool {
+    fn is_counted(self) -> bool {
         match self {
             Self::Twin => false,
             Self::Skipped(reason) => matches!(reason, TaskSkipReason::QuietHours | TaskSkipReason::BeingJudged),
@@ -110,9 +110,9 @@ impl Turn {
 
 /// The tasks of a matter, sorted by what becomes of them.
 #[derive(Default)]
-struct Sorted {
-    needy: Vec<Candidate>,
-    quiet: Vec<Stamp>,
+struct SortedCandidates {
+    needy: Vec<CheckCandidate>,
+    quiet: Vec<QuietCheck>,
     skipped: BTreeMap<TaskSkipReason, u32>,
     signals: u32,
     /// The latest moment at which one of the signals was first seen.
@@ -126,18 +126,18 @@ impl Index {
     /// # Errors
     /// [`IndexError::Unfilled`] before the first scan; [`IndexError::Sql`] when `state.db` fails.
     /// A matter that is missing, unreadable or closed is no error: nothing of it is due.
-    pub async fn observe(&self, ask: &ObserveAsk) -> Result<MatterObservation, IndexError> {
+    pub async fn observe_due_tasks(&self, ask: &ObservationQuery) -> Result<MatterObservation, IndexError> {
         if !self.is_filled() {
             return Err(IndexError::Unfilled { path: self.store.file.clone() });
         }
-        let mut tx = self.begin().await?;
-        let before = self.before(&mut tx, ask).await?;
+        let mut tx = self.begin_write().await?;
+        let before = self.read_matter_state(&mut tx, ask).await?;
         if let Some(stored) = before.repeated {
-            return serde_json::from_str(&stored).map_err(|_| self.unknown(&stored));
+            return serde_json::from_str(&stored).map_err(|_| self.unknown_value_error(&stored));
         }
         let mut seen = MatterObservation {
             matter: ask.matter.clone(),
-            observed_at: instant(micros(ask.now)).unwrap_or(ask.now),
+            observed_at: from_micros(to_micros(ask.now)).unwrap_or(ask.now),
             policy: ask.policy.clone(),
             note: None,
             stopped: ask.stopped,
@@ -151,29 +151,29 @@ impl Index {
             problems: Vec::new(),
         };
         // Under a stop nothing is judged, so the wake waits for the end of it.
-        let woken = !ask.stopped && wake::unmark(&mut tx, &ask.matter).await.map_err(|e| self.sql(e))?;
+        let woken = !ask.stopped && wake::clear_mark(&mut tx, &ask.matter).await.map_err(|e| self.sql_error(e))?;
         let matter = match before.matter {
             Ok(matter) if !ask.stopped => matter,
             Ok(_) => return Ok(seen),
             Err(problem) => {
                 seen.problems.push(problem);
-                self.end_look(tx, woken).await?;
+                self.commit_observation(tx, woken).await?;
                 return Ok(seen);
             }
         };
-        let quiet = is_quiet(ask, matter.note.as_ref());
-        let candidates = look::candidates(self, &mut tx, (ask, look::ALL_TASKS)).await?;
+        let quiet = is_within_quiet_hours(ask, matter.note.as_ref());
+        let candidates = look::read_candidates(self, &mut tx, (ask, look::ALL_TASKS)).await?;
         let taken = if candidates.iter().any(|c| needs_clerk(c.clock.surface_class, c.fresh > 0)) {
-            lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?
+            lease::list_tasks_leased_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql_error(e))?
         } else {
             BTreeSet::new()
         };
-        let mut sorted = sort(ask, (&taken, quiet), candidates);
+        let mut sorted = sort_candidates(ask, (&taken, quiet), candidates);
         // A look counts as later than all that it has seen, even if a scan's clock ran ahead.
-        seen.observed_at = instant(micros(ask.now).max(sorted.newest)).unwrap_or(ask.now);
+        seen.observed_at = from_micros(to_micros(ask.now).max(sorted.newest)).unwrap_or(ask.now);
         seen.streak = if sorted.signals > 0 { 0 } else { before.streak.saturating_add(1) };
         seen.interval_seconds = ask.cadence.matter_interval_seconds(seen.streak);
-        seen.quiet = count(sorted.quiet.len());
+        seen.quiet = saturating_u32(sorted.quiet.len());
         seen.signals = sorted.signals;
         seen.skipped = sorted.skipped;
         seen.problems = matter.faults.iter().map(|fault| format!("{}: {fault}", ask.matter)).collect();
@@ -181,34 +181,38 @@ impl Index {
         seen.note.clone_from(&matter.note);
         let (known, needy) = (self.known_sources(&mut tx).await?, sorted.needy.len());
         let mut bytes = 0;
-        for candidate in turns::choose(std::mem::take(&mut sorted.needy), ask.max_looks, &known) {
-            let look = look::with_evidence(self, &mut tx, (ask, &matter), candidate).await?;
-            bytes += json(&look).len();
+        for candidate in turns::choose_round_robin(std::mem::take(&mut sorted.needy), ask.max_looks, &known) {
+            let look = look::complete_check(self, &mut tx, (ask, &matter), candidate).await?;
+            bytes += to_json(&look).len();
             if bytes > MAX_LOOKS_BYTES && !seen.looks.is_empty() {
                 break;
             }
             seen.looks.push(look);
         }
-        seen.left_due = count(needy.saturating_sub(seen.looks.len()));
+        seen.left_due = saturating_u32(needy.saturating_sub(seen.looks.len()));
         let looks: Vec<String> = seen.looks.iter().map(|l| l.question.subject.task.to_string()).collect();
         if !looks.is_empty() {
-            lease::take(&mut tx, &ask.look_id, &looks, ask.now).await.map_err(|e| self.sql(e))?;
+            lease::lease_tasks(&mut tx, &ask.look_id, &looks, ask.now).await.map_err(|e| self.sql_error(e))?;
         }
-        write(&mut tx, ask, &seen, &sorted.quiet).await.map_err(|e| self.sql(e))?;
-        self.end_look(tx, woken).await?;
+        write_observation(&mut tx, ask, &seen, &sorted.quiet).await.map_err(|e| self.sql_error(e))?;
+        self.commit_observation(tx, woken).await?;
         Ok(seen)
     }
 
     /// A matter that was marked has made room for the next one to be woken.
-    async fn end_look(&self, tx: Transaction<'static, Sqlite>, woken: bool) -> Result<(), IndexError> {
-        tx.commit().await.map_err(|e| self.sql(e))?;
+    async fn commit_observation(&self, tx: Transaction<'static, Sqlite>, woken: bool) -> Result<(), IndexError> {
+        tx.commit().await.map_err(|e| self.sql_error(e))?;
         if woken {
-            self.ring_wakes();
+            self.notify_wakes();
         }
         Ok(())
     }
 
-    async fn before(&self, tx: &mut SqliteConnection, ask: &ObserveAsk) -> Result<Before, IndexError> {
+    async fn read_matter_state(
+        &self,
+        tx: &mut SqliteConnection,
+        ask: &ObservationQuery,
+    ) -> Result<PreTickState, IndexError> {
         let row: MatterColumns = sqlx::query_as(
             "SELECT m.name, m.state, m.ceiling, m.policy, m.policy_faults, f.problem, k.streak,
                  CASE WHEN k.look_id = ?2 THEN k.observation END AS repeated
@@ -221,13 +225,13 @@ impl Index {
         .bind(&ask.look_id)
         .fetch_one(tx)
         .await
-        .map_err(|e| self.sql(e))?;
+        .map_err(|e| self.sql_error(e))?;
         let matter = match (row.name, row.state, row.ceiling) {
             (Some(name), Some(state), Some(ceiling)) => {
-                let (state, ceiling) = (self.word(&state)?, self.word(&ceiling)?);
-                let note = row.policy.map(|policy| self.note_policy(&policy)).transpose()?;
+                let (state, ceiling) = (self.parse_enum(&state)?, self.parse_enum(&ceiling)?);
+                let note = row.policy.map(|policy| self.parse_matter_policy(&policy)).transpose()?;
                 let faults = row.policy_faults.and_then(|told| serde_json::from_str(&told).ok()).unwrap_or_default();
-                self.open_matter(&ask.matter, MatterNow { name, state, ceiling, note, faults })
+                self.require_open(&ask.matter, ObservedMatter { name, state, ceiling, note, faults })
             }
             _ => Err(match row.problem {
                 Some(problem) => format!("{}: {problem}", ask.matter),
@@ -235,10 +239,10 @@ impl Index {
             }),
         };
         let streak = row.streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX));
-        Ok(Before { matter, streak, repeated: row.repeated })
+        Ok(PreTickState { matter, streak, repeated: row.repeated })
     }
 
-    fn open_matter(&self, path: &RecordPath, matter: MatterNow) -> Result<MatterNow, String> {
+    fn require_open(&self, path: &RecordPath, matter: ObservedMatter) -> Result<ObservedMatter, String> {
         match matter.state {
             RecordState::Open => Ok(matter),
             RecordState::Done | RecordState::Archived => Err(format!(
@@ -250,22 +254,26 @@ impl Index {
 }
 
 /// Applies the rules of skipping and of the gate to every task.
-fn sort(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool), candidates: Vec<Candidate>) -> Sorted {
-    let mut sorted = Sorted::default();
+fn sort_candidates(
+    ask: &ObservationQuery,
+    (taken, quiet): (&BTreeSet<String>, bool),
+    candidates: Vec<CheckCandidate>,
+) -> SortedCandidates {
+    let mut sorted = SortedCandidates::default();
     for candidate in candidates {
-        let turn = turn_of(ask, (taken, quiet), &candidate);
-        if turn.is_due() {
+        let turn = decide_check(ask, (taken, quiet), &candidate);
+        if turn.is_counted() {
             sorted.signals = sorted.signals.saturating_add(candidate.fresh);
             sorted.newest = sorted.newest.max(candidate.newest);
         }
         match turn {
-            Turn::Twin => {
+            CheckDecision::Twin => {
                 let twins = candidate.twins.as_deref().unwrap_or_default();
                 sorted.problems.push(twin_problem(candidate.task.as_str(), &candidate.id, twins));
             }
-            Turn::Skipped(reason) => *sorted.skipped.entry(reason).or_default() += 1,
-            Turn::Clerk => sorted.needy.push(candidate),
-            Turn::Quiet => sorted.quiet.push(stamp(ask, &candidate)),
+            CheckDecision::Skipped(reason) => *sorted.skipped.entry(reason).or_default() += 1,
+            CheckDecision::Clerk => sorted.needy.push(candidate),
+            CheckDecision::Quiet => sorted.quiet.push(build_quiet_check(ask, &candidate)),
         }
     }
     let more = sorted.problems.len().saturating_sub(MAX_PROBLEMS);
@@ -278,28 +286,36 @@ fn sort(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool), candidates:
 }
 
 /// What becomes of a task by the rules of skipping and of the gate.
-pub(super) fn turn_of(ask: &ObserveAsk, (taken, quiet): (&BTreeSet<String>, bool), candidate: &Candidate) -> Turn {
+pub(super) fn decide_check(
+    ask: &ObservationQuery,
+    (taken, quiet): (&BTreeSet<String>, bool),
+    candidate: &CheckCandidate,
+) -> CheckDecision {
     let fresh = candidate.fresh > 0;
     if candidate.twins.is_some() {
-        return Turn::Twin;
+        return CheckDecision::Twin;
     }
     if let Err(reason) = check_due(&candidate.clock, candidate.next_check, fresh, ask.now) {
-        return Turn::Skipped(reason);
+        return CheckDecision::Skipped(reason);
     }
     if !needs_clerk(candidate.clock.surface_class, fresh) {
-        return Turn::Quiet;
+        return CheckDecision::Quiet;
     }
     // It has no cursor of this look, so it is taken up as soon as the quiet hours are over.
     if quiet {
-        return Turn::Skipped(TaskSkipReason::QuietHours);
+        return CheckDecision::Skipped(TaskSkipReason::QuietHours);
     }
-    if taken.contains(candidate.task.as_str()) { Turn::Skipped(TaskSkipReason::BeingJudged) } else { Turn::Clerk }
+    if taken.contains(candidate.task.as_str()) {
+        CheckDecision::Skipped(TaskSkipReason::BeingJudged)
+    } else {
+        CheckDecision::Clerk
+    }
 }
 
-fn stamp(ask: &ObserveAsk, candidate: &Candidate) -> Stamp {
+fn build_quiet_check(ask: &ObservationQuery, candidate: &CheckCandidate) -> QuietCheck {
     let streak = candidate.streak.saturating_add(1);
-    let next = ask.cadence.next_check(&candidate.clock, streak, ask.now).map(micros);
-    Stamp { task: candidate.task.to_string(), next, streak }
+    let next = ask.cadence.next_check(&candidate.clock, streak, ask.now).map(to_micros);
+    QuietCheck { task: candidate.task.to_string(), next, streak }
 }
 
 /// Two tasks that share an `id` cannot be told apart, so neither is acted upon.
@@ -308,11 +324,11 @@ pub(super) fn twin_problem(path: &str, id: &str, twins: &str) -> String {
     format!("{path}: its `id` `{id}` is also that of {twins}: give each task its own, until then neither is looked at")
 }
 
-async fn write(
+async fn write_observation(
     tx: &mut SqliteConnection,
-    ask: &ObserveAsk,
+    ask: &ObservationQuery,
     seen: &MatterObservation,
-    quiet: &[Stamp],
+    quiet: &[QuietCheck],
 ) -> sqlx::Result<()> {
     if !quiet.is_empty() {
         sqlx::query(
@@ -323,12 +339,12 @@ async fn write(
                  next_check_after = excluded.next_check_after, outcome = excluded.outcome,
                  streak = excluded.streak, look_id = excluded.look_id",
         )
-        .bind(json(&quiet))
-        .bind(micros(seen.observed_at))
+        .bind(to_json(&quiet))
+        .bind(to_micros(seen.observed_at))
         .bind(&ask.look_id)
         .execute(&mut *tx)
         .await?;
-        add_looks(&mut *tx, NO_SIGNALS, ask.now, seen.quiet).await?;
+        add_to_check_count(&mut *tx, NO_SIGNALS, ask.now, seen.quiet).await?;
     }
     sqlx::query(
         "INSERT OR REPLACE INTO matter_ticks (matter, streak, look_id, observed_at, observation)
@@ -337,13 +353,13 @@ async fn write(
     .bind(ask.matter.as_str())
     .bind(i64::from(seen.streak))
     .bind(&ask.look_id)
-    .bind(micros(seen.observed_at))
-    .bind(json(seen))
+    .bind(to_micros(seen.observed_at))
+    .bind(to_json(seen))
     .execute(tx)
     .await
     .map(drop)
 }
 
-fn count(len: usize) -> u32 {
+fn saturating_u32(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

@@ -7,9 +7,9 @@
 pub(super) mod instinct;
 mod sources;
 
-use super::codec::{micros, word};
-use super::read::Content;
-use super::store::json;
+use super::codec::{encode_enum, to_micros};
+use super::read::FileContent;
+use super::store::to_json;
 use serde::Serialize;
 use serde_json::Value;
 use steward_domain::audit::{ActionKind, AuditError, AuditRecord, MutationProposal};
@@ -28,7 +28,7 @@ use steward_domain::trust::mark::TrustMark;
 
 /// What a record says, in the form of the tables.
 #[derive(Debug)]
-pub(super) enum Typed {
+pub(super) enum ParsedRecord {
     Matter(MatterData),
     Task(TaskData),
     Signal(SignalData),
@@ -137,14 +137,14 @@ pub(super) struct ActionData {
     together: Option<String>,
     seq: u64,
     evidence: Vec<String>,
-    pub(super) sources: Vec<Contribution>,
+    pub(super) sources: Vec<SourceContribution>,
     /// What was quoted, for whoever looks for it.
     #[serde(skip)]
     pub(super) quotes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Contribution {
+pub(super) struct SourceContribution {
     source: String,
     pub(super) name: String,
     /// `None` of one that only spoke.
@@ -154,17 +154,17 @@ pub(super) struct Contribution {
 }
 
 /// Understands one file; an error is the problem's message.
-pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> Result<Typed, String> {
+pub(super) fn parse_record(kind: RecordKind, path: &RecordPath, content: &FileContent) -> Result<ParsedRecord, String> {
     if kind == RecordKind::Event {
-        return action(path, &content.bytes);
+        return parse_action(path, &content.bytes);
     }
-    let document = frontmatter::read_many(&content.bytes).map_err(|e| format!("failed to {e}"))?;
+    let document = frontmatter::read_document_fast(&content.bytes).map_err(|e| format!("failed to {e}"))?;
     let fields = document.fields();
     let understood = match kind {
-        RecordKind::Matter => matter(path, &document, content),
-        RecordKind::Task => task(path, &document, content),
-        RecordKind::Signal => Signal::read(fields).map(|s| signal(path, s)),
-        RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event(path, e, content)),
+        RecordKind::Matter => parse_matter(path, &document, content),
+        RecordKind::Task => parse_task(path, &document, content),
+        RecordKind::Signal => Signal::read(fields).map(|s| signal_row(path, s)),
+        RecordKind::Stream => StreamEvent::read(fields, document.body()).map(|e| event_row(path, e, content)),
         RecordKind::Instinct | RecordKind::Event => {
             Ok(instinct::instinct_row(path.as_str(), path.slug(), Instinct::read(fields)))
         }
@@ -172,25 +172,27 @@ pub(super) fn typed(kind: RecordKind, path: &RecordPath, content: &Content) -> R
     understood.map_err(|e| e.to_string())
 }
 
-fn matter(path: &RecordPath, document: &Document, content: &Content) -> Result<Typed, RecordError> {
+fn parse_matter(path: &RecordPath, document: &Document, content: &FileContent) -> Result<ParsedRecord, RecordError> {
     let fields = document.fields();
     let matter = Matter::read(fields)?;
     let (policy, faults) = note_policy::read::read_matter_policy(document);
     let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    Ok(Typed::Matter(MatterData {
+    Ok(ParsedRecord::Matter(MatterData {
         path: path.to_string(),
-        name: named(matter.name, path),
-        state: word(matter.state),
+        name: name_or_slug(matter.name, path),
+        state: encode_enum(matter.state),
         state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
-        ceiling: word(policy.as_ref().map(MatterPolicy::effective_ceiling).unwrap_or_default().min(matter.ceiling)),
-        policy: policy.map(|policy| json(&policy)),
-        policy_faults: (!told.is_empty()).then(|| json(&told)),
+        ceiling: encode_enum(
+            policy.as_ref().map(MatterPolicy::effective_ceiling).unwrap_or_default().min(matter.ceiling),
+        ),
+        policy: policy.map(|policy| to_json(&policy)),
+        policy_faults: (!told.is_empty()).then(|| to_json(&told)),
         hash: content.hash.as_str().to_owned(),
         content: content_hash(document).as_str().to_owned(),
     }))
 }
 
-fn task(path: &RecordPath, document: &Document, content: &Content) -> Result<Typed, RecordError> {
+fn parse_task(path: &RecordPath, document: &Document, content: &FileContent) -> Result<ParsedRecord, RecordError> {
     let fields = document.fields();
     let task = Task::read(fields)?;
     // A change must name the text it replaces, and an empty value has none.
@@ -198,61 +200,61 @@ fn task(path: &RecordPath, document: &Document, content: &Content) -> Result<Typ
         let expected = "`open`, `done` or `archived` (or remove the line)";
         return Err(RecordError::Value { field: "state", found: String::new(), expected });
     }
-    Ok(Typed::Task(TaskData {
+    Ok(ParsedRecord::Task(TaskData {
         path: path.to_string(),
         parent: task.parent_matter.to_string(),
         id: task.id.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()),
-        name: named(task.name, path),
-        state: word(task.state),
+        name: name_or_slug(task.name, path),
+        state: encode_enum(task.state),
         state_as_written: fields.get("state").and_then(Value::as_str).map(str::to_owned),
-        surface_class: word(task.surface_class),
-        due: task.due.map(micros),
-        snoozed_until: task.snoozed_until.map(micros),
-        next_check_after: task.next_check_after.map(micros),
+        surface_class: encode_enum(task.surface_class),
+        due: task.due.map(to_micros),
+        snoozed_until: task.snoozed_until.map(to_micros),
+        next_check_after: task.next_check_after.map(to_micros),
         hash: content.hash.as_str().to_owned(),
         content: content_hash(document).as_str().to_owned(),
     }))
 }
 
-fn signal(path: &RecordPath, signal: Signal) -> Typed {
-    Typed::Signal(SignalData {
+fn signal_row(path: &RecordPath, signal: Signal) -> ParsedRecord {
+    ParsedRecord::Signal(SignalData {
         path: path.to_string(),
         target: signal.target.as_ref().map(RecordPath::to_string),
-        created: micros(signal.created),
+        created: to_micros(signal.created),
         instinct: source_key(&signal.source_type),
         note: signal.clerk_note(),
-        effect: word(signal.effect),
+        effect: encode_enum(signal.effect),
         class: signal.proposal.as_ref().map(|p| p.class().as_str()),
         proposal: signal.proposal.as_ref().map(|p| p.to_proposal().to_string()),
-        proposed_state: signal.proposed_state().map(word),
-        changes: signal.proposal.as_ref().map(changes),
+        proposed_state: signal.proposed_state().map(encode_enum),
+        changes: signal.proposal.as_ref().map(changed_field),
         target_confidence: signal.target_confidence,
         effect_confidence: signal.effect_confidence,
         status: signal.status.as_str(),
         reason: signal.reason.clone(),
         applied: signal.is_applied(),
         source_event: signal.source_event.as_ref().map(RecordPath::to_string),
-        hash: meaning(&signal).as_str().to_owned(),
+        hash: hash_meaning(&signal).as_str().to_owned(),
         source: signal.source_type,
     })
 }
 
 /// Tells whether a signal says something new: how far it has come is not part of what it says, but
 /// whoever takes `applied` back wants it to be looked at again.
-fn meaning(signal: &Signal) -> ContentHash {
+fn hash_meaning(signal: &Signal) -> ContentHash {
     let status = if signal.is_applied() { SignalStatus::Applied } else { SignalStatus::Unrouted };
     let said = Signal { status, reason: None, ..signal.clone() };
-    ContentHash::hash_bytes(json(&said).as_bytes())
+    ContentHash::hash_bytes(to_json(&said).as_bytes())
 }
 
-fn event(path: &RecordPath, event: StreamEvent, content: &Content) -> Typed {
+fn event_row(path: &RecordPath, event: StreamEvent, content: &FileContent) -> ParsedRecord {
     // Where it lies is its stream, whatever the file says.
     let folder = path.slug().split('/').next().unwrap_or_default();
-    Typed::Stream(EventData {
+    ParsedRecord::Stream(EventData {
         path: path.to_string(),
         source: folder.to_owned(),
         pattern: event.pattern,
-        received_at: micros(event.received_at),
+        received_at: to_micros(event.received_at),
         status: event.status.as_str(),
         tries: event.tries,
         reason: event.reason,
@@ -262,7 +264,7 @@ fn event(path: &RecordPath, event: StreamEvent, content: &Content) -> Typed {
 
 impl ActionData {
     /// It owes something to the tracker.
-    pub(super) fn owes(&self) -> bool {
+    pub(super) fn has_owed_delivery(&self) -> bool {
         self.issue.is_some()
     }
 }
@@ -274,29 +276,29 @@ impl EventData {
     }
 }
 
-fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
+fn parse_action(path: &RecordPath, bytes: &[u8]) -> Result<ParsedRecord, String> {
     let record = AuditRecord::parse(bytes).map_err(|e| match e {
         AuditError::Frontmatter(e) => format!("failed to {e}"),
         AuditError::Form(_) => format!("{e}: `steward audit verify` says whether it was changed since it was written"),
     })?;
     let draft = record.draft;
     let of = draft.answers.as_ref().map(|a| a.of.to_string());
-    let moved_from = draft.proposal.as_ref().and_then(left).map(|matter| matter.to_string());
-    let (trust_subject, trust_mode) = draft.trust.as_ref().map(capped).unzip();
+    let moved_from = draft.proposal.as_ref().and_then(matter_moved_from).map(|matter| matter.to_string());
+    let (trust_subject, trust_mode) = draft.trust.as_ref().map(encode_trust_mark).unzip();
     let (answers_of, tracks_of) = if draft.kind.is_tracker_outcome() { (None, of) } else { (of, None) };
-    Ok(Typed::Action(Box::new(ActionData {
+    Ok(ParsedRecord::Action(Box::new(ActionData {
         path: path.to_string(),
         id: draft.id.to_string(),
         kind: draft.kind.as_str(),
         target: draft.target.to_string(),
-        at: micros(draft.timestamp),
+        at: to_micros(draft.timestamp),
         decision: draft.decision.as_str(),
         confidence: draft.confidence,
         landing: draft.landing.as_str(),
         mode: draft.mode.as_str(),
         pending: draft.pending_confirmation,
         answers_of,
-        proposed_state: draft.proposed_state.map(word),
+        proposed_state: draft.proposed_state.map(encode_enum),
         class: draft.class.map(MutationClass::as_str),
         judged: draft.kind != ActionKind::Action || draft.clerk.is_some(),
         issue: record.plane_action.as_ref().and_then(|a| a.owed_issue()).map(|issue| issue.issue.to_string()),
@@ -304,8 +306,8 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         trust_subject,
         trust_mode: trust_mode.flatten(),
         closed: ClosedGates::from_gates(&draft.gates).join_names(),
-        moves_to: draft.proposal.as_ref().and_then(|p| moves_to(&p.mutation)),
-        changes: draft.proposal.as_ref().map(|p| changes(&p.mutation)),
+        moves_to: draft.proposal.as_ref().and_then(|p| matter_moved_to(&p.mutation)),
+        changes: draft.proposal.as_ref().map(|p| changed_field(&p.mutation)),
         moved_from,
         proposal: draft.proposal_hash().map(|hash| hash.as_str().to_owned()),
         prev: record.prev_sha256.as_str().to_owned(),
@@ -314,14 +316,14 @@ fn action(path: &RecordPath, bytes: &[u8]) -> Result<Typed, String> {
         edited: draft.answers.as_ref().is_some_and(|answer| answer.edited),
         together: draft.answers.as_ref().and_then(|answer| answer.together.as_ref()).map(ToString::to_string),
         seq: record.seq,
-        sources: sources::read(&draft),
+        sources: sources::read_contributions(&draft),
         quotes: draft.evidence.iter().map(|e| e.note.clone()).collect(),
         evidence: draft.evidence.into_iter().map(|e| e.reference.to_string()).collect(),
     })))
 }
 
 /// The matter that a task leaves by a change.
-fn left(proposal: &MutationProposal) -> Option<RecordPath> {
+fn matter_moved_from(proposal: &MutationProposal) -> Option<RecordPath> {
     match proposal.mutation {
         Mutation::ParentMatter { .. } => parse_link(RecordKind::Matter, proposal.replaces.as_ref()?.as_str()?).ok(),
         Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
@@ -329,7 +331,7 @@ fn left(proposal: &MutationProposal) -> Option<RecordPath> {
 }
 
 /// What a mutation changes: its field, and of a set the member.
-fn changes(mutation: &Mutation) -> String {
+fn changed_field(mutation: &Mutation) -> String {
     match mutation {
         Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::ParentMatter { .. } => {
             mutation.field().to_owned()
@@ -342,17 +344,17 @@ fn changes(mutation: &Mutation) -> String {
 }
 
 /// Whom a mark is about, and the mode that it leaves.
-fn capped(mark: &TrustMark) -> (String, Option<&'static str>) {
+fn encode_trust_mark(mark: &TrustMark) -> (String, Option<&'static str>) {
     let mode = match mark {
         TrustMark::Lowered { to, .. } => Some(to.as_str()),
         TrustMark::Unrestored { .. } => Some(Mode::Shadow.as_str()),
         TrustMark::Pruned { .. } | TrustMark::Raised { .. } => None,
     };
-    (json(mark.subject()), mode)
+    (to_json(mark.subject()), mode)
 }
 
 /// The matter that a task is to move to.
-fn moves_to(mutation: &Mutation) -> Option<String> {
+fn matter_moved_to(mutation: &Mutation) -> Option<String> {
     match mutation {
         Mutation::ParentMatter { to } => Some(to.to_string()),
         Mutation::StateChange { .. } | Mutation::ContextEdit { .. } | Mutation::Related { .. } => None,
@@ -360,6 +362,6 @@ fn moves_to(mutation: &Mutation) -> Option<String> {
 }
 
 /// People leave `name` out; the file's name then serves.
-fn named(name: String, path: &RecordPath) -> String {
+fn name_or_slug(name: String, path: &RecordPath) -> String {
     if name.trim().is_empty() { path.slug().to_owned() } else { name }
 }

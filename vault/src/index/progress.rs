@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a scan has read.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct ScanProgress {
     done: AtomicUsize,
     of: AtomicUsize,
 }
 
-impl Reading {
+impl ScanProgress {
     /// Another scan begins.
     pub(super) fn reset(&self) {
         self.done.store(0, Ordering::Relaxed);
@@ -20,16 +20,16 @@ impl Reading {
     }
 
     /// So many more files are to be read.
-    pub(super) fn begin(&self, files: usize) {
+    pub(super) fn add_expected(&self, files: usize) {
         self.of.fetch_add(files, Ordering::Relaxed);
     }
 
     /// So many of them have been.
-    pub(super) fn end(&self, files: usize) {
+    pub(super) fn add_done(&self, files: usize) {
         self.done.fetch_add(files, Ordering::Relaxed);
     }
 
-    pub(super) fn now(&self) -> (usize, usize) {
+    pub(super) fn done_and_expected(&self) -> (usize, usize) {
         (self.done.load(Ordering::Relaxed), self.of.load(Ordering::Relaxed))
     }
 }

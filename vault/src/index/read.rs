@@ -3,18 +3,18 @@
 //! Runs on blocking threads and touches no database. The listing's size, time and inode are taken
 //! before the content, so a file that changes in between looks changed again to the next scan.
 
-use super::parse::{self, Typed};
-use crate::root::{Entry, Root, RootError};
+use super::parse::{self, ParsedRecord};
+use crate::root::{FolderEntry, VaultRoot, VaultRootError};
 use steward_domain::audit::is_audit_file_name;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::plan::ContentHash;
 
 /// A record's bytes and hash.
-pub(super) type Content = crate::root::Snapshot;
+pub(super) type FileContent = crate::root::RecordSnapshot;
 
 /// What the index remembers of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownFile {
     pub(super) size: u64,
     pub(super) modified_ns: i64,
     pub(super) inode: u64,
@@ -25,26 +25,26 @@ pub(super) struct Known {
 
 /// A file that is to be read, and what was known of it.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct FileToRead {
     pub(super) path: String,
-    pub(super) entry: Entry,
-    pub(super) known: Option<Known>,
+    pub(super) entry: FolderEntry,
+    pub(super) known: Option<KnownFile>,
 }
 
 /// A file as it is now.
 #[derive(Debug)]
-pub(super) struct FileNow {
+pub(super) struct ScannedFile {
     pub(super) path: String,
-    pub(super) now: Known,
+    pub(super) now: KnownFile,
     /// `None` when the content is what the tables already say.
-    pub(super) typed: Option<Typed>,
+    pub(super) typed: Option<ParsedRecord>,
     /// New, or another content or problem than was known.
     pub(super) changed: bool,
 }
 
 /// How much a scan believes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
+pub(super) enum ScanDepth {
     /// Size, time and inode: what has not moved is not opened.
     Stat,
     /// The content: every file is read and its hash compared.
@@ -53,9 +53,9 @@ pub(super) enum Depth {
     Nothing,
 }
 
-impl Known {
+impl KnownFile {
     /// Whether a listing shows the very file that is known. What could not be read never is.
-    pub(super) fn shows(&self, entry: &Entry) -> bool {
+    pub(super) fn is_same_file(&self, entry: &FolderEntry) -> bool {
         self.hash.is_some() && (self.size, self.modified_ns, self.inode) == (entry.size, entry.modified_ns, entry.inode)
     }
 }
@@ -69,33 +69,43 @@ pub(super) fn is_ours(kind: RecordKind, file_name: &str) -> bool {
 }
 
 /// Lists one folder of the vault; names that look alike once shown as text count once.
-pub(super) fn list(root: &Root, kind: RecordKind) -> Result<Vec<Entry>, RootError> {
-    let mut entries = root.list(kind)?;
+pub(super) fn list_folder(root: &VaultRoot, kind: RecordKind) -> Result<Vec<FolderEntry>, VaultRootError> {
+    let mut entries = root.list_files(kind)?;
     entries.retain(|e| is_ours(kind, &e.name));
     entries.dedup_by(|a, b| a.name == b.name);
     Ok(entries)
 }
 
 /// Reads and understands one file; `None` when the tables need no change.
-pub(super) fn file(root: &Root, kind: RecordKind, wanted: Wanted, depth: Depth) -> Option<FileNow> {
-    let Wanted { path, entry, known } = wanted;
-    let seen =
-        |hash, problem| Known { size: entry.size, modified_ns: entry.modified_ns, inode: entry.inode, hash, problem };
-    let (now, typed) = match content(root, &path) {
+pub(super) fn scan_file(
+    root: &VaultRoot,
+    kind: RecordKind,
+    wanted: FileToRead,
+    depth: ScanDepth,
+) -> Option<ScannedFile> {
+    let FileToRead { path, entry, known } = wanted;
+    let seen = |hash, problem| KnownFile {
+        size: entry.size,
+        modified_ns: entry.modified_ns,
+        inode: entry.inode,
+        hash,
+        problem,
+    };
+    let (now, typed) = match read_content(root, &path) {
         // Gone since it was listed: the next scan or hint says so.
-        Err(Unread::Gone) => return None,
-        Err(Unread::Problem(problem)) => (seen(None, Some(problem)), None),
-        Ok((_, content)) if depth != Depth::Nothing && same(known.as_ref(), &content) => {
+        Err(ReadFailure::Gone) => return None,
+        Err(ReadFailure::Problem(problem)) => (seen(None, Some(problem)), None),
+        Ok((_, content)) if depth != ScanDepth::Nothing && has_same_hash(known.as_ref(), &content) => {
             let problem = known.as_ref().and_then(|k| k.problem.clone());
             let now = seen(Some(content.hash), problem);
-            return (known.as_ref() != Some(&now)).then_some(FileNow { path, now, typed: None, changed: false });
+            return (known.as_ref() != Some(&now)).then_some(ScannedFile { path, now, typed: None, changed: false });
         }
-        Ok((record, content)) => match parse::typed(kind, &record, &content) {
+        Ok((record, content)) => match parse::parse_record(kind, &record, &content) {
             Ok(typed) => (seen(Some(content.hash), None), Some(typed)),
             Err(problem) => (seen(Some(content.hash), Some(problem)), None),
         },
     };
-    if depth != Depth::Nothing && known.as_ref() == Some(&now) {
+    if depth != ScanDepth::Nothing && known.as_ref() == Some(&now) {
         return None;
     }
     let changed = known.as_ref().is_none_or(|k| k.hash != now.hash || k.problem != now.problem);
@@ -103,32 +113,32 @@ pub(super) fn file(root: &Root, kind: RecordKind, wanted: Wanted, depth: Depth) 
         None if kind == RecordKind::Instinct => Some(parse::instinct::unreadable_instinct(&path)),
         other => other,
     };
-    Some(FileNow { path, now, typed, changed })
+    Some(ScannedFile { path, now, typed, changed })
 }
 
-fn same(known: Option<&Known>, content: &Content) -> bool {
+fn has_same_hash(known: Option<&KnownFile>, content: &FileContent) -> bool {
     known.is_some_and(|k| k.hash.as_ref() == Some(&content.hash))
 }
 
 /// Why there is no content.
-enum Unread {
+enum ReadFailure {
     Gone,
     Problem(String),
 }
 
-fn content(root: &Root, path: &str) -> Result<(RecordPath, Content), Unread> {
-    let record = RecordPath::parse(path).map_err(|e| Unread::Problem(without_path(path, &e.to_string())))?;
-    match root.read(&record) {
+fn read_content(root: &VaultRoot, path: &str) -> Result<(RecordPath, FileContent), ReadFailure> {
+    let record = RecordPath::parse(path).map_err(|e| ReadFailure::Problem(strip_path(path, &e.to_string())))?;
+    match root.read_file(&record) {
         Ok(content) => Ok((record, content)),
-        Err(RootError::Missing { .. }) => Err(Unread::Gone),
-        Err(RootError::Io { source, .. }) => {
-            Err(Unread::Problem(format!("{source}: make it readable for the user who runs Steward")))
+        Err(VaultRootError::Missing { .. }) => Err(ReadFailure::Gone),
+        Err(VaultRootError::Io { source, .. }) => {
+            Err(ReadFailure::Problem(format!("{source}: make it readable for the user who runs Steward")))
         }
-        Err(e) => Err(Unread::Problem(without_path(path, &e.to_string()))),
+        Err(e) => Err(ReadFailure::Problem(strip_path(path, &e.to_string()))),
     }
 }
 
 /// Problems stand beside their path, so the message need not repeat it.
-fn without_path(path: &str, message: &str) -> String {
+fn strip_path(path: &str, message: &str) -> String {
     message.strip_prefix(path).and_then(|m| m.strip_prefix(": ")).unwrap_or(message).to_owned()
 }

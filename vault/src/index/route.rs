@@ -5,9 +5,9 @@
 //! are trusted. What the router has met is kept with the moment at which it comes back to it, so that
 //! what must wait holds up nothing. Only [`crate::keeper`] writes a signal's standing.
 
-use super::codec::{instant, micros};
+use super::codec::{from_micros, to_micros};
 use super::note_policy::concerned;
-use super::store::json;
+use super::store::to_json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
@@ -22,7 +22,7 @@ use steward_domain::signal::source_key;
 
 /// What the router asks about a signal.
 #[derive(Clone, Debug)]
-pub struct FactsAsk<'a> {
+pub struct RouteFactsQuery<'a> {
     pub signal: &'a RecordPath,
     pub source: &'a str,
     pub target: &'a RecordPath,
@@ -61,7 +61,7 @@ pub struct RouteFacts {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct RouteFactsColumns {
     first_seen: Option<i64>,
     last_check_at: Option<i64>,
     observations: i64,
@@ -151,47 +151,47 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn signals_to_route(
+    pub async fn list_signals_to_route(
         &self,
         limit: usize,
         now: DateTime<Utc>,
         acts: bool,
     ) -> Result<Vec<RecordPath>, IndexError> {
         let paths: Vec<String> = sqlx::query_scalar(TO_ROUTE)
-            .bind(micros(now))
+            .bind(to_micros(now))
             .bind(acts)
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
-        paths.iter().map(|p| self.path(p)).collect()
+            .map_err(|e| self.sql_error(e))?;
+        paths.iter().map(|p| self.parse_path(p)).collect()
     }
 
     /// Whether one of these signals is the router's business.
-    pub(super) async fn any_to_route(&self, signals: &[String]) -> Result<bool, IndexError> {
+    pub(super) async fn has_signal_to_route(&self, signals: &[String]) -> Result<bool, IndexError> {
         if signals.is_empty() {
             return Ok(false);
         }
         sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM json_each(?1) j JOIN signals_to_route s ON s.path = j.value)")
-            .bind(json(&signals))
+            .bind(to_json(&signals))
             .fetch_one(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))
+            .map_err(|e| self.sql_error(e))
     }
 
     /// What the tables know of a signal; `None` when it is not in them.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn route_facts(&self, ask: &FactsAsk<'_>) -> Result<Option<RouteFacts>, IndexError> {
-        let row: Row = sqlx::query_as(FACTS)
+    pub async fn read_route_facts(&self, ask: &RouteFactsQuery<'_>) -> Result<Option<RouteFacts>, IndexError> {
+        let row: RouteFactsColumns = sqlx::query_as(FACTS)
             .bind(ask.signal.as_str())
             .bind(ask.target.as_str())
             .bind(source_key(ask.source))
             .bind(ask.new_parent.map(RecordPath::as_str))
             .fetch_one(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let Some(seen) = row.first_seen else { return Ok(None) };
         let claim: Option<(String, String, String)> = sqlx::query_as(CLAIM)
             .bind(ask.signal.as_str())
@@ -200,34 +200,34 @@ impl Index {
             .bind(ask.acts)
             .fetch_optional(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let claim = match claim {
             Some((id, landing, decision)) => Some(SignalClaim {
-                id: self.word(&id)?,
-                landing: self.word(&landing)?,
-                decision: self.word(&decision)?,
+                id: self.parse_enum(&id)?,
+                landing: self.parse_enum(&landing)?,
+                decision: self.parse_enum(&decision)?,
             }),
             None => None,
         };
         let matters = [row.matter_ceiling.as_deref(), row.parent_ceiling.as_deref()];
-        let mut ceiling = source_ceiling(row.source_ceiling, ask.default_ceiling);
+        let mut ceiling = decode_ceiling(row.source_ceiling, ask.default_ceiling);
         for set in matters.into_iter().flatten() {
-            ceiling = ceiling.min(self.word(set)?);
+            ceiling = ceiling.min(self.parse_enum(set)?);
         }
         if row.matter.is_none() {
             ceiling = Ceiling::Ask;
         }
-        let notes = self.notes_of(ask.target, ask.new_parent).await?;
+        let notes = self.list_matter_policies(ask.target, ask.new_parent).await?;
         Ok(Some(RouteFacts {
-            first_seen: instant(seen).unwrap_or_default(),
+            first_seen: from_micros(seen).unwrap_or_default(),
             weighed: row.last_check_at.is_some_and(|at| at >= seen),
             beside_others: row.beside_others,
             others_wait: row.others_wait,
             claim,
             observations: u32::try_from(row.observations).unwrap_or(u32::MAX),
             ceiling,
-            matter: row.matter.map(|s| self.word(&s)).transpose()?,
-            new_parent: row.parent.map(|s| self.word(&s)).transpose()?,
+            matter: row.matter.map(|s| self.parse_enum(&s)).transpose()?,
+            new_parent: row.parent.map(|s| self.parse_enum(&s)).transpose()?,
             has_twin: row.twin,
             notes: notes.into_iter().map(|(_, policy)| policy).collect(),
         }))
@@ -246,31 +246,31 @@ impl Index {
         let at: i64 = sqlx::query_scalar(BEGIN)
             .bind(signal.as_str())
             .bind(acts)
-            .bind(micros(now))
+            .bind(to_micros(now))
             .fetch_one(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
-        Ok(instant(at).unwrap_or(now))
+            .map_err(|e| self.sql_error(e))?;
+        Ok(from_micros(at).unwrap_or(now))
     }
 
     /// Leaves a signal alone until a moment; `filed` says that its action has its record.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn leave_route(&self, signal: &RecordPath, left: &RouteLeft) -> Result<(), IndexError> {
+    pub async fn record_route_deferral(&self, signal: &RecordPath, left: &RouteDeferral) -> Result<(), IndexError> {
         sqlx::query(LEFT)
             .bind(signal.as_str())
             .bind(left.acts)
-            .bind(micros(left.until))
-            .bind(micros(left.now))
+            .bind(to_micros(left.until))
+            .bind(to_micros(left.now))
             .bind(left.filed)
             .bind(&left.reason)
             .bind(left.question.as_ref().map(ActionId::as_str))
             .execute(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let settled = sqlx::query(SETTLED).bind(signal.as_str()).bind(NEVER).execute(&self.store.writer).await;
-        settled.map(drop).map_err(|e| self.sql(e))
+        settled.map(drop).map_err(|e| self.sql_error(e))
     }
 
     /// What the router last made of these signals, in words; of those that it has not met since they said something new
@@ -278,16 +278,16 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn route_reasons(&self, signals: &[RecordPath]) -> Result<BTreeMap<RecordPath, String>, IndexError> {
+    pub async fn list_route_reasons(&self, signals: &[RecordPath]) -> Result<BTreeMap<RecordPath, String>, IndexError> {
         let rows: Vec<(String, String)> = sqlx::query_as(
             "SELECT r.signal, r.reason FROM json_each(?1) j CROSS JOIN routes r ON r.signal = j.value
              WHERE r.reason IS NOT NULL",
         )
-        .bind(json(&signals))
+        .bind(to_json(&signals))
         .fetch_all(&self.store.reader)
         .await
-        .map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|(signal, reason)| Ok((self.path(&signal)?, reason))).collect()
+        .map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|(signal, reason)| Ok((self.parse_path(&signal)?, reason))).collect()
     }
 
     /// The lowest ceiling that a human has set by now for the sources of an action and the matters concerned; `ask` where
@@ -295,7 +295,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn ceiling_of(
+    pub async fn lowest_configured_ceiling(
         &self,
         target: &RecordPath,
         new_parent: Option<&RecordPath>,
@@ -307,18 +307,18 @@ impl Index {
             .bind(new_parent.map(RecordPath::as_str))
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let mut lowest = Ceiling::Act;
         for set in matters {
-            lowest = lowest.min(set.map_or(Ok(Ceiling::Ask), |set| self.word(&set))?);
+            lowest = lowest.min(set.map_or(Ok(Ceiling::Ask), |set| self.parse_enum(&set))?);
         }
         for source in sources {
             let set: Option<i64> = sqlx::query_scalar("SELECT MIN(ceiling) FROM instincts WHERE source = ?1")
                 .bind(source_key(source))
                 .fetch_one(&self.store.writer)
                 .await
-                .map_err(|e| self.sql(e))?;
-            lowest = lowest.min(source_ceiling(set, default_ceiling));
+                .map_err(|e| self.sql_error(e))?;
+            lowest = lowest.min(decode_ceiling(set, default_ceiling));
         }
         Ok(lowest)
     }
@@ -326,7 +326,7 @@ impl Index {
 
 /// How a signal is left.
 #[derive(Clone, Debug)]
-pub struct RouteLeft {
+pub struct RouteDeferral {
     pub acts: bool,
     pub until: DateTime<Utc>,
     pub now: DateTime<Utc>,
@@ -339,7 +339,7 @@ pub struct RouteLeft {
 }
 
 /// A ceiling as the tables hold it: 0 ask, 1 confirm, 2 act.
-pub(super) fn source_ceiling(set: Option<i64>, default_ceiling: Ceiling) -> Ceiling {
+pub(super) fn decode_ceiling(set: Option<i64>, default_ceiling: Ceiling) -> Ceiling {
     match set {
         None => default_ceiling,
         Some(2) => Ceiling::Act,

@@ -35,13 +35,13 @@ const WRITER_CACHE: &str = "-16384";
 
 /// The connections to one `state.db`.
 #[derive(Clone, Debug)]
-pub(super) struct Store {
+pub(super) struct StateDatabase {
     pub(super) file: PathBuf,
     pub(super) writer: SqlitePool,
     pub(super) reader: SqlitePool,
 }
 
-impl Store {
+impl StateDatabase {
     pub(super) async fn open(state_dir: &Path) -> Result<Self, IndexError> {
         let file = state_dir.join(FILE);
         let folder = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir);
@@ -54,10 +54,10 @@ impl Store {
             .busy_timeout(BUSY)
             .disable_statement_logging();
         let writing = options.clone().pragma("cache_size", WRITER_CACHE);
-        let writer = pool(1).connect_with(writing).await.map_err(|e| IndexError::sql(&file, e))?;
-        prepare(&file, &writer).await?;
+        let writer = pool_options(1).connect_with(writing).await.map_err(|e| IndexError::from_sqlx(&file, e))?;
+        prepare_database(&file, &writer).await?;
         tighten_database(&file);
-        let reader = pool(READERS).connect_lazy_with(options.read_only(true).row_buffer_size(AHEAD));
+        let reader = pool_options(READERS).connect_lazy_with(options.read_only(true).row_buffer_size(AHEAD));
         // A connection that stays keeps the side files in place: with a full disk no new writer could make them.
         drop(reader.acquire().await);
         Ok(Self { file, writer, reader })
@@ -65,7 +65,7 @@ impl Store {
 }
 
 /// Moves a file that cannot be used out of the way, with its side files; returns where it lies now.
-pub(super) fn set_aside(state_dir: &Path) -> Result<Option<PathBuf>, IndexError> {
+pub(super) fn quarantine_database(state_dir: &Path) -> Result<Option<PathBuf>, IndexError> {
     let file = state_dir.join(FILE);
     let failed = |source| IndexError::Io { path: file.clone(), source };
     if !file.try_exists().map_err(failed)? {
@@ -86,7 +86,7 @@ pub(super) fn set_aside(state_dir: &Path) -> Result<Option<PathBuf>, IndexError>
     Ok(Some(aside))
 }
 
-fn pool(size: u32) -> SqlitePoolOptions {
+fn pool_options(size: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(size)
         .idle_timeout(None)
@@ -106,8 +106,8 @@ async fn is_reusable(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
     Ok(!connection.is_in_transaction())
 }
 
-async fn prepare(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {
-    let sql = |e| IndexError::sql(file, e);
+async fn prepare_database(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {
+    let sql = |e| IndexError::from_sqlx(file, e);
     let found: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(writer).await.map_err(sql)?;
     if found != "ok" {
         return Err(IndexError::Damaged { path: file.to_owned(), reason: found });

@@ -6,9 +6,9 @@
 //! as well. What comes back is plain text without markup, and most of it is a stranger's.
 
 use super::actions::waits;
-use super::codec::{instant, micros};
-use super::page::{Page, bounded, reads};
-use super::words::{document_of, places, slug};
+use super::codec::{from_micros, to_micros};
+use super::page::{ListPage, clamp_limit, rows_to_read};
+use super::words::{document_of, path_slug, place_range};
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -47,7 +47,7 @@ pub struct SearchFilter {
 impl SearchFilter {
     /// The kinds of which all that is set says anything; of the others nothing is found.
     #[must_use]
-    pub fn kinds(&self) -> Vec<RecordKind> {
+    pub fn matching_kinds(&self) -> Vec<RecordKind> {
         let of_actions = self.landing.is_some() || self.waits;
         let of_signals = self.since.is_some() || self.class.is_some() || self.source.is_some();
         let fits = |kind: RecordKind| match kind {
@@ -67,7 +67,7 @@ impl SearchFilter {
 
 /// A record that holds the words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Hit {
+pub struct SearchHit {
     /// `matter`, `task`, `signal`, or `event` for an action or answer.
     pub kind: RecordKind,
     pub path: RecordPath,
@@ -85,7 +85,7 @@ pub struct Hit {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct SearchHitColumns {
     place: i64,
     path: String,
     kind: String,
@@ -137,39 +137,39 @@ impl Index {
         filter: &SearchFilter,
         before: Option<i64>,
         limit: u32,
-    ) -> Result<Page<Hit, i64>, IndexError> {
-        let none = Page { rows: Vec::new(), more: false, next: None };
-        let Some(asked) = asked(words) else { return Ok(none) };
-        let most = if filter.is_plain() { bounded(limit) } else { LOOKED_AT };
-        let mut found = self.places(&asked, (filter, before), most + 1).await?;
+    ) -> Result<ListPage<SearchHit, i64>, IndexError> {
+        let none = ListPage { rows: Vec::new(), more: false, next: None };
+        let Some(asked) = match_expression(words) else { return Ok(none) };
+        let most = if filter.is_plain() { clamp_limit(limit) } else { LOOKED_AT };
+        let mut found = self.find_places(&asked, (filter, before), most + 1).await?;
         let more = found.len() > most;
         found.truncate(most);
         let last = found.last().copied().filter(|_| more);
-        let rows: Vec<Row> = sqlx::query_as(HITS)
-            .bind(super::store::json(&found))
-            .bind(filter.since.map(micros))
+        let rows: Vec<SearchHitColumns> = sqlx::query_as(HITS)
+            .bind(super::store::to_json(&found))
+            .bind(filter.since.map(to_micros))
             .bind(filter.class.map(MutationClass::as_str))
             .bind(filter.landing.map(Disposition::as_str))
             .bind(filter.waits)
             .bind(filter.source.as_deref())
-            .bind(reads(limit))
+            .bind(rows_to_read(limit))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        let Page { rows, more, next } = Page::cut(rows, limit, |row| row.place);
-        let rows = rows.into_iter().map(|row| self.hit(row)).collect::<Result<Vec<_>, _>>()?;
-        Ok(if more { Page { rows, more, next } } else { Page { rows, more: last.is_some(), next: last } })
+            .map_err(|e| self.sql_error(e))?;
+        let ListPage { rows, more, next } = ListPage::from_rows(rows, limit, |row| row.place);
+        let rows = rows.into_iter().map(|row| self.decode_hit(row)).collect::<Result<Vec<_>, _>>()?;
+        Ok(if more { ListPage { rows, more, next } } else { ListPage { rows, more: last.is_some(), next: last } })
     }
 
     /// Where the words stand in records of the kinds that are asked for, in the order of the list.
-    async fn places(
+    async fn find_places(
         &self,
         asked: &str,
         (filter, before): (&SearchFilter, Option<i64>),
         most: usize,
     ) -> Result<Vec<i64>, IndexError> {
         let mut found: Vec<i64> = Vec::new();
-        for (first, last) in ranges(filter) {
+        for (first, last) in place_ranges(filter) {
             let last = before.map_or(last, |before| last.min(before.saturating_sub(1)));
             if found.len() == most || last < first {
                 continue;
@@ -181,32 +181,32 @@ impl Index {
                 .bind(i64::try_from(most - found.len()).unwrap_or(i64::MAX))
                 .fetch_all(&self.store.reader)
                 .await
-                .map_err(|e| self.sql(e))?;
+                .map_err(|e| self.sql_error(e))?;
             found.extend(places);
         }
         Ok(found)
     }
 
-    fn hit(&self, row: Row) -> Result<Hit, IndexError> {
-        let about = row.about.map(|path| self.path(&path)).transpose()?;
-        let named = || about.as_ref().map_or_else(|| slug(&row.path), RecordPath::slug).to_owned();
-        Ok(Hit {
+    fn decode_hit(&self, row: SearchHitColumns) -> Result<SearchHit, IndexError> {
+        let about = row.about.map(|path| self.parse_path(&path)).transpose()?;
+        let named = || about.as_ref().map_or_else(|| path_slug(&row.path), RecordPath::slug).to_owned();
+        Ok(SearchHit {
             title: row.title.unwrap_or_else(named),
-            kind: self.word(&row.kind)?,
-            path: self.path(&row.path)?,
+            kind: self.parse_enum(&row.kind)?,
+            path: self.parse_path(&row.path)?,
             snippet: row.snippet.unwrap_or_default(),
             about,
-            id: row.id.map(|id| self.word(&id)).transpose()?,
-            at: row.at.and_then(instant),
+            id: row.id.map(|id| self.parse_enum(&id)).transpose()?,
+            at: row.at.and_then(from_micros),
         })
     }
 }
 
 /// Where the kinds that are asked for stand, the highest first; those that touch are one.
-fn ranges(filter: &SearchFilter) -> Vec<(i64, i64)> {
+fn place_ranges(filter: &SearchFilter) -> Vec<(i64, i64)> {
     let mut ranges: Vec<(i64, i64)> = Vec::new();
-    for kind in filter.kinds() {
-        let (first, last) = places(kind, filter.since).into_inner();
+    for kind in filter.matching_kinds() {
+        let (first, last) = place_range(kind, filter.since).into_inner();
         match ranges.last_mut().filter(|above| above.0 == last + 1) {
             Some(above) => above.0 = first,
             None => ranges.push((first, last)),
@@ -218,7 +218,7 @@ fn ranges(filter: &SearchFilter) -> Vec<(i64, i64)> {
 /// What somebody typed, as the full-text table wants it; `None` where there is no word in it.
 ///
 /// A control character would end the text early for SQLite, so it parts words here.
-pub(super) fn asked(text: &str) -> Option<String> {
+pub(super) fn match_expression(text: &str) -> Option<String> {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let quoted: Vec<String> = words
         .take(MAX_WORDS)

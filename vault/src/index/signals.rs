@@ -5,8 +5,8 @@
 
 use super::action::ActionRow;
 use super::actions::ActionFilter;
-use super::codec::micros;
-use super::page::{Cursor, Page, reads};
+use super::codec::to_micros;
+use super::page::{ListPage, PageCursor, rows_to_read};
 use super::why::{self, WeighedSignal};
 use super::{Index, IndexError};
 use serde::Serialize;
@@ -45,26 +45,26 @@ pub enum TimelineRow {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct SignalColumns {
     target: Option<String>,
     #[sqlx(flatten)]
-    signal: why::Row,
+    signal: why::WeighedSignalColumns,
 }
 
 impl TimelineRow {
     /// Where it stands in the list.
     #[must_use]
-    pub fn place(&self) -> Cursor {
+    pub fn page_cursor(&self) -> PageCursor {
         match self {
-            Self::Signal(row) => row.place(),
-            Self::Action(row) => Cursor { at: row.at, path: row.path.clone() },
+            Self::Signal(row) => row.page_cursor(),
+            Self::Action(row) => PageCursor { at: row.at, path: row.path.clone() },
         }
     }
 }
 
 impl SignalRow {
-    fn place(&self) -> Cursor {
-        Cursor { at: self.signal.created, path: self.signal.path.clone() }
+    fn page_cursor(&self) -> PageCursor {
+        PageCursor { at: self.signal.created, path: self.signal.path.clone() }
     }
 }
 
@@ -76,17 +76,18 @@ impl Index {
     pub async fn signals_page(
         &self,
         filter: &SignalFilter,
-        before: Option<&Cursor>,
+        before: Option<&PageCursor>,
         limit: u32,
-    ) -> Result<Page<SignalRow>, IndexError> {
-        let mut query = page_query(filter, before, limit);
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        let row = |row: Row| {
-            let target = row.target.map(|t| self.path(&t)).transpose()?;
-            Ok(SignalRow { signal: self.weighed(row.signal)?, target })
+    ) -> Result<ListPage<SignalRow>, IndexError> {
+        let mut query = signal_page_query(filter, before, limit);
+        let rows: Vec<SignalColumns> =
+            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let row = |row: SignalColumns| {
+            let target = row.target.map(|t| self.parse_path(&t)).transpose()?;
+            Ok(SignalRow { signal: self.decode_weighed_signal(row.signal)?, target })
         };
         let rows = rows.into_iter().map(row).collect::<Result<Vec<_>, IndexError>>()?;
-        Ok(Page::cut(rows, limit, SignalRow::place))
+        Ok(ListPage::from_rows(rows, limit, SignalRow::page_cursor))
     }
 
     /// Signals, decisions, changes and answers about a record, and of a matter about its tasks of today, newest first; 1 to
@@ -94,12 +95,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn timeline(
+    pub async fn timeline_page(
         &self,
         record: &RecordPath,
-        before: Option<&Cursor>,
+        before: Option<&PageCursor>,
         limit: u32,
-    ) -> Result<Page<TimelineRow>, IndexError> {
+    ) -> Result<ListPage<TimelineRow>, IndexError> {
         let (matter, target) = match record.kind() {
             RecordKind::Matter => (Some(record.clone()), None),
             _ => (None, Some(record.clone())),
@@ -112,19 +113,23 @@ impl Index {
         let mut rows: Vec<TimelineRow> = signals.rows.into_iter().map(TimelineRow::Signal).collect();
         rows.extend(actions.rows.into_iter().map(TimelineRow::Action));
         rows.sort_by_cached_key(|row| {
-            let place = row.place();
+            let place = row.page_cursor();
             std::cmp::Reverse((place.at, place.path))
         });
-        let mut page = Page::cut(rows, limit, TimelineRow::place);
+        let mut page = ListPage::from_rows(rows, limit, TimelineRow::page_cursor);
         // As many as fit were read of each, so what follows follows the last of these.
         if more && !page.more {
-            (page.more, page.next) = (true, page.rows.last().map(TimelineRow::place));
+            (page.more, page.next) = (true, page.rows.last().map(TimelineRow::page_cursor));
         }
         Ok(page)
     }
 }
 
-pub(super) fn page_query(filter: &SignalFilter, before: Option<&Cursor>, limit: u32) -> QueryBuilder<Sqlite> {
+pub(super) fn signal_page_query(
+    filter: &SignalFilter,
+    before: Option<&PageCursor>,
+    limit: u32,
+) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(
         "SELECT s.target, s.path, s.source, s.note, s.created, s.effect, s.class, s.target_confidence,
             s.effect_confidence, s.status,
@@ -154,10 +159,10 @@ pub(super) fn page_query(filter: &SignalFilter, before: Option<&Cursor>, limit: 
         query.push(" AND s.status = ").push_bind(status.as_str());
     }
     if let Some(before) = before {
-        query.push(" AND (s.created, s.path) < (").push_bind(micros(before.at));
+        query.push(" AND (s.created, s.path) < (").push_bind(to_micros(before.at));
         query.push(", ").push_bind(before.path.to_string()).push(")");
     }
-    query.push(" ORDER BY s.created DESC, s.path DESC LIMIT ").push_bind(reads(limit));
+    query.push(" ORDER BY s.created DESC, s.path DESC LIMIT ").push_bind(rows_to_read(limit));
     query.push(") p CROSS JOIN signals s ON s.path = p.path ORDER BY s.created DESC, s.path DESC");
     query
 }

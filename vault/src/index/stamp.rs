@@ -5,7 +5,7 @@
 //! is about to be written is noted first: a crash in between leaves a date that is known as ours. The
 //! files are written by [`crate::keeper::Keeper::stamp`]; when, says the engine.
 
-use super::codec::{instant, micros};
+use super::codec::{from_micros, to_micros};
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
@@ -17,7 +17,7 @@ const RETRY: TimeDelta = TimeDelta::seconds(30);
 
 /// A task whose file does not say yet when it was last looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StampDue {
+pub struct DueTimestampWrite {
     pub task: RecordPath,
     pub stamp: CheckTimestamps,
     /// The cursor that is written down, exactly.
@@ -25,7 +25,7 @@ pub struct StampDue {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct TimestampWriteColumns {
     task: String,
     last_check_at: i64,
     next_check_after: Option<i64>,
@@ -58,19 +58,23 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn stamps_due(&self, now: DateTime<Utc>, limit: u32) -> Result<Vec<StampDue>, IndexError> {
-        let rows: Vec<Row> = sqlx::query_as(DUE)
-            .bind(micros(now))
+    pub async fn list_due_timestamp_writes(
+        &self,
+        now: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<DueTimestampWrite>, IndexError> {
+        let rows: Vec<TimestampWriteColumns> = sqlx::query_as(DUE)
+            .bind(to_micros(now))
             .bind(limit)
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        let due = |row: Row| {
-            let ours = [row.written, row.before].into_iter().flatten().filter_map(instant);
-            let checked = instant(row.last_check_at).unwrap_or_default();
-            Ok(StampDue {
-                task: self.path(&row.task)?,
-                stamp: CheckTimestamps::new(checked, row.next_check_after.and_then(instant), ours),
+            .map_err(|e| self.sql_error(e))?;
+        let due = |row: TimestampWriteColumns| {
+            let ours = [row.written, row.before].into_iter().flatten().filter_map(from_micros);
+            let checked = from_micros(row.last_check_at).unwrap_or_default();
+            Ok(DueTimestampWrite {
+                task: self.parse_path(&row.task)?,
+                stamp: CheckTimestamps::new(checked, row.next_check_after.and_then(from_micros), ours),
                 checked_at: row.last_check_at,
             })
         };
@@ -81,17 +85,17 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn begin_stamp(&self, due: &StampDue, now: DateTime<Utc>) -> Result<bool, IndexError> {
-        let mut tx = self.begin().await?;
+    pub async fn begin_timestamp_write(&self, due: &DueTimestampWrite, now: DateTime<Utc>) -> Result<bool, IndexError> {
+        let mut tx = self.begin_write().await?;
         let begun = sqlx::query(BEGIN)
             .bind(due.task.as_str())
-            .bind(due.stamp.next_check_after().map(micros))
-            .bind(micros(now))
-            .bind(micros(now + RETRY))
+            .bind(due.stamp.next_check_after().map(to_micros))
+            .bind(to_micros(now))
+            .bind(to_micros(now + RETRY))
             .execute(&mut *tx)
             .await
-            .map_err(|e| self.sql(e))?;
-        tx.commit().await.map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.sql_error(e))?;
         Ok(begun.rows_affected() > 0)
     }
 
@@ -99,14 +103,14 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn end_stamp(&self, due: &StampDue) -> Result<(), IndexError> {
-        let mut tx = self.begin().await?;
+    pub async fn finish_timestamp_write(&self, due: &DueTimestampWrite) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
         sqlx::query("UPDATE stamps SET checked_at = ?2, retry_at = 0 WHERE task = ?1")
             .bind(due.task.as_str())
             .bind(due.checked_at)
             .execute(&mut *tx)
             .await
-            .map_err(|e| self.sql(e))?;
-        tx.commit().await.map_err(|e| self.sql(e))
+            .map_err(|e| self.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.sql_error(e))
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! Read-only, by the very rules of a tick: what is told here is what [`Index::observe`] would find.
 
-use super::codec::instant;
-use super::look::{self, Candidate};
-use super::observe::{ObserveAsk, Turn, turn_of};
+use super::codec::from_micros;
+use super::look::{self, CheckCandidate};
+use super::observe::{CheckDecision, ObservationQuery, decide_check};
 use super::{Index, IndexError, lease};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -32,12 +32,12 @@ pub struct LastTick {
     pub skipped: BTreeMap<TaskSkipReason, u32>,
     /// Each names its file.
     pub problems: Vec<String>,
-    pub interval: Interval,
+    pub interval: MatterInterval,
 }
 
 /// How often a matter is looked at, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Interval {
+pub struct MatterInterval {
     pub seconds: u32,
     /// What it is with something new at every tick.
     pub base_seconds: u32,
@@ -51,12 +51,12 @@ pub struct Interval {
 
 /// How a task stands, or a matter that signals point at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct TaskCheckStatus {
     pub path: RecordPath,
     /// Untrusted.
     pub name: String,
     /// What a tick would do with it now.
-    pub turn: Turn,
+    pub turn: CheckDecision,
     /// Signals that are new to it.
     pub fresh: u32,
     pub last_check_at: Option<DateTime<Utc>>,
@@ -67,7 +67,7 @@ pub struct Standing {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct LastTickColumns {
     observed_at: i64,
     streak: i64,
     looks: i64,
@@ -87,10 +87,10 @@ const LAST: &str = "SELECT observed_at, streak, json_array_length(observation, '
 const LAG: &str = "SELECT m.path, k.observed_at, COALESCE(k.streak, 0) FROM matters m
     LEFT JOIN matter_ticks k ON k.matter = m.path WHERE m.state = 'open' ORDER BY m.path";
 
-impl Interval {
+impl MatterInterval {
     /// How often a matter is looked at after so many ticks in a row without signals.
     #[must_use]
-    pub fn after(streak: u32, cadence: &Cadence) -> Self {
+    pub fn after_streak(streak: u32, cadence: &Cadence) -> Self {
         let seconds = cadence.matter_interval_seconds(streak);
         let per_step = cadence.looks_per_step.max(1);
         let more = per_step - streak % per_step;
@@ -107,7 +107,7 @@ impl Interval {
 
 /// How far ticks lag behind what the matters' intervals ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Lag {
+pub struct TickLag {
     /// Open matters whose last tick is longer ago than their interval and a half.
     pub late: u64,
     /// The one of them that is the latest, and by how many seconds it is over its interval.
@@ -122,16 +122,16 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn lag(
+    pub async fn measure_tick_lag(
         &self,
         cadence: &Cadence,
         (from, now): (Option<DateTime<Utc>>, DateTime<Utc>),
-    ) -> Result<Lag, IndexError> {
+    ) -> Result<TickLag, IndexError> {
         let rows: Vec<(String, Option<i64>, i64)> =
-            sqlx::query_as(LAG).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        let mut lag = Lag::default();
+            sqlx::query_as(LAG).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let mut lag = TickLag::default();
         for (path, at, streak) in rows {
-            let Some(at) = at.and_then(instant) else {
+            let Some(at) = at.and_then(from_micros) else {
                 lag.never += 1;
                 continue;
             };
@@ -143,7 +143,7 @@ impl Index {
             }
             lag.late += 1;
             if lag.worst.as_ref().is_none_or(|(_, worst)| over > *worst) {
-                lag.worst = Some((self.path(&path)?, over));
+                lag.worst = Some((self.parse_path(&path)?, over));
             }
         }
         Ok(lag)
@@ -154,22 +154,22 @@ impl Index {
     /// # Errors
     /// [`IndexError::Sql`].
     pub async fn last_tick(&self, matter: &RecordPath, cadence: &Cadence) -> Result<Option<LastTick>, IndexError> {
-        let row: Option<Row> = sqlx::query_as(LAST)
+        let row: Option<LastTickColumns> = sqlx::query_as(LAST)
             .bind(matter.as_str())
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let Some(row) = row else { return Ok(None) };
         let count = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
         Ok(Some(LastTick {
-            at: instant(row.observed_at).unwrap_or_default(),
+            at: from_micros(row.observed_at).unwrap_or_default(),
             looks: count(row.looks),
             quiet: count(row.quiet),
             left_due: count(row.left_due),
             signals: count(row.signals),
-            skipped: serde_json::from_str(&row.skipped).map_err(|_| self.unknown(&row.skipped))?,
-            problems: serde_json::from_str(&row.problems).map_err(|_| self.unknown(&row.problems))?,
-            interval: Interval::after(count(row.streak), cadence),
+            skipped: serde_json::from_str(&row.skipped).map_err(|_| self.unknown_value_error(&row.skipped))?,
+            problems: serde_json::from_str(&row.problems).map_err(|_| self.unknown_value_error(&row.problems))?,
+            interval: MatterInterval::after_streak(count(row.streak), cadence),
         }))
     }
 
@@ -179,39 +179,44 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn standings(
+    pub async fn preview_task_checks(
         &self,
-        ask: &ObserveAsk,
+        ask: &ObservationQuery,
         among: Option<(&RecordPath, &RecordPath)>,
-    ) -> Result<Vec<Standing>, IndexError> {
-        let mut tx = self.store.reader.begin().await.map_err(|e| self.sql(e))?;
+    ) -> Result<Vec<TaskCheckStatus>, IndexError> {
+        let mut tx = self.store.reader.begin().await.map_err(|e| self.sql_error(e))?;
         let policy: Option<Option<String>> = sqlx::query_scalar("SELECT policy FROM matters WHERE path = ?1")
             .bind(ask.matter.as_str())
             .fetch_optional(&mut *tx)
             .await
-            .map_err(|e| self.sql(e))?;
-        let note = policy.flatten().map(|policy| self.note_policy(&policy)).transpose()?;
+            .map_err(|e| self.sql_error(e))?;
+        let note = policy.flatten().map(|policy| self.parse_matter_policy(&policy)).transpose()?;
         let among = among.map_or(look::ALL_TASKS, |(first, last)| (first.as_str(), last.as_str()));
-        let candidates = look::candidates(self, &mut tx, (ask, among)).await?;
-        let taken = lease::taken_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql(e))?;
-        let quiet = is_quiet(ask, note.as_ref());
-        Ok(candidates.into_iter().map(|c| standing(ask, (&taken, quiet), c)).collect())
+        let candidates = look::read_candidates(self, &mut tx, (ask, among)).await?;
+        let taken =
+            lease::list_tasks_leased_by_others(&mut tx, &ask.look_id, ask.now).await.map_err(|e| self.sql_error(e))?;
+        let quiet = is_within_quiet_hours(ask, note.as_ref());
+        Ok(candidates.into_iter().map(|c| build_task_check_status(ask, (&taken, quiet), c)).collect())
     }
 }
 
-fn standing(ask: &ObserveAsk, held: (&BTreeSet<String>, bool), candidate: Candidate) -> Standing {
-    Standing {
-        turn: turn_of(ask, held, &candidate),
+fn build_task_check_status(
+    ask: &ObservationQuery,
+    held: (&BTreeSet<String>, bool),
+    candidate: CheckCandidate,
+) -> TaskCheckStatus {
+    TaskCheckStatus {
+        turn: decide_check(ask, held, &candidate),
         path: candidate.task,
         name: candidate.name,
         fresh: candidate.fresh,
-        last_check_at: candidate.last_check.and_then(instant),
+        last_check_at: candidate.last_check.and_then(from_micros),
         next_check_after: candidate.next_check,
         streak: candidate.streak,
     }
 }
 
 /// Whether the matter's note wants nothing changed at this time of day.
-pub(super) fn is_quiet(ask: &ObserveAsk, note: Option<&MatterPolicy>) -> bool {
+pub(super) fn is_within_quiet_hours(ask: &ObservationQuery, note: Option<&MatterPolicy>) -> bool {
     ask.policy.mode > Mode::Shadow && note.is_some_and(|note| note.quiet_until(ask.now).is_some())
 }

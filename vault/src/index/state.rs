@@ -3,7 +3,7 @@
 //! Every write is keyed by the look or call that makes it, so that an activity tried again moves nothing twice.
 //! A task's cursor is the moment of the look, not of the answer: what came in between stays fresh.
 
-use super::codec::micros;
+use super::codec::to_micros;
 use super::{Index, IndexError, lease};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub(super) const NO_SIGNALS: &str = "no_signals";
 
 /// A look at a task that a clerk answered.
 #[derive(Clone, Debug)]
-pub struct CheckDone {
+pub struct CompletedCheck {
     pub task: RecordPath,
     pub look_id: String,
     /// [`steward_domain::tick::Observation::observed_at`] of the tick.
@@ -34,7 +34,7 @@ pub struct CheckDone {
 
 /// How many looks of a day ended for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LookCount {
+pub struct CheckCount {
     pub day: NaiveDate,
     pub reason: String,
     pub count: u64,
@@ -45,13 +45,13 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn record_check(&self, done: &CheckDone) -> Result<(), IndexError> {
-        let mut tx = self.begin().await?;
+    pub async fn record_check(&self, done: &CompletedCheck) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
         let before: Option<(i64, String)> = sqlx::query_as("SELECT streak, look_id FROM task_checks WHERE task = ?1")
             .bind(done.task.as_str())
             .fetch_optional(&mut *tx)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let streak = match before {
             Some((_, look_id)) if look_id == done.look_id => return Ok(()),
             _ if done.had_signals => 0,
@@ -67,60 +67,64 @@ impl Index {
                  streak = excluded.streak, look_id = excluded.look_id",
         )
         .bind(done.task.as_str())
-        .bind(micros(done.observed_at))
-        .bind(next.map(micros))
+        .bind(to_micros(done.observed_at))
+        .bind(next.map(to_micros))
         .bind(&done.outcome)
         .bind(i64::from(streak))
         .bind(&done.look_id)
         .execute(&mut *tx)
         .await
-        .map_err(|e| self.sql(e))?;
-        lease::end(&mut tx, done.task.as_str()).await.map_err(|e| self.sql(e))?;
-        tx.commit().await.map_err(|e| self.sql(e))
+        .map_err(|e| self.sql_error(e))?;
+        lease::end_lease(&mut tx, done.task.as_str()).await.map_err(|e| self.sql_error(e))?;
+        tx.commit().await.map_err(|e| self.sql_error(e))
     }
 
     /// Counts a look that ended before a clerk was asked; the same `id` counts once.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn count_look(&self, at: DateTime<Utc>, reason: &str, id: &str) -> Result<(), IndexError> {
-        let mut tx = self.begin().await?;
+    pub async fn count_check(&self, at: DateTime<Utc>, reason: &str, id: &str) -> Result<(), IndexError> {
+        let mut tx = self.begin_write().await?;
         let work = async {
             let marked = sqlx::query("INSERT OR IGNORE INTO look_marks (id, day) VALUES (?1, ?2)")
                 .bind(id)
-                .bind(day(at))
+                .bind(format_day(at))
                 .execute(&mut *tx)
                 .await?;
             if marked.rows_affected() > 0 {
-                add_looks(&mut tx, reason, at, 1).await?;
-                let oldest = day(at - TimeDelta::days(MARK_DAYS));
+                add_to_check_count(&mut tx, reason, at, 1).await?;
+                let oldest = format_day(at - TimeDelta::days(MARK_DAYS));
                 sqlx::query("DELETE FROM look_marks WHERE day < ?1").bind(oldest).execute(&mut *tx).await?;
             }
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql(e))
+        work.await.map_err(|e| self.sql_error(e))
     }
 
     /// Looks that ended before a clerk was asked, by day and reason, from a day on.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn looks(&self, since: NaiveDate) -> Result<Vec<LookCount>, IndexError> {
+    pub async fn list_check_counts(&self, since: NaiveDate) -> Result<Vec<CheckCount>, IndexError> {
         let rows: Vec<(String, String, i64)> =
             sqlx::query_as("SELECT day, reason, count FROM looks WHERE day >= ?1 ORDER BY day, reason")
                 .bind(since.to_string())
                 .fetch_all(&self.store.reader)
                 .await
-                .map_err(|e| self.sql(e))?;
+                .map_err(|e| self.sql_error(e))?;
         let count = |(day, reason, count): (String, String, i64)| {
-            Ok(LookCount { day: day.parse().map_err(|_| self.unknown(&day))?, reason, count: count.cast_unsigned() })
+            Ok(CheckCount {
+                day: day.parse().map_err(|_| self.unknown_value_error(&day))?,
+                reason,
+                count: count.cast_unsigned(),
+            })
         };
         rows.into_iter().map(count).collect()
     }
 }
 
 /// Adds looks to the count of their day.
-pub(super) async fn add_looks(
+pub(super) async fn add_to_check_count(
     tx: &mut SqliteConnection,
     reason: &str,
     at: DateTime<Utc>,
@@ -130,7 +134,7 @@ pub(super) async fn add_looks(
         "INSERT INTO looks (day, reason, count) VALUES (?1, ?2, ?3)
          ON CONFLICT (day, reason) DO UPDATE SET count = count + excluded.count",
     )
-    .bind(day(at))
+    .bind(format_day(at))
     .bind(reason)
     .bind(i64::from(count))
     .execute(tx)
@@ -138,6 +142,6 @@ pub(super) async fn add_looks(
     .map(drop)
 }
 
-fn day(at: DateTime<Utc>) -> String {
+fn format_day(at: DateTime<Utc>) -> String {
     at.date_naive().to_string()
 }

@@ -3,8 +3,8 @@
 //! It also tells which proposals are still to be compared with what their targets say by now, and which sources
 //! were pruned on the record before. The rules are [`steward_domain::trust`]'s; nothing is kept here.
 
-use super::codec::{instant, micros};
-use super::store::json;
+use super::codec::{from_micros, to_micros};
+use super::store::to_json;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
@@ -14,8 +14,8 @@ use steward_domain::audit::{AuditDraft, UNDO_WINDOW_DAYS};
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
 use steward_domain::trust::by_hand::WATCHED;
-use steward_domain::trust::mark::{Subject, shown_name};
-use steward_domain::trust::step_back::{Cap, Caps, Made, Speaker, Undo, WINDOW};
+use steward_domain::trust::mark::{TrustSubject, short_source_name};
+use steward_domain::trust::step_back::{ChangeSupporter, LiveChange, LiveChangeUndo, ModeCap, ModeCaps, WINDOW};
 
 /// Most proposals that are compared at once for being the newest.
 const NEWEST: i64 = 1_000;
@@ -27,7 +27,7 @@ const TURN: &str = "compared_to";
 
 /// What is compared at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Round {
+pub struct ComparisonRound {
     /// The records, newest first.
     pub proposals: Vec<RecordPath>,
     /// When each was decided.
@@ -38,7 +38,7 @@ pub struct Round {
 }
 
 #[derive(FromRow)]
-struct MadeRow {
+struct LiveChangeColumns {
     seq: i64,
     at: i64,
     class: String,
@@ -96,20 +96,21 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn made(&self, now: DateTime<Utc>) -> Result<Vec<Made>, IndexError> {
-        let rows: Vec<MadeRow> = sqlx::query_as(MADE)
-            .bind(micros(now - WINDOW))
+    pub async fn list_recent_live_changes(&self, now: DateTime<Utc>) -> Result<Vec<LiveChange>, IndexError> {
+        let rows: Vec<LiveChangeColumns> = sqlx::query_as(MADE)
+            .bind(to_micros(now - WINDOW))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        let made = |row: MadeRow| {
-            let undo =
-                |((id, at), seq): ((String, i64), i64)| Some(Undo { seq: seq.cast_unsigned(), at: instant(at)?, id });
-            Ok(Made {
+            .map_err(|e| self.sql_error(e))?;
+        let made = |row: LiveChangeColumns| {
+            let undo = |((id, at), seq): ((String, i64), i64)| {
+                Some(LiveChangeUndo { seq: seq.cast_unsigned(), at: from_micros(at)?, id })
+            };
+            Ok(LiveChange {
                 seq: row.seq.cast_unsigned(),
-                at: instant(row.at).unwrap_or_default(),
-                class: self.word(&row.class)?,
-                sources: self.speakers_of(&row.sources)?,
+                at: from_micros(row.at).unwrap_or_default(),
+                class: self.parse_enum(&row.class)?,
+                sources: self.decode_supporting_sources(&row.sources)?,
                 undone: row.undo.zip(row.undone_at).zip(row.undone_seq).and_then(undo),
             })
         };
@@ -120,13 +121,13 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn caps(&self) -> Result<Caps, IndexError> {
+    pub async fn read_mode_caps(&self) -> Result<ModeCaps, IndexError> {
         let rows: Vec<(String, Option<String>, i64, i64)> =
-            sqlx::query_as(CAPS).fetch_all(&self.store.writer).await.map_err(|e| self.sql(e))?;
+            sqlx::query_as(CAPS).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
         let cap = |(subject, mode, at, seq): (String, Option<String>, i64, i64)| {
             let subject = serde_json::from_str(&subject).ok()?;
-            let mode = mode.map(|mode| self.word(&mode)).transpose().ok()?;
-            Some((subject, Cap { mode, since: instant(at).unwrap_or_default(), seq: seq.cast_unsigned() }))
+            let mode = mode.map(|mode| self.parse_enum(&mode)).transpose().ok()?;
+            Some((subject, ModeCap { mode, since: from_micros(at).unwrap_or_default(), seq: seq.cast_unsigned() }))
         };
         Ok(rows.into_iter().filter_map(cap).collect())
     }
@@ -135,32 +136,32 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn lowered(&self, subject: &Subject) -> Result<Option<ActionId>, IndexError> {
+    pub async fn find_last_demotion(&self, subject: &TrustSubject) -> Result<Option<ActionId>, IndexError> {
         let id: Option<String> = sqlx::query_scalar(LOWERED)
-            .bind(json(subject))
+            .bind(to_json(subject))
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        id.map(|id| self.word(&id)).transpose()
+            .map_err(|e| self.sql_error(e))?;
+        id.map(|id| self.parse_enum(&id)).transpose()
     }
 
     /// The sources that speak for a change, and which of them were never right before.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn speakers(&self, draft: &AuditDraft) -> Result<Vec<Speaker>, IndexError> {
+    pub async fn list_supporting_sources(&self, draft: &AuditDraft) -> Result<Vec<ChangeSupporter>, IndexError> {
         let speaking = draft.supporting_sources();
         let keys: Vec<&String> = speaking.keys().collect();
         let strangers: BTreeMap<String, bool> = sqlx::query_as(SEEN)
-            .bind(json(&keys))
+            .bind(to_json(&keys))
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?
+            .map_err(|e| self.sql_error(e))?
             .into_iter()
             .collect();
         let speaker = |(key, name): (String, String)| {
             let is_stranger = strangers.get(&key).copied().unwrap_or(true);
-            Speaker { key, name, is_stranger }
+            ChangeSupporter { key, name, is_stranger }
         };
         Ok(speaking.into_iter().map(speaker).collect())
     }
@@ -170,16 +171,20 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn name_of(&self, subject: &Subject) -> Result<Option<String>, IndexError> {
-        let Subject::Source(key) = subject else { return Ok(None) };
-        let name: Option<String> =
-            sqlx::query_scalar(NAMED).bind(key).fetch_optional(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        Ok(name.and_then(|name| shown_name(key, &name)))
+    pub async fn find_subject_name(&self, subject: &TrustSubject) -> Result<Option<String>, IndexError> {
+        let TrustSubject::Source(key) = subject else { return Ok(None) };
+        let name: Option<String> = sqlx::query_scalar(NAMED)
+            .bind(key)
+            .fetch_optional(&self.store.reader)
+            .await
+            .map_err(|e| self.sql_error(e))?;
+        Ok(name.and_then(|name| short_source_name(key, &name)))
     }
 
-    fn speakers_of(&self, sources: &str) -> Result<Vec<Speaker>, IndexError> {
-        let rows: Vec<(String, String, u8)> = serde_json::from_str(sources).map_err(|_| self.unknown(sources))?;
-        let speaker = |(key, name, is_stranger)| Speaker { key, name, is_stranger: is_stranger != 0 };
+    fn decode_supporting_sources(&self, sources: &str) -> Result<Vec<ChangeSupporter>, IndexError> {
+        let rows: Vec<(String, String, u8)> =
+            serde_json::from_str(sources).map_err(|_| self.unknown_value_error(sources))?;
+        let speaker = |(key, name, is_stranger)| ChangeSupporter { key, name, is_stranger: is_stranger != 0 };
         Ok(rows.into_iter().map(speaker).collect())
     }
 
@@ -188,17 +193,17 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn round(&self, now: DateTime<Utc>) -> Result<Round, IndexError> {
-        self.round_of(now, (NEWEST, IN_TURN)).await
+    pub async fn next_comparison_round(&self, now: DateTime<Utc>) -> Result<ComparisonRound, IndexError> {
+        self.select_comparison_round(now, (NEWEST, IN_TURN)).await
     }
 
-    pub(super) async fn round_of(
+    pub(super) async fn select_comparison_round(
         &self,
         now: DateTime<Utc>,
         (newest, in_turn): (i64, i64),
-    ) -> Result<Round, IndexError> {
-        let turn = self.meta(TURN).await?;
-        let mut rows = self.comparable(now, (turn.unwrap_or(i64::MAX), in_turn)).await?;
+    ) -> Result<ComparisonRound, IndexError> {
+        let turn = self.read_meta(TURN).await?;
+        let mut rows = self.list_comparable_proposals(now, (turn.unwrap_or(i64::MAX), in_turn)).await?;
         let next = match (rows.first(), rows.last()) {
             // More that were decided at one moment than fit are passed over together: the turn must go on.
             (Some((_, first)), Some((_, last))) if rows.len() as i64 == in_turn => {
@@ -207,55 +212,59 @@ impl Index {
             (_, _) => None,
         };
         if turn.is_some() {
-            rows.extend(self.comparable(now, (i64::MAX, newest)).await?);
+            rows.extend(self.list_comparable_proposals(now, (i64::MAX, newest)).await?);
         }
         let mut seen = HashSet::new();
         rows.retain(|(path, _)| seen.insert(path.clone()));
         rows.sort_by_key(|(_, at)| Reverse(*at));
-        let proposals = rows.iter().map(|(path, _)| self.path(path)).collect::<Result<_, _>>()?;
-        Ok(Round { proposals, decided: rows.into_iter().map(|(_, at)| at).collect(), turn, next })
+        let proposals = rows.iter().map(|(path, _)| self.parse_path(path)).collect::<Result<_, _>>()?;
+        Ok(ComparisonRound { proposals, decided: rows.into_iter().map(|(_, at)| at).collect(), turn, next })
     }
 
     /// Takes the turn on after so many of a round's proposals were compared.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn end_round(&self, round: &Round, compared: usize) -> Result<(), IndexError> {
+    pub async fn finish_comparison_round(&self, round: &ComparisonRound, compared: usize) -> Result<(), IndexError> {
         let next = match round.decided.get(compared) {
             None => round.next,
             // It came no further than the newest, which are always among the next.
             Some(at) if round.turn.is_some_and(|turn| *at > turn) => round.turn,
             Some(at) => Some(*at),
         };
-        if next == round.turn { Ok(()) } else { self.take_turn_on(next).await }
+        if next == round.turn { Ok(()) } else { self.save_comparison_cursor(next).await }
     }
 
     /// Those decided at that moment or before, newest first, at most so many.
-    async fn comparable(&self, now: DateTime<Utc>, (to, limit): (i64, i64)) -> Result<Vec<(String, i64)>, IndexError> {
-        let query = sqlx::query_as(TO_COMPARE).bind(micros(now - WATCHED)).bind(to);
-        let query = query.bind(micros(now - TimeDelta::days(UNDO_WINDOW_DAYS))).bind(limit);
-        query.fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))
+    async fn list_comparable_proposals(
+        &self,
+        now: DateTime<Utc>,
+        (to, limit): (i64, i64),
+    ) -> Result<Vec<(String, i64)>, IndexError> {
+        let query = sqlx::query_as(TO_COMPARE).bind(to_micros(now - WATCHED)).bind(to);
+        let query = query.bind(to_micros(now - TimeDelta::days(UNDO_WINDOW_DAYS))).bind(limit);
+        query.fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))
     }
 
-    async fn take_turn_on(&self, next: Option<i64>) -> Result<(), IndexError> {
+    async fn save_comparison_cursor(&self, next: Option<i64>) -> Result<(), IndexError> {
         let query = match next {
             Some(at) => sqlx::query("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)").bind(TURN).bind(at),
             None => sqlx::query("DELETE FROM meta WHERE key = ?1").bind(TURN),
         };
-        query.execute(&self.store.writer).await.map(drop).map_err(|e| self.sql(e))
+        query.execute(&self.store.writer).await.map(drop).map_err(|e| self.sql_error(e))
     }
 
     /// The ids of the records that say that a source was pruned.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn prunes(&self) -> Result<HashSet<String>, IndexError> {
+    pub async fn list_prune_records(&self) -> Result<HashSet<String>, IndexError> {
         let ids: Vec<String> = sqlx::query_scalar(
             "SELECT id FROM actions WHERE trust_subject IS NOT NULL AND kind = 'steward-source-pruned'",
         )
         .fetch_all(&self.store.reader)
         .await
-        .map_err(|e| self.sql(e))?;
+        .map_err(|e| self.sql_error(e))?;
         Ok(ids.into_iter().collect())
     }
 }

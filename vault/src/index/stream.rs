@@ -5,8 +5,8 @@
 //! disk, in one transaction with the keys of what it took: a crash in between takes them in again, and
 //! their names say that they are there. Events are extracted and purged by others.
 
-use super::codec::{instant, micros};
-use super::store::json;
+use super::codec::{from_micros, to_micros};
+use super::store::to_json;
 use super::{Index, IndexError};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
@@ -26,7 +26,7 @@ const REFRESH_DAYS: i64 = 1;
 
 /// What an adapter has taken in since the last time, all of it on disk.
 #[derive(Clone, Debug)]
-pub struct Taken<'a> {
+pub struct StreamIngestion<'a> {
     pub stream: &'a str,
     /// Under which the events will be known again.
     pub keys: &'a [String],
@@ -60,7 +60,7 @@ pub struct StreamCount {
 }
 
 #[derive(FromRow)]
-struct CountColumns {
+struct StreamCountColumns {
     name: String,
     new: i64,
     extracted: i64,
@@ -89,7 +89,7 @@ const TO_EXTRACT: &str = "
 
 /// A sender with events that wait.
 #[derive(Serialize)]
-struct Sender {
+struct WaitingSender {
     stream: String,
     pattern: String,
     /// It was never right before.
@@ -112,69 +112,73 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn events_to_extract(
+    pub async fn list_events_to_extract(
         &self,
         limit: usize,
         spent: &ExhaustedShares,
     ) -> Result<Vec<RecordPath>, IndexError> {
         const WAITING: &str =
             "SELECT DISTINCT source, pattern FROM stream_events WHERE status = 'new' ORDER BY source, pattern";
-        let mut db = self.store.reader.acquire().await.map_err(|e| self.sql(e))?;
+        let mut db = self.store.reader.acquire().await.map_err(|e| self.sql_error(e))?;
         let known = self.known_sources(&mut db).await?;
         let waiting: Vec<(String, String)> =
-            sqlx::query_as(WAITING).fetch_all(&mut *db).await.map_err(|e| self.sql(e))?;
+            sqlx::query_as(WAITING).fetch_all(&mut *db).await.map_err(|e| self.sql_error(e))?;
         let sender = |(stream, pattern): (String, String)| {
             let slug = source_key(&pattern);
             let strange = !known.contains(&slug);
             let over = spent.streams.contains(&stream)
                 || (strange && (spent.all_strangers || spent.to_strangers.contains(&stream)))
                 || spent.senders.contains(&slug);
-            (!over).then_some(Sender { stream, pattern, strange })
+            (!over).then_some(WaitingSender { stream, pattern, strange })
         };
-        let senders: Vec<Sender> = waiting.into_iter().filter_map(sender).collect();
+        let senders: Vec<WaitingSender> = waiting.into_iter().filter_map(sender).collect();
         let paths: Vec<String> = sqlx::query_scalar(TO_EXTRACT)
-            .bind(json(&senders))
+            .bind(to_json(&senders))
             .bind(MAX_TRIES)
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(&mut *db)
             .await
-            .map_err(|e| self.sql(e))?;
-        paths.iter().map(|p| self.path(p)).collect()
+            .map_err(|e| self.sql_error(e))?;
+        paths.iter().map(|p| self.parse_path(p)).collect()
     }
 
     /// Extracted events that came before an instant, the oldest first, at most `limit`.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn events_to_purge(&self, before: DateTime<Utc>, limit: usize) -> Result<Vec<RecordPath>, IndexError> {
+    pub async fn list_events_to_purge(
+        &self,
+        before: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<RecordPath>, IndexError> {
         let paths: Vec<String> = sqlx::query_scalar(
             "SELECT path FROM stream_events WHERE status = 'extracted' AND received_at < ?1
              ORDER BY received_at, path LIMIT ?2",
         )
-        .bind(micros(before))
+        .bind(to_micros(before))
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         .fetch_all(&self.store.reader)
         .await
-        .map_err(|e| self.sql(e))?;
-        paths.iter().map(|p| self.path(p)).collect()
+        .map_err(|e| self.sql_error(e))?;
+        paths.iter().map(|p| self.parse_path(p)).collect()
     }
 
     /// Every stream that has events or has run, in the order of names.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn stream_counts(&self) -> Result<Vec<StreamCount>, IndexError> {
-        let rows: Vec<CountColumns> =
-            sqlx::query_as(COUNTS).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        let count = |row: CountColumns| StreamCount {
+    pub async fn list_stream_counts(&self) -> Result<Vec<StreamCount>, IndexError> {
+        let rows: Vec<StreamCountColumns> =
+            sqlx::query_as(COUNTS).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        let count = |row: StreamCountColumns| StreamCount {
             source: row.name,
             new: row.new.cast_unsigned(),
             extracted: row.extracted.cast_unsigned(),
             parked: row.parked.cast_unsigned(),
-            newest_at: row.newest.and_then(instant),
-            waits_since: row.waits.and_then(instant),
+            newest_at: row.newest.and_then(from_micros),
+            waits_since: row.waits.and_then(from_micros),
             paused: row.paused.unwrap_or(false),
-            ran_at: row.ran_at.and_then(instant),
+            ran_at: row.ran_at.and_then(from_micros),
             last_error: row.error,
             failures: row.failures.unwrap_or(0).cast_unsigned(),
             refused: row.refused.unwrap_or(0).cast_unsigned(),
@@ -186,12 +190,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn stream_cursor(&self, stream: &str) -> Result<Option<String>, IndexError> {
+    pub async fn read_stream_cursor(&self, stream: &str) -> Result<Option<String>, IndexError> {
         let cursor: Option<Option<String>> = sqlx::query_scalar("SELECT cursor FROM stream_cursors WHERE stream = ?1")
             .bind(stream)
             .fetch_optional(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         Ok(cursor.flatten())
     }
 
@@ -199,7 +203,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn stream_seen(
+    pub async fn list_seen_stream_keys(
         &self,
         stream: &str,
         keys: &[String],
@@ -211,15 +215,15 @@ impl Index {
             "UPDATE stream_seen SET at = ?3 WHERE stream = ?1 AND key IN (SELECT value FROM json_each(?2))";
         let seen: Vec<(String, i64)> = sqlx::query_as(SEEN)
             .bind(stream)
-            .bind(json(&keys))
+            .bind(to_json(&keys))
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
-        let worn = micros(now - TimeDelta::days(REFRESH_DAYS));
+            .map_err(|e| self.sql_error(e))?;
+        let worn = to_micros(now - TimeDelta::days(REFRESH_DAYS));
         if seen.iter().any(|(_, at)| *at < worn) {
             let keys: Vec<&str> = seen.iter().map(|(key, _)| key.as_str()).collect();
-            let refresh = sqlx::query(REFRESH).bind(stream).bind(json(&keys)).bind(micros(now));
-            refresh.execute(&self.store.writer).await.map_err(|e| self.sql(e))?;
+            let refresh = sqlx::query(REFRESH).bind(stream).bind(to_json(&keys)).bind(to_micros(now));
+            refresh.execute(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
         }
         Ok(seen.into_iter().map(|(key, _)| key).collect())
     }
@@ -228,22 +232,22 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn stream_taken(&self, taken: &Taken<'_>) -> Result<(), IndexError> {
+    pub async fn record_ingestion(&self, taken: &StreamIngestion<'_>) -> Result<(), IndexError> {
         const SEEN: &str =
             "INSERT INTO stream_seen (stream, key, at) SELECT ?1, value, ?3 FROM json_each(?2) WHERE true
             ON CONFLICT (stream, key) DO UPDATE SET at = excluded.at";
         const CURSOR: &str = "INSERT INTO stream_cursors (stream, cursor, refused) VALUES (?1, ?2, ?3)
             ON CONFLICT (stream) DO UPDATE SET cursor = COALESCE(excluded.cursor, cursor),
                 refused = refused + excluded.refused";
-        let mut tx = self.begin().await?;
+        let mut tx = self.begin_write().await?;
         let work = async {
-            let seen = sqlx::query(SEEN).bind(taken.stream).bind(json(&taken.keys)).bind(micros(taken.now));
+            let seen = sqlx::query(SEEN).bind(taken.stream).bind(to_json(&taken.keys)).bind(to_micros(taken.now));
             seen.execute(&mut *tx).await?;
             let refused = i64::try_from(taken.refused).unwrap_or(i64::MAX);
             sqlx::query(CURSOR).bind(taken.stream).bind(taken.cursor).bind(refused).execute(&mut *tx).await?;
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql(e))
+        work.await.map_err(|e| self.sql_error(e))
     }
 
     /// Notes how a stream's round ended: well, or for this reason. After a round that ended well, what
@@ -251,29 +255,34 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn stream_ran(&self, stream: &str, now: DateTime<Utc>, error: Option<&str>) -> Result<(), IndexError> {
+    pub async fn record_stream_run(
+        &self,
+        stream: &str,
+        now: DateTime<Utc>,
+        error: Option<&str>,
+    ) -> Result<(), IndexError> {
         const RAN: &str =
             "INSERT INTO stream_cursors (stream, ran_at, error, failures) VALUES (?1, ?2, ?3, ?3 IS NOT NULL)
              ON CONFLICT (stream) DO UPDATE SET ran_at = excluded.ran_at, error = excluded.error,
                  failures = CASE WHEN excluded.error IS NULL THEN 0 ELSE failures + 1 END";
         const FORGET: &str = "DELETE FROM stream_seen WHERE stream = ?1 AND at < ?2";
-        let mut tx = self.begin().await?;
+        let mut tx = self.begin_write().await?;
         let work = async {
-            sqlx::query(RAN).bind(stream).bind(micros(now)).bind(error).execute(&mut *tx).await?;
+            sqlx::query(RAN).bind(stream).bind(to_micros(now)).bind(error).execute(&mut *tx).await?;
             if error.is_none() {
-                let forgotten = micros(now - TimeDelta::days(SEEN_DAYS));
+                let forgotten = to_micros(now - TimeDelta::days(SEEN_DAYS));
                 sqlx::query(FORGET).bind(stream).bind(forgotten).execute(&mut *tx).await?;
             }
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql(e))
+        work.await.map_err(|e| self.sql_error(e))
     }
 
     /// Pauses a stream, or lets it go on.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn pause_stream(&self, stream: &str, paused: bool) -> Result<(), IndexError> {
+    pub async fn update_stream_pause(&self, stream: &str, paused: bool) -> Result<(), IndexError> {
         sqlx::query(
             "INSERT INTO stream_cursors (stream, paused) VALUES (?1, ?2)
              ON CONFLICT (stream) DO UPDATE SET paused = excluded.paused",
@@ -282,7 +291,7 @@ impl Index {
         .bind(paused)
         .execute(&self.store.writer)
         .await
-        .map_err(|e| self.sql(e))?;
+        .map_err(|e| self.sql_error(e))?;
         Ok(())
     }
 
@@ -295,7 +304,7 @@ impl Index {
             .bind(stream)
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         Ok(paused.unwrap_or(false))
     }
 }

@@ -5,11 +5,11 @@
 //! in batches and leave the tables whole at every moment. What follows from a change (a matter to
 //! wake, schedules to look at again) is left as [`News`] and done by whoever listens.
 
-use super::parse::Typed;
-use super::read::{self, Depth, FileNow, Wanted};
-use super::store::Clock;
-use super::{Index, IndexError, News, Problem, codec, wake};
-use crate::root::{Root, RootError};
+use super::parse::ParsedRecord;
+use super::read::{self, FileToRead, ScanDepth, ScannedFile};
+use super::store::ScanClock;
+use super::{Index, IndexError, ScanChanges, VaultProblem, codec, wake};
+use crate::root::{VaultRoot, VaultRootError};
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
@@ -55,12 +55,12 @@ pub struct SyncReport {
     /// Files that are gone.
     pub removed: u64,
     /// Files among those read that cannot be used, and folders that could not be listed.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<VaultProblem>,
     /// Matters with a new or changed signal that counts, to be ticked at once.
     pub woken: BTreeSet<RecordPath>,
     /// What somebody has to act upon; it is left for whoever listens ([`Index::next_news`]).
     #[serde(skip)]
-    pub news: News,
+    pub news: ScanChanges,
     /// Every folder could be listed. If not, nothing was removed from those that could not.
     pub complete: bool,
     /// This was the first scan of all: everything in it is new, and `woken` names every matter with signals.
@@ -68,11 +68,11 @@ pub struct SyncReport {
 }
 
 /// One scan under way.
-struct Scan<'a> {
+struct VaultScan<'a> {
     index: &'a Index,
-    root: &'a Root,
-    depth: Depth,
-    clock: Clock,
+    root: &'a VaultRoot,
+    depth: ScanDepth,
+    clock: ScanClock,
     report: SyncReport,
     signals: Vec<String>,
 }
@@ -82,24 +82,24 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError`] when `state.db` fails. A file or folder that fails is a problem in the report.
-    pub async fn sync_all(&self, root: &Root, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
-        self.scan(root, now, Depth::Stat).await
+    pub async fn sync_all(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan_vault(root, now, ScanDepth::Stat).await
     }
 
     /// Reads every file and takes over each whose content differs, whatever its time says.
     ///
     /// # Errors
     /// As [`Index::sync_all`].
-    pub async fn sync_contents(&self, root: &Root, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
-        self.scan(root, now, Depth::Content).await
+    pub async fn sync_contents(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan_vault(root, now, ScanDepth::Content).await
     }
 
     /// Fills the derived tables anew from the files; cursors and first sights stay.
     ///
     /// # Errors
     /// As [`Index::sync_all`].
-    pub async fn rebuild(&self, root: &Root, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
-        self.scan(root, now, Depth::Nothing).await
+    pub async fn rebuild(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<SyncReport, IndexError> {
+        self.scan_vault(root, now, ScanDepth::Nothing).await
     }
 
     /// Reads single files that a hint named; those that are gone are forgotten.
@@ -108,203 +108,220 @@ impl Index {
     /// As [`Index::sync_all`].
     pub async fn sync_paths(
         &self,
-        root: &Root,
+        root: &VaultRoot,
         paths: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
         let _turn = self.scanning.lock().await;
-        self.whole(self.read_named(root, paths, now).await)
+        self.publish_scan(self.scan_paths(root, paths, now).await)
     }
 
     /// One that was cut short may have found anything.
-    fn whole(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
+    fn publish_scan(&self, scanned: Result<SyncReport, IndexError>) -> Result<SyncReport, IndexError> {
         if scanned.as_ref().map_or(true, |report| !report.woken.is_empty()) {
-            self.ring_wakes();
+            self.notify_wakes();
         }
         match &scanned {
-            Ok(report) => self.leave_news(report.news, report.news != News::default()),
+            Ok(report) => self.publish_changes(report.news, report.news != ScanChanges::default()),
             // Not at once, or what fails would be tried without a pause.
-            Err(_) => self.leave_news(News::ANYTHING, false),
+            Err(_) => self.publish_changes(ScanChanges::ANYTHING, false),
         }
         scanned
     }
 
-    async fn read_named(
+    async fn scan_paths(
         &self,
-        root: &Root,
+        root: &VaultRoot,
         paths: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<SyncReport, IndexError> {
-        let clock = Clock { now, filling: false };
-        let mut scan = Scan::new(self, root, Depth::Stat, clock);
+        let clock = ScanClock { now, filling: false };
+        let mut scan = VaultScan::new(self, root, ScanDepth::Stat, clock);
         let touches_matters = paths.iter().any(|p| p.kind() == RecordKind::Matter);
-        let before = if touches_matters { Some(self.matter_states().await?) } else { None };
+        let before = if touches_matters { Some(self.read_matter_states().await?) } else { None };
         for kind in ORDER {
             let named: BTreeSet<&RecordPath> =
                 paths.iter().filter(|p| p.kind() == kind && read::is_ours(kind, p.file_name())).collect();
             if !named.is_empty() {
-                scan.named(kind, &named).await?;
+                scan.scan_named_files(kind, &named).await?;
             }
         }
-        scan.finish(before).await
+        scan.finish_report(before).await
     }
 
-    async fn scan(&self, root: &Root, now: DateTime<Utc>, depth: Depth) -> Result<SyncReport, IndexError> {
+    async fn scan_vault(
+        &self,
+        root: &VaultRoot,
+        now: DateTime<Utc>,
+        depth: ScanDepth,
+    ) -> Result<SyncReport, IndexError> {
         let _turn = self.scanning.lock().await;
-        self.whole(self.read_all(root, now, depth).await)
+        self.publish_scan(self.scan_folders(root, now, depth).await)
     }
 
-    async fn read_all(&self, root: &Root, now: DateTime<Utc>, depth: Depth) -> Result<SyncReport, IndexError> {
+    async fn scan_folders(
+        &self,
+        root: &VaultRoot,
+        now: DateTime<Utc>,
+        depth: ScanDepth,
+    ) -> Result<SyncReport, IndexError> {
         self.reading.reset();
-        let before = self.matter_states().await?;
+        let before = self.read_matter_states().await?;
         let first = !self.is_filled();
-        let mut scan = Scan::new(self, root, depth, Clock { now, filling: first });
+        let mut scan = VaultScan::new(self, root, depth, ScanClock { now, filling: first });
         scan.report.first = first;
         for kind in ORDER {
-            scan.folder(kind).await?;
+            scan.scan_folder(kind).await?;
         }
-        if depth == Depth::Nothing {
+        if depth == ScanDepth::Nothing {
             self.drop_strays().await?;
         }
         if scan.report.complete {
             self.mark_filled(now, first).await?;
         }
-        scan.finish(Some(before)).await
+        scan.finish_report(Some(before)).await
     }
 
     /// Ends a whole scan. Cursors that were lost are taken from the audit records: what a record cites
     /// is not judged again, and what none cites may never have been judged, so it is new.
     async fn mark_filled(&self, now: DateTime<Utc>, first: bool) -> Result<(), IndexError> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.begin_write().await?;
         let work = async {
             if first {
-                sqlx::query(CURSORS).bind(codec::micros(now)).execute(&mut *tx).await?;
+                sqlx::query(CURSORS).bind(codec::to_micros(now)).execute(&mut *tx).await?;
                 sqlx::query(CITED_BEFORE).execute(&mut *tx).await?;
-                sqlx::query(NEVER_CITED).bind(codec::micros(now)).execute(&mut *tx).await?;
-                wake::mark_unjudged(&mut tx, codec::micros(now)).await?;
+                sqlx::query(NEVER_CITED).bind(codec::to_micros(now)).execute(&mut *tx).await?;
+                wake::mark_unjudged(&mut tx, codec::to_micros(now)).await?;
             }
             for sql in [
                 "INSERT OR IGNORE INTO meta (key, value) VALUES ('filled_at', ?1)",
                 "INSERT OR REPLACE INTO meta (key, value) VALUES ('synced_at', ?1)",
             ] {
-                sqlx::query(sql).bind(codec::micros(now)).execute(&mut *tx).await?;
+                sqlx::query(sql).bind(codec::to_micros(now)).execute(&mut *tx).await?;
             }
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql(e))?;
+        work.await.map_err(|e| self.sql_error(e))?;
         self.filled.store(true, Ordering::Release);
         Ok(())
     }
 }
 
-impl<'a> Scan<'a> {
-    fn new(index: &'a Index, root: &'a Root, depth: Depth, clock: Clock) -> Self {
+impl<'a> VaultScan<'a> {
+    fn new(index: &'a Index, root: &'a VaultRoot, depth: ScanDepth, clock: ScanClock) -> Self {
         let report = SyncReport { complete: true, ..SyncReport::default() };
         Self { index, root, depth, clock, report, signals: Vec::new() }
     }
 
     /// Scans one folder; one that cannot be listed is a problem and loses nothing.
-    async fn folder(&mut self, kind: RecordKind) -> Result<(), IndexError> {
+    async fn scan_folder(&mut self, kind: RecordKind) -> Result<(), IndexError> {
         let root = self.root.clone();
-        let entries = match tokio::task::spawn_blocking(move || read::list(&root, kind)).await? {
+        let entries = match tokio::task::spawn_blocking(move || read::list_folder(&root, kind)).await? {
             Ok(entries) => entries,
             Err(e) => {
-                self.unlisted(kind, &e);
+                self.report_unlisted_folder(kind, &e);
                 return Ok(());
             }
         };
-        let mut known = self.index.known(kind, None).await?;
+        let mut known = self.index.read_known_files(kind, None).await?;
         let mut wanted = Vec::new();
         for entry in entries {
             let path = format!("{}/{}", kind.folder(), entry.name);
             let known = known.remove(&path);
-            if self.depth != Depth::Stat || known.as_ref().is_none_or(|k| !k.shows(&entry)) {
-                wanted.push(Wanted { path, entry, known });
+            if self.depth != ScanDepth::Stat || known.as_ref().is_none_or(|k| !k.is_same_file(&entry)) {
+                wanted.push(FileToRead { path, entry, known });
             }
         }
-        self.forget(kind, known.into_keys().collect()).await?;
-        self.read(kind, wanted).await
+        self.forget_gone_files(kind, known.into_keys().collect()).await?;
+        self.read_files(kind, wanted).await
     }
 
     /// Looks at single files of one kind.
-    async fn named(&mut self, kind: RecordKind, named: &BTreeSet<&RecordPath>) -> Result<(), IndexError> {
+    async fn scan_named_files(&mut self, kind: RecordKind, named: &BTreeSet<&RecordPath>) -> Result<(), IndexError> {
         let paths: Vec<String> = named.iter().map(|p| p.to_string()).collect();
-        let mut known = self.index.known(kind, Some(&paths)).await?;
+        let mut known = self.index.read_known_files(kind, Some(&paths)).await?;
         let (root, records) = (self.root.clone(), named.iter().map(|p| (*p).clone()).collect::<Vec<_>>());
-        let entries =
-            tokio::task::spawn_blocking(move || records.into_iter().map(|p| (root.entry(&p), p)).collect::<Vec<_>>());
+        let entries = tokio::task::spawn_blocking(move || {
+            records.into_iter().map(|p| (root.find_entry(&p), p)).collect::<Vec<_>>()
+        });
         let (mut wanted, mut gone) = (Vec::new(), Vec::new());
         for (entry, record) in entries.await? {
             let path = record.to_string();
             match entry {
-                Ok(Some(entry)) => wanted.push(Wanted { known: known.remove(&path), path, entry }),
+                Ok(Some(entry)) => wanted.push(FileToRead { known: known.remove(&path), path, entry }),
                 Ok(None) if known.contains_key(&path) => gone.push(path),
                 Ok(None) => {}
-                Err(e) => self.report.problems.push(Problem { path, message: e.to_string() }),
+                Err(e) => self.report.problems.push(VaultProblem { path, message: e.to_string() }),
             }
         }
-        self.forget(kind, gone).await?;
-        self.read(kind, wanted).await
+        self.forget_gone_files(kind, gone).await?;
+        self.read_files(kind, wanted).await
     }
 
-    async fn read(&mut self, kind: RecordKind, wanted: Vec<Wanted>) -> Result<(), IndexError> {
+    async fn read_files(&mut self, kind: RecordKind, wanted: Vec<FileToRead>) -> Result<(), IndexError> {
         self.report.read += wanted.len() as u64;
-        self.index.reading.begin(wanted.len());
+        self.index.reading.add_expected(wanted.len());
         let depth = self.depth;
-        let batches = stream::iter(batches(wanted)).map(|batch| {
+        let batches = stream::iter(split_into_batches(wanted)).map(|batch| {
             let (root, begun) = (self.root.clone(), batch.len());
-            let read = move || batch.into_iter().filter_map(|w| read::file(&root, kind, w, depth)).collect::<Vec<_>>();
+            let read =
+                move || batch.into_iter().filter_map(|w| read::scan_file(&root, kind, w, depth)).collect::<Vec<_>>();
             tokio::task::spawn_blocking(move || (begun, read()))
         });
         let mut batches = batches.buffered(READING);
         while let Some((begun, files)) = batches.try_next().await? {
-            self.index.reading.end(begun);
-            self.signals.extend(self.index.write(kind, &files, self.clock).await?);
-            note(&mut self.report, files);
+            self.index.reading.add_done(begun);
+            self.signals.extend(self.index.write_files(kind, &files, self.clock).await?);
+            add_files_to_report(&mut self.report, files);
         }
         Ok(())
     }
 
-    async fn forget(&mut self, kind: RecordKind, gone: Vec<String>) -> Result<(), IndexError> {
+    async fn forget_gone_files(&mut self, kind: RecordKind, gone: Vec<String>) -> Result<(), IndexError> {
         self.report.removed += gone.len() as u64;
-        self.index.forget(kind, &gone).await
+        self.index.forget_files(kind, &gone).await
     }
 
-    fn unlisted(&mut self, kind: RecordKind, error: &RootError) {
+    fn report_unlisted_folder(&mut self, kind: RecordKind, error: &VaultRootError) {
         self.report.complete = false;
         let path = format!("{}/", kind.folder());
         let message = error.to_string();
         let message = message.strip_prefix(&format!("{path}: ")).unwrap_or(&message);
-        self.report.problems.push(Problem {
+        self.report.problems.push(VaultProblem {
             path,
             message: format!("{message}: make it a folder that the user who runs Steward may read"),
         });
     }
 
-    async fn finish(mut self, before: Option<BTreeMap<String, Option<String>>>) -> Result<SyncReport, IndexError> {
+    async fn finish_report(
+        mut self,
+        before: Option<BTreeMap<String, Option<String>>>,
+    ) -> Result<SyncReport, IndexError> {
         if let Some(before) = before {
-            self.report.news.matters_changed = before != self.index.matter_states().await?;
+            self.report.news.matters_changed = before != self.index.read_matter_states().await?;
         }
-        self.report.news.signals_arrived = self.index.any_to_route(&self.signals).await?;
-        self.report.woken = self.index.matters_of(&self.signals).await?.into_iter().collect();
+        self.report.news.signals_arrived = self.index.has_signal_to_route(&self.signals).await?;
+        self.report.woken = self.index.list_matters_of_signals(&self.signals).await?.into_iter().collect();
         Ok(self.report)
     }
 }
 
-fn note(report: &mut SyncReport, files: Vec<FileNow>) {
+fn add_files_to_report(report: &mut SyncReport, files: Vec<ScannedFile>) {
     for file in files {
         report.changed += u64::from(file.changed);
-        report.news.events_arrived |= file.changed && matches!(&file.typed, Some(Typed::Stream(e)) if e.is_untouched());
-        report.news.owing_arrived |= file.changed && matches!(&file.typed, Some(Typed::Action(a)) if a.owes());
+        report.news.events_arrived |=
+            file.changed && matches!(&file.typed, Some(ParsedRecord::Stream(e)) if e.is_untouched());
+        report.news.owing_arrived |=
+            file.changed && matches!(&file.typed, Some(ParsedRecord::Action(a)) if a.has_owed_delivery());
         if let Some(message) = file.now.problem {
-            report.problems.push(Problem { path: file.path, message });
+            report.problems.push(VaultProblem { path: file.path, message });
         }
     }
 }
 
 /// Each batch holds its own files alone: with room for all that come after it, a hundred batches would take fifty times
 /// the memory of the list.
-pub(super) fn batches(wanted: Vec<Wanted>) -> Vec<Vec<Wanted>> {
+pub(super) fn split_into_batches(wanted: Vec<FileToRead>) -> Vec<Vec<FileToRead>> {
     let count = wanted.len().div_ceil(BATCH);
     let mut wanted = wanted.into_iter();
     (0..count).map(|_| wanted.by_ref().take(BATCH).collect()).collect()

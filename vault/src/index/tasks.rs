@@ -2,8 +2,8 @@
 //!
 //! In the order of paths, read-only. A task whose file cannot be read is not among them, but among the problems.
 
-use super::codec::instant;
-use super::page::{Page, reads};
+use super::codec::from_micros;
+use super::page::{ListPage, rows_to_read};
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub struct TaskFilter {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct TaskColumns {
     path: String,
     name: String,
     parent: String,
@@ -65,20 +65,20 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn tasks_of(&self, matter: &RecordPath) -> Result<Vec<TaskRow>, IndexError> {
+    pub async fn list_tasks_of_matter(&self, matter: &RecordPath) -> Result<Vec<TaskRow>, IndexError> {
         let mut query = QueryBuilder::new(TASKS);
         query.push(" AND t.parent = ").push_bind(matter.to_string()).push(" ORDER BY t.path");
-        self.task_rows(query).await
+        self.fetch_tasks(query).await
     }
 
     /// One task; `None` when it is not there or cannot be read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn task(&self, path: &RecordPath) -> Result<Option<TaskRow>, IndexError> {
+    pub async fn find_task(&self, path: &RecordPath) -> Result<Option<TaskRow>, IndexError> {
         let mut query = QueryBuilder::new(TASKS);
         query.push(" AND t.path = ").push_bind(path.to_string());
-        Ok(self.task_rows(query).await?.pop())
+        Ok(self.fetch_tasks(query).await?.pop())
     }
 
     /// Tasks in the order of paths, after what the page before gave as `next`; 1 to 500 of them.
@@ -90,34 +90,35 @@ impl Index {
         filter: &TaskFilter,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<TaskRow, String>, IndexError> {
-        let rows = self.task_rows(page_query(filter, after, limit)).await?;
-        Ok(Page::cut(rows, limit, |row| row.path.to_string()))
+    ) -> Result<ListPage<TaskRow, String>, IndexError> {
+        let rows = self.fetch_tasks(task_page_query(filter, after, limit)).await?;
+        Ok(ListPage::from_rows(rows, limit, |row| row.path.to_string()))
     }
 
-    async fn task_rows(&self, mut query: QueryBuilder<Sqlite>) -> Result<Vec<TaskRow>, IndexError> {
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|row| self.task_row(row)).collect()
+    async fn fetch_tasks(&self, mut query: QueryBuilder<Sqlite>) -> Result<Vec<TaskRow>, IndexError> {
+        let rows: Vec<TaskColumns> =
+            query.build_query_as().fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|row| self.decode_task(row)).collect()
     }
 
-    fn task_row(&self, row: Row) -> Result<TaskRow, IndexError> {
+    fn decode_task(&self, row: TaskColumns) -> Result<TaskRow, IndexError> {
         Ok(TaskRow {
-            path: self.path(&row.path)?,
+            path: self.parse_path(&row.path)?,
             name: row.name,
-            matter: self.path(&row.parent)?,
-            state: self.word(&row.state)?,
-            surface_class: self.word(&row.surface_class)?,
-            due: row.due.and_then(instant),
-            snoozed_until: row.snoozed_until.and_then(instant),
-            last_check_at: row.last_check_at.and_then(instant),
-            next_check_after: row.next_by_human.max(row.next_by_us).and_then(instant),
+            matter: self.parse_path(&row.parent)?,
+            state: self.parse_enum(&row.state)?,
+            surface_class: self.parse_enum(&row.surface_class)?,
+            due: row.due.and_then(from_micros),
+            snoozed_until: row.snoozed_until.and_then(from_micros),
+            last_check_at: row.last_check_at.and_then(from_micros),
+            next_check_after: row.next_by_human.max(row.next_by_us).and_then(from_micros),
             outcome: row.outcome,
             streak: u32::try_from(row.streak).unwrap_or(u32::MAX),
         })
     }
 }
 
-pub(super) fn page_query(filter: &TaskFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
+pub(super) fn task_page_query(filter: &TaskFilter, after: Option<&str>, limit: u32) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(TASKS);
     if let Some(matter) = &filter.matter {
         query.push(" AND t.parent = ").push_bind(matter.to_string());
@@ -128,6 +129,6 @@ pub(super) fn page_query(filter: &TaskFilter, after: Option<&str>, limit: u32) -
     if let Some(after) = after {
         query.push(" AND t.path > ").push_bind(after.to_owned());
     }
-    query.push(" ORDER BY t.path LIMIT ").push_bind(reads(limit));
+    query.push(" ORDER BY t.path LIMIT ").push_bind(rows_to_read(limit));
     query
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::root::Root;
+use crate::root::VaultRoot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -46,7 +46,7 @@ mod wake;
 /// A vault, its index and a clock of file times that never stands still.
 struct Bench {
     dir: tempfile::TempDir,
-    root: Root,
+    root: VaultRoot,
     index: Index,
     written: std::cell::Cell<u64>,
 }
@@ -68,7 +68,7 @@ impl Bench {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("vault")).unwrap();
-        let root = Root::open(&dir.path().join("vault")).unwrap();
+        let root = VaultRoot::open(&dir.path().join("vault")).unwrap();
         let index = Index::open(&dir.path().join("state")).await.unwrap();
         Self { dir, root, index, written: std::cell::Cell::new(0) }
     }
@@ -136,12 +136,12 @@ impl Bench {
     }
 
     async fn look(&self, matter: &str, look_id: &str, clock: &str) -> MatterObservation {
-        self.index.observe(&ask(matter, look_id, clock)).await.unwrap()
+        self.index.observe_due_tasks(&ask(matter, look_id, clock)).await.unwrap()
     }
 
     /// Records that a clerk answered about a task.
     async fn checked(&self, task: &str, seen: &MatterObservation, look_id: &str) {
-        let done = CheckDone {
+        let done = CompletedCheck {
             task: path(task),
             look_id: look_id.into(),
             observed_at: seen.observed_at,
@@ -154,7 +154,7 @@ impl Bench {
     }
 
     async fn problem_of(&self, path: &str) -> String {
-        let problems = self.index.problems().await.unwrap();
+        let problems = self.index.list_problems().await.unwrap();
         let found: Vec<_> = problems.iter().filter(|p| p.path == path).map(|p| p.message.as_str()).collect();
         assert!(!found.is_empty(), "no problem of {path} among {problems:?}");
         found.join(" | ")
@@ -189,8 +189,8 @@ impl Bench {
     }
 }
 
-fn ask(matter: &str, look_id: &str, clock: &str) -> ObserveAsk {
-    ObserveAsk {
+fn ask(matter: &str, look_id: &str, clock: &str) -> ObservationQuery {
+    ObservationQuery {
         matter: path(matter),
         look_id: look_id.into(),
         now: noon(clock),
@@ -280,7 +280,7 @@ async fn a_damaged_file_is_refused_by_name_and_can_be_set_aside() {
     for part in ["state.db: damaged", "steward index rebuild", "cursors from the audit records"] {
         assert!(message.contains(part), "{message}");
     }
-    let (index, aside) = Index::open_anew(dir.path()).await.unwrap();
+    let (index, aside) = Index::open_or_recreate(dir.path()).await.unwrap();
     assert!(!index.is_filled());
     assert_eq!(aside, Some(dir.path().join("state.db.damaged-1")));
     assert!(fs::read_to_string(aside.unwrap()).unwrap().starts_with("this is no database"));
@@ -335,7 +335,7 @@ async fn what_was_learned_survives_the_process() {
     bench.index.close().await;
     let again = Index::open(&bench.dir.path().join("state")).await.unwrap();
     assert!(again.is_filled());
-    let seen = again.observe(&ask("matter/m.md", "l2", "02:30:00")).await.unwrap();
+    let seen = again.observe_due_tasks(&ask("matter/m.md", "l2", "02:30:00")).await.unwrap();
     assert_eq!((seen.quiet, seen.streak), (0, 2));
 }
 
@@ -345,7 +345,7 @@ async fn two_processes_share_one_file() {
     bench.matter("m");
     let other = Index::open(&bench.dir.path().join("state")).await.unwrap();
     bench.sync("01:00:00").await;
-    assert_eq!(other.matters(&Cadence::default()).await.unwrap().len(), 1);
+    assert_eq!(other.list_matters(&Cadence::default()).await.unwrap().len(), 1);
     other.sync_all(&bench.root, noon("01:00:01")).await.unwrap();
     bench.look("matter/m.md", "l1", "02:00:00").await;
     assert_eq!(other.look_streak("matter/m.md").await, 1);

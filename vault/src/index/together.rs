@@ -5,28 +5,28 @@
 //! by the answers' own records. Who was answered once more alone has left the others. Only what was answered so is held
 //! in memory.
 
-use super::cases::{answers, fate, landing};
-use super::codec::instant;
+use super::cases::{answers, parse_disposition, parse_proposal_history};
+use super::codec::from_micros;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use sqlx::FromRow;
 use std::collections::BTreeMap;
-use steward_domain::trust::outcome::Lesson;
+use steward_domain::trust::outcome::ProposalFeedback;
 
 /// What was answered together, the lesson of it, and a class.
-type Group = (String, Lesson, String);
+type FeedbackGroup = (String, ProposalFeedback, String);
 
 /// An action by its confidence and its place in the chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Bold {
+struct BoldestAction {
     confidence: f64,
     seq: u64,
 }
 
-impl Bold {
+impl BoldestAction {
     /// The more confident; of two alike the older.
-    fn or(self, other: Self) -> Self {
+    fn pick_bolder(self, other: Self) -> Self {
         let order = self.confidence.total_cmp(&other.confidence).then(other.seq.cmp(&self.seq));
         if order.is_lt() { other } else { self }
     }
@@ -34,25 +34,25 @@ impl Bold {
 
 /// Who speaks for all, of each class and of each of its sources.
 #[derive(Debug, Default)]
-pub(super) struct Together {
-    classes: BTreeMap<Group, Bold>,
-    sources: BTreeMap<(Group, String), Bold>,
+pub(super) struct BatchFeedback {
+    classes: BTreeMap<FeedbackGroup, BoldestAction>,
+    sources: BTreeMap<(FeedbackGroup, String), BoldestAction>,
 }
 
-impl Together {
+impl BatchFeedback {
     /// Whether another action teaches this one's lesson about its class.
-    pub(super) fn is_told_by_another(&self, seq: u64, group: Option<&Group>) -> bool {
+    pub(super) fn is_class_counted_elsewhere(&self, seq: u64, group: Option<&FeedbackGroup>) -> bool {
         group.and_then(|group| self.classes.get(group)).is_some_and(|bold| bold.seq != seq)
     }
 
     /// Whether another action teaches this one's lesson about a source.
-    pub(super) fn is_told_of_by_another(&self, source: &str, seq: u64, group: Option<&Group>) -> bool {
+    pub(super) fn is_source_counted_elsewhere(&self, source: &str, seq: u64, group: Option<&FeedbackGroup>) -> bool {
         let key = group.map(|group| (group.clone(), source.to_owned()));
         key.and_then(|key| self.sources.get(&key)).is_some_and(|bold| bold.seq != seq)
     }
 
-    fn add(&mut self, group: Group, sources: Vec<String>, bold: Bold) {
-        let put = |known: &mut Bold| *known = known.or(bold);
+    fn add_action(&mut self, group: FeedbackGroup, sources: Vec<String>, bold: BoldestAction) {
+        let put = |known: &mut BoldestAction| *known = known.pick_bolder(bold);
         for source in sources {
             self.sources.entry((group.clone(), source)).and_modify(put).or_insert(bold);
         }
@@ -61,7 +61,7 @@ impl Together {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct BatchedActionColumns {
     seq: i64,
     at: i64,
     class: String,
@@ -84,16 +84,18 @@ const ANSWERED: &str = concat!(
 
 impl Index {
     /// Reads what was answered together by now.
-    pub(super) async fn together(&self, now: DateTime<Utc>) -> Result<Together, IndexError> {
-        let mut all = Together::default();
-        let mut rows = sqlx::query_as::<_, Row>(ANSWERED).fetch(&self.store.reader);
-        while let Some(row) = rows.try_next().await.map_err(|e| self.sql(e))? {
-            let landing = landing(&row.landing).ok_or_else(|| self.unknown(&row.landing))?;
-            let (fate, together) = fate(row.answers.as_deref(), landing, instant(row.at).unwrap_or_default());
+    pub(super) async fn read_batch_feedback(&self, now: DateTime<Utc>) -> Result<BatchFeedback, IndexError> {
+        let mut all = BatchFeedback::default();
+        let mut rows = sqlx::query_as::<_, BatchedActionColumns>(ANSWERED).fetch(&self.store.reader);
+        while let Some(row) = rows.try_next().await.map_err(|e| self.sql_error(e))? {
+            let landing = parse_disposition(&row.landing).ok_or_else(|| self.unknown_value_error(&row.landing))?;
+            let (fate, together) =
+                parse_proposal_history(row.answers.as_deref(), landing, from_micros(row.at).unwrap_or_default());
             let Some(together) = together else { continue };
-            let sources: Vec<String> = serde_json::from_str(&row.sources).map_err(|_| self.unknown(&row.sources))?;
-            let bold = Bold { confidence: row.confidence, seq: row.seq.cast_unsigned() };
-            all.add((together, fate.lesson(now).0, row.class), sources, bold);
+            let sources: Vec<String> =
+                serde_json::from_str(&row.sources).map_err(|_| self.unknown_value_error(&row.sources))?;
+            let bold = BoldestAction { confidence: row.confidence, seq: row.seq.cast_unsigned() };
+            all.add_action((together, fate.feedback_at(now).0, row.class), sources, bold);
         }
         Ok(all)
     }

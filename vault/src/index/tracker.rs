@@ -12,7 +12,7 @@ use steward_domain::plan::ActionId;
 
 /// One record that owes something to the tracker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Owing {
+pub struct OwedDelivery {
     pub id: ActionId,
     pub record: RecordPath,
     pub kind: ActionKind,
@@ -21,7 +21,7 @@ pub struct Owing {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct OwedDeliveryColumns {
     id: String,
     path: String,
     kind: String,
@@ -38,13 +38,14 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn owing(&self) -> Result<Vec<Owing>, IndexError> {
-        let rows: Vec<Row> = sqlx::query_as(OWING).fetch_all(&self.store.writer).await.map_err(|e| self.sql(e))?;
-        let owing = |row: Row| {
-            Ok(Owing {
-                id: self.word(&row.id)?,
-                record: self.path(&row.path)?,
-                kind: self.word(&row.kind)?,
+    pub async fn list_owed_deliveries(&self) -> Result<Vec<OwedDelivery>, IndexError> {
+        let rows: Vec<OwedDeliveryColumns> =
+            sqlx::query_as(OWING).fetch_all(&self.store.writer).await.map_err(|e| self.sql_error(e))?;
+        let owing = |row: OwedDeliveryColumns| {
+            Ok(OwedDelivery {
+                id: self.parse_enum(&row.id)?,
+                record: self.parse_path(&row.path)?,
+                kind: self.parse_enum(&row.kind)?,
                 issue: row.issue,
             })
         };

@@ -4,8 +4,8 @@
 //! rules are [`steward_domain::trust`]'s; nothing is kept here, so nothing can be counted twice. An average starts where
 //! a human wrote that it does.
 
-use super::cases::{answers, fate, landing, made_again, said_again};
-use super::codec::instant;
+use super::cases::{answers, made_again, parse_disposition, parse_proposal_history, said_again};
+use super::codec::from_micros;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
@@ -13,8 +13,8 @@ use sqlx::FromRow;
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::audit::ActionKind;
 use steward_domain::path::RecordPath;
-use steward_domain::trust::confidence::{Confidence, Standing, Step};
-use steward_domain::trust::outcome::observations;
+use steward_domain::trust::confidence::{ConfidenceStatus, ConfidenceStep, SourceConfidence};
+use steward_domain::trust::outcome::count_observations;
 
 /// Most moves of its standing that a source keeps, the newest.
 const MAX_MOVES: usize = 20;
@@ -24,17 +24,17 @@ const MAX_MOVES: usize = 20;
 pub struct SourceTrust {
     /// As the newest record names it.
     pub name: String,
-    pub confidence: Confidence,
+    pub confidence: SourceConfidence,
     /// Lessons that agree, bursts once.
     pub observations: u32,
-    pub moves: Vec<Move>,
+    pub moves: Vec<SourceStatusChange>,
 }
 
 /// One change of a source's standing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Move {
+pub struct SourceStatusChange {
     pub at: DateTime<Utc>,
-    pub to: Standing,
+    pub to: ConfidenceStatus,
     /// The confidence by then.
     pub value: f64,
     /// The id of the record that brought it about.
@@ -46,10 +46,10 @@ const BREATH: u32 = 1_024;
 
 /// Counts rows to the next pause.
 #[derive(Default)]
-struct Breath(u32);
+struct YieldCounter(u32);
 
-impl Breath {
-    async fn take(&mut self) {
+impl YieldCounter {
+    async fn yield_when_due(&mut self) {
         self.0 += 1;
         if self.0.is_multiple_of(BREATH) {
             tokio::task::yield_now().await;
@@ -58,7 +58,7 @@ impl Breath {
 }
 
 #[derive(FromRow)]
-struct StepRow {
+struct ConfidenceStepColumns {
     id: String,
     at: i64,
     kind: String,
@@ -71,7 +71,7 @@ struct StepRow {
 }
 
 #[derive(FromRow)]
-struct FateRow {
+struct ProposalHistoryColumns {
     source: String,
     seq: i64,
     class: String,
@@ -107,58 +107,63 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn trust(&self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
+    pub async fn compute_source_trust(&self, now: DateTime<Utc>) -> Result<BTreeMap<String, SourceTrust>, IndexError> {
         let mut sources: BTreeMap<String, SourceTrust> = BTreeMap::new();
         let starts: Vec<(String, f64)> =
-            sqlx::query_as(STARTS).fetch_all(&self.store.reader).await.map_err(|e| self.sql(e))?;
+            sqlx::query_as(STARTS).fetch_all(&self.store.reader).await.map_err(|e| self.sql_error(e))?;
         let starts: BTreeMap<String, f64> = starts.into_iter().collect();
-        let mut steps = sqlx::query_as::<_, StepRow>(STEPS).fetch(&self.store.reader);
-        let (mut breath, mut undone_together) = (Breath::default(), BTreeSet::new());
-        while let Some(row) = steps.try_next().await.map_err(|e| self.sql(e))? {
-            breath.take().await;
-            let Some(step) = step(&row) else { continue };
+        let mut steps = sqlx::query_as::<_, ConfidenceStepColumns>(STEPS).fetch(&self.store.reader);
+        let (mut breath, mut undone_together) = (YieldCounter::default(), BTreeSet::new());
+        while let Some(row) = steps.try_next().await.map_err(|e| self.sql_error(e))? {
+            breath.yield_when_due().await;
+            let Some(step) = confidence_step(&row) else { continue };
             // Many undos with one click are one lesson to each source and class.
-            if let (Step::Undone, Some(together)) = (step, row.together)
+            if let (ConfidenceStep::Undone, Some(together)) = (step, row.together)
                 && !undone_together.insert((together, row.class, row.source.clone()))
             {
                 continue;
             }
             let source = sources.entry(row.source).or_insert_with_key(|source| {
-                let confidence = starts.get(source).copied().map(Confidence::starting_at).unwrap_or_default();
+                let confidence = starts.get(source).copied().map(SourceConfidence::from_value).unwrap_or_default();
                 SourceTrust { confidence, ..SourceTrust::default() }
             });
             let before = source.confidence.standing;
-            source.confidence = source.confidence.after(step);
+            source.confidence = source.confidence.apply_step(step);
             source.name = row.name;
-            let Confidence { value, standing: to, .. } = source.confidence;
+            let SourceConfidence { value, standing: to, .. } = source.confidence;
             if to != before {
                 if source.moves.len() == MAX_MOVES {
                     source.moves.remove(0);
                 }
-                source.moves.push(Move { at: instant(row.at).unwrap_or(now), to, value, cause: row.id });
+                source.moves.push(SourceStatusChange {
+                    at: from_micros(row.at).unwrap_or(now),
+                    to,
+                    value,
+                    cause: row.id,
+                });
             }
         }
         drop(steps);
-        let together = self.together(now).await?;
-        let mut fates = sqlx::query_as::<_, FateRow>(FATES).fetch(&self.store.reader);
+        let together = self.read_batch_feedback(now).await?;
+        let mut fates = sqlx::query_as::<_, ProposalHistoryColumns>(FATES).fetch(&self.store.reader);
         let mut agreed: (String, Vec<DateTime<Utc>>) = Default::default();
         let mut count = |(source, moments): (String, Vec<DateTime<Utc>>)| {
             if let Some(known) = sources.get_mut(&source) {
-                known.observations = observations(moments);
+                known.observations = count_observations(moments);
             }
         };
-        while let Some(row) = fates.try_next().await.map_err(|e| self.sql(e))? {
-            breath.take().await;
+        while let Some(row) = fates.try_next().await.map_err(|e| self.sql_error(e))? {
+            breath.yield_when_due().await;
             if row.source != agreed.0 {
                 count(std::mem::replace(&mut agreed, (row.source.clone(), Vec::new())));
             }
-            let landing = landing(&row.landing).ok_or_else(|| self.unknown(&row.landing))?;
-            let at = instant(row.at).unwrap_or_default();
-            let (fate, with) = fate(row.answers.as_deref(), landing, at);
-            let (lesson, since) = fate.lesson(now);
+            let landing = parse_disposition(&row.landing).ok_or_else(|| self.unknown_value_error(&row.landing))?;
+            let at = from_micros(row.at).unwrap_or_default();
+            let (fate, with) = parse_proposal_history(row.answers.as_deref(), landing, at);
+            let (lesson, since) = fate.feedback_at(now);
             let group = with.map(|with| (with, lesson, row.class));
-            let elsewhere = together.is_told_of_by_another(&row.source, row.seq.cast_unsigned(), group.as_ref());
-            if lesson.agrees() == Some(true) && !elsewhere {
+            let elsewhere = together.is_source_counted_elsewhere(&row.source, row.seq.cast_unsigned(), group.as_ref());
+            if lesson.is_agreement() == Some(true) && !elsewhere {
                 agreed.1.push(since);
             }
         }
@@ -170,18 +175,18 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn instinct_files(&self) -> Result<BTreeMap<String, RecordPath>, IndexError> {
+    pub async fn list_instinct_files(&self) -> Result<BTreeMap<String, RecordPath>, IndexError> {
         let rows: Vec<(String, String)> = sqlx::query_as("SELECT source, path FROM instincts ORDER BY path DESC")
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|(source, path)| Ok((source, self.path(&path)?))).collect()
+            .map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|(source, path)| Ok((source, self.parse_path(&path)?))).collect()
     }
 }
 
-fn step(row: &StepRow) -> Option<Step> {
+fn confidence_step(row: &ConfidenceStepColumns) -> Option<ConfidenceStep> {
     if row.kind == ActionKind::Reversed.as_str() {
-        return row.speaks.then_some(Step::Undone);
+        return row.speaks.then_some(ConfidenceStep::Undone);
     }
-    row.contribution.map(|contribution| Step::Judged { contribution })
+    row.contribution.map(|contribution| ConfidenceStep::Judged { contribution })
 }

@@ -4,7 +4,7 @@
 //! tasks of a tick, not from the evidence of a question (whose SQL does the same). Those that were right
 //! before come first in each round, because the names of the others cost their senders nothing.
 
-use super::look::Candidate;
+use super::look::CheckCandidate;
 use super::{Index, IndexError};
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ const KNOWN: &str = "SELECT source FROM instincts GROUP BY source HAVING MIN(obs
 
 impl Index {
     pub(super) async fn known_sources(&self, db: &mut SqliteConnection) -> Result<BTreeSet<String>, IndexError> {
-        let known: Vec<String> = sqlx::query_scalar(KNOWN).fetch_all(db).await.map_err(|e| self.sql(e))?;
+        let known: Vec<String> = sqlx::query_scalar(KNOWN).fetch_all(db).await.map_err(|e| self.sql_error(e))?;
         Ok(known.into_iter().collect())
     }
 
@@ -22,19 +22,23 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn is_known(&self, slug: &str) -> Result<bool, IndexError> {
+    pub async fn is_known_source(&self, slug: &str) -> Result<bool, IndexError> {
         let least: Option<i64> = sqlx::query_scalar("SELECT MIN(observations) FROM instincts WHERE source = ?1")
             .bind(slug)
             .fetch_one(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         Ok(least.is_some_and(|least| least > 0))
     }
 }
 
 /// At most `limit` of these, which come oldest look first: one of each source in turn, tasks without
 /// signals like those of one known source. A task of several sources has the first of their turns.
-pub(super) fn choose(needy: Vec<Candidate>, limit: usize, known: &BTreeSet<String>) -> Vec<Candidate> {
+pub(super) fn choose_round_robin(
+    needy: Vec<CheckCandidate>,
+    limit: usize,
+    known: &BTreeSet<String>,
+) -> Vec<CheckCandidate> {
     if needy.len() <= limit {
         return needy;
     }

@@ -3,10 +3,10 @@
 //! It lies in memory, since nothing can be written; a scan and the next look of each matter find it as well, only
 //! later. [`Index::catch_up`] writes it in the order in which it would have been written, and then has everybody look.
 
-use super::store::json;
-use super::{CheckDone, Index, IndexError, News, lease};
+use super::store::to_json;
+use super::{CompletedCheck, Index, IndexError, ScanChanges, lease};
 use crate::brake;
-use crate::root::Root;
+use crate::root::VaultRoot;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,56 +24,56 @@ const MARK: &str = "INSERT INTO wakes (matter, at)
 
 /// Work that waits for the disk.
 #[derive(Debug, Default)]
-pub(super) struct Unfinished(Mutex<Waiting>);
+pub(super) struct UnfinishedWork(Mutex<DeferredWork>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct DeferredWork {
     /// Files that were written and could not be read into the tables.
     unread: BTreeSet<RecordPath>,
-    checks: Vec<CheckDone>,
+    checks: Vec<CompletedCheck>,
     /// Looks whose leases could not be released.
     leases: BTreeSet<String>,
     /// What could not be done, and since when.
     targets: BTreeMap<RecordPath, DateTime<Utc>>,
 }
 
-impl Unfinished {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl UnfinishedWork {
+    fn lock(&self) -> MutexGuard<'_, DeferredWork> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Index {
     /// Has these files read once the disk can be written.
-    pub fn read_later(&self, paths: &[RecordPath]) {
+    pub fn read_files_later(&self, paths: &[RecordPath]) {
         self.unfinished.lock().unread.extend(paths.iter().cloned());
     }
 
     /// Records a check once the disk can be written; see [`Index::record_check`].
-    pub fn record_check_later(&self, done: CheckDone) {
+    pub fn record_check_later(&self, done: CompletedCheck) {
         self.unfinished.lock().checks.push(done);
     }
 
     /// Releases the leases of a look once the disk can be written; see [`Index::release`].
-    pub fn release_later(&self, look_id: &str) {
+    pub fn release_leases_later(&self, look_id: &str) {
         self.unfinished.lock().leases.insert(look_id.to_owned());
     }
 
     /// Wakes the matter of a task, or a matter, once the disk can be written.
-    pub fn try_again(&self, target: &RecordPath, now: DateTime<Utc>) {
+    pub fn wake_later(&self, target: &RecordPath, now: DateTime<Utc>) {
         self.unfinished.lock().targets.insert(target.clone(), now);
     }
 
     /// Has the router and extraction run again after the next scan.
     pub fn run_routines_again(&self) {
-        self.leave_news(News::ANYTHING, false);
+        self.publish_changes(ScanChanges::ANYTHING, false);
     }
 
     /// Reads the files that [`Index::read_later`] names.
     ///
     /// # Errors
     /// [`IndexError`] when they still cannot be; they stay named.
-    pub async fn read_waiting(&self, root: &Root) -> Result<(), IndexError> {
+    pub async fn read_deferred_files(&self, root: &VaultRoot) -> Result<(), IndexError> {
         let unread: Vec<RecordPath> = self.unfinished.lock().unread.iter().cloned().collect();
         if !unread.is_empty() {
             self.sync_paths(root, &unread, Utc::now()).await?;
@@ -87,8 +87,8 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError`] when the disk still cannot be written; everything waits on.
-    pub async fn catch_up(&self, root: &Root, now: DateTime<Utc>) -> Result<(), IndexError> {
-        self.read_waiting(root).await?;
+    pub async fn finish_deferred_work(&self, root: &VaultRoot, now: DateTime<Utc>) -> Result<(), IndexError> {
+        self.read_deferred_files(root).await?;
         let checks = self.unfinished.lock().checks.clone();
         for done in &checks {
             self.record_check(done).await?;
@@ -105,33 +105,36 @@ impl Index {
         if leases.is_empty() && targets.is_empty() {
             return Ok(());
         }
-        self.mark_again(&leases, &targets, now).await?;
+        self.release_leases_and_wake(&leases, &targets, now).await?;
         {
             let mut waiting = self.unfinished.lock();
             waiting.leases.retain(|look_id| !leases.contains(look_id));
             waiting.targets.retain(|path, since| !has_rested(*since, now) || !targets.contains(path));
         }
         if !targets.is_empty() {
-            self.ring_wakes();
+            self.notify_wakes();
         }
         Ok(())
     }
 
-    async fn mark_again(
+    async fn release_leases_and_wake(
         &self,
         leases: &BTreeSet<String>,
         targets: &[RecordPath],
         now: DateTime<Utc>,
     ) -> Result<(), IndexError> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.begin_write().await?;
         let work = async {
             for look_id in leases {
-                sqlx::query("DELETE FROM leases WHERE run = ?1").bind(lease::run_of(look_id)).execute(&mut *tx).await?;
+                sqlx::query("DELETE FROM leases WHERE run = ?1")
+                    .bind(lease::parse_run_id(look_id))
+                    .execute(&mut *tx)
+                    .await?;
             }
-            sqlx::query(MARK).bind(json(&targets)).bind(super::codec::micros(now)).execute(&mut *tx).await?;
+            sqlx::query(MARK).bind(to_json(&targets)).bind(super::codec::to_micros(now)).execute(&mut *tx).await?;
             tx.commit().await
         };
-        work.await.map_err(|e| self.sql(e))
+        work.await.map_err(|e| self.sql_error(e))
     }
 }
 

@@ -5,8 +5,8 @@
 
 use super::actions::WAITING;
 use super::observe::twin_problem;
-use super::page::{Page, reads};
-use super::{Index, IndexError, Problem};
+use super::page::{ListPage, rows_to_read};
+use super::{Index, IndexError, VaultProblem};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::query::QueryAs;
@@ -29,7 +29,7 @@ pub struct MatterRow {
 
 /// How many records stand in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ByState {
+pub struct StateCounts {
     pub open: u64,
     pub done: u64,
     pub archived: u64,
@@ -37,9 +37,9 @@ pub struct ByState {
 
 /// The vault in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    pub matters: ByState,
-    pub tasks: ByState,
+pub struct VaultCounts {
+    pub matters: StateCounts,
+    pub tasks: StateCounts,
     pub signals: u64,
     /// Signals that count, on open tasks and matters, which no look has taken up yet.
     pub fresh_signals: u64,
@@ -52,7 +52,7 @@ pub struct Counts {
 }
 
 #[derive(FromRow)]
-struct CountColumns {
+struct VaultCountColumns {
     signals: i64,
     fresh: i64,
     actions: i64,
@@ -76,7 +76,7 @@ const PROBLEMS: [&str; 4] = [
 ];
 
 /// So many of each at most, then so many of all.
-pub(super) fn first_problems() -> String {
+pub(super) fn first_problems_sql() -> String {
     PROBLEMS.map(|sql| format!("SELECT * FROM ({sql} LIMIT ?1)")).join(" UNION ALL ") + " ORDER BY 1, 2 LIMIT ?1"
 }
 
@@ -89,7 +89,7 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn matters(&self, cadence: &Cadence) -> Result<Vec<MatterRow>, IndexError> {
+    pub async fn list_matters(&self, cadence: &Cadence) -> Result<Vec<MatterRow>, IndexError> {
         let rows: Vec<(String, Option<String>, Option<String>, i64)> = sqlx::query_as(
             "SELECT f.path, m.name, m.state, COALESCE(k.streak, 0) FROM files f
              LEFT JOIN matters m ON m.path = f.path LEFT JOIN matter_ticks k ON k.matter = f.path
@@ -97,7 +97,7 @@ impl Index {
         )
         .fetch_all(&self.store.reader)
         .await
-        .map_err(|e| self.sql(e))?;
+        .map_err(|e| self.sql_error(e))?;
         let mut matters = Vec::with_capacity(rows.len());
         for (path, name, state, streak) in rows {
             // No schedule can have the name of a file that no record may have.
@@ -106,7 +106,7 @@ impl Index {
             matters.push(MatterRow {
                 name: name.unwrap_or_else(|| path.slug().to_owned()),
                 path,
-                state: state.map(|s| self.word(&s)).transpose()?,
+                state: state.map(|s| self.parse_enum(&s)).transpose()?,
                 interval_seconds: cadence.matter_interval_seconds(streak),
             });
         }
@@ -117,12 +117,12 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn interval_of(&self, matter: &RecordPath, cadence: &Cadence) -> Result<u32, IndexError> {
+    pub async fn read_matter_interval(&self, matter: &RecordPath, cadence: &Cadence) -> Result<u32, IndexError> {
         let streak: Option<i64> = sqlx::query_scalar("SELECT streak FROM matter_ticks WHERE matter = ?1")
             .bind(matter.as_str())
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         Ok(cadence.matter_interval_seconds(streak.map_or(0, |s| u32::try_from(s).unwrap_or(u32::MAX))))
     }
 
@@ -130,38 +130,38 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn problems(&self) -> Result<Vec<Problem>, IndexError> {
+    pub async fn list_problems(&self) -> Result<Vec<VaultProblem>, IndexError> {
         let rows: Vec<(String, String, String)> = query_as_problems(PROBLEMS.join(" UNION ALL ") + " ORDER BY 1, 2")
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        Ok(rows.into_iter().map(|(path, what, detail)| problem(path, &what, detail)).collect())
+            .map_err(|e| self.sql_error(e))?;
+        Ok(rows.into_iter().map(|(path, what, detail)| build_problem(path, &what, detail)).collect())
     }
 
     /// Some of the same, of every sort the first: 1 to 500, and whether there are more.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn first_problems(&self, limit: u32) -> Result<Page<Problem, ()>, IndexError> {
-        let rows: Vec<(String, String, String)> = query_as_problems(first_problems())
-            .bind(reads(limit))
+    pub async fn list_first_problems(&self, limit: u32) -> Result<ListPage<VaultProblem, ()>, IndexError> {
+        let rows: Vec<(String, String, String)> = query_as_problems(first_problems_sql())
+            .bind(rows_to_read(limit))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        let problems = rows.into_iter().map(|(path, what, detail)| problem(path, &what, detail)).collect();
-        Ok(Page::cut(problems, limit, |_| ()))
+            .map_err(|e| self.sql_error(e))?;
+        let problems = rows.into_iter().map(|(path, what, detail)| build_problem(path, &what, detail)).collect();
+        Ok(ListPage::from_rows(problems, limit, |_| ()))
     }
 
     /// Why a file cannot be used; `None` where it can, or is not there.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn problem_of(&self, path: &RecordPath) -> Result<Option<String>, IndexError> {
+    pub async fn find_file_problem(&self, path: &RecordPath) -> Result<Option<String>, IndexError> {
         let problem: Option<Option<String>> = sqlx::query_scalar("SELECT problem FROM files WHERE path = ?1")
             .bind(path.as_str())
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         Ok(problem.flatten())
     }
 
@@ -169,16 +169,16 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn counts(&self) -> Result<Counts, IndexError> {
+    pub async fn count_records(&self) -> Result<VaultCounts, IndexError> {
         let states: Vec<(bool, String, i64)> = sqlx::query_as(
             "SELECT true, state, COUNT(*) FROM matters GROUP BY state
              UNION ALL SELECT false, state, COUNT(*) FROM tasks GROUP BY state",
         )
         .fetch_all(&self.store.reader)
         .await
-        .map_err(|e| self.sql(e))?;
+        .map_err(|e| self.sql_error(e))?;
         let problems = PROBLEMS.join(" UNION ALL ");
-        let more: CountColumns = sqlx::query_as(AssertSqlSafe(format!(
+        let more: VaultCountColumns = sqlx::query_as(AssertSqlSafe(format!(
             "SELECT (SELECT COUNT(*) FROM ({problems})) AS problems, (SELECT COUNT(*) FROM signals) AS signals,
                 (SELECT COUNT(*) FROM signals s JOIN (SELECT path, state FROM tasks UNION ALL SELECT path, state FROM matters) t
                  ON t.path = s.target AND t.state = 'open'
@@ -192,19 +192,19 @@ impl Index {
         )))
         .fetch_one(&self.store.reader)
         .await
-        .map_err(|e| self.sql(e))?;
-        let mut counts = Counts {
+        .map_err(|e| self.sql_error(e))?;
+        let mut counts = VaultCounts {
             signals: more.signals.cast_unsigned(),
             fresh_signals: more.fresh.cast_unsigned(),
             actions: more.actions.cast_unsigned(),
             pending: more.pending.cast_unsigned(),
             problems: more.problems.cast_unsigned(),
             last_sync_at: self.last_sync_at().await?,
-            ..Counts::default()
+            ..VaultCounts::default()
         };
         for (of_matters, state, count) in states {
             let by_state = if of_matters { &mut counts.matters } else { &mut counts.tasks };
-            match self.word(&state)? {
+            match self.parse_enum(&state)? {
                 RecordState::Open => by_state.open = count.cast_unsigned(),
                 RecordState::Done => by_state.done = count.cast_unsigned(),
                 RecordState::Archived => by_state.archived = count.cast_unsigned(),
@@ -214,7 +214,7 @@ impl Index {
     }
 }
 
-fn problem(path: String, what: &str, detail: String) -> Problem {
+fn build_problem(path: String, what: &str, detail: String) -> VaultProblem {
     let message = match what.strip_prefix("id:") {
         Some(id) => {
             let full = twin_problem(&path, id, &detail);
@@ -226,5 +226,5 @@ fn problem(path: String, what: &str, detail: String) -> Problem {
         None if what == "closed" => format!("its matter {detail} cannot be read: mend that file first"),
         None => detail,
     };
-    Problem { path, message }
+    VaultProblem { path, message }
 }

@@ -5,8 +5,8 @@
 //! schedule. The mark goes in the transaction in which a tick observes the matter, so a tick that was
 //! lost or that met a stop uses up no wake.
 
-use super::codec::micros;
-use super::store::json;
+use super::codec::to_micros;
+use super::store::to_json;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, SqliteConnection};
@@ -49,7 +49,7 @@ pub struct WakeMark {
 }
 
 #[derive(FromRow)]
-struct MarkRow {
+struct WakeMarkColumns {
     matter: String,
     at: i64,
     observed: Option<i64>,
@@ -63,13 +63,17 @@ const MATTERS: &str = "SELECT DISTINCT COALESCE(t.parent, m.path)
     WHERE s.applied = 0 AND s.effect <> 'none' AND COALESCE(t.parent, m.path) IS NOT NULL";
 
 /// Marks the matters of signals that are new.
-pub(super) async fn mark(tx: &mut SqliteConnection, signals: &[String], at: i64) -> sqlx::Result<()> {
-    let matters: Vec<String> = sqlx::query_scalar(MATTERS).bind(json(&signals)).fetch_all(&mut *tx).await?;
+pub(super) async fn mark_matters_of_signals(
+    tx: &mut SqliteConnection,
+    signals: &[String],
+    at: i64,
+) -> sqlx::Result<()> {
+    let matters: Vec<String> = sqlx::query_scalar(MATTERS).bind(to_json(&signals)).fetch_all(&mut *tx).await?;
     sqlx::query(
         "INSERT INTO wakes (matter, at) SELECT value, ?2 FROM json_each(?1) WHERE true
          ON CONFLICT (matter) DO UPDATE SET at = MAX(at, excluded.at)",
     )
-    .bind(json(&matters))
+    .bind(to_json(&matters))
     .bind(at)
     .execute(tx)
     .await
@@ -82,7 +86,7 @@ pub(super) async fn mark_unjudged(tx: &mut SqliteConnection, at: i64) -> sqlx::R
 }
 
 /// Takes the mark of a matter away, as a tick observes it; whether there was one.
-pub(super) async fn unmark(tx: &mut SqliteConnection, matter: &RecordPath) -> sqlx::Result<bool> {
+pub(super) async fn clear_mark(tx: &mut SqliteConnection, matter: &RecordPath) -> sqlx::Result<bool> {
     let taken = sqlx::query("DELETE FROM wakes WHERE matter = ?1").bind(matter.as_str()).execute(tx).await?;
     Ok(taken.rows_affected() > 0)
 }
@@ -92,16 +96,20 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn oldest_wakes(&self, pass_over: &[&RecordPath], limit: usize) -> Result<Vec<WakeMark>, IndexError> {
-        let rows: Vec<MarkRow> = sqlx::query_as(OLDEST)
-            .bind(json(&pass_over))
+    pub async fn list_oldest_wake_marks(
+        &self,
+        pass_over: &[&RecordPath],
+        limit: usize,
+    ) -> Result<Vec<WakeMark>, IndexError> {
+        let rows: Vec<WakeMarkColumns> = sqlx::query_as(OLDEST)
+            .bind(to_json(&pass_over))
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        let mark = |row: MarkRow| {
-            let MarkRow { matter, at, observed, ticks } = row;
-            Ok(WakeMark { matter: self.path(&matter)?, at, observed, ticks })
+            .map_err(|e| self.sql_error(e))?;
+        let mark = |row: WakeMarkColumns| {
+            let WakeMarkColumns { matter, at, observed, ticks } = row;
+            Ok(WakeMark { matter: self.parse_path(&matter)?, at, observed, ticks })
         };
         rows.into_iter().map(mark).collect()
     }
@@ -110,14 +118,14 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn wake_again(&self, target: &RecordPath, now: DateTime<Utc>) -> Result<(), IndexError> {
+    pub async fn mark_matter_again(&self, target: &RecordPath, now: DateTime<Utc>) -> Result<(), IndexError> {
         sqlx::query(MATTER_OF)
             .bind(target.as_str())
-            .bind(micros(now))
+            .bind(to_micros(now))
             .execute(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
-        self.ring_wakes();
+            .map_err(|e| self.sql_error(e))?;
+        self.notify_wakes();
         Ok(())
     }
 
@@ -125,38 +133,38 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn wakes(&self) -> Result<BTreeMap<RecordPath, i64>, IndexError> {
+    pub async fn list_wake_marks(&self) -> Result<BTreeMap<RecordPath, i64>, IndexError> {
         let rows: Vec<(String, i64)> = sqlx::query_as("SELECT matter, at FROM wakes")
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|(matter, at)| Ok((self.path(&matter)?, at))).collect()
+            .map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|(matter, at)| Ok((self.parse_path(&matter)?, at))).collect()
     }
 
     /// Takes a mark away, unless another signal came since it was read.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn woken(&self, matter: &RecordPath, mark: i64) -> Result<(), IndexError> {
+    pub async fn clear_wake_mark(&self, matter: &RecordPath, mark: i64) -> Result<(), IndexError> {
         sqlx::query("DELETE FROM wakes WHERE matter = ?1 AND at <= ?2")
             .bind(matter.as_str())
             .bind(mark)
             .execute(&self.store.writer)
             .await
             .map(drop)
-            .map_err(|e| self.sql(e))
+            .map_err(|e| self.sql_error(e))
     }
 
     /// The matters that signals bear upon, as far as those signals count.
-    pub(super) async fn matters_of(&self, signals: &[String]) -> Result<Vec<RecordPath>, IndexError> {
+    pub(super) async fn list_matters_of_signals(&self, signals: &[String]) -> Result<Vec<RecordPath>, IndexError> {
         if signals.is_empty() {
             return Ok(Vec::new());
         }
         let found: Vec<String> = sqlx::query_scalar(MATTERS)
-            .bind(json(&signals))
+            .bind(to_json(&signals))
             .fetch_all(&self.store.writer)
             .await
-            .map_err(|e| self.sql(e))?;
-        found.iter().map(|m| self.path(m)).collect()
+            .map_err(|e| self.sql_error(e))?;
+        found.iter().map(|m| self.parse_path(m)).collect()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Read-only; what was decided is in the audit records, which [`super::action`] lists.
 
-use super::codec::instant;
+use super::codec::from_micros;
 use super::{Index, IndexError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct WeighedSignal {
 }
 
 #[derive(FromRow)]
-struct Subject {
+struct SubjectColumns {
     name: String,
     state: String,
     snoozed_until: Option<i64>,
@@ -53,7 +53,7 @@ struct Subject {
 }
 
 #[derive(FromRow)]
-pub(super) struct Row {
+pub(super) struct WeighedSignalColumns {
     path: String,
     source: String,
     note: String,
@@ -82,20 +82,20 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn subject(&self, path: &RecordPath) -> Result<Option<SubjectRow>, IndexError> {
-        let row: Option<Subject> = sqlx::query_as(SUBJECT)
+    pub async fn find_subject(&self, path: &RecordPath) -> Result<Option<SubjectRow>, IndexError> {
+        let row: Option<SubjectColumns> = sqlx::query_as(SUBJECT)
             .bind(path.as_str())
             .fetch_optional(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
+            .map_err(|e| self.sql_error(e))?;
         let Some(row) = row else { return Ok(None) };
         Ok(Some(SubjectRow {
             path: path.clone(),
             name: row.name,
-            state: self.word(&row.state)?,
-            snoozed_until: row.snoozed_until.and_then(instant),
-            last_check_at: row.last_check_at.and_then(instant),
-            next_check_after: row.next_check_after.and_then(instant),
+            state: self.parse_enum(&row.state)?,
+            snoozed_until: row.snoozed_until.and_then(from_micros),
+            last_check_at: row.last_check_at.and_then(from_micros),
+            next_check_after: row.next_check_after.and_then(from_micros),
         }))
     }
 
@@ -103,27 +103,27 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn signals_about(&self, path: &RecordPath, limit: u32) -> Result<Vec<WeighedSignal>, IndexError> {
-        let rows: Vec<Row> = sqlx::query_as(SIGNALS)
+    pub async fn list_signals_about(&self, path: &RecordPath, limit: u32) -> Result<Vec<WeighedSignal>, IndexError> {
+        let rows: Vec<WeighedSignalColumns> = sqlx::query_as(SIGNALS)
             .bind(path.as_str())
             .bind(i64::from(limit))
             .fetch_all(&self.store.reader)
             .await
-            .map_err(|e| self.sql(e))?;
-        rows.into_iter().map(|row| self.weighed(row)).collect()
+            .map_err(|e| self.sql_error(e))?;
+        rows.into_iter().map(|row| self.decode_weighed_signal(row)).collect()
     }
 
-    pub(super) fn weighed(&self, row: Row) -> Result<WeighedSignal, IndexError> {
+    pub(super) fn decode_weighed_signal(&self, row: WeighedSignalColumns) -> Result<WeighedSignal, IndexError> {
         Ok(WeighedSignal {
-            path: self.path(&row.path)?,
+            path: self.parse_path(&row.path)?,
             source: row.source,
             note: row.note,
-            created: instant(row.created).unwrap_or_default(),
-            effect: self.word(&row.effect)?,
-            class: row.class.map(|c| self.word(&c)).transpose()?,
+            created: from_micros(row.created).unwrap_or_default(),
+            effect: self.parse_enum(&row.effect)?,
+            class: row.class.map(|c| self.parse_enum(&c)).transpose()?,
             target_confidence: row.target_confidence,
             effect_confidence: row.effect_confidence,
-            status: self.word(&row.status)?,
+            status: self.parse_enum(&row.status)?,
             reason: row.reason,
         })
     }

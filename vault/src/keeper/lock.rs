@@ -7,7 +7,7 @@
 use super::LockError;
 use crate::durable;
 use crate::private;
-use crate::root::{OWN_FOLDER, Placement, Root};
+use crate::root::{FolderPlacement, OWN_FOLDER, VaultRoot};
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use std::fs::{File, TryLockError};
@@ -20,7 +20,7 @@ const IGNORE: &str = ".gitignore";
 const MAX_HOLDER_BYTES: u64 = 200;
 
 /// Where the lock lies, for messages.
-pub(super) fn shown() -> String {
+pub(super) fn display_path() -> String {
     format!("{OWN_FOLDER}/{FILE}")
 }
 
@@ -30,19 +30,19 @@ const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// Who holds the lock, in the holder's own words; `None` when it is free, and in doubt.
-pub(super) fn held_by(root: &Root) -> Option<String> {
+pub(super) fn find_holder(root: &VaultRoot) -> Option<String> {
     let own = root.find_own_folder(None).ok()??;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = File::from(openat(&own, FILE, flags, Mode::empty()).ok()?);
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| holder(&file))
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| read_holder(&file))
 }
 
 /// Takes the lock.
-pub(super) fn take(root: &Root) -> Result<File, LockError> {
+pub(super) fn take_lock(root: &VaultRoot) -> Result<File, LockError> {
     let failed = |path: String| move |source| LockError::Io { path, source };
-    let own = root.own_folder(None).map_err(failed(format!("{OWN_FOLDER}/")))?;
-    keep_out_of_git(&own).map_err(failed(format!("{OWN_FOLDER}/{IGNORE}")))?;
-    let mut file = open(&own).map_err(failed(shown()))?;
+    let own = root.make_own_folder(None).map_err(failed(format!("{OWN_FOLDER}/")))?;
+    write_gitignore(&own).map_err(failed(format!("{OWN_FOLDER}/{IGNORE}")))?;
+    let mut file = open_lock_file(&own).map_err(failed(display_path()))?;
     let mut tries = 1;
     while tries < TRIES && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
         std::thread::sleep(PAUSE);
@@ -50,17 +50,19 @@ pub(super) fn take(root: &Root) -> Result<File, LockError> {
     }
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(LockError::Held { path: shown(), holder: holder(&file) }),
-        Err(TryLockError::Error(source)) => return Err(failed(shown())(source)),
+        Err(TryLockError::WouldBlock) => {
+            return Err(LockError::Held { path: display_path(), holder: read_holder(&file) });
+        }
+        Err(TryLockError::Error(source)) => return Err(failed(display_path())(source)),
     }
-    still_ours(root, &file).map_err(failed(shown()))?;
-    file.set_len(0).and_then(|()| write!(file, "process {}", std::process::id())).map_err(failed(shown()))?;
+    verify_ownership(root, &file).map_err(failed(display_path()))?;
+    file.set_len(0).and_then(|()| write!(file, "process {}", std::process::id())).map_err(failed(display_path()))?;
     Ok(file)
 }
 
 /// Whether the file we hold is still the one that others would try to lock, and the vault where they look for it.
-pub(super) fn still_ours(root: &Root, file: &File) -> io::Result<()> {
-    if root.placement() != Placement::Here {
+pub(super) fn verify_ownership(root: &VaultRoot, file: &File) -> io::Result<()> {
+    if root.placement() != FolderPlacement::Here {
         let reason = format!("the vault's folder is not at {} any more: move it back there", root.path().display());
         return Err(io::Error::new(io::ErrorKind::NotFound, reason));
     }
@@ -77,7 +79,7 @@ pub(super) fn still_ours(root: &Root, file: &File) -> io::Result<()> {
     }
 }
 
-fn open(own: &Dir) -> io::Result<File> {
+fn open_lock_file(own: &Dir) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     match openat(own, FILE, flags, Mode::from_raw_mode(private::FILE)) {
         Ok(fd) => Ok(File::from(fd)),
@@ -88,7 +90,7 @@ fn open(own: &Dir) -> io::Result<File> {
     }
 }
 
-fn holder(file: &File) -> String {
+fn read_holder(file: &File) -> String {
     let mut text = String::new();
     let read = file.take(MAX_HOLDER_BYTES).read_to_string(&mut text);
     match (read, text.trim()) {
@@ -98,8 +100,8 @@ fn holder(file: &File) -> String {
 }
 
 /// Keeps our folder out of the vault's git history.
-fn keep_out_of_git(own: &Dir) -> io::Result<()> {
-    match durable::create(own, IGNORE, b"*\n") {
+fn write_gitignore(own: &Dir) -> io::Result<()> {
+    match durable::create_file(own, IGNORE, b"*\n") {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
         Ok(()) | Err(_) => Ok(()),
     }

@@ -5,18 +5,18 @@
 //! was displaced again, never happened and its record goes. A stamp has no record: whichever content is
 //! in place stays. Resolving twice is resolving once, so that a crash in here is resolved the same way.
 
-use super::{ApplyError, Keeper, Turn};
+use super::{ApplyError, VaultWriter, WriterState};
 use crate::chain;
 use crate::crash;
-use crate::journal::{self, Filing, Intent};
-use crate::root::{OWN_FOLDER, Root};
-use crate::swap::{self, Staged};
+use crate::journal::{self, ChangeIntent, RecordFiling};
+use crate::root::{OWN_FOLDER, VaultRoot};
+use crate::swap::{self, StagedContent};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 /// Where to go from a change that is in place without its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Towards {
+enum RecoveryDirection {
     /// It stood like this for who knows how long, and people may have seen it: file its record.
     Done,
     /// Its record could not be filed just now: put the content back.
@@ -25,7 +25,7 @@ enum Towards {
 
 /// What became of an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resolved {
+enum IntentOutcome {
     /// Its record is filed.
     Filed,
     /// It never happened.
@@ -35,27 +35,28 @@ enum Resolved {
 }
 
 /// Resolves every change that was under way, and reads where the chain stands.
-pub(super) fn recover(root: &Root) -> Result<Turn, ApplyError> {
-    let own = |source| ApplyError::io(format!("{OWN_FOLDER}/"))(source);
-    journal::sweep(root).map_err(own)?;
-    let intents = journal::open_intents(root).map_err(own)?;
-    let mut turn = Turn {
-        head: chain::head(root)?,
+pub(super) fn recover_state(root: &VaultRoot) -> Result<WriterState, ApplyError> {
+    let own = |source| ApplyError::wrap_io(format!("{OWN_FOLDER}/"))(source);
+    journal::remove_unfinished_files(root).map_err(own)?;
+    let intents = journal::list_open_intents(root).map_err(own)?;
+    let mut turn = WriterState {
+        head: chain::read_head(root)?,
         synced: 0,
-        next: journal::next_number(&intents),
+        next: journal::next_attempt_number(&intents),
         unsettled: VecDeque::new(),
         stuck: None,
     };
-    let names = |i: &Intent| {
-        let [before, after] = swap::copies_of(i.key.content());
-        [i.key.content().to_owned(), i.key.record(), before, after]
+    let names = |i: &ChangeIntent| {
+        let [before, after] = swap::copy_names(i.key.content_name());
+        [i.key.content_name().to_owned(), i.key.record_name(), before, after]
     };
     let known: BTreeSet<String> = intents.iter().flat_map(names).collect();
     for intent in intents {
-        let resolved = resolve(root, &intent, Towards::Done).map_err(ApplyError::io(intent.subject()))?;
-        settle_later(root, &mut turn, intent, resolved).map_err(own)?;
+        let resolved =
+            recover_intent(root, &intent, RecoveryDirection::Done).map_err(ApplyError::wrap_io(intent.subject()))?;
+        queue_for_settling(root, &mut turn, intent, resolved).map_err(own)?;
     }
-    swap::sweep(root, |name| known.contains(name)).map_err(own)?;
+    swap::remove_unknown_files(root, |name| known.contains(name)).map_err(own)?;
     if turn.head.seq > 0 && !chain::has_written_head(root)? {
         tracing::warn!(
             records = turn.head.seq,
@@ -70,13 +71,13 @@ pub(super) fn recover(root: &Root) -> Result<Turn, ApplyError> {
     Ok(turn)
 }
 
-impl Keeper {
+impl VaultWriter {
     /// Takes an attempt back that failed after its intent was written.
     ///
     /// Where even that fails, the intent is kept and resolved before anything else is begun.
-    pub(crate) fn back_out(&self, turn: &mut Turn, intent: Intent) {
-        let resolved = resolve(self.root(), &intent, Towards::Undone)
-            .and_then(|resolved| settle_later(self.root(), turn, intent.clone(), resolved));
+    pub(crate) fn revert_intent(&self, turn: &mut WriterState, intent: ChangeIntent) {
+        let resolved = recover_intent(self.root(), &intent, RecoveryDirection::Undone)
+            .and_then(|resolved| queue_for_settling(self.root(), turn, intent.clone(), resolved));
         if let Err(e) = resolved {
             tracing::error!(record = %intent.subject(), error = %e, "a change is half done, it is resolved before the next");
             turn.stuck = Some(intent);
@@ -85,9 +86,9 @@ impl Keeper {
 
     /// Keeps an attempt that was taken back: our content stood there for a moment, and whoever
     /// opened it then may still write into it. Its record never comes to be.
-    pub(crate) fn taken_back(&self, turn: &mut Turn, intent: Intent) {
-        match swap::discard(self.root(), &intent.key.record()) {
-            Ok(()) => turn.keep(intent),
+    pub(crate) fn keep_reverted_intent(&self, turn: &mut WriterState, intent: ChangeIntent) {
+        match swap::discard_file(self.root(), &intent.key.record_name()) {
+            Ok(()) => turn.keep_unsettled(intent),
             Err(e) => {
                 tracing::error!(record = %intent.subject(), error = %e, "failed to drop a record, nothing is begun before");
                 turn.stuck = Some(intent);
@@ -95,76 +96,85 @@ impl Keeper {
         }
     }
 
-    pub(super) fn resolve_stuck(&self, turn: &mut Turn, intent: Intent) -> Result<(), ApplyError> {
-        let resolved = resolve(self.root(), &intent, Towards::Undone)
-            .and_then(|resolved| settle_later(self.root(), turn, intent.clone(), resolved));
+    pub(super) fn recover_stuck_intent(&self, turn: &mut WriterState, intent: ChangeIntent) -> Result<(), ApplyError> {
+        let resolved = recover_intent(self.root(), &intent, RecoveryDirection::Undone)
+            .and_then(|resolved| queue_for_settling(self.root(), turn, intent.clone(), resolved));
         resolved.map_err(|e| {
-            let error = ApplyError::io(intent.subject())(e);
+            let error = ApplyError::wrap_io(intent.subject())(e);
             turn.stuck = Some(intent);
             error
         })
     }
 }
 
-fn resolve(root: &Root, intent: &Intent, towards: Towards) -> io::Result<Resolved> {
+fn recover_intent(root: &VaultRoot, intent: &ChangeIntent, towards: RecoveryDirection) -> io::Result<IntentOutcome> {
     match intent.filing() {
-        Some(filing) => resolve_action(root, intent, (filing, towards)),
-        None => resolve_stamp(root, intent),
+        Some(filing) => recover_recorded_change(root, intent, (filing, towards)),
+        None => recover_unrecorded_change(root, intent),
     }
 }
 
 /// A human's content that a stamp displaced goes back, where nobody has edited the stamped one since.
-fn resolve_stamp(root: &Root, intent: &Intent) -> io::Result<Resolved> {
-    if let Some(swap) = intent.swap()
-        && swap::staged(root, &swap)? == Staged::Human
+fn recover_unrecorded_change(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<IntentOutcome> {
+    if let Some(swap) = intent.to_swap()
+        && swap::inspect_staged(root, &swap)? == StagedContent::Human
     {
-        swap::give_back(root, &swap)?;
+        swap::swap_back(root, &swap)?;
     }
-    Ok(Resolved::Unfiled)
+    Ok(IntentOutcome::Unfiled)
 }
 
-fn resolve_action(root: &Root, intent: &Intent, (filing, towards): (&Filing, Towards)) -> io::Result<Resolved> {
+fn recover_recorded_change(
+    root: &VaultRoot,
+    intent: &ChangeIntent,
+    (filing, towards): (&RecordFiling, RecoveryDirection),
+) -> io::Result<IntentOutcome> {
     if root.exists(&filing.record) {
-        return Ok(Resolved::Filed);
+        return Ok(IntentOutcome::Filed);
     }
-    let Some(swap) = intent.swap() else {
-        return Ok(Resolved::Dropped);
+    let Some(swap) = intent.to_swap() else {
+        return Ok(IntentOutcome::Dropped);
     };
-    match swap::staged(root, &swap)? {
-        Staged::Absent | Staged::New => return Ok(Resolved::Dropped),
-        Staged::Old if towards == Towards::Done && has_record(root, intent)? => {}
-        Staged::Old | Staged::Human => {
-            if swap::give_back(root, &swap)? {
-                return Ok(Resolved::Dropped);
+    match swap::inspect_staged(root, &swap)? {
+        StagedContent::Absent | StagedContent::New => return Ok(IntentOutcome::Dropped),
+        StagedContent::Old if towards == RecoveryDirection::Done && has_staged_record(root, intent)? => {}
+        StagedContent::Old | StagedContent::Human => {
+            if swap::swap_back(root, &swap)? {
+                return Ok(IntentOutcome::Dropped);
             }
         }
     }
     // In place, or edited on top: it happened.
-    if !has_record(root, intent)? {
+    if !has_staged_record(root, intent)? {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
             format!(
                 "was changed, and the record of that is lost: put the file right by hand, then remove {}",
-                intent.shown()
+                intent.display_path()
             ),
         ));
     }
-    crash::point("before-filing");
-    chain::file(root, &intent.key, filing)?;
-    Ok(Resolved::Filed)
+    crash::die_if_armed("before-filing");
+    chain::publish_staged_record(root, &intent.key, filing)?;
+    Ok(IntentOutcome::Filed)
 }
 
-fn has_record(root: &Root, intent: &Intent) -> io::Result<bool> {
-    swap::staged_dir(root)?.try_exists(intent.key.record())
+fn has_staged_record(root: &VaultRoot, intent: &ChangeIntent) -> io::Result<bool> {
+    swap::open_staged_folder(root)?.try_exists(intent.key.record_name())
 }
 
 /// Counts what was filed, drops the record of what was not, and keeps what was displaced.
-fn settle_later(root: &Root, turn: &mut Turn, intent: Intent, resolved: Resolved) -> io::Result<()> {
+fn queue_for_settling(
+    root: &VaultRoot,
+    turn: &mut WriterState,
+    intent: ChangeIntent,
+    resolved: IntentOutcome,
+) -> io::Result<()> {
     match (resolved, intent.filing()) {
-        (Resolved::Filed, Some(filing)) => turn.head = turn.head.clone().after(filing),
-        (Resolved::Filed | Resolved::Dropped | Resolved::Unfiled, _) => {}
+        (IntentOutcome::Filed, Some(filing)) => turn.head = turn.head.clone().advance_to(filing),
+        (IntentOutcome::Filed | IntentOutcome::Dropped | IntentOutcome::Unfiled, _) => {}
     }
-    swap::discard(root, &intent.key.record())?;
-    turn.keep(intent);
+    swap::discard_file(root, &intent.key.record_name())?;
+    turn.keep_unsettled(intent);
     Ok(())
 }

@@ -11,7 +11,7 @@ mod disk;
 mod stamp;
 
 use crate::crash::hook;
-use crate::keeper::{ApplyError, Keeper, Receipt};
+use crate::keeper::{ActionReceipt, ApplyError, VaultWriter};
 use desk::{Desk, TASK, Wish, faults, settle, task};
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
@@ -26,13 +26,13 @@ fn done(text: &str) -> String {
     text.replace("state: open", "state: done")
 }
 
-fn apply(keeper: &Keeper) -> Result<Receipt, ApplyError> {
-    let receipt = keeper.apply(Wish::done("pay", TASK.as_bytes(), "run-1").plan());
+fn apply(keeper: &VaultWriter) -> Result<ActionReceipt, ApplyError> {
+    let receipt = keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan());
     assert!(hook::all_met(), "a moment that this test is about did not come");
     receipt
 }
 
-fn changed_meanwhile(keeper: &Keeper) {
+fn changed_meanwhile(keeper: &VaultWriter) {
     let error = apply(keeper).unwrap_err();
     assert!(matches!(error, ApplyError::ChangedMeanwhile { .. }), "{error}");
 }
@@ -69,7 +69,7 @@ fn an_edit_between_the_last_look_and_the_swap_is_back_in_place_at_once() {
         assert_eq!(desk.read("task/pay.md"), BOB);
         desk.is_tidy();
         // Judged again, it is applied again.
-        keeper.apply(Wish::done("pay", BOB.as_bytes(), "run-1").plan()).unwrap();
+        keeper.apply_plan(Wish::done("pay", BOB.as_bytes(), "run-1").plan()).unwrap();
         assert_eq!(desk.read("task/pay.md"), done(BOB));
     }
 }
@@ -203,10 +203,10 @@ fn a_save_through_an_old_handle_is_found_when_it_comes_and_given_its_place() {
     let keeper = desk.keeper();
     let mut editor = OpenOptions::new().append(true).open(pay(&desk)).unwrap();
     apply(&keeper).unwrap();
-    assert_eq!(keeper.settle().unwrap(), []);
+    assert_eq!(keeper.settle_swaps().unwrap(), []);
     editor.write_all(b"late words\n").unwrap();
     assert_eq!(desk.read("task/pay.md"), done(TASK), "nobody has looked yet");
-    assert_eq!(keeper.settle().unwrap(), [task("pay")]);
+    assert_eq!(keeper.settle_swaps().unwrap(), [task("pay")]);
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}late words\n"));
     editor.write_all(b"and later ones\n").unwrap();
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}late words\nand later ones\n"), "the handle is at home again");
@@ -241,7 +241,7 @@ fn who_opened_our_content_in_the_moment_it_stood_there_loses_nothing_either() {
     });
     changed_meanwhile(&keeper);
     // Another attempt at the same action stages under another name.
-    keeper.apply(Wish::done("pay", BOB.as_bytes(), "run-1").plan()).unwrap();
+    keeper.apply_plan(Wish::done("pay", BOB.as_bytes(), "run-1").plan()).unwrap();
     opened.borrow_mut().as_mut().unwrap().write_all(b"words into ours\n").unwrap();
     assert_eq!(settle(&keeper), [task("pay")]);
     assert_eq!(desk.read("task/pay.md"), done(BOB));
@@ -385,7 +385,7 @@ fn a_name_that_is_taken_under_conflict_is_not_overwritten() {
         hook::at("before-swap", move || save_over(&a, BOB));
         hook::at("after-swap", move || save_over(&b, EVE));
         let at = desk::noon() + chrono::TimeDelta::seconds(i64::try_from(n).unwrap());
-        keeper.apply(Wish::done("pay", TASK.as_bytes(), run).with(|w| w.at = at).plan()).unwrap();
+        keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), run).with(|w| w.at = at).plan()).unwrap();
     }
     assert_eq!(desk.conflicts(), [BOB, BOB]);
 }

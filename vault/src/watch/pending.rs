@@ -3,7 +3,7 @@
 //! A change that more may follow waits 150 ms. One file counts once however often it changes, and
 //! very many become one scan, so nothing here grows while the index is busy.
 
-use super::{Gathered, MANY, Urgency};
+use super::{GatheredChanges, HintUrgency, MANY};
 use notify::Event;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,46 +15,51 @@ pub(super) const DEBOUNCE: Duration = Duration::from_millis(150);
 
 /// What has changed and is not hinted at yet.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
-    changes: Mutex<Changes>,
+pub(super) struct PendingChanges {
+    changes: Mutex<ChangeQueue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Changes {
-    ready: Gathered,
+struct ChangeQueue {
+    ready: GatheredChanges,
     /// Changes that more may follow.
-    waiting: Gathered,
+    waiting: GatheredChanges,
     /// When those have waited long enough.
     ripe_at: Option<Instant>,
     ended: bool,
 }
 
-impl Pending {
+impl PendingChanges {
     /// Adds what the system reports.
-    pub(super) fn add(&self, root: &Path, reported: notify::Result<Event>) {
+    pub(super) fn add_reported(&self, root: &Path, reported: notify::Result<Event>) {
         let now = Instant::now();
         match reported {
             Ok(event) => {
-                let urgency = if event.need_rescan() { Some(Urgency::Later) } else { Urgency::of_event(&event) };
+                let urgency =
+                    if event.need_rescan() { Some(HintUrgency::Later) } else { HintUrgency::classify_event(&event) };
                 let Some(urgency) = urgency else { return };
-                let mut gathered = Gathered::default();
-                gathered.add(root, &event);
+                let mut gathered = GatheredChanges::default();
+                gathered.add_event(root, &event);
                 if !gathered.is_empty() {
-                    self.lock().add(gathered, urgency, now);
+                    self.lock_changes().add_changes(gathered, urgency, now);
                 }
             }
             Err(error) => {
                 tracing::debug!(?error, "watching failed in part; scanning instead");
-                self.lock().add(Gathered { rescan: true, ..Gathered::default() }, Urgency::Later, now);
+                self.lock_changes().add_changes(
+                    GatheredChanges { rescan: true, ..GatheredChanges::default() },
+                    HintUrgency::Later,
+                    now,
+                );
             }
         }
         self.changed.notify_one();
     }
 
     /// Waits for changes that may be hinted at and takes them all; `None` at the end.
-    pub(super) fn next(&self) -> Option<Gathered> {
-        let mut changes = self.lock();
+    pub(super) fn next(&self) -> Option<GatheredChanges> {
+        let mut changes = self.lock_changes();
         loop {
             if changes.ended {
                 return None;
@@ -75,21 +80,21 @@ impl Pending {
     }
 
     /// Ends [`Pending::next`].
-    pub(super) fn end(&self) {
-        self.lock().ended = true;
+    pub(super) fn close(&self) {
+        self.lock_changes().ended = true;
         self.changed.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Changes> {
+    fn lock_changes(&self) -> MutexGuard<'_, ChangeQueue> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Changes {
-    fn add(&mut self, gathered: Gathered, urgency: Urgency, now: Instant) {
+impl ChangeQueue {
+    fn add_changes(&mut self, gathered: GatheredChanges, urgency: HintUrgency, now: Instant) {
         // A folder may be about to fill, and the drop folder has no records.
         let is_file = gathered.folders.is_empty() && !gathered.rescan && !gathered.inbox;
-        if urgency == Urgency::AtOnce && is_file {
+        if urgency == HintUrgency::AtOnce && is_file {
             // Whatever the file waited for is over.
             self.waiting.paths.retain(|path| !gathered.paths.contains(path));
             self.ready.merge(gathered);
@@ -99,7 +104,7 @@ impl Changes {
         }
     }
 
-    fn take_ripe(&mut self, now: Instant) -> Gathered {
+    fn take_ripe(&mut self, now: Instant) -> GatheredChanges {
         if self.ripe_at.is_some_and(|at| at <= now) {
             self.ripe_at = None;
             let waiting = std::mem::take(&mut self.waiting);
@@ -109,7 +114,7 @@ impl Changes {
     }
 }
 
-impl Gathered {
+impl GatheredChanges {
     fn merge(&mut self, other: Self) {
         let Self { paths, folders, rescan, inbox } = other;
         self.paths.extend(paths);

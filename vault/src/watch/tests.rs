@@ -9,8 +9,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Watched {
     dir: tempfile::TempDir,
-    hints: mpsc::Receiver<Hint>,
-    _watcher: Watcher,
+    hints: mpsc::Receiver<ChangeHint>,
+    _watcher: VaultWatcher,
 }
 
 impl Watched {
@@ -21,7 +21,7 @@ impl Watched {
         }
         fs::write(dir.path().join("task-outside.md"), "x").unwrap();
         let (send, hints) = mpsc::channel(16);
-        let watcher = watch(&Root::open(dir.path()).unwrap(), send).unwrap();
+        let watcher = watch_vault(&VaultRoot::open(dir.path()).unwrap(), send).unwrap();
         Self { dir, hints, _watcher: watcher }
     }
 
@@ -29,7 +29,7 @@ impl Watched {
         fs::write(self.dir.path().join(path), text).unwrap();
     }
 
-    async fn hint(&mut self) -> Hint {
+    async fn hint(&mut self) -> ChangeHint {
         timeout(PATIENCE, self.hints.recv()).await.expect("no hint came").expect("the watcher ended")
     }
 
@@ -37,7 +37,7 @@ impl Watched {
     async fn named(&mut self, path: &str) {
         let path = RecordPath::parse(path).unwrap();
         loop {
-            if let Hint::Paths(paths) = self.hint().await
+            if let ChangeHint::Paths(paths) = self.hint().await
                 && paths.contains(&path)
             {
                 return;
@@ -72,9 +72,9 @@ async fn a_rename_names_both_records() {
     let mut seen = BTreeSet::new();
     while !both.iter().all(|p| seen.contains(p)) {
         match watched.hint().await {
-            Hint::Paths(paths) => seen.extend(paths),
-            Hint::Rescan => return,
-            Hint::Inbox => {}
+            ChangeHint::Paths(paths) => seen.extend(paths),
+            ChangeHint::Rescan => return,
+            ChangeHint::Inbox => {}
         }
     }
 }
@@ -83,7 +83,7 @@ async fn a_rename_names_both_records() {
 async fn a_folder_created_later_is_watched_too() {
     let mut watched = Watched::new(&[]);
     fs::create_dir(watched.dir.path().join("matter")).unwrap();
-    assert_eq!(watched.hint().await, Hint::Rescan);
+    assert_eq!(watched.hint().await, ChangeHint::Rescan);
     watched.write("matter/m.md", "one");
     watched.named("matter/m.md").await;
 }
@@ -92,9 +92,9 @@ async fn a_folder_created_later_is_watched_too() {
 async fn a_folder_that_was_replaced_is_watched_again() {
     let mut watched = Watched::new(&["matter"]);
     fs::remove_dir(watched.dir.path().join("matter")).unwrap();
-    assert_eq!(watched.hint().await, Hint::Rescan);
+    assert_eq!(watched.hint().await, ChangeHint::Rescan);
     fs::create_dir(watched.dir.path().join("matter")).unwrap();
-    assert_eq!(watched.hint().await, Hint::Rescan);
+    assert_eq!(watched.hint().await, ChangeHint::Rescan);
     watched.write("matter/m.md", "one");
     watched.named("matter/m.md").await;
 }
@@ -112,7 +112,7 @@ async fn reading_and_files_of_others_are_no_hints() {
         watched.write(other, "x");
     }
     watched.write("event/steward-action-x.md", "last");
-    let expected = Hint::Paths(vec![RecordPath::parse("event/steward-action-x.md").unwrap()]);
+    let expected = ChangeHint::Paths(vec![RecordPath::parse("event/steward-action-x.md").unwrap()]);
     assert_eq!(watched.hint().await, expected);
 }
 
@@ -120,32 +120,32 @@ async fn reading_and_files_of_others_are_no_hints() {
 async fn a_name_that_no_record_may_have_asks_for_a_scan() {
     let mut watched = Watched::new(&["task"]);
     watched.write("task/my task.md", "x");
-    assert_eq!(watched.hint().await, Hint::Rescan);
+    assert_eq!(watched.hint().await, ChangeHint::Rescan);
 }
 
 #[tokio::test]
 async fn a_dropped_watcher_ends_its_channel() {
     let mut watched = Watched::new(&["task"]);
     let Watched { _watcher, hints, .. } = &mut watched;
-    drop(std::mem::replace(_watcher, Watcher { pending: Arc::default() }));
+    drop(std::mem::replace(_watcher, VaultWatcher { pending: Arc::default() }));
     assert_eq!(timeout(PATIENCE, hints.recv()).await.unwrap(), None);
 }
 
 #[test]
 fn an_overflow_asks_for_a_scan() {
-    let mut gathered = Gathered::default();
+    let mut gathered = GatheredChanges::default();
     let overflow = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-    gathered.add(Path::new("/vault"), &overflow);
-    assert_eq!(gathered.hints().collect::<Vec<_>>(), [Hint::Rescan]);
+    gathered.add_event(Path::new("/vault"), &overflow);
+    assert_eq!(gathered.into_hints().collect::<Vec<_>>(), [ChangeHint::Rescan]);
 }
 
 #[test]
 fn very_many_changes_ask_for_a_scan() {
-    let mut gathered = Gathered::default();
+    let mut gathered = GatheredChanges::default();
     for n in 0..=MANY {
         gathered.add_path(Path::new("/vault"), Path::new(&format!("/vault/task/t{n}.md")));
     }
-    assert_eq!(gathered.hints().collect::<Vec<_>>(), [Hint::Rescan]);
+    assert_eq!(gathered.into_hints().collect::<Vec<_>>(), [ChangeHint::Rescan]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_limit_of_the_system_is_named_with_its_mend() {
 async fn stream_events_are_hinted_at_also_in_a_folder_that_came_later() {
     let mut watched = Watched::new(&["stream"]);
     fs::create_dir(watched.dir.path().join("stream/mail")).unwrap();
-    assert_eq!(watched.hint().await, Hint::Rescan);
+    assert_eq!(watched.hint().await, ChangeHint::Rescan);
     watched.write("stream/mail/a.md", "one");
     watched.named("stream/mail/a.md").await;
 }
@@ -170,9 +170,9 @@ async fn stream_events_are_hinted_at_also_in_a_folder_that_came_later() {
 async fn whatever_is_dropped_is_hinted_at_also_when_the_folder_came_later() {
     let mut watched = Watched::new(&[]);
     fs::create_dir(watched.dir.path().join("inbox")).unwrap();
-    assert_eq!(watched.hint().await, Hint::Inbox);
+    assert_eq!(watched.hint().await, ChangeHint::Inbox);
     watched.write("inbox/no record's name.eml", "one");
-    assert_eq!(watched.hint().await, Hint::Inbox);
+    assert_eq!(watched.hint().await, ChangeHint::Inbox);
 }
 
 fn event(kind: EventKind, path: &str) -> notify::Result<Event> {
@@ -187,20 +187,20 @@ fn a_file_that_is_whole_is_hinted_at_once_and_one_that_may_change_further_waits(
     const READ: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Read));
     const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
     const TOUCHED: EventKind = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
-    let urgency = |kind| Urgency::of_event(&Event::new(kind));
+    let urgency = |kind| HintUrgency::classify_event(&Event::new(kind));
     for kind in [TO, CLOSED] {
-        assert_eq!(urgency(kind), Some(Urgency::AtOnce), "{kind:?}");
+        assert_eq!(urgency(kind), Some(HintUrgency::AtOnce), "{kind:?}");
     }
     for kind in [FROM, WRITTEN, TOUCHED, EventKind::Create(CreateKind::File), EventKind::Remove(RemoveKind::File)] {
-        assert_eq!(urgency(kind), Some(Urgency::Later), "{kind:?}");
+        assert_eq!(urgency(kind), Some(HintUrgency::Later), "{kind:?}");
     }
     assert_eq!(urgency(READ), None);
 
-    let (pending, begun) = (Pending::default(), Instant::now());
-    pending.add(Path::new("/vault"), event(WRITTEN, "task/written.md"));
-    pending.add(Path::new("/vault"), event(EventKind::Remove(RemoveKind::File), "task/saved.md"));
-    pending.add(Path::new("/vault"), event(TO, "task/saved.md"));
-    pending.add(Path::new("/vault"), event(CLOSED, "signal/s.md"));
+    let (pending, begun) = (PendingChanges::default(), Instant::now());
+    pending.add_reported(Path::new("/vault"), event(WRITTEN, "task/written.md"));
+    pending.add_reported(Path::new("/vault"), event(EventKind::Remove(RemoveKind::File), "task/saved.md"));
+    pending.add_reported(Path::new("/vault"), event(TO, "task/saved.md"));
+    pending.add_reported(Path::new("/vault"), event(CLOSED, "signal/s.md"));
     let named = |paths: &[&str]| paths.iter().map(|p| RecordPath::parse(p).unwrap()).collect::<BTreeSet<_>>();
     let first = pending.next().unwrap();
     // Where the machine was so slow that the wait was over, both come together.
@@ -208,16 +208,16 @@ fn a_file_that_is_whole_is_hinted_at_once_and_one_that_may_change_further_waits(
         assert_eq!(first.paths, named(&["signal/s.md", "task/saved.md"]));
         assert_eq!(pending.next().unwrap().paths, named(&["task/written.md"]));
     }
-    pending.end();
+    pending.close();
     assert!(pending.next().is_none());
 }
 
 #[test]
 fn what_nobody_takes_does_not_grow() {
-    let pending = Pending::default();
+    let pending = PendingChanges::default();
     for n in 0..3 * MANY {
         let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
-        pending.add(Path::new("/vault"), event(closed, &format!("task/t{n}.md")));
+        pending.add_reported(Path::new("/vault"), event(closed, &format!("task/t{n}.md")));
     }
     let taken = pending.next().unwrap();
     assert!(taken.rescan && taken.paths.len() <= MANY, "{}", taken.paths.len());

@@ -9,22 +9,22 @@ use steward_domain::mutation::Mutation;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::Disposition;
 use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
-use steward_vault::answer::AnswerError;
-use steward_vault::brake::{self, Stop};
-use steward_vault::keeper::Keeper;
+use steward_vault::answer::ResolutionError;
+use steward_vault::brake::{self, FleetStop};
+use steward_vault::keeper::VaultWriter;
 
-fn applied(keeper: &Keeper) -> RecordPath {
-    keeper.apply(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap().record
+fn applied(keeper: &VaultWriter) -> RecordPath {
+    keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").plan()).unwrap().record
 }
 
-fn pending(keeper: &Keeper) -> RecordPath {
+fn pending(keeper: &VaultWriter) -> RecordPath {
     let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
-    keeper.apply(wish.plan()).unwrap().record
+    keeper.apply_plan(wish.plan()).unwrap().record
 }
 
-fn refusal(result: Result<impl std::fmt::Debug, AnswerError>) -> ResolutionRefusal {
+fn refusal(result: Result<impl std::fmt::Debug, ResolutionError>) -> ResolutionRefusal {
     match result {
-        Err(AnswerError::Refused(refusal)) => refusal,
+        Err(ResolutionError::Refused(refusal)) => refusal,
         other => panic!("expected a refusal, got {other:?}"),
     }
 }
@@ -110,7 +110,7 @@ fn of_many_clicks_at_once_one_wins() {
                             start.wait();
                             match Click::new(kinds[n], record, &run).ask(keeper) {
                                 Ok(receipt) => !receipt.repeated,
-                                Err(AnswerError::Refused(ResolutionRefusal::AlreadyAnswered { .. })) => false,
+                                Err(ResolutionError::Refused(ResolutionRefusal::AlreadyAnswered { .. })) => false,
                                 Err(e) => panic!("{e}"),
                             }
                         })
@@ -142,7 +142,7 @@ fn only_a_change_can_be_undone_and_only_a_record_can_be_answered() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let shadow = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.policy = DecisionPolicy::default());
-    let shadow = keeper.apply(shadow.plan()).unwrap().record;
+    let shadow = keeper.apply_plan(shadow.plan()).unwrap().record;
     assert_eq!(Click::new(ResolutionKind::Undo, &shadow, "run-2").refused(&keeper), 400);
     assert_eq!(Click::new(ResolutionKind::Confirm, &shadow, "run-2").refused(&keeper), 400);
     let unknown = RecordPath::parse("event/steward-action-20260101T000000000Z-pay.md").unwrap();
@@ -224,11 +224,11 @@ fn in_shadow_mode_or_after_a_stop_a_confirmation_is_refused_and_can_be_made_late
     click.policy = DecisionPolicy::default();
     assert_eq!(click.refused(&keeper), 409);
     // The stop came after the policy was read.
-    brake::stop(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    brake::stop_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.policy = live();
     assert_eq!(refusal(click.ask(&keeper)), ResolutionRefusal::Stopped);
     assert_eq!((desk.read("task/pay.md").as_str(), desk.records().len()), (TASK, 1));
-    brake::resume(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    brake::resume_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     click.ask(&keeper).unwrap();
     assert!(desk.read("task/pay.md").contains("state: done"));
 }
@@ -240,8 +240,8 @@ fn a_stop_does_not_hold_back_an_undo_or_a_dismissal() {
     let record = applied(&keeper);
     desk.write("task/other.md", TASK.as_bytes());
     let other = Wish::done("other", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
-    let other = keeper.apply(other.plan()).unwrap().record;
-    brake::stop(keeper.root(), &Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    let other = keeper.apply_plan(other.plan()).unwrap().record;
+    brake::stop_fleet(keeper.root(), &FleetStop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
     let undone = Click::new(ResolutionKind::Undo, &record, "run-2").ask(&keeper).unwrap();
     assert_eq!((undone.landing, desk.read("task/pay.md").as_str()), (Disposition::Live, TASK));
     Click::new(ResolutionKind::Dismiss, &other, "run-2").ask(&keeper).unwrap();
@@ -253,7 +253,7 @@ fn what_only_a_human_may_do_is_not_confirmed() {
     let desk = Desk::new();
     let keeper = desk.keeper();
     let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.ceiling = Ceiling::Ask);
-    let record = keeper.apply(wish.plan()).unwrap().record;
+    let record = keeper.apply_plan(wish.plan()).unwrap().record;
     let refused = refusal(Click::new(ResolutionKind::Confirm, &record, "run-2").ask(&keeper));
     assert!(matches!(refused, ResolutionRefusal::HumanOnly { .. }), "{refused}");
     Click::new(ResolutionKind::Dismiss, &record, "run-3").ask(&keeper).unwrap();

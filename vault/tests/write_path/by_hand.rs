@@ -6,16 +6,16 @@ use std::sync::Barrier;
 use steward_domain::audit::{ActionKind, WorkflowRef};
 use steward_domain::path::RecordPath;
 use steward_domain::undo::ResolutionKind;
-use steward_vault::keeper::{Keeper, Receipt};
+use steward_vault::keeper::{ActionReceipt, VaultWriter};
 
-fn pending(keeper: &Keeper) -> RecordPath {
+fn pending(keeper: &VaultWriter) -> RecordPath {
     let wish = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.confidence = 0.1);
-    keeper.apply(wish.plan()).unwrap().record
+    keeper.apply_plan(wish.plan()).unwrap().record
 }
 
-fn compared(keeper: &Keeper, record: &RecordPath, hours: i64) -> Option<Receipt> {
+fn compared(keeper: &VaultWriter, record: &RecordPath, hours: i64) -> Option<ActionReceipt> {
     let workflow = WorkflowRef { id: "al-reversal-calibration".into(), run_id: "r".into() };
-    keeper.compare(record, workflow, noon() + TimeDelta::hours(hours)).unwrap()
+    keeper.file_manual_outcome(record, workflow, noon() + TimeDelta::hours(hours)).unwrap()
 }
 
 fn says(desk: &Desk, from: &str, to: &str) {

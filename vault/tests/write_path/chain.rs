@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use steward_domain::mode::DecisionPolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::undo::ResolutionKind;
-use steward_vault::chain::{Verification, verify};
+use steward_vault::chain::{ChainVerification, verify_chain};
 use steward_vault::index::Index;
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Root;
+use steward_vault::keeper::VaultWriter;
+use steward_vault::root::VaultRoot;
 
 /// Five records: three in shadow, a change and its undo; their paths in the order of the chain.
-fn five(desk: &Desk, keeper: &Keeper) -> Vec<RecordPath> {
+fn five(desk: &Desk, keeper: &VaultWriter) -> Vec<RecordPath> {
     let mut paths = Vec::new();
     for n in 0..3 {
         let wish = Wish::done("pay", TASK.as_bytes(), &format!("run-{n}"))
             .with(|w| w.policy = DecisionPolicy::default())
             .with(|w| w.at = noon() + TimeDelta::seconds(n));
-        paths.push(keeper.apply(wish.plan()).unwrap().record);
+        paths.push(keeper.apply_plan(wish.plan()).unwrap().record);
     }
     let wish = Wish::done("pay", TASK.as_bytes(), "run-9").with(|w| w.at = noon() + TimeDelta::seconds(9));
-    paths.push(keeper.apply(wish.plan()).unwrap().record);
+    paths.push(keeper.apply_plan(wish.plan()).unwrap().record);
     paths.push(Click::new(ResolutionKind::Undo, &paths[3], "run-10").ask(keeper).unwrap().record);
     settle(keeper);
     desk.is_tidy();
@@ -33,7 +33,7 @@ fn tampered(what: &str, tamper: impl Fn(&Desk, &[RecordPath])) -> Vec<String> {
     let keeper = desk.keeper();
     let paths = five(&desk, &keeper);
     tamper(&desk, &paths);
-    let found = verify(&desk.root()).unwrap();
+    let found = verify_chain(&desk.root()).unwrap();
     assert!(!found.faults.is_empty(), "{what}: not found");
     assert_eq!(told(&known(desk.root())), told(&found), "{what}: the index tells the same");
     assert!(!found.head_unknown, "{what}");
@@ -41,18 +41,18 @@ fn tampered(what: &str, tamper: impl Fn(&Desk, &[RecordPath])) -> Vec<String> {
 }
 
 /// What the index tells once it has read every file.
-fn known(root: Root) -> Verification {
+fn known(root: VaultRoot) -> ChainVerification {
     let state = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let index = Index::open(state.path()).await.unwrap();
         index.sync_all(&root, noon()).await.unwrap();
-        index.known_chain(&root).await.unwrap()
+        index.verify_indexed_chain(&root).await.unwrap()
     })
 }
 
 /// Its numbers and faults; of files that are no records at all only that they are there.
-fn told(found: &Verification) -> (u64, bool, Vec<&str>) {
+fn told(found: &ChainVerification) -> (u64, bool, Vec<&str>) {
     let is_no_record = |fault: &str| fault.starts_with("unreadable: ") || fault.contains("not the name of a record");
     let faults = found.faults.iter().map(|fault| if is_no_record(fault) { "no record" } else { fault });
     let mut faults: Vec<&str> = faults.collect();
@@ -75,9 +75,9 @@ fn change(desk: &Desk, path: &RecordPath, from: &str, to: &str) {
 fn an_untouched_chain_has_no_faults() {
     let desk = Desk::new();
     let keeper = desk.keeper();
-    assert_eq!((verify(&desk.root()).unwrap().records, faults(&desk.root())), (0, vec![]));
+    assert_eq!((verify_chain(&desk.root()).unwrap().records, faults(&desk.root())), (0, vec![]));
     five(&desk, &keeper);
-    let found = verify(&desk.root()).unwrap();
+    let found = verify_chain(&desk.root()).unwrap();
     assert_eq!((found.records, found.head_unknown), (5, false));
     assert_eq!(known(desk.root()), found);
 }
@@ -174,7 +174,7 @@ fn a_forged_record_is_found_even_where_it_fits() {
     let keeper = twin.keeper();
     five(&twin, &keeper);
     let wish = Wish::done("pay", TASK.as_bytes(), "run-11").with(|w| w.at = noon() + TimeDelta::days(1));
-    let sixth = keeper.apply(wish.plan()).unwrap().record;
+    let sixth = keeper.apply_plan(wish.plan()).unwrap().record;
     let text = twin.read(sixth.as_str());
     one("at the end", "was not written by Steward, the chain ends at number 5", |desk, _| {
         desk.write(sixth.as_str(), text.as_bytes());
@@ -202,13 +202,13 @@ fn without_its_head_a_chain_goes_on_and_says_what_it_cannot_tell() {
     drop(keeper);
     // What a clone of the vault has: everything but our own folder.
     std::fs::remove_dir_all(desk.file(".steward")).unwrap();
-    let found = verify(&desk.root()).unwrap();
+    let found = verify_chain(&desk.root()).unwrap();
     assert_eq!((found.head_unknown, found.faults.as_slice(), found.records), (true, [].as_slice(), 5));
     let keeper = desk.keeper();
     let wish = Wish::done("pay", TASK.as_bytes(), "run-11").with(|w| w.at = noon() + TimeDelta::days(1));
-    let sixth = keeper.apply(wish.plan()).unwrap().record;
+    let sixth = keeper.apply_plan(wish.plan()).unwrap().record;
     assert_eq!(desk.records()[sixth.as_str()].seq, 6);
-    let found = verify(&desk.root()).unwrap();
+    let found = verify_chain(&desk.root()).unwrap();
     assert_eq!((found.head_unknown, found.faults.as_slice()), (false, [].as_slice()));
 }
 
@@ -219,7 +219,7 @@ fn a_head_that_cannot_be_read_is_named_with_its_mend() {
     five(&desk, &keeper);
     drop(keeper);
     desk.write(".steward/chain.json", b"{\"seq\": 5");
-    let message = verify(&desk.root()).unwrap_err().to_string();
+    let message = verify_chain(&desk.root()).unwrap_err().to_string();
     assert!(message.starts_with(".steward/chain.json: not readable") && message.contains("remove it"), "{message}");
     let message = try_lock(&desk.path()).unwrap_err().to_string();
     assert!(message.starts_with(".steward/chain.json: not readable"), "{message}");
@@ -239,7 +239,7 @@ fn a_walk_beside_a_writer_finds_nothing_wrong() {
                 let wish = Wish::done("pay", TASK.as_bytes(), &format!("run-{n}"))
                     .with(|w| w.policy = DecisionPolicy::default())
                     .with(|w| w.at = noon() + TimeDelta::milliseconds(n));
-                keeper.apply(wish.plan()).unwrap();
+                keeper.apply_plan(wish.plan()).unwrap();
                 if n % 10 == 0 {
                     settle(&keeper);
                 }
@@ -252,13 +252,13 @@ fn a_walk_beside_a_writer_finds_nothing_wrong() {
             walks += 1;
         }
     });
-    assert_eq!(verify(&desk.root()).unwrap().records, 150);
+    assert_eq!(verify_chain(&desk.root()).unwrap().records, 150);
 }
 
 #[test]
 fn a_walk_needs_nothing_written_and_writes_nothing() {
     let desk = Desk::new();
     let before = names(&desk.path());
-    verify(&desk.root()).unwrap();
+    verify_chain(&desk.root()).unwrap();
     assert_eq!(names(&desk.path()), before);
 }

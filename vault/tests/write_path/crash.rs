@@ -14,8 +14,8 @@ use steward_domain::mode::DecisionPolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::undo::ResolutionKind;
 use steward_vault::crash::POINTS;
-use steward_vault::keeper::{ApplyError, Keeper};
-use steward_vault::stamp::Stamped;
+use steward_vault::keeper::{ApplyError, VaultWriter};
+use steward_vault::stamp::TimestampWriteOutcome;
 
 const FLOW: &str = "STEWARD_TEST_FLOW";
 const VAULT: &str = "STEWARD_TEST_VAULT";
@@ -39,21 +39,22 @@ fn first_record() -> RecordPath {
 }
 
 /// Does one thing, and says whether it had been done before; the same call again after a crash is the retry.
-fn act(keeper: &Keeper, flow: &str) -> Result<bool, String> {
+fn act(keeper: &VaultWriter, flow: &str) -> Result<bool, String> {
     let click = |kind| {
         let answer = Click::new(kind, &first_record(), "run-2").ask(keeper);
         answer.map(|receipt| receipt.repeated).map_err(|e| e.to_string())
     };
     match flow {
         "live" | "shadow" | "late" | "two-humans" => {
-            keeper.apply(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
+            keeper.apply_plan(wish(flow).plan()).map(|receipt| receipt.repeated).map_err(|e| e.to_string())
         }
         "undo" => click(ResolutionKind::Undo),
         "confirm" => click(ResolutionKind::Confirm),
         "dismiss" => click(ResolutionKind::Dismiss),
-        "stamp" | "late-stamp" => {
-            keeper.stamp(&task("pay"), &stamp()).map(|done| done == Stamped::Unchanged).map_err(|e| e.to_string())
-        }
+        "stamp" | "late-stamp" => keeper
+            .write_timestamps(&task("pay"), &stamp())
+            .map(|done| done == TimestampWriteOutcome::Unchanged)
+            .map_err(|e| e.to_string()),
         other => panic!("no flow {other}"),
     }
 }
@@ -62,7 +63,7 @@ fn act(keeper: &Keeper, flow: &str) -> Result<bool, String> {
 fn prepare(desk: &Desk, flow: &str) {
     if ["undo", "confirm", "dismiss"].contains(&flow) {
         let keeper = desk.keeper();
-        keeper.apply(wish(flow).plan()).unwrap();
+        keeper.apply_plan(wish(flow).plan()).unwrap();
         settle(&keeper);
     }
 }
@@ -182,7 +183,7 @@ fn restart_late(desk: &Desk, what: &str) {
         0 => assert_eq!(now, TASK, "{what}: the child died before the human wrote"),
         more => panic!("{what}: {more} records"),
     }
-    match keeper.apply(wish("live").plan()) {
+    match keeper.apply_plan(wish("live").plan()) {
         Ok(receipt) => assert_eq!(receipt.repeated, filed == 1, "{what}"),
         Err(e) => assert!(matches!(e, ApplyError::ChangedMeanwhile { .. }), "{what}: {e}"),
     }
@@ -266,7 +267,7 @@ fn a_crash_between_the_swap_and_its_record_is_told_by_nobody_but_mended_by_the_r
     assert_eq!(desk.records().len(), 0, "and not recorded yet");
     let keeper = desk.keeper();
     assert_eq!(desk.records().len(), 1);
-    assert_eq!(keeper.settle().unwrap(), Vec::new());
+    assert_eq!(keeper.settle_swaps().unwrap(), Vec::new());
     assert!(act(&keeper, "live").unwrap());
 }
 
@@ -277,6 +278,6 @@ fn an_editor_that_outlives_our_crash_is_not_forgotten() {
     assert!(dies(&desk, "live", "after-chain-head"));
     let keeper = desk.keeper();
     editor.write_all(LATE.as_bytes()).unwrap();
-    assert_eq!(keeper.settle().unwrap(), [task("pay")]);
+    assert_eq!(keeper.settle_swaps().unwrap(), [task("pay")]);
     assert_eq!(desk.read("task/pay.md"), format!("{TASK}{LATE}"));
 }

@@ -15,10 +15,10 @@ use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
 use steward_domain::stamp::CheckTimestamps;
 use steward_domain::tick::TaskCheck;
 use steward_domain::undo::ResolutionKind;
-use steward_vault::answer::{AnswerError, Asked};
+use steward_vault::answer::{IncomingResolution, ResolutionError};
 use steward_vault::chain;
-use steward_vault::keeper::{Keeper, LockError, Receipt};
-use steward_vault::root::Root;
+use steward_vault::keeper::{ActionReceipt, LockError, VaultWriter};
+use steward_vault::root::VaultRoot;
 
 pub(crate) const TASK: &str = "---\ntype: task\nname: Pay the invoice\nstate: open  # since May\nowner: ann\nparent_matter: \
                                \"[[matter/house]]\"\n---\n\nBody, word for word.\n";
@@ -64,11 +64,11 @@ impl Desk {
         String::from_utf8(std::fs::read(self.file(path)).unwrap()).unwrap()
     }
 
-    pub(crate) fn root(&self) -> Root {
-        Root::open(&self.path()).unwrap()
+    pub(crate) fn root(&self) -> VaultRoot {
+        VaultRoot::open(&self.path()).unwrap()
     }
 
-    pub(crate) fn keeper(&self) -> Keeper {
+    pub(crate) fn keeper(&self) -> VaultWriter {
         lock(&self.path())
     }
 
@@ -99,15 +99,15 @@ impl Desk {
 }
 
 /// Takes the lock of a vault whose keeper is gone.
-pub(crate) fn lock(vault: &Path) -> Keeper {
+pub(crate) fn lock(vault: &Path) -> VaultWriter {
     try_lock(vault).unwrap()
 }
 
 /// A process that another test is just starting has a copy of every open file for a moment, the
 /// lock's too, so one refusal says nothing yet.
-pub(crate) fn try_lock(vault: &Path) -> Result<Keeper, LockError> {
+pub(crate) fn try_lock(vault: &Path) -> Result<VaultWriter, LockError> {
     for _ in 0..100 {
-        match Keeper::lock(Root::open(vault).unwrap()) {
+        match VaultWriter::lock(VaultRoot::open(vault).unwrap()) {
             Err(LockError::Held { .. }) => std::thread::yield_now(),
             taken => return taken,
         }
@@ -115,12 +115,12 @@ pub(crate) fn try_lock(vault: &Path) -> Result<Keeper, LockError> {
     panic!("the vault is still held")
 }
 
-pub(crate) fn settle(keeper: &Keeper) -> Vec<RecordPath> {
-    keeper.settle_older_than(Duration::ZERO).unwrap()
+pub(crate) fn settle(keeper: &VaultWriter) -> Vec<RecordPath> {
+    keeper.settle_swaps_older_than(Duration::ZERO).unwrap()
 }
 
-pub(crate) fn faults(root: &Root) -> Vec<String> {
-    chain::verify(root).unwrap().faults
+pub(crate) fn faults(root: &VaultRoot) -> Vec<String> {
+    chain::verify_chain(root).unwrap().faults
 }
 
 pub(crate) fn records(vault: &Path) -> BTreeMap<String, AuditRecord> {
@@ -199,7 +199,7 @@ impl Wish {
     }
 
     pub(crate) fn plan(&self) -> Plan {
-        let written = steward_domain::frontmatter::read(&self.bytes).unwrap().fields().get("state").cloned();
+        let written = steward_domain::frontmatter::read_document(&self.bytes).unwrap().fields().get("state").cloned();
         let written = written.and_then(|s| s.as_str().map(str::to_owned));
         let look = TaskCheck {
             question: self.question(RecordState::parse(written.as_deref().unwrap_or("open")).unwrap()),
@@ -277,8 +277,8 @@ impl<'a> Click<'a> {
         }
     }
 
-    pub(crate) fn ask(&self, keeper: &Keeper) -> Result<Receipt, AnswerError> {
-        keeper.answer(&Asked {
+    pub(crate) fn ask(&self, keeper: &VaultWriter) -> Result<ActionReceipt, ResolutionError> {
+        keeper.resolve_action(&IncomingResolution {
             kind: self.kind,
             record: self.record,
             by: "ann",
@@ -293,9 +293,9 @@ impl<'a> Click<'a> {
     }
 
     /// The status of the refusal.
-    pub(crate) fn refused(&self, keeper: &Keeper) -> u16 {
+    pub(crate) fn refused(&self, keeper: &VaultWriter) -> u16 {
         match self.ask(keeper) {
-            Err(AnswerError::Refused(refusal)) => refusal.http_status(),
+            Err(ResolutionError::Refused(refusal)) => refusal.http_status(),
             other => panic!("expected a refusal, got {other:?}"),
         }
     }

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use steward_domain::audit::ActionKind;
 use steward_domain::undo::ResolutionKind;
-use steward_vault::brake::{self, Stop};
-use steward_vault::chain::verify;
-use steward_vault::keeper::{Keeper, LockError};
-use steward_vault::root::Root;
+use steward_vault::brake::{self, FleetStop};
+use steward_vault::chain::verify_chain;
+use steward_vault::keeper::{LockError, VaultWriter};
+use steward_vault::root::VaultRoot;
 
 const SCENE: &str = "STEWARD_TEST_DISK";
 const VAULT: &str = "STEWARD_TEST_VAULT";
@@ -94,17 +94,17 @@ fn failed_cleanly(vault: &Path, message: &str, before: &str, filed: usize) {
 }
 
 fn tidy(vault: &Path) {
-    assert_eq!(faults(&Root::open(vault).unwrap()), Vec::<String>::new());
+    assert_eq!(faults(&VaultRoot::open(vault).unwrap()), Vec::<String>::new());
     for folder in ["journal", "staged"] {
         assert_eq!(names(&vault.join(".steward").join(folder)), Vec::<String>::new());
     }
 }
 
-fn apply(keeper: &Keeper, run: &str) -> Result<(), String> {
-    keeper.apply(Wish::done("pay", TASK.as_bytes(), run).plan()).map(|_| ()).map_err(|e| e.to_string())
+fn apply(keeper: &VaultWriter, run: &str) -> Result<(), String> {
+    keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), run).plan()).map(|_| ()).map_err(|e| e.to_string())
 }
 
-fn undo(keeper: &Keeper) -> Result<(), String> {
+fn undo(keeper: &VaultWriter) -> Result<(), String> {
     let record = Wish::done("pay", TASK.as_bytes(), "run-1").plan().draft().record_path().unwrap();
     Click::new(ResolutionKind::Undo, &record, "run-2").ask(keeper).map(|_| ()).map_err(|e| e.to_string())
 }
@@ -119,7 +119,7 @@ fn a_limit_on_file_sizes_stops_a_change_before_anything_moves() {
         let limit = format!("trap '' XFSZ; ulimit -f {}", kib * 2);
         went_well("limited", &play("limited", &desk.path(), "sh", &limit));
         let keeper = desk.keeper();
-        keeper.apply(Wish::done("pay", long.as_bytes(), "run-1").plan()).unwrap();
+        keeper.apply_plan(Wish::done("pay", long.as_bytes(), "run-1").plan()).unwrap();
         assert_eq!(desk.read("task/pay.md"), long.replace("state: open", "state: done"));
         settle(&keeper);
         desk.is_tidy();
@@ -130,7 +130,7 @@ fn file_sizes_are_limited(vault: &Path) {
     let before = read(vault);
     let keeper = lock(vault);
     for _ in 0..2 {
-        let message = keeper.apply(Wish::done("pay", before.as_bytes(), "run-1").plan()).unwrap_err().to_string();
+        let message = keeper.apply_plan(Wish::done("pay", before.as_bytes(), "run-1").plan()).unwrap_err().to_string();
         failed_cleanly(vault, &message, &before, 0);
     }
     settle(&keeper);
@@ -151,7 +151,7 @@ fn a_stop_needs_neither_space_nor_a_new_name() {
 fn the_stop_needs_no_space(vault: &Path) {
     set_up(vault);
     let keeper = lock(vault);
-    let stop = |reason: &str| Stop { at: "now".into(), by: "ann".into(), reason: Some(reason.into()) };
+    let stop = |reason: &str| FleetStop { at: "now".into(), by: "ann".into(), reason: Some(reason.into()) };
     for (names, reason) in [(false, "odd"), (true, &"\u{1}".repeat(500))] {
         let (ballast, names_taken) = (vault.join("ballast"), vault.join("names"));
         fill(&ballast);
@@ -160,21 +160,21 @@ fn the_stop_needs_no_space(vault: &Path) {
             std::fs::create_dir(&names_taken).unwrap();
             (0..).take_while(|n| std::fs::write(names_taken.join(n.to_string()), "").is_ok()).count();
         }
-        brake::stop(keeper.root(), &stop(reason)).unwrap();
+        brake::stop_fleet(keeper.root(), &stop(reason)).unwrap();
         assert!(brake::is_stopped(keeper.root()));
-        assert_eq!(brake::read(keeper.root()), Some(stop(reason)));
-        assert!(brake::resume(keeper.root(), &stop("")).unwrap());
-        brake::stop(keeper.root(), &stop("")).unwrap();
-        assert_eq!(brake::read(keeper.root()), Some(stop("")), "the second stop has the space of the first");
+        assert_eq!(brake::read_stop(keeper.root()), Some(stop(reason)));
+        assert!(brake::resume_fleet(keeper.root(), &stop("")).unwrap());
+        brake::stop_fleet(keeper.root(), &stop("")).unwrap();
+        assert_eq!(brake::read_stop(keeper.root()), Some(stop("")), "the second stop has the space of the first");
         let _ = std::fs::remove_file(&ballast);
         let _ = std::fs::remove_dir_all(&names_taken);
-        assert!(brake::resume(keeper.root(), &stop("")).unwrap());
+        assert!(brake::resume_fleet(keeper.root(), &stop("")).unwrap());
     }
     // Without the space that was set aside the stop holds all the same, only nobody is named.
     std::fs::remove_file(vault.join(".steward/STOP.spare")).unwrap();
     fill(&vault.join("ballast"));
-    brake::stop(keeper.root(), &stop("odd")).unwrap();
-    assert_eq!(brake::read(keeper.root()).unwrap().by, "unknown");
+    brake::stop_fleet(keeper.root(), &stop("odd")).unwrap();
+    assert_eq!(brake::read_stop(keeper.root()).unwrap().by, "unknown");
 }
 
 /// Takes all space there is.
@@ -269,14 +269,14 @@ fn the_vault_cannot_be_written(vault: &Path) {
     remount("ro");
     let message = try_lock(vault).unwrap_err().to_string();
     assert!(message.starts_with(".steward/: ") && message.contains("must be writable"), "{message}");
-    let seen = verify(&Root::open(vault).unwrap()).unwrap();
+    let seen = verify_chain(&VaultRoot::open(vault).unwrap()).unwrap();
     assert_eq!((seen.records, seen.faults.len()), (0, 0), "reading needs no writing");
     remount("rw");
     apply(&lock(vault), "run-1").unwrap();
     remount("ro");
     let message = try_lock(vault).unwrap_err().to_string();
     assert!(message.starts_with(".steward/") && message.contains("must be writable"), "{message}");
-    let seen = verify(&Root::open(vault).unwrap()).unwrap();
+    let seen = verify_chain(&VaultRoot::open(vault).unwrap()).unwrap();
     assert_eq!((seen.records, seen.faults.len()), (1, 0));
     remount("rw");
     let keeper = lock(vault);

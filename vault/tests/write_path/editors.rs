@@ -18,8 +18,8 @@ use steward_domain::mode::DecisionPolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Disposition};
 use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
-use steward_vault::answer::AnswerError;
-use steward_vault::keeper::{ApplyError, Keeper};
+use steward_vault::answer::ResolutionError;
+use steward_vault::keeper::{ApplyError, VaultWriter};
 
 const TASKS: usize = 24;
 const PEOPLE: usize = 3;
@@ -154,7 +154,7 @@ struct Log {
 
 /// The keeper's two hands: one at a time on one file, so that each can tell its own work.
 struct Hands<'a> {
-    keeper: &'a Keeper,
+    keeper: &'a VaultWriter,
     people: &'a People,
     busy: Vec<Mutex<()>>,
     log: Mutex<Log>,
@@ -222,7 +222,7 @@ fn keep(hands: &Hands<'_>, dice: &mut Dice) {
 
 fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, bytes: &[u8]) -> Option<Done> {
     // A file that is just being saved: the next look will find it whole.
-    let document = steward_domain::frontmatter::read(bytes).ok()?;
+    let document = steward_domain::frontmatter::read_document(bytes).ok()?;
     let state = document.fields().get("state").and_then(|s| s.as_str())?;
     let shadow = state != "open" || only_shadow;
     let wish = Wish::done(&slug(n), bytes, &format!("run-{number}"))
@@ -230,7 +230,7 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
         .with(|w| w.at = noon() + TimeDelta::milliseconds(i64::try_from(number).unwrap()));
     let plan = wish.plan();
     let id = plan.id().clone();
-    let applied = hands.keeper.apply(plan);
+    let applied = hands.keeper.apply_plan(plan);
     let mut log = hands.log.lock().unwrap();
     match applied {
         Ok(receipt) => {
@@ -251,7 +251,7 @@ fn change(hands: &Hands<'_>, (n, number): (usize, usize), only_shadow: bool, byt
     }
 }
 
-fn undo(keeper: &Keeper, log: &Mutex<Log>, record: RecordPath, run: &str) -> Option<Done> {
+fn undo(keeper: &VaultWriter, log: &Mutex<Log>, record: RecordPath, run: &str) -> Option<Done> {
     let answered = Click::new(ResolutionKind::Undo, &record, run).ask(keeper);
     let mut log = log.lock().unwrap();
     match answered {
@@ -262,12 +262,12 @@ fn undo(keeper: &Keeper, log: &Mutex<Log>, record: RecordPath, run: &str) -> Opt
         }
         // A human's state stands, or a newer change of ours, or people never let go of the file.
         Err(
-            AnswerError::Refused(
+            ResolutionError::Refused(
                 ResolutionRefusal::Conflict { .. }
                 | ResolutionRefusal::NotTheNewest { .. }
                 | ResolutionRefusal::Record { .. },
             )
-            | AnswerError::Apply(ApplyError::ChangedMeanwhile { .. }),
+            | ResolutionError::Apply(ApplyError::ChangedMeanwhile { .. }),
         ) => {
             log.refused += 1;
             Some(Done::Nothing)
@@ -320,7 +320,7 @@ fn of_ten_thousand_operations_by_people_and_the_keeper_no_edit_is_lost() {
                 while !enough() {
                     keep(hands, &mut dice);
                     if dice.roll(100) == 0 {
-                        hands.keeper.settle().unwrap();
+                        hands.keeper.settle_swaps().unwrap();
                     }
                 }
             });
@@ -361,7 +361,7 @@ fn every_change_has_its_record(desk: &Desk, log: &Log) {
     for n in 0..TASKS {
         let path = format!("task/{}.md", slug(n));
         let text = desk.read(&path);
-        steward_domain::frontmatter::read(text.as_bytes()).unwrap();
+        steward_domain::frontmatter::read_document(text.as_bytes()).unwrap();
         let ours = records.values().any(|r| r.draft.target.as_str() == path && r.draft.landing == Disposition::Live);
         assert!(!text.contains("state: done") || ours, "{path}: done, and nobody says why");
     }

@@ -2,17 +2,17 @@
 
 use crate::desk::{Desk, TASK, Wish, names, try_lock};
 use std::os::unix::fs::symlink;
-use steward_vault::keeper::{Keeper, LockError};
+use steward_vault::keeper::{LockError, VaultWriter};
 
 #[test]
 fn the_second_keeper_is_told_who_holds_the_vault() {
     let desk = Desk::new();
     let keeper = desk.keeper();
-    let error = Keeper::lock(desk.root()).unwrap_err();
+    let error = VaultWriter::lock(desk.root()).unwrap_err();
     assert!(matches!(error, LockError::Held { .. }), "{error}");
     let holder = format!("process {}", std::process::id());
     assert!(error.to_string().starts_with(".steward/lock: ") && error.to_string().contains(&holder), "{error}");
-    assert!(matches!(Keeper::lock(desk.root()), Err(LockError::Held { .. })), "asking takes nothing away");
+    assert!(matches!(VaultWriter::lock(desk.root()), Err(LockError::Held { .. })), "asking takes nothing away");
     drop(keeper);
     desk.keeper();
 }
@@ -23,11 +23,11 @@ fn a_keeper_whose_lock_was_removed_stops_writing() {
     let keeper = desk.keeper();
     std::fs::remove_dir_all(desk.file(".steward")).unwrap();
     let plan = Wish::done("pay", TASK.as_bytes(), "run-1").plan();
-    let message = keeper.apply(plan.clone()).unwrap_err().to_string();
+    let message = keeper.apply_plan(plan.clone()).unwrap_err().to_string();
     assert!(message.starts_with(".steward/lock: was removed") && message.contains("restart"), "{message}");
     let second = desk.keeper();
-    assert!(keeper.apply(plan.clone()).is_err(), "now another one holds the vault");
-    second.apply(plan).unwrap();
+    assert!(keeper.apply_plan(plan.clone()).is_err(), "now another one holds the vault");
+    second.apply_plan(plan).unwrap();
     assert_eq!(desk.records().len(), 1);
 }
 
@@ -73,7 +73,7 @@ fn links_in_the_place_of_our_files_are_replaced_and_not_followed() {
     }
     let keeper = desk.keeper();
     let shadow = Wish::done("pay", TASK.as_bytes(), "run-1").with(|w| w.policy = Default::default());
-    keeper.apply(shadow.plan()).unwrap();
+    keeper.apply_plan(shadow.plan()).unwrap();
     assert_eq!(desk.read("task/pay.md"), TASK);
 }
 

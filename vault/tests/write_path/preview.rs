@@ -12,10 +12,10 @@ use steward_domain::mode::DecisionPolicy;
 use steward_domain::path::RecordPath;
 use steward_domain::tracker::PlaneAction;
 use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
-use steward_vault::answer::AnswerError;
-use steward_vault::keeper::{Keeper, Receipt};
-use steward_vault::outbox::Site;
-use steward_vault::preview::{self, FieldFate, UndoPreview};
+use steward_vault::answer::ResolutionError;
+use steward_vault::keeper::{ActionReceipt, VaultWriter};
+use steward_vault::outbox::TrackerSite;
+use steward_vault::preview::{self, FieldUndoOutcome, UndoPreview};
 
 const PROJECT: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 const ISSUE: &str = "bbbbbbbb-0000-4000-8000-000000000001";
@@ -32,23 +32,27 @@ fn files(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-fn values(desk: &Desk, target: &str) -> frontmatter::Fields {
+fn values(desk: &Desk, target: &str) -> frontmatter::RecordFields {
     std::fs::read(desk.file(target))
         .ok()
-        .and_then(|bytes| frontmatter::read(&bytes).ok())
+        .and_then(|bytes| frontmatter::read_document(&bytes).ok())
         .map(|document| document.fields().clone())
         .unwrap_or_default()
 }
 
 /// Previews a click and clicks; whatever was shown must be what happened.
-pub(crate) fn previewed(desk: &Desk, keeper: &Keeper, click: &Click<'_>) -> Result<Receipt, AnswerError> {
+pub(crate) fn previewed(
+    desk: &Desk,
+    keeper: &VaultWriter,
+    click: &Click<'_>,
+) -> Result<ActionReceipt, ResolutionError> {
     let before = files(desk);
-    let shown = preview::undo(keeper.root(), click.record, click.now);
+    let shown = preview::preview_undo(keeper.root(), click.record, click.now);
     assert_eq!(files(desk), before, "a preview changed something");
     let done = click.ask(keeper);
     match (&shown, &done) {
         (Ok(shown), done) => is_what_was_shown(desk, shown, (done, &before)),
-        (Err(AnswerError::Refused(shown)), Err(AnswerError::Refused(refusal))) => {
+        (Err(ResolutionError::Refused(shown)), Err(ResolutionError::Refused(refusal))) => {
             assert_eq!(shown, refusal);
             assert_eq!(files(desk), before);
         }
@@ -60,10 +64,10 @@ pub(crate) fn previewed(desk: &Desk, keeper: &Keeper, click: &Click<'_>) -> Resu
 fn is_what_was_shown(
     desk: &Desk,
     shown: &UndoPreview,
-    (done, before): (&Result<Receipt, AnswerError>, &BTreeMap<String, Vec<u8>>),
+    (done, before): (&Result<ActionReceipt, ResolutionError>, &BTreeMap<String, Vec<u8>>),
 ) {
     match done {
-        Err(AnswerError::Refused(refusal)) => {
+        Err(ResolutionError::Refused(refusal)) => {
             let told = shown.refusal.as_ref().unwrap_or_else(|| panic!("not shown: {refusal}"));
             assert_eq!(
                 (&told.refusal, told.status, &told.message),
@@ -78,7 +82,7 @@ fn is_what_was_shown(
             assert!(after.remove(receipt.record.as_str()).is_some());
             let changed: Vec<&String> =
                 after.iter().filter(|(k, v)| before.get(*k) != Some(v)).map(|(k, _)| k).collect();
-            let restores = shown.fields.iter().any(|field| field.fate == FieldFate::Restored);
+            let restores = shown.fields.iter().any(|field| field.fate == FieldUndoOutcome::Restored);
             assert!(!restores || changed == [shown.target.as_str()], "{changed:?}");
         }
         Err(e) => panic!("{e}"),
@@ -86,14 +90,14 @@ fn is_what_was_shown(
     let now = values(desk, shown.target.as_str());
     for field in &shown.fields {
         assert_eq!(now.get(&field.field).filter(|v| !v.is_null()), field.then.as_ref(), "{field:?}");
-        assert_eq!(field.fate == FieldFate::Restored, field.now != field.then, "{field:?}");
+        assert_eq!(field.fate == FieldUndoOutcome::Restored, field.now != field.then, "{field:?}");
     }
 }
 
 /// A change of `task/pay.md` to done, and its click an hour later.
 struct Scene {
     desk: Desk,
-    keeper: Keeper,
+    keeper: VaultWriter,
     record: RecordPath,
     now: DateTime<Utc>,
 }
@@ -102,7 +106,7 @@ impl Scene {
     fn new(wish: impl FnOnce(&mut Wish)) -> Self {
         let desk = Desk::new();
         let keeper = desk.keeper();
-        let record = keeper.apply(Wish::done("pay", TASK.as_bytes(), "run-1").with(wish).plan()).unwrap().record;
+        let record = keeper.apply_plan(Wish::done("pay", TASK.as_bytes(), "run-1").with(wish).plan()).unwrap().record;
         Self { desk, keeper, record, now: noon() + TimeDelta::hours(1) }
     }
 
@@ -114,7 +118,7 @@ impl Scene {
 
     /// What is shown; it is done as well.
     fn shown(&self, run: &str) -> UndoPreview {
-        let shown = preview::undo(self.keeper.root(), &self.record, self.now).unwrap();
+        let shown = preview::preview_undo(self.keeper.root(), &self.record, self.now).unwrap();
         let click = Click { now: self.now, ..Click::new(ResolutionKind::Undo, &self.record, run) };
         let _ = previewed(&self.desk, &self.keeper, &click);
         shown
@@ -122,7 +126,7 @@ impl Scene {
 }
 
 /// The status of the refusal, and of the one field its values now and then, and its fate.
-fn told(shown: &UndoPreview) -> (Option<u16>, Option<(Value, Value, FieldFate)>) {
+fn told(shown: &UndoPreview) -> (Option<u16>, Option<(Value, Value, FieldUndoOutcome)>) {
     let value = |v: &Option<Value>| v.clone().unwrap_or_default();
     let field = shown.fields.first().map(|f| (value(&f.now), value(&f.then), f.fate));
     (shown.refusal.as_ref().map(|r| r.status), field)
@@ -132,7 +136,7 @@ fn told(shown: &UndoPreview) -> (Option<u16>, Option<(Value, Value, FieldFate)>)
 fn a_plain_change_is_shown_with_what_it_was_and_until_when() {
     let scene = Scene::new(|_| {});
     let shown = scene.shown("run-2");
-    assert_eq!(told(&shown), (None, Some((json!("done"), json!("open"), FieldFate::Restored))));
+    assert_eq!(told(&shown), (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored))));
     assert_eq!((shown.target.clone(), shown.until), (task("pay"), Some(noon() + TimeDelta::days(7))));
     let field = &shown.fields[0];
     assert_eq!(
@@ -150,10 +154,10 @@ fn what_a_human_edited_since_is_shown_as_kept() {
     let scene = Scene::new(|_| {});
     scene.edit("state: done", "state: archived");
     let shown = scene.shown("run-2");
-    assert_eq!(told(&shown), (Some(409), Some((json!("archived"), json!("archived"), FieldFate::EditedSince))));
+    assert_eq!(told(&shown), (Some(409), Some((json!("archived"), json!("archived"), FieldUndoOutcome::EditedSince))));
     scene.edit("state: archived", "state: done");
     scene.edit("owner: ann", "owner: zoe");
-    assert_eq!(told(&scene.shown("run-3")), (None, Some((json!("done"), json!("open"), FieldFate::Restored))));
+    assert_eq!(told(&scene.shown("run-3")), (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored))));
     assert_eq!(scene.desk.read("task/pay.md"), TASK.replace("ann", "zoe"), "another field is kept");
 }
 
@@ -161,14 +165,14 @@ fn what_a_human_edited_since_is_shown_as_kept() {
 fn what_a_human_has_put_back_already_is_shown_as_such() {
     let scene = Scene::new(|_| {});
     scene.edit("state: done", "state: open");
-    assert_eq!(told(&scene.shown("run-2")), (None, Some((json!("open"), json!("open"), FieldFate::AsBefore))));
+    assert_eq!(told(&scene.shown("run-2")), (None, Some((json!("open"), json!("open"), FieldUndoOutcome::AsBefore))));
 }
 
 #[test]
 fn every_refusal_is_shown_before_it_is_met() {
     let expired = Scene { now: noon() + TimeDelta::days(7), ..Scene::new(|_| {}) };
     let shown = expired.shown("run-2");
-    assert_eq!(told(&shown), (Some(410), Some((json!("done"), json!("done"), FieldFate::Untouched))));
+    assert_eq!(told(&shown), (Some(410), Some((json!("done"), json!("done"), FieldUndoOutcome::Untouched))));
     assert_eq!(shown.until, Some(expired.now));
 
     let shadow = Scene::new(|w| w.policy = DecisionPolicy::default());
@@ -177,13 +181,13 @@ fn every_refusal_is_shown_before_it_is_met() {
     let undone = Scene::new(|_| {});
     undone.shown("run-2");
     let shown = undone.shown("run-3");
-    assert_eq!(told(&shown), (Some(409), Some((json!("open"), json!("open"), FieldFate::Untouched))));
+    assert_eq!(told(&shown), (Some(409), Some((json!("open"), json!("open"), FieldUndoOutcome::Untouched))));
     let [by] = shown.followers.as_slice() else { panic!("{:?}", shown.followers) };
     assert_eq!((by.kind, by.by.as_str(), by.undoable), (ActionKind::Reversed, "ann", false));
 
     let gone = Scene::new(|_| {});
     std::fs::remove_file(gone.desk.file("task/pay.md")).unwrap();
-    assert_eq!(told(&gone.shown("run-2")), (Some(422), Some((Value::Null, Value::Null, FieldFate::Untouched))));
+    assert_eq!(told(&gone.shown("run-2")), (Some(422), Some((Value::Null, Value::Null, FieldUndoOutcome::Untouched))));
     gone.desk.write("task/pay.md", b"---\nstate: [done\n---\n");
     assert_eq!(told(&gone.shown("run-3")).0, Some(422));
 }
@@ -200,7 +204,7 @@ fn of_what_there_is_no_record_there_is_no_preview() {
         assert!(
             matches!(
                 refused,
-                Err(AnswerError::Refused(ResolutionRefusal::Unknown { .. } | ResolutionRefusal::Record { .. }))
+                Err(ResolutionError::Refused(ResolutionRefusal::Unknown { .. } | ResolutionRefusal::Record { .. }))
             ),
             "{name}"
         );
@@ -216,7 +220,7 @@ fn the_newer_changes_are_named_in_the_order_in_which_to_undo_them() {
         scene.edit("state: done", "state: open");
         let bytes = scene.desk.read("task/pay.md").into_bytes();
         let wish = Wish::done("pay", &bytes, run).with(|w| w.at = noon() + TimeDelta::minutes(minutes));
-        newer.insert(0, scene.keeper.apply(wish.plan()).unwrap().id);
+        newer.insert(0, scene.keeper.apply_plan(wish.plan()).unwrap().id);
     }
     let shown = scene.shown("run-4");
     assert_eq!((told(&shown).0, &shown.newer), (Some(409), &newer));
@@ -239,7 +243,7 @@ fn of_a_confirmed_proposal_the_confirmation_is_shown_as_what_to_undo() {
     let [by] = shown.followers.as_slice() else { panic!("{:?}", shown.followers) };
     assert_eq!((by.kind, &by.id, by.undoable), (ActionKind::Confirmed, &confirmed.id, true));
     scene.record = confirmed.record;
-    assert_eq!(told(&scene.shown("run-4")), (None, Some((json!("done"), json!("open"), FieldFate::Restored))));
+    assert_eq!(told(&scene.shown("run-4")), (None, Some((json!("done"), json!("open"), FieldUndoOutcome::Restored))));
     assert_eq!(scene.desk.read("task/pay.md"), TASK);
 }
 
@@ -248,9 +252,9 @@ fn a_preview_needs_no_lock_and_no_keeper() {
     let scene = Scene::new(|_| {});
     let (desk, record) = (scene.desk, scene.record);
     let other = desk.root();
-    let held = preview::undo(&other, &record, scene.now).unwrap();
+    let held = preview::preview_undo(&other, &record, scene.now).unwrap();
     drop(scene.keeper);
-    assert_eq!(preview::undo(&other, &record, scene.now).unwrap(), held);
+    assert_eq!(preview::preview_undo(&other, &record, scene.now).unwrap(), held);
 }
 
 #[test]
@@ -258,12 +262,12 @@ fn what_would_be_taken_back_in_the_tracker_is_what_the_undo_then_owes() {
     let desk = Desk::new();
     let more = format!("plane_issue_id: {ISSUE}\nplane_project_id: {PROJECT}\nparent_matter");
     desk.write("task/pay.md", TASK.replace("parent_matter", &more).as_bytes());
-    let keeper = desk.keeper().with_tracker(Some(Site::default()));
+    let keeper = desk.keeper().with_tracker(Some(TrackerSite::default()));
     let bytes = desk.read("task/pay.md").into_bytes();
-    let record = keeper.apply(Wish::done("pay", &bytes, "run-1").plan()).unwrap().record;
-    let shown = preview::undo(keeper.root(), &record, noon()).unwrap();
+    let record = keeper.apply_plan(Wish::done("pay", &bytes, "run-1").plan()).unwrap().record;
+    let shown = preview::preview_undo(keeper.root(), &record, noon()).unwrap();
     let receipt = previewed(&desk, &keeper, &Click::new(ResolutionKind::Undo, &record, "run-2")).unwrap();
     let owed = desk.records()[receipt.record.as_str()].plane_action.clone();
     assert!(matches!(owed, Some(PlaneAction::RevertOwed { .. })) && shown.tracker == owed, "{:?}", shown.tracker);
-    assert_eq!(preview::undo(keeper.root(), &record, noon()).unwrap().tracker, None, "it is undone");
+    assert_eq!(preview::preview_undo(keeper.root(), &record, noon()).unwrap().tracker, None, "it is undone");
 }

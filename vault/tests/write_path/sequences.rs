@@ -17,9 +17,9 @@ use steward_domain::record::{RecordState, SignalEffect};
 use steward_domain::route::{RouteCase, RouteDecision, RouteTarget, StewardWeighing, plan_signal_route};
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::undo::{ResolutionKind, ResolutionRefusal};
-use steward_vault::answer::AnswerError;
-use steward_vault::keeper::{Keeper, Receipt};
-use steward_vault::preview::{self, FieldFate};
+use steward_vault::answer::ResolutionError;
+use steward_vault::keeper::{ActionReceipt, VaultWriter};
+use steward_vault::preview::{self, FieldUndoOutcome};
 
 const TASK: &str = "task/pay.md";
 const MATTER: &str = "matter/house.md";
@@ -155,10 +155,10 @@ fn steps(with_humans: bool) -> BoxedStrategy<Vec<Step>> {
 /// The vault under a story, and what it has done so far.
 struct Story {
     desk: Desk,
-    keeper: Keeper,
+    keeper: VaultWriter,
     moment: i64,
     /// The changes that stand, the newest last.
-    standing: Vec<(Touched, Receipt)>,
+    standing: Vec<(Touched, ActionReceipt)>,
 }
 
 /// The file, the field and, of a set, the member that a change is about.
@@ -188,7 +188,7 @@ impl Story {
     fn plan(&mut self, name: &'static str, mutation: &Mutation, ceiling: Ceiling) -> Option<Plan> {
         self.moment += 1;
         let (text, path) = (self.desk.read(name), RecordPath::parse(name).unwrap());
-        let fields = frontmatter::read(text.as_bytes()).unwrap().fields().clone();
+        let fields = frontmatter::read_document(text.as_bytes()).unwrap().fields().clone();
         // The story goes on where a task is done: undo has to find its way there too.
         let target = RouteTarget {
             path: path.clone(),
@@ -224,9 +224,9 @@ impl Story {
     fn change(&mut self, name: &'static str, mutation: &Mutation) {
         let Some(plan) = self.plan(name, mutation, Ceiling::Act) else { return };
         let before = self.desk.read(name);
-        let receipt = self.keeper.apply(plan.clone()).unwrap();
+        let receipt = self.keeper.apply_plan(plan.clone()).unwrap();
         let after = self.desk.read(name);
-        assert!(self.keeper.apply(plan).unwrap().repeated, "twice is once");
+        assert!(self.keeper.apply_plan(plan).unwrap().repeated, "twice is once");
         assert_eq!(self.desk.read(name), after);
         if after != before {
             self.standing.push((touched(name, mutation), receipt));
@@ -235,7 +235,7 @@ impl Story {
 
     fn choose(&mut self, name: &'static str, proposed: &Mutation, chosen: &Mutation) {
         let Some(plan) = self.plan(name, proposed, Ceiling::Confirm) else { return };
-        let (pending, before) = (self.keeper.apply(plan).unwrap(), self.desk.read(name));
+        let (pending, before) = (self.keeper.apply_plan(plan).unwrap(), self.desk.read(name));
         assert_eq!(pending.landing, Disposition::Pending);
         let run = format!("choose-{}", self.moment);
         let click = Click::new(ResolutionKind::Confirm, &pending.record, &run);
@@ -247,12 +247,12 @@ impl Story {
                 let record = &self.desk.records()[receipt.record.as_str()];
                 let edited = record.draft.answers.as_ref().unwrap().edited;
                 assert_eq!((edited, &record.draft.proposal.as_ref().unwrap().mutation), (chosen != proposed, chosen));
-                assert_eq!(click.ask(&self.keeper).unwrap(), Receipt { repeated: true, ..receipt.clone() });
+                assert_eq!(click.ask(&self.keeper).unwrap(), ActionReceipt { repeated: true, ..receipt.clone() });
                 if self.desk.read(name) != before {
                     self.standing.push((touched(name, chosen), receipt));
                 }
             }
-            Err(AnswerError::Refused(refusal @ ResolutionRefusal::NotAnEdit { .. })) => {
+            Err(ResolutionError::Refused(refusal @ ResolutionRefusal::NotAnEdit { .. })) => {
                 assert!(refusal.to_string().contains("says so already"), "{refusal}");
                 assert_eq!(self.desk.read(name), before);
             }
@@ -271,7 +271,7 @@ impl Story {
         let before = (self.desk.read(TASK), self.desk.read(MATTER), self.desk.records().len());
         match self.click(&receipt) {
             Ok(_) => assert_eq!(newest, at, "a newer change of {touched:?} stands"),
-            Err(AnswerError::Refused(refusal @ ResolutionRefusal::NotTheNewest { .. })) => {
+            Err(ResolutionError::Refused(refusal @ ResolutionRefusal::NotTheNewest { .. })) => {
                 assert_ne!(newest, at, "{touched:?}: {refusal}");
                 assert!(refusal.to_string().contains(self.standing[newest].1.id.as_str()), "{refusal}");
                 assert_eq!((self.desk.read(TASK), self.desk.read(MATTER), self.desk.records().len()), before);
@@ -283,7 +283,7 @@ impl Story {
         self.standing.remove(newest);
     }
 
-    fn click(&mut self, receipt: &Receipt) -> Result<Receipt, AnswerError> {
+    fn click(&mut self, receipt: &ActionReceipt) -> Result<ActionReceipt, ResolutionError> {
         self.moment += 1;
         let run = format!("undo-{}", self.moment);
         previewed(&self.desk, &self.keeper, &Click::new(ResolutionKind::Undo, &receipt.record, &run))
@@ -406,7 +406,7 @@ fn members() -> BoxedStrategy<Mutation> {
 }
 
 /// Two changes of one thing, the second to what was there before the first.
-fn there_and_back(task: &str, changes: [Mutation; 2]) -> (Story, Receipt, Receipt) {
+fn there_and_back(task: &str, changes: [Mutation; 2]) -> (Story, ActionReceipt, ActionReceipt) {
     let mut story = Story::begin(task, "---\ntype: matter\n---\n");
     for change in &changes {
         story.change(TASK, change);
@@ -429,7 +429,7 @@ fn the_older_of_two_changes_is_not_undone_before_the_newer() {
         let task = format!("---\ntype: task\nname: N\n{line}\n---\n");
         let (mut story, first, second) = there_and_back(&task, changes);
         match story.click(&first) {
-            Err(AnswerError::Refused(refusal)) => {
+            Err(ResolutionError::Refused(refusal)) => {
                 assert_eq!(refusal.http_status(), 409);
                 let says = format!("{} is not the newest change of ", first.id);
                 let first_undo = format!("undo {} first", second.id);
@@ -476,7 +476,7 @@ fn what_is_in_the_way_but_cannot_be_read_is_named() {
     let record = story.desk.read(zoe.record.as_str());
     story.desk.write(zoe.record.as_str(), b"---\ntype: note\n---\n");
     match story.click(&eve) {
-        Err(AnswerError::Refused(refusal)) => {
+        Err(ResolutionError::Refused(refusal)) => {
             assert_eq!(refusal.http_status(), 422);
             assert!(refusal.to_string().contains(zoe.record.as_str()), "{refusal}");
         }
@@ -501,7 +501,7 @@ fn a_humans_own_value_on_top_of_ours_is_a_conflict_and_stays() {
     let human = text.replace("ann", "zoe");
     story.desk.write(MATTER, human.as_bytes());
     match story.click(&receipt) {
-        Err(AnswerError::Refused(ResolutionRefusal::Conflict { fields })) => assert_eq!(fields, ["owner"]),
+        Err(ResolutionError::Refused(ResolutionRefusal::Conflict { fields })) => assert_eq!(fields, ["owner"]),
         other => panic!("{other:?}"),
     }
     assert_eq!(story.desk.read(MATTER), human);
@@ -516,8 +516,11 @@ fn a_member_that_a_human_took_out_again_is_shown_as_gone_and_an_undo_leaves_the_
     let receipt = story.standing[0].1.clone();
     let by_hand = task.replace("- Ann", "- Ann\n  - Kim # mine");
     story.desk.write(TASK, by_hand.as_bytes());
-    let shown = preview::undo(story.keeper.root(), &receipt.record, noon()).unwrap();
-    assert_eq!((shown.fields[0].fate, &shown.fields[0].now), (FieldFate::AsBefore, &Some(json!(["Ann", "Kim"]))));
+    let shown = preview::preview_undo(story.keeper.root(), &receipt.record, noon()).unwrap();
+    assert_eq!(
+        (shown.fields[0].fate, &shown.fields[0].now),
+        (FieldUndoOutcome::AsBefore, &Some(json!(["Ann", "Kim"])))
+    );
     story.click(&receipt).unwrap();
     assert_eq!(story.desk.read(TASK), by_hand);
     story.end();

@@ -15,11 +15,11 @@ use crate::schedules;
 use crate::temporal;
 use anyhow::{Context, bail};
 use steward_domain::mutation::Mutation;
-use steward_domain::trust::mark::Subject;
+use steward_domain::trust::mark::TrustSubject;
 use steward_domain::undo::ResolutionKind;
 use steward_server::answer::{Answers, AskError, done};
-use steward_workflows::TogetherAsk;
-use steward_workflows::activities::{AnswerAsk, Answered};
+use steward_workflows::ResolveBatchInput;
+use steward_workflows::activities::{ResolveInput, ResolveOutput};
 
 pub(crate) async fn undo(config: &Config, answer: cli::Answer, out: Out) -> anyhow::Result<Exit> {
     run(config, (ResolutionKind::Undo, None), answer, out).await
@@ -65,14 +65,14 @@ pub(crate) async fn dismiss(config: &Config, answer: cli::Answer, out: Out) -> a
 pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyhow::Result<Exit> {
     let cli::Raise { subject, reason, by } = raise;
     let look = super::look(config).await?;
-    let caps = look.index.caps().await?;
-    let lowered: Vec<&Subject> = caps.iter().filter(|(_, cap)| cap.mode.is_some()).map(|(s, _)| s).collect();
+    let caps = look.index.read_mode_caps().await?;
+    let lowered: Vec<&TrustSubject> = caps.iter().filter(|(_, cap)| cap.mode.is_some()).map(|(s, _)| s).collect();
     let subject = named(&lowered, &subject);
-    let action = if lowered.contains(&&subject) { look.index.lowered(&subject).await? } else { None };
+    let action = if lowered.contains(&&subject) { look.index.find_last_demotion(&subject).await? } else { None };
     let Some(action) = action else {
         let mut others = Vec::new();
         for other in &lowered {
-            others.push(shown(&other.told(look.index.name_of(other).await?.as_deref())));
+            others.push(shown(&other.describe(look.index.find_subject_name(other).await?.as_deref())));
         }
         let others = if others.is_empty() { "nothing is".into() } else { format!("these are: {}", others.join(", ")) };
         bail!("{} is not lowered; {others}", shown(&subject.to_string()));
@@ -82,9 +82,9 @@ pub(crate) async fn raise(config: &Config, raise: cli::Raise, out: Out) -> anyho
 }
 
 /// Whom a person means: of what is lowered what goes by that very word, classes first, as it was told to them.
-fn named(lowered: &[&Subject], text: &str) -> Subject {
+fn named(lowered: &[&TrustSubject], text: &str) -> TrustSubject {
     let told = lowered.iter().rev().find(|subject| subject.to_string() == text.trim());
-    told.map_or_else(|| Subject::read(text), |subject| (*subject).clone())
+    told.map_or_else(|| TrustSubject::parse(text), |subject| (*subject).clone())
 }
 
 async fn run(
@@ -95,10 +95,10 @@ async fn run(
 ) -> anyhow::Result<Exit> {
     let by = steward_server::access::name(answer.by.as_deref().unwrap_or(&config.operator))?;
     let [action] = answer.actions.as_slice() else {
-        let ask = TogetherAsk::new(kind, answer.actions, (by, answer.reason));
+        let ask = ResolveBatchInput::new(kind, answer.actions, (by, answer.reason));
         return together(config, ask, out).await;
     };
-    let ask = AnswerAsk { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
+    let ask = ResolveInput { kind, action: action.clone(), by, reason: answer.reason, edited, together: None };
     let server = if kind == ResolutionKind::Raise { None } else { remote::Server::find(config, &ask.by).await? };
     let answered = match server {
         Some(server) => server.answer(ask.clone()).await?,
@@ -110,8 +110,8 @@ async fn run(
     };
     out.value(&answered, || told(kind, &answered))?;
     Ok(match answered {
-        Answered::Done { .. } => Exit::Ok,
-        Answered::Refused { .. } => Exit::Refused,
+        ResolveOutput::Done { .. } => Exit::Ok,
+        ResolveOutput::Refused { .. } => Exit::Refused,
     })
 }
 
@@ -129,7 +129,7 @@ async fn request_answer<T>(
 }
 
 /// One answer to several actions.
-async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result<Exit> {
+async fn together(config: &Config, ask: ResolveBatchInput, out: Out) -> anyhow::Result<Exit> {
     let kind = ask.kind;
     let all = match remote::Server::find(config, &ask.by).await?.filter(|server| server.takes(&ask)) {
         Some(server) => server.answer_together(ask.clone()).await?,
@@ -139,7 +139,7 @@ async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result
         Some(all) => all,
         None => request_answer(config, async |answers: Answers| answers.ask_together(ask).await).await?,
     };
-    let refused = all.refused();
+    let refused = all.count_refused();
     out.value(&all, || {
         let lines = all.answers.iter().map(|one| format!("{}: {}", shown(&one.action), told(kind, &one.answered)));
         let count = format!("{} {}, {refused} refused", all.answers.len() - refused, done(kind));
@@ -148,9 +148,9 @@ async fn together(config: &Config, ask: TogetherAsk, out: Out) -> anyhow::Result
     Ok(if refused == 0 { Exit::Ok } else { Exit::Refused })
 }
 
-fn told(kind: ResolutionKind, answered: &Answered) -> String {
+fn told(kind: ResolutionKind, answered: &ResolveOutput) -> String {
     match answered {
-        Answered::Done { target, record, tracker, lowered, .. } => {
+        ResolveOutput::Done { target, record, tracker, lowered, .. } => {
             let came = tracker.as_deref().map(|came| format!("; tracker: {}", shown(came))).unwrap_or_default();
             let steps: String = lowered.iter().map(|step| format!("\none step back: {}", shown(step))).collect();
             let what = match kind {
@@ -164,7 +164,7 @@ fn told(kind: ResolutionKind, answered: &Answered) -> String {
             };
             format!("{what}; see {record}{came}{steps}")
         }
-        Answered::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),
+        ResolveOutput::Refused { status, message, .. } => format!("refused ({status}): {}", shown(message)),
     }
 }
 
@@ -175,16 +175,16 @@ mod tests {
 
     #[test]
     fn what_status_tells_to_raise_is_raised_however_it_is_named() {
-        let (all, of_that_name) = (Subject::Strangers, Subject::Source("strangers".into()));
+        let (all, of_that_name) = (TrustSubject::Strangers, TrustSubject::Source("strangers".into()));
         assert_eq!(named(&[&of_that_name, &all], "strangers"), all, "all of them first");
         assert_eq!(named(&[&of_that_name], "strangers"), of_that_name, "the source of that name by the next word");
         assert_eq!(named(&[], "strangers"), all);
         let long = format!("{}-0123456789abcdef", "a".repeat(80));
-        let (key, named_so) = (Subject::Source(long.clone()), Subject::Source("related".into()));
-        let class = Subject::Class(MutationClass::Related);
+        let (key, named_so) = (TrustSubject::Source(long.clone()), TrustSubject::Source("related".into()));
+        let class = TrustSubject::Class(MutationClass::Related);
         assert_eq!(named(&[&key], &long), key, "a key is not hashed again");
         assert_eq!(named(&[&named_so], "related"), named_so, "the class is not lowered");
         assert_eq!(named(&[&named_so, &class], "related"), class, "the class first, the source by the next word");
-        assert_eq!(named(&[&class], "Gmail"), Subject::Source("gmail".into()));
+        assert_eq!(named(&[&class], "Gmail"), TrustSubject::Source("gmail".into()));
     }
 }

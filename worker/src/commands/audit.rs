@@ -11,17 +11,17 @@ use serde_json::json;
 use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::path::RecordPath;
 use steward_domain::time::format_millis;
-use steward_vault::chain::{self, Verification};
+use steward_vault::chain::{self, ChainVerification};
 use steward_vault::index::ActionRow;
-use steward_vault::outbox::{self, Standing};
-use steward_vault::root::Root;
+use steward_vault::outbox::{self, DeliveryStatus};
+use steward_vault::root::VaultRoot;
 
 pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow::Result<Exit> {
     match what {
         cli::Audit::List { limit, task } => {
             let look = super::look(config).await?;
             let target = task.as_deref().map(RecordPath::parse).transpose()?;
-            let rows = look.index.actions(None, target.as_ref(), *limit).await?;
+            let rows = look.index.list_actions(None, target.as_ref(), *limit).await?;
             out.value(&rows, || list(&rows))?;
             Ok(Exit::Ok)
         }
@@ -30,10 +30,10 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
             let root = &look.root;
             let path = super::find(&look.index, action).await?;
             let record = read(root, &path)?;
-            let standing = outbox::standing(root, &record)?;
+            let standing = outbox::read_delivery_status(root, &record)?;
             let value =
                 json!({"path": path, "record": record, "reasoning": record.draft.reasoning, "tracker": standing});
-            let text = String::from_utf8_lossy(&root.read(&path)?.bytes).into_owned();
+            let text = String::from_utf8_lossy(&root.read_file(&path)?.bytes).into_owned();
             out.value(&value, || {
                 let lines =
                     text.lines().map(shown).chain(standing.iter().map(|s| format!("\ntracker: {}", tracker(s))));
@@ -42,8 +42,8 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
             Ok(Exit::Ok)
         }
         cli::Audit::Verify => {
-            let root = Root::open(config.vault()?)?;
-            let found = chain::verify(&root)?;
+            let root = VaultRoot::open(config.vault()?)?;
+            let found = chain::verify_chain(&root)?;
             out.value(&found, || verified(&found))?;
             Ok(if found.faults.is_empty() { Exit::Ok } else { Exit::Faults })
         }
@@ -51,13 +51,13 @@ pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow:
 }
 
 /// Reads an audit record.
-pub(crate) fn read(root: &Root, path: &RecordPath) -> anyhow::Result<AuditRecord> {
-    let snapshot = root.read(path)?;
+pub(crate) fn read(root: &VaultRoot, path: &RecordPath) -> anyhow::Result<AuditRecord> {
+    let snapshot = root.read_file(path)?;
     AuditRecord::parse(&snapshot.bytes).with_context(|| format!("failed to read {path}"))
 }
 
 /// The tracker's part of a record on one line.
-pub(crate) fn tracker(standing: &Standing) -> String {
+pub(crate) fn tracker(standing: &DeliveryStatus) -> String {
     let told = match &standing.came {
         Some((record, came)) => format!("{came}; see {record}"),
         None => standing.says.to_string(),
@@ -68,7 +68,7 @@ pub(crate) fn tracker(standing: &Standing) -> String {
     shown(&format!("{told}{}{}", error.unwrap_or_default(), next.unwrap_or_default()))
 }
 
-fn verified(found: &Verification) -> String {
+fn verified(found: &ChainVerification) -> String {
     let mut lines = vec![format!("{} records read", found.records)];
     lines.extend(found.faults.iter().map(|f| shown(f)));
     lines.push(if found.faults.is_empty() { whole(found) } else { "the chain is broken".into() });
@@ -76,7 +76,7 @@ fn verified(found: &Verification) -> String {
 }
 
 /// How far a chain without faults can be called whole.
-pub(crate) fn whole(found: &Verification) -> String {
+pub(crate) fn whole(found: &ChainVerification) -> String {
     match (found.head_unknown, found.records) {
         (true, 0) => "there is no chain yet".into(),
         (true, records) => format!(
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_called_whole_only_when_its_end_is_known() {
-        let found = |records, head_unknown| verified(&Verification { records, head_unknown, faults: Vec::new() });
+        let found = |records, head_unknown| verified(&ChainVerification { records, head_unknown, faults: Vec::new() });
         assert!(found(0, true).ends_with("there is no chain yet"));
         assert!(found(3, false).ends_with("the chain is whole"));
         assert!(found(3, true).contains("cannot be told") && !found(3, true).ends_with("whole"));

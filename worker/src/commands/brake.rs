@@ -9,14 +9,14 @@ use crate::out::{Exit, Out, shown};
 use chrono::Utc;
 use serde_json::json;
 use steward_domain::time::format_millis;
-use steward_vault::brake::{self, Stop};
-use steward_vault::root::Root;
+use steward_vault::brake::{self, FleetStop};
+use steward_vault::root::VaultRoot;
 
 pub(crate) fn stop(config: &Config, reason: Option<String>, out: Out) -> anyhow::Result<Exit> {
-    let root = Root::open(config.vault()?)?;
-    let before = brake::read(&root);
-    brake::stop(&root, &Stop { at: format_millis(Utc::now()), by: config.operator.clone(), reason })?;
-    let held = brake::read(&root);
+    let root = VaultRoot::open(config.vault()?)?;
+    let before = brake::read_stop(&root);
+    brake::stop_fleet(&root, &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason })?;
+    let held = brake::read_stop(&root);
     out.value(&json!({"stopped": true, "stop": held}), || {
         let by = held.as_ref().map_or("unknown", |s| s.by.as_str());
         let already = if before.is_some() { "already stopped" } else { "stopped" };
@@ -29,9 +29,11 @@ pub(crate) fn stop(config: &Config, reason: Option<String>, out: Out) -> anyhow:
 }
 
 pub(crate) fn resume(config: &Config, out: Out) -> anyhow::Result<Exit> {
-    let root = Root::open(config.vault()?)?;
-    let was_stopped =
-        brake::resume(&root, &Stop { at: format_millis(Utc::now()), by: config.operator.clone(), reason: None })?;
+    let root = VaultRoot::open(config.vault()?)?;
+    let was_stopped = brake::resume_fleet(
+        &root,
+        &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason: None },
+    )?;
     out.value(&json!({"stopped": false, "was_stopped": was_stopped}), || {
         if was_stopped { "running again".into() } else { "was running".into() }
     })?;

@@ -25,9 +25,9 @@ use steward_vault::brake;
 use steward_vault::guard::Ledger;
 use steward_vault::identity::VaultIdentity;
 use steward_vault::index::Index;
-use steward_vault::keeper::{Keeper, LockError};
-use steward_vault::operator::Deed;
-use steward_vault::root::Root;
+use steward_vault::keeper::{LockError, VaultWriter};
+use steward_vault::operator::OperatorEventKind;
+use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
 
 /// How long a worker may take to read a file that was just written: 3 s.
@@ -76,7 +76,7 @@ pub(crate) async fn run(config: &Config, operator: Doctor, out: Out) -> anyhow::
         Ok(cli) => findings.ok("temporal cli", cli.display().to_string()),
         Err(e) => findings.wrong("temporal cli", causes(&e)),
     }
-    let root = config.vault().and_then(|v| Ok(Root::open(v)?));
+    let root = config.vault().and_then(|v| Ok(VaultRoot::open(v)?));
     let holder = match &root {
         Ok(root) => Holder::of(root, &config.state_dir()?),
         Err(_) => Holder::Nobody,
@@ -107,7 +107,7 @@ struct Served<'a> {
 }
 
 /// Whether the schedules are at the server; one of a matter that was just written gets the time to be registered.
-async fn schedules(config: &Config, root: &Root, Served { client, note }: Served<'_>, findings: &mut Findings) {
+async fn schedules(config: &Config, root: &VaultRoot, Served { client, note }: Served<'_>, findings: &mut Findings) {
     let compared = lasting(true, async || {
         let ours = VaultIdentity::read(root)?.map(|identity| identity.id);
         let expected = expected_ids(&Index::open(&config.state_dir()?).await?).await?;
@@ -136,7 +136,7 @@ async fn tracker(config: &Config, findings: &mut Findings) {
 
 async fn vault(
     config: &Config,
-    (root, holder): (Root, &Holder),
+    (root, holder): (VaultRoot, &Holder),
     operator: Doctor,
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
@@ -144,7 +144,7 @@ async fn vault(
     let state = config.state_dir()?;
     disk("vault disk", root.path(), findings);
     disk("state disk", &state, findings);
-    match Keeper::lock(root.clone()) {
+    match VaultWriter::lock(root.clone()) {
         Ok(_) => findings.ok("lock", "free"),
         Err(e @ LockError::Held { .. }) => match holder {
             Holder::Runs(note) => {
@@ -157,7 +157,7 @@ async fn vault(
         },
         Err(e) => findings.wrong("lock", e.to_string()),
     }
-    if let Some(stop) = brake::read(&root) {
+    if let Some(stop) = brake::read_stop(&root) {
         let reason = stop.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         findings.wrong("brake", format!("stopped by {} at {}{reason}: `steward resume`", stop.by, stop.at));
     } else {
@@ -174,7 +174,7 @@ async fn vault(
             self::drill(&drill, findings);
         }
     }
-    match steward_vault::chain::verify(&root) {
+    match steward_vault::chain::verify_chain(&root) {
         Ok(v) if v.faults.is_empty() => findings.ok("audit", super::audit::whole(&v)),
         Ok(v) => findings.wrong("audit", format!("{}; `steward audit verify` lists all", v.faults.join("; "))),
         Err(e) => findings.wrong("audit", e.to_string()),
@@ -197,12 +197,12 @@ fn drill(drill: &Drilled, findings: &mut Findings) {
     findings.say("drill", !drill.late, drill.told());
 }
 
-async fn index(index: &Index, root: &Root, served: bool, findings: &mut Findings) -> anyhow::Result<()> {
+async fn index(index: &Index, root: &VaultRoot, served: bool, findings: &mut Findings) -> anyhow::Result<()> {
     if !index.is_filled() {
         findings.ok("index", "not made yet: `steward up` makes it");
         return Ok(());
     }
-    let differences = lasting(served, async || Ok(index.check(root).await?)).await?;
+    let differences = lasting(served, async || Ok(index.compare_with_files(root).await?)).await?;
     if differences.is_empty() {
         findings.ok("index", "agrees with every file");
     } else {
@@ -213,7 +213,7 @@ async fn index(index: &Index, root: &Root, served: bool, findings: &mut Findings
         );
         findings.wrong("index", what);
     }
-    for problem in index.problems().await? {
+    for problem in index.list_problems().await? {
         findings.wrong("record", format!("{}: {}", problem.path, problem.message));
     }
     Ok(())
@@ -231,7 +231,7 @@ async fn lasting<T>(served: bool, look: impl AsyncFn() -> anyhow::Result<Vec<T>>
     }
 }
 
-async fn ledger(config: &Config, root: &Root, operator: Doctor, findings: &mut Findings) -> anyhow::Result<()> {
+async fn ledger(config: &Config, root: &VaultRoot, operator: Doctor, findings: &mut Findings) -> anyhow::Result<()> {
     let ledger = match engine::open_ledger(config.caps, root, &config.state_dir()?) {
         Ok(ledger) => ledger,
         Err(e) => {
@@ -257,14 +257,19 @@ async fn ledger(config: &Config, root: &Root, operator: Doctor, findings: &mut F
 }
 
 /// It is not done where nobody could read later who did it.
-async fn lift_back_off(config: &Config, root: &Root, ledger: &Ledger, findings: &mut Findings) -> anyhow::Result<()> {
+async fn lift_back_off(
+    config: &Config,
+    root: &VaultRoot,
+    ledger: &Ledger,
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
     let back_off = ledger.status(Utc::now()).await.ledger.and_then(|held| held.back_off);
     let Some(back_off) = back_off.filter(|back_off| Utc::now() < back_off.until) else {
         findings.ok("back-off", "none holds calls up: nothing to lift");
         return Ok(());
     };
     let until = format_millis(back_off.until);
-    super::token::write_down(config, root, (Deed::BackOffLifted, format!("until {until}")))?;
+    super::token::write_down(config, root, (OperatorEventKind::BackOffLifted, format!("until {until}")))?;
     match ledger.lift_back_off(Utc::now()).await {
         Ok(_) => findings.ok("back-off", format!("lifted: it would have lasted until {until}; one call goes first")),
         Err(e) => findings.wrong("back-off", e.to_string()),
@@ -273,7 +278,7 @@ async fn lift_back_off(config: &Config, root: &Root, ledger: &Ledger, findings: 
 }
 
 /// A clock that stands before files which are already there was set back, or theirs was ahead.
-fn clock(root: &Root, findings: &mut Findings) {
+fn clock(root: &VaultRoot, findings: &mut Findings) {
     let newest = std::fs::metadata(root.path().join("event")).and_then(|m| m.modified()).ok();
     let ahead = newest.and_then(|at| at.duration_since(SystemTime::now()).ok());
     match ahead.filter(|a| i64::try_from(a.as_secs()).unwrap_or(i64::MAX) > server::SKEW.num_seconds()) {

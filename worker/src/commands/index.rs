@@ -9,13 +9,13 @@ use crate::out::{Exit, Out, shown};
 use crate::reading::watched;
 use chrono::Utc;
 use steward_vault::index::Index;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 pub(crate) async fn run(config: &Config, what: &cli::Index, out: Out) -> anyhow::Result<Exit> {
     match what {
         cli::Index::Rebuild => {
-            let root = Root::open(config.vault()?)?;
-            let (index, aside) = Index::open_anew(&config.state_dir()?).await?;
+            let root = VaultRoot::open(config.vault()?)?;
+            let (index, aside) = Index::open_or_recreate(&config.state_dir()?).await?;
             let report = watched(&index, index.rebuild(&root, Utc::now())).await?;
             if let Some(aside) = aside {
                 out.say(&format!("the old index could not be used; it lies in {}", aside.display()))?;
@@ -25,7 +25,7 @@ pub(crate) async fn run(config: &Config, what: &cli::Index, out: Out) -> anyhow:
         }
         cli::Index::Check => {
             let look = super::look(config).await?;
-            let differences = look.index.check(&look.root).await?;
+            let differences = look.index.compare_with_files(&look.root).await?;
             out.value(&differences, || {
                 if differences.is_empty() {
                     return "the index agrees with every file".into();

@@ -20,7 +20,7 @@ use steward_domain::path::RecordPath;
 use steward_domain::record::Matter;
 use steward_vault::brake;
 use steward_vault::index::SourceCeiling;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 /// Most sources whose ceilings are told.
 const SOURCES: usize = 50;
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     let (root, index) = (&look.root, &look.index);
     let named = matter.as_deref().map(super::matter).transpose()?;
     // A matter that tasks name and that is missing is one of those.
-    let noted = index.matters_with_notes().await?;
+    let noted = index.list_matters_with_policy().await?;
     if let Some(path) = named.as_ref().filter(|path| !root.exists(path) && !noted.contains(path)) {
         bail!("{path}: not in the vault");
     }
@@ -70,14 +70,14 @@ pub(crate) async fn run(
             Holder::Runs(note) => Some(note),
             Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
         },
-        stop: brake::read(root),
-        caps: index.caps().await?,
-        sources: index.source_ceilings(u32::MAX).await?.into_iter().map(|one| whence(root, one)).collect(),
+        stop: brake::read_stop(root),
+        caps: index.read_mode_caps().await?,
+        sources: index.list_source_ceilings(u32::MAX).await?.into_iter().map(|one| whence(root, one)).collect(),
         now: Utc::now(),
     };
     let mut checked = Checked { matters: Vec::new(), warnings: config.warnings.clone() };
     for matter in matters {
-        let spent = index.spent_under(&matter, None, settings.now).await?;
+        let spent = index.count_changes_under(&matter, None, settings.now).await?;
         checked.matters.push(explain(&settings, root, (matter, spent)));
     }
     let faults = checked.matters.iter().any(|one| !one.faults.is_empty());
@@ -85,7 +85,7 @@ pub(crate) async fn run(
     Ok(if faults { Exit::Faults } else { Exit::Ok })
 }
 
-fn explain(settings: &Settings<'_>, root: &Root, (matter, spent): (RecordPath, u32)) -> Explained {
+fn explain(settings: &Settings<'_>, root: &VaultRoot, (matter, spent): (RecordPath, u32)) -> Explained {
     let read = document(root, matter.as_str()).and_then(|document| {
         let understood = Matter::read(document.fields()).map_err(|e| e.to_string())?;
         Ok((document, understood))
@@ -121,15 +121,15 @@ fn wrong(matter: &RecordPath, fault: &MatterPolicyFault) -> Wrong {
     }
 }
 
-fn document(root: &Root, path: &str) -> Result<Document, String> {
+fn document(root: &VaultRoot, path: &str) -> Result<Document, String> {
     let path = RecordPath::parse(path).map_err(|e| e.to_string())?;
-    let content = root.read(&path).map_err(|e| e.to_string())?;
-    frontmatter::read(&content.bytes).map_err(|e| format!("failed to {e}"))
+    let content = root.read_file(&path).map_err(|e| e.to_string())?;
+    frontmatter::read_document(&content.bytes).map_err(|e| format!("failed to {e}"))
 }
 
 /// A source's ceiling, and the line that says so.
-fn whence(root: &Root, one: SourceCeiling) -> (SourceCeiling, String) {
-    let line = document(root, &one.path).ok().and_then(|document| document.line_of(&["ceiling"]));
+fn whence(root: &VaultRoot, one: SourceCeiling) -> (SourceCeiling, String) {
+    let line = document(root, &one.path).ok().and_then(|document| document.line_of_key(&["ceiling"]));
     let from =
         line.map_or_else(|| format!("{}, which cannot be read", one.path), |line| format!("{}:{line}", one.path));
     (one, from)

@@ -15,7 +15,7 @@ use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::time::format_millis;
 use steward_server::facts::signal::{self, Explained, Filed, SignalHistory};
 use steward_vault::index::Index;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 pub(crate) async fn run(config: &Config, what: &cli::Signals, out: Out) -> anyhow::Result<Exit> {
     let look = super::look(config).await?;
@@ -28,7 +28,7 @@ pub(crate) async fn run(config: &Config, what: &cli::Signals, out: Out) -> anyho
             rows.sort_by(|a, b| b.signal.created.cmp(&a.signal.created).then_with(|| b.path.cmp(&a.path)));
             rows.truncate(*limit);
             let paths: Vec<RecordPath> = rows.iter().map(|filed| filed.path.clone()).collect();
-            let mut reasons = index.route_reasons(&paths).await?;
+            let mut reasons = index.list_route_reasons(&paths).await?;
             let rows: Vec<Listed> =
                 rows.into_iter().map(|filed| Listed { routed: reasons.remove(&filed.path), filed }).collect();
             out.value(&rows, || list(&rows))?;
@@ -77,7 +77,7 @@ impl Filter {
         let records = match matter {
             Some(text) => {
                 let matter = super::matter(text)?;
-                let tasks = index.tasks_of(&matter).await?.into_iter().map(|t| t.path);
+                let tasks = index.list_tasks_of_matter(&matter).await?.into_iter().map(|t| t.path);
                 Some(tasks.chain([matter]).collect())
             }
             None => None,
@@ -96,13 +96,13 @@ impl Filter {
 }
 
 /// Every signal that can be read; the others are among the problems of `steward status`.
-fn all(root: &Root) -> anyhow::Result<Vec<Filed>> {
-    let entries = root.list(RecordKind::Signal)?;
+fn all(root: &VaultRoot) -> anyhow::Result<Vec<Filed>> {
+    let entries = root.list_files(RecordKind::Signal)?;
     let paths = entries.iter().filter_map(|e| RecordPath::parse(&format!("signal/{}", e.name)).ok());
     Ok(paths.filter_map(|path| signal::read(root, path).ok()).collect())
 }
 
-fn one(root: &Root, text: &str) -> anyhow::Result<Filed> {
+fn one(root: &VaultRoot, text: &str) -> anyhow::Result<Filed> {
     let path = parse_link(RecordKind::Signal, text).with_context(|| {
         format!("failed to read `{}` as a signal: list them with `steward signals list`", shown(text))
     })?;

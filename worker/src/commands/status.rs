@@ -16,14 +16,14 @@ use serde::Serialize;
 use std::time::Duration;
 use steward_domain::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
 use steward_domain::mode::{DecisionPolicy, Mode};
-use steward_domain::trust::mark::Subject;
+use steward_domain::trust::mark::TrustSubject;
 use steward_server::facts::drilled::Drilled;
 use steward_server::facts::schedules::registered::{Registered, compare, expected_ids};
 use steward_server::facts::tracker::{self, Debt};
-use steward_vault::brake::{self, Stop};
+use steward_vault::brake::{self, FleetStop};
 use steward_vault::identity::VaultIdentity;
-use steward_vault::index::{Counts, Index, LookCount, Problem, StreamCount};
-use steward_vault::root::{OWN_FOLDER, Root};
+use steward_vault::index::{CheckCount, Index, StreamCount, VaultCounts, VaultProblem};
+use steward_vault::root::{OWN_FOLDER, VaultRoot};
 
 /// How long the Temporal server may take to list the schedules: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ struct Status {
     vault: String,
     /// Of the process that runs; of this command's environment where none does.
     policy: DecisionPolicy,
-    stop: Option<Stop>,
+    stop: Option<FleetStop>,
     /// As the policy.
     clerk: ClerkChoice,
     /// The process that holds the vault and said so.
@@ -48,9 +48,9 @@ struct Status {
     died: Option<UpNote>,
     /// Who holds it without having said so: `process <number>`.
     silent: Option<String>,
-    counts: Counts,
+    counts: VaultCounts,
     streams: Vec<StreamCount>,
-    looks_today: Vec<LookCount>,
+    looks_today: Vec<CheckCount>,
     guard: GuardStatus,
     /// Of the process that runs, compared with what the server lists.
     schedules: Option<Schedules>,
@@ -58,7 +58,7 @@ struct Status {
     tracker: Debt,
     /// Sources and classes that went back by themselves, and how far they may go.
     lowered: Vec<Lowered>,
-    problems: Vec<Problem>,
+    problems: Vec<VaultProblem>,
     warnings: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ impl Answers {
 /// What was undone too often and waits for a human to raise it.
 #[derive(Serialize)]
 struct Lowered {
-    subject: Subject,
+    subject: TrustSubject,
     /// As the newest record names a source, where that says more than its key. Untrusted.
     name: Option<String>,
     mode: Mode,
@@ -143,7 +143,7 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
     let status = Status {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
-        stop: brake::read(root),
+        stop: brake::read_stop(root),
         clerk: held.clerk,
         server: match &door {
             Some(door) => Some(Answers::of(door, config).await),
@@ -158,14 +158,14 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         running,
         died,
         silent,
-        counts: index.counts().await?,
-        streams: index.stream_counts().await?,
-        looks_today: index.looks(now.date_naive()).await?,
+        counts: index.count_records().await?,
+        streams: index.list_stream_counts().await?,
+        looks_today: index.list_check_counts(now.date_naive()).await?,
         guard: fill(config, held.caps, root, now).await,
         drill,
         tracker: tracker::debt(root, index, held.tracker).await?,
         lowered: lowered(index).await?,
-        problems: index.problems().await?,
+        problems: index.list_problems().await?,
         warnings: config.warnings.clone(),
     };
     out.value(&status, || describe(&status))?;
@@ -218,7 +218,7 @@ fn describe(status: &Status) -> String {
     }
     for one in &status.lowered {
         let (told, since) =
-            (shown(&one.subject.told(one.name.as_deref())), steward_domain::time::format_seconds(one.since));
+            (shown(&one.subject.describe(one.name.as_deref())), steward_domain::time::format_seconds(one.since));
         let whose = shown(&one.subject.to_string());
         row("lowered", format!("{told} to {} at {since}: `steward trust raise {whose}`", one.mode.as_str()));
     }
@@ -245,9 +245,9 @@ fn events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
 
 async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
     let mut lowered = Vec::new();
-    for (subject, cap) in index.caps().await? {
+    for (subject, cap) in index.read_mode_caps().await? {
         let Some(mode) = cap.mode else { continue };
-        let name = index.name_of(&subject).await?;
+        let name = index.find_subject_name(&subject).await?;
         lowered.push(Lowered { subject, name, mode, since: cap.since });
     }
     Ok(lowered)
@@ -270,7 +270,7 @@ fn running(status: &Status) -> String {
 }
 
 /// What the rate guard would say; where its ledger cannot be opened it says that.
-async fn fill(config: &Config, caps: CallCaps, root: &Root, now: DateTime<Utc>) -> GuardStatus {
+async fn fill(config: &Config, caps: CallCaps, root: &VaultRoot, now: DateTime<Utc>) -> GuardStatus {
     let unknown = |reason| {
         let refusal = GuardRefusal { cap: GuardCap::LedgerUnreadable, clears_at: None, reason };
         GuardStatus { refusal: Some(refusal), ledger: None }

@@ -19,8 +19,8 @@ use steward_domain::stream::StreamEvent;
 use steward_domain::time::format_millis;
 use steward_server::facts::streams::{self, StreamRow};
 use steward_vault::index::Index;
-use steward_vault::operator::Deed;
-use steward_vault::root::Root;
+use steward_vault::operator::OperatorEventKind;
+use steward_vault::root::VaultRoot;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 /// How long a source may take to be read once: 2 min.
@@ -171,9 +171,9 @@ async fn pause(config: &Config, name: &str, paused: bool, out: Out) -> anyhow::R
     if !done {
         let stream = find(config, name)?;
         let index = Index::open(&config.state_dir()?).await?;
-        let deed = if paused { Deed::StreamPaused } else { Deed::StreamResumed };
-        super::token::write_down(config, &Root::open(config.vault()?)?, (deed, stream.name.clone()))?;
-        index.pause_stream(&stream.name, paused).await?;
+        let deed = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
+        super::token::write_down(config, &VaultRoot::open(config.vault()?)?, (deed, stream.name.clone()))?;
+        index.update_stream_pause(&stream.name, paused).await?;
     }
     out.value(&json!({"stream": name, "paused": paused}), || {
         if paused {

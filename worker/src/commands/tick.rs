@@ -12,7 +12,7 @@ use serde_json::json;
 use std::time::Duration;
 use steward_domain::path::RecordPath;
 use steward_domain::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
-use steward_vault::root::{Root, RootError};
+use steward_vault::root::{VaultRoot, VaultRootError};
 use steward_workflows::{CALLER_MEMO, StewardWorkflow, schedule_id};
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
 use temporalio_common::MemoValues;
@@ -23,7 +23,7 @@ const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> anyhow::Result<Exit> {
     let matter = super::matter(&tick.matter)?;
     if let Some(vault) = &config.vault
-        && let Err(RootError::Missing { path }) = Root::open(vault)?.read(&matter)
+        && let Err(VaultRootError::Missing { path }) = VaultRoot::open(vault)?.read_file(&matter)
     {
         bail!("{path} is not in the vault {}: name a matter that is", vault.display());
     }

@@ -12,17 +12,19 @@ use chrono::Utc;
 use serde_json::json;
 use steward_domain::time::{format_millis, format_seconds};
 use steward_server::access::{self, Scope, Store, token};
-use steward_vault::operator::{self, Act, Deed, OperatorError};
-use steward_vault::root::Root;
+use steward_vault::operator::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
+use steward_vault::root::VaultRoot;
 
 pub(crate) fn run(config: &Config, what: &cli::Token, out: Out) -> anyhow::Result<Exit> {
     let store = Store::of(&config.state_dir()?);
     match what {
         cli::Token::Create { scope, name } => {
             let name = name.clone().unwrap_or_else(|| config.operator.clone());
-            let root = Root::open(config.vault()?)?;
+            let root = VaultRoot::open(config.vault()?)?;
             let (text, token) = token::create(&store, &name, as_scope(*scope), Utc::now())?;
-            if let Err(e) = write_down(config, &root, (Deed::TokenMade, format!("{}, {}", token.by(), token.scope))) {
+            if let Err(e) =
+                write_down(config, &root, (OperatorEventKind::TokenMade, format!("{}, {}", token.by(), token.scope)))
+            {
                 token::revoke(&store, &token.id)?;
                 return Err(e.into());
             }
@@ -47,7 +49,7 @@ pub(crate) fn run(config: &Config, what: &cli::Token, out: Out) -> anyhow::Resul
             };
             token::revoke(&store, id)?;
             // Taken away it is, whatever the disk says.
-            write_down(config, &Root::open(config.vault()?)?, (Deed::TokenRevoked, token.by()))?;
+            write_down(config, &VaultRoot::open(config.vault()?)?, (OperatorEventKind::TokenRevoked, token.by()))?;
             out.value(&json!({"revoked": id}), || format!("revoked {}", shown(id)))?;
         }
     }
@@ -63,13 +65,20 @@ fn as_scope(scope: cli::TokenScope) -> Scope {
 }
 
 /// In the name of whoever types.
-pub(super) fn write_down(config: &Config, root: &Root, (act, on): (Deed, String)) -> Result<(), OperatorError> {
-    operator::write_down(root, &Act { at: format_millis(Utc::now()), by: config.operator.clone(), act, on, from: None })
+pub(super) fn write_down(
+    config: &Config,
+    root: &VaultRoot,
+    (act, on): (OperatorEventKind, String),
+) -> Result<(), OperatorLogError> {
+    operator::append_event(
+        root,
+        &OperatorEvent { at: format_millis(Utc::now()), by: config.operator.clone(), act, on, from: None },
+    )
 }
 
 /// Prints an address that logs in once.
 pub(crate) fn login(config: &Config, login: &cli::Login, out: Out) -> anyhow::Result<Exit> {
-    let root = Root::open(config.vault()?)?;
+    let root = VaultRoot::open(config.vault()?)?;
     let listens = config.listen.unwrap_or(steward_server::listen::DEFAULT);
     // Who listens knows by which name and key they are reached; this shell may have other settings.
     let door = Door::of(&root, &config.state_dir()?).unwrap_or_else(|| note::of_this_listener(config, listens).door);

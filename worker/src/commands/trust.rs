@@ -25,11 +25,11 @@ use std::path::Path;
 use steward_domain::mode::Mode;
 use steward_domain::path::RecordPath;
 use steward_domain::plan::ActionId;
-use steward_domain::trust::mark::Subject;
-use steward_domain::trust::report::{Report, Reporting};
-use steward_vault::chain::{self, Verification};
-use steward_vault::index::{Found, Index};
-use steward_vault::root::Root;
+use steward_domain::trust::mark::TrustSubject;
+use steward_domain::trust::report::{TrustReport, TrustReportPass};
+use steward_vault::chain::{self, ChainVerification};
+use steward_vault::index::{ActionLookup, Index};
+use steward_vault::root::VaultRoot;
 
 /// From so many records on it is said that they are walked.
 const MANY: u64 = 20_000;
@@ -39,9 +39,9 @@ const MANY: u64 = 20_000;
 struct Told {
     told_at: DateTime<Utc>,
     /// Whether the records are whole from which all this is told.
-    chain: Verification,
+    chain: ChainVerification,
     #[serde(flatten)]
-    report: Report,
+    report: TrustReport,
     /// What to set, if anything is supported.
     settings: Option<Settings>,
     lowered: Vec<Lowered>,
@@ -51,7 +51,7 @@ struct Told {
 #[derive(Serialize)]
 struct Lowered {
     /// A source's key, a class, or all strangers.
-    subject: Subject,
+    subject: TrustSubject,
     /// As the newest record names a source, where that says more than its key. Untrusted.
     name: Option<String>,
     mode: Mode,
@@ -83,26 +83,26 @@ async fn report(config: &Config, html: Option<&Path>, out: Out) -> anyhow::Resul
 }
 
 /// The chain as the index knows it; one that cannot be read is broken too.
-async fn known_chain(look: &Look) -> Verification {
-    look.index.known_chain(&look.root).await.unwrap_or_else(|e| unreadable(&e))
+async fn known_chain(look: &Look) -> ChainVerification {
+    look.index.verify_indexed_chain(&look.root).await.unwrap_or_else(|e| unreadable(&e))
 }
 
-fn unreadable(error: &dyn Display) -> Verification {
-    Verification { faults: vec![error.to_string()], ..Verification::default() }
+fn unreadable(error: &dyn Display) -> ChainVerification {
+    ChainVerification { faults: vec![error.to_string()], ..ChainVerification::default() }
 }
 
 /// Walks the chain in the files themselves.
-fn verified(root: &Root) -> Verification {
-    if let Ok(head) = chain::head(root)
+fn verified(root: &VaultRoot) -> ChainVerification {
+    if let Ok(head) = chain::read_head(root)
         && head.seq > MANY
     {
         progress("records verified", 0, usize::try_from(head.seq).unwrap_or(usize::MAX));
     }
-    chain::verify(root).unwrap_or_else(|e| unreadable(&e))
+    chain::verify_chain(root).unwrap_or_else(|e| unreadable(&e))
 }
 
 /// What is wrong with the chain, in a sentence; `None` if nothing is known to be.
-fn broken(chain: &Verification) -> Option<String> {
+fn broken(chain: &ChainVerification) -> Option<String> {
     let first = chain.faults.first()?;
     let more = match chain.faults.len() - 1 {
         0 => String::new(),
@@ -114,28 +114,28 @@ fn broken(chain: &Verification) -> Option<String> {
 async fn tell(config: &Config, now: DateTime<Utc>) -> anyhow::Result<Told> {
     let look = super::look(config).await?;
     let chain = known_chain(&look).await;
-    let mut reporting = Reporting::new(&config.policy, now);
-    look.index.cases(now, |case| reporting.add(case)).await?;
-    let report = reporting.report(config.reversal_budget);
-    let files = look.index.instinct_files().await?;
+    let mut reporting = TrustReportPass::new(&config.policy, now);
+    look.index.for_each_case(now, |case| reporting.add_case(case)).await?;
+    let report = reporting.into_report(config.reversal_budget);
+    let files = look.index.list_instinct_files().await?;
     let settings = report.choice.as_ref().map(|choice| Settings::of(choice, config, &files));
     Ok(Told { told_at: now, chain, report, settings, lowered: lowered(&look.index).await? })
 }
 
 async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
     let mut lowered = Vec::new();
-    for (subject, cap) in index.caps().await? {
+    for (subject, cap) in index.read_mode_caps().await? {
         let Some(mode) = cap.mode else { continue };
-        let action = index.lowered(&subject).await?;
+        let action = index.find_last_demotion(&subject).await?;
         let record = match &action {
             Some(id) => match index.find_action(id.as_str()).await? {
-                Found::One(path) => Some(path),
-                Found::None | Found::Many(_) => None,
+                ActionLookup::One(path) => Some(path),
+                ActionLookup::None | ActionLookup::Many(_) => None,
             },
             None => None,
         };
         let command = format!("steward trust raise {subject}");
-        let name = index.name_of(&subject).await?;
+        let name = index.find_subject_name(&subject).await?;
         lowered.push(Lowered { subject, name, mode, since: cap.since, action, record, command });
     }
     Ok(lowered)

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_server::listen::Serving;
-use steward_vault::keeper::Keeper;
+use steward_vault::keeper::VaultWriter;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -64,7 +64,7 @@ pub(crate) async fn run(config: &Config, up: &crate::cli::Up, out: Out) -> anyho
 #[derive(Default)]
 struct House {
     /// Held until the note is gone, so that nobody takes it for that of a process that died.
-    keeper: Option<Arc<Keeper>>,
+    keeper: Option<Arc<VaultWriter>>,
     server: Option<DevServer>,
 }
 

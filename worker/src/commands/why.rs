@@ -20,8 +20,8 @@ use steward_server::facts::why::opens;
 use steward_vault::brake;
 use steward_vault::index::{SubjectRow, WeighedSignal};
 use steward_vault::keeper::ApplyError;
-use steward_vault::outbox::{self, Standing};
-use steward_vault::root::Root;
+use steward_vault::outbox::{self, DeliveryStatus};
+use steward_vault::root::VaultRoot;
 
 /// Most signals that are told; the newest.
 const SIGNALS: u32 = 10;
@@ -37,7 +37,7 @@ struct Why {
     /// How a human has answered that.
     answered: Option<ActionKind>,
     /// What the tracker was told of that, or is owed.
-    tracker: Option<Standing>,
+    tracker: Option<DeliveryStatus>,
     would_change_it: Vec<String>,
 }
 
@@ -53,19 +53,21 @@ pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result
     let path = subject(what)?;
     let look = super::look(config).await?;
     let (root, index) = (&look.root, &look.index);
-    let found = index.subject(&path).await?;
+    let found = index.find_subject(&path).await?;
     let subject = found.with_context(|| format!("{path}: not in the vault, or not readable: see `steward status`"))?;
-    let action = index.actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
+    let action = index.list_actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
     let decided = action.as_ref().map(|a| super::audit::read(root, &a.path)).transpose()?;
     let answered = action.and_then(|a| a.answered);
     let tracker = decided.as_ref().map(|record| told_elsewhere(root, record)).transpose()?.flatten();
-    let seen = index.signals_about(&path, SIGNALS).await?;
-    let asks = match index.asking_about(&path).await? {
-        Some(row) => Some(Question { withheld: index.withheld_by(&row.id, SIGNALS).await?, id: row.id, at: row.at }),
+    let seen = index.list_signals_about(&path, SIGNALS).await?;
+    let asks = match index.find_open_question(&path).await? {
+        Some(row) => {
+            Some(Question { withheld: index.list_signals_withheld_by(&row.id, SIGNALS).await?, id: row.id, at: row.at })
+        }
         None => None,
     };
     let stopped = brake::is_stopped(root);
-    let notes = index.notes_of(&path, None).await?;
+    let notes = index.list_matter_policies(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
     let mut would_change_it =
         hints((&subject, &seen), decided.as_ref().filter(|_| answered.is_none()), stopped, Utc::now());
@@ -76,11 +78,11 @@ pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result
 }
 
 /// The tracker's part of what was decided: of the newest of the decision, its confirmation and their undo.
-fn told_elsewhere(root: &Root, decided: &AuditRecord) -> Result<Option<Standing>, ApplyError> {
-    let confirmed = outbox::follower(root, decided, ActionKind::Confirmed)?.map(|(_, record)| record);
+fn told_elsewhere(root: &VaultRoot, decided: &AuditRecord) -> Result<Option<DeliveryStatus>, ApplyError> {
+    let confirmed = outbox::find_follower(root, decided, ActionKind::Confirmed)?.map(|(_, record)| record);
     let done = confirmed.as_ref().unwrap_or(decided);
-    let undone = outbox::follower(root, done, ActionKind::Reversed)?.map(|(_, record)| record);
-    outbox::standing(root, undone.as_ref().unwrap_or(done))
+    let undone = outbox::find_follower(root, done, ActionKind::Reversed)?.map(|(_, record)| record);
+    outbox::read_delivery_status(root, undone.as_ref().unwrap_or(done))
 }
 
 /// A task or matter as a person names it; a bare name is a task's.

@@ -14,8 +14,8 @@ use std::path::Path;
 use steward_domain::mode::{Ceiling, DecisionPolicy, Mode};
 use steward_domain::mutation::MutationClass;
 use steward_domain::signal::source_key;
-use steward_domain::trust::advice::Choice;
-use steward_domain::trust::case::Rules;
+use steward_domain::trust::advice::SettingsChoice;
+use steward_domain::trust::case::ReplayRules;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use toml::{Table, Value};
 
@@ -39,7 +39,7 @@ pub(crate) struct Wish {
 
 impl Wish {
     /// What a choice of the report amounts to: everything that it does not name is held.
-    pub(crate) fn of_choice(choice: &Choice, policy: &DecisionPolicy) -> Self {
+    pub(crate) fn of_choice(choice: &SettingsChoice, policy: &DecisionPolicy) -> Self {
         let ceiling = |class: MutationClass| {
             let held = policy.class_ceiling(class).min(Ceiling::Confirm);
             Some(if choice.classes.contains(&class) { Ceiling::Act } else { held })
@@ -132,7 +132,7 @@ impl Wish {
     }
 
     /// The settings with this wish granted.
-    pub(crate) fn over(&self, rules: &Rules) -> Rules {
+    pub(crate) fn over(&self, rules: &ReplayRules) -> ReplayRules {
         let mut rules = rules.clone();
         let policy = &mut rules.policy;
         policy.mode = self.mode.unwrap_or(policy.mode);
@@ -157,9 +157,12 @@ impl Wish {
 ///
 /// # Errors
 /// As [`Wish::read`]; a file that is not there sets nothing.
-pub(crate) fn of_file(path: &Path) -> anyhow::Result<Rules> {
-    let nothing =
-        Rules { policy: DecisionPolicy::default(), default_ceiling: Ceiling::default(), sources: BTreeMap::new() };
+pub(crate) fn of_file(path: &Path) -> anyhow::Result<ReplayRules> {
+    let nothing = ReplayRules {
+        policy: DecisionPolicy::default(),
+        default_ceiling: Ceiling::default(),
+        sources: BTreeMap::new(),
+    };
     if !path.try_exists().with_context(|| format!("failed to read {}", path.display()))? {
         return Ok(nothing);
     }
@@ -184,7 +187,7 @@ pub(crate) fn budget_of_file(path: &Path) -> anyhow::Result<f64> {
 ///
 /// # Errors
 /// High confidence is less than what `live` asks for by itself.
-pub(crate) fn sound(rules: &Rules) -> anyhow::Result<()> {
+pub(crate) fn sound(rules: &ReplayRules) -> anyhow::Result<()> {
     let DecisionPolicy { confidence_threshold: least, high_confidence_threshold: high, .. } = rules.policy;
     if high < least {
         bail!(
@@ -197,8 +200,8 @@ pub(crate) fn sound(rules: &Rules) -> anyhow::Result<()> {
 
 impl Config {
     /// The settings that decide, as they are now.
-    pub(crate) fn rules(&self) -> Rules {
-        Rules { policy: self.policy.clone(), default_ceiling: self.default_ceiling, sources: BTreeMap::new() }
+    pub(crate) fn rules(&self) -> ReplayRules {
+        ReplayRules { policy: self.policy.clone(), default_ceiling: self.default_ceiling, sources: BTreeMap::new() }
     }
 }
 
@@ -225,12 +228,12 @@ pub(crate) fn share(name: &str, number: f64) -> anyhow::Result<f64> {
 }
 
 /// Those of the keys of the file, with their values, that any of these wishes is about.
-pub(crate) fn asked(wishes: &[Wish], rules: &Rules) -> Vec<(&'static str, toml_edit::Value)> {
+pub(crate) fn asked(wishes: &[Wish], rules: &ReplayRules) -> Vec<(&'static str, toml_edit::Value)> {
     entries(rules).into_iter().filter(|(key, _)| wishes.iter().any(|wish| wish.says(key))).collect()
 }
 
 /// The keys of the file and their values.
-pub(crate) fn entries(rules: &Rules) -> Vec<(&'static str, toml_edit::Value)> {
+pub(crate) fn entries(rules: &ReplayRules) -> Vec<(&'static str, toml_edit::Value)> {
     let policy = &rules.policy;
     vec![
         ("live_mode", policy.mode.as_str().into()),

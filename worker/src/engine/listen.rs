@@ -11,15 +11,15 @@ use chrono::Utc;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::guard::ExhaustedShares;
-use steward_vault::index::{Index, News};
-use steward_vault::keeper::Keeper;
-use steward_vault::watch::{Hint, watch};
+use steward_vault::index::{Index, ScanChanges};
+use steward_vault::keeper::VaultWriter;
+use steward_vault::watch::{ChangeHint, watch_vault};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
 
 /// Listens to the vault while the engine runs.
 pub(super) struct Listener {
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) keeper: Arc<VaultWriter>,
     pub(super) index: Arc<Index>,
     pub(super) config: Config,
     pub(super) registration: Arc<Registration>,
@@ -35,7 +35,7 @@ impl Listener {
     pub(super) async fn listen(self) {
         // One at a time: what changes while the index is busy is gathered by the watcher.
         let (send, mut hints) = mpsc::channel(1);
-        let _watcher = match watch(self.keeper.root(), send) {
+        let _watcher = match watch_vault(self.keeper.root(), send) {
             Ok(watcher) => Some(watcher),
             Err(e) => {
                 tracing::warn!(error = %e, "the vault cannot be watched; changes are found by the periodic scan");
@@ -49,7 +49,7 @@ impl Listener {
         let mut contents = interval(self.config.content_scan_seconds);
         loop {
             let synced = tokio::select! {
-                news = self.index.next_news() => {
+                news = self.index.wait_for_changes() => {
                     self.pass_on(news);
                     continue;
                 }
@@ -57,9 +57,9 @@ impl Listener {
                 () = self.returned.notified() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
                 _ = contents.tick() => self.index.sync_contents(self.keeper.root(), Utc::now()).await,
                 Some(hint) = hints.recv() => match hint {
-                    Hint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
-                    Hint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
-                    Hint::Inbox => {
+                    ChangeHint::Paths(paths) => self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await,
+                    ChangeHint::Rescan => self.index.sync_all(self.keeper.root(), Utc::now()).await,
+                    ChangeHint::Inbox => {
                         self.dropped.notify_one();
                         continue;
                     }
@@ -69,30 +69,30 @@ impl Listener {
                 Ok(report) => tell(&report),
                 Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
             }
-            self.pass_on(self.index.take_news());
+            self.pass_on(self.index.take_changes());
             self.registration.request_round_if_behind();
             // Commands beside this process mark matters, too.
-            self.index.ring_wakes();
+            self.index.notify_wakes();
         }
     }
 
     /// Events and records that came while nobody listened are no news to the scans.
     async fn ask_for_what_waits(&self) {
-        match self.index.events_to_extract(1, &ExhaustedShares::default()).await {
+        match self.index.list_events_to_extract(1, &ExhaustedShares::default()).await {
             Ok(waiting) if waiting.is_empty() => {}
             Ok(_) => self.routines.extractor.notify_one(),
             Err(e) => {
                 tracing::error!(error = %e, "failed to tell whether events wait; they are read when it comes round")
             }
         }
-        match self.index.owing().await {
+        match self.index.list_owed_deliveries().await {
             Ok(owing) if owing.is_empty() => {}
             Ok(_) => self.routines.tracker.notify_one(),
             Err(e) => tracing::error!(error = %e, "failed to tell what is owed to the tracker"),
         }
     }
 
-    fn pass_on(&self, news: News) {
+    fn pass_on(&self, news: ScanChanges) {
         if news.events_arrived {
             self.routines.extractor.notify_one();
         }

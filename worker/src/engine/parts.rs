@@ -13,10 +13,10 @@ use std::time::Duration;
 use steward_domain::guard::CallCaps;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
-use steward_vault::keeper::{Keeper, LockError};
-use steward_vault::outbox::Site;
+use steward_vault::keeper::{LockError, VaultWriter};
+use steward_vault::outbox::TrackerSite;
 use steward_vault::private::tighten_state;
-use steward_vault::root::{OWN_FOLDER, Root};
+use steward_vault::root::{OWN_FOLDER, VaultRoot};
 use tokio::sync::watch as flag;
 
 /// How often a process that waits for the lock tries again: 2 s.
@@ -24,7 +24,7 @@ const LOCK_RETRY: Duration = Duration::from_secs(2);
 
 /// The parts of a vault that need no Temporal.
 pub(crate) struct Parts {
-    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) keeper: Arc<VaultWriter>,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Arc<Ledger>,
 }
@@ -35,15 +35,15 @@ impl Parts {
     /// # Errors
     /// [`LockError::Held`] inside when another process writes this vault.
     pub(crate) async fn open(config: &Config) -> anyhow::Result<Self> {
-        let root = Root::open(config.vault()?)?;
-        let tracker = config.tracker.as_ref().map(|tracker| Site { project: tracker.project.clone() });
-        let keeper = tokio::task::spawn_blocking(move || Keeper::lock(root)).await??.with_tracker(tracker);
+        let root = VaultRoot::open(config.vault()?)?;
+        let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
+        let keeper = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
         let keeper = Arc::new(keeper);
         let state = config.state_dir()?;
         tighten_state(&keeper.root().path().join(OWN_FOLDER));
         tighten_state(&state);
         let index = Arc::new(Index::open(&state).await?);
-        index.begin_service(Utc::now()).await?;
+        index.record_service_start(Utc::now()).await?;
         let report = logged(&index, index.sync_all(keeper.root(), Utc::now())).await?;
         tell(&report);
         let ledger = Arc::new(open_ledger(config.caps, keeper.root(), &state)?);
@@ -80,7 +80,7 @@ impl Parts {
 }
 
 /// Opens the rate guard's ledger of a vault.
-pub(crate) fn open_ledger(caps: CallCaps, root: &Root, state: &Path) -> anyhow::Result<Ledger> {
+pub(crate) fn open_ledger(caps: CallCaps, root: &VaultRoot, state: &Path) -> anyhow::Result<Ledger> {
     let marker = root.path().join(OWN_FOLDER).join("ledger.json");
     Ok(Ledger::open(&state.join("ledger.db"), caps, &marker)?)
 }

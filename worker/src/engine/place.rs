@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use steward_vault::root::{Placement, Root};
+use steward_vault::root::{FolderPlacement, VaultRoot};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -15,24 +15,24 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Says in the log when the folder goes and comes back, and tells `returned`; ends the process by `failed` when another
 /// folder took its place.
-pub(super) async fn follow(root: Root, returned: Arc<Notify>, failed: mpsc::UnboundedSender<anyhow::Error>) {
+pub(super) async fn follow(root: VaultRoot, returned: Arc<Notify>, failed: mpsc::UnboundedSender<anyhow::Error>) {
     let (mut clock, mut is_away) = (interval(EVERY), false);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let path = root.path().display();
     loop {
         clock.tick().await;
         match root.placement() {
-            Placement::Here if is_away => {
+            FolderPlacement::Here if is_away => {
                 tracing::info!("the vault's folder is back at {path}: it is read anew and served");
                 is_away = false;
                 returned.notify_one();
             }
-            Placement::Gone if !is_away => {
+            FolderPlacement::Gone if !is_away => {
                 tracing::warn!("the vault's folder is not at {path} any more: nothing is written until it is back");
                 is_away = true;
             }
-            Placement::Here | Placement::Gone => {}
-            Placement::Replaced => {
+            FolderPlacement::Here | FolderPlacement::Gone => {}
+            FolderPlacement::Replaced => {
                 let replaced = anyhow::anyhow!("another folder is at {path} than the one that was opened: start again");
                 // The receiver is gone only when the process ends anyway.
                 let _ = failed.send(replaced);

@@ -82,7 +82,7 @@ where
             let next = async {
                 tokio::select! {
                     Some(ended) = calls.next(), if !calls.is_empty() => Some(ended),
-                    () = self.index.wakes_changed() => None,
+                    () = self.index.wait_for_wakes() => None,
                     Ok(()) = self.rounds.changed() => None,
                 }
             };
@@ -103,10 +103,10 @@ where
         if places.are_resting(now) {
             return Ok(Vec::new());
         }
-        let marks = self.index.oldest_wakes(&places.resting(now, round), places.page_size()).await?;
+        let marks = self.index.list_oldest_wake_marks(&places.resting(now, round), places.page_size()).await?;
         let (marks, closed): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| mark.ticks);
         for mark in closed {
-            self.index.woken(&mark.matter, mark.at).await?;
+            self.index.clear_wake_mark(&mark.matter, mark.at).await?;
         }
         Ok(places.take(marks, now, round))
     }
@@ -114,7 +114,7 @@ where
     async fn end_call(&self, places: &mut Places, mark: &WakeMark, outcome: WakeOutcome) {
         places.end_call(&mark.matter, outcome, Instant::now());
         if outcome == WakeOutcome::Paused
-            && let Err(e) = self.index.woken(&mark.matter, mark.at).await
+            && let Err(e) = self.index.clear_wake_mark(&mark.matter, mark.at).await
         {
             tracing::error!(matter = %mark.matter, error = %e, "failed to note that a matter is paused");
         }

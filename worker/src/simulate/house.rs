@@ -29,11 +29,11 @@ use steward_domain::signal::source_key;
 use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use steward_domain::undo::ResolutionKind;
-use steward_vault::answer::Asked;
+use steward_vault::answer::IncomingResolution;
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
-use steward_vault::keeper::{Keeper, Receipt};
-use steward_vault::root::Root;
+use steward_vault::keeper::{ActionReceipt, VaultWriter};
+use steward_vault::root::VaultRoot;
 use temporalio_common::ActivityError;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -52,7 +52,7 @@ pub(super) struct House {
 impl House {
     /// Takes a vault whose matters are written; `state` is where the index and the rate guard's ledger lie meanwhile.
     pub(super) async fn open(dir: &Path, state: &Path, at: DateTime<Utc>) -> anyhow::Result<Self> {
-        let keeper = Keeper::lock(Root::open(dir)?)?;
+        let keeper = VaultWriter::lock(VaultRoot::open(dir)?)?;
         let index = Index::open(state).await?;
         index.sync_all(keeper.root(), at).await?;
         let ledger = Ledger::open(&state.join("ledger.db"), CallCaps::default(), &state.join("ledger.json"))?;
@@ -95,7 +95,7 @@ impl House {
 
     /// The bytes of a record.
     pub(super) fn read(&self, path: &RecordPath) -> anyhow::Result<Vec<u8>> {
-        Ok(self.host.keeper.root().read(path)?.bytes)
+        Ok(self.host.keeper.root().read_file(path)?.bytes)
     }
 
     /// A person writes a file, or a stream a signal.
@@ -105,7 +105,7 @@ impl House {
 
     /// A person changes fields of a record.
     pub(super) fn edit(&self, path: &RecordPath, edits: &[FieldEdit], at: DateTime<Utc>) -> anyhow::Result<()> {
-        let edited = frontmatter::edit(&self.read(path)?, edits)?;
+        let edited = frontmatter::edit_fields(&self.read(path)?, edits)?;
         self.write(path, &edited, at)
     }
 
@@ -115,7 +115,7 @@ impl House {
     }
 
     /// Has a plan carried out, once the index knows its target and the signal it rests on.
-    pub(super) async fn land(&self, plan: Plan, signal: &RecordPath) -> anyhow::Result<Receipt> {
+    pub(super) async fn land(&self, plan: Plan, signal: &RecordPath) -> anyhow::Result<ActionReceipt> {
         let at = plan.decided_at();
         // A record that the index does not know has no matter, and may not be changed.
         let mut known = vec![plan.target().clone()];
@@ -140,14 +140,15 @@ impl House {
             Reaction::Undid => ResolutionKind::Undo,
             Reaction::LeftInPlace | Reaction::Nothing => return Ok(()),
             Reaction::DidItByHand | Reaction::DidOtherwise => {
-                let compared = self.host.keeper.compare(record, workflow("calibrate", record), at + FOUND_AFTER)?;
+                let compared =
+                    self.host.keeper.file_manual_outcome(record, workflow("calibrate", record), at + FOUND_AFTER)?;
                 if compared.is_none() {
                     bail!("what was done by hand about {record} was not found");
                 }
                 return Ok(());
             }
         };
-        let receipt = self.host.keeper.answer(&Asked {
+        let receipt = self.host.keeper.resolve_action(&IncomingResolution {
             kind,
             record,
             by: PRINCIPAL,
@@ -169,11 +170,11 @@ impl House {
         self.host.index.sync_all(root, at).await?;
         let workflow = WorkflowRef { id: "simulated-calibrate".into(), run_id: format!("day-{}", at.timestamp()) };
         while self.host.calibrate_at((workflow.clone(), at)).await.map_err(failed)?.more {}
-        self.host.keeper.settle_older_than(Duration::ZERO)?;
+        self.host.keeper.settle_swaps_older_than(Duration::ZERO)?;
         for source in &SOURCES {
             let path = RecordPath::new(RecordKind::Instinct, &source_key(source.name))?;
             if root.exists(&path) {
-                let known = Instinct::read(frontmatter::read(&root.read(&path)?.bytes)?.fields());
+                let known = Instinct::read(frontmatter::read_document(&root.read_file(&path)?.bytes)?.fields());
                 self.observations.insert(source.name, known.observations);
             }
         }

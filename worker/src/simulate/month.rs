@@ -210,7 +210,7 @@ impl Month {
 
     /// A text that the field does not say yet.
     fn other_text(&self, matter: &RecordPath, field: ContextField, number: u32) -> anyhow::Result<String> {
-        let document = frontmatter::read(&self.house.read(matter)?)?;
+        let document = frontmatter::read_document(&self.house.read(matter)?)?;
         let now = document.fields().get(field.as_str()).and_then(Value::as_str).unwrap_or_default().to_owned();
         let owners = PEOPLE.into_iter().cycle().skip(number as usize % PEOPLE.len());
         Ok(match field {
@@ -264,7 +264,7 @@ impl Month {
             Mutation::ContextEdit { field, to } => set(field.as_str(), to),
             Mutation::ParentMatter { to } => set("parent_matter", &format_link(to)),
             Mutation::Related { field, member, .. } => {
-                let document = frontmatter::read(&self.house.read(&made.target)?)?;
+                let document = frontmatter::read_document(&self.house.read(&made.target)?)?;
                 let now = document.fields().get(field.as_str()).and_then(Value::as_array).cloned().unwrap_or_default();
                 let all = now.into_iter().chain([Value::from(member.as_str())]).collect();
                 FieldEdit { field: field.as_str().into(), value: Some(Value::Array(all)) }

@@ -156,7 +156,7 @@ impl<'a> Said<'a> {
             snoozed_until: None,
             has_twin: false,
             hash: ContentHash::hash_bytes(known.bytes),
-            fields: frontmatter::read(known.bytes)?.fields().clone(),
+            fields: frontmatter::read_document(known.bytes)?.fields().clone(),
         };
         let at: DateTime<Utc> = self.case.at + ROUTED_AFTER;
         let routed = plan_signal_route(&RouteCase {

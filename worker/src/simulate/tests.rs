@@ -11,9 +11,9 @@ use steward_domain::audit::{ActionKind, AuditRecord};
 use steward_domain::mutation::MutationClass;
 use steward_domain::plan::Disposition;
 use steward_domain::time;
-use steward_domain::trust::outcome::Fate;
+use steward_domain::trust::outcome::ProposalHistory;
 use steward_vault::chain;
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 fn ask(days: u32, seed: u64) -> Ask {
     Ask { days, seed, now: time::parse("2026-11-22T18:00:00.987Z").unwrap() }
@@ -48,20 +48,20 @@ fn records(vault: &Path) -> Vec<AuditRecord> {
 }
 
 /// What became of a proposal, by the records alone.
-fn fate(proposal: &AuditRecord, all: &[AuditRecord]) -> Fate {
+fn fate(proposal: &AuditRecord, all: &[AuditRecord]) -> ProposalHistory {
     let answer = |kind: ActionKind| {
         let of = |r: &&AuditRecord| {
             r.draft.kind == kind && r.draft.answers.as_ref().is_some_and(|a| a.of == proposal.draft.id)
         };
         all.iter().find(of).map(|r| r.draft.timestamp)
     };
-    Fate {
+    ProposalHistory {
         confirmed: answer(ActionKind::Confirmed),
         dismissed: answer(ActionKind::Dismissed),
         undone: answer(ActionKind::Reversed),
         done_anyway: answer(ActionKind::DoneAnyway),
         opposed: answer(ActionKind::Opposed),
-        ..Fate::landed(proposal.draft.landing, proposal.draft.timestamp)
+        ..ProposalHistory::from_disposition(proposal.draft.landing, proposal.draft.timestamp)
     }
 }
 
@@ -88,7 +88,7 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
     let (dir, written) = simulated(&asked).await;
     let vault = dir.path().join("vault");
     assert_eq!(written.truth, dir.path().join("vault.truth.json"));
-    let verified = chain::verify(&Root::open(&vault).unwrap()).unwrap();
+    let verified = chain::verify_chain(&VaultRoot::open(&vault).unwrap()).unwrap();
     assert!(verified.faults.is_empty(), "{:?}", verified.faults);
     for (name, bytes) in files(&vault) {
         let text = String::from_utf8_lossy(&bytes);
@@ -105,7 +105,7 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
     let now: DateTime<Utc> = time::truncate_to_seconds(asked.now);
     for proposal in &proposals {
         let known = &truth[proposal.draft.id.as_str()];
-        match fate(proposal, &all).lesson(now).0.agrees() {
+        match fate(proposal, &all).feedback_at(now).0.is_agreement() {
             None => open += 1,
             Some(says) if Some(says) == known["right"].as_bool() => {
                 assert_eq!(known["erred"], false, "{known}");

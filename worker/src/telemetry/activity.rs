@@ -10,7 +10,7 @@ use opentelemetry::trace::TraceContextExt;
 use opentelemetry::{Context, KeyValue};
 use std::time::Instant;
 use steward_domain::guard::ReserveRequest;
-use steward_workflows::activities::{AnswerAsk, ApplyAsk, JudgeAsk, ObserveAsk};
+use steward_workflows::activities::{ApplyInput, JudgeInput, ObserveInput, ResolveInput};
 use temporalio_common::ActivityError;
 use temporalio_sdk::interceptors::{ActivityInboundInterceptor, ExecuteActivityInput, ExecuteActivityOutput, Next};
 use tracing::Instrument;
@@ -70,18 +70,18 @@ struct About {
 
 impl About {
     fn of(input: &ExecuteActivityInput) -> Self {
-        if let Some(ask) = input.args_ref::<ObserveAsk>() {
+        if let Some(ask) = input.args_ref::<ObserveInput>() {
             Self { matter: Some(ask.matter.to_string()), ..Self::default() }
         } else if let Some(ask) = input.args_ref::<ReserveRequest>() {
             Self { matter: ask.matter.clone(), task: ask.task.clone(), action_id: None }
-        } else if let Some(ask) = input.args_ref::<JudgeAsk>() {
+        } else if let Some(ask) = input.args_ref::<JudgeInput>() {
             let subject = &ask.question.subject;
             let (matter, task) = (Some(subject.matter.to_string()), Some(subject.task.to_string()));
             Self { matter, task, action_id: None }
-        } else if let Some(ask) = input.args_ref::<ApplyAsk>() {
+        } else if let Some(ask) = input.args_ref::<ApplyInput>() {
             let (task, action_id) = (Some(ask.plan.target().to_string()), Some(ask.plan.id().to_string()));
             Self { matter: None, task, action_id }
-        } else if let Some(ask) = input.args_ref::<AnswerAsk>() {
+        } else if let Some(ask) = input.args_ref::<ResolveInput>() {
             Self { action_id: Some(ask.action.clone()), ..Self::default() }
         } else {
             Self::default()

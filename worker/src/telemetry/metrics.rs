@@ -10,7 +10,7 @@ use std::time::Duration;
 use steward_domain::clerk::{ClerkCallOutcome, ClerkReply};
 use steward_domain::guard::ReserveOutcome;
 use steward_domain::tick::MatterObservation;
-use steward_workflows::activities::Applied;
+use steward_workflows::activities::ApplyOutput;
 use temporalio_sdk::interceptors::ExecuteActivityResult;
 
 /// The upper bounds of the clerk's latency, in seconds; a call ends within 90.
@@ -53,7 +53,7 @@ impl Metrics {
             self.ticks.add(1, &[KeyValue::new("outcome", tick_word(seen))]);
         } else if let Some(ReserveOutcome::Refused(refusal)) = answer.and_then(|a| a.downcast_ref()) {
             self.guard_refusals.add(1, &[KeyValue::new("cap", word(&refusal.cap))]);
-        } else if let Some(applied) = answer.and_then(|a| a.downcast_ref::<Applied>()) {
+        } else if let Some(applied) = answer.and_then(|a| a.downcast_ref::<ApplyOutput>()) {
             self.applied(applied);
         } else if let Some(reply) = answer.and_then(|a| a.downcast_ref::<ClerkReply>()) {
             self.called(call_word(&reply.outcome), took);
@@ -64,15 +64,15 @@ impl Metrics {
         }
     }
 
-    fn applied(&self, applied: &Applied) {
+    fn applied(&self, applied: &ApplyOutput) {
         let outcome = match applied {
-            Applied::Filed { landing, .. } => {
+            ApplyOutput::Filed { landing, .. } => {
                 self.decisions.add(1, &[KeyValue::new("landing", landing.as_str())]);
                 "filed"
             }
-            Applied::ChangedMeanwhile => "changed_meanwhile",
-            Applied::Unusable { .. } => "unusable",
-            Applied::Stopped => "stopped",
+            ApplyOutput::ChangedMeanwhile => "changed_meanwhile",
+            ApplyOutput::Unusable { .. } => "unusable",
+            ApplyOutput::Stopped => "stopped",
         };
         self.applies.add(1, &[KeyValue::new("outcome", outcome)]);
     }

@@ -20,7 +20,7 @@ use steward_domain::guard::CallCaps;
 use steward_server::app::House;
 use steward_server::listen::Serving;
 use steward_vault::index::{FILE, Index};
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -32,7 +32,7 @@ const EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Faces {
     pub(crate) config: Config,
     pub(crate) client: Client,
-    pub(crate) root: Root,
+    pub(crate) root: VaultRoot,
     pub(crate) address: SocketAddr,
 }
 

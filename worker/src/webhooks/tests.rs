@@ -2,8 +2,8 @@ use super::*;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use steward_vault::index::Index;
-use steward_vault::keeper::Keeper;
-use steward_vault::root::Root;
+use steward_vault::keeper::VaultWriter;
+use steward_vault::root::VaultRoot;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -24,7 +24,7 @@ impl Bench {
         let secret = dir.path().join("secret");
         std::fs::write(&secret, "s3cret").unwrap();
         std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let keeper = Arc::new(Keeper::lock(Root::open(&dir.path().join("vault")).unwrap()).unwrap());
+        let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&dir.path().join("vault")).unwrap()).unwrap());
         let index = Arc::new(Index::open(&dir.path().join("state")).await.unwrap());
         let streams = Streams { keeper, index, dropped: Arc::default() };
         let table = json!({"kind": "webhook", "secret_file": secret, "max_message_bytes": 2000});
@@ -64,7 +64,7 @@ impl Bench {
     }
 
     async fn refused(&self) -> u64 {
-        let counts = self.streams.index.stream_counts().await.unwrap();
+        let counts = self.streams.index.list_stream_counts().await.unwrap();
         counts.iter().find(|c| c.source == "shop").unwrap().refused
     }
 
@@ -122,9 +122,9 @@ async fn a_signed_body_that_is_no_event_is_a_bad_request() {
 #[tokio::test]
 async fn a_paused_webhook_asks_to_be_called_again() {
     let bench = Bench::new().await;
-    bench.streams.index.pause_stream("shop", true).await.unwrap();
+    bench.streams.index.update_stream_pause("shop", true).await.unwrap();
     assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 503);
-    bench.streams.index.pause_stream("shop", false).await.unwrap();
+    bench.streams.index.update_stream_pause("shop", false).await.unwrap();
     assert_eq!(bench.call("/hooks/shop", SIGNATURE, BODY).await.0, 200);
 }
 
@@ -134,7 +134,7 @@ async fn a_webhook_without_its_secret_says_so_and_hinders_no_other() {
     let table = json!({"kind": "webhook", "secret_env": "NO_SUCH_SECRET"});
     let config = StreamConfig::read("chat", table.as_object().unwrap().clone()).unwrap();
     assert!(open(&bench.streams, vec![config]).await.is_empty());
-    let counts = bench.streams.index.stream_counts().await.unwrap();
+    let counts = bench.streams.index.list_stream_counts().await.unwrap();
     let chat = counts.iter().find(|c| c.source == "chat").unwrap();
     assert!(chat.last_error.as_deref().unwrap().contains("NO_SUCH_SECRET"), "{chat:?}");
 }

@@ -5,20 +5,20 @@
 
 use super::super::{Found, hash_id, pattern};
 use serde_json::Value;
-use steward_domain::frontmatter::{self, Fields};
+use steward_domain::frontmatter::{self, RecordFields};
 use steward_domain::time;
 
 pub(super) fn read(bytes: &[u8], file_name: &str) -> Result<Found, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8: save it as UTF-8 and put it back".to_owned())?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.starts_with("---\n") && !text.starts_with("---\r\n") {
-        return found(&Fields::default(), text, file_name, bytes);
+        return found(&RecordFields::default(), text, file_name, bytes);
     }
-    let document = frontmatter::read(text.as_bytes()).map_err(|e| format!("failed to {e}"))?;
+    let document = frontmatter::read_document(text.as_bytes()).map_err(|e| format!("failed to {e}"))?;
     found(document.fields(), document.body(), file_name, bytes)
 }
 
-fn found(fields: &Fields, body: &str, file_name: &str, bytes: &[u8]) -> Result<Found, String> {
+fn found(fields: &RecordFields, body: &str, file_name: &str, bytes: &[u8]) -> Result<Found, String> {
     let word = |names: &[&str]| {
         let text = |name: &&str| match fields.get(*name) {
             Some(Value::String(text)) if !text.trim().is_empty() => Some(text.trim().to_owned()),

@@ -116,7 +116,7 @@ async fn a_file_that_is_written_on_meanwhile_is_left_for_the_next_round() {
     bench.put("inbox/a.jsonl", "{\"text\":\"one\"}\n{\"te");
     bench.put("inbox/b.eml", &MAIL[..60]);
     let inbox = Arc::new(Inbox::open(&folder.root).unwrap());
-    let listed = inbox.waiting().unwrap();
+    let listed = inbox.list_waiting_files().unwrap();
     bench.put("inbox/a.jsonl", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n");
     bench.put("inbox/b.eml", MAIL);
     let mut intake = bench.intake("inbox");

@@ -16,7 +16,7 @@ const SIGKILL: i32 = 9;
 const LINES: usize = 450;
 
 async fn take_in(folder: &Path) {
-    let keeper = Arc::new(Keeper::lock(Root::open(&folder.join("vault")).unwrap()).unwrap());
+    let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&folder.join("vault")).unwrap()).unwrap());
     let index = Arc::new(Index::open(&folder.join("state")).await.unwrap());
     let Source::Polled(mut adapter) = StreamConfig::inbox().unwrap().open(keeper.root()).unwrap() else { panic!() };
     let mut intake = Intake::new("inbox", Arc::clone(&keeper), Arc::clone(&index));

@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use steward_vault::crash::TRACKING;
-use steward_vault::outbox::Site;
+use steward_vault::outbox::TrackerSite;
 
 const FOLDER: &str = "STEWARD_TEST_TRACKER_FOLDER";
 const URL: &str = "STEWARD_TEST_TRACKER_URL";
@@ -26,7 +26,7 @@ const NOTES: u32 = 3;
 async fn a_child_delivers_everything_and_dies_where_it_is_told() {
     let (Ok(folder), Ok(url)) = (std::env::var(FOLDER), std::env::var(URL)) else { return };
     let folder = Path::new(&folder);
-    let (host, _intervals) = open(folder, Mode::Live, Some(Site::default())).await;
+    let (host, _intervals) = open(folder, Mode::Live, Some(TrackerSite::default())).await;
     let courier = Courier::new(host, Plane::new(&config(folder, &url)).unwrap());
     for id in courier.due_now(50, Utc::now()).await.unwrap() {
         came(&courier.settle(&id, run()).await.unwrap());
@@ -63,9 +63,9 @@ impl Down {
 
     async fn undo(self) -> Self {
         let Self { dir, server, action } = self;
-        let (host, intervals) = open(dir.path(), Mode::Live, Some(Site::default())).await;
+        let (host, intervals) = open(dir.path(), Mode::Live, Some(TrackerSite::default())).await;
         let bench = Bench { dir, host, intervals };
-        assert!(matches!(bench.undone(&action, "u").await, Answered::Done { owes: Some(_), .. }));
+        assert!(matches!(bench.undone(&action, "u").await, ResolveOutput::Done { owes: Some(_), .. }));
         let Bench { dir, host, .. } = bench;
         host.index.close().await;
         drop(host);
@@ -82,8 +82,8 @@ impl Down {
     fn holds(&self, what: &str, (state, comments, outcomes): (&str, usize, usize)) {
         assert_eq!(self.server.state_of(ISSUE), state, "{what}");
         assert_eq!((self.server.comments(ISSUE).len(), self.server.made() <= 1), (comments, true), "{what}");
-        let root = steward_vault::root::Root::open(self.dir.path()).unwrap();
-        assert_eq!(chain::verify(&root).unwrap().faults, Vec::<String>::new(), "{what}");
+        let root = steward_vault::root::VaultRoot::open(self.dir.path()).unwrap();
+        assert_eq!(chain::verify_chain(&root).unwrap().faults, Vec::<String>::new(), "{what}");
         let names = std::fs::read_dir(self.dir.path().join("event")).unwrap().map(|e| e.unwrap().file_name());
         let tracked = names.filter(|name| name.to_string_lossy().starts_with("steward-action-track"));
         assert_eq!(tracked.count(), outcomes, "{what}");
@@ -140,8 +140,8 @@ async fn an_undo_after_a_delivery_was_cut_short_takes_back_whatever_was_made() {
         let desk = desk.undo().await;
         minutes_later(desk.dir.path());
         child(&desk, None).await;
-        let root = steward_vault::root::Root::open(desk.dir.path()).unwrap();
-        assert_eq!(chain::verify(&root).unwrap().faults, Vec::<String>::new(), "{point:?}");
+        let root = steward_vault::root::VaultRoot::open(desk.dir.path()).unwrap();
+        assert_eq!(chain::verify_chain(&root).unwrap().faults, Vec::<String>::new(), "{point:?}");
         assert_eq!(desk.server.state_of(ISSUE), "In Progress", "{point:?}");
         assert_eq!(desk.server.comments(ISSUE), [], "{point:?}");
         assert!(desk.server.made() as usize == before, "{point:?}: nothing was made after the undo");

@@ -8,9 +8,9 @@ use steward_domain::tracker::TrackerId;
 
 const ELSEWHERE: &str = "aaaaaaaa-0000-4000-8000-000000000009";
 
-fn later(tracked: &Tracked) -> &str {
+fn later(tracked: &DeliverOutput) -> &str {
     match tracked {
-        Tracked::Later { reason, held: false } => reason,
+        DeliverOutput::Later { reason, held: false } => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -118,7 +118,7 @@ async fn a_task_that_names_another_issue_now_frees_the_way_for_its_next_change()
     let seen = desk.bench.see("look/2").await;
     let mut plan = json!(apply_ask(&seen, "look/2").plan);
     plan["draft"]["id"] = json!(ActionId::derive(&["another run"]));
-    let receipt = host.keeper.apply(serde_json::from_value(plan).unwrap()).unwrap();
+    let receipt = host.keeper.apply_plan(serde_json::from_value(plan).unwrap()).unwrap();
     host.note(&[&RecordPath::parse("task/pay.md").unwrap(), &receipt.record]).await.unwrap();
     let second = desk.last().draft.id;
     // Another project's issue of the same id is another issue.

@@ -5,7 +5,7 @@ use crate::vault::tests::Bench;
 use steward_domain::clerk::{ClerkCallOutcome, ClerkMark, TokenUsage};
 use steward_domain::guard::{CallId, Settlement, SettlementOutcome};
 use steward_domain::mode::Mode;
-use steward_workflows::activities::SettleAsk;
+use steward_workflows::activities::SettleCallInput;
 
 /// What the clerk says to the one question, as it would travel.
 async fn asked(bench: &Bench) -> (ClerkQuestion, AttributedVerdict) {
@@ -22,7 +22,7 @@ async fn settle(bench: &Bench, question: &ClerkQuestion, judged: &AttributedVerd
         call_id: CallId("first/1/pay/1".into()),
         outcome: SettlementOutcome::Answered { usage: judged.clerk.tokens },
     };
-    let ask = SettleAsk { settlement, answered: Some((question.clone(), judged.clone())) };
+    let ask = SettleCallInput { settlement, answered: Some((question.clone(), judged.clone())) };
     // No reservation stands behind it, which a settlement passes over.
     let _ = bench.host.call_ended(ask).await;
 }
@@ -32,7 +32,7 @@ async fn what_was_answered_comes_with_the_next_look_and_says_that_nobody_was_ask
     let bench = Bench::new(Mode::Live).await;
     let (question, judged) = asked(&bench).await;
     settle(&bench, &question, &judged).await;
-    bench.host.index.release("first").await.unwrap();
+    bench.host.index.release_leases("first").await.unwrap();
     let known = bench.see("second/1").await.looks.remove(0).known.unwrap();
     assert_eq!(known.verdict, judged.verdict);
     assert_eq!(known.clerk, ClerkMark { tokens: TokenUsage::default(), cached: true, ..judged.clerk.clone() });
@@ -75,7 +75,7 @@ async fn what_is_old_or_does_not_hold_is_not_given_again() {
     let (question, judged) = asked(&bench).await;
     let key = bench.host.clerk.evidence_key(&question);
     let keep = async |text: &str, days: i64| {
-        bench.host.index.keep_answer(&key, text, Utc::now() - TimeDelta::days(days)).await.unwrap();
+        bench.host.index.cache_answer(&key, text, Utc::now() - TimeDelta::days(days)).await.unwrap();
         bench.host.recall(&question).await.unwrap()
     };
     let good = serde_json::to_string(&judged).unwrap();

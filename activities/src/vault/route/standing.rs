@@ -14,7 +14,7 @@ use steward_domain::plan::{ActionId, Disposition};
 use steward_domain::route::{self, RouteSkip, SignalClaim};
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::undo::ResolutionKind;
-use steward_vault::keeper::{ApplyError, Receipt};
+use steward_vault::keeper::{ActionReceipt, ApplyError};
 use temporalio_common::ActivityError;
 
 impl Host {
@@ -30,7 +30,7 @@ impl Host {
         let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
         let edits = [edit("status", status.as_str()), edit("reason", &reason)];
         let (keeper, path) = (Arc::clone(&self.keeper), reference.clone());
-        match on_a_blocking_thread(move || keeper.note(&path, &edits)).await? {
+        match on_a_blocking_thread(move || keeper.update_status_fields(&path, &edits)).await? {
             Ok(_) => {}
             Err(e @ (ApplyError::Io { .. } | ApplyError::Chain(_) | ApplyError::Form(_))) => return Err(passing(e)),
             Err(e) => tracing::warn!(signal = %reference, error = %e, "failed to note where a signal stands"),
@@ -40,8 +40,8 @@ impl Host {
 
     fn is_ours(&self, reference: &RecordPath) -> bool {
         let root = self.keeper.root();
-        let Ok(content) = root.read(reference) else { return false };
-        let Ok(document) = frontmatter::read(&content.bytes) else { return false };
+        let Ok(content) = root.read_file(reference) else { return false };
+        let Ok(document) = frontmatter::read_document(&content.bytes) else { return false };
         Signal::read(document.fields()).is_ok_and(|signal| {
             let event = signal.source_event.filter(|event| event.kind() == RecordKind::Stream);
             event.is_some_and(|event| {
@@ -75,7 +75,7 @@ impl Host {
 }
 
 /// Where a signal stands after its action; nothing where that was only said.
-pub(super) fn standing_of(landing: Disposition, receipt: &Receipt) -> Option<(SignalStatus, String)> {
+pub(super) fn standing_of(landing: Disposition, receipt: &ActionReceipt) -> Option<(SignalStatus, String)> {
     let id: &ActionId = &receipt.id;
     match landing {
         Disposition::Live => Some((SignalStatus::Applied, id.to_string())),

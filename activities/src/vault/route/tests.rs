@@ -8,7 +8,7 @@ use steward_domain::audit::AuditRecord;
 use steward_domain::decide::GateName;
 use steward_domain::undo::ResolutionKind;
 use steward_vault::brake;
-use steward_workflows::activities::{AnswerAsk, Answered, Applied};
+use steward_workflows::activities::{ApplyOutput, ResolveInput, ResolveOutput};
 
 fn run() -> WorkflowRef {
     WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() }
@@ -50,13 +50,13 @@ impl Bench {
         self.host.index.sync_all(self.host.keeper.root(), Utc::now()).await.unwrap();
     }
 
-    async fn route(&self) -> Routed {
+    async fn route(&self) -> RouteOutput {
         self.host.route_round(50, run()).await.unwrap()
     }
 
     /// The status and the reason of a signal.
     fn standing(&self, name: &str) -> (String, Option<String>) {
-        let document = frontmatter::read(self.read(name).as_bytes()).unwrap();
+        let document = frontmatter::read_document(self.read(name).as_bytes()).unwrap();
         let signal = Signal::read(document.fields()).unwrap();
         (signal.status.as_str().into(), signal.reason)
     }
@@ -102,7 +102,7 @@ async fn signals_of_all_classes_are_acted_upon_once_and_say_so() {
     assert!(bench.read("signal/related.md").contains("status: applied # new\n"));
     let after = bench.files();
     for _ in 0..2 {
-        assert_eq!(bench.route().await, Routed::default());
+        assert_eq!(bench.route().await, RouteOutput::default());
     }
     assert_eq!(bench.files(), after);
     assert_eq!(bench.records().len(), 4);
@@ -114,7 +114,7 @@ async fn in_shadow_every_action_is_said_once_and_no_file_but_its_record_comes() 
     let before = bench.files();
     let report = bench.route().await;
     assert_eq!(report.landed.get(&Disposition::Shadow), Some(&4), "{report:?}");
-    assert_eq!(bench.route().await, Routed::default());
+    assert_eq!(bench.route().await, RouteOutput::default());
     let after = bench.files();
     assert_eq!(after.len(), before.len() + 4);
     assert!(before.iter().all(|(path, bytes)| &after[path] == bytes));
@@ -128,7 +128,7 @@ async fn what_was_said_in_shadow_is_done_once_the_mode_allows_it() {
     let report = bench.route().await;
     assert_eq!(report.landed.get(&Disposition::Live), Some(&4), "{report:?}");
     assert_eq!(bench.records().len(), 8);
-    assert_eq!(bench.route().await, Routed::default());
+    assert_eq!(bench.route().await, RouteOutput::default());
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothin
         let RouteDecision::Planned(plan) = bench.host.decide(&round, &reference, &read, named_after) else {
             panic!("skipped")
         };
-        bench.host.keeper.apply(*plan).unwrap();
+        bench.host.keeper.apply_plan(*plan).unwrap();
         if name == "signal/parent.md" {
             // This one the index has learned of, and the signal does not say so yet.
             bench.sync().await;
@@ -163,7 +163,7 @@ async fn whoever_comes_second_finds_the_evidence_claimed() {
     let bench = Bench::after_the_stewards_turn(Mode::Live).await;
     bench.put_event();
     let seen = bench.see("run/1").await;
-    let Applied::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
+    let ApplyOutput::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
         panic!("not filed")
     };
     assert_eq!(bench.route().await.skipped.get("claimed"), Some(&1));
@@ -184,13 +184,13 @@ async fn what_was_left_to_the_steward_says_what_became_of_it_as_soon_as_it_has_d
     bench.put_event();
     bench.sync().await;
     assert_eq!(bench.route().await.skipped.get("with_the_steward"), Some(&1));
-    assert_eq!(bench.route().await, Routed::default(), "and is left alone until then");
+    assert_eq!(bench.route().await, RouteOutput::default(), "and is left alone until then");
     let seen = bench.see("run/1").await;
     let applied = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap();
-    let Applied::Filed { action_id, .. } = applied else { panic!("not filed") };
+    let ApplyOutput::Filed { action_id, .. } = applied else { panic!("not filed") };
     assert_eq!(bench.route().await.skipped.get("claimed"), Some(&1));
     assert_eq!(bench.standing("signal/1.md"), ("applied".into(), Some(action_id.to_string())));
-    assert_eq!(bench.route().await, Routed::default());
+    assert_eq!(bench.route().await, RouteOutput::default());
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_fresh_change_of_state_is_left_to_the_steward_for_an_interval() {
     assert_eq!(report.skipped.get("with_the_steward"), Some(&1), "{report:?}");
     assert_eq!(bench.standing("signal/new.md"), ("unrouted".into(), None));
     let later = Utc::now() + TimeDelta::seconds(1_801);
-    let waiting = async |at| bench.host.index.signals_to_route(9, at, true).await.unwrap();
+    let waiting = async |at| bench.host.index.list_signals_to_route(9, at, true).await.unwrap();
     assert_eq!(waiting(Utc::now()).await, []);
     assert_eq!(waiting(later).await, [path("signal/new.md")]);
 }
@@ -288,17 +288,17 @@ async fn files_that_cannot_be_used_are_named_and_hold_nobody_up() {
     let report = bench.route().await;
     assert!(report.errors.len() == 1 && report.errors[0].contains("task/broken.md: `state`"), "{report:?}");
     assert_eq!(report.landed.get(&Disposition::Live), Some(&1));
-    assert_eq!(bench.route().await, Routed::default(), "it is left alone for a while");
+    assert_eq!(bench.route().await, RouteOutput::default(), "it is left alone for a while");
     assert_eq!(bench.standing("signal/0.md").0, "unrouted");
 }
 
 #[tokio::test]
 async fn after_a_stop_nothing_is_routed() {
     let bench = Bench::of_all_classes(Mode::Live).await;
-    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
-    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let stop = brake::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
+    brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let before = bench.files();
-    assert_eq!(bench.route().await, Routed { stopped: true, ..Routed::default() });
+    assert_eq!(bench.route().await, RouteOutput { stopped: true, ..RouteOutput::default() });
     assert_eq!(bench.files(), before);
 }
 
@@ -328,7 +328,7 @@ async fn two_runs_that_meet_act_upon_each_signal_once_and_agree_about_it() {
         let host = bench.host.clone();
         tokio::spawn(async move { host.route_round(50, run()).await.unwrap() })
     }));
-    let routed: Vec<Routed> = runs.await.into_iter().map(Result::unwrap).collect();
+    let routed: Vec<RouteOutput> = runs.await.into_iter().map(Result::unwrap).collect();
     let live: u32 = routed.iter().filter_map(|r| r.landed.get(&Disposition::Live)).sum();
     assert_eq!(live, 4, "{routed:?}");
     assert!(routed.iter().all(|r| r.skipped.keys().all(|why| why == "claimed") && r.errors.is_empty()), "{routed:?}");
@@ -354,17 +354,21 @@ async fn a_signal_whose_event_was_purged_says_what_became_of_it() {
 #[tokio::test]
 async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
     let bench = Bench::of_all_classes(Mode::Live).await;
-    let stop = brake::Stop { at: "now".into(), by: "ann".into(), reason: None };
-    brake::stop(bench.host.keeper.root(), &stop).unwrap();
+    let stop = brake::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
+    brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let policy = bench.host.settings.policy.clone();
     let round = Round { policy, acts: true, workflow: run(), now: Utc::now() };
     let owner = bench.read("matter/m.md");
     let end = bench.host.route_one(&round, &path("signal/context.md")).await.unwrap();
     assert!(matches!(end, End::Stopped));
     assert_eq!((bench.read("matter/m.md"), bench.records().len()), (owner, 0));
-    brake::resume(bench.host.keeper.root(), &brake::Stop { at: "now".into(), by: "ops".into(), reason: None }).unwrap();
+    brake::resume_fleet(
+        bench.host.keeper.root(),
+        &brake::FleetStop { at: "now".into(), by: "ops".into(), reason: None },
+    )
+    .unwrap();
     let later = Utc::now() + TimeDelta::seconds(11);
-    assert!(bench.host.index.signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md")));
+    assert!(bench.host.index.list_signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md")));
     let round = Round { now: later, ..round };
     let end = bench.host.route_one(&round, &path("signal/context.md")).await.unwrap();
     assert!(matches!(end, End::Landed(Disposition::Live)));
@@ -399,12 +403,12 @@ async fn an_answer_to_a_routed_change_shows_on_its_signal() {
         bench.sync().await;
         bench.route().await;
         let action = route::action_id(&path("signal/1.md")).to_string();
-        let ask = AnswerAsk { kind, action, by: "ann".into(), reason: None, edited, together: None };
+        let ask = ResolveInput { kind, action, by: "ann".into(), reason: None, edited, together: None };
         let answered = bench.host.take_answer(ask, run()).await.unwrap();
-        assert!(matches!(answered, Answered::Done { .. }), "{answered:?}");
+        assert!(matches!(answered, ResolveOutput::Done { .. }), "{answered:?}");
         assert_eq!(bench.standing("signal/1.md").0, status);
         assert!(bench.task().contains(&format!("state: {state}")), "{}", bench.task());
-        assert_eq!(bench.route().await, Routed::default());
+        assert_eq!(bench.route().await, RouteOutput::default());
     }
 }
 
@@ -420,7 +424,7 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
         bench.route().await;
         bench.put(file, text);
         let action = route::action_id(&path("signal/1.md")).to_string();
-        let ask = AnswerAsk {
+        let ask = ResolveInput {
             kind: ResolutionKind::Confirm,
             action,
             by: "ann".into(),
@@ -429,7 +433,7 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
             together: None,
         };
         let refused = bench.host.take_answer(ask, run()).await.unwrap();
-        assert!(matches!(refused, Answered::Refused { status: 400, .. }), "{file}: {refused:?}");
+        assert!(matches!(refused, ResolveOutput::Refused { status: 400, .. }), "{file}: {refused:?}");
         assert!(bench.task().contains("state: open"));
     }
 }
@@ -450,12 +454,18 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
         bench.route().await;
         let action = route::action_id(&path("signal/move.md")).to_string();
         let edited = Some(Mutation::ParentMatter { to: path("matter/house.md") });
-        let ask =
-            AnswerAsk { kind: ResolutionKind::Confirm, action, by: "ann".into(), reason: None, edited, together: None };
+        let ask = ResolveInput {
+            kind: ResolutionKind::Confirm,
+            action,
+            by: "ann".into(),
+            reason: None,
+            edited,
+            together: None,
+        };
         let answered = bench.host.take_answer(ask, run()).await.unwrap();
         let refused = match &answered {
-            Answered::Refused { status, .. } => Some(*status),
-            Answered::Done { .. } => None,
+            ResolveOutput::Refused { status, .. } => Some(*status),
+            ResolveOutput::Done { .. } => None,
         };
         assert_eq!(refused, status, "{note}: {answered:?}");
         assert_eq!(bench.read("task/quiet.md").contains("parent_matter: house"), status.is_none(), "{note}");
@@ -484,9 +494,9 @@ async fn what_newer_words_contradict_becomes_one_question_and_is_listed_on_it() 
         assert_eq!(records.len(), 1, "{mode:?}: {records:#?}");
         assert!(records[0].draft.is_question() && bench.task().contains("state: open"), "{mode:?}");
         let question = &records[0].draft.id;
-        let asked = bench.host.index.asking(9).await.unwrap();
+        let asked = bench.host.index.list_open_questions(9).await.unwrap();
         assert_eq!(asked.iter().map(|row| &row.id).collect::<Vec<_>>(), [question], "{mode:?}");
-        let listed = bench.host.index.withheld_by(question, 9).await.unwrap();
+        let listed = bench.host.index.list_signals_withheld_by(question, 9).await.unwrap();
         let listed: Vec<_> = listed.iter().map(|signal| signal.path.slug()).collect();
         assert_eq!(listed, ["1", "2"], "{mode:?}");
         let noted = bench.standing("signal/1.md");
@@ -515,8 +525,8 @@ async fn a_crash_after_a_question_was_filed_files_no_other() {
             assert!(matches!(routed, RouteDecision::Skipped(RouteSkip::Withheld(_))), "{routed:?}");
         } else {
             let RouteDecision::QuestionPlanned(plan) = routed else { panic!("{routed:?}") };
-            assert!(!bench.host.keeper.apply(*plan.clone()).unwrap().repeated);
-            assert!(bench.host.keeper.apply(*plan).unwrap().repeated);
+            assert!(!bench.host.keeper.apply_plan(*plan.clone()).unwrap().repeated);
+            assert!(bench.host.keeper.apply_plan(*plan).unwrap().repeated);
             bench.sync().await;
         }
     }
@@ -533,7 +543,7 @@ async fn the_reason_of_a_failure_is_kept_with_the_signal() {
     bench.sync().await;
     bench.route().await;
     let signals = [path("signal/1.md"), path("signal/form.md")];
-    let reasons = bench.host.index.route_reasons(&signals).await.unwrap();
+    let reasons = bench.host.index.list_route_reasons(&signals).await.unwrap();
     assert!(reasons[&signals[0]].contains("task/pay.md: failed to"), "{reasons:?}");
     assert!(reasons[&signals[1]].starts_with("wrong_form: `related_to` of task/quiet.md is no list"), "{reasons:?}");
 }

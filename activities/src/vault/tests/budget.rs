@@ -45,7 +45,7 @@ impl Bench {
     }
 
     /// The steward's own changes, each resting on every signal of its task.
-    pub(super) async fn asks(&self) -> Vec<ApplyAsk> {
+    pub(super) async fn asks(&self) -> Vec<ApplyInput> {
         let seen = self.see("run/1").await;
         let one = |n: usize| {
             let looks = vec![seen.looks[n].clone()];
@@ -73,9 +73,9 @@ impl Bench {
         (0..seen.looks.len()).map(one).collect()
     }
 
-    pub(super) fn landing(&self, applied: &Applied) -> Disposition {
+    pub(super) fn landing(&self, applied: &ApplyOutput) -> Disposition {
         match applied {
-            Applied::Filed { landing, .. } => *landing,
+            ApplyOutput::Filed { landing, .. } => *landing,
             other => panic!("{other:?}"),
         }
     }
@@ -112,11 +112,11 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
     let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
     let routed = bench.host.route_round(50, workflow).await.unwrap();
     assert_eq!(routed.landed, BTreeMap::from([(Disposition::Live, 4), (Disposition::Pending, 1)]), "{routed:?}");
-    let held = bench.host.index.pending_page(None, 500).await.unwrap().rows;
+    let held = bench.host.index.pending_actions_page(None, 500).await.unwrap().rows;
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
     assert!(text.contains("3 from all sources that nobody knows"), "{text}");
     // A human may still let it happen.
-    let answer = AnswerAsk {
+    let answer = ResolveInput {
         kind: ResolutionKind::Confirm,
         action: held[0].id.to_string(),
         by: "a".into(),
@@ -125,7 +125,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
         together: None,
     };
     let click = WorkflowRef { id: "confirm".into(), run_id: "click".into() };
-    assert!(matches!(bench.host.take_answer(answer, click).await.unwrap(), Answered::Done { .. }));
+    assert!(matches!(bench.host.take_answer(answer, click).await.unwrap(), ResolveOutput::Done { .. }));
     assert_eq!(bench.states(), (5, 5));
 }
 
@@ -159,7 +159,7 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
         let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
         let routed = bench.host.route_round(50, workflow).await.unwrap();
         let signal = RecordPath::parse("signal/t00-bank.md").unwrap();
-        let pending = bench.host.index.pending_page(None, 500).await.unwrap().rows;
+        let pending = bench.host.index.pending_actions_page(None, 500).await.unwrap().rows;
         let shown = pending.iter().find(|row| row.id == action_id(&signal));
         assert_eq!(shown.map(|row| row.landing), landing, "{routed:?}");
         assert_eq!(bench.states().0, 0, "nothing is live by it");

@@ -2,13 +2,13 @@
 
 use super::*;
 use steward_domain::mutation::MutationClass;
-use steward_domain::trust::mark::Subject;
+use steward_domain::trust::mark::TrustSubject;
 
 impl Bench {
-    async fn lands(&self, ask: ApplyAsk) -> (Disposition, ActionId) {
+    async fn lands(&self, ask: ApplyInput) -> (Disposition, ActionId) {
         let applied = self.host.carry_out(ask).await.unwrap();
         match &applied {
-            Applied::Filed { action_id, .. } => (self.landing(&applied), action_id.clone()),
+            ApplyOutput::Filed { action_id, .. } => (self.landing(&applied), action_id.clone()),
             other => panic!("{other:?}"),
         }
     }
@@ -18,7 +18,7 @@ impl Bench {
         let mut told = Vec::new();
         for (n, id) in ids.iter().enumerate() {
             match self.undone(id, &format!("undo-{n}")).await {
-                Answered::Done { lowered, .. } => told = lowered,
+                ResolveOutput::Done { lowered, .. } => told = lowered,
                 other => panic!("{other:?}"),
             }
         }
@@ -44,8 +44,8 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     let expected =
         "strangers (all sources that were never right before) went from live_high_confidence_only to shadow: 2 of 2";
     assert!(told.starts_with(expected), "{told}");
-    let caps = bench.host.index.caps().await.unwrap();
-    assert_eq!(caps.keys().collect::<Vec<_>>(), [&Subject::Strangers], "no class, no source");
+    let caps = bench.host.index.read_mode_caps().await.unwrap();
+    assert_eq!(caps.keys().collect::<Vec<_>>(), [&TrustSubject::Strangers], "no class, no source");
 
     let held = other.clone();
     assert_eq!(bench.lands(other).await.0, Disposition::Shadow, "an address that was never seen before");
@@ -55,8 +55,8 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
     let gate = "`steward trust raise strangers`";
     assert!(texts.iter().any(|text| text.contains(held.plan.id().as_str()) && text.contains(gate)), "{texts:?}");
 
-    let lowered = bench.host.index.lowered(&Subject::Strangers).await.unwrap().unwrap();
-    let raise = AnswerAsk {
+    let lowered = bench.host.index.find_last_demotion(&TrustSubject::Strangers).await.unwrap().unwrap();
+    let raise = ResolveInput {
         kind: ResolutionKind::Raise,
         action: lowered.to_string(),
         by: "ann".into(),
@@ -65,10 +65,14 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
         together: None,
     };
     let click = WorkflowRef { id: "raise".into(), run_id: "click".into() };
-    assert!(matches!(bench.host.take_answer(raise, click).await.unwrap(), Answered::Done { .. }));
+    assert!(matches!(bench.host.take_answer(raise, click).await.unwrap(), ResolveOutput::Done { .. }));
     assert_eq!(bench.lands(last).await.0, Disposition::Live);
     bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
-    assert_eq!(bench.host.index.caps().await.unwrap()[&Subject::Strangers].mode, None, "the records say so");
+    assert_eq!(
+        bench.host.index.read_mode_caps().await.unwrap()[&TrustSubject::Strangers].mode,
+        None,
+        "the records say so"
+    );
 }
 
 #[tokio::test]
@@ -83,6 +87,6 @@ async fn sources_that_were_right_before_still_answer_with_their_class() {
         undone.push(bench.lands(ask).await.1);
     }
     bench.both_undone(&undone).await;
-    let caps = bench.host.index.caps().await.unwrap();
-    assert_eq!(caps.keys().collect::<Vec<_>>(), [&Subject::Class(MutationClass::StateChange)]);
+    let caps = bench.host.index.read_mode_caps().await.unwrap();
+    assert_eq!(caps.keys().collect::<Vec<_>>(), [&TrustSubject::Class(MutationClass::StateChange)]);
 }

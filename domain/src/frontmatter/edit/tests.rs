@@ -2,31 +2,31 @@
 
 use serde_json::{Value, json};
 
-use super::{Claim, Splice, verify};
-use crate::frontmatter::{Document, FrontmatterError, read};
+use super::{FieldEditClaim, TextSplice, verify_edit};
+use crate::frontmatter::{Document, FrontmatterError, read_document};
 
 const RECORD: &str = "---\na: 1\nstate: open\nz: [1, 2]\n---\nbody\n";
 /// The line of `state` in the YAML text.
 const LINE: std::ops::Range<usize> = 5..17;
 
-fn attempt(claimed: std::ops::Range<usize>, splices: Vec<Splice>) -> Result<Document, String> {
-    let doc = read(RECORD.as_bytes()).unwrap();
+fn attempt(claimed: std::ops::Range<usize>, splices: Vec<TextSplice>) -> Result<Document, String> {
+    let doc = read_document(RECORD.as_bytes()).unwrap();
     let value = json!("done");
-    let claim = Claim { field: "state", value: Some(&value), range: claimed, splices };
-    verify(&doc, claim).map_err(|error| match error {
+    let claim = FieldEditClaim { field: "state", value: Some(&value), range: claimed, splices };
+    verify_edit(&doc, claim).map_err(|error| match error {
         FrontmatterError::Unverified { field, why } if field == "state" => why,
         other => panic!("{other}"),
     })
 }
 
-fn splice(range: std::ops::Range<usize>, text: &str) -> Splice {
-    Splice { range, text: text.to_owned() }
+fn splice(range: std::ops::Range<usize>, text: &str) -> TextSplice {
+    TextSplice { range, text: text.to_owned() }
 }
 
 #[test]
 fn a_right_edit_passes() {
     let doc = attempt(LINE, vec![splice(12..16, "done")]).unwrap();
-    assert_eq!(doc.text(), RECORD.replace("open", "done"));
+    assert_eq!(doc.as_str(), RECORD.replace("open", "done"));
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn a_claim_on_the_lines_of_others_is_caught() {
 
 #[test]
 fn a_change_of_a_comment_outside_the_field_is_caught() {
-    let doc = read(b"---\nstate: open\n# mine\n---\n").unwrap();
+    let doc = read_document(b"---\nstate: open\n# mine\n---\n").unwrap();
     let value = json!("done");
     let splices = vec![splice(0..19, "state: done\n")];
-    let claim = Claim { field: "state", value: Some(&value), range: 0..12, splices };
-    assert!(verify(&doc, claim).is_err());
+    let claim = FieldEditClaim { field: "state", value: Some(&value), range: 0..12, splices };
+    assert!(verify_edit(&doc, claim).is_err());
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_value_that_reads_back_otherwise_is_caught() {
         let why = attempt(LINE, vec![splice(12..16, text)]).unwrap_err();
         assert!(why.contains("not read back as the wanted value"), "{text}: {why}");
     }
-    let doc = read(RECORD.as_bytes()).unwrap();
-    let claim = Claim { field: "state", value: None::<&Value>, range: LINE, splices: Vec::new() };
-    assert!(verify(&doc, claim).is_err(), "a removal that removed nothing");
+    let doc = read_document(RECORD.as_bytes()).unwrap();
+    let claim = FieldEditClaim { field: "state", value: None::<&Value>, range: LINE, splices: Vec::new() };
+    assert!(verify_edit(&doc, claim).is_err(), "a removal that removed nothing");
 }

@@ -3,16 +3,16 @@ use crate::clerk::Judgement;
 use crate::decide::tests::{at, clerk, evidence, look, run, verdict};
 use crate::decide::{DecisionCase as Decided, decide};
 use crate::mode::Mode;
-use crate::trust::step_back::{Cap, Caps, Speaker};
+use crate::trust::step_back::{ChangeSupporter, ModeCap, ModeCaps};
 use proptest::prelude::*;
 
 fn ceiling() -> impl Strategy<Value = Ceiling> {
     prop_oneof![2 => Just(Ceiling::Act), 1 => Just(Ceiling::Confirm), 1 => Just(Ceiling::Ask)]
 }
 
-fn rules() -> impl Strategy<Value = Rules> {
+fn rules() -> impl Strategy<Value = ReplayRules> {
     let mode = prop_oneof![Just(Mode::Shadow), Just(Mode::LiveHighConfidenceOnly), Just(Mode::Live)];
-    (mode, 0.0..=1.0, 0.0..=1.0, ceiling()).prop_map(|(mode, confidence, high, state_change_ceiling)| Rules {
+    (mode, 0.0..=1.0, 0.0..=1.0, ceiling()).prop_map(|(mode, confidence, high, state_change_ceiling)| ReplayRules {
         policy: DecisionPolicy {
             mode,
             confidence_threshold: confidence,
@@ -26,7 +26,7 @@ fn rules() -> impl Strategy<Value = Rules> {
 }
 
 /// A decision with the lowest ceiling that humans had set for it.
-fn decided(policy: &DecisionPolicy, of: (f64, f64, u32), ceilings: (Ceiling, Ceiling), shadow: bool) -> Case {
+fn decided(policy: &DecisionPolicy, of: (f64, f64, u32), ceilings: (Ceiling, Ceiling), shadow: bool) -> TrustCase {
     let ((confidence, effect, observations), (source, matter)) = (of, ceilings);
     let mut cited = evidence("gmail", effect, observations);
     cited.ceiling = source;
@@ -42,7 +42,7 @@ fn decided(policy: &DecisionPolicy, of: (f64, f64, u32), ceilings: (Ceiling, Cei
         workflow: run("run-1"),
         at: at("2026-11-21T09:30:15.123Z"),
     });
-    Case::fresh(plan.draft(), source.min(matter)).unwrap()
+    TrustCase::from_draft(plan.draft(), source.min(matter)).unwrap()
 }
 
 prop_compose! {
@@ -51,7 +51,7 @@ prop_compose! {
         of in (0.0..=1.0_f64, 0.5..=1.0_f64, 0_u32..80),
         ceilings in (ceiling(), ceiling()),
         shadow in prop::bool::weighted(0.1),
-    ) -> (Rules, Case) {
+    ) -> (ReplayRules, TrustCase) {
         let case = decided(&rules.policy, of, ceilings, shadow);
         (rules, case)
     }
@@ -62,8 +62,8 @@ proptest! {
 
     #[test]
     fn a_decision_replayed_under_its_own_settings_lands_as_it_did((rules, case) in settled()) {
-        prop_assert_eq!(rules.replay(&case), case.landing);
-        prop_assert_eq!(rules.closed(&case), case.closed);
+        prop_assert_eq!(rules.replay_case(&case), case.landing);
+        prop_assert_eq!(rules.closed_gates(&case), case.closed);
     }
 
     #[test]
@@ -74,12 +74,12 @@ proptest! {
         shadow in prop::bool::weighted(0.1),
     ) {
         let recorded = decided(&then.policy, of, ceilings, shadow);
-        prop_assert_eq!(other.replay(&recorded), decided(&other.policy, of, ceilings, shadow).landing);
+        prop_assert_eq!(other.replay_case(&recorded), decided(&other.policy, of, ceilings, shadow).landing);
     }
 
     #[test]
     fn more_careful_settings_never_act_more((rules, case) in settled(), narrower in ceiling(), lower in 0.0..=1.0_f64) {
-        let act = |policy: DecisionPolicy| Rules { policy, ..rules.clone() }.replay(&case) == Disposition::Live;
+        let act = |policy: DecisionPolicy| ReplayRules { policy, ..rules.clone() }.replay_case(&case) == Disposition::Live;
         let policy = rules.policy.clone();
         prop_assume!(!act(policy.clone()));
         let shadow = DecisionPolicy { mode: Mode::Shadow, ..policy.clone() };
@@ -93,20 +93,20 @@ proptest! {
     }
 }
 
-fn wide() -> (Rules, Case) {
+fn wide() -> (ReplayRules, TrustCase) {
     let policy = DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() };
     let case = decided(&policy, (0.9, 0.97, 60), (Ceiling::Act, Ceiling::Act), false);
-    (Rules { policy, default_ceiling: Ceiling::Confirm, sources: BTreeMap::new() }, case)
+    (ReplayRules { policy, default_ceiling: Ceiling::Confirm, sources: BTreeMap::new() }, case)
 }
 
 #[test]
 fn a_default_ceiling_holds_only_what_cites_a_source_without_one() {
     let (rules, case) = wide();
-    assert_eq!(rules.replay(&case), Disposition::Live);
-    let unset = Case { cited: vec![CitedSource { key: "gmail".into(), ceiling: None }], ..case.clone() };
-    assert_eq!(rules.replay(&unset), Disposition::Pending);
-    let open = Rules { default_ceiling: Ceiling::Act, ..rules };
-    assert_eq!(open.replay(&unset), Disposition::Live);
+    assert_eq!(rules.replay_case(&case), Disposition::Live);
+    let unset = TrustCase { cited: vec![CitedSource { key: "gmail".into(), ceiling: None }], ..case.clone() };
+    assert_eq!(rules.replay_case(&unset), Disposition::Pending);
+    let open = ReplayRules { default_ceiling: Ceiling::Act, ..rules };
+    assert_eq!(open.replay_case(&unset), Disposition::Live);
 }
 
 #[test]
@@ -114,20 +114,20 @@ fn a_source_that_is_asked_about_has_the_ceiling_that_is_asked_for() {
     let (mut rules, mut case) = wide();
     let cites = |key: &str, ceiling| CitedSource { key: key.into(), ceiling };
     case.cited = vec![cites("gmail", None), cites("bank", Some(Ceiling::Act))];
-    assert_eq!(rules.replay(&case), Disposition::Pending);
+    assert_eq!(rules.replay_case(&case), Disposition::Pending);
     rules.sources = [("gmail".to_owned(), Ceiling::Act)].into();
-    assert_eq!(rules.replay(&case), Disposition::Live);
+    assert_eq!(rules.replay_case(&case), Disposition::Live);
     rules.sources = [("gmail".to_owned(), Ceiling::Act), ("bank".to_owned(), Ceiling::Confirm)].into();
-    assert_eq!(rules.replay(&case), Disposition::Pending, "the lowest of all cited ones holds");
+    assert_eq!(rules.replay_case(&case), Disposition::Pending, "the lowest of all cited ones holds");
     case.ceiling = Ceiling::Ask;
     rules.sources = [("gmail".to_owned(), Ceiling::Act)].into();
-    assert_eq!(rules.replay(&case), Disposition::Pending, "a matter's own is not asked about");
+    assert_eq!(rules.replay_case(&case), Disposition::Pending, "a matter's own is not asked about");
 }
 
 #[test]
 fn settings_are_bolder_where_any_part_of_them_is() {
     let (rules, _) = wide();
-    let with = |change: fn(&mut Rules)| {
+    let with = |change: fn(&mut ReplayRules)| {
         let mut other = rules.clone();
         change(&mut other);
         other
@@ -149,7 +149,7 @@ fn settings_are_bolder_where_any_part_of_them_is() {
 #[test]
 fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
     let (rules, case) = wide();
-    let behind = |gate| rules.replay(&Case { closed: case.closed.with_gate(gate), ..case.clone() });
+    let behind = |gate| rules.replay_case(&TrustCase { closed: case.closed.with_gate(gate), ..case.clone() });
     for gate in [GateName::Brake, GateName::Trust, GateName::Mode, GateName::Confidence, GateName::Ceiling] {
         assert_eq!(behind(gate), Disposition::Live, "{gate:?}");
     }
@@ -157,29 +157,29 @@ fn a_brake_and_a_step_back_are_left_out_and_what_no_setting_moves_stays() {
     for gate in [GateName::Discretion, GateName::Steward, GateName::SourceBudget, GateName::RateGuard] {
         assert_eq!(behind(gate), Disposition::Pending, "{gate:?}");
     }
-    let caps = Caps::from([(
-        crate::trust::mark::Subject::Source("gmail".into()),
-        Cap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z"), seq: 1 },
+    let caps = ModeCaps::from([(
+        crate::trust::mark::TrustSubject::Source("gmail".into()),
+        ModeCap { mode: Some(Mode::Shadow), since: at("2026-11-20T00:00:00Z"), seq: 1 },
     )]);
-    let gmail = Speaker { key: "gmail".into(), name: "gmail".into(), is_stranger: false };
-    let lowered = crate::decide::tests::live_plan().within_trust(&[gmail], &caps, &rules.policy);
-    let recorded = Case::fresh(lowered.draft(), Ceiling::Act).unwrap();
-    assert_eq!((recorded.landing, rules.replay(&recorded)), (Disposition::Shadow, Disposition::Live));
+    let gmail = ChangeSupporter { key: "gmail".into(), name: "gmail".into(), is_stranger: false };
+    let lowered = crate::decide::tests::live_plan().cap_by_trust(&[gmail], &caps, &rules.policy);
+    let recorded = TrustCase::from_draft(lowered.draft(), Ceiling::Act).unwrap();
+    assert_eq!((recorded.landing, rules.replay_case(&recorded)), (Disposition::Shadow, Disposition::Live));
 }
 
 #[test]
 fn an_act_that_was_proposed_weakly_again_is_still_what_its_boldest_proposal_was() {
     let sure = decided(&DecisionPolicy::default(), (0.97, 0.97, 80), (Ceiling::Act, Ceiling::Act), false);
-    let weak = Case { confidence: 0.55, ..sure.clone() };
-    let before = Before { confidence: sure.confidence, closed: sure.closed };
-    let again = Case { earlier: vec![before], ..weak.clone() };
-    let live = Rules {
+    let weak = TrustCase { confidence: 0.55, ..sure.clone() };
+    let before = EarlierProposal { confidence: sure.confidence, closed: sure.closed };
+    let again = TrustCase { earlier: vec![before], ..weak.clone() };
+    let live = ReplayRules {
         policy: DecisionPolicy { mode: Mode::Live, ..DecisionPolicy::default() },
         default_ceiling: Ceiling::Act,
         sources: Default::default(),
     };
-    assert_eq!(live.replay(&weak), Disposition::Pending);
-    assert_eq!(live.replay(&again), Disposition::Live, "the first one would have been made at once");
-    let held = Before { closed: sure.closed.with_gate(GateName::Steward), ..before };
-    assert_eq!(live.replay(&Case { earlier: vec![held], ..weak }), Disposition::Pending);
+    assert_eq!(live.replay_case(&weak), Disposition::Pending);
+    assert_eq!(live.replay_case(&again), Disposition::Live, "the first one would have been made at once");
+    let held = EarlierProposal { closed: sure.closed.with_gate(GateName::Steward), ..before };
+    assert_eq!(live.replay_case(&TrustCase { earlier: vec![held], ..weak }), Disposition::Pending);
 }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::mode::{DecisionPolicy, Mode};
-use crate::trust::case::{CitedSource, Voice};
-use crate::trust::outcome::Lesson;
+use crate::trust::case::{CaseSupporter, CitedSource};
+use crate::trust::outcome::ProposalFeedback;
 use crate::trust::report::tests::now;
 
-fn rules(mode: Mode) -> Rules {
-    Rules {
+fn rules(mode: Mode) -> ReplayRules {
+    ReplayRules {
         policy: DecisionPolicy { mode, ..DecisionPolicy::default() },
         default_ceiling: Ceiling::Act,
         sources: BTreeMap::new(),
@@ -13,8 +13,8 @@ fn rules(mode: Mode) -> Rules {
 }
 
 /// Changes of the state, from sources that a human named.
-fn narrow(mode: Mode) -> Rules {
-    let mut rules = Rules { default_ceiling: Ceiling::Confirm, ..rules(mode) };
+fn narrow(mode: Mode) -> ReplayRules {
+    let mut rules = ReplayRules { default_ceiling: Ceiling::Confirm, ..rules(mode) };
     rules.policy.context_edit_ceiling = Ceiling::Confirm;
     rules.policy.parent_matter_ceiling = Ceiling::Confirm;
     rules.policy.related_ceiling = Ceiling::Confirm;
@@ -22,24 +22,24 @@ fn narrow(mode: Mode) -> Rules {
 }
 
 /// Of a source that a human lets act.
-fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
+fn case(seq: u64, source: &str, lesson: ProposalFeedback) -> TrustCase {
     let cited = vec![CitedSource { key: source.into(), ceiling: Some(Ceiling::Act) }];
-    let voices = vec![Voice { key: source.into(), name: source.into() }];
-    Case { cited, voices, ..crate::trust::report::tests::case(seq, source, lesson) }
+    let voices = vec![CaseSupporter { key: source.into(), name: source.into() }];
+    TrustCase { cited, voices, ..crate::trust::report::tests::case(seq, source, lesson) }
 }
 
-fn right(count: u64, source: &str) -> Vec<Case> {
-    (0..count).map(|seq| case(seq, source, Lesson::Confirmed)).collect()
+fn right(count: u64, source: &str) -> Vec<TrustCase> {
+    (0..count).map(|seq| case(seq, source, ProposalFeedback::Confirmed)).collect()
 }
 
-fn counted(rules: Rules, before: Rules, cases: &[Case]) -> Clearance {
-    let mut clearance = Clearance::new(rules, before, now());
-    cases.iter().for_each(|case| clearance.add(case));
+fn counted(rules: ReplayRules, before: ReplayRules, cases: &[TrustCase]) -> SettingsClearance {
+    let mut clearance = SettingsClearance::new(rules, before, now());
+    cases.iter().for_each(|case| clearance.add_case(case));
     clearance
 }
 
-fn lacking(rules: Rules, before: Rules, cases: &[Case]) -> Vec<String> {
-    counted(rules, before, cases).lacking(&Bar::of(0.05))
+fn lacking(rules: ReplayRules, before: ReplayRules, cases: &[TrustCase]) -> Vec<String> {
+    counted(rules, before, cases).list_shortfalls(&EvidenceBar::from_budget(0.05))
 }
 
 #[test]
@@ -56,18 +56,18 @@ fn bolder_settings_need_cases_and_more_careful_ones_do_not() {
 #[test]
 fn what_is_opened_must_stand_by_itself() {
     let careful = rules(Mode::LiveHighConfidenceOnly);
-    let related = |seq, lesson| Case { class: MutationClass::Related, ..case(seq, "gmail", lesson) };
+    let related = |seq, lesson| TrustCase { class: MutationClass::Related, ..case(seq, "gmail", lesson) };
     let mut held = careful.clone();
     held.policy.related_ceiling = Ceiling::Confirm;
     let mut cases = right(1_400, "gmail");
     let never = lacking(careful.clone(), held.clone(), &cases);
     assert_eq!(never, ["related: 0 decided cases, at least 73 are needed"], "a class is opened by its own cases");
-    cases.extend((0..30).map(|seq| related(seq, Lesson::Confirmed)));
+    cases.extend((0..30).map(|seq| related(seq, ProposalFeedback::Confirmed)));
     assert_eq!(lacking(careful.clone(), held.clone(), &cases), ["related: 30 decided cases, at least 73 are needed"]);
-    cases.extend((30..80).map(|seq| related(seq, Lesson::Confirmed)));
+    cases.extend((30..80).map(|seq| related(seq, ProposalFeedback::Confirmed)));
     assert!(lacking(careful.clone(), held, &cases).is_empty());
 
-    let weak = (0..10).map(|seq| Case { confidence: 0.7, ..case(seq, "gmail", Lesson::Dismissed) });
+    let weak = (0..10).map(|seq| TrustCase { confidence: 0.7, ..case(seq, "gmail", ProposalFeedback::Dismissed) });
     cases.extend(weak);
     let told = lacking(rules(Mode::Live), careful, &cases);
     assert!(
@@ -79,7 +79,7 @@ fn what_is_opened_must_stand_by_itself() {
 #[test]
 fn a_bad_source_does_not_hide_behind_good_ones() {
     let mut cases = right(1_400, "gmail");
-    cases.extend((0..5).map(|seq| case(seq, "noise", Lesson::Dismissed)));
+    cases.extend((0..5).map(|seq| case(seq, "noise", ProposalFeedback::Dismissed)));
     let told = lacking(narrow(Mode::Live), narrow(Mode::Shadow), &cases);
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].starts_with("state_change from noise is known to be worse"), "{told:?}");
@@ -94,18 +94,21 @@ fn a_source_may_be_opened_by_name_and_what_is_to_be_set_is_told() {
     let shut = narrow(Mode::Live);
     let mut open = shut.clone();
     open.sources = [("gmail".to_owned(), Ceiling::Act)].into();
-    let unset = |case: Case| {
+    let unset = |case: TrustCase| {
         let cited = case.cited.iter().map(|source| CitedSource { ceiling: None, ..source.clone() }).collect();
-        Case { cited, ..case }
+        TrustCase { cited, ..case }
     };
     let right = |count, source| right(count, source).into_iter().map(unset).collect::<Vec<_>>();
     let few = counted(open.clone(), shut.clone(), &right(9, "gmail"));
-    assert!(few.is_bolder() && !few.lacking(&Bar::of(0.05)).is_empty(), "to open a source is bolder");
+    assert!(
+        few.is_bolder() && !few.list_shortfalls(&EvidenceBar::from_budget(0.05)).is_empty(),
+        "to open a source is bolder"
+    );
     let many = counted(open.clone(), shut.clone(), &right(90, "gmail"));
-    assert!(many.lacking(&Bar::of(0.05)).is_empty());
-    assert_eq!((many.to_set(), many.unheard()), (open.sources.clone(), Vec::new()));
+    assert!(many.list_shortfalls(&EvidenceBar::from_budget(0.05)).is_empty());
+    assert_eq!((many.ceilings_to_set(), many.uncited_sources()), (open.sources.clone(), Vec::new()));
     let other = counted(open, shut, &right(90, "slack"));
-    assert_eq!(other.unheard(), ["gmail"]);
+    assert_eq!(other.uncited_sources(), ["gmail"]);
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn a_mode_that_opens_is_no_reason_for_what_never_had_a_case() {
     let mut was = narrow(Mode::Shadow);
     was.policy.context_edit_ceiling = Ceiling::Act;
     assert_eq!(lacking(wide, was, &cases), ["context_edit: 0 decided cases, at least 73 are needed"]);
-    let anybody = |mode| Rules { default_ceiling: Ceiling::Act, ..narrow(mode) };
+    let anybody = |mode| ReplayRules { default_ceiling: Ceiling::Act, ..narrow(mode) };
     let told = lacking(anybody(Mode::Live), anybody(Mode::Shadow), &cases);
     assert!(told.len() == 1 && told[0].contains("nobody named"), "{told:?}");
     let told = lacking(anybody(Mode::Live), narrow(Mode::Live), &cases);
@@ -131,9 +134,9 @@ fn a_threshold_goes_no_lower_than_what_was_ever_decided() {
         (rules.policy.confidence_threshold, rules.policy.high_confidence_threshold) = (confidence, 0.95);
         rules
     };
-    let cases: Vec<Case> = right(400, "gmail")
+    let cases: Vec<TrustCase> = right(400, "gmail")
         .into_iter()
-        .map(|case| Case { confidence: 0.7 + case.seq as f64 / 1_500.0, ..case })
+        .map(|case| TrustCase { confidence: 0.7 + case.seq as f64 / 1_500.0, ..case })
         .collect();
     assert!(lacking(at(0.7), at(0.9), &cases).is_empty());
     let told = lacking(at(0.0), at(0.9), &cases);

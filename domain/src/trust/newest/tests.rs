@@ -1,5 +1,5 @@
 use super::*;
-use crate::trust::outcome::Lesson;
+use crate::trust::outcome::ProposalFeedback;
 use crate::trust::report::tests::{case, now};
 use chrono::TimeDelta;
 
@@ -11,18 +11,18 @@ fn rolls(mut seed: u64) -> impl FnMut() -> f64 {
     }
 }
 
-fn known(seq: u64, is_wrong: bool) -> Case {
-    case(seq, "gmail", if is_wrong { Lesson::Dismissed } else { Lesson::Confirmed })
+fn known(seq: u64, is_wrong: bool) -> TrustCase {
+    case(seq, "gmail", if is_wrong { ProposalFeedback::Dismissed } else { ProposalFeedback::Confirmed })
 }
 
 /// Of how many looks, one after every case, it is said without reason that a source has got worse.
 fn false_alarms(wrong: f64, looks: u64) -> f64 {
     let mut roll = rolls(7);
-    let mut newest = Newest::default();
+    let mut newest = NewestCases::default();
     let mut alarms = 0;
     for seq in 0..looks {
-        newest.add(&known(seq, roll() < wrong), now());
-        alarms += u64::from(newest.lately().contradicts(0.95));
+        newest.add_case(&known(seq, roll() < wrong), now());
+        alarms += u64::from(newest.count_wrong().is_surely_below(0.95));
     }
     alarms as f64 / looks as f64
 }
@@ -41,11 +41,11 @@ fn of_a_good_source_it_is_hardly_ever_said_that_it_got_worse() {
 fn a_source_that_goes_bad_is_found_within_a_week() {
     let mut roll = rolls(11);
     let mut first_alarm = |wrong: f64| {
-        let mut newest = Newest::default();
-        (0..100).for_each(|seq| newest.add(&known(seq, roll() < 0.01), now()));
+        let mut newest = NewestCases::default();
+        (0..100).for_each(|seq| newest.add_case(&known(seq, roll() < 0.01), now()));
         (1..200).find(|nth| {
-            newest.add(&known(100 + nth, roll() < wrong), now());
-            newest.lately().contradicts(0.95)
+            newest.add_case(&known(100 + nth, roll() < wrong), now());
+            newest.count_wrong().is_surely_below(0.95)
         })
     };
     let mut median = |wrong: f64| {
@@ -66,19 +66,19 @@ fn answers_that_come_later_than_others_raise_no_alarm() {
             .map(|_| (roll() < 0.02, wait * if landing == Disposition::Live { 1.0 } else { roll() }))
             .collect();
         let alarms = (10..300_u64).filter(|day| {
-            let mut newest = Newest::default();
+            let mut newest = NewestCases::default();
             for (seq, (is_wrong, wait)) in
                 fates.iter().enumerate().take(10 * *day as usize).skip((10 * *day as usize).saturating_sub(150))
             {
                 let age = *day as f64 - seq as f64 / 10.0;
                 let lesson = match (is_wrong, age >= *wait) {
-                    (true, _) => Lesson::Dismissed,
-                    (false, true) => Lesson::DoneAnyway,
-                    (false, false) => Lesson::Open,
+                    (true, _) => ProposalFeedback::Dismissed,
+                    (false, true) => ProposalFeedback::DoneAnyway,
+                    (false, false) => ProposalFeedback::Open,
                 };
-                newest.add(&Case { landing, ..case(seq as u64, "gmail", lesson) }, now());
+                newest.add_case(&TrustCase { landing, ..case(seq as u64, "gmail", lesson) }, now());
             }
-            newest.lately().contradicts(0.95)
+            newest.count_wrong().is_surely_below(0.95)
         });
         let alarms = alarms.count();
         assert!(alarms <= 3, "{landing:?}: on {alarms} of 290 days");
@@ -87,29 +87,29 @@ fn answers_that_come_later_than_others_raise_no_alarm() {
 
 #[test]
 fn only_what_is_known_counts_and_live_changes_that_nobody_took_back() {
-    let lately = |cases: &[Case]| {
-        let mut newest = Newest::default();
-        cases.iter().for_each(|case| newest.add(case, now()));
-        newest.lately()
+    let lately = |cases: &[TrustCase]| {
+        let mut newest = NewestCases::default();
+        cases.iter().for_each(|case| newest.add_case(case, now()));
+        newest.count_wrong()
     };
-    let open = case(1, "gmail", Lesson::Open);
-    assert_eq!(lately(std::slice::from_ref(&open)), Lately { of: 0, wrong: 0 });
-    assert_eq!(lately(&[Case { landing: Disposition::Live, ..open.clone() }]), Lately { of: 1, wrong: 0 });
-    assert_eq!(lately(&[Case { since: now() - TimeDelta::days(14), ..open }]), Lately { of: 1, wrong: 1 });
-    let few: Vec<Case> = (0..19).map(|seq| known(seq, true)).collect();
-    assert!(!lately(&few).contradicts(0.95), "fewer than are looked at say nothing");
+    let open = case(1, "gmail", ProposalFeedback::Open);
+    assert_eq!(lately(std::slice::from_ref(&open)), NewestTally { of: 0, wrong: 0 });
+    assert_eq!(lately(&[TrustCase { landing: Disposition::Live, ..open.clone() }]), NewestTally { of: 1, wrong: 0 });
+    assert_eq!(lately(&[TrustCase { since: now() - TimeDelta::days(14), ..open }]), NewestTally { of: 1, wrong: 1 });
+    let few: Vec<TrustCase> = (0..19).map(|seq| known(seq, true)).collect();
+    assert!(!lately(&few).is_surely_below(0.95), "fewer than are looked at say nothing");
 }
 
 #[test]
 fn the_newest_are_the_newest_in_whatever_order_they_come() {
-    let all: Vec<Case> = (0..50).map(|seq| known(seq, seq >= 30 && seq % 4 == 0)).collect();
-    let of = |cases: &mut dyn Iterator<Item = &Case>| {
-        let mut newest = Newest::default();
-        cases.for_each(|case| newest.add(case, now()));
+    let all: Vec<TrustCase> = (0..50).map(|seq| known(seq, seq >= 30 && seq % 4 == 0)).collect();
+    let of = |cases: &mut dyn Iterator<Item = &TrustCase>| {
+        let mut newest = NewestCases::default();
+        cases.for_each(|case| newest.add_case(case, now()));
         newest
     };
     let forth = of(&mut all.iter());
-    assert_eq!(forth.lately(), Lately { of: 20, wrong: 5 });
+    assert_eq!(forth.count_wrong(), NewestTally { of: 20, wrong: 5 });
     assert_eq!(of(&mut all.iter().rev()), forth);
-    assert_eq!(of(&mut all[..25].iter()).and(&of(&mut all[25..].iter())), forth);
+    assert_eq!(of(&mut all[..25].iter()).merge(&of(&mut all[25..].iter())), forth);
 }

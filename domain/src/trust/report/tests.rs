@@ -2,8 +2,8 @@ use super::*;
 use crate::decide::ClosedGates;
 use crate::mode::Ceiling;
 use crate::plan::Disposition;
-use crate::trust::case::Voice;
-use crate::trust::outcome::Lesson;
+use crate::trust::case::CaseSupporter;
+use crate::trust::outcome::ProposalFeedback;
 use crate::trust::tally::MAX_SOURCES;
 
 /// A day after the first case of [`case`].
@@ -11,9 +11,9 @@ pub(crate) fn now() -> DateTime<Utc> {
     crate::time::parse("2026-11-02T08:00:00Z").unwrap()
 }
 
-pub(crate) fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
+pub(crate) fn case(seq: u64, source: &str, lesson: ProposalFeedback) -> TrustCase {
     let at = crate::time::parse("2026-11-01T08:00:00Z").unwrap() + chrono::TimeDelta::hours(seq.try_into().unwrap());
-    Case {
+    TrustCase {
         seq,
         at,
         since: at,
@@ -24,37 +24,42 @@ pub(crate) fn case(seq: u64, source: &str, lesson: Lesson) -> Case {
         closed: ClosedGates::default().with_gate(GateName::Mode),
         ceiling: Ceiling::Act,
         cited: Vec::new(),
-        voices: vec![Voice { key: source.into(), name: source.to_uppercase() }],
+        voices: vec![CaseSupporter { key: source.into(), name: source.to_uppercase() }],
         again: false,
         lesson,
     }
 }
 
-fn told(cases: impl IntoIterator<Item = Case>) -> Report {
-    let mut reporting = Reporting::new(&DecisionPolicy::default(), now());
-    cases.into_iter().for_each(|case| reporting.add(&case));
-    reporting.report(0.05)
+fn told(cases: impl IntoIterator<Item = TrustCase>) -> TrustReport {
+    let mut reporting = TrustReportPass::new(&DecisionPolicy::default(), now());
+    cases.into_iter().for_each(|case| reporting.add_case(&case));
+    reporting.into_report(0.05)
 }
 
 #[test]
 fn cases_are_counted_by_class_source_band_and_day() {
-    let mut weak = case(3, "gmail", Lesson::Dismissed);
+    let mut weak = case(3, "gmail", ProposalFeedback::Dismissed);
     weak.confidence = 0.7;
-    let mut moved = case(40, "slack", Lesson::Open);
+    let mut moved = case(40, "slack", ProposalFeedback::Open);
     moved.class = MutationClass::ParentMatter;
-    moved.voices.push(Voice { key: "gmail".into(), name: "Gmail".into() });
-    let report = told([case(1, "gmail", Lesson::Confirmed), case(2, "gmail", Lesson::DoneAnyway), weak, moved]);
+    moved.voices.push(CaseSupporter { key: "gmail".into(), name: "Gmail".into() });
+    let report = told([
+        case(1, "gmail", ProposalFeedback::Confirmed),
+        case(2, "gmail", ProposalFeedback::DoneAnyway),
+        weak,
+        moved,
+    ]);
 
-    assert_eq!(report.total.tally, Tally { agreed: 2, wrong: 1, open: 1, unanswered: 0 });
+    assert_eq!(report.total.tally, CaseTally { agreed: 2, wrong: 1, open: 1, unanswered: 0 });
     let records = report.records.unwrap();
     assert_eq!((records.first_seq, records.last_seq), (1, 40));
-    let classes: Vec<_> = report.classes.iter().map(|r| (r.class.unwrap().as_str(), r.tally.actions())).collect();
+    let classes: Vec<_> = report.classes.iter().map(|r| (r.class.unwrap().as_str(), r.tally.total_count())).collect();
     assert_eq!(classes, [("state_change", 3), ("parent_matter", 1)]);
-    let sources: Vec<_> = report.sources.iter().map(|r| (r.name.as_deref().unwrap(), r.tally.actions())).collect();
+    let sources: Vec<_> = report.sources.iter().map(|r| (r.name.as_deref().unwrap(), r.tally.total_count())).collect();
     assert_eq!(sources, [("Gmail", 4), ("slack".to_uppercase().as_str(), 1)], "a case counts for each of its sources");
-    let bands: Vec<_> = report.confidence_bands.iter().map(|r| r.tally.actions()).collect();
+    let bands: Vec<_> = report.confidence_bands.iter().map(|r| r.tally.total_count()).collect();
     assert_eq!(bands, [0, 1, 3, 0]);
-    let days: Vec<_> = report.days.iter().map(|d| (d.day.to_string(), d.tally.actions())).collect();
+    let days: Vec<_> = report.days.iter().map(|d| (d.day.to_string(), d.tally.total_count())).collect();
     assert_eq!(days, [("2026-11-01".to_owned(), 3), ("2026-11-03".to_owned(), 1)]);
     assert_eq!(
         report.class_sources[0].says,
@@ -62,7 +67,7 @@ fn cases_are_counted_by_class_source_band_and_day() {
     );
     let high = report.classes[0].modes[0];
     assert_eq!((high.mode, high.coverage.count, high.coverage.of), (Mode::LiveHighConfidenceOnly, 2, 3));
-    assert_eq!(report.classes[0].modes[1].acted, Tally { agreed: 2, wrong: 1, open: 0, unanswered: 0 });
+    assert_eq!(report.classes[0].modes[1].acted, CaseTally { agreed: 2, wrong: 1, open: 0, unanswered: 0 });
     assert_eq!((report.reliability.decided, report.reliability.open), (3, 1));
 }
 
@@ -70,33 +75,33 @@ fn cases_are_counted_by_class_source_band_and_day() {
 fn each_gate_says_what_it_held_back_and_what_it_let_through() {
     let behind = |seq, lesson, gates: &[GateName]| {
         let closed = gates.iter().fold(ClosedGates::default(), |closed, gate| closed.with_gate(*gate));
-        Case { closed, ..case(seq, "gmail", lesson) }
+        TrustCase { closed, ..case(seq, "gmail", lesson) }
     };
     use GateName::{Ceiling, Confidence, Discretion, Mode};
     let report = told([
-        behind(1, Lesson::Confirmed, &[Mode, Confidence]),
-        behind(2, Lesson::Confirmed, &[Mode, Confidence, Discretion]),
-        behind(3, Lesson::Dismissed, &[Confidence]),
-        Case { landing: Disposition::Live, ..behind(4, Lesson::Undone, &[]) },
-        behind(5, Lesson::Opposed, &[Mode]),
+        behind(1, ProposalFeedback::Confirmed, &[Mode, Confidence]),
+        behind(2, ProposalFeedback::Confirmed, &[Mode, Confidence, Discretion]),
+        behind(3, ProposalFeedback::Dismissed, &[Confidence]),
+        TrustCase { landing: Disposition::Live, ..behind(4, ProposalFeedback::Undone, &[]) },
+        behind(5, ProposalFeedback::Opposed, &[Mode]),
     ]);
     let of = |gate| report.gates.iter().find(|row| row.gate == gate).copied();
     let confidence = of(Confidence).unwrap();
-    assert_eq!(confidence.held, Tally { agreed: 2, wrong: 1, open: 0, unanswered: 0 });
-    assert_eq!(confidence.held_alone, Tally { agreed: 1, wrong: 1, open: 0, unanswered: 0 });
-    assert_eq!(of(Mode).unwrap().held_alone, Tally { agreed: 0, wrong: 1, open: 0, unanswered: 0 });
+    assert_eq!(confidence.held, CaseTally { agreed: 2, wrong: 1, open: 0, unanswered: 0 });
+    assert_eq!(confidence.held_alone, CaseTally { agreed: 1, wrong: 1, open: 0, unanswered: 0 });
+    assert_eq!(of(Mode).unwrap().held_alone, CaseTally { agreed: 0, wrong: 1, open: 0, unanswered: 0 });
     assert_eq!(of(Ceiling), None, "one that was never closed is not told");
     assert_eq!(
         report.let_through,
-        Tally { wrong: 1, ..Tally::default() },
+        CaseTally { wrong: 1, ..CaseTally::default() },
         "what another gate held was not let through"
     );
 }
 
 #[test]
 fn a_supported_class_from_a_source_is_chosen() {
-    let right = (1..=100).map(|n| case(n, "gmail", Lesson::Confirmed));
-    let report = told(right.chain((101..=110).map(|n| case(n, "slack", Lesson::Confirmed))));
+    let right = (1..=100).map(|n| case(n, "gmail", ProposalFeedback::Confirmed));
+    let report = told(right.chain((101..=110).map(|n| case(n, "slack", ProposalFeedback::Confirmed))));
     let choice = report.choice.unwrap();
     assert_eq!((choice.mode, choice.sources), (Mode::LiveHighConfidenceOnly, vec!["gmail".to_owned()]));
     assert_eq!(report.sources[0].supported, Some(Mode::Live));
@@ -105,27 +110,28 @@ fn a_supported_class_from_a_source_is_chosen() {
 
 #[test]
 fn silence_counts_once_the_watch_is_over_and_not_a_moment_before() {
-    let old = |hours: i64, lesson| Case { since: now() - chrono::TimeDelta::hours(hours), ..case(1, "gmail", lesson) };
-    let of = |cases: Vec<Case>| told(cases).total.tally;
+    let old =
+        |hours: i64, lesson| TrustCase { since: now() - chrono::TimeDelta::hours(hours), ..case(1, "gmail", lesson) };
+    let of = |cases: Vec<TrustCase>| told(cases).total.tally;
     let counted = of(vec![
-        old(14 * 24, Lesson::Open),
-        old(14 * 24 - 1, Lesson::Open),
-        old(90 * 24, Lesson::Dismissed),
-        old(90 * 24, Lesson::Survived),
+        old(14 * 24, ProposalFeedback::Open),
+        old(14 * 24 - 1, ProposalFeedback::Open),
+        old(90 * 24, ProposalFeedback::Dismissed),
+        old(90 * 24, ProposalFeedback::Survived),
     ]);
-    assert_eq!(counted, Tally { agreed: 1, wrong: 1, open: 2, unanswered: 1 });
-    assert_eq!((counted.precision().of, counted.worst_case().of), (2, 3));
+    assert_eq!(counted, CaseTally { agreed: 1, wrong: 1, open: 2, unanswered: 1 });
+    assert_eq!((counted.precision().of, counted.worst_case_precision().of), (2, 3));
 }
 
 #[test]
 fn a_source_that_went_bad_lately_is_not_recommended_on_what_it_once_was() {
-    let good = (1..=1_459).map(|n| case(n, "gmail", Lesson::Confirmed));
+    let good = (1..=1_459).map(|n| case(n, "gmail", ProposalFeedback::Confirmed));
     let late = (1_460..=1_479).map(|n| {
-        let lesson = if n % 5 < 3 { Lesson::Dismissed } else { Lesson::Confirmed };
+        let lesson = if n % 5 < 3 { ProposalFeedback::Dismissed } else { ProposalFeedback::Confirmed };
         case(n, "gmail", lesson)
     });
     assert!(told(good.clone()).choice.is_some());
-    let mut all: Vec<Case> = good.chain(late).collect();
+    let mut all: Vec<TrustCase> = good.chain(late).collect();
     let report = told(all.clone());
     assert!(report.sources[0].tally.precision().low > 0.95, "all of them together still say yes");
     assert_eq!((report.choice.as_ref(), report.sources[0].supported), (None, None));
@@ -140,20 +146,20 @@ fn a_source_that_went_bad_lately_is_not_recommended_on_what_it_once_was() {
 
 #[test]
 fn made_up_sources_do_not_fill_the_memory_and_no_case_is_lost() {
-    let many = (0..5 * MAX_SOURCES as u64).map(|n| case(n, &format!("s{n}"), Lesson::Open));
-    let steady = (0..500).map(|n| case(n, "gmail", Lesson::Confirmed));
+    let many = (0..5 * MAX_SOURCES as u64).map(|n| case(n, &format!("s{n}"), ProposalFeedback::Open));
+    let steady = (0..500).map(|n| case(n, "gmail", ProposalFeedback::Confirmed));
     let report = told(steady.chain(many));
     assert_eq!(report.sources.len(), MAX_SOURCES);
     assert_eq!(report.sources[0].source.as_deref(), Some("gmail"));
-    let told: u64 = report.sources.iter().map(|r| r.tally.actions()).sum();
-    assert_eq!(told + report.other_sources.unwrap().tally.actions(), 5 * MAX_SOURCES as u64 + 500);
+    let told: u64 = report.sources.iter().map(|r| r.tally.total_count()).sum();
+    assert_eq!(told + report.other_sources.unwrap().tally.total_count(), 5 * MAX_SOURCES as u64 + 500);
 }
 
 #[test]
 fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
     let empty = told([]);
     assert_eq!((empty.records, empty.choice.as_ref(), empty.sources.len()), (None, None, 0));
-    let value = serde_json::to_value(told([case(1, "gmail", Lesson::Confirmed)])).unwrap();
+    let value = serde_json::to_value(told([case(1, "gmail", ProposalFeedback::Confirmed)])).unwrap();
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(
         keys(&value),
@@ -181,9 +187,9 @@ fn nothing_comes_of_nothing_and_the_names_for_scripts_stay() {
 
 #[test]
 fn what_others_proposed_again_counts_for_its_own_sources_alone() {
-    let first = Case { again: true, ..case(1, "mail", Lesson::DoneAnyway) };
-    let report = told([first, case(2, "slack", Lesson::DoneAnyway)]);
-    assert_eq!((report.total.tally.actions(), report.classes[0].tally.agreed), (1, 1), "one act is one case");
+    let first = TrustCase { again: true, ..case(1, "mail", ProposalFeedback::DoneAnyway) };
+    let report = told([first, case(2, "slack", ProposalFeedback::DoneAnyway)]);
+    assert_eq!((report.total.tally.total_count(), report.classes[0].tally.agreed), (1, 1), "one act is one case");
     assert_eq!(report.confidence_bands.iter().map(|band| band.tally.agreed).sum::<u64>(), 1);
     let sources: Vec<_> = report.sources.iter().map(|row| (row.source.clone().unwrap(), row.tally.agreed)).collect();
     assert_eq!(sources, [("mail".to_owned(), 1), ("slack".to_owned(), 1)]);

@@ -65,7 +65,7 @@ fn in_words(span: Duration) -> String {
 /// # Errors
 /// [`IndexError::Sql`].
 pub async fn expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError> {
-    let matters = index.matters(&Cadence::default()).await?.into_iter();
+    let matters = index.list_matters(&Cadence::default()).await?.into_iter();
     let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
     let routines = HOUSE.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
     Ok(scheduled.map(|matter| schedule_id(matter.path.slug())).chain(routines.map(str::to_owned)).collect())

@@ -12,7 +12,7 @@ use steward_domain::plan::{ActionId, Disposition};
 use steward_domain::record::{SignalEffect, Task};
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_vault::index::{ActionRow, Index, IndexError};
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 /// What the state store knows of a signal.
 #[derive(Clone, Debug, Default)]
@@ -31,14 +31,14 @@ impl SignalHistory {
     /// # Errors
     /// The index cannot be read.
     pub async fn read(index: &Index, signal: &RecordPath) -> Result<Self, IndexError> {
-        let router_reason = index.route_reasons(std::slice::from_ref(signal)).await?.remove(signal);
+        let router_reason = index.list_route_reasons(std::slice::from_ref(signal)).await?.remove(signal);
         let cited_by = index.action_citing(signal).await?;
         let target = match &cited_by {
             Some(action) => Some(action.target.clone()),
-            None => index.target_of_signal(signal).await?,
+            None => index.find_signal_target(signal).await?,
         };
         let open_question = match target {
-            Some(target) => index.asking_about(&target).await?.map(|question| question.id),
+            Some(target) => index.find_open_question(&target).await?.map(|question| question.id),
             None => None,
         };
         Ok(Self { router_reason, cited_by, open_question })
@@ -61,7 +61,7 @@ const UNDO: &str = "take the action back with `steward undo` (see `steward audit
 const FIX: &str = "correct what the reason names, and set `status: unrouted`";
 const ANSWERED: &str = "nothing: it is not proposed again from this message; edit the record if it should change";
 
-pub(super) fn explain(root: &Root, filed: &Filed, history: &SignalHistory) -> Explanation {
+pub(super) fn explain(root: &VaultRoot, filed: &Filed, history: &SignalHistory) -> Explanation {
     let signal = &filed.signal;
     let written = signal.reason.clone();
     if signal.status == SignalStatus::Applied {
@@ -130,7 +130,7 @@ fn explain_action(action: &ActionRow) -> Option<Explanation> {
     Some(explanation)
 }
 
-fn explain_left(root: &Root, signal: &Signal, history: &SignalHistory, left: Option<String>) -> Explanation {
+fn explain_left(root: &VaultRoot, signal: &Signal, history: &SignalHistory, left: Option<String>) -> Explanation {
     let is_unrouted = signal.status == SignalStatus::Unrouted;
     let is_unjudged = is_unrouted && signal.effect == SignalEffect::Mutation;
     if let Some(orphaned) =
@@ -154,7 +154,7 @@ fn explain_left(root: &Root, signal: &Signal, history: &SignalHistory, left: Opt
     }
 }
 
-fn advice(root: &Root, signal: &Signal) -> String {
+fn advice(root: &VaultRoot, signal: &Signal) -> String {
     match (signal.status, &signal.target, signal.effect) {
         (SignalStatus::Applied, _, _) => UNDO.to_owned(),
         (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`".to_owned(),
@@ -174,11 +174,11 @@ fn advice(root: &Root, signal: &Signal) -> String {
     }
 }
 
-fn matter_of(root: &Root, target: &RecordPath) -> Option<RecordPath> {
+fn matter_of(root: &VaultRoot, target: &RecordPath) -> Option<RecordPath> {
     if target.kind() == RecordKind::Matter {
         return Some(target.clone());
     }
-    let task = root.read(target).ok()?;
-    let document = frontmatter::read(&task.bytes).ok()?;
+    let task = root.read_file(target).ok()?;
+    let document = frontmatter::read_document(&task.bytes).ok()?;
     Some(Task::read(document.fields()).ok()?.parent_matter)
 }

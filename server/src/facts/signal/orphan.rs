@@ -5,16 +5,16 @@
 use steward_domain::frontmatter;
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::record::{Matter, Task};
-use steward_vault::root::Root;
+use steward_vault::root::VaultRoot;
 
 /// What keeps the task of a signal from having a steward, and the fix; `None` where it has one, or where the task itself
 /// cannot be read.
-pub(super) fn missing_steward(root: &Root, target: &RecordPath) -> Option<String> {
+pub(super) fn missing_steward(root: &VaultRoot, target: &RecordPath) -> Option<String> {
     if target.kind() != RecordKind::Task {
         return None;
     }
-    let task = root.read(target).ok()?;
-    let task = Task::read(frontmatter::read(&task.bytes).ok()?.fields()).ok()?;
+    let task = root.read_file(target).ok()?;
+    let task = Task::read(frontmatter::read_document(&task.bytes).ok()?.fields()).ok()?;
     let matter = task.parent_matter;
     let problem = unreadable(root, &matter)?;
     Some(format!(
@@ -23,16 +23,16 @@ pub(super) fn missing_steward(root: &Root, target: &RecordPath) -> Option<String
     ))
 }
 
-fn unreadable(root: &Root, matter: &RecordPath) -> Option<String> {
+fn unreadable(root: &VaultRoot, matter: &RecordPath) -> Option<String> {
     if !root.exists(matter) {
         return Some("is missing".to_owned());
     }
     let fault = |e: String| Some(format!("cannot be read ({e})"));
-    let file = match root.read(matter) {
+    let file = match root.read_file(matter) {
         Ok(file) => file,
         Err(e) => return fault(e.to_string()),
     };
-    match frontmatter::read(&file.bytes).map(|document| Matter::read(document.fields())) {
+    match frontmatter::read_document(&file.bytes).map(|document| Matter::read(document.fields())) {
         Ok(Ok(_)) => None,
         Ok(Err(e)) => fault(e.to_string()),
         Err(e) => fault(e.to_string()),
@@ -52,7 +52,7 @@ mod tests {
             std::fs::write(file, text).unwrap();
         };
         put("task/rent.md", "---\ntype: task\nname: R\nstate: open\nparent_matter: house\n---\n");
-        let root = Root::open(dir.path()).unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
         let said = || missing_steward(&root, &RecordPath::parse("task/rent.md").unwrap());
         let missing = said().unwrap();
         assert!(missing.starts_with("matter/house.md, the matter of task/rent.md, is missing: "), "{missing}");

@@ -36,7 +36,7 @@ async fn a_file_with_a_damaged_head_or_middle_is_refused_until_its_loss_is_accep
         unreadable(ledger.reserve(&infra("a"), at(1)).await, &["ledger.db", "damaged", "--accept-ledger-loss"]);
         assert!(ledger.settle(&settled("1", answered()), at(1)).await.is_err());
         unreadable(ledger.reserve(&infra("a"), at(1 + DAY_S)).await, &["damaged"]);
-        assert_eq!(ledger.accept_loss(at(2 + DAY_S)).await.unwrap(), Accepted::NewLedger);
+        assert_eq!(ledger.accept_loss(at(2 + DAY_S)).await.unwrap(), LossAcceptance::NewLedger);
         granted(ledger.reserve(&infra("a"), at(2 + DAY_S)).await);
         assert_eq!(home.put_aside(), 1);
     }
@@ -61,7 +61,7 @@ async fn rows_that_cannot_be_are_damage() {
         let ledger = home.ledger(wide());
         unreadable(ledger.reserve(&infra("a"), at(1)).await, &["ledger.db", "damaged"]);
         if !sql.starts_with("DROP") {
-            assert_eq!(ledger.accept_loss(at(2)).await.unwrap(), Accepted::NewLedger);
+            assert_eq!(ledger.accept_loss(at(2)).await.unwrap(), LossAcceptance::NewLedger);
             granted(ledger.reserve(&infra("a"), at(2)).await);
         }
     }
@@ -123,7 +123,7 @@ async fn a_marker_that_cannot_be_read_refuses_until_the_loss_is_accepted() {
     fs::write(home.marker(), "{\"ledger\": 7}").unwrap();
     let ledger = home.ledger(wide());
     unreadable(ledger.reserve(&infra("a"), at(1)).await, &["ledger.marker", "restore it"]);
-    assert_eq!(ledger.accept_loss(at(1)).await.unwrap(), Accepted::NewLedger);
+    assert_eq!(ledger.accept_loss(at(1)).await.unwrap(), LossAcceptance::NewLedger);
     granted(ledger.reserve(&infra("a"), at(1)).await);
 }
 

@@ -62,7 +62,7 @@ async fn an_operator_accepts_the_loss_and_calls_go_at_once() {
     remove(&home.database());
     let ledger = home.ledger(wide());
     assert_eq!(cap_of(ledger.reserve(&infra("a"), at(5)).await).0, GuardCap::LedgerLost);
-    assert_eq!(ledger.accept_loss(at(6)).await.unwrap(), Accepted::NewLedger);
+    assert_eq!(ledger.accept_loss(at(6)).await.unwrap(), LossAcceptance::NewLedger);
     granted(ledger.reserve(&infra("a"), at(6)).await);
     granted(home.ledger(wide()).reserve(&infra("b"), at(7)).await);
 }
@@ -186,7 +186,7 @@ async fn every_process_moves_on_to_the_new_ledger_when_one_accepted() {
         granted(ledger.reserve(&infra(format!("a{n}")), at(0)).await);
     }
     remove(&home.database());
-    assert_eq!(handles[0].accept_loss(at(1)).await.unwrap(), Accepted::NewLedger);
+    assert_eq!(handles[0].accept_loss(at(1)).await.unwrap(), LossAcceptance::NewLedger);
     for (n, ledger) in handles.iter().enumerate() {
         granted(ledger.reserve(&infra(format!("b{n}")), at(2)).await);
     }
@@ -209,7 +209,7 @@ async fn a_crash_between_the_new_ledger_and_its_marker_keeps_the_loss() {
     let marker = fs::read(home.marker()).unwrap();
     remove(&home.database());
     let ledger = home.ledger(wide());
-    assert_eq!(ledger.accept_loss(at(1)).await.unwrap(), Accepted::NewLedger);
+    assert_eq!(ledger.accept_loss(at(1)).await.unwrap(), LossAcceptance::NewLedger);
     close(ledger).await;
     fs::write(home.marker(), marker).unwrap();
     assert_eq!(cap_of(home.ledger(wide()).reserve(&infra("a"), at(2)).await).0, GuardCap::LedgerLost);

@@ -47,7 +47,7 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
         granted(ledger.reserve(&reads(format!("b{n}"), "mail", &format!("forged{n}")), at(n)).await);
     }
     assert_eq!(cap_of(ledger.reserve(&reads("b12", "mail", "forged12"), at(12)).await), (GuardCap::Stream, Some(3600)));
-    let spent = ledger.spent(at(12)).await.unwrap();
+    let spent = ledger.find_exhausted_shares(at(12)).await.unwrap();
     let one = |name: &str| std::collections::BTreeSet::from([name.to_owned()]);
     let expected = ExhaustedShares {
         senders: one(&source_key("mail:loud@b.example")),
@@ -60,14 +60,14 @@ async fn one_sender_one_stream_and_all_reading_have_their_share_of_an_hour_and_n
         granted(ledger.reserve(&reads(format!("c{n}"), "mail", sender), at(n * 10)).await);
     }
     assert_eq!(cap_of(ledger.reserve(&reads("d", "mail", "kind"), at(300)).await).0, GuardCap::Stream);
-    assert_eq!(ledger.spent(at(300)).await.unwrap().streams, one("mail"));
+    assert_eq!(ledger.find_exhausted_shares(at(300)).await.unwrap().streams, one("mail"));
     // Another stream has what is left of the half that reading may take.
     for n in 24..30 {
         granted(ledger.reserve(&reads(format!("e{n}"), "chat", "kith"), at(300 + n)).await);
     }
     assert_eq!(cap_of(ledger.reserve(&reads("f", "post", "keen"), at(400)).await).0, GuardCap::Extraction);
     granted(ledger.reserve(&judges("g", "rent", &["k"]), at(400)).await);
-    assert_eq!(ledger.spent(at(3 * DAY_S)).await.unwrap(), ExhaustedShares::default());
+    assert_eq!(ledger.find_exhausted_shares(at(3 * DAY_S)).await.unwrap(), ExhaustedShares::default());
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn strangers_have_half_of_all_reading_however_many_streams_there_are() {
     let refusal = refused(ledger.reserve(&reads("b", "stream3", "new"), at(200)).await);
     assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::Stream, Some(at(3600))));
     assert!(refusal.reason.starts_with("senders nobody knows, in all streams, had 15 calls"), "{refusal:?}");
-    assert!(ledger.spent(at(200)).await.unwrap().all_strangers);
+    assert!(ledger.find_exhausted_shares(at(200)).await.unwrap().all_strangers);
     for n in 0..15 {
         let call = reads(format!("c{n}"), &format!("stream{}", n % 3), &format!("k{n}"));
         granted(ledger.reserve(&call, at(200 + n * 10)).await);

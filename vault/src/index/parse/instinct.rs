@@ -2,7 +2,7 @@
 //!
 //! An instinct that cannot be read stands for the strictest ceiling; it is never left out of the table.
 
-use super::Typed;
+use super::ParsedRecord;
 use serde::Serialize;
 use steward_domain::mode::Ceiling;
 use steward_domain::record::Instinct;
@@ -19,14 +19,14 @@ pub(in crate::index) struct InstinctData {
 }
 
 /// What stands for an instinct that cannot be read, under whatever name.
-pub(in crate::index) fn unreadable_instinct(path: &str) -> Typed {
+pub(in crate::index) fn unreadable_instinct(path: &str) -> ParsedRecord {
     let name = path.rsplit('/').next().unwrap_or_default();
     let stem = name.strip_suffix(".md").unwrap_or(name);
     instinct_row(path, stem, Instinct { ceiling: Some(Ceiling::Ask), ..Instinct::default() })
 }
 
-pub(super) fn instinct_row(path: &str, name: &str, instinct: Instinct) -> Typed {
-    Typed::Instinct(InstinctData {
+pub(super) fn instinct_row(path: &str, name: &str, instinct: Instinct) -> ParsedRecord {
+    ParsedRecord::Instinct(InstinctData {
         path: path.to_owned(),
         // A name that is no source's own stands for itself, as it did when a human chose it.
         source: instinct.source.map_or_else(|| name.trim().to_lowercase(), |source| source_key(&source)),

@@ -2,21 +2,21 @@
 //!
 //! Pure: a record's evidence and contributions become rows, one a source. They go to [`crate::index::store`].
 
-use super::Contribution;
+use super::SourceContribution;
 use std::collections::BTreeSet;
 use steward_domain::audit::AuditDraft;
 use steward_domain::signal::source_key;
 
 /// The sources that were weighed, and those that spoke. Of several names of one source the last counts.
-pub(super) fn read(draft: &AuditDraft) -> Vec<Contribution> {
+pub(super) fn read_contributions(draft: &AuditDraft) -> Vec<SourceContribution> {
     let cited: BTreeSet<String> = draft.evidence.iter().map(|e| source_key(&e.source)).collect();
     let mut speaking = draft.supporting_sources();
     let weighed = draft.source_contributions.iter();
-    let mut sources: Vec<Contribution> = weighed
+    let mut sources: Vec<SourceContribution> = weighed
         .map(|(name, part)| {
             let source = source_key(name);
             let speaks = speaking.contains_key(&source);
-            Contribution {
+            SourceContribution {
                 cited: cited.contains(&source),
                 speaks,
                 source,
@@ -28,7 +28,7 @@ pub(super) fn read(draft: &AuditDraft) -> Vec<Contribution> {
     speaking.retain(|key, _| sources.iter().all(|known| known.source != *key));
     let silent = speaking.into_iter().map(|(source, name)| {
         let cited = cited.contains(&source);
-        Contribution { source, name, contribution: None, cited, speaks: true }
+        SourceContribution { source, name, contribution: None, cited, speaks: true }
     });
     sources.extend(silent);
     sources

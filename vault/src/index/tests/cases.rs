@@ -4,10 +4,10 @@ use super::*;
 use crate::index::codec;
 use chrono::TimeDelta;
 use std::collections::HashSet;
-use steward_domain::trust::case::Case;
-use steward_domain::trust::mark::Subject;
-use steward_domain::trust::outcome::Lesson;
-use steward_domain::trust::step_back::Speaker;
+use steward_domain::trust::case::TrustCase;
+use steward_domain::trust::mark::TrustSubject;
+use steward_domain::trust::outcome::ProposalFeedback;
+use steward_domain::trust::step_back::ChangeSupporter;
 
 /// A proposal to end `task/t.md` after so many hours, for which these sources speak.
 fn said(bench: &Bench, slug: &str, (hours, landing): (i64, Disposition), sources: &[&str]) -> ActionId {
@@ -36,10 +36,10 @@ fn did(bench: &Bench, (hours, kind): (i64, ActionKind), of: &ActionId) -> Action
     })
 }
 
-async fn cases(bench: &Bench) -> Vec<Case> {
+async fn cases(bench: &Bench) -> Vec<TrustCase> {
     bench.sync("23:00:00").await;
     let mut all = Vec::new();
-    bench.index.cases(later(), |case| all.push(case.clone())).await.unwrap();
+    bench.index.for_each_case(later(), |case| all.push(case.clone())).await.unwrap();
     all
 }
 
@@ -47,21 +47,21 @@ fn later() -> DateTime<Utc> {
     noon("23:00:00") + TimeDelta::days(6)
 }
 
-fn voices(case: &Case) -> Vec<&str> {
+fn voices(case: &TrustCase) -> Vec<&str> {
     case.voices.iter().map(|voice| voice.key.as_str()).collect()
 }
 
 async fn observations(bench: &Bench, source: &str) -> u32 {
-    bench.index.trust(later()).await.unwrap()[source].observations
+    bench.index.compute_source_trust(later()).await.unwrap()[source].observations
 }
 
 /// A whole round.
 async fn taken(index: &Index, now: DateTime<Utc>, sizes: Option<(i64, i64)>) -> Vec<RecordPath> {
     let round = match sizes {
-        Some(sizes) => index.round_of(now, sizes).await.unwrap(),
-        None => index.round(now).await.unwrap(),
+        Some(sizes) => index.select_comparison_round(now, sizes).await.unwrap(),
+        None => index.next_comparison_round(now).await.unwrap(),
     };
-    index.end_round(&round, round.proposals.len()).await.unwrap();
+    index.finish_comparison_round(&round, round.proposals.len()).await.unwrap();
     round.proposals
 }
 
@@ -86,7 +86,7 @@ async fn eighty_signals_about_one_act_are_one_case_and_one_lesson() {
     assert_eq!(compared(&bench).await, ["n79"], "it is compared once");
     did(&bench, (90, ActionKind::DoneAnyway), &last.unwrap());
     let seen = cases(&bench).await;
-    assert_eq!((seen.len(), seen[0].lesson, seen[0].again), (1, Lesson::DoneAnyway, false));
+    assert_eq!((seen.len(), seen[0].lesson, seen[0].again), (1, ProposalFeedback::DoneAnyway, false));
     assert_eq!(observations(&bench, "mail").await, 1);
     bench.index.rebuild(&bench.root, noon("23:01:00")).await.unwrap();
     assert_eq!(cases(&bench).await, seen);
@@ -116,7 +116,7 @@ async fn what_only_others_said_again_is_a_case_of_its_own_sources_alone() {
     }
     let seen = cases(&bench).await;
     let told: Vec<_> = seen.iter().map(|case| (case.again, voices(case), case.lesson)).collect();
-    let anyway = Lesson::DoneAnyway;
+    let anyway = ProposalFeedback::DoneAnyway;
     assert_eq!(told, [(true, vec!["mail"], anyway), (false, vec!["bank", "slack"], anyway)]);
     for source in ["mail", "slack", "bank"] {
         assert_eq!(observations(&bench, source).await, 1, "{source}");
@@ -134,8 +134,8 @@ async fn what_is_live_answered_or_settled_before_is_a_case_by_itself() {
     did(&bench, (6, ActionKind::Dismissed), &answered);
     let seen = cases(&bench).await;
     let lessons: Vec<_> = seen.iter().map(|case| (case.lesson, case.again, voices(case).len())).collect();
-    let open = (Lesson::Open, false, 1);
-    assert_eq!(lessons, [open, (Lesson::Dismissed, false, 1), (Lesson::Opposed, false, 1), open]);
+    let open = (ProposalFeedback::Open, false, 1);
+    assert_eq!(lessons, [open, (ProposalFeedback::Dismissed, false, 1), (ProposalFeedback::Opposed, false, 1), open]);
     open_task(&bench);
     bench.sync("23:00:00").await;
     assert_eq!(compared(&bench).await, ["then", "live"], "what was opposed goes on as what was said since");
@@ -175,10 +175,10 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
     did(&bench, (10, ActionKind::DoneAnyway), &shadow);
     let seen = cases(&bench).await;
     assert!(seen.iter().all(|case| voices(case) == ["mail", "shy"]), "{seen:?}");
-    let made = bench.index.made(later()).await.unwrap();
+    let made = bench.index.list_recent_live_changes(later()).await.unwrap();
     let keys: Vec<&str> = made[0].sources.iter().map(|source| source.key.as_str()).collect();
     assert_eq!(keys, ["mail", "shy"]);
-    let before = bench.index.trust(later()).await.unwrap();
+    let before = bench.index.compute_source_trust(later()).await.unwrap();
     assert_eq!([before["mail"].observations, before["shy"].observations, before["doubt"].observations], [1, 1, 0]);
     bench.action("undo", |draft| {
         answer(draft, ActionKind::Reversed, &live);
@@ -187,7 +187,7 @@ async fn only_who_said_what_was_done_earns_and_loses_by_it() {
         }
     });
     bench.sync("23:30:00").await;
-    let after = bench.index.trust(later()).await.unwrap();
+    let after = bench.index.compute_source_trust(later()).await.unwrap();
     let lost = |source: &str| before[source].confidence.value - after[source].confidence.value;
     assert!((lost("mail") - 0.1).abs() < 1e-9 && (lost("shy") - 0.1).abs() < 1e-9, "{after:?}");
     assert!(lost("doubt").abs() < 1e-9, "it is not lowered by the undo of what it did not say: {after:?}");
@@ -202,7 +202,7 @@ async fn a_source_that_spoke_and_was_not_weighed_is_a_voice_and_no_step() {
         draft.source_contributions.clear();
     });
     assert_eq!(voices(&cases(&bench).await[0]), ["mail"]);
-    assert!(bench.index.trust(later()).await.unwrap().is_empty(), "nobody said what it contributed");
+    assert!(bench.index.compute_source_trust(later()).await.unwrap().is_empty(), "nobody said what it contributed");
 }
 
 #[tokio::test]
@@ -212,14 +212,15 @@ async fn who_was_never_right_before_is_a_stranger_until_a_human_says_otherwise()
     bench.put("instinct/mail.md", "---\ntype: instinct\nsource: mail\nobservations: 0\n---\n");
     bench.put("instinct/bank.md", "---\ntype: instinct\nsource: bank\nobservations: 3\n---\n");
     bench.sync("23:00:00").await;
-    let strangers = |all: &[Speaker]| all.iter().map(|one| (one.key.clone(), one.is_stranger)).collect::<Vec<_>>();
+    let strangers =
+        |all: &[ChangeSupporter]| all.iter().map(|one| (one.key.clone(), one.is_stranger)).collect::<Vec<_>>();
     let expected = [("bank".to_owned(), false), ("mail".to_owned(), true), ("new".to_owned(), true)];
-    assert_eq!(strangers(&bench.index.made(later()).await.unwrap()[0].sources), expected);
+    assert_eq!(strangers(&bench.index.list_recent_live_changes(later()).await.unwrap()[0].sources), expected);
     let mut draft = draft("x");
     for (source, speaks) in [("mail", true), ("bank", true), ("new", true), ("doubt", false)] {
         speak(&mut draft, source, (0.9, speaks));
     }
-    assert_eq!(strangers(&bench.index.speakers(&draft).await.unwrap()), expected);
+    assert_eq!(strangers(&bench.index.list_supporting_sources(&draft).await.unwrap()), expected);
 }
 
 #[tokio::test]
@@ -228,7 +229,7 @@ async fn a_source_is_told_as_the_newest_record_names_it() {
     said(&bench, "z", (1, Disposition::Shadow), &["mail:ann@b.example"]);
     said(&bench, "a", (2, Disposition::Shadow), &["mail:Ann@b.example"]);
     bench.sync("23:00:00").await;
-    let named = async |name| bench.index.name_of(&Subject::read(name)).await.unwrap();
+    let named = async |name| bench.index.find_subject_name(&TrustSubject::parse(name)).await.unwrap();
     assert_eq!(named("mail:ann@b.example").await.as_deref(), Some("mail:Ann@b.example"));
     assert_eq!((named("nobody").await, named("strangers").await, named("related").await), (None, None, None));
 }
@@ -246,10 +247,13 @@ async fn what_was_confirmed_and_then_written_back_is_compared_and_a_lesson() {
     bench.sync("23:00:00").await;
     assert_eq!(compared(&bench).await, ["yes"]);
     let too_late = noon("02:00:00") + TimeDelta::days(7);
-    assert!(bench.index.round(too_late).await.unwrap().proposals.is_empty(), "as long as it can be undone");
-    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (Lesson::Confirmed, 1));
+    assert!(
+        bench.index.next_comparison_round(too_late).await.unwrap().proposals.is_empty(),
+        "as long as it can be undone"
+    );
+    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Confirmed, 1));
     did(&bench, (9, ActionKind::Opposed), &yes);
-    assert_eq!(cases(&bench).await[0].lesson, Lesson::Opposed);
+    assert_eq!(cases(&bench).await[0].lesson, ProposalFeedback::Opposed);
     assert_eq!((observations(&bench, "mail").await, compared(&bench).await.len()), (0, 0));
 }
 
@@ -326,7 +330,7 @@ const THEIR_TASKS: &str = "INSERT INTO files (path, kind, hash, size, modified_n
 async fn of_a_hundred_thousand_open_proposals_each_is_compared_within_a_day() {
     const ROUNDS_OF_A_DAY: usize = 24 * 6;
     let bench = Bench::new().await;
-    let now = codec::micros(later());
+    let now = codec::to_micros(later());
     sqlx::query(MANY).bind(100_000).bind(now).execute(&bench.index.store.writer).await.unwrap();
     sqlx::query(THEIR_TASKS).bind(now).execute(&bench.index.store.writer).await.unwrap();
     let (mut seen, mut rounds, begin) = (HashSet::new(), 0, std::time::Instant::now());
@@ -369,7 +373,7 @@ async fn what_is_proposed_again_and_again_is_as_old_and_as_bold_as_it_ever_was()
 
 #[tokio::test]
 async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
-    for (days, lesson) in [(13, Lesson::DoneAnyway), (15, Lesson::Open)] {
+    for (days, lesson) in [(13, ProposalFeedback::DoneAnyway), (15, ProposalFeedback::Open)] {
         let bench = Bench::new().await;
         said(&bench, "one", (1, Disposition::Shadow), &["mail"]);
         let last = said(&bench, "two", (24 * days - 1, Disposition::Shadow), &["mail"]);
@@ -377,7 +381,7 @@ async fn what_was_done_long_after_it_was_first_said_agrees_with_nobody() {
         bench.sync("23:00:00").await;
         let mut found = Vec::new();
         let now = noon("00:00:00") + TimeDelta::days(16);
-        bench.index.cases(now, |case| found.push(case.lesson)).await.unwrap();
+        bench.index.for_each_case(now, |case| found.push(case.lesson)).await.unwrap();
         assert_eq!(found, [lesson], "after {days} days");
     }
 }
@@ -389,7 +393,7 @@ async fn the_later_word_is_the_one_that_stands_later_in_the_chain_whatever_its_c
     let confirmed = did(&bench, (5, ActionKind::Confirmed), &proposed);
     did(&bench, (4, ActionKind::Reversed), &confirmed);
     let all = cases(&bench).await;
-    assert_eq!(all.iter().map(|case| case.lesson).collect::<Vec<_>>(), [Lesson::Undone], "{all:#?}");
+    assert_eq!(all.iter().map(|case| case.lesson).collect::<Vec<_>>(), [ProposalFeedback::Undone], "{all:#?}");
 }
 
 #[tokio::test]
@@ -404,7 +408,7 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
         });
     }
     bench.sync("23:00:00").await;
-    let round = async || bench.index.round_of(later(), (2, 4)).await.unwrap();
+    let round = async || bench.index.select_comparison_round(later(), (2, 4)).await.unwrap();
     assert_eq!(round().await, round().await, "who is killed in it begins it anew");
     let mut seen = HashSet::new();
     for _ in 0..12 {
@@ -412,19 +416,19 @@ async fn a_round_that_is_cut_short_leaves_nobody_behind() {
         // The newest two, and two of the four whose turn it is.
         let compared = round.proposals.len().min(4);
         seen.extend(round.proposals[..compared].to_vec());
-        bench.index.end_round(&round, compared).await.unwrap();
+        bench.index.finish_comparison_round(&round, compared).await.unwrap();
     }
     assert_eq!(seen.len(), 12);
     // One that gets no further than the newest keeps its place.
     let mut deep = round().await;
     for _ in 0..3 {
         if deep.proposals.len() < 6 {
-            bench.index.end_round(&deep, deep.proposals.len()).await.unwrap();
+            bench.index.finish_comparison_round(&deep, deep.proposals.len()).await.unwrap();
             deep = round().await;
         }
     }
     assert_eq!(deep.proposals.len(), 6, "two newest, and four of the others");
-    bench.index.end_round(&deep, 1).await.unwrap();
+    bench.index.finish_comparison_round(&deep, 1).await.unwrap();
     assert_eq!(round().await, deep);
 }
 
@@ -440,21 +444,21 @@ async fn a_confirmation_with_another_value_is_decided_otherwise_and_observes_not
         speak(draft, "mail", (0.9, false));
         draft.source_contributions.clear();
     });
-    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (Lesson::Opposed, 0));
-    let rows = bench.index.actions(None, None, 9).await.unwrap();
+    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Opposed, 0));
+    let rows = bench.index.list_actions(None, None, 9).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.edited).collect::<Vec<_>>(), [true, false]);
-    let before = bench.index.trust(later()).await.unwrap()["mail"].confidence;
+    let before = bench.index.compute_source_trust(later()).await.unwrap()["mail"].confidence;
     bench.action("undone", |draft| {
         answer(draft, ActionKind::Reversed, &confirmed);
         (draft.timestamp, draft.class) = (noon("03:00:00"), Some(MutationClass::StateChange));
         speak(draft, "mail", (0.9, false));
         draft.source_contributions.clear();
     });
-    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (Lesson::Undone, 0));
-    let after = bench.index.trust(later()).await.unwrap()["mail"].confidence;
+    assert_eq!((cases(&bench).await[0].lesson, observations(&bench, "mail").await), (ProposalFeedback::Undone, 0));
+    let after = bench.index.compute_source_trust(later()).await.unwrap()["mail"].confidence;
     assert_eq!(after, before, "what was undone is not what the source had said");
     bench.index.rebuild(&bench.root, later()).await.unwrap();
-    assert_eq!(cases(&bench).await[0].lesson, Lesson::Undone);
+    assert_eq!(cases(&bench).await[0].lesson, ProposalFeedback::Undone);
 }
 
 /// Proposals about as many tasks, the later the more confident, for which these sources speak.
@@ -488,11 +492,11 @@ fn said_to(bench: &Bench, kind: ActionKind, of: &[&ActionId], (sources, together
     }
 }
 
-fn of_class(cases: &[Case]) -> Vec<(f64, Lesson)> {
+fn of_class(cases: &[TrustCase]) -> Vec<(f64, ProposalFeedback)> {
     cases.iter().filter(|case| !case.again).map(|case| (case.confidence, case.lesson)).collect()
 }
 
-fn of_source(cases: &[Case], source: &str) -> Vec<f64> {
+fn of_source(cases: &[TrustCase], source: &str) -> Vec<f64> {
     cases.iter().filter(|case| voices(case).contains(&source)).map(|case| case.confidence).collect()
 }
 
@@ -507,9 +511,9 @@ async fn what_is_answered_with_one_click_is_one_case_and_one_observation_of_each
         assert_eq!(observations(&bench, "mail").await, seen, "{together:?}");
         assert_eq!((of_source(&found, "bank"), observations(&bench, "bank").await), (vec![0.51], 1), "{together:?}");
         if together.is_some() {
-            assert_eq!(of_class(&found), [(0.53, Lesson::Confirmed)], "as bold as its boldest");
+            assert_eq!(of_class(&found), [(0.53, ProposalFeedback::Confirmed)], "as bold as its boldest");
             assert_eq!(of_source(&found, "mail"), [0.53]);
-            let rows = bench.index.actions(None, None, 9).await.unwrap();
+            let rows = bench.index.list_actions(None, None, 9).await.unwrap();
             let named: HashSet<_> =
                 rows.iter().filter_map(|row| row.together.as_ref().map(ToString::to_string)).collect();
             assert_eq!((named.len(), rows.iter().filter(|row| row.together.is_some()).count()), (1, 4));
@@ -527,9 +531,9 @@ async fn many_undos_with_one_click_lower_a_source_once_but_each_counts_for_a_ste
         said_to(&bench, ActionKind::Reversed, &all.iter().collect::<Vec<_>>(), (&["mail"], together));
         let found = cases(&bench).await;
         assert_eq!(of_class(&found).len(), undone, "{together:?}");
-        let trust = bench.index.trust(later()).await.unwrap();
+        let trust = bench.index.compute_source_trust(later()).await.unwrap();
         assert_eq!(trust["mail"].confidence.undone, undone as u32, "{together:?}");
-        let made = bench.index.made(noon("12:00:00")).await.unwrap();
+        let made = bench.index.list_recent_live_changes(noon("12:00:00")).await.unwrap();
         assert_eq!(made.iter().filter(|made| made.undone.is_some()).count(), 3, "each was wrong in the world");
     }
 }
@@ -541,15 +545,16 @@ async fn who_is_answered_once_more_alone_leaves_the_others_and_two_clicks_are_tw
     said_to(&bench, ActionKind::Confirmed, &[&all[0], &all[3]], (&["mail"], Some("one")));
     said_to(&bench, ActionKind::Dismissed, &[&all[1], &all[2]], (&["mail"], Some("two")));
     let found = cases(&bench).await;
-    assert_eq!(of_class(&found), [(0.52, Lesson::Dismissed), (0.53, Lesson::Confirmed)]);
+    assert_eq!(of_class(&found), [(0.52, ProposalFeedback::Dismissed), (0.53, ProposalFeedback::Confirmed)]);
     // The boldest of the first click is taken back.
-    let rows = bench.index.actions(None, None, 9).await.unwrap();
+    let rows = bench.index.list_actions(None, None, 9).await.unwrap();
     let confirmed = rows.iter().find(|row| row.answers.as_ref() == Some(&all[3])).unwrap().id.clone();
     bench.action("back", |draft| {
         answer(draft, ActionKind::Reversed, &confirmed);
         (draft.timestamp, draft.class) = (noon("09:00:00"), Some(MutationClass::StateChange));
     });
     let found = cases(&bench).await;
-    let expected = [(0.5, Lesson::Confirmed), (0.52, Lesson::Dismissed), (0.53, Lesson::Undone)];
+    let expected =
+        [(0.5, ProposalFeedback::Confirmed), (0.52, ProposalFeedback::Dismissed), (0.53, ProposalFeedback::Undone)];
     assert_eq!(of_class(&found), expected, "the click that stands is told by the one that is left");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use chrono::{NaiveDate, TimeDelta};
-use steward_domain::trust::report::Reporting;
+use steward_domain::trust::report::TrustReportPass;
 
 fn proposal(bench: &Bench, slug: &str, (day, confidence): (i64, f64), landing: Disposition) -> ActionId {
     bench.action(slug, |d| {
@@ -65,9 +65,9 @@ async fn confidence_is_held_against_what_became_of_it_as_in_the_report() {
     assert_eq!((told[7], told[3]), ((1, 0, 0), (0, 1, 0)));
     assert_eq!(told.iter().map(|(r, w, o)| r + w + o).sum::<u64>(), 5);
     assert_eq!((bins[7].from, bins[7].to), (0.7, 0.8));
-    let mut report = Reporting::new(&DecisionPolicy::default(), now);
-    bench.index.cases(now, |case| report.add(case)).await.unwrap();
-    let report = report.report(0.05);
+    let mut report = TrustReportPass::new(&DecisionPolicy::default(), now);
+    bench.index.for_each_case(now, |case| report.add_case(case)).await.unwrap();
+    let report = report.into_report(0.05);
     for (bin, theirs) in bins.iter().zip(&report.reliability.bins) {
         assert_eq!((bin.right, bin.right + bin.wrong), (theirs.right.count, theirs.right.of));
     }

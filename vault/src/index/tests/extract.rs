@@ -10,7 +10,7 @@ async fn only_open_records_are_candidates_and_tasks_know_their_matter() {
     bench.task("t", "m", "");
     bench.put("task/done.md", "---\ntype: task\nname: D\nstate: done\nparent_matter: m\n---\n");
     bench.sync("01:00:00").await;
-    let known = bench.index.open_records().await.unwrap();
+    let known = bench.index.list_open_records().await.unwrap();
     let shown: Vec<(&str, Option<&str>)> = known.iter().map(|k| (k.path.as_str(), k.matter_name.as_deref())).collect();
     assert_eq!(shown, [("matter/m.md", None), ("task/t.md", Some("The m"))]);
 }
@@ -21,9 +21,9 @@ async fn the_edition_changes_with_tasks_and_matters_and_with_nothing_else() {
     bench.matter("m");
     bench.task("t", "m", "");
     bench.sync("01:00:00").await;
-    let mut last = bench.index.edition();
+    let mut last = bench.index.records_revision();
     let mut changed = || {
-        let now = bench.index.edition();
+        let now = bench.index.records_revision();
         std::mem::replace(&mut last, now) != now
     };
     bench.signal("s", "task/t.md", "");

@@ -32,7 +32,7 @@ async fn month() -> (Bench, Vec<ActionId>) {
 
 /// Every page of so many rows, one after the other.
 async fn pages(index: &Index, filter: &ActionFilter, limit: u32) -> Vec<ActionRow> {
-    let (mut all, mut before): (Vec<ActionRow>, Option<Cursor>) = (Vec::new(), None);
+    let (mut all, mut before): (Vec<ActionRow>, Option<PageCursor>) = (Vec::new(), None);
     loop {
         let page = index.actions_page(filter, before.as_ref(), limit).await.unwrap();
         assert!(page.rows.len() <= limit as usize && page.more == page.next.is_some());
@@ -45,7 +45,7 @@ async fn pages(index: &Index, filter: &ActionFilter, limit: u32) -> Vec<ActionRo
 #[tokio::test]
 async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
     let (bench, _) = month().await;
-    let all = bench.index.actions(None, None, 100).await.unwrap();
+    let all = bench.index.list_actions(None, None, 100).await.unwrap();
     let none = ActionFilter::default();
     let of_m = |a: &ActionRow| a.target != path("task/u.md");
     type Holds<'a> = Box<dyn Fn(&ActionRow) -> bool + 'a>;
@@ -69,14 +69,14 @@ async fn pages_of_any_size_hold_what_the_filter_asks_for_newest_first() {
         ),
         (ActionFilter { source: Some("gmail".into()), ..none.clone() }, Box::new(|a| a.target == path("task/u.md"))),
         (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, Box::new(|_| false)),
-        (ActionFilter { only: Only::Waiting, ..none.clone() }, Box::new(|a| a.pending)),
-        (ActionFilter { only: Only::Undoable, ..none.clone() }, Box::new(|a| a.landing == Disposition::Live)),
+        (ActionFilter { only: ActionSubset::Waiting, ..none.clone() }, Box::new(|a| a.pending)),
+        (ActionFilter { only: ActionSubset::Undoable, ..none.clone() }, Box::new(|a| a.landing == Disposition::Live)),
         (
             ActionFilter {
                 matter: Some(path("matter/m.md")),
                 source: Some("bank".into()),
                 kinds: vec![ActionKind::Action, ActionKind::Reversed],
-                only: Only::Waiting,
+                only: ActionSubset::Waiting,
                 since: Some(noon("01:00:00")),
                 until: Some(noon("09:00:00")),
                 ..none.clone()
@@ -120,16 +120,16 @@ async fn an_answer_is_found_from_its_action_and_what_was_answered_waits_no_longe
     });
     bench.sync("20:01:00").await;
     let index = &bench.index;
-    let answers = index.answers_to(&ids[3]).await.unwrap();
+    let answers = index.list_resolutions(&ids[3]).await.unwrap();
     assert_eq!(answers.iter().map(|a| &a.id).collect::<Vec<_>>(), [&undone]);
     let row = index.action_by_id(&ids[3]).await.unwrap().unwrap();
     assert_eq!((row.answered, row.answered_by.as_ref()), (Some(ActionKind::Reversed), Some(&undone)));
-    assert_eq!(index.action_at(&row.path).await.unwrap(), Some(row));
+    assert_eq!(index.action_by_path(&row.path).await.unwrap(), Some(row));
     assert_eq!(index.action_by_id(&ActionId::derive(&["nobody"])).await.unwrap(), None);
-    let waiting = index.pending_page(None, 500).await.unwrap();
+    let waiting = index.pending_actions_page(None, 500).await.unwrap();
     assert!(!waiting.rows.is_empty() && waiting.rows.iter().all(|row| row.pending && row.answered.is_none()));
-    assert_eq!((waiting.rows.len(), index.pending_count().await.unwrap()), (5, 5));
-    let undoable = ActionFilter { only: Only::Undoable, ..ActionFilter::default() };
+    assert_eq!((waiting.rows.len(), index.count_pending_actions().await.unwrap()), (5, 5));
+    let undoable = ActionFilter { only: ActionSubset::Undoable, ..ActionFilter::default() };
     let undoable = pages(index, &undoable, 500).await;
     assert!(undoable.len() == 5 && undoable.iter().all(|a| a.id != ids[3] && a.id != undone), "{undoable:?}");
 }
@@ -139,7 +139,7 @@ async fn whoever_follows_the_chain_gets_each_record_once_in_its_order() {
     let (bench, _) = month().await;
     let (mut seq, mut all) = (0, Vec::new());
     loop {
-        let filed = bench.index.filed_since(seq, 7).await.unwrap();
+        let filed = bench.index.list_actions_since(seq, 7).await.unwrap();
         assert!(filed.rows.iter().all(|a| a.seq > seq));
         (seq, all) = (filed.seq, [all, filed.rows].concat());
         if !filed.more {
@@ -148,7 +148,7 @@ async fn whoever_follows_the_chain_gets_each_record_once_in_its_order() {
     }
     assert_eq!(all.len(), 24);
     assert!(all.is_sorted_by_key(|a| a.seq) && all.last().unwrap().seq == seq);
-    let none = bench.index.filed_since(seq, 7).await.unwrap();
+    let none = bench.index.list_actions_since(seq, 7).await.unwrap();
     assert_eq!((none.seq, none.rows.len(), none.more), (seq, 0, false));
 }
 
@@ -156,7 +156,7 @@ async fn whoever_follows_the_chain_gets_each_record_once_in_its_order() {
 async fn actions_of_one_source_and_class_are_counted_together() {
     let (bench, ids) = month().await;
     let told = async |min| {
-        let clusters = bench.index.waiting_clusters(min).await.unwrap();
+        let clusters = bench.index.list_pending_clusters(min).await.unwrap();
         clusters.into_iter().map(|c| (c.source, c.class.unwrap(), c.count, c.ids)).collect::<Vec<_>>()
     };
     let of = |numbers: [usize; 2]| numbers.map(|n| ids[n].clone()).to_vec();
@@ -182,10 +182,10 @@ async fn actions_of_one_source_and_class_are_counted_together() {
         ("chat", 3, &ActionId::derive(&["more"])),
         "of the weightier one"
     );
-    let live = bench.index.undoable_clusters(noon("00:00:00"), 2).await.unwrap();
+    let live = bench.index.list_undoable_clusters(noon("00:00:00"), 2).await.unwrap();
     assert_eq!(live.iter().map(|c| c.count).collect::<Vec<_>>(), [2, 2, 2]);
     assert_eq!((live[0].newest_at, live[0].oldest_at), (noon("07:00:00"), noon("01:00:00")));
-    let late = bench.index.undoable_clusters(noon("07:00:00"), 1).await.unwrap();
+    let late = bench.index.list_undoable_clusters(noon("07:00:00"), 1).await.unwrap();
     assert_eq!(late.iter().map(|c| c.count).sum::<u64>(), 3);
 }
 
@@ -201,16 +201,16 @@ async fn a_timeline_holds_signals_and_actions_of_a_matter_and_its_tasks_alone() 
         bench.put(&format!("signal/{slug}.md"), signal_text(target, created, ""));
     }
     bench.sync("20:01:00").await;
-    let all = bench.index.timeline(&path("matter/m.md"), None, 500).await.unwrap();
+    let all = bench.index.timeline_page(&path("matter/m.md"), None, 500).await.unwrap();
     assert!(!all.more && all.next.is_none());
-    let places: Vec<Cursor> = all.rows.iter().map(TimelineRow::place).collect();
+    let places: Vec<PageCursor> = all.rows.iter().map(TimelineRow::page_cursor).collect();
     assert!(places.is_sorted_by(|a, b| (a.at, &a.path) > (b.at, &b.path)), "{places:?}");
     let count = all.rows.iter().filter(|row| matches!(row, TimelineRow::Signal(_))).count();
     assert_eq!((count, all.rows.len()), (3, 3 + 16));
     for limit in [1, 2, 3, 10, 19] {
         let (mut rows, mut before) = (Vec::new(), None);
         loop {
-            let page = bench.index.timeline(&path("matter/m.md"), before.as_ref(), limit).await.unwrap();
+            let page = bench.index.timeline_page(&path("matter/m.md"), before.as_ref(), limit).await.unwrap();
             assert!(page.rows.len() <= limit as usize);
             rows.extend(page.rows);
             before = page.next;
@@ -310,7 +310,8 @@ async fn matters_are_listed_with_what_they_hold_also_those_that_cannot_be_read()
 #[tokio::test]
 async fn names_are_told_of_what_is_there() {
     let (bench, _) = month().await;
-    let names = bench.index.names(&[path("task/t.md"), path("matter/m.md"), path("task/gone.md")]).await.unwrap();
+    let names =
+        bench.index.list_record_labels(&[path("task/t.md"), path("matter/m.md"), path("task/gone.md")]).await.unwrap();
     assert_eq!(names.len(), 2);
     assert_eq!(
         (names[&path("task/t.md")].name.as_str(), &names[&path("task/t.md")].matter),
@@ -321,12 +322,12 @@ async fn names_are_told_of_what_is_there() {
 
 #[test]
 fn a_place_in_a_list_is_read_back_and_nothing_else_is() {
-    let place = Cursor { at: noon("09:00:00"), path: path("event/steward-action-a.md") };
+    let place = PageCursor { at: noon("09:00:00"), path: path("event/steward-action-a.md") };
     assert_eq!(place.to_string().parse(), Ok(place.clone()));
     let json = serde_json::to_string(&place).unwrap();
-    assert_eq!(serde_json::from_str::<Cursor>(&json).unwrap(), place);
+    assert_eq!(serde_json::from_str::<PageCursor>(&json).unwrap(), place);
     for text in ["", ":", "1:", "1:../x.md", "x:task/t.md", "9223372036854775807:task/t.md", "1;task/t.md"] {
-        assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
+        assert_eq!(text.parse::<PageCursor>(), Err(PageCursorError), "{text}");
     }
 }
 
@@ -355,7 +356,7 @@ async fn tasks_come_page_by_page_chosen_and_alone() {
     assert_eq!(paged(&TaskFilter { state: Some(RecordState::Done), ..none.clone() }).await, ["t5"]);
     assert_eq!(paged(&TaskFilter { matter: Some(path("matter/other.md")), ..none.clone() }).await, ["t1", "t3"]);
     assert_eq!(paged(&TaskFilter { matter: Some(path("matter/none.md")), ..none }).await, [""; 0]);
-    let one = bench.index.task(&path("task/t5.md")).await.unwrap().unwrap();
+    let one = bench.index.find_task(&path("task/t5.md")).await.unwrap().unwrap();
     assert_eq!((one.matter, one.state), (path("matter/m.md"), RecordState::Done));
-    assert_eq!(bench.index.task(&path("task/none.md")).await.unwrap(), None);
+    assert_eq!(bench.index.find_task(&path("task/none.md")).await.unwrap(), None);
 }

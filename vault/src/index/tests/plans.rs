@@ -48,7 +48,7 @@ const FILL: &str = concat!("
 
 async fn large() -> Bench {
     let bench = Bench::scanned().await;
-    let mut tx = bench.index.begin().await.unwrap();
+    let mut tx = bench.index.begin_write().await.unwrap();
     sqlx::raw_sql(FILL).execute(&mut *tx).await.unwrap();
     tx.commit().await.unwrap();
     bench
@@ -94,10 +94,10 @@ fn a_scan_is_told_from_a_search() {
 #[tokio::test]
 async fn no_page_of_actions_scans_or_sorts_them() {
     let bench = large().await;
-    let place = Cursor { at: at("2023-11-18T00:00:00Z"), path: path("event/steward-action-05000.md") };
+    let place = PageCursor { at: at("2023-11-18T00:00:00Z"), path: path("event/steward-action-05000.md") };
     let none = ActionFilter::default();
     let (target, matter) = (Some(path("task/t7.md")), Some(path("matter/m7.md")));
-    let oldest = Cursor { at: at("2023-11-15T00:00:00Z"), path: path("event/steward-action-00001.md") };
+    let oldest = PageCursor { at: at("2023-11-15T00:00:00Z"), path: path("event/steward-action-00001.md") };
     let source = Some("mail-7".to_owned());
     let filters = [
         (none.clone(), "actions_by_time"),
@@ -107,12 +107,12 @@ async fn no_page_of_actions_scans_or_sorts_them() {
         ),
         (ActionFilter { landing: Some(Disposition::Shadow), ..none.clone() }, "actions_by_time"),
         (ActionFilter { kinds: vec![ActionKind::Reversed], ..none.clone() }, "actions_by_time"),
-        (ActionFilter { only: Only::Waiting, source, ..none.clone() }, "actions_that_wait"),
+        (ActionFilter { only: ActionSubset::Waiting, source, ..none.clone() }, "actions_that_wait"),
         (ActionFilter { since: Some(at("2023-11-18T00:00:00Z")), ..none.clone() }, "actions_by_time"),
         (ActionFilter { class: Some(MutationClass::Related), ..none.clone() }, "actions_by_time"),
         (ActionFilter { landing: Some(Disposition::Live), ..none.clone() }, "actions_that_live"),
-        (ActionFilter { only: Only::Undoable, ..none.clone() }, "actions_that_live"),
-        (ActionFilter { only: Only::Waiting, ..none.clone() }, "actions_that_wait"),
+        (ActionFilter { only: ActionSubset::Undoable, ..none.clone() }, "actions_that_live"),
+        (ActionFilter { only: ActionSubset::Waiting, ..none.clone() }, "actions_that_wait"),
         (ActionFilter { source: Some("mail-7".into()), ..none.clone() }, "sources_by_time"),
         (ActionFilter { target, ..none.clone() }, "actions_by_target"),
         (ActionFilter { matter, ..none }, "actions_by_target"),
@@ -121,12 +121,12 @@ async fn no_page_of_actions_scans_or_sorts_them() {
         let plain = [
             none_of(&filter),
             ActionFilter { landing: Some(Disposition::Live), ..none_of(&filter) },
-            ActionFilter { only: Only::Waiting, ..none_of(&filter) },
+            ActionFilter { only: ActionSubset::Waiting, ..none_of(&filter) },
             ActionFilter { source: filter.source.clone(), ..none_of(&filter) },
         ];
         let passes_over = !plain.contains(&filter) && by != "actions_by_target";
         for before in [None, Some(&place)] {
-            let last = actions::last_query(&filter, before);
+            let last = actions::page_bound_query(&filter, before);
             if let Some(last) = &last {
                 let plan = plan(&bench.index, last.sql().as_str()).await;
                 let narrow = plan.len() == 1 && plan[0].contains(by) && plan[0].contains("COVERING");
@@ -134,7 +134,7 @@ async fn no_page_of_actions_scans_or_sorts_them() {
             }
             assert_eq!(last.is_some(), passes_over, "{filter:?}");
             let last = last.and(Some(&oldest));
-            let plan = plan(&bench.index, actions::page_query(&filter, (before, last), 50).sql().as_str()).await;
+            let plan = plan(&bench.index, actions::action_page_query(&filter, (before, last), 50).sql().as_str()).await;
             let walks = plan.iter().any(|step| step.contains(by));
             // In the order of its index it stops at the end of the page.
             let ordered: Vec<_> = scans(&plan).into_iter().filter(|step| !step.contains(by)).collect();
@@ -175,14 +175,14 @@ async fn what_is_rare_is_found_by_pages_that_end() {
     }
     assert_eq!(found, ["steward-action-old-20000", "steward-action-old-00003"]);
     assert_eq!(pages, 3, "25,000 rows, 10,000 at a time");
-    let rows = bench.index.actions(Some(at("2020-01-01T00:00:00Z")), None, 1_200).await.unwrap();
+    let rows = bench.index.list_actions(Some(at("2020-01-01T00:00:00Z")), None, 1_200).await.unwrap();
     assert_eq!(rows.len(), 1_200);
 }
 
 #[tokio::test]
 async fn what_waits_is_read_without_what_was_answered() {
     let bench = large().await;
-    for sql in [actions::WAITING, clusters::cluster_query(Only::Waiting, None, 3).sql().as_str()] {
+    for sql in [actions::WAITING, clusters::cluster_query(ActionSubset::Waiting, None, 3).sql().as_str()] {
         let plan = plan(&bench.index, sql).await;
         let own: Vec<&String> = plan.iter().filter(|step| step.contains(" a USING")).collect();
         assert!(own.len() == 1 && own[0].contains("actions_that_wait"), "{plan:#?}");
@@ -200,24 +200,27 @@ async fn pages_of_matters_tasks_and_hits_are_read_in_their_order() {
     let matter = Some(path("matter/m7.md"));
     let state = Some(RecordState::Archived);
     let queries = [
-        (tasks::page_query(&TaskFilter::default(), Some("task/t7.md"), 50).sql().as_str().to_owned(), "PRIMARY KEY"),
         (
-            tasks::page_query(&TaskFilter { matter, state }, Some("task/t7.md"), 50).sql().as_str().to_owned(),
+            tasks::task_page_query(&TaskFilter::default(), Some("task/t7.md"), 50).sql().as_str().to_owned(),
+            "PRIMARY KEY",
+        ),
+        (
+            tasks::task_page_query(&TaskFilter { matter, state }, Some("task/t7.md"), 50).sql().as_str().to_owned(),
             "tasks_by_parent",
         ),
         (
-            matters::page_query(&MatterFilter { text: None, state }, Some("matter/m7.md"), 50)
+            matters::matter_page_query(&MatterFilter { text: None, state }, Some("matter/m7.md"), 50)
                 .sql()
                 .as_str()
                 .to_owned(),
             "matters_by_state",
         ),
         (
-            matters::page_query(&MatterFilter::default(), Some("matter/m7.md"), 50).sql().as_str().to_owned(),
+            matters::matter_page_query(&MatterFilter::default(), Some("matter/m7.md"), 50).sql().as_str().to_owned(),
             "files_by_kind",
         ),
         (search::PLACES.to_owned(), "VIRTUAL TABLE"),
-        (view::first_problems(), "files_with_problems"),
+        (view::first_problems_sql(), "files_with_problems"),
     ];
     for (sql, by) in queries {
         let plan = plan(&bench.index, &sql).await;
@@ -237,10 +240,10 @@ async fn no_other_page_scans_a_large_table() {
     let bench = large().await;
     let none = SignalFilter::default();
     let mut queries = vec![
-        clusters::cluster_query(Only::Waiting, None, 3).sql().as_str().to_owned(),
-        clusters::cluster_query(Only::Undoable, Some(noon("00:00:00")), 3).sql().as_str().to_owned(),
-        matters::page_query(&MatterFilter::default(), Some("matter/m7.md"), 50).sql().as_str().to_owned(),
-        matters::page_query(&MatterFilter { text: Some("roof".into()), state: None }, None, 50)
+        clusters::cluster_query(ActionSubset::Waiting, None, 3).sql().as_str().to_owned(),
+        clusters::cluster_query(ActionSubset::Undoable, Some(noon("00:00:00")), 3).sql().as_str().to_owned(),
+        matters::matter_page_query(&MatterFilter::default(), Some("matter/m7.md"), 50).sql().as_str().to_owned(),
+        matters::matter_page_query(&MatterFilter { text: Some("roof".into()), state: None }, None, 50)
             .sql()
             .as_str()
             .to_owned(),
@@ -267,7 +270,7 @@ async fn no_other_page_scans_a_large_table() {
         SignalFilter { target: Some(path("task/t7.md")), ..none.clone() },
         SignalFilter { matter: Some(path("matter/m7.md")), ..none },
     ] {
-        queries.push(signals::page_query(&filter, None, 50).sql().as_str().to_owned());
+        queries.push(signals::signal_page_query(&filter, None, 50).sql().as_str().to_owned());
     }
     for sql in queries {
         let plan = plan(&bench.index, &sql).await;
@@ -277,7 +280,7 @@ async fn no_other_page_scans_a_large_table() {
         };
         assert!(scans(&plan).iter().all(|step| partial(step)), "{sql}: {plan:#?}");
     }
-    let newest = signals::page_query(&SignalFilter::default(), None, 50);
+    let newest = signals::signal_page_query(&SignalFilter::default(), None, 50);
     let plan = plan(&bench.index, newest.sql().as_str()).await;
     assert!(plan.iter().any(|step| step.contains("signals_by_time")), "{plan:#?}");
     assert!(!sorts_all(&plan), "{plan:#?}");
@@ -301,13 +304,15 @@ async fn every_page_of_a_large_vault_is_whole() {
     assert_eq!(told("of a rare class", index.actions_page(&rare, None, 500).await.unwrap().rows.len()), 104);
     let source = ActionFilter { source: Some("mail-7".into()), ..none.clone() };
     assert_eq!(told("of a source", index.actions_page(&source, None, 100).await.unwrap().rows.len()), 34);
-    assert_eq!(told("waiting", index.pending_page(None, 100).await.unwrap().rows.len()), 100);
-    let undoable = ActionFilter { only: Only::Undoable, ..none };
+    assert_eq!(told("waiting", index.pending_actions_page(None, 100).await.unwrap().rows.len()), 100);
+    let undoable = ActionFilter { only: ActionSubset::Undoable, ..none };
     assert_eq!(told("undoable", index.actions_page(&undoable, None, 100).await.unwrap().rows.len()), 100);
-    assert_eq!(told("how many wait", index.pending_count().await.unwrap() as usize), 1_000);
-    assert!(told("clusters", index.waiting_clusters(3).await.unwrap().len()) > 0);
-    assert!(told("live clusters", index.undoable_clusters(at("2023-11-14T00:00:00Z"), 3).await.unwrap().len()) > 0);
-    assert_eq!(told("timeline", index.timeline(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
+    assert_eq!(told("how many wait", index.count_pending_actions().await.unwrap() as usize), 1_000);
+    assert!(told("clusters", index.list_pending_clusters(3).await.unwrap().len()) > 0);
+    assert!(
+        told("live clusters", index.list_undoable_clusters(at("2023-11-14T00:00:00Z"), 3).await.unwrap().len()) > 0
+    );
+    assert_eq!(told("timeline", index.timeline_page(&path("matter/m7.md"), None, 50).await.unwrap().rows.len()), 10);
     assert_eq!(told("signals", index.signals_page(&SignalFilter::default(), None, 100).await.unwrap().rows.len()), 100);
     assert_eq!(told("matters", index.matters_page(&MatterFilter::default(), None, 100).await.unwrap().rows.len()), 100);
     let text = MatterFilter { text: Some("roof 49".into()), state: Some(RecordState::Open) };
@@ -323,7 +328,7 @@ async fn every_page_of_a_large_vault_is_whole() {
         told("search for all", index.search("r", &SearchFilter::default(), None, 50).await.unwrap().rows.len()),
         50
     );
-    let deep = *words::places(RecordKind::Event, Some(at("2023-11-15T00:00:00Z"))).start();
+    let deep = *words::place_range(RecordKind::Event, Some(at("2023-11-15T00:00:00Z"))).start();
     let found = index.search("paid", &SearchFilter::default(), Some(deep), 50).await.unwrap();
     assert_eq!(told("search deep", found.rows.len()), 50);
     let rare = SearchFilter { class: Some(MutationClass::Related), ..SearchFilter::default() };
@@ -335,11 +340,11 @@ async fn every_page_of_a_large_vault_is_whole() {
         told("confidence", index.confidence_vs_outcome(at("2023-11-14T00:00:00Z"), Utc::now()).await.unwrap().len()),
         10
     );
-    assert_eq!(told("filed since", index.filed_since(9_990, 500).await.unwrap().rows.len()), 10);
-    assert_eq!(told("counts", index.counts().await.unwrap().actions as usize), 10_000);
-    let mut watcher = index.watcher().await.unwrap();
-    assert_eq!(told("first pulse", watcher.pulse().await.unwrap().newest_action_seq as usize), 10_000);
-    assert_eq!(told("pulse", watcher.pulse().await.unwrap().newest_action_seq as usize), 10_000);
+    assert_eq!(told("filed since", index.list_actions_since(9_990, 500).await.unwrap().rows.len()), 10);
+    assert_eq!(told("counts", index.count_records().await.unwrap().actions as usize), 10_000);
+    let mut watcher = index.open_watcher().await.unwrap();
+    assert_eq!(told("first pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
+    assert_eq!(told("pulse", watcher.current_revision().await.unwrap().newest_action_seq as usize), 10_000);
     // Shown with `--nocapture`; a time is no test.
     #[allow(clippy::print_stdout, reason = "a measurement for whoever asks for it")]
     {

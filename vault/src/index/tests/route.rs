@@ -12,13 +12,13 @@ async fn bench() -> Bench {
 }
 
 async fn waiting(bench: &Bench, clock: &str, acts: bool) -> Vec<String> {
-    let paths = bench.index.signals_to_route(9, noon(clock), acts).await.unwrap();
+    let paths = bench.index.list_signals_to_route(9, noon(clock), acts).await.unwrap();
     paths.iter().map(|p| p.slug().to_owned()).collect()
 }
 
 async fn facts(bench: &Bench, acts: bool) -> RouteFacts {
     let (signal, target) = (path("signal/s.md"), path("task/t.md"));
-    let ask = FactsAsk {
+    let ask = RouteFactsQuery {
         signal: &signal,
         source: "gmail",
         target: &target,
@@ -26,7 +26,7 @@ async fn facts(bench: &Bench, acts: bool) -> RouteFacts {
         acts,
         default_ceiling: Ceiling::Act,
     };
-    bench.index.route_facts(&ask).await.unwrap().unwrap()
+    bench.index.read_route_facts(&ask).await.unwrap().unwrap()
 }
 
 fn cites(draft: &mut AuditDraft, signal: &str) {
@@ -67,7 +67,7 @@ async fn what_is_settled_or_waits_for_later_is_not_looked_at() {
     }
     bench.sync("01:01:00").await;
     for n in 0..50 {
-        let left = RouteLeft {
+        let left = RouteDeferral {
             acts: true,
             until: noon("07:00:00"),
             now: noon("01:02:00"),
@@ -75,7 +75,7 @@ async fn what_is_settled_or_waits_for_later_is_not_looked_at() {
             reason: String::new(),
             question: None,
         };
-        bench.index.leave_route(&path(&format!("signal/later{n:02}.md")), &left).await.unwrap();
+        bench.index.record_route_deferral(&path(&format!("signal/later{n:02}.md")), &left).await.unwrap();
     }
     bench.signal("new", "task/t.md", "");
     bench.sync("01:03:00").await;
@@ -108,7 +108,7 @@ async fn what_was_left_comes_back_in_time_or_when_it_says_something_new_or_when_
     let bench = bench().await;
     bench.signal("s", "task/t.md", "");
     bench.sync("01:01:00").await;
-    let left = RouteLeft {
+    let left = RouteDeferral {
         acts: false,
         until: noon("02:00:00"),
         now: noon("01:02:00"),
@@ -116,7 +116,7 @@ async fn what_was_left_comes_back_in_time_or_when_it_says_something_new_or_when_
         reason: String::new(),
         question: None,
     };
-    bench.index.leave_route(&path("signal/s.md"), &left).await.unwrap();
+    bench.index.record_route_deferral(&path("signal/s.md"), &left).await.unwrap();
     assert_eq!(waiting(&bench, "01:59:00", false).await, [""; 0]);
     assert_eq!(waiting(&bench, "02:00:00", false).await, ["s"]);
     assert_eq!(waiting(&bench, "01:03:00", true).await, ["s"], "the mode was raised");
@@ -136,7 +136,7 @@ async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
     assert_eq!(second, first + chrono::TimeDelta::milliseconds(1));
     assert_eq!(begin("signal/a.md", true).await, first);
     assert_ne!(begin("signal/a.md", false).await, first, "what is only said is another action");
-    let mut left = RouteLeft {
+    let mut left = RouteDeferral {
         acts: true,
         until: noon("02:00:00"),
         now: noon("01:00:00"),
@@ -144,10 +144,10 @@ async fn an_action_has_one_moment_for_all_tries_and_no_two_have_the_same() {
         reason: String::new(),
         question: None,
     };
-    bench.index.leave_route(&path("signal/b.md"), &left).await.unwrap();
+    bench.index.record_route_deferral(&path("signal/b.md"), &left).await.unwrap();
     assert_eq!(begin("signal/b.md", true).await, second);
     left.filed = false;
-    bench.index.leave_route(&path("signal/b.md"), &left).await.unwrap();
+    bench.index.record_route_deferral(&path("signal/b.md"), &left).await.unwrap();
     assert_ne!(begin("signal/b.md", true).await, second, "nothing came of it");
 }
 
@@ -213,7 +213,7 @@ async fn trust_is_the_lowest_that_a_human_set_anywhere() {
     assert_eq!((seen.observations, seen.ceiling, seen.matter), (12, Ceiling::Confirm, Some(RecordState::Open)));
     assert_eq!((seen.first_seen, seen.weighed, seen.has_twin), (noon("01:01:00"), false, false));
     let (signal, target, parent) = (path("signal/s.md"), path("task/t.md"), path("matter/asking.md"));
-    let ask = FactsAsk {
+    let ask = RouteFactsQuery {
         signal: &signal,
         source: "gmail",
         target: &target,
@@ -221,10 +221,10 @@ async fn trust_is_the_lowest_that_a_human_set_anywhere() {
         acts: true,
         default_ceiling: Ceiling::Act,
     };
-    let moved = bench.index.route_facts(&ask).await.unwrap().unwrap();
+    let moved = bench.index.read_route_facts(&ask).await.unwrap().unwrap();
     assert_eq!((moved.ceiling, moved.new_parent), (Ceiling::Ask, Some(RecordState::Done)));
     let now = async |parent, sources: &[&str], default| {
-        bench.index.ceiling_of(&target, parent, sources, default).await.unwrap()
+        bench.index.lowest_configured_ceiling(&target, parent, sources, default).await.unwrap()
     };
     assert_eq!(now(None, &["gmail"], Ceiling::Act).await, Ceiling::Confirm);
     assert_eq!(now(None, &["slack"], Ceiling::Act).await, Ceiling::Act);
@@ -317,7 +317,7 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
             asked.evidence.extend(one.evidence);
         }
         asked.id = id.unwrap_or(asked.id);
-        let spendings = bench.index.spendings(&asked, noon(clock)).await.unwrap();
+        let spendings = bench.index.count_changes_by_source(&asked, noon(clock)).await.unwrap();
         spendings.into_iter().map(|s| (s.source, s.changes, s.strangers)).collect::<Vec<_>>()
     };
     let forged = |n: u32, changes, all| (source_key(&format!("mail:forged{n}")), changes, Some(all));
@@ -330,7 +330,7 @@ async fn the_live_changes_of_a_day_are_counted_by_who_speaks_for_them() {
     let mut asked = draft("x");
     cites(&mut asked, "signal/forged0.md");
     assert_eq!(
-        bench.index.spendings(&asked, day_later).await.unwrap()[0].strangers,
+        bench.index.count_changes_by_source(&asked, day_later).await.unwrap()[0].strangers,
         Some(2),
         "the first has left the window"
     );

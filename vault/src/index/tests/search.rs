@@ -158,7 +158,7 @@ async fn what_is_asked_for_beside_the_words_holds_too() {
             assert_eq!(found, wanted, "{filter:?} by {limit}");
         }
     }
-    let kinds = |filter: SearchFilter| filter.kinds();
+    let kinds = |filter: SearchFilter| filter.matching_kinds();
     assert_eq!(kinds(SearchFilter { waits: true, ..SearchFilter::default() }), [RecordKind::Event]);
     assert_eq!(kinds(SearchFilter { since: Some(noon("00:00:00")), ..SearchFilter::default() }).len(), 2);
 }
@@ -210,11 +210,12 @@ async fn a_check_finds_words_that_are_missing_or_left_over_and_a_rebuild_mends_t
     ] {
         sqlx::query(sql).execute(&bench.index.store.writer).await.unwrap();
     }
-    let lines: Vec<String> = bench.index.check(&bench.root).await.unwrap().iter().map(ToString::to_string).collect();
+    let lines: Vec<String> =
+        bench.index.compare_with_files(&bench.root).await.unwrap().iter().map(ToString::to_string).collect();
     let wanted = ["matter/ghost.md", "signal/s1.md", "task/pay.md"]
         .map(|path| format!("{path} is not found by its words as the index knows it"));
     assert_eq!(lines, wanted);
     bench.index.rebuild(&bench.root, noon("11:00:00")).await.unwrap();
-    assert!(bench.index.check(&bench.root).await.unwrap().is_empty());
+    assert!(bench.index.compare_with_files(&bench.root).await.unwrap().is_empty());
     assert_eq!(bench.dump(&bench.index).await, good);
 }

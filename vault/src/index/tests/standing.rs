@@ -3,8 +3,8 @@
 use super::*;
 use steward_domain::tick::TaskSkipReason;
 
-async fn turns(bench: &Bench, ask: &ObserveAsk) -> Vec<(String, Turn)> {
-    let standings = bench.index.standings(ask, None).await.unwrap();
+async fn turns(bench: &Bench, ask: &ObservationQuery) -> Vec<(String, CheckDecision)> {
+    let standings = bench.index.preview_task_checks(ask, None).await.unwrap();
     standings.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect()
 }
 
@@ -23,28 +23,28 @@ async fn each_task_says_what_the_next_tick_does_with_it_and_asking_moves_nothing
     bench.sync("01:00:00").await;
     let ask = ask("matter/m.md", "other/1", "02:00:00");
     let wanted = [
-        ("done", Turn::Skipped(TaskSkipReason::Done)),
-        ("fresh", Turn::Clerk),
-        ("later", Turn::Skipped(TaskSkipReason::NotDue)),
-        ("quiet", Turn::Quiet),
-        ("snoozed", Turn::Skipped(TaskSkipReason::Snoozed)),
-        ("twin-a", Turn::Twin),
-        ("twin-b", Turn::Twin),
+        ("done", CheckDecision::Skipped(TaskSkipReason::Done)),
+        ("fresh", CheckDecision::Clerk),
+        ("later", CheckDecision::Skipped(TaskSkipReason::NotDue)),
+        ("quiet", CheckDecision::Quiet),
+        ("snoozed", CheckDecision::Skipped(TaskSkipReason::Snoozed)),
+        ("twin-a", CheckDecision::Twin),
+        ("twin-b", CheckDecision::Twin),
     ]
     .map(|(slug, turn)| (slug.to_owned(), turn));
     for _ in 0..2 {
         assert_eq!(turns(&bench, &ask).await, wanted);
     }
-    assert_eq!(bench.index.standings(&ask, None).await.unwrap()[1].fresh, 1);
+    assert_eq!(bench.index.preview_task_checks(&ask, None).await.unwrap()[1].fresh, 1);
     let (first, last) = (path("task/fresh.md"), path("task/quiet.md"));
-    let some = bench.index.standings(&ask, Some((&first, &last))).await.unwrap();
+    let some = bench.index.preview_task_checks(&ask, Some((&first, &last))).await.unwrap();
     let some: Vec<_> = some.into_iter().map(|s| (s.path.slug().to_owned(), s.turn)).collect();
     assert_eq!(some, wanted[1..4]);
     let seen = bench.look("matter/m.md", "l/1", "02:00:00").await;
     assert_eq!((seen.looks.len(), seen.quiet), (1, 1), "a tick finds what was told");
     let after = turns(&bench, &ask).await;
-    assert_eq!(after[1].1, Turn::Skipped(TaskSkipReason::BeingJudged), "another run is judging it");
-    assert_eq!(after[3].1, Turn::Skipped(TaskSkipReason::NotDue));
+    assert_eq!(after[1].1, CheckDecision::Skipped(TaskSkipReason::BeingJudged), "another run is judging it");
+    assert_eq!(after[3].1, CheckDecision::Skipped(TaskSkipReason::NotDue));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn nobody_is_late_at_once_when_the_brake_was_released_just_now() {
     bench.sync("01:00:00").await;
     bench.look("matter/a.md", "l/1", "02:00:00").await;
     let lag = async |from: Option<&str>, now| {
-        let lag = bench.index.lag(&Cadence::default(), (from.map(noon), noon(now))).await.unwrap();
+        let lag = bench.index.measure_tick_lag(&Cadence::default(), (from.map(noon), noon(now))).await.unwrap();
         (lag.late, lag.worst.map(|(_, seconds)| seconds), lag.never)
     };
     assert_eq!(lag(None, "02:40:00").await, (0, None, 1));
@@ -97,12 +97,12 @@ fn an_interval_grows_when_it_says_so_and_says_when_it_grows_no_more() {
     let mut streak = 0;
     let mut steps = Vec::new();
     loop {
-        let interval = Interval::after(streak, &cadence);
+        let interval = MatterInterval::after_streak(streak, &cadence);
         steps.push(interval.seconds);
         let Some(more) = interval.grows_after else { break };
-        assert_eq!(Interval::after(streak + more - 1, &cadence).seconds, interval.seconds, "not before");
+        assert_eq!(MatterInterval::after_streak(streak + more - 1, &cadence).seconds, interval.seconds, "not before");
         streak += more;
     }
     assert_eq!(steps, [1_800, 3_600, 7_200, 14_400]);
-    assert_eq!(Interval::after(u32::MAX, &cadence).grows_after, None);
+    assert_eq!(MatterInterval::after_streak(u32::MAX, &cadence).grows_after, None);
 }

@@ -6,11 +6,11 @@ use steward_domain::audit::MutationProposal;
 use steward_domain::decide::{ClosedGates, GateName, GateResult};
 use steward_domain::mutation::{Mutation, RelatedField};
 use steward_domain::signal::source_key;
-use steward_domain::trust::case::{Case, Voice};
-use steward_domain::trust::confidence::Standing;
-use steward_domain::trust::mark::{Subject, TrustMark};
-use steward_domain::trust::outcome::Lesson;
-use steward_domain::trust::step_back::{Cap, Caps, Speaker, Undo};
+use steward_domain::trust::case::{CaseSupporter, TrustCase};
+use steward_domain::trust::confidence::ConfidenceStatus;
+use steward_domain::trust::mark::{TrustMark, TrustSubject};
+use steward_domain::trust::outcome::ProposalFeedback;
+use steward_domain::trust::step_back::{ChangeSupporter, LiveChangeUndo, ModeCap, ModeCaps};
 
 /// A decision in that hour of the day to which these sources contributed.
 fn judged(bench: &Bench, slug: &str, (hour, landing): (u32, Disposition), sources: &[(&str, f64)]) -> ActionId {
@@ -41,7 +41,7 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
     judged(&bench, "two", (2, Disposition::Shadow), &[("mail:Ann@b.example", 0.5)]);
     answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
-    let trust = bench.index.trust(noon("13:00:00")).await.unwrap();
+    let trust = bench.index.compute_source_trust(noon("13:00:00")).await.unwrap();
     let key = steward_domain::signal::source_key("mail:ann@b.example");
     let ann = &trust[&key];
     assert!((ann.confidence.value - (0.9 * 0.55 + 0.1 * 0.5 - 0.1)).abs() < 1e-9, "{ann:?}");
@@ -53,10 +53,10 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
     );
 
     bench.index.rebuild(&bench.root, noon("13:01:00")).await.unwrap();
-    assert_eq!(bench.index.trust(noon("13:00:00")).await.unwrap(), trust);
+    assert_eq!(bench.index.compute_source_trust(noon("13:00:00")).await.unwrap(), trust);
     let again = Index::open(&bench.dir.path().join("anew")).await.unwrap();
     again.sync_all(&bench.root, noon("14:00:00")).await.unwrap();
-    assert_eq!(again.trust(noon("13:00:00")).await.unwrap(), trust, "the records alone say so");
+    assert_eq!(again.compute_source_trust(noon("13:00:00")).await.unwrap(), trust, "the records alone say so");
 }
 
 #[tokio::test]
@@ -65,7 +65,8 @@ async fn an_average_starts_where_a_human_wrote_that_it_does_and_that_outlives_ou
     judged(&bench, "one", (1, Disposition::Live), &[("bank", 1.0), ("aside", 1.0)]);
     bench.put("instinct/bank.md", "---\ntype: instinct\nobservations: 62\nconfidence: 0.8\n---\n");
     bench.sync("13:00:00").await;
-    let value = async |source: &str| bench.index.trust(noon("13:00:00")).await.unwrap()[source].confidence.value;
+    let value =
+        async |source: &str| bench.index.compute_source_trust(noon("13:00:00")).await.unwrap()[source].confidence.value;
     assert!((value("bank").await - 0.82).abs() < 1e-9 && (value("aside").await - 0.55).abs() < 1e-9);
     let ours = "observations: 62\nconfidence: 0.82\ninitial_confidence: 0.8\ncounted: 0\n";
     bench.put("instinct/bank.md", format!("---\ntype: instinct\n{ours}---\n"));
@@ -83,10 +84,10 @@ async fn a_source_that_never_gives_anything_is_pruned_and_that_has_its_cause() {
         judged(&bench, &format!("d{n}"), (n + 1, Disposition::Recorded), &[("noise", 0.0), ("bank", 0.8)]);
     }
     bench.sync("13:00:00").await;
-    let trust = bench.index.trust(noon("13:00:00")).await.unwrap();
+    let trust = bench.index.compute_source_trust(noon("13:00:00")).await.unwrap();
     let moves: Vec<_> = trust["noise"].moves.iter().map(|m| (m.to, m.cause.as_str(), m.at)).collect();
-    assert_eq!(moves, [(Standing::Pruned, ActionId::derive(&["d2"]).as_str(), noon("03:00:00"))]);
-    assert_eq!(trust["bank"].confidence.standing, Standing::Live);
+    assert_eq!(moves, [(ConfidenceStatus::Pruned, ActionId::derive(&["d2"]).as_str(), noon("03:00:00"))]);
+    assert_eq!(trust["bank"].confidence.standing, ConfidenceStatus::Live);
 }
 
 #[tokio::test]
@@ -99,7 +100,7 @@ async fn only_lessons_that_agree_are_observations() {
     let undone = judged(&bench, "undone", (3, Disposition::Live), &ann);
     judged(&bench, "shadow", (4, Disposition::Shadow), &ann);
     bench.sync("13:00:00").await;
-    let seen = async |now| bench.index.trust(now).await.unwrap()[&key].observations;
+    let seen = async |now| bench.index.compute_source_trust(now).await.unwrap()[&key].observations;
     let week = noon("13:00:00") + TimeDelta::days(7);
     assert_eq!(seen(noon("13:00:00")).await, 0, "nothing is known yet");
     assert_eq!(seen(week).await, 2, "two were left alone for a week");
@@ -115,7 +116,7 @@ async fn only_lessons_that_agree_are_observations() {
 #[tokio::test]
 async fn a_lowered_mode_holds_until_a_later_mark_and_after_a_rebuild() {
     let bench = Bench::scanned().await;
-    let gmail = || Subject::Source("gmail".into());
+    let gmail = || TrustSubject::Source("gmail".into());
     let mark = |slug: &str, kind, trust| {
         bench.action(slug, |draft| {
             draft.kind = kind;
@@ -129,16 +130,16 @@ async fn a_lowered_mode_holds_until_a_later_mark_and_after_a_rebuild() {
     let id = mark("one", ActionKind::Lowered, down);
     mark("two", ActionKind::Pruned, TrustMark::Pruned { subject: gmail(), name: None, confidence: 0.19 });
     bench.sync("13:00:00").await;
-    let lowered = Caps::from([(gmail(), Cap { mode: Some(to), since: noon("08:00:00"), seq: 1 })]);
-    assert_eq!(bench.index.caps().await.unwrap(), lowered);
-    assert_eq!(bench.index.lowered(&gmail()).await.unwrap(), Some(id));
-    assert_eq!(bench.index.lowered(&Subject::Class(MutationClass::Related)).await.unwrap(), None);
-    assert_eq!(bench.index.prunes().await.unwrap().len(), 1);
+    let lowered = ModeCaps::from([(gmail(), ModeCap { mode: Some(to), since: noon("08:00:00"), seq: 1 })]);
+    assert_eq!(bench.index.read_mode_caps().await.unwrap(), lowered);
+    assert_eq!(bench.index.find_last_demotion(&gmail()).await.unwrap(), Some(id));
+    assert_eq!(bench.index.find_last_demotion(&TrustSubject::Class(MutationClass::Related)).await.unwrap(), None);
+    assert_eq!(bench.index.list_prune_records().await.unwrap().len(), 1);
     bench.index.rebuild(&bench.root, noon("13:01:00")).await.unwrap();
-    assert_eq!(bench.index.caps().await.unwrap(), lowered);
+    assert_eq!(bench.index.read_mode_caps().await.unwrap(), lowered);
     mark("three", ActionKind::Raised, TrustMark::Raised { subject: gmail() });
     bench.sync("14:00:00").await;
-    assert_eq!(bench.index.caps().await.unwrap()[&gmail()].mode, None);
+    assert_eq!(bench.index.read_mode_caps().await.unwrap()[&gmail()].mode, None);
 }
 
 #[tokio::test]
@@ -150,13 +151,13 @@ async fn changes_of_a_week_are_told_with_their_undos_and_sources() {
     judged(&bench, "shadow", (3, Disposition::Shadow), &sources);
     let undo = answered(&bench, "undo", ActionKind::Reversed, &one);
     bench.sync("13:00:00").await;
-    let made = bench.index.made(noon("13:00:00")).await.unwrap();
+    let made = bench.index.list_recent_live_changes(noon("13:00:00")).await.unwrap();
     let key = steward_domain::signal::source_key("mail:ann@b.example");
-    let ann = Speaker { key, name: "mail:ann@b.example".into(), is_stranger: true };
+    let ann = ChangeSupporter { key, name: "mail:ann@b.example".into(), is_stranger: true };
     assert!(made.iter().all(|m| m.sources == [ann.clone()] && m.class == MutationClass::StateChange), "{made:?}");
     let undone: Vec<_> = made.iter().map(|m| m.undone.clone()).collect();
-    assert_eq!(undone, [Some(Undo { seq: 4, at: noon("12:00:00"), id: undo.to_string() }), None]);
-    assert!(bench.index.made(noon("13:00:00") + TimeDelta::days(8)).await.unwrap().is_empty());
+    assert_eq!(undone, [Some(LiveChangeUndo { seq: 4, at: noon("12:00:00"), id: undo.to_string() }), None]);
+    assert!(bench.index.list_recent_live_changes(noon("13:00:00") + TimeDelta::days(8)).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -169,7 +170,7 @@ async fn what_is_open_and_whose_target_was_written_to_since_is_compared() {
     proposed("live", Disposition::Live);
     answered(&bench, "no", ActionKind::Dismissed, &said_no);
     bench.sync("13:00:00").await;
-    let to_compare = async |now| bench.index.round(now).await.unwrap().proposals.len();
+    let to_compare = async |now| bench.index.next_comparison_round(now).await.unwrap().proposals.len();
     // The later live change was made by us, and stands for what was proposed before; itself it may be taken back.
     assert_eq!(to_compare(noon("13:00:00")).await, 1);
     proposed("newer", Disposition::Shadow);
@@ -195,16 +196,16 @@ async fn a_change_of_another_member_hides_no_proposal() {
     related("ann", (1, Disposition::Shadow), "Ann");
     related("bob", (2, Disposition::Live), "[[Bob]]");
     bench.sync("13:00:00").await;
-    let to_compare = async || bench.index.round(noon("13:00:00")).await.unwrap().proposals.len();
+    let to_compare = async || bench.index.next_comparison_round(noon("13:00:00")).await.unwrap().proposals.len();
     assert_eq!(to_compare().await, 2);
     related("ann-ours", (3, Disposition::Live), "[[Ann]]");
     bench.sync("14:00:00").await;
     assert_eq!(to_compare().await, 2, "ours, not hers: the first proposal is settled by it");
 }
 
-async fn cases(bench: &Bench, now: &str) -> Vec<Case> {
+async fn cases(bench: &Bench, now: &str) -> Vec<TrustCase> {
     let mut all = Vec::new();
-    bench.index.cases(noon(now), |case| all.push(case.clone())).await.unwrap();
+    bench.index.for_each_case(noon(now), |case| all.push(case.clone())).await.unwrap();
     all
 }
 
@@ -227,11 +228,15 @@ async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a
     let confirmed = answered(&bench, "yes", ActionKind::Confirmed, &waits);
     bench.sync("13:00:00").await;
     let seen = cases(&bench, "13:00:00").await;
-    let lessons: Vec<Lesson> = seen.iter().map(|case| case.lesson).collect();
-    assert_eq!(lessons, [Lesson::Open, Lesson::Undone, Lesson::Open, Lesson::Confirmed], "in the order of their names");
+    let lessons: Vec<ProposalFeedback> = seen.iter().map(|case| case.lesson).collect();
+    assert_eq!(
+        lessons,
+        [ProposalFeedback::Open, ProposalFeedback::Undone, ProposalFeedback::Open, ProposalFeedback::Confirmed],
+        "in the order of their names"
+    );
     assert_eq!(
         seen[1].voices,
-        [Voice { key: source_key(ann[0].0), name: ann[0].0.into() }],
+        [CaseSupporter { key: source_key(ann[0].0), name: ann[0].0.into() }],
         "what gave nothing is silent"
     );
     assert_eq!(seen[2].closed, ClosedGates::default().with_gate(GateName::Mode));
@@ -239,7 +244,7 @@ async fn every_proposal_is_a_case_with_its_gates_sources_and_lesson_also_after_a
     answered(&bench, "no-after-all", ActionKind::Reversed, &confirmed);
     bench.sync("14:00:00").await;
     let later = cases(&bench, "14:00:00").await;
-    assert_eq!(later[3].lesson, Lesson::Undone, "what was confirmed can be taken back");
+    assert_eq!(later[3].lesson, ProposalFeedback::Undone, "what was confirmed can be taken back");
     bench.index.rebuild(&bench.root, noon("14:01:00")).await.unwrap();
     assert_eq!(cases(&bench, "14:00:00").await, later);
 }
@@ -249,7 +254,7 @@ async fn a_case_is_held_by_the_ceilings_that_humans_have_set_by_now() {
     let bench = Bench::scanned().await;
     let ceilings = async |clock: &str| {
         bench.sync(clock).await;
-        let of = |case: &Case| {
+        let of = |case: &TrustCase| {
             let set = case.cited.iter().filter_map(|source| source.ceiling).fold(case.ceiling, Ceiling::min);
             (set, case.cited.iter().any(|source| source.ceiling.is_none()))
         };

@@ -50,12 +50,12 @@ fn a_change_that_can_neither_be_filed_nor_put_back_goes_before_everything_else()
     hook::at("before-filing", block(&desk));
     apply(&keeper).unwrap_err();
     let other = Wish::done("other", TASK.as_bytes(), "run-9").with(|w| w.at += chrono::TimeDelta::hours(1)).plan();
-    let message = keeper.apply(other.clone()).unwrap_err().to_string();
+    let message = keeper.apply_plan(other.clone()).unwrap_err().to_string();
     assert!(message.starts_with("task/pay.md: "), "{message}");
     assert_eq!(desk.read("task/other.md"), TASK);
-    keeper.settle().unwrap_err();
+    keeper.settle_swaps().unwrap_err();
     unblock(&desk);
-    keeper.apply(other).unwrap();
+    keeper.apply_plan(other).unwrap();
     let records = desk.records();
     let targets: Vec<&RecordPath> = records.values().map(|r| &r.draft.target).collect();
     assert_eq!(targets.iter().map(|t| t.slug()).collect::<Vec<_>>(), ["pay", "other"]);
@@ -94,7 +94,7 @@ fn a_lost_staged_record_is_put_right_where_it_can_be_and_named_where_not() {
         }
         if edited {
             save_over(&path, &done(BOB));
-            let message = crate::keeper::Keeper::lock(desk.root()).unwrap_err().to_string();
+            let message = crate::keeper::VaultWriter::lock(desk.root()).unwrap_err().to_string();
             assert!(message.contains("task/pay.md: was changed, and the record of that is lost"), "{message}");
             assert!(message.contains("then remove .steward/journal/000000000001-"), "{message}");
         } else {
@@ -113,12 +113,12 @@ fn what_cannot_be_settled_is_tried_again_and_holds_nothing_else_up() {
     desk.write("task/other.md", TASK.as_bytes());
     let mut editor = std::fs::OpenOptions::new().append(true).open(pay(&desk)).unwrap();
     apply(&keeper).unwrap();
-    keeper.apply(Wish::done("other", TASK.as_bytes(), "run-1").plan()).unwrap();
+    keeper.apply_plan(Wish::done("other", TASK.as_bytes(), "run-1").plan()).unwrap();
     save_over(&pay(&desk), BOB);
     std::io::Write::write_all(&mut editor, b"late words\n").unwrap();
     desk.write("conflict", b"a file where a folder should be");
     for _ in 0..2 {
-        let message = keeper.settle_older_than(std::time::Duration::ZERO).unwrap_err().to_string();
+        let message = keeper.settle_swaps_older_than(std::time::Duration::ZERO).unwrap_err().to_string();
         assert!(message.starts_with("task/pay.md: "), "{message}");
     }
     assert_eq!(super::desk::names(&desk.file(".steward/journal")).len(), 1, "the other one has settled");

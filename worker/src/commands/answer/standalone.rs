@@ -93,7 +93,7 @@ impl Serving<'_> {
         let keeper = Arc::clone(&parts.keeper);
         // A worker that panicked has already said why, and one that hangs ends with the process. What cannot be settled
         // now is settled by the next process.
-        let ends = tokio::task::spawn_blocking(move || (worker.join().is_ok(), keeper.settle().is_ok()));
+        let ends = tokio::task::spawn_blocking(move || (worker.join().is_ok(), keeper.settle_swaps().is_ok()));
         let _ = tokio::time::timeout(END_PATIENCE, ends).await;
         answered
     }

@@ -17,8 +17,8 @@ use steward_domain::note_policy::MatterPolicy;
 use steward_domain::note_policy::read::{BLOCK, CEILING};
 use steward_domain::path::RecordPath;
 use steward_domain::record::RecordState;
-use steward_domain::trust::step_back::Caps;
-use steward_vault::brake::Stop;
+use steward_domain::trust::step_back::ModeCaps;
+use steward_vault::brake::FleetStop;
 use steward_vault::index::SourceCeiling;
 
 /// One line.
@@ -34,8 +34,8 @@ pub(super) struct Settings<'a> {
     pub(super) config: &'a Config,
     /// The process that holds the vault; its settings are the ones that decide.
     pub(super) running: Option<UpNote>,
-    pub(super) stop: Option<Stop>,
-    pub(super) caps: Caps,
+    pub(super) stop: Option<FleetStop>,
+    pub(super) caps: ModeCaps,
     /// Every source that has a ceiling of its own, and the line that says so.
     pub(super) sources: Vec<(SourceCeiling, String)>,
     pub(super) now: DateTime<Utc>,
@@ -90,7 +90,7 @@ impl Settings<'_> {
 impl Note<'_> {
     /// The line of the file on which a key stands.
     fn at(&self, path: &[&str]) -> String {
-        let line = self.document.line_of(path).or_else(|| self.document.line_of(&path[..1]));
+        let line = self.document.line_of_key(path).or_else(|| self.document.line_of_key(&path[..1]));
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
         format!("{}{line} ({})", self.matter, path.join("."))
     }
@@ -98,7 +98,7 @@ impl Note<'_> {
     /// The block's ceiling; one that is lowered because something else cannot be read is told at the block itself.
     fn block_ceiling(&self) -> Option<(Ceiling, String)> {
         let ceiling = self.policy?.ceiling?;
-        let own = self.document.line_of(&[BLOCK, "ceiling"]).is_some();
+        let own = self.document.line_of_key(&[BLOCK, "ceiling"]).is_some();
         let written = self.document.fields().get(BLOCK).and_then(|block| block.get("ceiling")?.as_str());
         if own && written.is_none_or(|text| Ceiling::parse_or_ask(text) == ceiling) {
             return Some((ceiling, self.at(&[BLOCK, "ceiling"])));
@@ -107,7 +107,7 @@ impl Note<'_> {
     }
 
     fn top_ceiling(&self) -> Option<(Ceiling, String)> {
-        self.document.line_of(&[CEILING]).map(|_| (self.top, self.at(&[CEILING])))
+        self.document.line_of_key(&[CEILING]).map(|_| (self.top, self.at(&[CEILING])))
     }
 }
 

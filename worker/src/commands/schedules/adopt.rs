@@ -13,8 +13,8 @@ use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use steward_vault::identity::VaultIdentity;
-use steward_vault::keeper::{Keeper, LockError};
-use steward_vault::root::Root;
+use steward_vault::keeper::{LockError, VaultWriter};
+use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
 
 /// What came of it.
@@ -31,15 +31,15 @@ struct Adoption {
 /// The identity of a vault, made where it has none yet; with the lock, if nobody else holds it.
 pub(super) struct Held {
     pub(super) identity: VaultIdentity,
-    keeper: Option<Keeper>,
+    keeper: Option<VaultWriter>,
 }
 
 /// Takes the lock of a vault, or reads its identity beside the process that holds it.
 ///
 /// # Errors
 /// When the vault cannot be written, or its `vault.json` cannot be read.
-pub(super) fn hold(root: &Root) -> anyhow::Result<Held> {
-    match Keeper::lock(root.clone()) {
+pub(super) fn hold(root: &VaultRoot) -> anyhow::Result<Held> {
+    match VaultWriter::lock(root.clone()) {
         Ok(keeper) => Ok(Held { identity: keeper.identity().clone(), keeper: Some(keeper) }),
         Err(e @ LockError::Held { .. }) => {
             let identity = VaultIdentity::read(root)?.ok_or(e)?;
@@ -50,7 +50,7 @@ pub(super) fn hold(root: &Root) -> anyhow::Result<Held> {
 }
 
 pub(super) async fn run(config: &Config, yes: bool, out: Out) -> anyhow::Result<Exit> {
-    let held = hold(&Root::open(config.vault()?)?)?;
+    let held = hold(&VaultRoot::open(config.vault()?)?)?;
     let has_database = config.state_dir()?.join("temporal.db").exists();
     if temporal::is_named() || held.keeper.is_none() || !has_database {
         let client = temporal::connect(config, Vec::new()).await?;
@@ -118,7 +118,7 @@ fn find_server(found: &[OwnedSchedule], ours: &VaultIdentity) -> Option<String> 
     let places = found.iter().filter_map(|each| each.place.as_ref());
     let here = places.filter(|there| there.host == ours.place.host && there.folder != ours.place.folder);
     here.filter_map(|there| {
-        let holder = Keeper::holder(&Root::open(Path::new(&there.folder)).ok()?)?;
+        let holder = VaultWriter::find_lock_holder(&VaultRoot::open(Path::new(&there.folder)).ok()?)?;
         Some(format!("{holder} serves the vault in {}: stop it first, or give it another namespace", there.folder))
     })
     .next()

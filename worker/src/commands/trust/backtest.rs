@@ -19,12 +19,12 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 use steward_domain::mode::Ceiling;
-use steward_domain::trust::advice::Bar;
-use steward_domain::trust::backtest::{Backtest, Backtesting};
-use steward_domain::trust::case::Rules;
-use steward_domain::trust::clearance::Clearance;
-use steward_domain::trust::report::Reporting;
-use steward_vault::chain::{self, Verification};
+use steward_domain::trust::advice::EvidenceBar;
+use steward_domain::trust::backtest::{BacktestPass, BacktestReport};
+use steward_domain::trust::case::ReplayRules;
+use steward_domain::trust::clearance::SettingsClearance;
+use steward_domain::trust::report::TrustReportPass;
+use steward_vault::chain::{self, ChainVerification};
 use steward_vault::index::Index;
 
 /// The backtest, and what was done with it.
@@ -32,10 +32,10 @@ use steward_vault::index::Index;
 struct Told {
     told_at: DateTime<Utc>,
     /// Whether the records are whole that were replayed.
-    chain: Verification,
+    chain: ChainVerification,
     #[serde(flatten)]
-    backtest: Backtest,
-    bar: Bar,
+    backtest: BacktestReport,
+    bar: EvidenceBar,
     /// What the cases lack to be reason enough for these settings; nothing if they are no bolder than before.
     lacking: Vec<String>,
     /// Ceilings of sources that were asked about and that only a human sets.
@@ -76,7 +76,7 @@ pub(super) async fn run(config: &Config, ask: &cli::Backtest, out: Out) -> anyho
     let before = if ask.write { of_file(&config::file_path().0)? } else { now };
     let (look, told_at) = (super::super::look(config).await?, Utc::now());
     let budget = if ask.write { lasting_budget(config)? } else { config.reversal_budget };
-    let bar = Bar::of(budget);
+    let bar = EvidenceBar::from_budget(budget);
     let wishes = if ask.recommended {
         let Some(wish) = recommended(&look.index, (&before, budget), told_at).await? else {
             let why = "nothing is recommended: `steward trust report` says what is lacking";
@@ -91,29 +91,29 @@ pub(super) async fn run(config: &Config, ask: &cli::Backtest, out: Out) -> anyho
     sound(&rules)?;
     // What is written rests on the files themselves.
     let chain = if ask.write { verified(&look.root) } else { known_chain(&look).await };
-    let mut backtesting = Backtesting::new(rules.clone(), against, told_at);
-    let mut clearance = Clearance::new(rules.clone(), before, told_at);
+    let mut backtesting = BacktestPass::new(rules.clone(), against, told_at);
+    let mut clearance = SettingsClearance::new(rules.clone(), before, told_at);
     let each = |case: &_| {
-        backtesting.add(case);
-        clearance.add(case);
+        backtesting.add_case(case);
+        clearance.add_case(case);
     };
-    look.index.cases(told_at, each).await?;
+    look.index.for_each_case(told_at, each).await?;
     heard(&clearance)?;
-    let files = look.index.instinct_files().await?;
+    let files = look.index.list_instinct_files().await?;
     let line = |(source, ceiling): (String, Ceiling)| ByHand { file: instinct(&source, &files), source, ceiling };
     let mut told = Told {
         told_at,
-        backtest: backtesting.backtest(),
+        backtest: backtesting.into_report(),
         bar,
         lacking: lacking(&clearance, &bar, &chain),
-        by_hand: clearance.to_set().into_iter().map(line).collect(),
+        by_hand: clearance.ceilings_to_set().into_iter().map(line).collect(),
         chain,
         refused: false,
         written: None,
         overruled: Vec::new(),
     };
     if ask.write && told.lacking.is_empty() {
-        let head = chain::head(&look.root)?;
+        let head = chain::read_head(&look.root)?;
         told.written = written::write(config, &told, (&wishes, &rules), &head)?;
         told.overruled = written::overruled(&wishes, &rules);
     }
@@ -134,17 +134,17 @@ fn lasting_budget(config: &Config) -> anyhow::Result<f64> {
 /// What the report recommends under the thresholds of these settings, if anything.
 async fn recommended(
     index: &Index,
-    (rules, budget): (&Rules, f64),
+    (rules, budget): (&ReplayRules, f64),
     now: DateTime<Utc>,
 ) -> anyhow::Result<Option<Wish>> {
-    let mut reporting = Reporting::new(&rules.policy, now);
-    index.cases(now, |case| reporting.add(case)).await?;
-    Ok(reporting.report(budget).choice.map(|choice| Wish::of_choice(&choice, &rules.policy)))
+    let mut reporting = TrustReportPass::new(&rules.policy, now);
+    index.for_each_case(now, |case| reporting.add_case(case)).await?;
+    Ok(reporting.into_report(budget).choice.map(|choice| Wish::of_choice(&choice, &rules.policy)))
 }
 
 /// A name that nobody goes by would be replayed as if nothing had been asked.
-fn heard(clearance: &Clearance) -> anyhow::Result<()> {
-    match clearance.unheard().first() {
+fn heard(clearance: &SettingsClearance) -> anyhow::Result<()> {
+    match clearance.uncited_sources().first() {
         None => Ok(()),
         Some(key) => bail!(
             "no proposal cites a source `{}`: `steward trust report --json | jq -r '.sources[].source'` names those that \
@@ -154,8 +154,8 @@ fn heard(clearance: &Clearance) -> anyhow::Result<()> {
     }
 }
 
-fn lacking(clearance: &Clearance, bar: &Bar, chain: &Verification) -> Vec<String> {
-    let mut lacking = clearance.lacking(bar);
+fn lacking(clearance: &SettingsClearance, bar: &EvidenceBar, chain: &ChainVerification) -> Vec<String> {
+    let mut lacking = clearance.list_shortfalls(bar);
     if clearance.is_bolder() {
         if chain.head_unknown && chain.records > 0 {
             lacking.insert(0, "the chain's head is lost, so records missing at the end cannot be told".into());

@@ -7,8 +7,8 @@ use super::text::{beware, interval, let_through, notes_of, silent, supported_fir
 use super::{Told, broken, plot};
 use std::fmt::Write;
 use steward_domain::time::format_seconds;
-use steward_domain::trust::advice::percent;
-use steward_domain::trust::report::{GateRow, Report, Row};
+use steward_domain::trust::advice::format_precision;
+use steward_domain::trust::report::{GateReportRow, TrustReport, TrustReportRow};
 
 /// Rows that one table holds; the JSON has them all.
 const SHOWN: usize = 40;
@@ -77,21 +77,21 @@ fn summary(told: &Told) -> String {
         "<p class=\"soft\">As of {}: {} changes proposed from {} to {}, records {} to {}.</p>\
          <p>Decided: {}, of which {} agreed and {} were wrong; precision <strong>{}</strong>. Open: {}{}.</p>",
         format_seconds(told.told_at),
-        tally.actions(),
+        tally.total_count(),
         format_seconds(records.from),
         format_seconds(records.to),
         records.first_seq,
         records.last_seq,
-        tally.decided(),
+        tally.decided_count(),
         tally.agreed,
         tally.wrong,
-        escaped(&percent(tally)),
+        escaped(&format_precision(tally)),
         tally.open,
         silent(tally)
     )
 }
 
-fn supported(report: &Report) -> String {
+fn supported(report: &TrustReport) -> String {
     let rows = supported_first(report);
     let says: String =
         rows.iter().take(SHOWN).map(|row| format!("<li><bdi>{}</bdi></li>", escaped(&row.says))).collect();
@@ -140,7 +140,7 @@ fn lowered(told: &Told) -> String {
             one.record.as_ref().map(|r| format!(", see <code>{}</code>", escaped(r.as_str()))).unwrap_or_default();
         format!(
             "<li><strong><bdi>{}</bdi></strong> went down to <code>{}</code> at {}{record}. Back up: <code>{}</code></li>",
-            escaped(&one.subject.told(one.name.as_deref())),
+            escaped(&one.subject.describe(one.name.as_deref())),
             one.mode.as_str(),
             format_seconds(one.since),
             escaped(&one.command)
@@ -150,7 +150,7 @@ fn lowered(told: &Told) -> String {
     format!("<h2>Lowered, because it was undone too often</h2><ul>{items}</ul>")
 }
 
-fn errors(report: &Report) -> String {
+fn errors(report: &TrustReport) -> String {
     let told = &report.reliability;
     match (told.expected_calibration_error, told.brier_score) {
         (Some(error), Some(brier)) => format!(
@@ -163,30 +163,36 @@ fn errors(report: &Report) -> String {
 }
 
 /// The precision of each class, source and band, drawn and in figures.
-fn rates(report: &Report) -> String {
+fn rates(report: &TrustReport) -> String {
     let mut out = String::from("<h2>Precision</h2>");
-    let class = |row: &Row| row.class.map(|c| c.as_str().to_owned()).unwrap_or_default();
+    let class = |row: &TrustReportRow| row.class.map(|c| c.as_str().to_owned()).unwrap_or_default();
     out.push_str(&table("By class", &report.classes, class, report));
-    let name = |row: &Row| row.name.clone().unwrap_or_else(|| "all other sources".into());
-    let sources: Vec<Row> = report.sources.iter().take(SHOWN).chain(&report.other_sources).cloned().collect();
+    let name = |row: &TrustReportRow| row.name.clone().unwrap_or_else(|| "all other sources".into());
+    let sources: Vec<TrustReportRow> =
+        report.sources.iter().take(SHOWN).chain(&report.other_sources).cloned().collect();
     out.push_str(&table("By source; a case counts for every source that spoke for it", &sources, name, report));
     out.push_str(&more(report.sources.len()));
-    let both = |row: &Row| {
+    let both = |row: &TrustReportRow| {
         format!(
             "{} from {}",
             row.class.map(|c| c.as_str()).unwrap_or_default(),
             row.name.as_deref().unwrap_or_default()
         )
     };
-    let class_sources: Vec<Row> = supported_first(report).into_iter().take(SHOWN).cloned().collect();
+    let class_sources: Vec<TrustReportRow> = supported_first(report).into_iter().take(SHOWN).cloned().collect();
     out.push_str(&table("By class and source", &class_sources, both, report));
     out.push_str(&more(report.class_sources.len()));
-    let band = |row: &Row| row.band.map(|b| format!("{:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
+    let band = |row: &TrustReportRow| row.band.map(|b| format!("{:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
     out.push_str(&table("By stated confidence", &report.confidence_bands, band, report));
     out
 }
 
-fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Report) -> String {
+fn table(
+    caption: &str,
+    rows: &[TrustReportRow],
+    name: impl Fn(&TrustReportRow) -> String,
+    report: &TrustReport,
+) -> String {
     let asked = report.bar.precision_at_least;
     let mut body = String::new();
     for row in rows {
@@ -196,8 +202,8 @@ fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Re
             "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"plot\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
             escaped(&name),
             plot::interval(&format!("Precision of {name}"), &precision, asked),
-            escaped(&percent(tally)),
-            tally.actions(),
+            escaped(&format_precision(tally)),
+            tally.total_count(),
             tally.agreed,
             tally.wrong,
             tally.open
@@ -217,11 +223,11 @@ fn table(caption: &str, rows: &[Row], name: impl Fn(&Row) -> String, report: &Re
     )
 }
 
-fn gates(report: &Report) -> String {
-    let row = |gate: &GateRow| {
+fn gates(report: &TrustReport) -> String {
+    let row = |gate: &GateReportRow| {
         let mut cells = String::new();
         for tally in [gate.held, gate.held_alone] {
-            let _ = write!(cells, "<td>{}</td><td>{}</td><td>{}</td>", tally.actions(), tally.agreed, tally.wrong);
+            let _ = write!(cells, "<td>{}</td><td>{}</td><td>{}</td>", tally.total_count(), tally.agreed, tally.wrong);
         }
         format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", gate.gate.as_str())
     };

@@ -6,9 +6,9 @@
 
 use super::page::escaped;
 use std::fmt::Write;
-use steward_domain::trust::reliability::Reliability;
-use steward_domain::trust::report::Day;
-use steward_domain::trust::wilson::Share;
+use steward_domain::trust::reliability::ReliabilitySummary;
+use steward_domain::trust::report::DayTally;
+use steward_domain::trust::wilson::RateEstimate;
 
 /// Days that are drawn, the newest: narrower bars could not be told apart on a phone.
 const DAYS: usize = 60;
@@ -23,7 +23,7 @@ fn picture((width, height): (f64, f64), (title, words): (&str, &str), body: &str
 }
 
 /// How often each tenth of stated confidence was right, with intervals, against the diagonal.
-pub(super) fn reliability(told: &Reliability) -> String {
+pub(super) fn reliability(told: &ReliabilitySummary) -> String {
     let (left, top, side) = (44.0, 12.0, 300.0);
     let x = |v: f64| left + v * side;
     let y = |v: f64| top + (1.0 - v) * side;
@@ -81,7 +81,7 @@ pub(super) fn reliability(told: &Reliability) -> String {
 
 /// One rate with its interval, on a line from a half to 1 with a mark at what is asked for; what is less than a half
 /// stands at its left end.
-pub(super) fn interval(what: &str, share: &Share, asked: f64) -> String {
+pub(super) fn interval(what: &str, share: &RateEstimate, asked: f64) -> String {
     let x = |v: f64| 4.0 + (v.max(0.5) - 0.5) * 2.0 * 192.0;
     let mut body = format!("<path class=\"grid\" d=\"M4 10H196\"/><path class=\"asked\" d=\"M{:.1} 2V18\"/>", x(asked));
     let Some(rate) = share.share else {
@@ -100,12 +100,12 @@ pub(super) fn interval(what: &str, share: &Share, asked: f64) -> String {
 }
 
 /// How many were proposed on each day and what became of them.
-pub(super) fn days(all: &[Day]) -> String {
+pub(super) fn days(all: &[DayTally]) -> String {
     let days = &all[all.len().saturating_sub(DAYS)..];
     let (Some(first), Some(last)) = (days.first(), days.last()) else { return String::new() };
     let (left, top, width, height) = (40.0, 10.0, 430.0, 150.0);
     let span = (last.day - first.day).num_days().clamp(0, 3_650) as f64 + 1.0;
-    let most = days.iter().map(|d| d.tally.actions()).max().unwrap_or(1).max(1);
+    let most = days.iter().map(|d| d.tally.total_count()).max().unwrap_or(1).max(1);
     let bar = (width / span).min(24.0);
     let mut body = String::new();
     for part in [0, most] {
@@ -141,7 +141,7 @@ pub(super) fn days(all: &[Day]) -> String {
         left + width,
         last.day
     );
-    let sum = |of: fn(&Day) -> u64| days.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&DayTally) -> u64| days.iter().map(of).sum::<u64>();
     let words = format!(
         "{} to {}: {} agreed, {} were wrong, {} are open; at most {most} a day",
         first.day,

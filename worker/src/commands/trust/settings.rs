@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use steward_domain::mode::Ceiling;
 use steward_domain::mutation::MutationClass;
 use steward_domain::path::RecordPath;
-use steward_domain::trust::advice::Choice;
+use steward_domain::trust::advice::SettingsChoice;
 
 /// What a choice asks to be set.
 #[derive(Debug, PartialEq, Serialize)]
@@ -42,7 +42,7 @@ impl Variable {
 }
 
 impl Settings {
-    pub(super) fn of(choice: &Choice, config: &Config, files: &BTreeMap<String, RecordPath>) -> Self {
+    pub(super) fn of(choice: &SettingsChoice, config: &Config, files: &BTreeMap<String, RecordPath>) -> Self {
         let (policy, wish) = (&config.policy, Wish::of_choice(choice, &config.policy));
         let default = wish.default_ceiling.unwrap_or(config.default_ceiling);
         let mut variables = vec![

@@ -8,12 +8,12 @@ use crate::out::shown;
 use std::fmt::Write;
 use steward_domain::mode::Mode;
 use steward_domain::time::format_seconds;
-use steward_domain::trust::advice::percent;
+use steward_domain::trust::advice::format_precision;
 use steward_domain::trust::newest::NEWEST;
-use steward_domain::trust::reliability::Reliability;
-use steward_domain::trust::report::{Report, Row};
-use steward_domain::trust::tally::{STEPS, Tally};
-use steward_domain::trust::wilson::Share;
+use steward_domain::trust::reliability::ReliabilitySummary;
+use steward_domain::trust::report::{TrustReport, TrustReportRow};
+use steward_domain::trust::tally::{CaseTally, STEPS};
+use steward_domain::trust::wilson::RateEstimate;
 
 /// Sources, and classes from sources, that a person is shown.
 const SHOWN: usize = 12;
@@ -31,7 +31,7 @@ pub(super) fn describe(told: &Told) -> String {
     section(&mut out, "What the cases support", &supported(report));
     section(&mut out, "What to set", &to_set(report, told.settings.as_ref()));
     let lowered = |one: &super::Lowered| {
-        let (subject, since) = (shown(&one.subject.told(one.name.as_deref())), format_seconds(one.since));
+        let (subject, since) = (shown(&one.subject.describe(one.name.as_deref())), format_seconds(one.since));
         let record = one.record.as_ref().map(|record| format!(" ({record})")).unwrap_or_default();
         format!("{subject} went down to {} at {since}{record};\n  back up: {}", one.mode.as_str(), shown(&one.command))
     };
@@ -71,15 +71,15 @@ fn head(told: &Told) -> String {
     format!(
         "{beware}{} changes were proposed from {} to {} (records {} to {}).\nDecided: {}, of which {} agreed and {} were wrong; \
          precision {}.\nOpen: {}{}.\n",
-        tally.actions(),
+        tally.total_count(),
         format_seconds(records.from),
         format_seconds(records.to),
         records.first_seq,
         records.last_seq,
-        tally.decided(),
+        tally.decided_count(),
         tally.agreed,
         tally.wrong,
-        percent(tally),
+        format_precision(tally),
         tally.open,
         silent(tally)
     )
@@ -93,7 +93,7 @@ pub(super) fn beware(why: &str) -> String {
 }
 
 /// How many of the open ones nobody answered in time.
-pub(super) fn silent(tally: Tally) -> String {
+pub(super) fn silent(tally: CaseTally) -> String {
     match tally.unanswered {
         0 => String::new(),
         old => format!(", {old} of them without an answer for 14 days"),
@@ -101,13 +101,14 @@ pub(super) fn silent(tally: Tally) -> String {
 }
 
 /// The classes from sources, the supported ones first.
-pub(super) fn supported_first(report: &Report) -> Vec<&Row> {
-    let (yes, no): (Vec<&Row>, Vec<&Row>) = report.class_sources.iter().partition(|row| row.supported.is_some());
+pub(super) fn supported_first(report: &TrustReport) -> Vec<&TrustReportRow> {
+    let (yes, no): (Vec<&TrustReportRow>, Vec<&TrustReportRow>) =
+        report.class_sources.iter().partition(|row| row.supported.is_some());
     [yes, no].concat()
 }
 
-fn supported(report: &Report) -> Vec<String> {
-    let said = |row: &Row| wrapped(&row.says);
+fn supported(report: &TrustReport) -> Vec<String> {
+    let said = |row: &TrustReportRow| wrapped(&row.says);
     let mut lines: Vec<String> = supported_first(report).into_iter().take(SHOWN).map(said).collect();
     let more = report.class_sources.len().saturating_sub(SHOWN);
     if more > 0 {
@@ -116,7 +117,7 @@ fn supported(report: &Report) -> Vec<String> {
     lines
 }
 
-fn to_set(report: &Report, settings: Option<&Settings>) -> Vec<String> {
+fn to_set(report: &TrustReport, settings: Option<&Settings>) -> Vec<String> {
     let Some(settings) = settings else {
         let least = report.bar.cases_at_least.map_or_else(String::new, |n| format!(" with at least {n} decided cases"));
         return vec![wrapped(&format!(
@@ -146,15 +147,15 @@ fn to_set(report: &Report, settings: Option<&Settings>) -> Vec<String> {
     lines
 }
 
-fn counts(report: &Report) -> Vec<String> {
+fn counts(report: &TrustReport) -> Vec<String> {
     let head = format!("{:<NAME$} {:>7} {:>7} {:>6} {:>6}  precision %", "", "cases", "agreed", "wrong", "open");
     table(report, head, line)
 }
 
 /// How much each mode would have acted upon.
-fn coverage(report: &Report) -> Vec<String> {
+fn coverage(report: &TrustReport) -> Vec<String> {
     let [high, live] = STEPS.map(Mode::as_str);
-    let line = |name: &str, row: &Row| {
+    let line = |name: &str, row: &TrustReportRow| {
         let covered = |at: usize| row.modes.get(at).map(|m| interval(&m.coverage)).unwrap_or_default();
         format!("{:<NAME$} {:<27} {}", cut(&shown(name)), covered(0), covered(1))
     };
@@ -162,7 +163,7 @@ fn coverage(report: &Report) -> Vec<String> {
 }
 
 /// The rows by class, by source and by confidence, an empty line between them.
-fn table(report: &Report, head: String, line: impl Fn(&str, &Row) -> String) -> Vec<String> {
+fn table(report: &TrustReport, head: String, line: impl Fn(&str, &TrustReportRow) -> String) -> Vec<String> {
     let mut lines = vec![head];
     let mut group = |rows: &mut dyn Iterator<Item = String>| {
         lines.extend(rows);
@@ -172,18 +173,19 @@ fn table(report: &Report, head: String, line: impl Fn(&str, &Row) -> String) -> 
     let others = report.other_sources.iter().map(|row| line("all other sources", row));
     let sources = report.sources.iter().take(SHOWN).map(|row| line(row.name.as_deref().unwrap_or_default(), row));
     group(&mut sources.chain(others));
-    let band = |row: &Row| row.band.map(|b| format!("confidence {:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
+    let band =
+        |row: &TrustReportRow| row.band.map(|b| format!("confidence {:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
     group(&mut report.confidence_bands.iter().map(|row| line(&band(row), row)));
     lines.pop();
     lines
 }
 
-fn line(name: &str, row: &Row) -> String {
+fn line(name: &str, row: &TrustReportRow) -> String {
     let tally = row.tally;
     format!(
         "{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {}",
         cut(&shown(name)),
-        tally.actions(),
+        tally.total_count(),
         tally.agreed,
         tally.wrong,
         tally.open,
@@ -202,14 +204,14 @@ pub(super) fn hundred(share: Option<f64>) -> String {
     share.map_or_else(|| "–".into(), |share| format!("{:.1}", share * 100.0))
 }
 
-pub(super) fn interval(share: &Share) -> String {
+pub(super) fn interval(share: &RateEstimate) -> String {
     match share.share {
         None => "–".into(),
         Some(p) => format!("{:.1} [{:.1}, {:.1}]", p * 100.0, share.low * 100.0, share.high * 100.0),
     }
 }
 
-fn gates(report: &Report) -> Vec<String> {
+fn gates(report: &TrustReport) -> Vec<String> {
     let mut lines = vec![
         format!("{:<14} {:^30}  {:^30}", "", "held back", "held back by it alone"),
         format!(
@@ -222,10 +224,10 @@ fn gates(report: &Report) -> Vec<String> {
         format!(
             "{:<14} {:>10} {:>9} {:>9}  {:>10} {:>9} {:>9}",
             gate.gate.as_str(),
-            held.actions(),
+            held.total_count(),
             held.agreed,
             held.wrong,
-            alone.actions(),
+            alone.total_count(),
             alone.agreed,
             alone.wrong
         )
@@ -238,18 +240,18 @@ fn gates(report: &Report) -> Vec<String> {
 }
 
 /// What went through every gate.
-pub(super) fn let_through(report: &Report) -> String {
+pub(super) fn let_through(report: &TrustReport) -> String {
     let made = report.let_through;
     format!(
         "{} went through every gate and were made without asking: {} agreed, {} were wrong, {} are open.",
-        made.actions(),
+        made.total_count(),
         made.agreed,
         made.wrong,
         made.open
     )
 }
 
-fn reliability(told: &Reliability) -> Vec<String> {
+fn reliability(told: &ReliabilitySummary) -> Vec<String> {
     let (Some(error), Some(brier)) = (told.expected_calibration_error, told.brier_score) else {
         return vec!["nothing is decided yet".into()];
     };
@@ -266,12 +268,12 @@ fn reliability(told: &Reliability) -> Vec<String> {
     lines
 }
 
-fn notes(report: &Report) -> Vec<String> {
+fn notes(report: &TrustReport) -> Vec<String> {
     notes_of(report).iter().map(|note| wrapped(note)).collect()
 }
 
 /// What a reader must know, for the terminal and the page alike.
-pub(super) fn notes_of(report: &Report) -> Vec<String> {
+pub(super) fn notes_of(report: &TrustReport) -> Vec<String> {
     let least = report.bar.cases_at_least.map_or_else(|| "no number of".into(), |n| format!("at least {n}"));
     vec![
         "Agreed: confirmed, left alone for the 7 days in which it could be undone, or later done by hand. Wrong: undone, \

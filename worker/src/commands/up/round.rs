@@ -51,7 +51,7 @@ pub(super) struct Round {
 
 pub(super) async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
     let Served { config, crew, engine, .. } = *served;
-    let matters = engine.parts.index.matters(&config.cadence).await?;
+    let matters = engine.parts.index.list_matters(&config.cadence).await?;
     let open: Vec<RecordPath> =
         matters.into_iter().filter(|m| m.state == Some(RecordState::Open)).map(|m| m.path).collect();
     let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
@@ -77,7 +77,7 @@ pub(super) async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
             Ok(report) => note(&mut round, engine, &matter, report).await,
         }
     }
-    for problem in engine.parts.index.problems().await? {
+    for problem in engine.parts.index.list_problems().await? {
         round.errors.push(format!("{}: {}", problem.path, problem.message));
     }
     round.errors.sort();

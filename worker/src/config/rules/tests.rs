@@ -8,8 +8,8 @@ fn read(text: &str) -> anyhow::Result<Wish> {
     Wish::read(&path)
 }
 
-fn rules() -> Rules {
-    Rules { policy: Default::default(), default_ceiling: Ceiling::Act, sources: BTreeMap::new() }
+fn rules() -> ReplayRules {
+    ReplayRules { policy: Default::default(), default_ceiling: Ceiling::Act, sources: BTreeMap::new() }
 }
 
 #[test]
@@ -85,7 +85,8 @@ fn what_was_asked_for_is_written_with_what_it_rests_on_and_a_humans_words_stay()
 
 #[test]
 fn every_key_that_is_written_can_be_asked_for() {
-    let choice = Choice { mode: Mode::Live, classes: vec![], sources: vec!["gmail".into()], why: String::new() };
+    let choice =
+        SettingsChoice { mode: Mode::Live, classes: vec![], sources: vec!["gmail".into()], why: String::new() };
     let all = Wish {
         confidence: Some(0.7),
         high_confidence: Some(0.9),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use steward_domain::mode::{Ceiling, DecisionPolicy};
 use steward_domain::tick::Cadence;
-use steward_vault::index::ObserveAsk;
-use steward_vault::root::Root;
+use steward_vault::index::ObservationQuery;
+use steward_vault::root::VaultRoot;
 use tokio::sync::Barrier;
 
 /// Longer than any machine needs.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A vault of matters with one task each, its index, and a server that counts.
 struct Bench {
     dir: tempfile::TempDir,
-    root: Root,
+    root: VaultRoot,
     index: Arc<Index>,
     stopped: AtomicBool,
     at_once: AtomicUsize,
@@ -36,7 +36,7 @@ impl Bench {
             let task = format!("---\ntype: task\nname: T{n}\nstate: open\nparent_matter: \"[[matter/m{n}]]\"\n---\n");
             fs::write(dir.path().join(format!("vault/task/t{n}.md")), task).unwrap();
         }
-        let root = Root::open(&dir.path().join("vault")).unwrap();
+        let root = VaultRoot::open(&dir.path().join("vault")).unwrap();
         let index = Arc::new(Index::open(&dir.path().join("state")).await.unwrap());
         index.sync_all(&root, Utc::now()).await.unwrap();
         let (stopped, at_once, most_at_once) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
@@ -57,7 +57,7 @@ impl Bench {
 
     /// A tick as the server would run it.
     async fn tick(&self, matter: &RecordPath) {
-        let ask = ObserveAsk {
+        let ask = ObservationQuery {
             matter: matter.clone(),
             look_id: format!("run-{}/1", self.triggered().len()),
             now: Utc::now(),
@@ -67,7 +67,7 @@ impl Bench {
             max_looks: 64,
             default_ceiling: Ceiling::Act,
         };
-        self.index.observe(&ask).await.unwrap();
+        self.index.observe_due_tasks(&ask).await.unwrap();
     }
 
     fn begin(&self, matter: &RecordPath) {
@@ -95,7 +95,7 @@ impl Bench {
     }
 
     async fn until_nobody_is_marked(&self) {
-        self.until("an empty queue", async || self.index.wakes().await.unwrap().is_empty()).await;
+        self.until("an empty queue", async || self.index.list_wake_marks().await.unwrap().is_empty()).await;
     }
 
     /// Wakes with these triggers for as long as `work` lasts.
@@ -188,7 +188,7 @@ async fn under_a_stop_nobody_is_woken_and_after_it_all_that_are_marked() {
                 clock.tick().await;
             }
             assert_eq!(bench.triggered(), Vec::<String>::new());
-            assert_eq!(bench.index.wakes().await.unwrap().len(), 3);
+            assert_eq!(bench.index.list_wake_marks().await.unwrap().len(), 3);
             bench.stopped.store(false, Ordering::SeqCst);
             bench.until_nobody_is_marked().await;
         })
@@ -214,8 +214,8 @@ async fn a_matter_without_a_schedule_waits_for_the_next_registration_and_holds_u
             bench.signal("s1", 1).await;
             bench.until("the other matter", async || bench.triggered().len() == 2).await;
             bench.rounds.send_replace(6);
-            bench.index.ring_wakes();
-            assert!(bench.index.wakes().await.unwrap().keys().any(|matter| matter.slug() == "m0"));
+            bench.index.notify_wakes();
+            assert!(bench.index.list_wake_marks().await.unwrap().keys().any(|matter| matter.slug() == "m0"));
             bench.rounds.send_replace(7);
             bench.until_nobody_is_marked().await;
         })

@@ -14,7 +14,7 @@ use steward_domain::path::RecordPath;
 use steward_domain::plan::ContentHash;
 use steward_domain::record::{RecordState, SurfaceClass};
 use steward_domain::tick::{MatterObservation, TaskCheck};
-use steward_workflows::activities::{Applied, ApplyAsk, JudgeAsk, ObserveAsk, SettleAsk};
+use steward_workflows::activities::{ApplyInput, ApplyOutput, JudgeInput, ObserveInput, SettleCallInput};
 use temporalio_common::ActivityError;
 use temporalio_common::error::ApplicationFailure;
 use temporalio_macros::activities;
@@ -34,7 +34,7 @@ impl Vault {
     async fn observe(
         self: Arc<Self>,
         _ctx: ActivityContext,
-        ask: ObserveAsk,
+        ask: ObserveInput,
     ) -> Result<MatterObservation, ActivityError> {
         Ok(MatterObservation {
             matter: ask.matter,
@@ -71,7 +71,7 @@ impl Vault {
     }
 
     #[activity(definition = steward_workflows::activities::Settle)]
-    async fn settle(self: Arc<Self>, _ctx: ActivityContext, _ask: SettleAsk) -> Result<(), ActivityError> {
+    async fn settle(self: Arc<Self>, _ctx: ActivityContext, _ask: SettleCallInput) -> Result<(), ActivityError> {
         let failure = ApplicationFailure::non_retryable(std::io::Error::other("no settling today"));
         Err(ActivityError::Application(Box::new(failure)))
     }
@@ -82,12 +82,12 @@ impl Vault {
     }
 
     #[activity(definition = steward_workflows::activities::Apply)]
-    async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyAsk) -> Result<Applied, ActivityError> {
+    async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         let span = tracing::info_span!("file write");
         let write = move || span.in_scope(|| tracing::info_span!("rename").in_scope(|| tracing::info!("writing")));
         tokio::task::spawn_blocking(write).await.unwrap();
         let (action_id, landing) = (ask.plan.id().clone(), ask.plan.disposition());
-        Ok(Applied::Filed { action_id, record: path("event/steward-action-1.md"), landing })
+        Ok(ApplyOutput::Filed { action_id, record: path("event/steward-action-1.md"), landing })
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Bench;
 #[activities]
 impl Bench {
     #[activity(definition = steward_workflows::activities::Judge)]
-    async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeAsk) -> Result<ClerkReply, ActivityError> {
+    async fn judge(self: Arc<Self>, _ctx: ActivityContext, ask: JudgeInput) -> Result<ClerkReply, ActivityError> {
         let call = async {
             tokio::task::yield_now().await;
             tracing::info!("asking");

@@ -18,7 +18,7 @@ async fn landed(block: &str) -> (Disposition, Vec<(GateName, String)>) {
     let seen = bench.see("run/1").await;
     note(&bench, block);
     bench.sync().await;
-    assert!(matches!(bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap(), Applied::Filed { .. }));
+    assert!(matches!(bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap(), ApplyOutput::Filed { .. }));
     let draft = bench.records().remove(0).draft;
     assert_eq!(bench.task().contains("state: done"), draft.landing == Disposition::Live);
     let closed = draft.gates.into_iter().filter(|gate| !gate.open);
@@ -84,7 +84,7 @@ async fn the_router_comes_back_when_it_is_quiet_no_more_and_leaves_the_steward_i
     let now = Utc::now();
     let waiting = async |minutes: i64| {
         let at = now + TimeDelta::minutes(minutes);
-        bench.host.index.signals_to_route(9, at, true).await.unwrap().len()
+        bench.host.index.list_signals_to_route(9, at, true).await.unwrap().len()
     };
     assert_eq!((waiting(29).await, waiting(31).await), (0, 3), "half an hour later it looks whether they are shorter");
     assert_eq!((waiting(140).await, waiting(151).await), (3, 4), "the steward has its interval after them");
@@ -110,7 +110,7 @@ async fn a_matter_that_goes_between_decision_and_landing_leaves_its_task_to_a_hu
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
     std::fs::rename(bench.dir.path().join("matter/m.md"), bench.dir.path().join("matter/n.md")).unwrap();
     let applied = bench.host.carry_out(ask).await.unwrap();
-    assert!(matches!(applied, Applied::Filed { landing: Disposition::Pending, .. }), "{applied:?}");
+    assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Pending, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
     assert!(!bench.records()[0].draft.confirmable);
 }

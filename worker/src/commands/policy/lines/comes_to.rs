@@ -11,7 +11,7 @@ use steward_domain::mutation::{ContextField, MutationClass, RelatedField};
 use steward_domain::note_policy::read::BLOCK;
 use steward_domain::record::RecordState;
 use steward_domain::signal::source_key;
-use steward_domain::trust::mark::Subject;
+use steward_domain::trust::mark::TrustSubject;
 
 /// What is said, and the line or setting that says so.
 type Said = (String, String);
@@ -112,7 +112,7 @@ fn trusted<'a>(note: &Note<'a>) -> Option<&'a [String]> {
 /// What undos and the counts of the day have left of a class that nothing else holds back, and how far that is.
 fn goes_live(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> (Ceiling, Said) {
     let lowered = lowered(settings, note, class);
-    let raise = |whose: &Subject| format!("undone too often: `steward trust raise {whose}`");
+    let raise = |whose: &TrustSubject| format!("undone too often: `steward trust raise {whose}`");
     if let Some((Mode::Shadow, whose)) = &lowered {
         return (Ceiling::Ask, ("is only said".to_owned(), raise(whose)));
     }
@@ -128,14 +128,14 @@ fn goes_live(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> 
 
 /// How far undos have left the class, or every source that may act for it, and whose mark says so. Where sources that
 /// nobody named may act, one of them may be as yet unlowered.
-fn lowered(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Option<(Mode, Subject)> {
-    let cap = |subject: &Subject| settings.caps.get(subject).and_then(|cap| cap.mode);
-    let class = Subject::Class(class);
+fn lowered(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Option<(Mode, TrustSubject)> {
+    let cap = |subject: &TrustSubject| settings.caps.get(subject).and_then(|cap| cap.mode);
+    let class = TrustSubject::Class(class);
     let of_class = cap(&class).map(|mode| (mode, class));
     let others_act = other_sources(settings, note).0 == Ceiling::Act;
     let acting = named_sources(settings, note).into_iter().filter(|(_, (ceiling, _))| *ceiling == Ceiling::Act);
     let of_sources = acting
-        .map(|(key, _)| Subject::Source(key))
+        .map(|(key, _)| TrustSubject::Source(key))
         .map(|source| (cap(&source).unwrap_or(Mode::Live), source))
         .max_by_key(|(mode, _)| *mode)
         .filter(|_| !others_act);

@@ -8,9 +8,9 @@ use crate::commands::trust::text::{hundred, interval, section, wrapped};
 use crate::config::rules::entries;
 use std::fmt::Write;
 use steward_domain::time::format_seconds;
-use steward_domain::trust::advice::percent;
-use steward_domain::trust::backtest::{Difference, Outcome};
-use steward_domain::trust::risk::Curve;
+use steward_domain::trust::advice::format_precision;
+use steward_domain::trust::backtest::{BacktestDifference, BacktestOutcome};
+use steward_domain::trust::risk::RiskCurve;
 
 /// Reasons against writing that a person is shown.
 const SHOWN: usize = 12;
@@ -54,7 +54,7 @@ pub(super) fn describe(told: &Told) -> String {
     out
 }
 
-fn outcome(outcome: &Outcome) -> Vec<String> {
+fn outcome(outcome: &BacktestOutcome) -> Vec<String> {
     let rules = &outcome.rules;
     let sources = rules.sources.iter().map(|(key, to)| format!("source {key} = {}", to.as_str()));
     let set = entries(rules).into_iter().map(|(key, value)| format!("{key} = {value}")).chain(sources);
@@ -62,23 +62,28 @@ fn outcome(outcome: &Outcome) -> Vec<String> {
     let live = outcome.live;
     vec![
         wrapped(&set),
-        format!("live {}, pending {}, shadow {}", live.actions(), outcome.pending.actions(), outcome.shadow.actions()),
+        format!(
+            "live {}, pending {}, shadow {}",
+            live.total_count(),
+            outcome.pending.total_count(),
+            outcome.shadow.total_count()
+        ),
         format!(
             "of the live ones {} agreed, {} were wrong, {} open ({} for 14 days): precision {}",
             live.agreed,
             live.wrong,
             live.open,
             live.unanswered,
-            percent(live)
+            format_precision(live)
         ),
         format!("coverage {} %", interval(&outcome.coverage)),
     ]
 }
 
-fn difference(difference: &Difference) -> Vec<String> {
+fn difference(difference: &BacktestDifference) -> Vec<String> {
     let all = difference.all;
     let mut lines =
-        vec![format!("{} in all: {} agreed, {} wrong, {} open", all.actions(), all.agreed, all.wrong, all.open)];
+        vec![format!("{} in all: {} agreed, {} wrong, {} open", all.total_count(), all.agreed, all.wrong, all.open)];
     lines.extend(difference.classes.iter().map(|of| {
         let (class, tally) = (of.class.as_str(), of.tally);
         format!("  {class}: {} agreed, {} wrong, {} open", tally.agreed, tally.wrong, tally.open)
@@ -86,7 +91,7 @@ fn difference(difference: &Difference) -> Vec<String> {
     lines
 }
 
-fn curve(curve: &Curve) -> Vec<String> {
+fn curve(curve: &RiskCurve) -> Vec<String> {
     let Some(area) = curve.area else {
         return vec!["nothing that is decided could be live".into()];
     };

@@ -9,16 +9,16 @@ use crate::config::{self, Config};
 use anyhow::Context;
 use std::path::PathBuf;
 use steward_domain::time::format_seconds;
-use steward_domain::trust::advice::percent;
-use steward_domain::trust::case::Rules;
-use steward_vault::chain::Head;
+use steward_domain::trust::advice::format_precision;
+use steward_domain::trust::case::ReplayRules;
+use steward_vault::chain::ChainHead;
 
 /// Writes what was asked for; `None` where nothing of it stands in that file.
 pub(super) fn write(
     config: &Config,
     told: &Told,
-    (wishes, rules): (&[Wish], &Rules),
-    head: &Head,
+    (wishes, rules): (&[Wish], &ReplayRules),
+    head: &ChainHead,
 ) -> anyhow::Result<Option<PathBuf>> {
     let values = asked(wishes, rules);
     if values.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn write(
 }
 
 /// What the settings rest on, for whoever reads the file later.
-fn evidence(told: &Told, head: &Head) -> Vec<String> {
+fn evidence(told: &Told, head: &ChainHead) -> Vec<String> {
     let backtest = &told.backtest;
     let live = backtest.policy.live;
     let mut lines = vec![format!("chosen at {}", format_seconds(told.told_at))];
@@ -50,12 +50,12 @@ fn evidence(told: &Told, head: &Head) -> Vec<String> {
     if !told.chain.faults.is_empty() {
         lines.push("that chain was broken; these settings are no bolder than those before".into());
     }
-    lines.push(format!("would have made {} of {} proposals live", live.actions(), backtest.policy.coverage.of));
+    lines.push(format!("would have made {} of {} proposals live", live.total_count(), backtest.policy.coverage.of));
     lines.push(format!(
         "{} of {} decided ones agreed, precision {}; {} open, {} of them without an answer for 14 days",
         live.agreed,
-        live.decided(),
-        percent(live),
+        live.decided_count(),
+        format_precision(live),
         live.open,
         live.unanswered
     ));
@@ -65,7 +65,7 @@ fn evidence(told: &Told, head: &Head) -> Vec<String> {
 }
 
 /// What of that the environment sets otherwise.
-pub(super) fn overruled(wishes: &[Wish], rules: &Rules) -> Vec<Overruled> {
+pub(super) fn overruled(wishes: &[Wish], rules: &ReplayRules) -> Vec<Overruled> {
     let file = |value: &toml_edit::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let differs = |(key, value): (&str, toml_edit::Value)| {
         let environment = config::set_outside(key)?;

@@ -5,11 +5,11 @@ use steward_domain::note_policy::read;
 use steward_domain::path::RecordPath;
 use steward_domain::record::Matter;
 use steward_domain::time;
-use steward_domain::trust::step_back::{Cap, Caps};
+use steward_domain::trust::step_back::{ModeCap, ModeCaps};
 use steward_vault::index::SourceCeiling;
 
 /// 3 live changes of the day are spent, and it is noon.
-fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, caps: Caps) -> (String, String) {
+fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, caps: ModeCaps) -> (String, String) {
     let variables = [&[("STEWARD_LIVE_MODE", "live")], variables].concat();
     let config = Config::of_variables(&variables);
     let named = |(source, ceiling): &(&str, Ceiling)| {
@@ -24,7 +24,7 @@ fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, ca
         sources: sources.iter().map(named).collect(),
         now: time::parse("2026-11-22T12:00:00Z").unwrap(),
     };
-    let document = frontmatter::read(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
+    let document = frontmatter::read_document(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
     let understood = Matter::read(document.fields()).unwrap();
     let (policy, _) = read::read_matter_policy(&document);
     let note = Note {
@@ -76,7 +76,7 @@ fn the_note_and_its_day_are_in_what_is_concluded() {
         ),
         ("steward:\n  quiet_hours: \"13:00-13:30\"\n", MAY, LIVE),
     ] {
-        let found = said(&[], &[], block, Caps::new());
+        let found = said(&[], &[], block, ModeCaps::new());
         assert_eq!((found.0.as_str(), found.1.as_str()), (value, from), "{block}");
     }
 }
@@ -114,7 +114,7 @@ fn the_sources_and_their_settings_are_in_what_is_concluded() {
         ([("STEWARD_LIVE_PER_SOURCE_DAY", "0")], &[], "", WAITS.to_owned(), "STEWARD_LIVE_PER_SOURCE_DAY"),
         ([("STEWARD_LIVE_PER_SOURCE_DAY", "1")], &[], "", MAY.to_owned(), LIVE),
     ] {
-        let found = said(&variables, sources, block, Caps::new());
+        let found = said(&variables, sources, block, ModeCaps::new());
         assert_eq!((found.0.as_str(), found.1.as_str()), (value.as_str(), from), "{variables:?} {sources:?} {block}");
     }
 }
@@ -123,7 +123,7 @@ fn the_sources_and_their_settings_are_in_what_is_concluded() {
 fn a_class_that_undos_lowered_is_told_before_the_counts_of_the_day() {
     let cap = |mode| {
         let since = time::parse("2026-11-21T12:00:00Z").unwrap();
-        Caps::from([(Subject::Class(MutationClass::StateChange), Cap { mode: Some(mode), since, seq: 1 })])
+        ModeCaps::from([(TrustSubject::Class(MutationClass::StateChange), ModeCap { mode: Some(mode), since, seq: 1 })])
     };
     let none = "steward:\n  daily_budget: 0\n";
     for (mode, block, value) in [
@@ -140,7 +140,7 @@ fn a_class_that_undos_lowered_is_told_before_the_counts_of_the_day() {
 #[test]
 fn where_every_source_that_may_act_was_lowered_that_is_concluded() {
     let since = time::parse("2026-11-21T12:00:00Z").unwrap();
-    let cap = |source: &str, mode| (Subject::Source(source.into()), Cap { mode: Some(mode), since, seq: 1 });
+    let cap = |source: &str, mode| (TrustSubject::Source(source.into()), ModeCap { mode: Some(mode), since, seq: 1 });
     let both = [("chat", Ceiling::Act), ("mail", Ceiling::Act)];
     let (sure, only) = (Mode::LiveHighConfidenceOnly, "from sources with a ceiling of their own only");
     for (default, caps, value, raise) in [
