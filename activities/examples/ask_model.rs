@@ -12,7 +12,7 @@ use chrono::DateTime;
 use serde_json::json;
 use std::time::Duration;
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::remote::{ANTHROPIC, Config, OPENAI, Remote, Wire};
+use steward_activities::clerk::remote::{ANTHROPIC, ClerkWire, OPENAI, RemoteClerk, RemoteClerkConfig};
 use steward_domain::clerk::{
     ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, QuestionSubject, SignalEvidence, Verdict,
 };
@@ -23,9 +23,9 @@ use steward_domain::path::RecordPath;
 use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
 
 /// A slug, the task's name, and its signals as source and note.
-type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+type TaskCase = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-const CASES: [Case; 5] = [
+const CASES: [TaskCase; 5] = [
     ("pay-invoice", "Pay the roofer's invoice", &[("bank", "Transfer of 2,340.00 to Miller Roofing executed")]),
     ("renew-passport", "Renew the passport", &[("gmail", "Your new passport is ready for collection")]),
     (
@@ -58,13 +58,13 @@ async fn main() -> Result<()> {
     let address = std::env::var("STEWARD_MODEL_URL").context("STEWARD_MODEL_URL is not set: run `make test-model`")?;
     let model = std::env::var("STEWARD_MODEL_NAME").context("STEWARD_MODEL_NAME is not set: run `make test-model`")?;
     for (wire, url) in [(&OPENAI, format!("{address}/v1")), (&ANTHROPIC, address)] {
-        let clerk = clerk(wire, &url, &model)?;
+        let clerk = build_clerk(wire, &url, &model)?;
         println!(
             "\n{}\n{:<15} {:<4} {:<11} {:>6} {:>6}  what it said",
             wire.name, "about", "try", "outcome", "sent", "got"
         );
-        let judged = judge(&clerk).await?;
-        let read = read(&clerk).await?;
+        let judged = ask_task_questions(&clerk).await?;
+        let read = ask_event_questions(&clerk).await?;
         println!(
             "{}: {judged} of {} questions about tasks and {read} of {} about events got an answer that could be used; the \
              contract held for all",
@@ -76,20 +76,24 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-fn clerk(wire: &'static Wire, url: &str, model: &str) -> Result<Clerk> {
+fn build_clerk(wire: &'static ClerkWire, url: &str, model: &str) -> Result<Clerk> {
     let slow = Duration::from_secs(300);
-    Ok(Clerk::Remote(Remote::new(Config { timeout: slow, max_tokens: 400, ..Config::new(wire, url, model) })?))
+    Ok(Clerk::Remote(RemoteClerk::new(RemoteClerkConfig {
+        timeout: slow,
+        max_tokens: 400,
+        ..RemoteClerkConfig::new(wire, url, model)
+    })?))
 }
 
 /// How many questions about tasks got an answer that could be used.
-async fn judge(clerk: &Clerk) -> Result<usize> {
+async fn ask_task_questions(clerk: &Clerk) -> Result<usize> {
     let mut usable = 0;
     for (slug, name, signals) in CASES {
-        let mut question = question(slug, name, signals)?;
+        let mut question = build_task_question(slug, name, signals)?;
         for attempt in 1..=2 {
-            let reply = clerk.ask(&reservation()?, &question).await;
-            let (outcome, said) = held(&reply, &question)?;
-            show(slug, attempt, &reply.clerk, (outcome, &said));
+            let reply = clerk.ask(&fake_reservation()?, &question).await;
+            let (outcome, said) = check_reply(&reply, &question)?;
+            print_reply(slug, attempt, &reply.clerk, (outcome, &said));
             if outcome == ANSWERED {
                 usable += 1;
                 break;
@@ -101,14 +105,14 @@ async fn judge(clerk: &Clerk) -> Result<usize> {
 }
 
 /// How many questions about events got an answer that could be used.
-async fn read(clerk: &Clerk) -> Result<usize> {
+async fn ask_event_questions(clerk: &Clerk) -> Result<usize> {
     let mut usable = 0;
     for (text, offers) in EVENTS {
-        let mut question = event(text, offers)?;
+        let mut question = build_event_question(text, offers)?;
         for attempt in 1..=2 {
-            let reply = clerk.extract(&reservation()?, &question).await;
-            let (outcome, said) = found(&reply, &question)?;
-            show(offers[0].0, attempt, &reply.clerk, (outcome, &said));
+            let reply = clerk.extract_signals(&fake_reservation()?, &question).await;
+            let (outcome, said) = check_extract_reply(&reply, &question)?;
+            print_reply(offers[0].0, attempt, &reply.clerk, (outcome, &said));
             if outcome == ANSWERED {
                 usable += 1;
                 break;
@@ -121,20 +125,20 @@ async fn read(clerk: &Clerk) -> Result<usize> {
 
 const ANSWERED: &str = "answered";
 
-fn show(about: &str, attempt: u32, clerk: &ClerkMark, (outcome, said): (&str, &str)) {
+fn print_reply(about: &str, attempt: u32, clerk: &ClerkMark, (outcome, said): (&str, &str)) {
     let (sent, got) = (clerk.tokens.prompt_tokens, clerk.tokens.completion_tokens);
     println!("{about:<15} {attempt:<4} {outcome:<11} {sent:>6} {got:>6}  {said}");
 }
 
-fn marked(clerk: &ClerkMark) -> Result<()> {
+fn check_mark(clerk: &ClerkMark) -> Result<()> {
     ensure!(clerk.tokens.prompt_tokens > 0 && clerk.tokens.completion_tokens > 0, "no tokens were counted: {clerk:?}");
     ensure!(clerk.prompt_sha256.len() == 64 && !clerk.fallback && !clerk.cached, "the marks are wrong: {clerk:?}");
     Ok(())
 }
 
 /// The outcome's name and text, if the reply is within the contract.
-fn held(reply: &ClerkReply, question: &ClerkQuestion) -> Result<(&'static str, String)> {
-    marked(&reply.clerk)?;
+fn check_reply(reply: &ClerkReply, question: &ClerkQuestion) -> Result<(&'static str, String)> {
+    check_mark(&reply.clerk)?;
     match &reply.outcome {
         ClerkCallOutcome::Answered { verdict } => {
             let again = Verdict::parse_answer(&serde_json::to_string(verdict)?, question)?;
@@ -150,8 +154,8 @@ fn held(reply: &ClerkReply, question: &ClerkQuestion) -> Result<(&'static str, S
 }
 
 /// The outcome's name and text, if the reply about an event is within the contract.
-fn found(reply: &ExtractReply, question: &ExtractQuestion) -> Result<(&'static str, String)> {
-    marked(&reply.clerk)?;
+fn check_extract_reply(reply: &ExtractReply, question: &ExtractQuestion) -> Result<(&'static str, String)> {
+    check_mark(&reply.clerk)?;
     match &reply.outcome {
         ExtractOutcome::Answered { text } => {
             let answer = ExtractAnswer::parse_answer(text, question)?;
@@ -166,7 +170,7 @@ fn found(reply: &ExtractReply, question: &ExtractQuestion) -> Result<(&'static s
     }
 }
 
-fn event(text: &str, offers: &[(&str, &str)]) -> Result<ExtractQuestion> {
+fn build_event_question(text: &str, offers: &[(&str, &str)]) -> Result<ExtractQuestion> {
     let offer = |(slug, name): &(&str, &str)| {
         let path = RecordPath::parse(&format!("task/{slug}.md"))?;
         Ok(TargetOffer { path, name: (*name).to_owned(), matter_name: Some("Home".to_owned()), score: 0.9 })
@@ -182,12 +186,12 @@ fn event(text: &str, offers: &[(&str, &str)]) -> Result<ExtractQuestion> {
 }
 
 /// Read back from JSON, as it travels: the model is our own, and no ledger counts its calls.
-fn reservation() -> Result<Reservation> {
+fn fake_reservation() -> Result<Reservation> {
     let travelling = json!({"call_id": "ask-model", "reserved_at": "2026-11-21T09:30:00Z", "probe": false});
     Ok(serde_json::from_value(travelling)?)
 }
 
-fn question(slug: &str, name: &str, signals: &[(&str, &str)]) -> Result<ClerkQuestion> {
+fn build_task_question(slug: &str, name: &str, signals: &[(&str, &str)]) -> Result<ClerkQuestion> {
     let evidence = signals.iter().enumerate().map(|(i, (source, note))| {
         Ok(SignalEvidence {
             source: (*source).to_owned(),

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::rules::Rules;
-use steward_activities::vault::{Host, Settings};
+use steward_activities::clerk::rules::RulesClerk;
+use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::guard::CallCaps;
 use steward_domain::mode::{Ceiling, DecisionPolicy};
@@ -31,13 +31,13 @@ async fn main() -> anyhow::Result<()> {
     };
     let now: DateTime<Utc> = moment.parse()?;
     let begin = Instant::now();
-    let host = host(Path::new(&folder)).await?;
-    told(&format!("opened with {} files read", host.index.scan_progress().0), begin)?;
+    let host = open_vault_context(Path::new(&folder)).await?;
+    print_progress(&format!("opened with {} files read", host.index.scan_progress().0), begin)?;
     let workflow = WorkflowRef { id: "calibration".into(), run_id: "at-size".into() };
     loop {
         let begin = Instant::now();
-        let ended = host.calibrate_at((workflow.clone(), now)).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
-        told(&format!("{ended:?} with one fold"), begin)?;
+        let ended = host.calibrate_trust((workflow.clone(), now)).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        print_progress(&format!("{ended:?} with one fold"), begin)?;
         if !ended.more {
             break;
         }
@@ -54,11 +54,11 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn host(folder: &Path) -> anyhow::Result<Host> {
+async fn open_vault_context(folder: &Path) -> anyhow::Result<VaultContext> {
     let (keeper, state) = (VaultWriter::lock(VaultRoot::open(folder)?)?, folder.join("state"));
     let index = Index::open(&state).await?;
     index.sync_all(keeper.root(), Utc::now()).await?;
-    let settings = Settings {
+    let settings = VaultSettings {
         policy: DecisionPolicy::default(),
         default_ceiling: Ceiling::Act,
         cadence: Cadence::default(),
@@ -66,12 +66,12 @@ async fn host(folder: &Path) -> anyhow::Result<Host> {
         live_per_source_day: 20,
         reversal_budget: 0.05,
     };
-    Ok(Host {
+    Ok(VaultContext {
         keeper: Arc::new(keeper),
         index: Arc::new(index),
         ledger: Arc::new(Ledger::open(&state.join("ledger.db"), CallCaps::default(), &state.join("ledger.json"))?),
         settings,
-        clerk: Arc::new(Clerk::Rules(Rules)),
+        clerk: Arc::new(Clerk::Rules(RulesClerk)),
         intervals: unbounded_channel().0,
         landing: Arc::default(),
         routing: Arc::default(),
@@ -81,7 +81,7 @@ async fn host(folder: &Path) -> anyhow::Result<Host> {
 }
 
 /// Says what was done, in which time, and the most memory so far.
-fn told(what: &str, begin: Instant) -> anyhow::Result<()> {
+fn print_progress(what: &str, begin: Instant) -> anyhow::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
     eprintln!("{what} in {:.1?}; most memory so far: {peak}", begin.elapsed());

@@ -5,8 +5,8 @@
 //! loss comes to the same. What a human wrote stays: a ceiling, words, observations given in advance, to which ours
 //! are added, and the confidence from which the average starts.
 
-use crate::failure::passing;
-use crate::vault::{Host, on_a_blocking_thread};
+use crate::failure::retryable_failure;
+use crate::vault::{VaultContext, run_blocking};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ impl CallDeadline {
     }
 
     /// Half of the time that is left.
-    fn half(self) -> Self {
+    fn halve_time_left(self) -> Self {
         let now = Instant::now();
         Self(now + self.0.saturating_duration_since(now) / 2)
     }
@@ -59,18 +59,18 @@ impl CallDeadline {
 /// First what was done by hand, then what was undone too often, then what follows for the sources.
 ///
 /// The records are folded once. Dropped at any point, it leaves what was written so far, and the next call the rest.
-pub(crate) async fn calibrate(
-    host: &Host,
+pub(crate) async fn run_calibration(
+    host: &VaultContext,
     deadline: impl FnOnce() -> CallDeadline,
     (workflow, now): (WorkflowRef, DateTime<Utc>),
 ) -> Result<CalibrateOutput, ActivityError> {
     let _turn = host.learning.lock().await;
     let (deadline, mut report) = (deadline(), CalibrateOutput::default());
-    compare(host, deadline.half(), (&workflow, now), &mut report).await?;
-    report.lowered = step_back(host, (&workflow, now)).await?.len() as u64;
-    let sources = host.index.compute_source_trust(now).await.map_err(passing)?;
-    prune(host, deadline, (&workflow, &sources), &mut report).await?;
-    instincts(host, deadline, sources, &mut report).await?;
+    compare_proposals(host, deadline.halve_time_left(), (&workflow, now), &mut report).await?;
+    report.lowered = apply_demotions(host, (&workflow, now)).await?.len() as u64;
+    let sources = host.index.compute_source_trust(now).await.map_err(retryable_failure)?;
+    record_pruned_sources(host, deadline, (&workflow, &sources), &mut report).await?;
+    write_instincts(host, deadline, sources, &mut report).await?;
     if report != CalibrateOutput::default() {
         tracing::info!(
             written = report.written,
@@ -86,13 +86,13 @@ pub(crate) async fn calibrate(
 }
 
 /// Files what humans did by hand about what was proposed, and which changes they wrote back.
-async fn compare(
-    host: &Host,
+async fn compare_proposals(
+    host: &VaultContext,
     deadline: CallDeadline,
     (workflow, now): (&WorkflowRef, DateTime<Utc>),
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let round = host.index.next_comparison_round(now).await.map_err(passing)?;
+    let round = host.index.next_comparison_round(now).await.map_err(retryable_failure)?;
     let mut compared = 0;
     for proposal in &round.proposals {
         if deadline.is_over() {
@@ -101,37 +101,37 @@ async fn compare(
         }
         compared += 1;
         let (keeper, proposal, workflow) = (Arc::clone(&host.keeper), proposal.clone(), workflow.clone());
-        match on_a_blocking_thread(move || keeper.file_manual_outcome(&proposal, workflow, now)).await? {
+        match run_blocking(move || keeper.file_manual_outcome(&proposal, workflow, now)).await? {
             Ok(Some(receipt)) => {
                 report.by_hand += 1;
-                host.note(&[&receipt.record]).await?;
+                host.reindex_paths(&[&receipt.record]).await?;
             }
             Ok(None) => {}
             Err(e @ (ApplyError::Root(_) | ApplyError::Form(_) | ApplyError::Chain(_))) => {
                 tracing::warn!(error = %e, "a proposal could not be compared with its target");
             }
-            Err(e) => return Err(passing(e)),
+            Err(e) => return Err(retryable_failure(e)),
         }
     }
     // Whoever is cut short before this begins the round anew.
-    host.index.finish_comparison_round(&round, compared).await.map_err(passing)
+    host.index.finish_comparison_round(&round, compared).await.map_err(retryable_failure)
 }
 
 /// Files that a source is taken for a stranger again, once for each time.
-async fn prune(
-    host: &Host,
+async fn record_pruned_sources(
+    host: &VaultContext,
     deadline: CallDeadline,
     (workflow, sources): (&WorkflowRef, &BTreeMap<String, SourceTrust>),
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let known = host.index.list_prune_records().await.map_err(passing)?;
+    let known = host.index.list_prune_records().await.map_err(retryable_failure)?;
     for (source, trust) in sources {
         for fall in trust.moves.iter().filter(|m| m.to == ConfidenceStatus::Pruned) {
             let name = short_source_name(source, &trust.name);
             let mark =
                 TrustMark::Pruned { subject: TrustSubject::Source(source.clone()), name, confidence: fall.value };
             let plan = mark.into_plan((&fall.cause, fall.at), host.settings.policy.mode, workflow.clone());
-            let plan = plan.map_err(passing)?;
+            let plan = plan.map_err(retryable_failure)?;
             if known.contains(plan.id().as_str()) {
                 continue;
             }
@@ -139,7 +139,7 @@ async fn prune(
                 report.more = true;
                 return Ok(());
             }
-            host.file(plan).await?;
+            host.file_record(plan).await?;
             report.pruned += 1;
         }
     }
@@ -147,33 +147,34 @@ async fn prune(
 }
 
 /// Lowers by a step what was undone too often; says which steps.
-pub(crate) async fn step_back(
-    host: &Host,
+pub(crate) async fn apply_demotions(
+    host: &VaultContext,
     (workflow, now): (&WorkflowRef, DateTime<Utc>),
 ) -> Result<Vec<String>, ActivityError> {
     let (mode, budget) = (host.settings.policy.mode, host.settings.reversal_budget);
     // No change lands meanwhile that would not know of it.
     let _turn = host.landing.lock().await;
-    let made = host.index.list_recent_live_changes(now).await.map_err(passing)?;
-    let caps = host.index.read_mode_caps().await.map_err(passing)?;
+    let made = host.index.list_recent_live_changes(now).await.map_err(retryable_failure)?;
+    let caps = host.index.read_mode_caps().await.map_err(retryable_failure)?;
     let mut steps = Vec::new();
     for step in find_demotions(&made, &caps, (mode, budget), now) {
         tracing::warn!(subject = %step.mark.subject(), "one step back: {}", step.mark);
         steps.push(step.mark.to_string());
-        let plan = step.mark.into_plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(passing)?;
-        host.file(plan).await?;
+        let plan =
+            step.mark.into_plan((&step.cause.0, step.cause.1), mode, workflow.clone()).map_err(retryable_failure)?;
+        host.file_record(plan).await?;
     }
     Ok(steps)
 }
 
 /// Writes the instincts that differ, a slice at a time.
-async fn instincts(
-    host: &Host,
+async fn write_instincts(
+    host: &VaultContext,
     deadline: CallDeadline,
     sources: BTreeMap<String, SourceTrust>,
     report: &mut CalibrateOutput,
 ) -> Result<(), ActivityError> {
-    let mut files = host.index.list_instinct_files().await.map_err(passing)?;
+    let mut files = host.index.list_instinct_files().await.map_err(retryable_failure)?;
     let mut left = sources.into_iter().peekable();
     while left.peek().is_some() {
         if deadline.is_over() {
@@ -185,14 +186,15 @@ async fn instincts(
             None => RecordPath::new(RecordKind::Instinct, source),
         };
         let slice = left.by_ref().take(SLICE).map(|(source, trust)| Ok((path(&source)?, trust)));
-        let slice: Vec<(RecordPath, SourceTrust)> = slice.collect::<Result<_, PathError>>().map_err(passing)?;
+        let slice: Vec<(RecordPath, SourceTrust)> =
+            slice.collect::<Result<_, PathError>>().map_err(retryable_failure)?;
         let keeper = Arc::clone(&host.keeper);
-        let ended = on_a_blocking_thread(move || write_all(&keeper, slice)).await?;
+        let ended = run_blocking(move || write_instinct_slice(&keeper, slice)).await?;
         report.written += ended.written.len() as u64;
         report.failed += ended.failed;
-        host.note(&ended.written.iter().collect::<Vec<_>>()).await?;
+        host.reindex_paths(&ended.written.iter().collect::<Vec<_>>()).await?;
         if let Some(e) = ended.cut_short {
-            return Err(passing(e));
+            return Err(retryable_failure(e));
         }
     }
     Ok(())
@@ -200,16 +202,16 @@ async fn instincts(
 
 /// What became of a slice.
 #[derive(Default)]
-struct Slice {
+struct InstinctSliceOutcome {
     written: Vec<RecordPath>,
     failed: u64,
     cut_short: Option<ApplyError>,
 }
 
-fn write_all(keeper: &VaultWriter, slice: Vec<(RecordPath, SourceTrust)>) -> Slice {
-    let mut ended = Slice::default();
+fn write_instinct_slice(keeper: &VaultWriter, slice: Vec<(RecordPath, SourceTrust)>) -> InstinctSliceOutcome {
+    let mut ended = InstinctSliceOutcome::default();
     for (path, trust) in slice {
-        match write(keeper, &path, &trust) {
+        match update_instinct(keeper, &path, &trust) {
             Ok(true) => ended.written.push(path),
             Ok(false) => {}
             // A file that a human broke is theirs to mend, and keeps back no other.
@@ -227,23 +229,23 @@ fn write_all(keeper: &VaultWriter, slice: Vec<(RecordPath, SourceTrust)>) -> Sli
 }
 
 /// Whether anything had to be written.
-fn write(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
+fn update_instinct(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
     let current = match keeper.root().read_file(path) {
         Ok(current) => current,
-        Err(VaultRootError::Missing { .. }) => return create(keeper, path, trust),
+        Err(VaultRootError::Missing { .. }) => return create_instinct(keeper, path, trust),
         Err(e) => return Err(e.into()),
     };
     let none = RecordFields::new();
     let document = frontmatter::read_document(&current.bytes).ok();
-    let edits = edits(document.as_ref().map_or(&none, |d| d.fields()), trust);
+    let edits = plan_instinct_edits(document.as_ref().map_or(&none, |d| d.fields()), trust);
     if edits.is_empty() { Ok(false) } else { keeper.update_status_fields(path, &edits) }
 }
 
-fn create(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
+fn create_instinct(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Result<bool, ApplyError> {
     let mut fields = RecordFields::new();
     fields.insert("type".into(), json!("instinct"));
     fields.insert("source".into(), json!(trust.name));
-    for edit in edits(&fields, trust) {
+    for edit in plan_instinct_edits(&fields, trust) {
         fields.insert(edit.field, edit.value.unwrap_or_default());
     }
     match keeper.create_file(path, frontmatter::render_document(&fields, "").as_bytes()) {
@@ -256,7 +258,7 @@ fn create(keeper: &VaultWriter, path: &RecordPath, trust: &SourceTrust) -> Resul
 }
 
 /// What has to change in these fields.
-fn edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldEdit> {
+fn plan_instinct_edits(fields: &RecordFields, trust: &SourceTrust) -> Vec<FieldEdit> {
     let number = |field: &str| fields.get(field).and_then(Value::as_u64);
     // Until we have written our count, every number is the human's. The same write keeps both, so a crash adds nothing twice.
     let counted = number(Instinct::COUNTED);

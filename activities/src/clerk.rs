@@ -20,9 +20,9 @@ use steward_domain::guard::Reservation;
 #[allow(clippy::large_enum_variant, reason = "a process has one, and it stays where it is")]
 pub enum Clerk {
     /// Offline and deterministic: counts the proposals that the signals carry.
-    Rules(rules::Rules),
+    Rules(rules::RulesClerk),
     /// A model behind a server.
-    Remote(remote::Remote),
+    Remote(remote::RemoteClerk),
 }
 
 impl Clerk {
@@ -38,7 +38,7 @@ impl Clerk {
             matter = %question.subject.matter,
             provider = %reply.clerk.provider,
             model = %reply.clerk.model,
-            outcome = outcome_word(&reply.outcome),
+            outcome = outcome_name(&reply.outcome),
             prompt_tokens = reply.clerk.tokens.prompt_tokens,
             completion_tokens = reply.clerk.tokens.completion_tokens,
             "clerk asked"
@@ -47,10 +47,10 @@ impl Clerk {
     }
 
     /// Asks once what an event says. Spends the reservation like [`Clerk::ask`].
-    pub async fn extract(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+    pub async fn extract_signals(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
         let reply = match self {
-            Self::Rules(rules) => rules.extract(reservation, question),
-            Self::Remote(remote) => remote.extract(reservation, question).await,
+            Self::Rules(rules) => rules.extract_signals(reservation, question),
+            Self::Remote(remote) => remote.extract_signals(reservation, question).await,
         };
         let outcome = match &reply.outcome {
             ExtractOutcome::Answered { .. } => "answered",
@@ -78,15 +78,15 @@ impl Clerk {
     pub fn extract_key(&self, question: &ExtractQuestion) -> String {
         let (by, prompt) = match self {
             Self::Rules(rules) => {
-                let prompt = rules.extract_prompt(question);
-                (rules::mark(rules::PATTERNS, &prompt), prompt)
+                let prompt = rules.render_extract_prompt(question);
+                (rules::build_mark(rules::PATTERNS, &prompt), prompt)
             }
             Self::Remote(remote) => {
-                let prompt = remote.extract_prompt(question);
-                (remote.mark(&prompt), prompt)
+                let prompt = remote.render_extract_prompt(question);
+                (remote.build_mark(&prompt), prompt)
             }
         };
-        key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes()], &prompt)
+        hash_key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes()], &prompt)
     }
 
     /// Names a task's evidence as this clerk would be asked about it: SHA-256 of provider, model, server, exact
@@ -95,7 +95,7 @@ impl Clerk {
     pub fn evidence_key(&self, question: &ClerkQuestion) -> String {
         let first = ClerkQuestion { complaint: None, ..question.clone() };
         let (by, prompt) = self.judge_prompt(&first);
-        key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes(), &prompt], &first.evidence_bytes())
+        hash_key(&[by.provider.as_bytes(), by.model.as_bytes(), by.server.as_bytes(), &prompt], &first.evidence_bytes())
     }
 
     /// Whether an answer was given to exactly what this clerk would send about a task: another process of
@@ -112,19 +112,19 @@ impl Clerk {
     fn judge_prompt(&self, question: &ClerkQuestion) -> (ClerkMark, Vec<u8>) {
         match self {
             Self::Rules(rules) => {
-                let prompt = rules.prompt(question);
-                (rules::mark(rules::MODEL, &prompt), prompt)
+                let prompt = rules.render_prompt(question);
+                (rules::build_mark(rules::MODEL, &prompt), prompt)
             }
             Self::Remote(remote) => {
-                let prompt = remote.prompt(question);
-                (remote.mark(&prompt), prompt)
+                let prompt = remote.render_prompt(question);
+                (remote.build_mark(&prompt), prompt)
             }
         }
     }
 }
 
 /// Each part of the head with its length, so that no two heads read alike.
-fn key(head: &[&[u8]], rest: &[u8]) -> String {
+fn hash_key(head: &[&[u8]], rest: &[u8]) -> String {
     let mut bytes = Vec::new();
     for part in head {
         bytes.extend(format!("{}:", part.len()).bytes());
@@ -134,7 +134,7 @@ fn key(head: &[&[u8]], rest: &[u8]) -> String {
     sha256_hex(&bytes)
 }
 
-fn outcome_word(outcome: &ClerkCallOutcome) -> &'static str {
+fn outcome_name(outcome: &ClerkCallOutcome) -> &'static str {
     match outcome {
         ClerkCallOutcome::Answered { .. } => "answered",
         ClerkCallOutcome::BadAnswer { .. } => "bad_answer",

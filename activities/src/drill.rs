@@ -3,8 +3,8 @@
 //! The drill itself is [`steward_vault::drill`]'s. A class that is at shadow already is not lowered again; one that a
 //! human has raised is, on the next night that finds it broken.
 
-use crate::failure::passing;
-use crate::vault::{Host, on_a_blocking_thread};
+use crate::failure::retryable_failure;
+use crate::vault::{VaultContext, run_blocking};
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use steward_domain::audit::WorkflowRef;
@@ -15,26 +15,26 @@ use steward_workflows::DrillOutput;
 use temporalio_common::ActivityError;
 
 pub(crate) async fn drill_all(
-    host: &Host,
+    host: &VaultContext,
     (workflow, now): (WorkflowRef, DateTime<Utc>),
 ) -> Result<DrillOutput, ActivityError> {
     let (index, moment) = (Arc::clone(&host.index), now);
-    let found = on_a_blocking_thread(move || run_drill(index.state_dir(), moment)).await?.map_err(passing)?;
-    let report = draw_conclusions(host, found, (workflow, now)).await?;
+    let found = run_blocking(move || run_drill(index.state_dir(), moment)).await?.map_err(retryable_failure)?;
+    let report = record_drill_results(host, found, (workflow, now)).await?;
     // Last, so that a drill whose conclusions were not drawn counts as none.
-    host.index.record_drill(now).await.map_err(passing)?;
+    host.index.record_drill(now).await.map_err(retryable_failure)?;
     Ok(report)
 }
 
-async fn draw_conclusions(
-    host: &Host,
+async fn record_drill_results(
+    host: &VaultContext,
     found: Vec<ClassDrillResult>,
     (workflow, now): (WorkflowRef, DateTime<Utc>),
 ) -> Result<DrillOutput, ActivityError> {
     let mut report = DrillOutput::default();
     // No change lands meanwhile that would not know of it.
     let _turn = host.landing.lock().await;
-    let caps = host.index.read_mode_caps().await.map_err(passing)?;
+    let caps = host.index.read_mode_caps().await.map_err(retryable_failure)?;
     for ClassDrillResult { class, broken } in found {
         let Some(why) = broken else {
             report.restored.push(class);
@@ -45,7 +45,7 @@ async fn draw_conclusions(
             let mark = TrustMark::Unrestored { subject, why: why.clone() };
             tracing::error!(class = class.as_str(), "{mark}");
             let plan = mark.into_plan((&workflow.run_id, now), host.settings.policy.mode, workflow.clone());
-            host.file(plan.map_err(passing)?).await?;
+            host.file_record(plan.map_err(retryable_failure)?).await?;
             report.lowered += 1;
         }
         report.broken.push((class, why));
@@ -79,11 +79,11 @@ mod tests {
     #[tokio::test]
     async fn a_class_that_is_not_restored_goes_to_shadow_once_until_a_human_raises_it() {
         let bench = Bench::new(Mode::Live).await;
-        let whole = draw_conclusions(&bench.host, found(None), run("1")).await.unwrap();
+        let whole = record_drill_results(&bench.host, found(None), run("1")).await.unwrap();
         assert_eq!((whole.restored.len(), whole.lowered), (4, 0));
         assert!(bench.host.index.read_mode_caps().await.unwrap().is_empty());
         for (night, lowered) in [("2", 1), ("2", 0), ("3", 0)] {
-            let report = draw_conclusions(&bench.host, found(Some("other bytes")), run(night)).await.unwrap();
+            let report = record_drill_results(&bench.host, found(Some("other bytes")), run(night)).await.unwrap();
             assert_eq!((report.restored.len(), report.lowered), (3, lowered), "{night}");
             assert_eq!(report.broken, [(MutationClass::Related, "other bytes".to_owned())]);
         }
@@ -99,10 +99,10 @@ mod tests {
             edited: None,
             together: None,
         };
-        let raised = bench.host.take_answer(ask, run("4").0).await.unwrap();
+        let raised = bench.host.handle_resolution(ask, run("4").0).await.unwrap();
         assert!(matches!(raised, ResolveOutput::Done { .. }), "{raised:?}");
         assert_eq!(bench.host.index.read_mode_caps().await.unwrap()[&related].mode, None);
-        let report = draw_conclusions(&bench.host, found(Some("other bytes")), run("5")).await.unwrap();
+        let report = record_drill_results(&bench.host, found(Some("other bytes")), run("5")).await.unwrap();
         assert_eq!(report.lowered, 1, "it is still broken");
     }
 

@@ -9,11 +9,11 @@
 mod memory;
 
 use crate::clerk::Clerk;
-use crate::failure::{lasting, passing};
+use crate::failure::{non_retryable_failure, retryable_failure};
 use crate::judge::keep_alive;
-use crate::vault::{Host, on_a_blocking_thread};
+use crate::vault::{VaultContext, run_blocking};
 use chrono::{TimeDelta, Utc};
-use memory::Memory;
+use memory::ExtractionMemory;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -51,13 +51,13 @@ const MAX_REASON_CHARS: usize = 300;
 /// Who reads events. Cheap to clone.
 #[derive(Clone)]
 pub struct Extractor {
-    host: Host,
+    host: VaultContext,
     clerk: Arc<Clerk>,
-    memory: Memory,
+    memory: ExtractionMemory,
 }
 
 /// What the clerk made of an event.
-enum Reading {
+enum EventReading {
     Answer {
         text: String,
         cached: bool,
@@ -80,70 +80,72 @@ enum Reading {
 
 /// An answer whose signals are being written, and what it was given to choose from.
 #[derive(Serialize, Deserialize)]
-struct Begun {
+struct AnswerInProgress {
     offers: Vec<TargetOffer>,
     text: String,
 }
 
 /// What one call came to.
-enum Call {
+enum ExtractCallOutcome {
     Text(String),
     Complaint(String),
-    Ends(Reading),
+    Ends(EventReading),
 }
 
 impl Extractor {
     /// Seats a clerk beside the vault.
     #[must_use]
-    pub fn new(host: Host, clerk: Clerk) -> Self {
-        Self { host, clerk: Arc::new(clerk), memory: Memory::default() }
+    pub fn new(host: VaultContext, clerk: Clerk) -> Self {
+        Self { host, clerk: Arc::new(clerk), memory: ExtractionMemory::default() }
     }
 
     /// Those that got no answer a moment ago come last.
-    async fn waiting(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
-        let resting = self.memory.resting();
+    async fn list_waiting_events(&self, limit: usize) -> Result<Vec<RecordPath>, ActivityError> {
+        let resting = self.memory.list_resting_events();
         // A ledger that cannot be read refuses every call and says why.
         let spent = self.host.ledger.find_exhausted_shares(Utc::now()).await.unwrap_or_default();
-        let events = self.host.index.list_events_to_extract(limit + resting.len(), &spent).await.map_err(passing)?;
+        let events =
+            self.host.index.list_events_to_extract(limit + resting.len(), &spent).await.map_err(retryable_failure)?;
         let (last, mut first): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| resting.contains(e));
         first.extend(last);
         first.truncate(limit);
         Ok(first)
     }
 
-    async fn read(&self, path: &RecordPath, reading: &str) -> Result<ExtractEventOutput, ActivityError> {
-        let Some(_claim) = self.memory.claim(path) else { return Ok(ExtractEventOutput::NotNew) };
-        let Some((event, question)) = self.question(path).await? else { return Ok(ExtractEventOutput::NotNew) };
-        let key = begun_key(path, &event);
-        if let Some(answer) = self.begun(&key, &question).await? {
-            return self.write_down((path, &event), &answer, (&key, true)).await;
+    async fn read_event(&self, path: &RecordPath, reading: &str) -> Result<ExtractEventOutput, ActivityError> {
+        let Some(_claim) = self.memory.claim_event(path) else { return Ok(ExtractEventOutput::NotNew) };
+        let Some((event, question)) = self.prepare_question(path).await? else { return Ok(ExtractEventOutput::NotNew) };
+        let key = answer_key(path, &event);
+        if let Some(answer) = self.find_answer_in_progress(&key, &question).await? {
+            return self.complete_event((path, &event), &answer, (&key, true)).await;
         }
         if question.offers.is_empty() {
-            self.mark(path, extracted("no open task or matter shares a word with it")).await?;
+            self.update_event(path, extracted_edits("no open task or matter shares a word with it")).await?;
             return Ok(ExtractEventOutput::Done { signals: 0, cached: false });
         }
         let offers = question.offers.clone();
-        match self.ask(path, question.clone(), reading).await? {
-            Reading::Answer { text, cached } => {
-                let answer = ExtractAnswer::parse_answer(&text, &question).map_err(|e| lasting(e.to_string()))?;
-                let begun = json!(Begun { offers, text }).to_string();
-                self.host.index.cache_answer(&key, &begun, Utc::now()).await.map_err(passing)?;
+        match self.ask_clerk(path, question.clone(), reading).await? {
+            EventReading::Answer { text, cached } => {
+                let answer =
+                    ExtractAnswer::parse_answer(&text, &question).map_err(|e| non_retryable_failure(e.to_string()))?;
+                let begun = json!(AnswerInProgress { offers, text }).to_string();
+                self.host.index.cache_answer(&key, &begun, Utc::now()).await.map_err(retryable_failure)?;
                 crash::die_if_armed("after-keeping-the-answer");
-                self.write_down((path, &event), &answer, (&key, cached)).await
+                self.complete_event((path, &event), &answer, (&key, cached)).await
             }
-            Reading::Bad(reason) => self.failed(path, &event, &reason).await,
-            Reading::Unanswered { reason, crowded } => {
-                if self.memory.is_to_blame(path, crowded, Instant::now()) {
-                    return self.failed(path, &event, &reason).await;
+            EventReading::Bad(reason) => self.record_failure(path, &event, &reason).await,
+            EventReading::Unanswered { reason, crowded } => {
+                if self.memory.record_missed_answer(path, crowded, Instant::now()) {
+                    return self.record_failure(path, &event, &reason).await;
                 }
                 tracing::warn!(event = %path, reason, "no answer about an event; it waits");
                 Ok(ExtractEventOutput::Unanswered)
             }
-            Reading::Held { reason, wait_seconds } => {
+            EventReading::Held { reason, wait_seconds } => {
                 tracing::warn!(event = %path, reason, wait_seconds, "no call about an event now; it waits");
                 Ok(ExtractEventOutput::Held { wait_seconds })
             }
-            Reading::OverShare(reason) => {
+            EventReading::OverShare(reason) => {
                 tracing::info!(event = %path, reason, "it waits until its sender has calls left");
                 Ok(ExtractEventOutput::OverShare)
             }
@@ -151,13 +153,16 @@ impl Extractor {
     }
 
     /// The event and what to ask about it; `None` when it is not new, gone, or not understood any more.
-    async fn question(&self, path: &RecordPath) -> Result<Option<(StreamEvent, ExtractQuestion)>, ActivityError> {
-        let candidates = self.candidates().await?;
+    async fn prepare_question(
+        &self,
+        path: &RecordPath,
+    ) -> Result<Option<(StreamEvent, ExtractQuestion)>, ActivityError> {
+        let candidates = self.load_candidates().await?;
         let (keeper, path) = (Arc::clone(&self.host.keeper), path.clone());
-        on_a_blocking_thread(move || {
+        run_blocking(move || {
             let file = match keeper.root().read_file(&path) {
                 Ok(file) => file,
-                Err(e @ VaultRootError::Io { .. }) => return Err(passing(e)),
+                Err(e @ VaultRootError::Io { .. }) => return Err(retryable_failure(e)),
                 Err(_) => return Ok(None),
             };
             let document = frontmatter::read_document(&file.bytes).ok();
@@ -171,75 +176,83 @@ impl Extractor {
     }
 
     /// Comparing words needs all names, which are many and seldom change.
-    async fn candidates(&self) -> Result<Arc<CandidateMatcher>, ActivityError> {
+    async fn load_candidates(&self) -> Result<Arc<CandidateMatcher>, ActivityError> {
         let edition = self.host.index.records_revision();
-        if let Some(candidates) = self.memory.candidates(edition) {
+        if let Some(candidates) = self.memory.cached_candidates(edition) {
             return Ok(candidates);
         }
-        let known = self.host.index.list_open_records().await.map_err(passing)?;
-        let candidates = Arc::new(on_a_blocking_thread(move || CandidateMatcher::new(known)).await?);
-        self.memory.keep_candidates(edition, &candidates);
+        let known = self.host.index.list_open_records().await.map_err(retryable_failure)?;
+        let candidates = Arc::new(run_blocking(move || CandidateMatcher::new(known)).await?);
+        self.memory.cache_candidates(edition, &candidates);
         Ok(candidates)
     }
 
     /// `reading` names this reading of the event among all: a new one has a reservation of its own.
-    async fn ask(
+    async fn ask_clerk(
         &self,
         path: &RecordPath,
         mut question: ExtractQuestion,
         reading: &str,
-    ) -> Result<Reading, ActivityError> {
+    ) -> Result<EventReading, ActivityError> {
         for attempt in 1..=ATTEMPTS {
             let key = self.clerk.extract_key(&question);
-            let kept = self.host.index.find_cached_answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
+            let kept =
+                self.host.index.find_cached_answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(retryable_failure)?;
             if let Some(text) = kept.filter(|text| ExtractAnswer::parse_answer(text, &question).is_ok()) {
-                return Ok(Reading::Answer { text, cached: true });
+                return Ok(EventReading::Answer { text, cached: true });
             }
             let call_id = CallId(format!("extract/{reading}/{path}/{attempt}"));
-            let request = self.request(path, (call_id, &question)).await?;
-            match self.call(request, &question).await? {
-                Call::Text(text) => {
-                    self.host.index.cache_answer(&key, &text, Utc::now()).await.map_err(passing)?;
-                    return Ok(Reading::Answer { text, cached: false });
+            let request = self.build_reserve_request(path, (call_id, &question)).await?;
+            match self.attempt_call(request, &question).await? {
+                ExtractCallOutcome::Text(text) => {
+                    self.host.index.cache_answer(&key, &text, Utc::now()).await.map_err(retryable_failure)?;
+                    return Ok(EventReading::Answer { text, cached: false });
                 }
-                Call::Complaint(complaint) => question.complaint = Some(complaint),
-                Call::Ends(reading) => return Ok(reading),
+                ExtractCallOutcome::Complaint(complaint) => question.complaint = Some(complaint),
+                ExtractCallOutcome::Ends(reading) => return Ok(reading),
             }
         }
-        Ok(Reading::Bad(question.complaint.unwrap_or_default()))
+        Ok(EventReading::Bad(question.complaint.unwrap_or_default()))
     }
 
     /// Reserves, asks, settles.
-    async fn call(&self, request: ReserveRequest, question: &ExtractQuestion) -> Result<Call, ActivityError> {
-        let reservation = match self.reserve(&request).await {
+    async fn attempt_call(
+        &self,
+        request: ReserveRequest,
+        question: &ExtractQuestion,
+    ) -> Result<ExtractCallOutcome, ActivityError> {
+        let reservation = match self.reserve_call(&request).await {
             Ok(reservation) => reservation,
-            Err(held) => return Ok(Call::Ends(held)),
+            Err(held) => return Ok(ExtractCallOutcome::Ends(held)),
         };
         let call_id = request.call_id;
         let alone = self.memory.is_alone();
-        let reply = self.clerk.extract(&reservation, question).await;
+        let reply = self.clerk.extract_signals(&reservation, question).await;
         let usage = reply.clerk.tokens;
         let (outcome, call) = match reply.outcome {
-            ExtractOutcome::Answered { text } => (SettlementOutcome::Answered { usage }, Call::Text(text)),
+            ExtractOutcome::Answered { text } => {
+                (SettlementOutcome::Answered { usage }, ExtractCallOutcome::Text(text))
+            }
             ExtractOutcome::BadAnswer { complaint } => {
-                (SettlementOutcome::Answered { usage }, Call::Complaint(complaint))
+                (SettlementOutcome::Answered { usage }, ExtractCallOutcome::Complaint(complaint))
             }
             ExtractOutcome::RateLimited { retry_after_seconds } => {
                 let retry_after_seconds = retry_after_seconds.map(|s| s as f64);
                 let wait_seconds = whole_seconds(back_off_for(retry_after_seconds));
-                let held = Reading::Held { reason: "the provider asked to wait".to_owned(), wait_seconds };
-                (SettlementOutcome::RateLimited { retry_after_seconds }, Call::Ends(held))
+                let held = EventReading::Held { reason: "the provider asked to wait".to_owned(), wait_seconds };
+                (SettlementOutcome::RateLimited { retry_after_seconds }, ExtractCallOutcome::Ends(held))
             }
-            ExtractOutcome::NotSent { reason } => {
-                (SettlementOutcome::NotSent, Call::Ends(Reading::Unanswered { reason, crowded: true }))
-            }
+            ExtractOutcome::NotSent { reason } => (
+                SettlementOutcome::NotSent,
+                ExtractCallOutcome::Ends(EventReading::Unanswered { reason, crowded: true }),
+            ),
             ExtractOutcome::Failed { reason, slow } => {
                 let crowded = slow && !(alone && self.memory.is_alone());
-                (SettlementOutcome::Failed, Call::Ends(Reading::Unanswered { reason, crowded }))
+                (SettlementOutcome::Failed, ExtractCallOutcome::Ends(EventReading::Unanswered { reason, crowded }))
             }
         };
         if matches!(outcome, SettlementOutcome::Answered { .. }) {
-            self.memory.others_are_answered(Instant::now());
+            self.memory.record_answer(Instant::now());
         }
         // A settlement that cannot be recorded is not worth losing an answer for: the reservation counts.
         if let Err(e) = self.host.ledger.settle(&Settlement { call_id, outcome }, Utc::now()).await {
@@ -249,27 +262,27 @@ impl Extractor {
     }
 
     /// A call of no task or matter, on the account of the event's stream and sender.
-    async fn request(
+    async fn build_reserve_request(
         &self,
         path: &RecordPath,
         (call_id, question): (CallId, &ExtractQuestion),
     ) -> Result<ReserveRequest, ActivityError> {
-        let known = self.host.index.is_known_source(&source_key(&question.source)).await.map_err(passing)?;
+        let known = self.host.index.is_known_source(&source_key(&question.source)).await.map_err(retryable_failure)?;
         let stream = path.slug().split('/').next().map(str::to_owned);
         let speakers = vec![CallSource { source: question.source.clone(), known }];
         Ok(ReserveRequest { call_id, stream, speakers, ..ReserveRequest::default() })
     }
 
-    async fn reserve(&self, request: &ReserveRequest) -> Result<Reservation, Reading> {
-        if self.host.stopped() {
+    async fn reserve_call(&self, request: &ReserveRequest) -> Result<Reservation, EventReading> {
+        if self.host.is_stopped() {
             let reason = "the fleet is stopped: `steward resume` lets it run again".to_owned();
-            return Err(Reading::Held { reason, wait_seconds: None });
+            return Err(EventReading::Held { reason, wait_seconds: None });
         }
         let now = Utc::now();
         match self.host.ledger.reserve(request, now).await {
             ReserveOutcome::Reserved(reservation) => Ok(reservation),
             ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Sender | GuardCap::Stream, reason, .. }) => {
-                Err(Reading::OverShare(reason))
+                Err(EventReading::OverShare(reason))
             }
             ReserveOutcome::Refused(refusal) => {
                 let wait_seconds = if refusal.cap == GuardCap::BackOff {
@@ -277,52 +290,57 @@ impl Extractor {
                 } else {
                     (refusal.cap == GuardCap::ProbePending).then_some(PROBE_ANSWERS_WITHIN)
                 };
-                Err(Reading::Held { reason: refusal.reason, wait_seconds })
+                Err(EventReading::Held { reason: refusal.reason, wait_seconds })
             }
         }
     }
 
     /// The answer by which an earlier run began to write signals, to the question as it was then: by now its
     /// own signals may have closed what they are about.
-    async fn begun(&self, key: &str, question: &ExtractQuestion) -> Result<Option<ExtractAnswer>, ActivityError> {
-        let kept = self.host.index.find_cached_answer(key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
-        let begun: Option<Begun> = kept.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(begun.and_then(|Begun { offers, text }| {
+    async fn find_answer_in_progress(
+        &self,
+        key: &str,
+        question: &ExtractQuestion,
+    ) -> Result<Option<ExtractAnswer>, ActivityError> {
+        let kept =
+            self.host.index.find_cached_answer(key, Utc::now() - GIVEN_AGAIN).await.map_err(retryable_failure)?;
+        let begun: Option<AnswerInProgress> = kept.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(begun.and_then(|AnswerInProgress { offers, text }| {
             ExtractAnswer::parse_answer(&text, &ExtractQuestion { offers, ..question.clone() }).ok()
         }))
     }
 
-    async fn write_down(
+    async fn complete_event(
         &self,
         (path, event): (&RecordPath, &StreamEvent),
         answer: &ExtractAnswer,
         (key, cached): (&str, bool),
     ) -> Result<ExtractEventOutput, ActivityError> {
-        let signals = self.write(path, event, answer).await?;
+        let signals = self.write_signals(path, event, answer).await?;
         crash::die_if_armed("after-writing-signals");
-        self.mark(path, extracted("")).await?;
+        self.update_event(path, extracted_edits("")).await?;
         // Who sets it to new again wants it read anew.
-        self.host.index.forget_answer(key).await.map_err(passing)?;
+        self.host.index.forget_answer(key).await.map_err(retryable_failure)?;
         tracing::info!(event = %path, signals, cached, "event read");
         Ok(ExtractEventOutput::Done { signals, cached })
     }
 
     /// Writes the signals; how many there are, those written before included.
-    async fn write(
+    async fn write_signals(
         &self,
         path: &RecordPath,
         event: &StreamEvent,
         answer: &ExtractAnswer,
     ) -> Result<u32, ActivityError> {
-        let signals = answer.to_signals(path, event).map_err(|e| lasting(e.to_string()))?;
+        let signals = answer.to_signals(path, event).map_err(|e| non_retryable_failure(e.to_string()))?;
         let count = u32::try_from(signals.len()).unwrap_or(u32::MAX);
         let keeper = Arc::clone(&self.host.keeper);
-        on_a_blocking_thread(move || {
+        run_blocking(move || {
             for (path, signal) in signals {
                 match keeper.create_file(&path, signal.render().as_bytes()) {
                     // Written before a crash, and routed or edited since: it stays as it is.
                     Ok(_) | Err(CreateError::Taken { .. }) => {}
-                    Err(e @ (CreateError::Kind { .. } | CreateError::Disk(_))) => return Err(passing(e)),
+                    Err(e @ (CreateError::Kind { .. } | CreateError::Disk(_))) => return Err(retryable_failure(e)),
                 }
             }
             Ok(count)
@@ -330,7 +348,7 @@ impl Extractor {
         .await?
     }
 
-    async fn failed(
+    async fn record_failure(
         &self,
         path: &RecordPath,
         event: &StreamEvent,
@@ -339,22 +357,22 @@ impl Extractor {
         let tries = event.tries.saturating_add(1);
         let parked = tries >= MAX_TRIES;
         let shown: String = plain::escape_one_line(reason).chars().take(MAX_REASON_CHARS).collect();
-        let mut edits = vec![edit("tries", json!(tries)), edit("reason", json!(shown))];
+        let mut edits = vec![field_edit("tries", json!(tries)), field_edit("reason", json!(shown))];
         if parked {
-            edits.push(edit("status", json!(EventStatus::Parked.as_str())));
+            edits.push(field_edit("status", json!(EventStatus::Parked.as_str())));
         }
-        self.mark(path, edits).await?;
+        self.update_event(path, edits).await?;
         tracing::warn!(event = %path, tries, parked, "an event could not be read");
         Ok(ExtractEventOutput::Failed { parked })
     }
 
     /// Notes in the event's file how far it has come, and tells the index. The signals it leaves to the
     /// watcher, which wakes their matters.
-    async fn mark(&self, path: &RecordPath, edits: Vec<FieldEdit>) -> Result<(), ActivityError> {
+    async fn update_event(&self, path: &RecordPath, edits: Vec<FieldEdit>) -> Result<(), ActivityError> {
         let (keeper, event) = (Arc::clone(&self.host.keeper), path.clone());
-        on_a_blocking_thread(move || keeper.update_status_fields(&event, &edits)).await?.map_err(passing)?;
+        run_blocking(move || keeper.update_status_fields(&event, &edits)).await?.map_err(retryable_failure)?;
         let root = self.host.keeper.root();
-        self.host.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(passing)?;
+        self.host.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(retryable_failure)?;
         Ok(())
     }
 }
@@ -365,16 +383,16 @@ fn whole_seconds(wait: TimeDelta) -> Option<u32> {
 }
 
 /// Names an event by all that its signals are made of.
-fn begun_key(path: &RecordPath, event: &StreamEvent) -> String {
+fn answer_key(path: &RecordPath, event: &StreamEvent) -> String {
     format!("event/{path}/{}", ContentHash::hash_bytes(event.render().as_bytes()).as_str())
 }
 
-fn extracted(reason: &str) -> Vec<FieldEdit> {
+fn extracted_edits(reason: &str) -> Vec<FieldEdit> {
     let reason = if reason.is_empty() { Value::Null } else { json!(reason) };
-    vec![edit("status", json!(EventStatus::Extracted.as_str())), edit("reason", reason)]
+    vec![field_edit("status", json!(EventStatus::Extracted.as_str())), field_edit("reason", reason)]
 }
 
-fn edit(field: &str, value: Value) -> FieldEdit {
+fn field_edit(field: &str, value: Value) -> FieldEdit {
     FieldEdit { field: field.to_owned(), value: Some(value) }
 }
 
@@ -382,7 +400,7 @@ fn edit(field: &str, value: Value) -> FieldEdit {
 impl Extractor {
     #[activity(definition = steward_workflows::activities::Next)]
     pub async fn next(self: Arc<Self>, _ctx: ActivityContext, limit: u32) -> Result<Vec<RecordPath>, ActivityError> {
-        self.waiting(usize::try_from(limit).unwrap_or(usize::MAX)).await
+        self.list_waiting_events(usize::try_from(limit).unwrap_or(usize::MAX)).await
     }
 
     #[activity(definition = steward_workflows::activities::Event)]
@@ -395,7 +413,7 @@ impl Extractor {
         let reading = format!("{}/{}", info.workflow_run_id.clone().unwrap_or_default(), info.activity_id);
         let span = tracing::info_span!("event");
         let ended = tokio::select! {
-            ended = self.read(&event, &reading).instrument(span) => ended,
+            ended = self.read_event(&event, &reading).instrument(span) => ended,
             failed = keep_alive(&ctx) => Err(failed),
         };
         if ended.is_err() && !self.host.can_write().await {

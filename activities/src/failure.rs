@@ -7,16 +7,16 @@ use temporalio_common::ActivityError;
 use temporalio_common::error::ApplicationFailure;
 
 /// The machine did not do what it should; it may next time.
-pub(crate) fn passing(e: impl std::error::Error + Send + Sync + 'static) -> ActivityError {
-    ActivityError::application(ApplicationFailure::new(std::io::Error::other(chain(&e))))
+pub(crate) fn retryable_failure(e: impl std::error::Error + Send + Sync + 'static) -> ActivityError {
+    ActivityError::application(ApplicationFailure::new(std::io::Error::other(render_error_chain(&e))))
 }
 
 /// No retry can mend this.
-pub(crate) fn lasting(reason: String) -> ActivityError {
+pub(crate) fn non_retryable_failure(reason: String) -> ActivityError {
     ActivityError::application(ApplicationFailure::non_retryable(std::io::Error::other(reason)))
 }
 
-fn chain(e: &dyn std::error::Error) -> String {
+fn render_error_chain(e: &dyn std::error::Error) -> String {
     let mut text = e.to_string();
     let mut source = e.source();
     while let Some(inner) = source {

@@ -4,7 +4,7 @@
 //! tool that writes anything.
 
 use crate::clerk::Clerk;
-use crate::failure::passing;
+use crate::failure::retryable_failure;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::clerk::ClerkReply;
@@ -19,11 +19,11 @@ const HEARTBEAT: Duration = Duration::from_secs(3);
 
 /// The clerk of this process. Cheap to clone.
 #[derive(Clone)]
-pub struct Bench {
+pub struct ClerkWorker {
     clerk: Arc<Clerk>,
 }
 
-impl Bench {
+impl ClerkWorker {
     /// Seats a clerk.
     #[must_use]
     pub fn new(clerk: Clerk) -> Self {
@@ -32,7 +32,7 @@ impl Bench {
 }
 
 #[activities]
-impl Bench {
+impl ClerkWorker {
     #[activity(definition = steward_workflows::activities::Judge)]
     pub async fn judge(self: Arc<Self>, ctx: ActivityContext, ask: JudgeInput) -> Result<ClerkReply, ActivityError> {
         let span = tracing::info_span!("clerk call");
@@ -49,20 +49,20 @@ pub(crate) async fn keep_alive(ctx: &ActivityContext) -> ActivityError {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
         if let Err(e) = ctx.record_heartbeat(()).await {
-            return passing(e);
+            return retryable_failure(e);
         }
     }
 }
 
 /// Works while the server is told of it, and no longer than it wants to hear of it: work that timed out, or whose
 /// worker ends, is let go at its next pause, so that nothing of it goes on unseen.
-pub(crate) async fn unless_given_up<T>(
+pub(crate) async fn run_until_cancelled<T>(
     ctx: &ActivityContext,
     work: impl Future<Output = Result<T, ActivityError>>,
 ) -> Result<T, ActivityError> {
     tokio::select! {
         done = work => done,
         failed = keep_alive(ctx) => Err(failed),
-        () = ctx.cancelled() => Err(passing(std::io::Error::other("given up: it took too long, or the worker ends"))),
+        () = ctx.cancelled() => Err(retryable_failure(std::io::Error::other("given up: it took too long, or the worker ends"))),
     }
 }

@@ -20,10 +20,10 @@ use steward_vault::inbox::InboxError;
 use steward_vault::index::IndexError;
 use steward_vault::root::VaultRoot;
 
-pub(crate) use settings::secret;
+pub(crate) use settings::read_secret;
 
-pub use intake::{Batch, Intake, Tally};
-pub use settings::{Keys, StreamConfig};
+pub use intake::{Intake, IntakeBatch, IntakeTally};
+pub use settings::{StreamConfig, StreamKeys};
 
 /// Largest message that is taken in, in bytes: 1 MiB. A mail's words are some kilobytes; what is larger
 /// carries files, which nobody here opens. Configurable as `max_message_bytes` of a stream.
@@ -39,7 +39,7 @@ const FIRST_DAYS: u64 = 7;
 struct Kind {
     name: &'static str,
     interval: Duration,
-    read: fn(Keys) -> Result<Opener, String>,
+    read: fn(StreamKeys) -> Result<StreamOpener, String>,
 }
 
 /// One line is a kind of stream: its file, which is its name in `steward.toml`, and its usual interval.
@@ -61,30 +61,30 @@ kinds! {
 }
 
 /// Opens a stream that is configured: reads its secrets and sets up its client, sends nothing.
-pub(crate) type Opener = Box<dyn Fn(&VaultRoot) -> Result<Source, StreamError> + Send + Sync>;
+pub(crate) type StreamOpener = Box<dyn Fn(&VaultRoot) -> Result<StreamSource, StreamError> + Send + Sync>;
 
 /// A stream that can be read.
-pub enum Source {
+pub enum StreamSource {
     /// We ask.
-    Polled(Box<dyn Adapter>),
+    Polled(Box<dyn StreamAdapter>),
     /// We are told.
-    Pushed(webhook::Hook),
+    Pushed(webhook::Webhook),
 }
 
 /// Reads one source.
-pub trait Adapter: Send {
+pub trait StreamAdapter: Send {
     /// Reads what is new and hands it to the intake, in batches.
-    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>>;
+    fn read_round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<NextRound, StreamError>>;
 
     /// Waits until there may be something new, for a source that can tell. It may be dropped meanwhile.
-    fn wait(&mut self) -> BoxFuture<'_, ()> {
+    fn wait_for_news(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 }
 
 /// When a stream wants its next round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextRound {
     /// After its interval.
     Usual,
     /// Something is not finished yet: after this long.
@@ -93,7 +93,7 @@ pub enum Next {
 
 /// One thing that an adapter found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundMessage {
     pub source_id: String,
     /// `<kind>:<who>`, see [`pattern`].
     pub pattern: String,
@@ -103,8 +103,8 @@ pub struct Found {
     pub text: String,
 }
 
-impl Found {
-    pub(crate) fn incoming(&self) -> IncomingEvent<'_> {
+impl FoundMessage {
+    pub(crate) fn as_incoming(&self) -> IncomingEvent<'_> {
         IncomingEvent {
             source_id: &self.source_id,
             pattern: &self.pattern,
@@ -115,7 +115,7 @@ impl Found {
         }
     }
 
-    fn size(&self) -> usize {
+    fn memory_size(&self) -> usize {
         self.text.len() + self.source_id.len() + 200
     }
 }
@@ -143,7 +143,7 @@ pub enum StreamError {
 }
 
 /// Whose word an event is, for trust: the kind and who says it, lower-cased, `unknown` where nobody does.
-fn pattern(kind: &str, who: Option<&str>) -> String {
+fn source_pattern(kind: &str, who: Option<&str>) -> String {
     let who = who.map(str::trim).filter(|who| !who.is_empty()).unwrap_or("unknown");
     format!("{kind}:{}", who.to_lowercase())
 }
@@ -155,7 +155,7 @@ fn hash_id(bytes: &[u8]) -> String {
 }
 
 /// Runs work where it may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StreamError> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StreamError> {
     Ok(tokio::task::spawn_blocking(work).await?)
 }
 

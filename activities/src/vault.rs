@@ -12,8 +12,8 @@ mod route;
 use crate::calibrate::{self, CallDeadline};
 use crate::clerk::Clerk;
 use crate::drill;
-use crate::failure::{lasting, passing};
-use crate::judge::unless_given_up;
+use crate::failure::{non_retryable_failure, retryable_failure};
+use crate::judge::run_until_cancelled;
 use crate::purge;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
@@ -40,12 +40,12 @@ use temporalio_sdk::activities::ActivityContext;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
-pub use answer::FiledAnswer;
+pub use answer::FiledResolution;
 pub use steward_domain::tick::MAX_LOOKS;
 
 /// What the environment and the configuration say, fixed for the life of the process.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct VaultSettings {
     /// The ceiling of this process; nothing raises it.
     pub policy: DecisionPolicy,
     pub default_ceiling: Ceiling,
@@ -67,11 +67,11 @@ pub struct NewInterval {
 
 /// The vault's own parts, held together for the activities. Cheap to clone.
 #[derive(Clone)]
-pub struct Host {
+pub struct VaultContext {
     pub keeper: Arc<VaultWriter>,
     pub index: Arc<Index>,
     pub ledger: Arc<Ledger>,
-    pub settings: Settings,
+    pub settings: VaultSettings,
     /// Whose answers are kept and given again; asked elsewhere.
     pub clerk: Arc<Clerk>,
     /// Where changes of a matter's cadence go.
@@ -83,17 +83,18 @@ pub struct Host {
     /// Trust is brought in line by one at a time, also where one that was given up has not ended yet.
     pub learning: Arc<Mutex<()>>,
     /// Answers that were filed and that the index and the signals do not show yet.
-    pub unshown: Arc<Mutex<Vec<FiledAnswer>>>,
+    pub unshown: Arc<Mutex<Vec<FiledResolution>>>,
 }
 
-impl Host {
-    pub(crate) fn stopped(&self) -> bool {
+impl VaultContext {
+    pub(crate) fn is_stopped(&self) -> bool {
         brake::is_stopped(self.keeper.root())
     }
 
-    async fn look(&self, ask: ObserveInput) -> Result<MatterObservation, ActivityError> {
-        self.show_filed_answers().await?;
-        let before = self.index.read_matter_interval(&ask.matter, &self.settings.cadence).await.map_err(passing)?;
+    async fn observe_matter(&self, ask: ObserveInput) -> Result<MatterObservation, ActivityError> {
+        self.publish_filed_resolutions().await?;
+        let before =
+            self.index.read_matter_interval(&ask.matter, &self.settings.cadence).await.map_err(retryable_failure)?;
         let mut seen = self
             .index
             .observe_due_tasks(&Look {
@@ -103,11 +104,11 @@ impl Host {
                 cadence: self.settings.cadence,
                 policy: self.settings.policy.clone(),
                 default_ceiling: self.settings.default_ceiling,
-                stopped: self.stopped(),
+                stopped: self.is_stopped(),
                 max_looks: MAX_LOOKS,
             })
             .await
-            .map_err(passing)?;
+            .map_err(retryable_failure)?;
         if before != seen.interval_seconds {
             let change = NewInterval { matter: seen.matter.clone(), seconds: seen.interval_seconds };
             // The receiver is gone only while the process ends; the registrar reads the interval
@@ -115,53 +116,53 @@ impl Host {
             let _ = self.intervals.send(change);
         }
         for look in &mut seen.looks {
-            look.known = self.recall(&look.question).await?;
+            look.known = self.recall_verdict(&look.question).await?;
         }
         Ok(seen)
     }
 
-    async fn ask_the_guard(&self, ask: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
+    async fn reserve_call(&self, ask: ReserveRequest) -> Result<ReserveOutcome, ActivityError> {
         let now = Utc::now();
-        let outcome = if self.stopped() { stopped() } else { self.ledger.reserve(&ask, now).await };
+        let outcome = if self.is_stopped() { stopped_refusal() } else { self.ledger.reserve(&ask, now).await };
         if let ReserveOutcome::Refused(refusal) = &outcome {
             let task = ask.task.unwrap_or_default();
             match (refusal.cap, RecordPath::parse(&task)) {
                 (GuardCap::LedgerUnreadable, Ok(target)) => self.try_again_later(&target).await,
-                (GuardCap::Stopped, Ok(target)) => self.wake_after_the_stop(&target).await?,
+                (GuardCap::Stopped, Ok(target)) => self.wake_after_stop(&target).await?,
                 (_, _) => {}
             }
             tracing::warn!(task, reason = %refusal.reason, "clerk call refused");
-            self.index.count_check(now, "rate_guarded", &ask.call_id.0).await.map_err(passing)?;
+            self.index.count_check(now, "rate_guarded", &ask.call_id.0).await.map_err(retryable_failure)?;
         }
         Ok(outcome)
     }
 
     /// What was observed and met a stop is judged when that is over, even when the run ends later.
-    async fn wake_after_the_stop(&self, target: &RecordPath) -> Result<(), ActivityError> {
-        self.index.mark_matter_again(target, Utc::now()).await.map_err(passing)
+    async fn wake_after_stop(&self, target: &RecordPath) -> Result<(), ActivityError> {
+        self.index.mark_matter_again(target, Utc::now()).await.map_err(retryable_failure)
     }
 
-    async fn call_ended(&self, ask: SettleCallInput) -> Result<(), ActivityError> {
+    async fn settle_call(&self, ask: SettleCallInput) -> Result<(), ActivityError> {
         if let Some((question, judged)) = &ask.answered {
-            self.keep(question, judged).await;
+            self.remember_verdict(question, judged).await;
         }
         self.ledger.settle(&ask.settlement, Utc::now()).await.map_err(|e| {
             let passes = matches!(e, LedgerError::Busy { .. } | LedgerError::Changed { .. });
-            if passes { passing(e) } else { lasting(e.to_string()) }
+            if passes { retryable_failure(e) } else { non_retryable_failure(e.to_string()) }
         })
     }
 
-    async fn carry_out(&self, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
+    async fn apply_decision(&self, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         let target = ask.plan.target().clone();
         let decision = ask.plan.draft().decision;
         let observed_at = ask.observed_at;
-        let receipt = match self.land(ask.plan, Utc::now()).await? {
+        let receipt = match self.cap_and_apply(ask.plan, Utc::now()).await? {
             Ok(receipt) => receipt,
             Err(e) => {
                 if matches!(e, ApplyError::Stopped) {
-                    self.wake_after_the_stop(&target).await?;
+                    self.wake_after_stop(&target).await?;
                 }
-                return unapplied(e);
+                return map_apply_error(e);
             }
         };
         let done = CompletedCheck {
@@ -175,7 +176,7 @@ impl Host {
         };
         if let Err(e) = self.index.record_check(&done).await {
             if self.can_write().await {
-                return Err(passing(e));
+                return Err(retryable_failure(e));
             }
             tracing::warn!(task = %target, error = %e, "decided; the check is recorded when the disk can be written");
             self.index.record_check_later(done);
@@ -192,56 +193,59 @@ impl Host {
     ///
     /// # Errors
     /// When the index cannot be read or written; that the keeper refuses is an answer.
-    pub async fn land(
+    pub async fn cap_and_apply(
         &self,
         plan: Plan,
         now: DateTime<Utc>,
     ) -> Result<Result<ActionReceipt, ApplyError>, ActivityError> {
         if plan.disposition() == Disposition::Live {
-            self.catch_up().await?;
+            self.catch_up_index().await?;
         }
         let _turn = if plan.disposition() == Disposition::Live { Some(self.landing.lock().await) } else { None };
-        let ceiling = self.ceiling_at_landing(plan.draft(), now).await?;
+        let ceiling = self.find_plan_ceiling(plan.draft(), now).await?;
         let plan = plan.cap_by_policy(&DispositionLimits { policy: &self.settings.policy, ceiling });
-        let spendings = self.index.count_changes_by_source(plan.draft(), now).await.map_err(passing)?;
-        let caps = self.index.read_mode_caps().await.map_err(passing)?;
-        let speaking = self.index.list_supporting_sources(plan.draft()).await.map_err(passing)?;
+        let spendings = self.index.count_changes_by_source(plan.draft(), now).await.map_err(retryable_failure)?;
+        let caps = self.index.read_mode_caps().await.map_err(retryable_failure)?;
+        let speaking = self.index.list_supporting_sources(plan.draft()).await.map_err(retryable_failure)?;
         let plan = plan.cap_by_trust(&speaking, &caps, &self.settings.policy);
         let plan = plan.cap_by_budget(&spendings, self.settings.live_per_source_day);
-        let notes = self.index.list_policies_with_spending(plan.draft(), now).await.map_err(passing)?;
+        let notes = self.index.list_policies_with_spending(plan.draft(), now).await.map_err(retryable_failure)?;
         let plan = plan.cap_by_matter_policies(&notes, now);
         let (target, keeper) = (plan.target().clone(), Arc::clone(&self.keeper));
-        let applied = on_a_blocking_thread(move || keeper.apply_plan(plan)).await?;
+        let applied = run_blocking(move || keeper.apply_plan(plan)).await?;
         crash::die_if_armed("before-indexing");
         match &applied {
-            Ok(receipt) => self.note_done(&[&target, &receipt.record]).await?,
-            Err(_) => self.note(&[&target]).await?,
+            Ok(receipt) => self.reindex_or_defer(&[&target, &receipt.record]).await?,
+            Err(_) => self.reindex_paths(&[&target]).await?,
         }
         Ok(applied)
     }
 
     /// The lowest ceiling that humans have set for the sources of a plan and the matters concerned, by their files.
-    async fn ceiling_at_landing(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Ceiling, ActivityError> {
+    async fn find_plan_ceiling(&self, draft: &AuditDraft, now: DateTime<Utc>) -> Result<Ceiling, ActivityError> {
         if draft.landing < Disposition::Pending {
             return Ok(Ceiling::default());
         }
         let new_parent = draft.proposal.as_ref().and_then(|proposal| proposal.mutation.new_parent());
         // The watcher may not have seen yet that one of them was edited, renamed or deleted.
         let root = self.keeper.root();
-        let stale = self.index.list_stale_matters(root, &draft.target, new_parent).await.map_err(passing)?;
+        let stale = self.index.list_stale_matters(root, &draft.target, new_parent).await.map_err(retryable_failure)?;
         if !stale.is_empty() {
-            self.index.sync_paths(root, &stale, now).await.map_err(passing)?;
+            self.index.sync_paths(root, &stale, now).await.map_err(retryable_failure)?;
         }
         let sources: Vec<&str> = draft.evidence.iter().map(|cited| cited.source.as_str()).collect();
         let default = self.settings.default_ceiling;
-        self.index.lowest_configured_ceiling(&draft.target, new_parent, &sources, default).await.map_err(passing)
+        self.index
+            .lowest_configured_ceiling(&draft.target, new_parent, &sources, default)
+            .await
+            .map_err(retryable_failure)
     }
 
     /// Files a record that changes nothing, and tells the index.
-    pub(crate) async fn file(&self, plan: Plan) -> Result<(), ActivityError> {
+    pub(crate) async fn file_record(&self, plan: Plan) -> Result<(), ActivityError> {
         let keeper = Arc::clone(&self.keeper);
-        let receipt = on_a_blocking_thread(move || keeper.file_plan(&plan)).await?.map_err(passing)?;
-        self.note(&[&receipt.record]).await
+        let receipt = run_blocking(move || keeper.file_plan(&plan)).await?.map_err(retryable_failure)?;
+        self.reindex_paths(&[&receipt.record]).await
     }
 
     /// Brings trust in line with the records as of this moment, as `ReversalCalibrationWorkflow` does, as far as one
@@ -249,23 +253,23 @@ impl Host {
     ///
     /// # Errors
     /// When the vault or its index cannot be read or written; doing it again is safe.
-    pub async fn calibrate_at(
+    pub async fn calibrate_trust(
         &self,
         (workflow, now): (WorkflowRef, DateTime<Utc>),
     ) -> Result<CalibrateOutput, ActivityError> {
-        calibrate::calibrate(self, CallDeadline::from_now, (workflow, now)).await
+        calibrate::run_calibration(self, CallDeadline::from_now, (workflow, now)).await
     }
 
     /// Tells the index what was just written, so that the next look sees it without waiting for
     /// the watcher.
-    pub(crate) async fn note(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
+    pub(crate) async fn reindex_paths(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
         let paths: Vec<RecordPath> = paths.iter().map(|p| (*p).clone()).collect();
-        self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map(drop).map_err(passing)
+        self.index.sync_paths(self.keeper.root(), &paths, Utc::now()).await.map(drop).map_err(retryable_failure)
     }
 }
 
 #[activities]
-impl Host {
+impl VaultContext {
     #[activity(definition = steward_workflows::activities::Observe)]
     pub async fn observe(
         self: Arc<Self>,
@@ -273,7 +277,7 @@ impl Host {
         ask: ObserveInput,
     ) -> Result<MatterObservation, ActivityError> {
         let matter = ask.matter.clone();
-        self.or_try_again(&matter, self.look(ask)).await
+        self.retry_later_on_failure(&matter, self.observe_matter(ask)).await
     }
 
     #[activity(definition = steward_workflows::activities::Reserve)]
@@ -282,18 +286,18 @@ impl Host {
         _ctx: ActivityContext,
         ask: ReserveRequest,
     ) -> Result<ReserveOutcome, ActivityError> {
-        self.ask_the_guard(ask).await
+        self.reserve_call(ask).await
     }
 
     #[activity(definition = steward_workflows::activities::Settle)]
     pub async fn settle(self: Arc<Self>, _ctx: ActivityContext, ask: SettleCallInput) -> Result<(), ActivityError> {
-        self.call_ended(ask).await
+        self.settle_call(ask).await
     }
 
     #[activity(definition = steward_workflows::activities::Apply)]
     pub async fn apply(self: Arc<Self>, _ctx: ActivityContext, ask: ApplyInput) -> Result<ApplyOutput, ActivityError> {
         let target = ask.plan.target().clone();
-        self.or_try_again(&target, self.carry_out(ask)).await
+        self.retry_later_on_failure(&target, self.apply_decision(ask)).await
     }
 
     #[activity(definition = steward_workflows::activities::Release)]
@@ -303,12 +307,12 @@ impl Host {
             self.index.release_leases_later(&run_id);
             return Ok(());
         }
-        released.map_err(passing)
+        released.map_err(retryable_failure)
     }
 
     #[activity(definition = steward_workflows::activities::Route)]
     pub async fn route(self: Arc<Self>, ctx: ActivityContext, ask: RouteInput) -> Result<RouteOutput, ActivityError> {
-        let routed = self.route_round(ask.limit, workflow_of(&ctx)).await;
+        let routed = self.route_signals(ask.limit, read_workflow_ref(&ctx)).await;
         if routed.is_err() && !self.can_write().await {
             self.index.run_routines_again();
         }
@@ -317,23 +321,23 @@ impl Host {
 
     #[activity(definition = steward_workflows::activities::Purge)]
     pub async fn purge(self: Arc<Self>, _ctx: ActivityContext, ask: PurgeInput) -> Result<PurgeOutput, ActivityError> {
-        purge::purge(&self, &ask, Utc::now()).await
+        purge::purge_events(&self, &ask, Utc::now()).await
     }
 
     #[activity(definition = steward_workflows::activities::Calibrate)]
     pub async fn calibrate(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<CalibrateOutput, ActivityError> {
-        unless_given_up(&ctx, self.calibrate_at((workflow_of(&ctx), Utc::now()))).await
+        run_until_cancelled(&ctx, self.calibrate_trust((read_workflow_ref(&ctx), Utc::now()))).await
     }
 
     #[activity(definition = steward_workflows::activities::StepBack)]
     pub async fn step_back(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<u64, ActivityError> {
-        let steps = calibrate::step_back(&self, (&workflow_of(&ctx), Utc::now())).await?;
+        let steps = calibrate::apply_demotions(&self, (&read_workflow_ref(&ctx), Utc::now())).await?;
         Ok(steps.len() as u64)
     }
 
     #[activity(definition = steward_workflows::activities::Drill)]
     pub async fn drill(self: Arc<Self>, ctx: ActivityContext, _: ()) -> Result<DrillOutput, ActivityError> {
-        drill::drill_all(&self, (workflow_of(&ctx), Utc::now())).await
+        drill::drill_all(&self, (read_workflow_ref(&ctx), Utc::now())).await
     }
 
     #[activity(definition = steward_workflows::activities::Answer)]
@@ -342,11 +346,11 @@ impl Host {
         ctx: ActivityContext,
         ask: ResolveInput,
     ) -> Result<ResolveOutput, ActivityError> {
-        self.take_answer(ask, workflow_of(&ctx)).await
+        self.handle_resolution(ask, read_workflow_ref(&ctx)).await
     }
 }
 
-pub(crate) fn workflow_of(ctx: &ActivityContext) -> WorkflowRef {
+pub(crate) fn read_workflow_ref(ctx: &ActivityContext) -> WorkflowRef {
     let info = ctx.info();
     WorkflowRef {
         id: info.workflow_id.clone().unwrap_or_default(),
@@ -355,15 +359,15 @@ pub(crate) fn workflow_of(ctx: &ActivityContext) -> WorkflowRef {
 }
 
 /// Runs file work where it may block; a panic there is a passing failure like any other.
-pub(crate) async fn on_a_blocking_thread<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ActivityError> {
     // Opened here and entered there: a span opened on the blocking thread would have no parent.
     let span = tracing::info_span!("file write");
-    tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(passing)
+    tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(retryable_failure)
 }
 
-fn stopped() -> ReserveOutcome {
+fn stopped_refusal() -> ReserveOutcome {
     ReserveOutcome::Refused(GuardRefusal {
         cap: GuardCap::Stopped,
         clears_at: None,
@@ -372,12 +376,12 @@ fn stopped() -> ReserveOutcome {
 }
 
 /// A plan that does not fit the record any more is an answer; trouble with the machine is not.
-fn unapplied(e: ApplyError) -> Result<ApplyOutput, ActivityError> {
+fn map_apply_error(e: ApplyError) -> Result<ApplyOutput, ActivityError> {
     match e {
         ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } => Ok(ApplyOutput::ChangedMeanwhile),
         ApplyError::Record { .. } | ApplyError::Root(_) => Ok(ApplyOutput::Unusable { reason: e.to_string() }),
         ApplyError::Stopped => Ok(ApplyOutput::Stopped),
-        ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => Err(passing(e)),
+        ApplyError::Form(_) | ApplyError::Chain(_) | ApplyError::Io { .. } => Err(retryable_failure(e)),
     }
 }
 

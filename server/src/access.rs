@@ -20,7 +20,7 @@ pub mod token;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-pub use store::{AccessError, Store};
+pub use store::{AccessError, SecretStore};
 
 /// Longest name of a token or of who logs in, in characters.
 const MAX_NAME_CHARS: usize = 60;
@@ -28,7 +28,7 @@ const MAX_NAME_CHARS: usize = 60;
 /// What somebody may do; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum AccessScope {
     /// See everything.
     Read,
     /// Undo, confirm, dismiss, and stop: what makes things safer needs no more.
@@ -37,10 +37,10 @@ pub enum Scope {
     Operate,
 }
 
-impl Scope {
+impl AccessScope {
     /// The word on the command line.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Act => "act",
@@ -49,15 +49,15 @@ impl Scope {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for AccessScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
 /// How somebody showed who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum CallerProof {
     /// A token in the `Authorization` header, which no browser sends by itself.
     Token,
     /// A cookie, with what the forms of its pages must hold.
@@ -66,18 +66,18 @@ pub enum Proof {
 
 /// Somebody who may ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub struct AuthenticatedCaller {
     /// As audit records name them.
     pub name: String,
-    pub scope: Scope,
-    pub proof: Proof,
+    pub scope: AccessScope,
+    pub proof: CallerProof,
 }
 
 /// A name that may stand in an audit record: what shows as it reads, and cannot be taken for a token's `token:name#id`.
 ///
 /// # Errors
 /// [`AccessError::Name`] says what is wrong with it.
-pub fn name(text: &str) -> Result<String, AccessError> {
+pub fn parse_caller_name(text: &str) -> Result<String, AccessError> {
     let text = text.trim();
     // Marks that no one sees: they turn the letters around them, or make two names look like one.
     let unseen = |c| matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
@@ -96,7 +96,7 @@ pub fn name(text: &str) -> Result<String, AccessError> {
 ///
 /// # Errors
 /// [`AccessError::Random`] when the system has none to give.
-pub(crate) fn secret() -> Result<String, AccessError> {
+pub(crate) fn generate_secret() -> Result<String, AccessError> {
     use base64::Engine;
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|e| AccessError::Random(e.to_string()))?;
@@ -109,10 +109,10 @@ mod tests {
 
     #[test]
     fn a_name_shows_as_it_reads_and_is_no_tokens() {
-        assert_eq!(name(" Jörg at the desk ").unwrap(), "Jörg at the desk");
+        assert_eq!(parse_caller_name(" Jörg at the desk ").unwrap(), "Jörg at the desk");
         let long = "x".repeat(MAX_NAME_CHARS + 1);
         for other in ["", " ", "a\nb", "\u{1b}[2J", "ann\u{202e}nna", "token:x#3f9a1c22", long.as_str()] {
-            assert!(matches!(name(other), Err(AccessError::Name { .. })), "{other:?}");
+            assert!(matches!(parse_caller_name(other), Err(AccessError::Name { .. })), "{other:?}");
         }
     }
 }

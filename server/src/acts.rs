@@ -3,8 +3,8 @@
 //! Answers to actions are in the audit chain and turns of the brake in its log. What gives anybody more, or takes
 //! anything in or keeps it out, is refused where it cannot be written down; who goes is not kept from going.
 
-use crate::access::admission::Met;
-use crate::app::App;
+use crate::access::admission::RequestOrigin;
+use crate::app::AppState;
 use chrono::Utc;
 use std::io;
 use steward_domain::time::format_millis;
@@ -14,10 +14,10 @@ use steward_vault::operator::{self, OperatorEvent, OperatorEventKind, OperatorLo
 ///
 /// # Errors
 /// [`OperatorError`] when that failed, and it must not be done.
-pub(crate) async fn write_down(
-    app: &App,
+pub(crate) async fn record_operator_event(
+    app: &AppState,
     by: &str,
-    met: &Met,
+    met: &RequestOrigin,
     act: OperatorEventKind,
     on: String,
 ) -> Result<(), OperatorLogError> {

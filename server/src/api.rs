@@ -8,9 +8,9 @@ pub(crate) mod answers;
 pub(crate) mod health;
 pub(crate) mod problem;
 
-use crate::access::Scope;
-use crate::access::admission::{self, require};
-use crate::app::Shared;
+use crate::access::AccessScope;
+use crate::access::admission::{self, require_scope};
+use crate::app::SharedAppState;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -29,14 +29,14 @@ use utoipa_axum::routes;
             Send a token of `steward token create` as `Authorization: Bearer …`.",
         license(name = "MIT OR Apache-2.0")
     ),
-    modifiers(&Bearer),
+    modifiers(&BearerTokenScheme),
     security(("token" = []))
 )]
-struct Description;
+struct OpenApiDescription;
 
-struct Bearer;
+struct BearerTokenScheme;
 
-impl utoipa::Modify for Bearer {
+impl utoipa::Modify for BearerTokenScheme {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
@@ -47,27 +47,27 @@ impl utoipa::Modify for Bearer {
 }
 
 /// The endpoints with what guards them, and their description.
-pub(crate) fn router(app: &Shared) -> Router<Shared> {
-    let (read, read_api) = OpenApiRouter::<Shared>::with_openapi(Description::openapi())
+pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
+    let (read, read_api) = OpenApiRouter::<SharedAppState>::with_openapi(OpenApiDescription::openapi())
         .routes(routes!(actions::recent_actions))
         .routes(routes!(actions::action))
         .split_for_parts();
-    let (act, act_api) = OpenApiRouter::<Shared>::new()
+    let (act, act_api) = OpenApiRouter::<SharedAppState>::new()
         .routes(routes!(answers::undo))
         .routes(routes!(answers::confirm))
         .routes(routes!(answers::dismiss))
         .split_for_parts();
-    let (lives, lives_api) = OpenApiRouter::<Shared>::new().routes(routes!(health::healthz)).split_for_parts();
-    let (ready, ready_api) = OpenApiRouter::<Shared>::new().routes(routes!(health::readyz)).split_for_parts();
+    let (lives, lives_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::healthz)).split_for_parts();
+    let (ready, ready_api) = OpenApiRouter::<SharedAppState>::new().routes(routes!(health::readyz)).split_for_parts();
     let description = read_api.merge_from(act_api).merge_from(lives_api).merge_from(ready_api);
     let text: Arc<str> = description.to_json().unwrap_or_default().into();
-    let described = Router::new().route("/api/v1/openapi.json", get(describe)).layer(Extension(text));
+    let described = Router::new().route("/api/v1/openapi.json", get(serve_openapi_description)).layer(Extension(text));
     // That it lives costs a word, and whoever asks too often must not be told that it does not.
-    let open = lives.merge(admission::open(ready.merge(described), app));
-    require(read, app, Scope::Read).merge(require(act, app, Scope::Act)).merge(open)
+    let open = lives.merge(admission::limit_open_routes(ready.merge(described), app));
+    require_scope(read, app, AccessScope::Read).merge(require_scope(act, app, AccessScope::Act)).merge(open)
 }
 
 /// The description itself; it holds no secret, and tools ask for it without one.
-async fn describe(Extension(text): Extension<Arc<str>>) -> impl IntoResponse {
+async fn serve_openapi_description(Extension(text): Extension<Arc<str>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text.to_string())
 }

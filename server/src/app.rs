@@ -5,19 +5,21 @@
 //! gets the same answer of every address, whether it is there or not; who is known gets one 404 of all that is not.
 
 use crate::access::admission::{self, AccessChecks};
-use crate::access::seats::{Seat, Seats};
-use crate::access::{AccessError, Caller, Scope, Store, host::Hosts, local, proxy::Proxies};
-use crate::answer::Answers;
+use crate::access::seats::{ConnectionLimiter, ConnectionPermit};
+use crate::access::{
+    AccessError, AccessScope, AuthenticatedCaller, SecretStore, host::AllowedHosts, local, proxy::TrustedProxies,
+};
+use crate::answer::ResolutionClient;
 use crate::api;
-use crate::api::health::IndexFile;
-use crate::api::problem::Problem;
-use crate::beat::{self, Beat};
-use crate::facts::streams::StreamName;
+use crate::api::health::IndexFileIdentity;
+use crate::api::problem::ProblemDetails;
+use crate::beat::{self, LiveRevision};
+use crate::facts::streams::ConfiguredStream;
 use crate::grpc;
-use crate::holder::Holder;
-use crate::outside::{self, Outside, registered};
+use crate::holder::VaultHolder;
+use crate::outside::{self, TemporalHealth, registered};
 use crate::pages;
-use crate::temporal::Temporal;
+use crate::temporal::TemporalQueryClient;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
@@ -38,26 +40,26 @@ use temporalio_client::Client;
 use tokio::sync::watch;
 
 /// What the faces need of the process they run in.
-pub struct Parts {
+pub struct AppDependencies {
     pub root: VaultRoot,
     pub index: Arc<Index>,
-    pub answers: Answers,
+    pub answers: ResolutionClient,
     pub client: Client,
     /// The rate guard's ledger, where it can be opened.
     pub ledger: Option<Arc<Ledger>>,
-    pub store: Store,
-    pub hosts: Hosts,
-    pub proxies: Proxies,
+    pub store: SecretStore,
+    pub hosts: AllowedHosts,
+    pub proxies: TrustedProxies,
     /// What arrives here is encrypted.
     pub encrypted: bool,
-    pub house: House,
+    pub house: DashboardSettings,
     /// Raised when the process is to end.
     pub stop: watch::Receiver<bool>,
 }
 
 /// What is set for the vault, as far as it is shown.
 #[derive(Clone, Debug, PartialEq)]
-pub struct House {
+pub struct DashboardSettings {
     /// Of the process that holds the vault.
     pub policy: DecisionPolicy,
     pub cadence: Cadence,
@@ -71,7 +73,7 @@ pub struct House {
     pub clerk: &'static str,
     /// Where the tracker is; `None` where none is set.
     pub tracker: Option<String>,
-    pub streams: Vec<StreamName>,
+    pub streams: Vec<ConfiguredStream>,
     /// How often the whole vault is read.
     pub scan_every: Duration,
     /// What is wrong with the configuration. May quote it.
@@ -88,44 +90,47 @@ const FULL_FOR: u32 = 30;
 pub(crate) const KNOWN_AGAIN: Duration = Duration::from_secs(5);
 
 /// What every request can reach.
-pub(crate) struct App {
+pub(crate) struct AppState {
     pub(crate) root: VaultRoot,
     pub(crate) index: Arc<Index>,
-    pub(crate) answers: Answers,
-    pub(crate) temporal: Temporal,
+    pub(crate) answers: ResolutionClient,
+    pub(crate) temporal: TemporalQueryClient,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) access: Arc<AccessChecks>,
-    pub(crate) house: House,
-    pub(crate) beat: watch::Receiver<Beat>,
+    pub(crate) house: DashboardSettings,
+    pub(crate) beat: watch::Receiver<LiveRevision>,
     /// What Temporal said last.
-    pub(crate) outside: watch::Receiver<Outside>,
+    pub(crate) outside: watch::Receiver<TemporalHealth>,
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
-    live: Seats<String>,
+    live: ConnectionLimiter<String>,
     /// The file that [`App::index`] opened.
-    pub(crate) index_file: IndexFile,
+    pub(crate) index_file: IndexFileIdentity,
     /// What the charts were drawn from last.
-    pub(crate) charts: pages::charts::Kept,
+    pub(crate) charts: pages::charts::ChartCountsCache,
 }
 
 /// As handlers take it.
-pub(crate) type Shared = Arc<App>;
+pub(crate) type SharedAppState = Arc<AppState>;
 
-impl App {
+impl AppState {
     /// The policy in force: of the process that holds the vault now, which another may have followed since this one
     /// was started.
-    pub(crate) fn policy(&self) -> DecisionPolicy {
-        match Holder::of(&self.root, self.index.state_dir()) {
-            Holder::Runs(note) => note.policy,
-            Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => self.house.policy.clone(),
+    pub(crate) fn read_policy(&self) -> DecisionPolicy {
+        match VaultHolder::read(&self.root, self.index.state_dir()) {
+            VaultHolder::Runs(note) => note.policy,
+            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => self.house.policy.clone(),
         }
     }
 
     /// A place among those who listen, for as long as it is kept.
-    pub(crate) fn listener(&self, caller: &Caller) -> Result<Seat<String>, Problem> {
-        self.live.take(caller.name.clone(), false).ok_or_else(|| Problem {
+    pub(crate) fn acquire_live_permit(
+        &self,
+        caller: &AuthenticatedCaller,
+    ) -> Result<ConnectionPermit<String>, ProblemDetails> {
+        self.live.acquire(caller.name.clone(), false).ok_or_else(|| ProblemDetails {
             retry_after: Some(FULL_FOR),
-            ..Problem::new(
+            ..ProblemDetails::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 format!("too many listen live, {LIVE_OF_EACH} of one caller or {LIVE_OF_ALL} of all: close some"),
             )
@@ -133,14 +138,14 @@ impl App {
     }
 
     /// Whether who showed this may still see what they see; it may be taken away, and a session ends.
-    pub(crate) fn still_sees(&self, headers: &HeaderMap) -> Result<bool, AccessError> {
-        Ok(self.access.caller(headers)?.is_some_and(|caller| caller.scope >= Scope::Read))
+    pub(crate) fn can_still_read(&self, headers: &HeaderMap) -> Result<bool, AccessError> {
+        Ok(self.access.identify_caller(headers)?.is_some_and(|caller| caller.scope >= AccessScope::Read))
     }
 }
 
 /// Why nothing can be served.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum RouterBuildError {
     #[error(transparent)]
     Access(#[from] AccessError),
     #[error("the descriptors of the contract cannot be read: {0}")]
@@ -151,16 +156,19 @@ pub enum StartError {
 ///
 /// # Errors
 /// [`StartError`] when the keys of sessions and of the command can be neither read nor made.
-pub fn router(parts: Parts) -> Result<Router, StartError> {
-    let Parts { root, index, answers, client, ledger, store, hosts, proxies, encrypted, house, stop } = parts;
-    local::make(&store)?;
+pub fn build_router(parts: AppDependencies) -> Result<Router, RouterBuildError> {
+    let AppDependencies { root, index, answers, client, ledger, store, hosts, proxies, encrypted, house, stop } = parts;
+    local::ensure_command_key(&store)?;
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
-    let beat = beat::start(root.clone(), Arc::clone(&index), stop.clone());
-    let index_file = IndexFile::of(index.state_dir());
-    let registration = registered::start(registered::ExpectedSchedules::new(&client, &root, &index), stop.clone());
-    let temporal = Temporal::new(client);
-    let outside = outside::start(temporal.clone(), stop.clone());
-    let app = Arc::new(App {
+    let beat = beat::spawn_change_notifier(root.clone(), Arc::clone(&index), stop.clone());
+    let index_file = IndexFileIdentity::read(index.state_dir());
+    let registration = registered::spawn_registration_watcher(
+        registered::ExpectedSchedules::new(&client, &root, &index),
+        stop.clone(),
+    );
+    let temporal = TemporalQueryClient::new(client);
+    let outside = outside::spawn_health_watcher(temporal.clone(), stop.clone());
+    let app = Arc::new(AppState {
         root,
         index,
         answers,
@@ -172,20 +180,23 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
         outside,
         registration,
         stop,
-        live: Seats::new(LIVE_OF_EACH, LIVE_OF_ALL),
+        live: ConnectionLimiter::new(LIVE_OF_EACH, LIVE_OF_ALL),
         index_file,
         charts: Default::default(),
     });
-    let router = api::router(&app)
-        .merge(pages::router(&app))
-        .merge(grpc::router(&app)?)
-        .fallback(nowhere.layer(from_fn_with_state((Arc::clone(&access), Scope::Read), admission::allowed)))
-        .method_not_allowed_fallback(wrong_method)
+    let router = api::build_router(&app)
+        .merge(pages::build_router(&app))
+        .merge(grpc::build_router(&app)?)
+        .fallback(
+            respond_not_found
+                .layer(from_fn_with_state((Arc::clone(&access), AccessScope::Read), admission::authorize_request)),
+        )
+        .method_not_allowed_fallback(respond_method_not_allowed)
         // Where a body is read, and so after it is known who sends it.
         .layer(DefaultBodyLimit::max(api::answers::MAX_BODY))
-        .layer(from_fn_with_state(access, admission::known_host))
-        .layer(from_fn(unbroken))
-        .layer(map_response(guarded))
+        .layer(from_fn_with_state(access, admission::check_host))
+        .layer(from_fn(catch_panics))
+        .layer(map_response(add_security_headers))
         .with_state(app);
     Ok(router)
 }
@@ -194,32 +205,32 @@ pub fn router(parts: Parts) -> Result<Router, StartError> {
 const STARTS_FOR: u32 = 2;
 
 /// Who answers before there is a [`router`]: the process lives, and everything else is for later.
-pub(crate) fn starting() -> Router {
+pub(crate) fn build_starting_router() -> Router {
     Router::new()
         .route("/healthz", get(api::health::healthz))
-        .route("/assets/{name}", get(pages::asset))
-        .fallback(not_yet)
-        .layer(map_response(guarded))
+        .route("/assets/{name}", get(pages::serve_asset))
+        .fallback(respond_starting)
+        .layer(map_response(add_security_headers))
 }
 
-async fn not_yet(method: Method, uri: Uri) -> Response {
+async fn respond_starting(method: Method, uri: Uri) -> Response {
     let detail = "Steward is starting, and reads the vault first.";
-    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-    refuse(&method, &uri, Problem { retry_after: Some(STARTS_FOR), ..problem })
+    let problem = ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+    respond_with_problem(&method, &uri, ProblemDetails { retry_after: Some(STARTS_FOR), ..problem })
 }
 
 /// What panics is answered as well, in the face that was asked.
-async fn unbroken(request: Request, next: Next) -> Response {
+async fn catch_panics(request: Request, next: Next) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("the answer to {} panicked", uri.path().escape_debug());
         let detail = "something went wrong here; the log says more";
-        refuse(&method, &uri, Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+        respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
     })
 }
 
 /// What may be done with an answer, whoever gets it.
-async fn guarded(mut response: Response) -> Response {
+async fn add_security_headers(mut response: Response) -> Response {
     const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
         connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
     let headers = response.headers_mut();
@@ -240,20 +251,20 @@ async fn guarded(mut response: Response) -> Response {
 }
 
 /// In the face that was asked.
-pub(crate) fn refuse(method: &Method, uri: &Uri, problem: Problem) -> Response {
-    if grpc::is_asked(uri.path()) {
-        return grpc::refusal::response(&problem);
+pub(crate) fn respond_with_problem(method: &Method, uri: &Uri, problem: ProblemDetails) -> Response {
+    if grpc::is_grpc_path(uri.path()) {
+        return grpc::refusal::build_response(&problem);
     }
     let to_a_program = uri.path().starts_with("/api/") || matches!(uri.path(), "/healthz" | "/readyz");
     // An address to which something was sent may be none to open.
     let back = (!method.is_safe()).then(|| "/".to_owned());
-    if to_a_program { problem.into_response() } else { pages::refusal(&problem, back) }
+    if to_a_program { problem.into_response() } else { pages::render_refusal(&problem, back) }
 }
 
-async fn nowhere(method: Method, uri: Uri) -> Response {
-    refuse(&method, &uri, Problem::new(StatusCode::NOT_FOUND, "there is nothing here"))
+async fn respond_not_found(method: Method, uri: Uri) -> Response {
+    respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::NOT_FOUND, "there is nothing here"))
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> Response {
-    refuse(&method, &uri, Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
+async fn respond_method_not_allowed(method: Method, uri: Uri) -> Response {
+    respond_with_problem(&method, &uri, ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
 }

@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_millis(500);
 
 /// What may have changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Beat {
+pub(crate) struct LiveRevision {
     /// The newest place in the chain of audit records.
     pub(crate) seq: u64,
     pub(crate) newest_signal_at: Option<DateTime<Utc>>,
@@ -25,12 +25,12 @@ pub(crate) struct Beat {
 }
 
 /// Looks until told to end; the receiver always has the newest.
-pub(crate) fn start(
+pub(crate) fn spawn_change_notifier(
     root: VaultRoot,
     index: std::sync::Arc<Index>,
     mut stop: watch::Receiver<bool>,
-) -> watch::Receiver<Beat> {
-    let (tell, told) = watch::channel(Beat::default());
+) -> watch::Receiver<LiveRevision> {
+    let (tell, told) = watch::channel(LiveRevision::default());
     tokio::spawn(async move {
         let mut clock = tokio::time::interval(EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -53,7 +53,7 @@ pub(crate) fn start(
                 continue;
             };
             let (seq, newest_signal_at, revision) = (pulse.newest_action_seq, pulse.newest_signal_at, pulse.revision);
-            let beat = Beat { seq, newest_signal_at, stopped, revision };
+            let beat = LiveRevision { seq, newest_signal_at, stopped, revision };
             tell.send_if_modified(|last| {
                 let changed = *last != beat;
                 *last = beat;

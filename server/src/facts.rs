@@ -19,17 +19,17 @@ use steward_vault::index::IndexError;
 use steward_vault::root::VaultRootError;
 
 /// A run in the Temporal UI, below the address of its namespace.
-pub(crate) fn run_address(ui: &str, workflow: &str, run: &str) -> String {
-    format!("{ui}/workflows/{}/{}/history", in_a_path(workflow), in_a_path(run))
+pub(crate) fn build_run_url(ui: &str, workflow: &str, run: &str) -> String {
+    format!("{ui}/workflows/{}/{}/history", encode_path_segment(workflow), encode_path_segment(run))
 }
 
 /// A matter's schedule in the Temporal UI, below the address of its namespace.
-pub(crate) fn schedule_address(ui: &str, schedule: &str) -> String {
-    format!("{ui}/schedules/{}", in_a_path(schedule))
+pub(crate) fn build_schedule_url(ui: &str, schedule: &str) -> String {
+    format!("{ui}/schedules/{}", encode_path_segment(schedule))
 }
 
 /// As one part of an address, whatever it holds.
-fn in_a_path(text: &str) -> String {
+fn encode_path_segment(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }

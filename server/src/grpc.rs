@@ -23,19 +23,19 @@ mod tasks;
 mod values;
 mod words;
 
-pub use asked::proposed;
-pub use record::change;
+pub use asked::decode_change;
+pub use record::encode_change;
 
-use crate::access::Caller;
-use crate::access::admission::Met;
-use crate::app::{App, Shared};
+use crate::access::AuthenticatedCaller;
+use crate::access::admission::RequestOrigin;
+use crate::app::{AppState, SharedAppState};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use refusal::refused;
+use refusal::build_status;
 use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -65,12 +65,12 @@ const LONGEST: usize = 60 * 1024;
 
 /// What every service is made of.
 #[derive(Clone)]
-struct Face(Shared);
+struct GrpcService(SharedAppState);
 
-impl Deref for Face {
-    type Target = App;
+impl Deref for GrpcService {
+    type Target = AppState;
 
-    fn deref(&self) -> &App {
+    fn deref(&self) -> &AppState {
         &self.0
     }
 }
@@ -79,8 +79,8 @@ impl Deref for Face {
 ///
 /// # Errors
 /// When the descriptors of the contract cannot be read.
-pub(crate) fn router(app: &Shared) -> Result<Router<Shared>, tonic_reflection::server::Error> {
-    let face = || Face(Arc::clone(app));
+pub(crate) fn build_router(app: &SharedAppState) -> Result<Router<SharedAppState>, tonic_reflection::server::Error> {
+    let face = || GrpcService(Arc::clone(app));
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(steward_proto::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -91,8 +91,8 @@ pub(crate) fn router(app: &Shared) -> Result<Router<Shared>, tonic_reflection::s
     macro_rules! serve {
         ($($server:ident),+) => {$(
             let service = $server::new(face()).max_decoding_message_size(LONGEST);
-            names.push(name_of(&service));
-            router = with(router, service);
+            names.push(service_name(&service));
+            router = add_service(router, service);
         )+};
     }
     serve!(ActionsServiceServer, MattersServiceServer, TasksServiceServer, SignalsServiceServer, ModesServiceServer);
@@ -103,15 +103,15 @@ pub(crate) fn router(app: &Shared) -> Result<Router<Shared>, tonic_reflection::s
         }
     });
     let reflection = reflection.max_decoding_message_size(LONGEST);
-    let router = with(with(router, reflection), health.max_decoding_message_size(LONGEST));
-    Ok(router.route_layer(from_fn_with_state(Arc::clone(app), allowed)))
+    let router = add_service(add_service(router, reflection), health.max_decoding_message_size(LONGEST));
+    Ok(router.route_layer(from_fn_with_state(Arc::clone(app), authorize_rpc)))
 }
 
-fn name_of<S: NamedService>(_: &S) -> &'static str {
+fn service_name<S: NamedService>(_: &S) -> &'static str {
     S::NAME
 }
 
-fn with<S>(router: Router<Shared>, service: S) -> Router<Shared>
+fn add_service<S>(router: Router<SharedAppState>, service: S) -> Router<SharedAppState>
 where
     S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
     S::Response: IntoResponse,
@@ -121,54 +121,58 @@ where
 }
 
 /// Whether a request to this path is one of these.
-pub(crate) fn is_asked(path: &str) -> bool {
+pub(crate) fn is_grpc_path(path: &str) -> bool {
     path.starts_with(OURS) || path.starts_with(COMMON)
 }
 
-async fn allowed(State(app): State<Shared>, mut request: Request<Body>, next: Next) -> Response {
+async fn authorize_rpc(State(app): State<SharedAppState>, mut request: Request<Body>, next: Next) -> Response {
     let path = request.uri().path();
     if path.starts_with(HEALTH) {
-        return match Met::of(request.extensions()).and_then(|met| met.unhurried(&app.access)) {
+        return match RequestOrigin::from_extensions(request.extensions())
+            .and_then(|met| met.check_open_rate(&app.access))
+        {
             Ok(()) => next.run(request).await,
-            Err(problem) => refusal::response(&problem),
+            Err(problem) => refusal::build_response(&problem),
         };
     }
-    let scope = scope::of(path.rsplit('/').next().unwrap_or_default());
+    let scope = scope::required_scope(path.rsplit('/').next().unwrap_or_default());
     // A page of somebody else's can make a browser send a cookie, but no token.
     request.headers_mut().remove(header::COOKIE);
-    match app.access.admit(scope, &request) {
+    match app.access.admit_request(scope, &request) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(problem) => refusal::response(&problem),
+        Err(problem) => refusal::build_response(&problem),
     }
 }
 
 /// Who asks.
-fn by<T>(request: &tonic::Request<T>) -> Result<Caller, Status> {
-    let caller = request.extensions().get::<Caller>().cloned();
-    caller.ok_or_else(|| refused(Code::Internal, 500, "it cannot be told who asks"))
+fn require_caller<T>(request: &tonic::Request<T>) -> Result<AuthenticatedCaller, Status> {
+    let caller = request.extensions().get::<AuthenticatedCaller>().cloned();
+    caller.ok_or_else(|| build_status(Code::Internal, 500, "it cannot be told who asks"))
 }
 
 /// How the request reached us.
-fn met<T>(request: &tonic::Request<T>) -> Result<Met, Status> {
-    Met::of(request.extensions()).cloned().map_err(|problem| refusal::status(&problem))
+fn require_origin<T>(request: &tonic::Request<T>) -> Result<RequestOrigin, Status> {
+    RequestOrigin::from_extensions(request.extensions())
+        .cloned()
+        .map_err(|problem| refusal::status_from_problem(&problem))
 }
 
 /// A path of a record of this kind.
-fn path(kind: RecordKind, field: &str, text: &str) -> Result<RecordPath, Status> {
+fn parse_record_path(kind: RecordKind, field: &str, text: &str) -> Result<RecordPath, Status> {
     let path = RecordPath::parse(text).ok().filter(|path| path.kind() == kind);
     let folder = kind.folder();
-    path.ok_or_else(|| wrong(&format!("`{field}` is not a path like {folder}/name.md")))
+    path.ok_or_else(|| invalid_argument(&format!("`{field}` is not a path like {folder}/name.md")))
 }
 
 /// A request that cannot be meant so.
-fn wrong(message: &str) -> Status {
-    refused(Code::InvalidArgument, 400, message)
+fn invalid_argument(message: &str) -> Status {
+    build_status(Code::InvalidArgument, 400, message)
 }
 
 /// What is not there, whoever asks.
-fn nothing(message: &str) -> Status {
-    refused(Code::NotFound, 404, message)
+fn not_found(message: &str) -> Status {
+    build_status(Code::NotFound, 404, message)
 }

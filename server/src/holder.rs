@@ -5,7 +5,7 @@
 //! The other commands find the server by it, and show the policy that decides.
 
 use crate::facts::schedules::registered::CHECK_SECONDS;
-use crate::serving::Door;
+use crate::serving::ServerEndpoint;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -24,14 +24,14 @@ const FILE: &str = "up.json";
 /// The note cannot be left.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to write {}: {source}", path.display())]
-pub struct NoteError {
+pub struct ProcessRecordError {
     pub(crate) path: PathBuf,
     pub(crate) source: io::Error,
 }
 
 /// What the holder of a vault says of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct UpNote {
+pub struct HolderRecord {
     /// `up` or `worker`.
     pub command: String,
     pub pid: u32,
@@ -70,12 +70,12 @@ pub struct UpNote {
     pub schedule_check_seconds: Option<u64>,
     /// Whom it asks and how often it may; older notes do not say.
     #[serde(default)]
-    pub asks: Option<HolderAsks>,
+    pub asks: Option<HolderServiceSettings>,
 }
 
 /// Whom the holder of a vault asks and tells, without any secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HolderAsks {
+pub struct HolderServiceSettings {
     /// Of the rate guard.
     pub caps: CallCaps,
     /// As `steward status` shows it: its kind, and where it has one its address and model.
@@ -84,18 +84,18 @@ pub struct HolderAsks {
     pub tracker: Option<String>,
 }
 
-impl UpNote {
+impl HolderRecord {
     /// Where it listens, if it does.
     #[must_use]
-    pub fn door(&self) -> Option<Door> {
+    pub fn server_endpoint(&self) -> Option<ServerEndpoint> {
         let listen = self.listen?;
         let (certificate, host) = (self.certificate.clone(), self.host.clone());
-        Some(Door { listen, encrypted: self.encrypted, certificate, host })
+        Some(ServerEndpoint { listen, encrypted: self.encrypted, certificate, host })
     }
 
     /// How often it compares the schedules with those at the server.
     #[must_use]
-    pub fn schedule_check_every(&self) -> Duration {
+    pub fn schedule_check_interval(&self) -> Duration {
         Duration::from_secs(self.schedule_check_seconds.unwrap_or(CHECK_SECONDS))
     }
 
@@ -103,7 +103,7 @@ impl UpNote {
     ///
     /// # Errors
     /// [`NoteError`] when the state folder cannot be written.
-    pub fn write(&self, state_dir: &Path) -> Result<(), NoteError> {
+    pub fn write(&self, state_dir: &Path) -> Result<(), ProcessRecordError> {
         let (path, fresh) = (state_dir.join(FILE), state_dir.join(format!("{FILE}.new")));
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         // Renamed into place, because others read it at any moment.
@@ -111,11 +111,11 @@ impl UpNote {
         options.write(true).create(true).truncate(true).mode(private::FILE);
         let opened = options.open(&fresh).and_then(|mut file| file.write_all(text.as_bytes()));
         let written = opened.and_then(|()| std::fs::rename(&fresh, &path));
-        written.map_err(|source| NoteError { path, source })
+        written.map_err(|source| ProcessRecordError { path, source })
     }
 
     /// Says in the note of this process that it listens no more.
-    pub fn shut(state_dir: &Path) {
+    pub fn mark_not_listening(state_dir: &Path) {
         if let Some(note) = Self::read(state_dir).filter(|note| note.pid == std::process::id())
             && let Err(e) = (Self { listen: None, ..note }).write(state_dir)
         {
@@ -139,22 +139,22 @@ impl UpNote {
 
 /// Whether a vault is served, and by whom.
 #[derive(Clone, Debug)]
-pub enum Holder {
+pub enum VaultHolder {
     /// Nobody holds it, and the last one who did ended in good order.
     Nobody,
     /// Nobody holds it, and the last one who did could not say that it ends.
-    Died(UpNote),
+    Died(HolderRecord),
     /// The process of this note holds it.
-    Runs(UpNote),
+    Runs(HolderRecord),
     /// Somebody holds it and left no note, yet or at all: `process <number>`.
     Silent(String),
 }
 
-impl Holder {
+impl VaultHolder {
     /// Holds the note against the lock.
     #[must_use]
-    pub fn of(root: &VaultRoot, state_dir: &Path) -> Self {
-        match (VaultWriter::find_lock_holder(root), UpNote::read(state_dir)) {
+    pub fn read(root: &VaultRoot, state_dir: &Path) -> Self {
+        match (VaultWriter::find_lock_holder(root), HolderRecord::read(state_dir)) {
             (Some(holder), Some(note)) if holder == format!("process {}", note.pid) => Self::Runs(note),
             (Some(holder), _) => Self::Silent(holder),
             (None, Some(note)) => Self::Died(note),
@@ -167,8 +167,8 @@ impl Holder {
 mod tests {
     use super::*;
 
-    fn note(pid: u32) -> UpNote {
-        UpNote {
+    fn note(pid: u32) -> HolderRecord {
+        HolderRecord {
             command: "up".into(),
             pid,
             address: "127.0.0.1:1".into(),
@@ -192,16 +192,19 @@ mod tests {
     fn a_note_counts_only_with_the_lock_of_the_process_that_wrote_it() {
         let dir = tempfile::tempdir().unwrap();
         let root = VaultRoot::open(dir.path()).unwrap();
-        assert!(matches!(Holder::of(&root, dir.path()), Holder::Nobody));
+        assert!(matches!(VaultHolder::read(&root, dir.path()), VaultHolder::Nobody));
         note(std::process::id()).write(dir.path()).unwrap();
-        assert!(matches!(Holder::of(&root, dir.path()), Holder::Died(_)));
+        assert!(matches!(VaultHolder::read(&root, dir.path()), VaultHolder::Died(_)));
         let keeper = VaultWriter::lock(root.clone()).unwrap();
-        assert!(matches!(Holder::of(&root, dir.path()), Holder::Runs(_)));
+        assert!(matches!(VaultHolder::read(&root, dir.path()), VaultHolder::Runs(_)));
         note(1).write(dir.path()).unwrap();
-        let Holder::Silent(holder) = Holder::of(&root, dir.path()) else { panic!() };
+        let VaultHolder::Silent(holder) = VaultHolder::read(&root, dir.path()) else { panic!() };
         assert_eq!(holder, format!("process {}", std::process::id()));
-        UpNote::remove(dir.path());
+        HolderRecord::remove(dir.path());
         drop(keeper);
-        assert!(matches!(Holder::of(&root, dir.path()), Holder::Died(_)), "another process's note was removed");
+        assert!(
+            matches!(VaultHolder::read(&root, dir.path()), VaultHolder::Died(_)),
+            "another process's note was removed"
+        );
     }
 }

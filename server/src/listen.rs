@@ -9,8 +9,8 @@ mod tests;
 mod tls;
 
 use crate::access::pace;
-use crate::access::proxy::Proxies;
-use crate::access::seats::Seats;
+use crate::access::proxy::TrustedProxies;
+use crate::access::seats::ConnectionLimiter;
 use crate::app;
 use axum::Router;
 use axum::body::Body;
@@ -27,7 +27,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tls::Secure;
+use tls::ReloadingTlsAcceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -35,7 +35,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tower_http::timeout::TimeoutBody;
 use tower_service::Service;
 
-pub use tls::{Certificate, CertificateError};
+pub use tls::{CertificateError, CertificateFiles};
 
 /// Where is listened where nobody says so: this machine alone.
 pub const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8420);
@@ -49,7 +49,7 @@ const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 /// What callers may take of us.
 #[derive(Clone, Copy)]
-struct Limits {
+struct ConnectionLimits {
     /// How long a caller may take to agree on a key, and then to ask the first thing.
     patience: Duration,
     /// How long a connection that has been used may lie still with nothing to answer, and how long what is sent with a
@@ -62,16 +62,16 @@ struct Limits {
 }
 
 /// 512 is half of the files that a process may usually have open.
-const LIMITS: Limits =
-    Limits { patience: Duration::from_secs(10), idle: Duration::from_secs(30), of_each: 128, of_all: 512 };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { patience: Duration::from_secs(10), idle: Duration::from_secs(30), of_each: 128, of_all: 512 };
 
 /// An address that is taken, by us.
-pub struct Listening {
+pub struct BoundListener {
     listener: TcpListener,
     pub address: SocketAddr,
 }
 
-impl Listening {
+impl BoundListener {
     /// Takes an address. Of the default one the next free port is as good, since two vaults of one machine are no
     /// fault; one that was set is that or none.
     ///
@@ -98,49 +98,54 @@ impl Listening {
     ///
     /// # Errors
     /// [`CertificateError`] at once when the certificate cannot be used; a socket that fails is told in the log.
-    pub fn serve(self, way: Way, stop: watch::Receiver<bool>) -> Result<Serving, CertificateError> {
-        self.serve_within(LIMITS, way, stop)
+    pub fn serve(self, way: TransportSettings, stop: watch::Receiver<bool>) -> Result<RunningServer, CertificateError> {
+        self.serve_with_limits(LIMITS, way, stop)
     }
 
-    fn serve_within(self, limits: Limits, way: Way, stop: watch::Receiver<bool>) -> Result<Serving, CertificateError> {
-        let secure = way.certificate.map(Secure::new).transpose()?;
-        let (shows, router) = watch::channel(app::starting());
-        let door = Door { router, limits, stop };
-        let task = tokio::spawn(accept(self.listener, (secure, way.proxies), door));
-        Ok(Serving { address: self.address, shows, task })
+    fn serve_with_limits(
+        self,
+        limits: ConnectionLimits,
+        way: TransportSettings,
+        stop: watch::Receiver<bool>,
+    ) -> Result<RunningServer, CertificateError> {
+        let secure = way.certificate.map(ReloadingTlsAcceptor::new).transpose()?;
+        let (shows, router) = watch::channel(app::build_starting_router());
+        let door = ConnectionHandler { router, limits, stop };
+        let task = tokio::spawn(accept_connections(self.listener, (secure, way.proxies), door));
+        Ok(RunningServer { address: self.address, shows, task })
     }
 }
 
 /// How callers come.
 #[derive(Default)]
-pub struct Way {
+pub struct TransportSettings {
     /// Everything is encrypted with it.
-    pub certificate: Option<Certificate>,
+    pub certificate: Option<CertificateFiles>,
     /// Many callers come from these addresses, so each of them is none.
-    pub proxies: Proxies,
+    pub proxies: TrustedProxies,
 }
 
 /// An address that is listened on.
-pub struct Serving {
+pub struct RunningServer {
     pub address: SocketAddr,
     shows: watch::Sender<Router>,
     task: JoinHandle<()>,
 }
 
-impl Serving {
+impl RunningServer {
     /// From now on this answers; requests under way end with the one that they began with.
-    pub fn answer_with(&self, router: Router) {
+    pub fn replace_router(&self, router: Router) {
         drop(self.shows.send_replace(router));
     }
 
     /// What answers from now on is sent there, as to [`Serving::answer_with`].
     #[must_use]
-    pub fn shows(&self) -> watch::Sender<Router> {
+    pub fn clone_router_sender(&self) -> watch::Sender<Router> {
         self.shows.clone()
     }
 
     /// Waits for the end, which follows the flag.
-    pub async fn ended(self) {
+    pub async fn wait_until_ended(self) {
         // Whoever panicked has said why.
         let _ = self.task.await;
     }
@@ -148,14 +153,14 @@ impl Serving {
 
 /// Who answers now.
 #[derive(Clone)]
-struct Door {
+struct ConnectionHandler {
     router: watch::Receiver<Router>,
-    limits: Limits,
+    limits: ConnectionLimits,
     stop: watch::Receiver<bool>,
 }
 
-impl Door {
-    async fn answer(self, peer: SocketAddr, request: Request<Incoming>) -> Result<Response, Infallible> {
+impl ConnectionHandler {
+    async fn handle_request(self, peer: SocketAddr, request: Request<Incoming>) -> Result<Response, Infallible> {
         let mut request = request.map(|body| Body::new(TimeoutBody::new(self.limits.idle, body)));
         request.extensions_mut().insert(ConnectInfo(peer));
         let mut router = self.router.borrow().clone();
@@ -163,8 +168,12 @@ impl Door {
     }
 }
 
-async fn accept(mut listener: TcpListener, (mut secure, proxies): (Option<Secure>, Proxies), door: Door) {
-    let (seats, mut stop) = (Seats::new(door.limits.of_each, door.limits.of_all), door.stop.clone());
+async fn accept_connections(
+    mut listener: TcpListener,
+    (mut secure, proxies): (Option<ReloadingTlsAcceptor>, TrustedProxies),
+    door: ConnectionHandler,
+) {
+    let (seats, mut stop) = (ConnectionLimiter::new(door.limits.of_each, door.limits.of_all), door.stop.clone());
     let mut told = None;
     let mut callers = JoinSet::new();
     loop {
@@ -174,25 +183,25 @@ async fn accept(mut listener: TcpListener, (mut secure, proxies): (Option<Secure
             _ = stop.wait_for(|stop| *stop) => break,
         };
         while callers.try_join_next().is_some() {}
-        let Some(seat) = seats.take(pace::stranger(peer.ip()), proxies.holds(peer.ip())) else {
+        let Some(seat) = seats.acquire(pace::group_address(peer.ip()), proxies.contains_address(peer.ip())) else {
             if told.is_none_or(|told: Instant| told.elapsed() > TOLD_AGAIN) {
                 tracing::warn!(from = %peer.ip(), "a caller was let go: all connections of their address, or of all, are taken");
                 told = Some(Instant::now());
             }
             continue;
         };
-        let (acceptor, door) = (secure.as_mut().map(Secure::acceptor), door.clone());
+        let (acceptor, door) = (secure.as_mut().map(ReloadingTlsAcceptor::refresh_acceptor), door.clone());
         callers.spawn(async move {
             let _seat = seat;
             // What is sent is sent whole, and waits for nothing.
             let _ = stream.set_nodelay(true);
             match acceptor {
-                None => answer(stream, peer, door).await,
+                None => serve_connection(stream, peer, door).await,
                 Some(acceptor) => {
                     if let Ok(Some(stream)) =
-                        tokio::time::timeout(door.limits.patience, tls::agree(stream, acceptor)).await
+                        tokio::time::timeout(door.limits.patience, tls::accept_tls(stream, acceptor)).await
                     {
-                        answer(stream, peer, door).await;
+                        serve_connection(stream, peer, door).await;
                     }
                 }
             }
@@ -203,19 +212,19 @@ async fn accept(mut listener: TcpListener, (mut secure, proxies): (Option<Secure
 }
 
 /// Answers what one caller asks, until they go, ask nothing in time, or the flag is raised.
-async fn answer<S>(stream: S, peer: SocketAddr, door: Door)
+async fn serve_connection<S>(stream: S, peer: SocketAddr, door: ConnectionHandler)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let (asked, mut stop) = (Arc::new(Notify::new()), door.stop.clone());
-    let Limits { patience, idle, .. } = door.limits;
+    let ConnectionLimits { patience, idle, .. } = door.limits;
     // Each request holds one of it, until its answer has been read or given up.
     let held = Arc::new(());
     let service = service_fn({
         let (asked, held) = (Arc::clone(&asked), Arc::downgrade(&held));
         move |request| {
             asked.notify_one();
-            let (answered, one) = (door.clone().answer(peer, request), held.upgrade());
+            let (answered, one) = (door.clone().handle_request(peer, request), held.upgrade());
             async move {
                 let response = answered.await?;
                 let keeps = move |frame| {

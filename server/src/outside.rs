@@ -6,7 +6,7 @@
 pub(crate) mod registered;
 
 use crate::facts::schedules::{self, EVERY_PREFIX};
-use crate::temporal::{Away, Failed, Temporal};
+use crate::temporal::{FailedSchedule, TemporalQueryClient, TemporalQueryError};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::Duration;
 use steward_workflows::SCHEDULE_PREFIX;
@@ -24,19 +24,19 @@ const LOOKED_AT: usize = 20;
 
 /// The last answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outside {
+pub(crate) struct TemporalHealth {
     /// Why there was none.
     pub(crate) away: Option<String>,
-    pub(crate) paused: Vec<Paused>,
+    pub(crate) paused: Vec<PausedSchedule>,
     /// Schedules whose last run failed, the newest first.
-    pub(crate) failed: Vec<Failed>,
+    pub(crate) failed: Vec<FailedSchedule>,
     /// More were not looked at.
     pub(crate) more: bool,
 }
 
 /// A schedule that a person paused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Paused {
+pub(crate) struct PausedSchedule {
     /// The matter as in `matter/house.md`, or the schedule's id.
     pub(crate) what: String,
     /// What they noted. Untrusted.
@@ -44,13 +44,16 @@ pub(crate) struct Paused {
 }
 
 /// The matter that a schedule ticks, or its id.
-pub(crate) fn named(schedule: &str) -> String {
+pub(crate) fn name_schedule(schedule: &str) -> String {
     schedule.strip_prefix(SCHEDULE_PREFIX).map_or_else(|| schedule.to_owned(), |slug| format!("matter/{slug}.md"))
 }
 
 /// Asks until told to end; the receiver always has the newest answer.
-pub(crate) fn start(temporal: Temporal, mut stop: watch::Receiver<bool>) -> watch::Receiver<Outside> {
-    let (tell, told) = watch::channel(Outside::default());
+pub(crate) fn spawn_health_watcher(
+    temporal: TemporalQueryClient,
+    mut stop: watch::Receiver<bool>,
+) -> watch::Receiver<TemporalHealth> {
+    let (tell, told) = watch::channel(TemporalHealth::default());
     tokio::spawn(async move {
         let mut clock = tokio::time::interval(EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -61,28 +64,35 @@ pub(crate) fn start(temporal: Temporal, mut stop: watch::Receiver<bool>) -> watc
             }
             let now = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
-                now = ask(&temporal, Utc::now()) => now,
+                now = query_temporal_health(&temporal, Utc::now()) => now,
             };
-            tell.send_replace(now.unwrap_or_else(|away| Outside { away: Some(away), ..Outside::default() }));
+            tell.send_replace(
+                now.unwrap_or_else(|away| TemporalHealth { away: Some(away), ..TemporalHealth::default() }),
+            );
         }
     });
     told
 }
 
-async fn ask(temporal: &Temporal, now: DateTime<Utc>) -> Result<Outside, String> {
-    let away = |away: Away| away.to_string();
-    let paused = schedules::paused_by_hand(temporal.client(), (PAGES, now)).await;
+async fn query_temporal_health(temporal: &TemporalQueryClient, now: DateTime<Utc>) -> Result<TemporalHealth, String> {
+    let away = |away: TemporalQueryError| away.to_string();
+    let paused = schedules::list_paused_by_hand(temporal.client(), (PAGES, now)).await;
     let (paused, more_paused) = paused.map_err(|e| e.to_string())?;
-    let (newest, mut more) = temporal.failed(EVERY_PREFIX, now - LATELY).await.map_err(away)?;
+    let (newest, mut more) = temporal.list_failed_schedules(EVERY_PREFIX, now - LATELY).await.map_err(away)?;
     more |= newest.len() > LOOKED_AT;
     let mut failed = Vec::new();
     for run in newest.into_iter().take(LOOKED_AT) {
-        if !temporal.went_well(&run.schedule, run.at).await.map_err(away)? {
+        if !temporal.has_succeeded_since(&run.schedule, run.at).await.map_err(away)? {
             failed.push(run);
         }
     }
-    let paused = paused.into_iter().map(|row| Paused { what: named(&row.id), note: row.note });
-    Ok(Outside { away: None, paused: paused.collect(), more: more_paused || (more && !failed.is_empty()), failed })
+    let paused = paused.into_iter().map(|row| PausedSchedule { what: name_schedule(&row.id), note: row.note });
+    Ok(TemporalHealth {
+        away: None,
+        paused: paused.collect(),
+        more: more_paused || (more && !failed.is_empty()),
+        failed,
+    })
 }
 
 #[cfg(test)]

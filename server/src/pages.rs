@@ -21,15 +21,15 @@ mod together;
 mod undo;
 mod undo_together;
 
-pub(crate) use assets::asset;
+pub(crate) use assets::serve_asset;
 
-use crate::access::admission::{open, require};
-use crate::access::{Caller, Proof, Scope};
-use crate::api::problem::Problem;
-use crate::app::Shared;
+use crate::access::admission::{limit_open_routes, require_scope};
+use crate::access::{AccessScope, AuthenticatedCaller, CallerProof};
+use crate::api::problem::ProblemDetails;
+use crate::app::SharedAppState;
 use crate::facts::FactsError;
 use askama::Template;
-use assets::Assets;
+use assets::AssetUrls;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
@@ -42,37 +42,40 @@ use steward_vault::brake;
 use steward_vault::index::{ActionFilter, IndexError};
 
 /// Every page with what guards it.
-pub(crate) fn router(app: &Shared) -> Router<Shared> {
+pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
     let see = Router::new()
-        .route("/", get(today::page))
-        .route("/actions/{id}", get(action::page))
-        .route("/actions/{id}/undo", get(undo::page))
-        .route("/matters", get(matters::page))
-        .route("/records/{folder}/{file}", get(record::page))
-        .route("/search", get(search::page))
-        .route("/fleet", get(fleet::page))
-        .route("/charts", get(charts::page))
-        .route("/together", get(together::page))
-        .route("/together/undo", get(undo_together::page))
-        .route("/live", get(live::stream));
+        .route("/", get(today::show_today))
+        .route("/actions/{id}", get(action::show_action))
+        .route("/actions/{id}/undo", get(undo::show_undo))
+        .route("/matters", get(matters::show_matters))
+        .route("/records/{folder}/{file}", get(record::show_record))
+        .route("/search", get(search::show_search))
+        .route("/fleet", get(fleet::show_fleet))
+        .route("/charts", get(charts::show_charts))
+        .route("/together", get(together::show_batch))
+        .route("/together/undo", get(undo_together::show_batch_undo))
+        .route("/live", get(live::stream_live_updates));
     let answer = Router::new()
-        .route("/actions/{id}/answer", post(act::answer))
-        .route("/stop", post(act::stop))
-        .route("/together", post(together::answer));
-    let operate = Router::new().route("/resume", post(act::resume));
-    let door = Router::new().route("/login", get(login::page).post(login::enter)).route("/logout", post(login::leave));
-    let assets = Router::new().route("/assets/{name}", get(assets::asset));
-    let headed = |router: Router<Shared>| router.route_layer(from_fn_with_state(Arc::clone(app), headed));
-    require(headed(see), app, Scope::Read)
-        .merge(require(headed(answer), app, Scope::Act))
-        .merge(require(headed(operate), app, Scope::Operate))
+        .route("/actions/{id}/answer", post(act::resolve_action))
+        .route("/stop", post(act::stop_fleet))
+        .route("/together", post(together::resolve_batch));
+    let operate = Router::new().route("/resume", post(act::resume_fleet));
+    let door = Router::new()
+        .route("/login", get(login::show_login).post(login::log_in))
+        .route("/logout", post(login::log_out));
+    let assets = Router::new().route("/assets/{name}", get(assets::serve_asset));
+    let headed =
+        |router: Router<SharedAppState>| router.route_layer(from_fn_with_state(Arc::clone(app), frame_refusals));
+    require_scope(headed(see), app, AccessScope::Read)
+        .merge(require_scope(headed(answer), app, AccessScope::Act))
+        .merge(require_scope(headed(operate), app, AccessScope::Operate))
         .merge(door)
-        .merge(open(assets, app))
+        .merge(limit_open_routes(assets, app))
 }
 
 /// What every page shows around its own.
-pub(crate) struct Page {
-    assets: &'static Assets,
+pub(crate) struct PageFrame {
+    assets: &'static AssetUrls,
     /// Which of the pages in the head this is.
     at: &'static str,
     /// Where it is, to come back to.
@@ -81,7 +84,7 @@ pub(crate) struct Page {
     form_key: String,
     may_act: bool,
     may_operate: bool,
-    stop: Option<Stopped>,
+    stop: Option<StopNotice>,
     mode: &'static str,
     waiting: u64,
     vault: String,
@@ -91,25 +94,30 @@ pub(crate) struct Page {
     seen: u64,
 }
 
-impl Page {
-    async fn of(app: &Shared, caller: &Caller, at: &'static str, uri: &Uri) -> Result<Self, Oops> {
+impl PageFrame {
+    async fn load(
+        app: &SharedAppState,
+        caller: &AuthenticatedCaller,
+        at: &'static str,
+        uri: &Uri,
+    ) -> Result<Self, PageError> {
         let form_key = match &caller.proof {
-            Proof::Session { form_key } => form_key.clone(),
-            Proof::Token => String::new(),
+            CallerProof::Session { form_key } => form_key.clone(),
+            CallerProof::Token => String::new(),
         };
         // The beat is half a second late, and what the page itself shows is nothing new.
         let newest = app.index.actions_page(&ActionFilter::default(), None, 1).await?;
         let newest = newest.rows.first().map_or(0, |row| row.seq);
         Ok(Self {
-            assets: assets::all(),
+            assets: assets::asset_urls(),
             at,
             path: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
             caller: caller.name.clone(),
             form_key,
-            may_act: caller.scope >= Scope::Act,
-            may_operate: caller.scope >= Scope::Operate,
-            stop: brake::read_stop(&app.root).map(Stopped::of),
-            mode: app.policy().mode.as_str(),
+            may_act: caller.scope >= AccessScope::Act,
+            may_operate: caller.scope >= AccessScope::Operate,
+            stop: brake::read_stop(&app.root).map(StopNotice::from_stop),
+            mode: app.read_policy().mode.as_str(),
             waiting: app.index.count_pending_actions().await?,
             vault: app.root.path().display().to_string(),
             temporal: app.house.temporal_ui.as_ref().map(|ui| format!("{ui}/schedules")),
@@ -119,59 +127,59 @@ impl Page {
 }
 
 /// Who stopped everything, when, and why.
-struct Stopped {
+struct StopNotice {
     by: String,
     at: String,
     reason: Option<String>,
 }
 
-impl Stopped {
-    fn of(stop: brake::FleetStop) -> Self {
-        Self { by: stop.by, at: written_moment(&stop.at), reason: stop.reason }
+impl StopNotice {
+    fn from_stop(stop: brake::FleetStop) -> Self {
+        Self { by: stop.by, at: format_written_moment(&stop.at), reason: stop.reason }
     }
 }
 
-impl Page {
-    fn live(&self) -> String {
-        live::address(self)
+impl PageFrame {
+    fn live_url(&self) -> String {
+        live::build_live_url(self)
     }
 
     /// The same, but what is done next leads to this page.
-    fn at_path(self, path: &str) -> Self {
+    fn with_path(self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self }
     }
 }
 
 /// A page that could not be made, or a click that was refused.
-pub(crate) struct Oops(Problem);
+pub(crate) struct PageError(ProblemDetails);
 
-impl From<Problem> for Oops {
-    fn from(problem: Problem) -> Self {
+impl From<ProblemDetails> for PageError {
+    fn from(problem: ProblemDetails) -> Self {
         Self(problem)
     }
 }
 
-impl From<FactsError> for Oops {
+impl From<FactsError> for PageError {
     fn from(e: FactsError) -> Self {
         Self(e.into())
     }
 }
 
-impl From<IndexError> for Oops {
+impl From<IndexError> for PageError {
     fn from(e: IndexError) -> Self {
         Self(FactsError::from(e).into())
     }
 }
 
-impl IntoResponse for Oops {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        refusal(&self.0, None)
+        render_refusal(&self.0, None)
     }
 }
 
 /// What could not be done, to be told with everything that stands around a page.
 #[derive(Clone)]
-struct Told {
+struct RefusalNotice {
     title: &'static str,
     text: String,
     back: String,
@@ -179,19 +187,21 @@ struct Told {
 
 #[derive(Template)]
 #[template(path = "told.html")]
-struct ToldPage {
-    page: Page,
-    told: Told,
+struct RefusalPage {
+    page: PageFrame,
+    told: RefusalNotice,
 }
 
 /// Gives a refusal the head of every page, where who asked is known: whom something is refused may want to stop it all.
-async fn headed(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let (caller, uri) = (request.extensions().get::<Caller>().cloned(), request.uri().clone());
+async fn frame_refusals(State(app): State<SharedAppState>, request: Request, next: Next) -> Response {
+    let (caller, uri) = (request.extensions().get::<AuthenticatedCaller>().cloned(), request.uri().clone());
     let mut response = next.run(request).await;
-    let (Some(told), Some(caller)) = (response.extensions_mut().remove::<Told>(), caller) else { return response };
+    let (Some(told), Some(caller)) = (response.extensions_mut().remove::<RefusalNotice>(), caller) else {
+        return response;
+    };
     // What keeps a page from being made is told without it.
-    let Ok(page) = Page::of(&app, &caller, "", &uri).await else { return response };
-    let mut whole = shown(&ToldPage { page: page.at_path("/"), told });
+    let Ok(page) = PageFrame::load(&app, &caller, "", &uri).await else { return response };
+    let mut whole = render_page(&RefusalPage { page: page.with_path("/"), told });
     *whole.status_mut() = response.status();
     if let Some(after) = response.headers_mut().remove(header::RETRY_AFTER) {
         whole.headers_mut().insert(header::RETRY_AFTER, after);
@@ -202,8 +212,8 @@ async fn headed(State(app): State<Shared>, request: Request, next: Next) -> Resp
 /// A page with nothing but a few words.
 #[derive(Template)]
 #[template(path = "bare.html")]
-struct Bare<'a> {
-    assets: &'static Assets,
+struct BarePage<'a> {
+    assets: &'static AssetUrls,
     title: &'a str,
     text: &'a str,
     /// What logs in when it is sent.
@@ -212,7 +222,7 @@ struct Bare<'a> {
 }
 
 /// What could not be done, as a page with its status.
-pub(crate) fn refusal(problem: &Problem, back: Option<String>) -> Response {
+pub(crate) fn render_refusal(problem: &ProblemDetails, back: Option<String>) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let unknown = status == StatusCode::UNAUTHORIZED;
     let starts = status == StatusCode::SERVICE_UNAVAILABLE && problem.retry_after.is_some();
@@ -221,13 +231,13 @@ pub(crate) fn refusal(problem: &Problem, back: Option<String>) -> Response {
     } else if starts {
         ("A moment, please", problem.detail.as_str())
     } else {
-        (title(status), problem.detail.as_str())
+        (status_title(status), problem.detail.as_str())
     };
     // Whoever comes from a page of others brings no cookie; from this one they do.
     let back = back.as_deref().or(Some(if unknown || starts { "" } else { "/" }));
-    let mut response = shown(&Bare { assets: assets::all(), title, text, link: None, back });
+    let mut response = render_page(&BarePage { assets: assets::asset_urls(), title, text, link: None, back });
     let back = back.filter(|back| !back.is_empty()).unwrap_or("/").to_owned();
-    response.extensions_mut().insert(Told { title, text: text.to_owned(), back });
+    response.extensions_mut().insert(RefusalNotice { title, text: text.to_owned(), back });
     *response.status_mut() = status;
     if let Some(seconds) = problem.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -235,7 +245,7 @@ pub(crate) fn refusal(problem: &Problem, back: Option<String>) -> Response {
     response
 }
 
-fn title(status: StatusCode) -> &'static str {
+fn status_title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::NOT_FOUND => "There is nothing here",
         StatusCode::PAYLOAD_TOO_LARGE => "Too much",
@@ -249,7 +259,7 @@ fn title(status: StatusCode) -> &'static str {
     }
 }
 
-fn shown(page: &impl Template) -> Response {
+fn render_page(page: &impl Template) -> Response {
     match page.render() {
         Ok(html) => {
             ([(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"))], html).into_response()
@@ -262,13 +272,13 @@ fn shown(page: &impl Template) -> Response {
 }
 
 /// An address with what it asks for; what is empty is left out.
-fn link(path: &str, asked: &[(&str, &str)]) -> String {
+fn build_url(path: &str, asked: &[(&str, &str)]) -> String {
     let asked: Vec<_> = asked.iter().filter(|(_, value)| !value.is_empty()).collect();
     format!("{path}?{}", serde_urlencoded::to_string(asked).unwrap_or_default())
 }
 
 /// How long ago, as a person says it.
-fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+fn format_age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let seconds = (now - at).num_seconds();
     let span = |seconds: i64| match seconds {
         ..90 => format!("{seconds} s"),
@@ -280,13 +290,13 @@ fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
 }
 
 /// A moment as a person writes it, in UTC, to the minute.
-fn moment(at: DateTime<Utc>) -> String {
+fn format_moment(at: DateTime<Utc>) -> String {
     at.format("%-d %b %Y, %H:%M UTC").to_string()
 }
 
 /// A moment of a file; what a person wrote into it stands as it is.
-fn written_moment(at: &str) -> String {
-    steward_domain::time::parse(at).map_or_else(|| at.to_owned(), moment)
+fn format_written_moment(at: &str) -> String {
+    steward_domain::time::parse(at).map_or_else(|| at.to_owned(), format_moment)
 }
 
 #[cfg(test)]
@@ -366,13 +376,13 @@ mod tests {
     #[test]
     fn times_are_told_in_the_unit_that_a_person_would_take() {
         let now = Utc::now();
-        let told = |seconds| ago(now - chrono::TimeDelta::seconds(seconds), now);
+        let told = |seconds| format_age(now - chrono::TimeDelta::seconds(seconds), now);
         assert_eq!(
             [told(5), told(600), told(7_200), told(172_800)],
             ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]
         );
         assert_eq!(told(-600), "in 10 min");
         let at = steward_domain::time::parse("2026-11-03T09:05:59.123Z").unwrap();
-        assert_eq!(moment(at), "3 Nov 2026, 09:05 UTC");
+        assert_eq!(format_moment(at), "3 Nov 2026, 09:05 UTC");
     }
 }

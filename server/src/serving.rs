@@ -4,7 +4,7 @@
 //! left by a process that died, and counts no more. Commands find the address by them. Who holds the vault is told by
 //! another note ([`crate::holder`]).
 
-use crate::holder::{Holder, NoteError};
+use crate::holder::{ProcessRecordError, VaultHolder};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -19,7 +19,7 @@ const SUFFIX: &str = ".json";
 
 /// Where the dashboard and the control API of a vault are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Door {
+pub struct ServerEndpoint {
     pub listen: SocketAddr,
     /// It is spoken to by TLS there.
     #[serde(default)]
@@ -32,53 +32,53 @@ pub struct Door {
     pub host: Option<String>,
 }
 
-impl Door {
+impl ServerEndpoint {
     /// As it is written: `https://127.0.0.1:8420`.
     #[must_use]
-    pub fn address(&self) -> String {
+    pub fn to_url(&self) -> String {
         format!("{}://{}", if self.encrypted { "https" } else { "http" }, self.listen)
     }
 
     /// The door of a vault: of the process that holds it, else of one that listens beside.
     #[must_use]
-    pub fn of(root: &VaultRoot, state_dir: &Path) -> Option<Self> {
-        let held = match Holder::of(root, state_dir) {
-            Holder::Runs(note) => note.door(),
-            Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
+    pub fn find_for_vault(root: &VaultRoot, state_dir: &Path) -> Option<Self> {
+        let held = match VaultHolder::read(root, state_dir) {
+            VaultHolder::Runs(note) => note.server_endpoint(),
+            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         };
-        held.or_else(|| Serving::all(state_dir).into_iter().next().map(|serving| serving.door))
+        held.or_else(|| ListenerRecord::read_all(state_dir).into_iter().next().map(|serving| serving.door))
     }
 }
 
 /// What a process says of itself that listens and holds no vault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Serving {
+pub struct ListenerRecord {
     pub pid: u32,
     #[serde(flatten)]
-    pub door: Door,
+    pub door: ServerEndpoint,
 }
 
 /// A note that was left. It goes with this value, and counts no more once the process is gone.
 #[derive(Debug)]
-pub struct Left {
+pub struct ListenerRecordGuard {
     path: PathBuf,
     _lock: File,
 }
 
-impl Drop for Left {
+impl Drop for ListenerRecordGuard {
     fn drop(&mut self) {
         // Left behind it is a note that nobody locks.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-impl Serving {
+impl ListenerRecord {
     /// Leaves the note, and sweeps out those of the dead.
     ///
     /// # Errors
     /// [`NoteError`] when the state folder cannot be written.
-    pub fn leave(&self, state_dir: &Path) -> Result<Left, NoteError> {
-        for (path, note) in notes(state_dir) {
+    pub fn write_locked(&self, state_dir: &Path) -> Result<ListenerRecordGuard, ProcessRecordError> {
+        for (path, note) in list_records(state_dir) {
             if note.is_none() {
                 // Whoever looks next passes over it again.
                 let _ = fs::remove_file(path);
@@ -95,32 +95,32 @@ impl Serving {
             io::Write::write_all(&mut &lock, text.as_bytes())?;
             // Locked before it is seen, so that nobody takes it for that of a process that died.
             fs::rename(&fresh, &path)?;
-            Ok(Left { path: path.clone(), _lock: lock })
+            Ok(ListenerRecordGuard { path: path.clone(), _lock: lock })
         });
-        written.map_err(|source| NoteError { path, source })
+        written.map_err(|source| ProcessRecordError { path, source })
     }
 
     /// Everyone who listens beside the holder, in the order of their numbers.
     #[must_use]
-    pub fn all(state_dir: &Path) -> Vec<Self> {
-        let mut all: Vec<Self> = notes(state_dir).into_iter().filter_map(|(_, note)| note).collect();
+    pub fn read_all(state_dir: &Path) -> Vec<Self> {
+        let mut all: Vec<Self> = list_records(state_dir).into_iter().filter_map(|(_, note)| note).collect();
         all.sort_by_key(|serving| (serving.pid, serving.door.listen.port()));
         all
     }
 }
 
 /// Every note, with nothing for one that does not count.
-fn notes(state_dir: &Path) -> Vec<(PathBuf, Option<Serving>)> {
+fn list_records(state_dir: &Path) -> Vec<(PathBuf, Option<ListenerRecord>)> {
     let Ok(entries) = fs::read_dir(state_dir) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let ours = paths.filter(|path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         name.starts_with(PREFIX) && name.ends_with(SUFFIX)
     });
-    ours.map(|path| (read(&path), path)).map(|(note, path)| (path, note)).collect()
+    ours.map(|path| (read_live_record(&path), path)).map(|(note, path)| (path, note)).collect()
 }
 
-fn read(path: &Path) -> Option<Serving> {
+fn read_live_record(path: &Path) -> Option<ListenerRecord> {
     let file = File::open(path).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => serde_json::from_str(&fs::read_to_string(path).ok()?).ok(),
@@ -132,20 +132,20 @@ fn read(path: &Path) -> Option<Serving> {
 mod tests {
     use super::*;
 
-    fn serving(pid: u32, port: u16) -> Serving {
+    fn serving(pid: u32, port: u16) -> ListenerRecord {
         let listen = SocketAddr::from(([127, 0, 0, 1], port));
-        Serving { pid, door: Door { listen, encrypted: false, certificate: None, host: None } }
+        ListenerRecord { pid, door: ServerEndpoint { listen, encrypted: false, certificate: None, host: None } }
     }
 
     #[test]
     fn a_note_counts_as_long_as_its_process_lives_and_goes_with_it() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(Serving::all(dir.path()), []);
+        assert_eq!(ListenerRecord::read_all(dir.path()), []);
         let (one, other) = (serving(7, 2), serving(7, 1));
-        let (left, beside) = (one.leave(dir.path()).unwrap(), other.leave(dir.path()).unwrap());
-        assert_eq!(Serving::all(dir.path()), [other.clone(), one]);
+        let (left, beside) = (one.write_locked(dir.path()).unwrap(), other.write_locked(dir.path()).unwrap());
+        assert_eq!(ListenerRecord::read_all(dir.path()), [other.clone(), one]);
         drop(left);
-        assert_eq!(Serving::all(dir.path()), [other], "its own note alone went");
+        assert_eq!(ListenerRecord::read_all(dir.path()), [other], "its own note alone went");
         drop(beside);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
@@ -155,11 +155,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let died = dir.path().join("serve-9-9.json");
         fs::write(&died, serde_json::to_string(&serving(9, 9)).unwrap()).unwrap();
-        assert_eq!(Serving::all(dir.path()), []);
+        assert_eq!(ListenerRecord::read_all(dir.path()), []);
         let root = VaultRoot::open(dir.path()).unwrap();
-        assert_eq!(Door::of(&root, dir.path()), None);
-        let _left = serving(8, 8).leave(dir.path()).unwrap();
+        assert_eq!(ServerEndpoint::find_for_vault(&root, dir.path()), None);
+        let _left = serving(8, 8).write_locked(dir.path()).unwrap();
         assert!(!died.exists());
-        assert_eq!(Door::of(&root, dir.path()).map(|door| door.address()).as_deref(), Some("http://127.0.0.1:8"));
+        assert_eq!(
+            ServerEndpoint::find_for_vault(&root, dir.path()).map(|door| door.to_url()).as_deref(),
+            Some("http://127.0.0.1:8")
+        );
     }
 }

@@ -5,12 +5,12 @@
 
 use crate::config::{ClerkChoice, ClerkServer};
 use std::time::Duration;
-use steward_activities::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Secret, Wire};
-use steward_activities::clerk::{Clerk, rules::Rules};
+use steward_activities::clerk::remote::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret};
+use steward_activities::clerk::{Clerk, rules::RulesClerk};
 
 impl ClerkChoice {
     /// The word by which it is set.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Rules => "rules",
             Self::Openai(_) => "openai",
@@ -20,9 +20,9 @@ impl ClerkChoice {
     }
 
     /// The same, without what an address may hold beside the place: a name with a password, or a key.
-    pub(crate) fn without_secrets(&self) -> Self {
+    pub(crate) fn strip_secrets(&self) -> Self {
         let cleaned =
-            |server: &ClerkServer| ClerkServer { base_url: without_secrets(&server.base_url), ..server.clone() };
+            |server: &ClerkServer| ClerkServer { base_url: strip_url_secrets(&server.base_url), ..server.clone() };
         match self {
             Self::Rules => Self::Rules,
             Self::Openai(server) => Self::Openai(cleaned(server)),
@@ -33,7 +33,7 @@ impl ClerkChoice {
 }
 
 /// An address without user, password, query and fragment.
-pub(crate) fn without_secrets(address: &str) -> String {
+pub(crate) fn strip_url_secrets(address: &str) -> String {
     let place = address.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -47,35 +47,35 @@ const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
 ///
 /// # Errors
 /// A base URL, key or model that cannot be used.
-pub(crate) fn seat(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
-    let Some((wire, server)) = server(choice) else { return Ok(Clerk::Rules(Rules)) };
-    let config = Config {
-        api_key: key(),
+pub(crate) fn create_clerk(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
+    let Some((wire, server)) = find_clerk_server(choice) else { return Ok(Clerk::Rules(RulesClerk)) };
+    let config = RemoteClerkConfig {
+        api_key: read_api_key(),
         api_key_variable: KEY_VARIABLE.to_owned(),
         timeout: Duration::from_secs(server.timeout_seconds),
         max_response_bytes: server.max_response_bytes,
         calls_per_second: server.calls_per_second,
-        ..Config::new(wire, &server.base_url, &server.model)
+        ..RemoteClerkConfig::new(wire, &server.base_url, &server.model)
     };
-    Ok(Clerk::Remote(Remote::new(config).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
+    Ok(Clerk::Remote(RemoteClerk::new(config).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
 }
 
 /// Who is asked, as an operator sees it.
 ///
 /// # Errors
 /// What [`seat`] says, and a key that the vendor's own server will want and that is not there.
-pub(crate) fn described(choice: &ClerkChoice) -> anyhow::Result<String> {
-    seat(choice)?;
-    let Some((wire, server)) = server(choice) else { return Ok("rules, offline".to_owned()) };
+pub(crate) fn describe_configured_clerk(choice: &ClerkChoice) -> anyhow::Result<String> {
+    create_clerk(choice)?;
+    let Some((wire, server)) = find_clerk_server(choice) else { return Ok("rules, offline".to_owned()) };
     let (name, ClerkServer { base_url, model, .. }) = (wire.name, server);
-    let keyed = key().is_some();
+    let keyed = read_api_key().is_some();
     if !keyed && name == ANTHROPIC.name && wire.base_url == Some(base_url) {
         anyhow::bail!("{base_url} wants a key: put one into {KEY_VARIABLE}");
     }
     Ok(format!("{name}, model {model} at {base_url}, {} a key", if keyed { "with" } else { "without" }))
 }
 
-fn server(choice: &ClerkChoice) -> Option<(&'static Wire, &ClerkServer)> {
+fn find_clerk_server(choice: &ClerkChoice) -> Option<(&'static ClerkWire, &ClerkServer)> {
     match choice {
         ClerkChoice::Rules => None,
         ClerkChoice::Openai(server) => Some((&OPENAI, server)),
@@ -84,7 +84,7 @@ fn server(choice: &ClerkChoice) -> Option<(&'static Wire, &ClerkServer)> {
     }
 }
 
-fn key() -> Option<Secret> {
+fn read_api_key() -> Option<Secret> {
     std::env::var(KEY_VARIABLE).ok().as_deref().and_then(Secret::new)
 }
 
@@ -100,7 +100,7 @@ mod tests {
             ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
             ("http://h/a@b", "http://h/a@b"),
         ] {
-            assert_eq!(without_secrets(address), place);
+            assert_eq!(strip_url_secrets(address), place);
         }
     }
 }

@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use trust::BACKTEST;
 
-pub(crate) use token::{Login, Token, TokenScope};
-pub(crate) use trust::{Backtest, Raise, Trust};
+pub(crate) use token::{LoginArgs, TokenCommand, TokenScopeArg};
+pub(crate) use trust::{BacktestArgs, RestoreTrustArgs, TrustCommand};
 
 const EXIT_CODES: &str =
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.";
@@ -26,16 +26,16 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run everything: a Temporal server if none is set, a worker, the schedules
     #[command(after_help = "Examples:\n  steward up --vault ~/vault\n  steward up --vault ~/vault --once\n  \
         TEMPORAL_ADDRESS=temporal.example:7233 steward up --vault ~/vault\n\n\
         With --once: 3 while stopped, 4 when a record, a clerk or a tick failed.")]
-    Up(Up),
+    Up(UpArgs),
     /// Run a worker for a Temporal server that is set; without a vault it serves clerk calls only
     #[command(after_help = "Examples:\n  TEMPORAL_ADDRESS=127.0.0.1:7233 steward worker --vault ~/vault\n  \
         TEMPORAL_ADDRESS=temporal.example:7233 STEWARD_CLERK=openai steward worker")]
@@ -48,26 +48,26 @@ pub(crate) enum Command {
     Serve,
     /// Tokens for scripts that use the control API
     #[command(subcommand, after_help = "Example:\n  steward token create --scope act --name button")]
-    Token(Token),
+    Token(TokenCommand),
     /// Print an address that logs you, or whom you give it to, in to the dashboard, once
     #[command(after_help = "Examples:\n  xdg-open $(steward login --json | jq -r .link)\n  \
         steward login --name Ann --scope read")]
-    Login(Login),
+    Login(LoginArgs),
     /// The schedules of all matters
     #[command(subcommand, after_help = "Example:\n  steward schedules plan")]
-    Schedules(Schedules),
+    Schedules(SchedulesCommand),
     /// Look at one matter now
     #[command(
         after_help = "Examples:\n  steward tick matter/eagle-farm.md --wait\n  steward tick eagle-farm --wait --shadow\n\n\
         With --wait: 3 while stopped, 4 when a record or a clerk failed."
     )]
-    Tick(Tick),
+    Tick(TickArgs),
     /// What was read from outside
     #[command(subcommand, after_help = "Example:\n  steward signals list --status skipped")]
-    Signals(Signals),
+    Signals(SignalsCommand),
     /// The audit records
     #[command(subcommand, after_help = "Example:\n  steward audit list --limit 20")]
-    Audit(Audit),
+    Audit(AuditCommand),
     /// Why a task or matter stands as it does: what was seen, what was decided, what would change it
     #[command(after_help = "Examples:\n  steward why pay-rent\n  steward why matter/eagle-farm --json")]
     Why {
@@ -81,24 +81,24 @@ pub(crate) enum Command {
         With nothing running, the command starts what it needs and ends it again.\n\
         Exits with 3 when it is refused."
     )]
-    Undo(Answer),
+    Undo(ResolveArgs),
     /// Let a pending proposal happen
     #[command(after_help = "Examples:\n  steward confirm 3f9a1c22\n  steward confirm 3f9a1c22 --set archived\n\n\
         Exits with 3 when it is refused.")]
-    Confirm(Confirm),
+    Confirm(ConfirmArgs),
     /// Turn a pending proposal down, or set a question aside
     #[command(after_help = "Example:\n  steward dismiss 3f9a1c22 --reason \"still open\"\n\n\
         Exits with 3 when it is refused.")]
-    Dismiss(Answer),
+    Dismiss(ResolveArgs),
     /// How far sources and classes are trusted
     #[command(subcommand, after_help = "Example:\n  steward trust report")]
-    Trust(Trust),
+    Trust(TrustCommand),
     /// Replay the recorded decisions under other settings (the same as `steward trust backtest`)
     #[command(after_help = BACKTEST)]
-    Backtest(Backtest),
+    Backtest(BacktestArgs),
     /// What stewards may do at a matter
     #[command(subcommand, after_help = "Example:\n  steward policy check eagle-farm")]
-    Policy(Policy),
+    Policy(PolicyCommand),
     /// Stop every worker of the vault within a second: no clerk calls, proposals or changes; undo and dismiss still work
     #[command(after_help = "Example:\n  steward stop --reason \"something is off\"")]
     Stop {
@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// Find what is wrong and say the mend
     #[command(after_help = "Examples:\n  steward doctor\n  steward doctor --accept-ledger-loss\n  \
         steward doctor --lift-back-off\n\nExits with 4 when something is wrong.")]
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// Write an example vault into an empty folder
     #[command(after_help = "Example:\n  steward example ./demo/vault")]
     Example {
@@ -125,13 +125,13 @@ pub(crate) enum Command {
     /// Write a vault with a simulated month into an empty folder, and the truth about it beside that
     #[command(after_help = "Examples:\n  steward simulate ./month\n  steward simulate --days 30 --seed 7 ./month\n\n\
         The same seed at the same moment writes the same vault. The truth is kept in <folder>.truth.json.")]
-    Simulate(Simulate),
+    Simulate(SimulateArgs),
     /// The index, derived from the files
     #[command(subcommand, after_help = "Example:\n  steward index check")]
-    Index(Index),
+    Index(IndexCommand),
     /// What brings events in: mails, calendars, webhooks, the drop folder
     #[command(subcommand, after_help = "Example:\n  steward streams list")]
-    Streams(Streams),
+    Streams(StreamsCommand),
     /// Replay recorded workflow histories against this build
     #[command(
         after_help = "Example:\n  temporal workflow show -w al-steward-eagle-farm -o json > h.json && steward replay h.json\n\n\
@@ -146,7 +146,7 @@ pub(crate) enum Command {
 
 /// What an operator may change while looking for what is wrong.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     /// Let clerk calls go on although it is not known how many were made today
     #[arg(long)]
     pub(crate) accept_ledger_loss: bool,
@@ -156,7 +156,7 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Up {
+pub(crate) struct UpArgs {
     /// Tick every matter once, print what was decided, and end
     #[arg(long)]
     pub(crate) once: bool,
@@ -166,7 +166,7 @@ pub(crate) struct Up {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Tick {
+pub(crate) struct TickArgs {
     /// `matter/<slug>.md` or the slug
     pub(crate) matter: String,
     /// Wait for the result and print it
@@ -178,7 +178,7 @@ pub(crate) struct Tick {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Simulate {
+pub(crate) struct SimulateArgs {
     /// How many days; they end now
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=366))]
     pub(crate) days: u32,
@@ -190,7 +190,7 @@ pub(crate) struct Simulate {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Answer {
+pub(crate) struct ResolveArgs {
     /// The action's id, or its first digits (at least 4); of several, up to 200, all are answered with one click
     #[arg(required = true, num_args = 1..=200, value_name = "ACTION")]
     pub(crate) actions: Vec<String>,
@@ -203,16 +203,16 @@ pub(crate) struct Answer {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Confirm {
+pub(crate) struct ConfirmArgs {
     #[command(flatten)]
-    pub(crate) answer: Answer,
+    pub(crate) answer: ResolveArgs,
     /// Let this happen instead of what is proposed: open, done or archived; a text; a matter; a member, as the proposal has it
     #[arg(long, value_name = "VALUE")]
     pub(crate) set: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Schedules {
+pub(crate) enum SchedulesCommand {
     /// Say what would be created, updated, paused and deleted
     #[command(after_help = "Examples:\n  steward schedules plan\n  steward schedules plan --deep\n\n\
         Exits with 3 when deletions would be refused, or when the namespace holds another vault's schedules.")]
@@ -250,7 +250,7 @@ pub(crate) enum Schedules {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Signals {
+pub(crate) enum SignalsCommand {
     /// List signals, newest first
     #[command(after_help = "Examples:\n  steward signals list --status unrouted\n  \
         steward signals list --matter eagle-farm --json")]
@@ -279,7 +279,7 @@ pub(crate) enum Signals {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Audit {
+pub(crate) enum AuditCommand {
     /// List actions, newest first
     #[command(after_help = "Examples:\n  steward audit list --limit 20\n  steward audit list --task task/pay-rent.md")]
     List {
@@ -302,7 +302,7 @@ pub(crate) enum Audit {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Policy {
+pub(crate) enum PolicyCommand {
     /// Say what holds at a matter, or at all whose notes have a `steward:` block, and which line says so
     #[command(after_help = "Examples:\n  steward policy check eagle-farm\n  steward policy check --json\n\n\
         Exits with 4 when something in a note cannot be understood, or a matter that a task names is missing.")]
@@ -313,7 +313,7 @@ pub(crate) enum Policy {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Index {
+pub(crate) enum IndexCommand {
     /// Drop what is derived and read every file anew
     #[command(after_help = "Example:\n  steward index rebuild")]
     Rebuild,
@@ -323,7 +323,7 @@ pub(crate) enum Index {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Streams {
+pub(crate) enum StreamsCommand {
     /// List the streams with their counts, delays and last errors
     #[command(after_help = "Example:\n  steward streams list --json")]
     List,

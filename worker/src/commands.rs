@@ -24,8 +24,8 @@ pub(crate) mod trust;
 pub(crate) mod up;
 pub(crate) mod why;
 
-use crate::config::Config;
-use crate::reading::watched;
+use crate::config::StewardConfig;
+use crate::reading::show_index_progress;
 use anyhow::{Context, bail};
 use chrono::Utc;
 use rustix::fs::{Access, access};
@@ -38,37 +38,37 @@ use steward_vault::root::VaultRoot;
 use uuid::Uuid;
 
 /// A vault and its index, to look at.
-pub(crate) struct Look {
+pub(crate) struct ReadOnlyVault {
     pub(crate) root: VaultRoot,
     pub(crate) index: Index,
     /// Where the index lies when it could not lie in its place.
-    _copy: Option<Makeshift>,
+    _copy: Option<TemporaryIndexCopy>,
 }
 
 /// Opens a vault to look at it, also where nothing can be written: the index is then brought up to date
 /// in a folder that goes with the command.
-pub(crate) async fn look(config: &Config) -> anyhow::Result<Look> {
+pub(crate) async fn open_read_only(config: &StewardConfig) -> anyhow::Result<ReadOnlyVault> {
     let state = config.state_dir()?;
     // Its nearest folder that is there says whether it can be made.
     let there = state.ancestors().find(|path| path.exists()).unwrap_or(&state);
     if access(there, Access::WRITE_OK).is_ok() {
-        let (root, index) = open(config).await?;
-        return Ok(Look { root, index, _copy: None });
+        let (root, index) = open_vault(config).await?;
+        return Ok(ReadOnlyVault { root, index, _copy: None });
     }
-    let root = VaultRoot::open(config.vault()?)?;
+    let root = VaultRoot::open(config.vault_folder()?)?;
     let from = state.clone();
-    let copy = tokio::task::spawn_blocking(move || Makeshift::of(&from)).await?;
+    let copy = tokio::task::spawn_blocking(move || TemporaryIndexCopy::create_from(&from)).await?;
     let copy = copy.with_context(|| format!("failed to copy the index from {}", state.display()))?;
     let index = Index::open(&copy.0).await?;
-    watched(&index, index.sync_all(&root, Utc::now())).await?;
-    Ok(Look { root, index, _copy: Some(copy) })
+    show_index_progress(&index, index.sync_all(&root, Utc::now())).await?;
+    Ok(ReadOnlyVault { root, index, _copy: Some(copy) })
 }
 
 /// A copy of an index, removed when it is dropped.
-struct Makeshift(PathBuf);
+struct TemporaryIndexCopy(PathBuf);
 
-impl Makeshift {
-    fn of(state: &Path) -> std::io::Result<Self> {
+impl TemporaryIndexCopy {
+    fn create_from(state: &Path) -> std::io::Result<Self> {
         let copy = Self(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
         std::fs::DirBuilder::new().mode(0o700).create(&copy.0)?;
         for file in ["state.db", "state.db-wal"] {
@@ -84,7 +84,7 @@ impl Makeshift {
     }
 }
 
-impl Drop for Makeshift {
+impl Drop for TemporaryIndexCopy {
     fn drop(&mut self) {
         // Left over it is no harm: a folder among the temporary ones, readable by nobody else.
         let _ = std::fs::remove_dir_all(&self.0);
@@ -93,18 +93,18 @@ impl Drop for Makeshift {
 
 /// Opens a vault: brings the index up to date unless a worker is doing that, which must see for itself
 /// what is new: it wakes matters and registers schedules by it.
-pub(crate) async fn open(config: &Config) -> anyhow::Result<(VaultRoot, Index)> {
-    let root = VaultRoot::open(config.vault()?)?;
+pub(crate) async fn open_vault(config: &StewardConfig) -> anyhow::Result<(VaultRoot, Index)> {
+    let root = VaultRoot::open(config.vault_folder()?)?;
     let state = config.state_dir()?;
     let index = Index::open(&state).await?;
     if !VaultWriter::is_locked(&root) {
-        watched(&index, index.sync_all(&root, Utc::now())).await?;
+        show_index_progress(&index, index.sync_all(&root, Utc::now())).await?;
     }
     Ok((root, index))
 }
 
 /// The audit record that the first digits of an id name.
-pub(crate) async fn find(index: &Index, action: &str) -> anyhow::Result<RecordPath> {
+pub(crate) async fn find_action_record(index: &Index, action: &str) -> anyhow::Result<RecordPath> {
     match index.find_action(action).await? {
         ActionLookup::One(path) => Ok(path),
         ActionLookup::None => bail!("no action has the id {action}: list them with `steward audit list`"),
@@ -113,7 +113,7 @@ pub(crate) async fn find(index: &Index, action: &str) -> anyhow::Result<RecordPa
 }
 
 /// A matter as a person names it: its path, its link or its slug.
-pub(crate) fn matter(text: &str) -> anyhow::Result<RecordPath> {
+pub(crate) fn parse_matter(text: &str) -> anyhow::Result<RecordPath> {
     let bare = text.trim().trim_start_matches("[[").trim_end_matches("]]");
     let folder = bare.split_once('/').map_or("matter", |(folder, _)| folder);
     if folder != "matter" && RecordKind::ALL.iter().any(|kind| kind.folder() == folder) {
@@ -130,11 +130,11 @@ mod tests {
     #[test]
     fn a_record_of_another_kind_is_called_no_matter() {
         for text in ["task/foo.md", "task/foo", "[[task/foo]]", "signal/x.md"] {
-            let message = format!("{:#}", matter(text).unwrap_err());
+            let message = format!("{:#}", parse_matter(text).unwrap_err());
             assert!(message.contains("not a matter") && !message.contains("rename"), "{message}");
         }
         for text in ["matter/foo.md", "foo", "[[matter/foo]]"] {
-            assert_eq!(matter(text).unwrap().as_str(), "matter/foo.md");
+            assert_eq!(parse_matter(text).unwrap().as_str(), "matter/foo.md");
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let original = dir.path().join("state.db");
         std::fs::write(&original, "x").unwrap();
         std::fs::set_permissions(&original, std::fs::Permissions::from_mode(0o444)).unwrap();
-        let copy = Makeshift::of(dir.path()).unwrap();
+        let copy = TemporaryIndexCopy::create_from(dir.path()).unwrap();
         let folder = copy.0.clone();
         assert_eq!(std::fs::read(folder.join("state.db")).unwrap(), b"x");
         assert_eq!(std::fs::metadata(folder.join("state.db")).unwrap().permissions().mode() & 0o777, 0o600);

@@ -7,7 +7,7 @@
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use sources::{File, Variables};
+use sources::{ConfigFile, EnvironmentVariables};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
@@ -21,9 +21,9 @@ use steward_domain::guard::CallCaps;
 use steward_domain::mode::{CONFIDENCE_THRESHOLD, Ceiling, DecisionPolicy, HIGH_CONFIDENCE_THRESHOLD, Mode};
 use steward_domain::tick::Cadence;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
-use steward_server::access::proxy::Proxies;
+use steward_server::access::proxy::TrustedProxies;
 use steward_server::facts::schedules::registered::CHECK_SECONDS;
-use steward_server::listen::Certificate;
+use steward_server::listen::CertificateFiles;
 use toml::Value;
 
 mod clerk;
@@ -34,15 +34,15 @@ mod sources;
 mod streams;
 mod web;
 
-pub(crate) use origins::Origins;
-pub(crate) use sources::{file_path, set_outside};
+pub(crate) use origins::SettingOrigins;
+pub(crate) use sources::{locate_config_file, read_environment_value};
 
 /// Where webhooks are listened to: this machine alone; what faces the net is the operator's proxy.
 const WEBHOOK_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8320);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Raw {
+struct RawConfig {
     vault: Option<PathBuf>,
     state_dir: Option<PathBuf>,
     live_mode: Option<String>,
@@ -114,7 +114,7 @@ pub(crate) struct ClerkServer {
 
 /// Everything that is set, checked.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Config {
+pub(crate) struct StewardConfig {
     pub(crate) vault: Option<PathBuf>,
     state_dir: Option<PathBuf>,
     pub(crate) policy: DecisionPolicy,
@@ -158,10 +158,10 @@ pub(crate) struct Config {
     pub(crate) hosts: Vec<String>,
     /// Proxies that are believed about who asks: none.
     #[serde(skip)]
-    pub(crate) trusted_proxies: Proxies,
+    pub(crate) trusted_proxies: TrustedProxies,
     /// With what the dashboard and the control API are encrypted: not.
     #[serde(skip)]
-    pub(crate) tls: Option<Certificate>,
+    pub(crate) tls: Option<CertificateFiles>,
     /// The web page of a Temporal server that is set, to link to, as in `https://temporal.example`; none.
     pub(crate) temporal_ui: Option<String>,
     /// The server that answers are asked of, as in `https://steward.example`; `None` for the one of the vault.
@@ -169,36 +169,36 @@ pub(crate) struct Config {
     pub(crate) cadence: Cadence,
     pub(crate) caps: CallCaps,
     /// Where what decides was set.
-    pub(crate) origins: Origins,
+    pub(crate) origins: SettingOrigins,
     /// Values that were not usable and what holds instead.
     pub(crate) warnings: Vec<String>,
 }
 
-impl Config {
+impl StewardConfig {
     /// Reads the environment and the file.
     ///
     /// # Errors
     /// An unknown key, a value of the wrong type, an unreadable file, a path that is not UTF-8, and a
     /// file inside the vault that sets what a vault may not.
     pub(crate) fn load(vault_flag: Option<&Path>) -> anyhow::Result<Self> {
-        let file = File::find()?;
-        file.names_no_server()?;
-        let mut config = Self::from_parts(&file, sources::environment(std::env::vars_os())?)?;
+        let file = ConfigFile::find()?;
+        file.refuse_unnamed_server()?;
+        let mut config = Self::from_parts(&file, sources::collect_variables(std::env::vars_os())?)?;
         if let Some(vault) = vault_flag {
             config.vault = Some(vault.to_owned());
         }
         if let Some(vault) = &config.vault {
-            file.keep_to_its_place(vault)?;
-            config.vault = Some(whole(vault, "the vault (--vault, STEWARD_VAULT)")?);
+            file.refuse_vault_overrides(vault)?;
+            config.vault = Some(canonicalize_folder(vault, "the vault (--vault, STEWARD_VAULT)")?);
         }
         if let Some(state) = &config.state_dir {
-            config.state_dir = Some(whole(state, "STEWARD_STATE_DIR")?);
+            config.state_dir = Some(canonicalize_folder(state, "STEWARD_STATE_DIR")?);
         }
         Ok(config)
     }
 
     /// These settings, as far as a process that listens can take them up: where and how it listens stays as it was.
-    pub(crate) fn behind_the_door_of(self, old: &Self) -> Self {
+    pub(crate) fn with_listener_from(self, old: &Self) -> Self {
         Self {
             vault: old.vault.clone(),
             state_dir: old.state_dir.clone(),
@@ -212,32 +212,32 @@ impl Config {
 
     /// What these variables alone make of it.
     #[cfg(test)]
-    pub(crate) fn of_variables(variables: &[(&str, &str)]) -> Self {
-        let file = File { path: "steward.toml".into(), table: toml::Table::new(), named: false };
+    pub(crate) fn from_variables(variables: &[(&str, &str)]) -> Self {
+        let file = ConfigFile { path: "steward.toml".into(), table: toml::Table::new(), named: false };
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Self::from_parts(&file, variables.collect()).unwrap()
     }
 
-    fn from_parts(file: &File, variables: Variables) -> anyhow::Result<Self> {
-        let known: Raw =
+    fn from_parts(file: &ConfigFile, variables: EnvironmentVariables) -> anyhow::Result<Self> {
+        let known: RawConfig =
             file.table.clone().try_into().with_context(|| format!("failed to read {}", file.path.display()))?;
         drop(known);
-        let origins = Origins::of(file, &variables);
-        let merged = sources::merge(file.table.clone(), variables)?;
-        let raw: Raw = merged.try_into().context("failed to read the STEWARD_ environment variables")?;
-        Ok(Self { origins, ..Self::check(raw)? })
+        let origins = SettingOrigins::from_sources(file, &variables);
+        let merged = sources::merge_variables(file.table.clone(), variables)?;
+        let raw: RawConfig = merged.try_into().context("failed to read the STEWARD_ environment variables")?;
+        Ok(Self { origins, ..Self::from_raw(raw)? })
     }
 
-    fn check(raw: Raw) -> anyhow::Result<Self> {
+    fn from_raw(raw: RawConfig) -> anyhow::Result<Self> {
         let mut warnings = Vec::new();
-        let policy = policy(&raw, &mut warnings);
+        let policy = read_policy(&raw, &mut warnings);
         let budget = raw.reversal_budget.as_ref();
-        let reversal_budget = threshold("STEWARD_REVERSAL_BUDGET", budget, REVERSAL_BUDGET, &mut warnings);
-        ports::separate(raw.temporal_port, raw.temporal_ui_port)?;
-        let default_ceiling = ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
+        let reversal_budget = read_threshold("STEWARD_REVERSAL_BUDGET", budget, REVERSAL_BUDGET, &mut warnings);
+        ports::check_distinct_ports(raw.temporal_port, raw.temporal_ui_port)?;
+        let default_ceiling = read_ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
         Ok(Self {
             policy,
-            clerk: clerk::clerk(&raw)?,
+            clerk: clerk::read_clerk_choice(&raw)?,
             vault: raw.vault,
             state_dir: raw.state_dir,
             default_ceiling,
@@ -254,19 +254,19 @@ impl Config {
             workflow_task_timeout: Duration::from_secs(raw.workflow_task_timeout_seconds.unwrap_or(10).clamp(1, 120)),
             operator: raw.operator.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "operator".into()),
             stamp_files: raw.stamp_files.unwrap_or(false),
-            keep_events_days: keep_events_days(raw.keep_events_days)?,
-            streams: streams::read(raw.streams)?,
+            keep_events_days: read_keep_events_days(raw.keep_events_days)?,
+            streams: streams::read_streams(raw.streams)?,
             tracker: raw.tracker.map(TrackerConfig::read).transpose().map_err(anyhow::Error::msg)?,
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             listen: raw.listen,
-            temporal_ui: web::ui(raw.temporal_ui)?,
-            server: web::server(raw.server)?,
-            trusted_proxies: web::proxies(raw.trusted_proxies.as_deref().unwrap_or_default())?,
-            tls: web::certificate(raw.tls_cert, raw.tls_key)?,
-            hosts: web::hosts(raw.hosts.as_deref().unwrap_or_default())?,
+            temporal_ui: web::check_ui_address(raw.temporal_ui)?,
+            server: web::check_server_address(raw.server)?,
+            trusted_proxies: web::parse_proxies(raw.trusted_proxies.as_deref().unwrap_or_default())?,
+            tls: web::read_certificate(raw.tls_cert, raw.tls_key)?,
+            hosts: web::parse_hosts(raw.hosts.as_deref().unwrap_or_default())?,
             cadence: raw.cadence,
             caps: raw.caps,
-            origins: Origins::default(),
+            origins: SettingOrigins::default(),
             warnings,
         })
     }
@@ -275,7 +275,7 @@ impl Config {
     ///
     /// # Errors
     /// When none is set.
-    pub(crate) fn vault(&self) -> anyhow::Result<&Path> {
+    pub(crate) fn vault_folder(&self) -> anyhow::Result<&Path> {
         self.vault.as_deref().context("no vault is set: pass --vault <folder> or set STEWARD_VAULT")
     }
 
@@ -286,14 +286,14 @@ impl Config {
     pub(crate) fn state_dir(&self) -> anyhow::Result<PathBuf> {
         match &self.state_dir {
             Some(dir) => Ok(dir.clone()),
-            None => Ok(self.vault()?.join(steward_vault::root::OWN_FOLDER)),
+            None => Ok(self.vault_folder()?.join(steward_vault::root::OWN_FOLDER)),
         }
     }
 }
 
 /// One spelling for one folder, whatever the current folder and the links on the way: processes find
 /// each other's files and locks by it.
-fn whole(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
+fn canonicalize_folder(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
     let whole = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned());
     if whole.to_str().is_none() {
         bail!("{setting} is {}, whose name is not UTF-8: rename that folder", whole.display());
@@ -302,21 +302,21 @@ fn whole(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// The settings that decide.
-fn policy(raw: &Raw, warnings: &mut Vec<String>) -> DecisionPolicy {
-    let mut class = |name, text: &Option<String>| ceiling(name, text.as_deref(), warnings);
+fn read_policy(raw: &RawConfig, warnings: &mut Vec<String>) -> DecisionPolicy {
+    let mut class = |name, text: &Option<String>| read_ceiling(name, text.as_deref(), warnings);
     let state_change_ceiling = class("STEWARD_STATE_CHANGE_CEILING", &raw.state_change_ceiling);
     let context_edit_ceiling = class("STEWARD_CONTEXT_EDIT_CEILING", &raw.context_edit_ceiling);
     let parent_matter_ceiling = class("STEWARD_PARENT_MATTER_CEILING", &raw.parent_matter_ceiling);
     let related_ceiling = class("STEWARD_RELATED_CEILING", &raw.related_ceiling);
     DecisionPolicy {
-        mode: mode(raw.live_mode.as_deref(), warnings),
-        confidence_threshold: threshold(
+        mode: read_mode(raw.live_mode.as_deref(), warnings),
+        confidence_threshold: read_threshold(
             "STEWARD_CONFIDENCE_THRESHOLD",
             raw.confidence_threshold.as_ref(),
             CONFIDENCE_THRESHOLD,
             warnings,
         ),
-        high_confidence_threshold: threshold(
+        high_confidence_threshold: read_threshold(
             "STEWARD_HIGH_CONFIDENCE_THRESHOLD",
             raw.high_confidence_threshold.as_ref(),
             HIGH_CONFIDENCE_THRESHOLD,
@@ -329,7 +329,7 @@ fn policy(raw: &Raw, warnings: &mut Vec<String>) -> DecisionPolicy {
     }
 }
 
-fn mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
+fn read_mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
     let Some(text) = text else { return Mode::Shadow };
     Mode::parse(text).unwrap_or_else(|| {
         warnings.push(format!(
@@ -340,7 +340,7 @@ fn mode(text: Option<&str>, warnings: &mut Vec<String>) -> Mode {
     })
 }
 
-fn ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<String>) -> Ceiling {
+fn read_ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<String>) -> Ceiling {
     let Some(text) = text else { return Ceiling::default() };
     let read = Ceiling::parse_or_ask(text);
     if !text.trim().eq_ignore_ascii_case(read.as_str()) {
@@ -349,7 +349,7 @@ fn ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<String>) -> Ceilin
     read
 }
 
-fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec<String>) -> f64 {
+fn read_threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec<String>) -> f64 {
     let Some(value) = value else { return default };
     let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     number.filter(|n| (0.0..=1.0).contains(n)).unwrap_or_else(|| {
@@ -359,7 +359,7 @@ fn threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec
 }
 
 /// Less than a day would drop what was extracted a moment ago.
-fn keep_events_days(days: Option<u32>) -> anyhow::Result<u32> {
+fn read_keep_events_days(days: Option<u32>) -> anyhow::Result<u32> {
     match days.unwrap_or(KEEP_EVENTS_DAYS) {
         days @ 1..=36_500 => Ok(days),
         other => bail!("STEWARD_KEEP_EVENTS_DAYS is {other}, expected 1 to 36500"),

@@ -12,27 +12,27 @@ mod register;
 mod routines;
 mod wake;
 
-pub(crate) use parts::{Parts, open_ledger};
+pub(crate) use parts::{OpenedVault, open_ledger};
 
-use self::listen::Listener;
-use self::register::Registration;
+use self::listen::VaultListener;
+use self::register::RegistrationLoop;
 use self::routines::RoutineRequests;
 use self::wake::{WakeDispatcher, WakeOutcome};
-use crate::config::Config;
-use crate::fleet::{self, Crew, Serves, Staff};
-use crate::registrar::{Registrar, SchedulePlan, Wake};
+use crate::config::StewardConfig;
+use crate::fleet::{self, VaultWorkerActivities, WorkerContext, WorkerRole};
+use crate::registrar::{SchedulePlan, ScheduleRegistrar, ScheduleTriggerOutcome};
 use crate::schedules;
-use crate::stamper::{self, Stamper};
-use crate::streams::Streams;
-use crate::temporal::start_retry::repeat_unanswered;
+use crate::stamper::{self, TimestampWriter};
+use crate::streams::StreamContext;
+use crate::temporal::start_retry::retry_unanswered;
 use chrono::Utc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_activities::extract::Extractor;
-use steward_activities::judge::Bench;
-use steward_activities::tracker::{Courier, Plane};
-use steward_activities::vault::{Host, NewInterval, Settings};
+use steward_activities::judge::ClerkWorker;
+use steward_activities::tracker::{PlaneClient, TrackerDispatcher};
+use steward_activities::vault::{NewInterval, VaultContext, VaultSettings};
 use steward_domain::path::RecordPath;
 use steward_vault::brake;
 use steward_vault::index::{Index, SyncReport};
@@ -42,10 +42,10 @@ use tokio::sync::{Notify, mpsc, watch as flag};
 
 /// A running engine.
 pub(crate) struct Engine {
-    pub(crate) parts: Parts,
+    pub(crate) parts: OpenedVault,
     pub(crate) registered: SchedulePlan,
     /// Where the operator asked for it.
-    stamper: Option<Stamper>,
+    stamper: Option<TimestampWriter>,
     threads: Vec<JoinHandle<()>>,
     loops: Vec<tokio::task::JoinHandle<()>>,
     /// Raised when matters are to be woken from now on.
@@ -57,16 +57,16 @@ pub(crate) struct Engine {
 /// # Errors
 /// When the clerk or the tracker cannot be set up, or the thread cannot start.
 pub(crate) fn start_vault_worker(
-    config: &Config,
-    crew: &Crew,
-    parts: &Parts,
+    config: &StewardConfig,
+    crew: &WorkerContext,
+    parts: &OpenedVault,
     intervals: mpsc::UnboundedSender<NewInterval>,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let host = Host {
+    let host = VaultContext {
         keeper: Arc::clone(&parts.keeper),
         index: Arc::clone(&parts.index),
         ledger: Arc::clone(&parts.ledger),
-        settings: Settings {
+        settings: VaultSettings {
             policy: config.policy.clone(),
             default_ceiling: config.default_ceiling,
             cadence: config.cadence,
@@ -74,37 +74,43 @@ pub(crate) fn start_vault_worker(
             live_per_source_day: config.live_per_source_day,
             reversal_budget: config.reversal_budget,
         },
-        clerk: Arc::new(crate::clerks::seat(&config.clerk)?),
+        clerk: Arc::new(crate::clerks::create_clerk(&config.clerk)?),
         intervals,
         landing: Arc::default(),
         routing: Arc::default(),
         learning: Arc::default(),
         unshown: Arc::default(),
     };
-    let courier = courier(config, &host)?;
-    let extractor = Extractor::new(host.clone(), crate::clerks::seat(&config.clerk)?);
-    let staff = Box::new(Staff { host, extractor, courier });
-    fleet::start(crew, Serves::Vault(staff))
+    let courier = build_tracker_dispatcher(config, &host)?;
+    let extractor = Extractor::new(host.clone(), crate::clerks::create_clerk(&config.clerk)?);
+    let staff = Box::new(VaultWorkerActivities { host, extractor, courier });
+    fleet::start_worker(crew, WorkerRole::Vault(staff))
 }
 
 /// Starts the workers, the loops and the schedules of a vault; `private_server` where this process started the server.
 ///
 /// # Errors
 /// When the schedules cannot be listed for other reasons than the server, or a thread cannot start.
-pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_server: bool) -> anyhow::Result<Engine> {
+pub(crate) async fn start_engine(
+    config: &StewardConfig,
+    crew: &WorkerContext,
+    parts: OpenedVault,
+    private_server: bool,
+) -> anyhow::Result<Engine> {
     // What the first scan found is registered below, or asked for when the listener begins.
     let _ = parts.index.take_changes();
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let threads = vec![start_vault_worker(config, crew, &parts, intervals)?];
     let owner = Some(parts.keeper.identity().clone());
-    let registrar = schedules::registrar(crew.client.clone(), config, owner, |s| s.private_server = private_server);
+    let registrar =
+        schedules::build_registrar(crew.client.clone(), config, owner, |s| s.private_server = private_server);
     // Thousands of schedules take minutes; whoever is told to end meanwhile leaves the rest to the next.
     let mut stop = crew.stop.clone();
     let (registered, behind) = tokio::select! {
-        registered = repeat_unanswered("register the schedules", &crew.address, async || {
-            register(&registrar, &parts.index, config).await
+        registered = retry_unanswered("register the schedules", &crew.address, async || {
+            register_schedules(&registrar, &parts.index, config).await
         }) => registered?,
-        () = raised(&mut stop) => (SchedulePlan::default(), false),
+        () = wait_for_stop(&mut stop) => (SchedulePlan::default(), false),
     };
     let (keeper, index) = (Arc::clone(&parts.keeper), Arc::clone(&parts.index));
     // While the folder is away a tick could change nothing: what was asked for waits until it is back.
@@ -113,10 +119,10 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_se
         move || brake::is_stopped(keeper.root()) || keeper.root().placement() != FolderPlacement::Here
     };
     let returned = Arc::new(Notify::new());
-    let registration = Arc::new(Registration::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
+    let registration = Arc::new(RegistrationLoop::new(registrar.clone(), Arc::clone(&index), config.clone(), behind));
     let (routines, dropped, wakes) = (RoutineRequests::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let mut loops = routines.serve(&registration, config.tracker.is_some(), is_stopped.clone());
-    let listener = Listener {
+    let mut loops = routines.spawn_triggers(&registration, config.tracker.is_some(), is_stopped.clone());
+    let listener = VaultListener {
         keeper: Arc::clone(&keeper),
         index: Arc::clone(&index),
         config: config.clone(),
@@ -126,36 +132,40 @@ pub(crate) async fn start(config: &Config, crew: &Crew, parts: Parts, private_se
         returned: Arc::clone(&returned),
     };
     loops.extend([
-        on_a_thread(crew.stop.clone(), move || listener.listen()),
-        on_a_thread(crew.stop.clone(), {
+        run_on_own_thread(crew.stop.clone(), move || listener.run()),
+        run_on_own_thread(crew.stop.clone(), {
             let registration = Arc::clone(&registration);
-            move || registration.serve()
+            move || registration.run()
         }),
-        tokio::spawn(Arc::clone(&registration).follow_cadence(new_intervals)),
+        tokio::spawn(Arc::clone(&registration).apply_new_intervals(new_intervals)),
         tokio::spawn(wake_matters(Arc::clone(&wakes), Arc::clone(&index), registration, is_stopped)),
-        tokio::spawn(place::follow(keeper.root().clone(), returned, crew.failed.clone())),
-        tokio::spawn(settle(Arc::clone(&keeper), Arc::clone(&parts.index), crew.stop.clone())),
+        tokio::spawn(place::follow_vault_folder(keeper.root().clone(), returned, crew.failed.clone())),
+        tokio::spawn(settle_changes(Arc::clone(&keeper), Arc::clone(&parts.index), crew.stop.clone())),
     ]);
-    let streams = Streams { keeper, index, dropped };
-    loops.extend(streams.start(config, &crew.stop));
-    let stamper = config.stamp_files.then(|| Stamper::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
+    let streams = StreamContext { keeper, index, dropped };
+    loops.extend(streams.spawn_streams(config, &crew.stop));
+    let stamper = config.stamp_files.then(|| TimestampWriter::new(Arc::clone(&parts.keeper), Arc::clone(&parts.index)));
     if let Some(stamper) = &stamper {
-        loops.push(stamper::on_a_thread(stamper.clone(), crew.stop.clone()));
+        loops.push(stamper::spawn_timestamp_writer(stamper.clone(), crew.stop.clone()));
     }
     Ok(Engine { parts, registered, stamper, threads, loops, wakes })
 }
 
 /// Who tells the tracker, where one is set.
-fn courier(config: &Config, host: &Host) -> anyhow::Result<Option<Courier>> {
+fn build_tracker_dispatcher(config: &StewardConfig, host: &VaultContext) -> anyhow::Result<Option<TrackerDispatcher>> {
     let Some(tracker) = &config.tracker else { return Ok(None) };
-    let plane = Plane::new(tracker).map_err(anyhow::Error::msg)?;
-    Ok(Some(Courier::new(host.clone(), plane)))
+    let plane = PlaneClient::new(tracker).map_err(anyhow::Error::msg)?;
+    Ok(Some(TrackerDispatcher::new(host.clone(), plane)))
 }
 
 /// What was to be done to the schedules, and whether something is left to do.
-async fn register(registrar: &Registrar, index: &Index, config: &Config) -> anyhow::Result<(SchedulePlan, bool)> {
-    let plan = schedules::plan(registrar, index, config).await?;
-    let outcome = schedules::apply(registrar, plan.clone()).await;
+async fn register_schedules(
+    registrar: &ScheduleRegistrar,
+    index: &Index,
+    config: &StewardConfig,
+) -> anyhow::Result<(SchedulePlan, bool)> {
+    let plan = schedules::plan_schedules(registrar, index, config).await?;
+    let outcome = schedules::apply_schedules(registrar, plan.clone()).await;
     Ok((plan, outcome.is_behind()))
 }
 
@@ -163,9 +173,9 @@ async fn register(registrar: &Registrar, index: &Index, config: &Config) -> anyh
 ///
 /// # Errors
 /// When the clerk cannot be set up or the thread cannot start.
-pub(crate) fn start_clerk(config: &Config, crew: &Crew) -> anyhow::Result<JoinHandle<()>> {
-    let bench = Bench::new(crate::clerks::seat(&config.clerk)?);
-    fleet::start(crew, Serves::Clerk(bench))
+pub(crate) fn start_clerk_worker(config: &StewardConfig, crew: &WorkerContext) -> anyhow::Result<JoinHandle<()>> {
+    let bench = ClerkWorker::new(crate::clerks::create_clerk(&config.clerk)?);
+    fleet::start_worker(crew, WorkerRole::Clerk(bench))
 }
 
 impl Engine {
@@ -176,14 +186,14 @@ impl Engine {
     }
 
     /// Stamps the files of all tasks that were looked at, where the operator asked for it.
-    pub(crate) async fn stamp_all(&self) {
+    pub(crate) async fn write_all_timestamps(&self) {
         if let Some(stamper) = &self.stamper {
-            stamper.stamp_all().await;
+            stamper.write_all_due().await;
         }
     }
 
     /// Waits until the workers have ended; the stop flag must have been raised.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn shut_down(self) {
         for task in &self.loops {
             task.abort();
         }
@@ -201,11 +211,11 @@ impl Engine {
 async fn wake_matters(
     begin: Arc<Notify>,
     index: Arc<Index>,
-    registration: Arc<Registration>,
+    registration: Arc<RegistrationLoop>,
     is_stopped: impl Fn() -> bool + Send,
 ) {
     begin.notified().await;
-    let rounds = registration.rounds();
+    let rounds = registration.subscribe_rounds();
     let trigger = |matter: RecordPath| {
         let registration = Arc::clone(&registration);
         async move { wake_matter(&registration, &matter).await }
@@ -213,17 +223,17 @@ async fn wake_matters(
     WakeDispatcher { index, trigger, is_stopped, rounds }.run().await;
 }
 
-async fn wake_matter(registration: &Registration, matter: &RecordPath) -> WakeOutcome {
-    match registration.registrar.wake(matter.slug()).await {
-        Ok(Wake::Triggered) => {
+async fn wake_matter(registration: &RegistrationLoop, matter: &RecordPath) -> WakeOutcome {
+    match registration.registrar.trigger_matter(matter.slug()).await {
+        Ok(ScheduleTriggerOutcome::Triggered) => {
             tracing::info!(matter = %matter, "woken by a signal");
             WakeOutcome::Triggered
         }
-        Ok(Wake::Paused | Wake::OfAnother) => {
+        Ok(ScheduleTriggerOutcome::Paused | ScheduleTriggerOutcome::OfAnother) => {
             tracing::debug!(matter = %matter, "not woken: paused, or its schedule is another vault's");
             WakeOutcome::Paused
         }
-        Ok(Wake::Missing) => {
+        Ok(ScheduleTriggerOutcome::Missing) => {
             tracing::info!(matter = %matter, "not woken yet: its schedule is missing and is registered again");
             WakeOutcome::Missing { round: registration.request_round() }
         }
@@ -235,11 +245,11 @@ async fn wake_matter(registration: &Registration, matter: &RecordPath) -> WakeOu
 }
 
 /// Ends what changes have left to be looked at again: whether an editor saved over them, and what waits for the disk.
-async fn settle(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
-    let mut clock = interval(1);
+async fn settle_changes(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Receiver<bool>) {
+    let mut clock = create_interval(1);
     loop {
         tokio::select! {
-            () = raised(&mut stop) => return,
+            () = wait_for_stop(&mut stop) => return,
             _ = clock.tick() => {}
         }
         if keeper.root().placement() != FolderPlacement::Here {
@@ -262,7 +272,7 @@ async fn settle(keeper: Arc<VaultWriter>, index: Arc<Index>, mut stop: flag::Rec
 }
 
 /// Works on a thread of its own until the process is told to end: these futures cannot move between threads.
-fn on_a_thread<F: Future<Output = ()>>(
+fn run_on_own_thread<F: Future<Output = ()>>(
     mut stop: flag::Receiver<bool>,
     begin: impl FnOnce() -> F + Send + 'static,
 ) -> tokio::task::JoinHandle<()> {
@@ -270,7 +280,7 @@ fn on_a_thread<F: Future<Output = ()>>(
     tokio::task::spawn_blocking(move || {
         handle.block_on(async {
             tokio::select! {
-                () = raised(&mut stop) => {}
+                () = wait_for_stop(&mut stop) => {}
                 () = begin() => {}
             }
         });
@@ -278,19 +288,19 @@ fn on_a_thread<F: Future<Output = ()>>(
 }
 
 /// Waits until the process is told to end.
-pub(crate) async fn raised(stop: &mut flag::Receiver<bool>) {
+pub(crate) async fn wait_for_stop(stop: &mut flag::Receiver<bool>) {
     // An error means that the sender is gone, which is an end as well.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-fn interval(seconds: u64) -> tokio::time::Interval {
+fn create_interval(seconds: u64) -> tokio::time::Interval {
     let period = Duration::from_secs(seconds);
     let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     interval
 }
 
-fn tell(report: &SyncReport) {
+fn log_problems(report: &SyncReport) {
     for problem in &report.problems {
         tracing::warn!(path = %problem.path, "{}", problem.message);
     }

@@ -25,7 +25,7 @@ use templates::{TEMPLATES, Template};
 
 /// What was written, in records per kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
-pub(crate) struct Summary {
+pub(crate) struct ExampleSummary {
     /// The folder that now is a vault, as it was named by the caller.
     pub(crate) dir: PathBuf,
     /// Matters, 12 or more.
@@ -83,16 +83,16 @@ pub(crate) enum ExampleError {
 /// nothing is written then. [`ExampleError::Io`] when the disk refuses: files
 /// written before that stay. [`ExampleError::Time`] when `now` is so close to
 /// the ends of the calendar that a time cannot be told; nothing is written then.
-pub(crate) fn write(dir: &Path, now: DateTime<Utc>) -> Result<Summary, ExampleError> {
+pub(crate) fn write_example_vault(dir: &Path, now: DateTime<Utc>) -> Result<ExampleSummary, ExampleError> {
     let records = TEMPLATES
         .iter()
-        .map(|template| Ok((file_name(template, now)?, fill(template, now)?)))
+        .map(|template| Ok((build_file_name(template, now)?, fill_times(template, now)?)))
         .collect::<Result<Vec<_>, ExampleError>>()?;
     refuse_unless_empty(dir)?;
 
-    let mut summary = Summary { dir: dir.to_path_buf(), ..Summary::default() };
+    let mut summary = ExampleSummary { dir: dir.to_path_buf(), ..ExampleSummary::default() };
     for (path, text) in &records {
-        write_new(&dir.join(path), text)?;
+        write_new_file(&dir.join(path), text)?;
         match path.split('/').next() {
             Some("matter") => summary.matters += 1,
             Some("task") => summary.tasks += 1,
@@ -105,7 +105,7 @@ pub(crate) fn write(dir: &Path, now: DateTime<Utc>) -> Result<Summary, ExampleEr
 }
 
 fn refuse_unless_empty(dir: &Path) -> Result<(), ExampleError> {
-    match first_entry(dir).map_err(|source| ExampleError::Io { path: dir.to_path_buf(), source })? {
+    match find_first_entry(dir).map_err(|source| ExampleError::Io { path: dir.to_path_buf(), source })? {
         None => Ok(()),
         Some(found) => Err(ExampleError::NotEmpty { dir: dir.to_path_buf(), found }),
     }
@@ -115,7 +115,7 @@ fn refuse_unless_empty(dir: &Path) -> Result<(), ExampleError> {
 ///
 /// # Errors
 /// Whatever the disk says to listing it.
-pub(crate) fn first_entry(dir: &Path) -> io::Result<Option<String>> {
+pub(crate) fn find_first_entry(dir: &Path) -> io::Result<Option<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -125,7 +125,7 @@ pub(crate) fn first_entry(dir: &Path) -> io::Result<Option<String>> {
     Ok(names.collect::<Result<Vec<_>, _>>()?.into_iter().min())
 }
 
-fn write_new(path: &Path, text: &str) -> Result<(), ExampleError> {
+fn write_new_file(path: &Path, text: &str) -> Result<(), ExampleError> {
     let write = || {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -136,31 +136,31 @@ fn write_new(path: &Path, text: &str) -> Result<(), ExampleError> {
 }
 
 /// `signal/ago-3d2h-1a2b3c4d.md` → `signal/20261118090000-1a2b3c4d.md`; others keep their name.
-fn file_name(template: &Template, now: DateTime<Utc>) -> Result<String, ExampleError> {
+fn build_file_name(template: &Template, now: DateTime<Utc>) -> Result<String, ExampleError> {
     let Some(rest) = template.path.strip_prefix("signal/ago-") else {
         return Ok(template.path.to_owned());
     };
-    let bad = || bad_time(template, rest);
+    let bad = || invalid_time_error(template, rest);
     let (age, hash) = rest.split_once('-').ok_or_else(bad)?;
-    let at = shift(now, &format!("-{age}")).ok_or_else(bad)?;
+    let at = shift_time(now, &format!("-{age}")).ok_or_else(bad)?;
     Ok(format!("signal/{}-{hash}", at.format("%Y%m%d%H%M%S")))
 }
 
 /// Replaces `{{-3d2h}}` by an instant (UTC, seconds) and `{{date +5d}}` by a day.
-fn fill(template: &Template, now: DateTime<Utc>) -> Result<String, ExampleError> {
+fn fill_times(template: &Template, now: DateTime<Utc>) -> Result<String, ExampleError> {
     let mut out = String::with_capacity(template.text.len());
     let mut rest = template.text;
     while let Some((before, after)) = rest.split_once("{{") {
-        let bad = || bad_time(template, after.lines().next().unwrap_or_default());
+        let bad = || invalid_time_error(template, after.lines().next().unwrap_or_default());
         let (placeholder, tail) = after.split_once("}}").ok_or_else(bad)?;
         out.push_str(before);
         match placeholder.strip_prefix("date ") {
             Some(offset) => {
-                let at = shift(now, offset).ok_or_else(bad)?;
+                let at = shift_time(now, offset).ok_or_else(bad)?;
                 out.push_str(&at.format("%Y-%m-%d").to_string());
             }
             None => {
-                let at = shift(now, placeholder).ok_or_else(bad)?;
+                let at = shift_time(now, placeholder).ok_or_else(bad)?;
                 out.push_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true));
             }
         }
@@ -170,12 +170,12 @@ fn fill(template: &Template, now: DateTime<Utc>) -> Result<String, ExampleError>
     Ok(out)
 }
 
-fn bad_time(template: &Template, placeholder: &str) -> ExampleError {
+fn invalid_time_error(template: &Template, placeholder: &str) -> ExampleError {
     ExampleError::Time { path: template.path, placeholder: placeholder.to_owned() }
 }
 
 /// Moves `now` by a signed offset such as `-3d2h7m` or `+18h`; units are d, h, m and s.
-fn shift(now: DateTime<Utc>, offset: &str) -> Option<DateTime<Utc>> {
+fn shift_time(now: DateTime<Utc>, offset: &str) -> Option<DateTime<Utc>> {
     let (sign, parts) = match offset.split_at_checked(1)? {
         ("-", parts) => (-1, parts),
         ("+", parts) => (1, parts),

@@ -5,8 +5,8 @@
 //! anew. Tasks that arrive meanwhile wait in the server; none is lost. Workflow code of one worker
 //! runs on its thread; activities run on the process's runtime.
 
-use crate::config::Config;
-use crate::engine::raised;
+use crate::config::StewardConfig;
+use crate::engine::wait_for_stop;
 use crate::temporal::start_retry::{StartRetry, is_unanswered};
 use anyhow::Context;
 use futures_util::FutureExt;
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use steward_activities::extract::Extractor;
-use steward_activities::judge::Bench;
-use steward_activities::tracker::Courier;
-use steward_activities::vault::Host;
+use steward_activities::judge::ClerkWorker;
+use steward_activities::tracker::TrackerDispatcher;
+use steward_activities::vault::VaultContext;
 use steward_workflows::{
     AnswerTogetherWorkflow, AnswerWorkflow, ExtractWorkflow, PurgeWorkflow, ReversalCalibrationWorkflow,
     ReversibilityDrillWorkflow, RouterWorkflow, StewardWorkflow, TrackerWorkflow, clerk_queue,
@@ -36,24 +36,24 @@ const CACHED_WORKFLOWS: usize = 300;
 
 /// What a worker serves.
 #[allow(clippy::large_enum_variant, reason = "a process has two, each moved once")]
-pub(crate) enum Serves {
+pub(crate) enum WorkerRole {
     /// Ticks, answers, the reading of events and, where one is set, the way to the tracker, in the process that
     /// holds the vault.
-    Vault(Box<Staff>),
+    Vault(Box<VaultWorkerActivities>),
     /// Clerk calls, anywhere.
-    Clerk(Bench),
+    Clerk(ClerkWorker),
 }
 
 /// Who works at a vault.
-pub(crate) struct Staff {
-    pub(crate) host: Host,
+pub(crate) struct VaultWorkerActivities {
+    pub(crate) host: VaultContext,
     pub(crate) extractor: Extractor,
-    pub(crate) courier: Option<Courier>,
+    pub(crate) courier: Option<TrackerDispatcher>,
 }
 
 /// What all workers of a process share.
 #[derive(Clone)]
-pub(crate) struct Crew {
+pub(crate) struct WorkerContext {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) client: Client,
     /// Of the Temporal server, for messages.
@@ -66,7 +66,7 @@ pub(crate) struct Crew {
 }
 
 /// A client, and the address of its server for messages.
-pub(crate) struct Connected {
+pub(crate) struct TemporalConnection {
     pub(crate) client: Client,
     pub(crate) address: String,
 }
@@ -75,15 +75,15 @@ pub(crate) struct Connected {
 ///
 /// # Errors
 /// When the SDK cannot start.
-pub(crate) fn crew(
-    config: &Config,
-    connected: Connected,
+pub(crate) fn create_worker_context(
+    config: &StewardConfig,
+    connected: TemporalConnection,
     runtime: RuntimeOptions,
     stop: watch::Receiver<bool>,
-) -> anyhow::Result<(Crew, mpsc::UnboundedReceiver<anyhow::Error>)> {
+) -> anyhow::Result<(WorkerContext, mpsc::UnboundedReceiver<anyhow::Error>)> {
     let runtime = Runtime::from_current_tokio(runtime).map_err(|e| anyhow::anyhow!("failed to start: {e}"))?;
     let (failed, failures) = mpsc::unbounded_channel();
-    let crew = Crew {
+    let crew = WorkerContext {
         runtime: Arc::new(runtime),
         client: connected.client,
         address: connected.address,
@@ -99,18 +99,18 @@ pub(crate) fn crew(
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub(crate) fn start(crew: &Crew, serves: Serves) -> anyhow::Result<JoinHandle<()>> {
+pub(crate) fn start_worker(crew: &WorkerContext, serves: WorkerRole) -> anyhow::Result<JoinHandle<()>> {
     let crew = crew.clone();
     let handle = tokio::runtime::Handle::current();
     let name = match serves {
-        Serves::Vault(_) => "steward-vault",
-        Serves::Clerk(_) => "steward-clerk",
+        WorkerRole::Vault(_) => "steward-vault",
+        WorkerRole::Clerk(_) => "steward-clerk",
     };
     std::thread::Builder::new()
         .name(name.into())
         .spawn(move || {
             // A worker that panicked would leave a process that looks well and serves nobody.
-            let served = catch_unwind(AssertUnwindSafe(|| handle.block_on(serve(&crew, &serves))));
+            let served = catch_unwind(AssertUnwindSafe(|| handle.block_on(run_recycled_worker(&crew, &serves))));
             let panicked = |_| Err(anyhow::anyhow!("a worker panicked; what it said is above: start again"));
             if let Err(e) = served.unwrap_or_else(panicked) {
                 // The receiver is gone only when the process is ending anyway.
@@ -120,12 +120,12 @@ pub(crate) fn start(crew: &Crew, serves: Serves) -> anyhow::Result<JoinHandle<()
         .context("failed to start a worker thread")
 }
 
-async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
+async fn run_recycled_worker(crew: &WorkerContext, serves: &WorkerRole) -> anyhow::Result<()> {
     let mut stop = crew.stop.clone();
     let mut retry = StartRetry::new("describe the namespace", &crew.address);
     while !*stop.borrow() {
-        let counter = Arc::new(Counter::new(crew.recycle_after));
-        let options = options(crew, serves, &counter)?;
+        let counter = Arc::new(ActivityCounter::new(crew.recycle_after));
+        let options = build_worker_options(crew, serves, &counter)?;
         let mut worker = Worker::new(&crew.runtime, crew.client.clone(), options)
             .map_err(|e| anyhow::anyhow!("failed to start a worker: {e}"))?;
         let shut_down = worker.shutdown_handle();
@@ -134,7 +134,7 @@ async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
             tokio::pin!(running);
             tokio::select! {
                 ran = &mut running => ran,
-                () = ends(&mut stop, &counter, crew) => {
+                () = wait_for_worker_end(&mut stop, &counter, crew) => {
                     shut_down();
                     running.await
                 }
@@ -143,8 +143,8 @@ async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
         match ran.map_err(anyhow::Error::from) {
             Ok(()) => retry = StartRetry::new("describe the namespace", &crew.address),
             Err(e) if is_unanswered(&e) => tokio::select! {
-                () = retry.pause(&e) => {}
-                () = raised(&mut stop) => {}
+                () = retry.log_and_wait(&e) => {}
+                () = wait_for_stop(&mut stop) => {}
             },
             Err(e) => return Err(e.context("the worker stopped")),
         }
@@ -153,24 +153,28 @@ async fn serve(crew: &Crew, serves: &Serves) -> anyhow::Result<()> {
 }
 
 /// Waits until a worker has to end: for good, or to be rebuilt.
-async fn ends(stop: &mut watch::Receiver<bool>, counter: &Counter, crew: &Crew) {
+async fn wait_for_worker_end(stop: &mut watch::Receiver<bool>, counter: &ActivityCounter, crew: &WorkerContext) {
     tokio::select! {
-        () = raised(stop) => {}
-        () = counter.full() => tracing::info!(activities = crew.recycle_after, "rebuilding the worker"),
+        () = wait_for_stop(stop) => {}
+        () = counter.wait_until_full() => tracing::info!(activities = crew.recycle_after, "rebuilding the worker"),
     }
 }
 
-fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Result<WorkerOptions> {
+fn build_worker_options(
+    crew: &WorkerContext,
+    serves: &WorkerRole,
+    counter: &Arc<ActivityCounter>,
+) -> anyhow::Result<WorkerOptions> {
     let queue = match serves {
-        Serves::Vault(_) => crew.task_queue.clone(),
-        Serves::Clerk(_) => clerk_queue(&crew.task_queue),
+        WorkerRole::Vault(_) => crew.task_queue.clone(),
+        WorkerRole::Clerk(_) => clerk_queue(&crew.task_queue),
     };
     let options = WorkerOptions::new(queue)
         .graceful_shutdown_period(GRACE)
         .max_cached_workflows(CACHED_WORKFLOWS)
-        .activity_inbound_interceptor(Counting(Arc::clone(counter)));
+        .activity_inbound_interceptor(ActivityCountInterceptor(Arc::clone(counter)));
     Ok(match serves {
-        Serves::Vault(staff) => {
+        WorkerRole::Vault(staff) => {
             let options = options
                 .register_workflow::<StewardWorkflow>()?
                 .register_workflow::<AnswerWorkflow>()?
@@ -189,23 +193,23 @@ fn options(crew: &Crew, serves: &Serves, counter: &Arc<Counter>) -> anyhow::Resu
                 None => options.build(),
             }
         }
-        Serves::Clerk(bench) => options.register_activities(bench.clone()).build(),
+        WorkerRole::Clerk(bench) => options.register_activities(bench.clone()).build(),
     })
 }
 
 /// Counts activities and says when a worker has run enough of them.
-struct Counter {
+struct ActivityCounter {
     left: AtomicU64,
     done: AtomicBool,
     bell: tokio::sync::Notify,
 }
 
-impl Counter {
+impl ActivityCounter {
     fn new(limit: u64) -> Self {
         Self { left: AtomicU64::new(limit), done: AtomicBool::new(false), bell: tokio::sync::Notify::new() }
     }
 
-    fn count(&self) {
+    fn count_activity(&self) {
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         if before == Ok(1) {
             self.done.store(true, Ordering::Release);
@@ -213,22 +217,22 @@ impl Counter {
         }
     }
 
-    async fn full(&self) {
+    async fn wait_until_full(&self) {
         while !self.done.load(Ordering::Acquire) {
             self.bell.notified().await;
         }
     }
 }
 
-struct Counting(Arc<Counter>);
+struct ActivityCountInterceptor(Arc<ActivityCounter>);
 
-impl ActivityInboundInterceptor for Counting {
+impl ActivityInboundInterceptor for ActivityCountInterceptor {
     fn execute_activity<'a>(
         &'a self,
         input: ExecuteActivityInput,
         next: Next<'a, ExecuteActivityInput, ExecuteActivityOutput<'a>>,
     ) -> ExecuteActivityOutput<'a> {
-        self.0.count();
+        self.0.count_activity();
         async move { next.run(input).await }.boxed()
     }
 }
@@ -239,13 +243,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_worker_is_rebuilt_after_its_number_of_activities_and_not_before() {
-        let counter = Counter::new(3);
-        counter.count();
-        counter.count();
-        assert!(counter.full().now_or_never().is_none());
-        counter.count();
-        assert!(counter.full().now_or_never().is_some());
-        counter.count();
-        assert!(counter.full().now_or_never().is_some());
+        let counter = ActivityCounter::new(3);
+        counter.count_activity();
+        counter.count_activity();
+        assert!(counter.wait_until_full().now_or_never().is_none());
+        counter.count_activity();
+        assert!(counter.wait_until_full().now_or_never().is_some());
+        counter.count_activity();
+        assert!(counter.wait_until_full().now_or_never().is_some());
     }
 }

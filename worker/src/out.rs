@@ -16,7 +16,7 @@ const PLAIN: &str = "     ──            ";
 
 /// How a command ended, for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum CommandExit {
     /// It did what was asked.
     Ok = 0,
     /// It was refused: the message says by which rule.
@@ -27,34 +27,34 @@ pub(crate) enum Exit {
 
 /// Where output goes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Out {
+pub(crate) struct CommandOutput {
     pub(crate) json: bool,
 }
 
-impl Out {
+impl CommandOutput {
     /// Prints a value: as JSON, or as what a person reads.
-    pub(crate) fn value(self, value: &impl Serialize, human: impl FnOnce() -> String) -> anyhow::Result<()> {
-        let text = if self.json { json_text(&serde_json::to_string_pretty(value)?) } else { laid_out(&human()) };
-        line(&text)
+    pub(crate) fn print_value(self, value: &impl Serialize, human: impl FnOnce() -> String) -> anyhow::Result<()> {
+        let text = if self.json { escape_json(&serde_json::to_string_pretty(value)?) } else { escape_lines(&human()) };
+        print_line(&text)
     }
 
     /// Says something to a person that is no result.
-    pub(crate) fn say(self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn print_text(self, text: &str) -> anyhow::Result<()> {
         if self.json {
             return Ok(());
         }
-        line(&laid_out(text))
+        print_line(&escape_lines(text))
     }
 }
 
 /// Printed lines with everything escaped that is no part of their layout.
-fn laid_out(text: &str) -> String {
+fn escape_lines(text: &str) -> String {
     escape_if(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
 }
 
 /// Printed JSON with every character escaped that does not show. Such characters stand in strings alone, where
 /// `\\u` and four digits mean the same.
-pub(crate) fn json_text(text: &str) -> String {
+pub(crate) fn escape_json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         if is_unseen(c) && c != '\n' {
@@ -70,7 +70,7 @@ pub(crate) fn json_text(text: &str) -> String {
 }
 
 /// A reader that went away (`| head`) is not an error of ours.
-fn line(text: &str) -> anyhow::Result<()> {
+fn print_line(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -79,7 +79,7 @@ fn line(text: &str) -> anyhow::Result<()> {
 }
 
 /// An empty table with these headings.
-pub(crate) fn table(headings: &[&str]) -> Table {
+pub(crate) fn create_table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(PLAIN).set_content_arrangement(ContentArrangement::Dynamic);
     if table.width().is_none() {
@@ -90,7 +90,7 @@ pub(crate) fn table(headings: &[&str]) -> Table {
 }
 
 /// Text from outside, safe to show.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn escape_text(text: &str) -> String {
     escape_if(text, is_unseen)
 }
 
@@ -99,19 +99,19 @@ fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
 }
 
 /// The one JSON value of a command that failed: `{"error": "…"}`.
-pub(crate) fn error_as_json(message: &str) {
+pub(crate) fn print_json_error(message: &str) {
     // Standard error has said it already.
-    let _ = line(&json_text(&serde_json::json!({ "error": message.trim_end() }).to_string()));
+    let _ = print_line(&escape_json(&serde_json::json!({ "error": message.trim_end() }).to_string()));
 }
 
 /// How far something long has come, for whoever waits for it.
-pub(crate) fn progress(what: &str, done: usize, of: usize) {
+pub(crate) fn print_progress(what: &str, done: usize, of: usize) {
     // Nobody who reads it is no trouble.
     let _ = writeln!(std::io::stderr(), "{done} of {of} {what} …");
 }
 
 /// An error and its causes on one line; a cause that the error has already told is not told again.
-pub(crate) fn causes(e: &anyhow::Error) -> String {
+pub(crate) fn format_causes(e: &anyhow::Error) -> String {
     let mut told = String::new();
     for cause in e.chain().map(ToString::to_string) {
         if told.is_empty() {
@@ -130,22 +130,22 @@ mod tests {
 
     #[test]
     fn text_from_outside_drives_no_terminal() {
-        assert_eq!(shown("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
-        assert_eq!(shown("Zürich – ok"), "Zürich – ok");
+        assert_eq!(escape_text("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
+        assert_eq!(escape_text("Zürich – ok"), "Zürich – ok");
     }
 
     #[test]
     fn what_turns_or_hides_is_shown_as_what_it_is() {
-        assert_eq!(shown("gpj\u{202e}.exe\u{200b}\u{200d}\u{85}"), "gpj\\u{202e}.exe\\u{200b}\\u{200d}\\u{85}");
-        assert_eq!(laid_out("a\tb\n\u{2066}c\u{9b}31m"), "a\tb\n\\u{2066}c\\u{9b}31m");
-        assert_eq!(shown("مرحبا – ﷺ 👍"), "مرحبا – ﷺ 👍", "letters of any direction show themselves");
+        assert_eq!(escape_text("gpj\u{202e}.exe\u{200b}\u{200d}\u{85}"), "gpj\\u{202e}.exe\\u{200b}\\u{200d}\\u{85}");
+        assert_eq!(escape_lines("a\tb\n\u{2066}c\u{9b}31m"), "a\tb\n\\u{2066}c\\u{9b}31m");
+        assert_eq!(escape_text("مرحبا – ﷺ 👍"), "مرحبا – ﷺ 👍", "letters of any direction show themselves");
     }
 
     #[test]
     fn json_says_the_same_in_characters_that_show() {
         let value = serde_json::json!({"a\u{9b}": "\u{85}\u{7f}\u{202e}\u{2028}\u{e0041}\u{1b}\n\"\\ ok"});
         for text in [serde_json::to_string_pretty(&value).unwrap(), value.to_string()] {
-            let safe = json_text(&text);
+            let safe = escape_json(&text);
             assert!(safe.chars().all(|c| !is_unseen(c) || c == '\n'), "{safe}");
             assert!(safe.contains("a\\u009b") && safe.contains("\\u202e") && safe.contains("\\udb40\\udc41"), "{safe}");
             assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
@@ -160,8 +160,8 @@ mod tests {
             source: std::io::Error,
         }
         let outer = Outer { source: std::io::Error::other("no such folder") };
-        assert_eq!(causes(&anyhow::Error::from(outer)), "vault: no such folder: set STEWARD_VAULT");
+        assert_eq!(format_causes(&anyhow::Error::from(outer)), "vault: no such folder: set STEWARD_VAULT");
         let plain = anyhow::Error::from(std::io::Error::other("full")).context("failed to write x");
-        assert_eq!(causes(&plain), "failed to write x: full");
+        assert_eq!(format_causes(&plain), "failed to write x: full");
     }
 }

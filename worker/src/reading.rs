@@ -17,18 +17,18 @@ const EVERY: Duration = Duration::from_secs(5);
 const EVERY_IN_A_LOG: Duration = Duration::from_secs(30);
 
 /// Waits for the reading of a vault and tells a person at a terminal how far it is.
-pub(crate) async fn watched<T>(index: &Index, reading: impl Future<Output = T>) -> T {
-    let tell = |done, of| out::progress("files read", done, of);
-    telling((FIRST, EVERY), || index.scan_progress(), tell, reading).await
+pub(crate) async fn show_index_progress<T>(index: &Index, reading: impl Future<Output = T>) -> T {
+    let tell = |done, of| out::print_progress("files read", done, of);
+    report_progress((FIRST, EVERY), || index.scan_progress(), tell, reading).await
 }
 
 /// The same, for a log.
-pub(crate) async fn logged<T>(index: &Index, reading: impl Future<Output = T>) -> T {
+pub(crate) async fn log_index_progress<T>(index: &Index, reading: impl Future<Output = T>) -> T {
     let tell = |done, of| tracing::info!(done, of, "reading the vault");
-    telling((FIRST, EVERY_IN_A_LOG), || index.scan_progress(), tell, reading).await
+    report_progress((FIRST, EVERY_IN_A_LOG), || index.scan_progress(), tell, reading).await
 }
 
-async fn telling<T>(
+async fn report_progress<T>(
     (first, every): (Duration, Duration),
     now: impl Fn() -> (usize, usize),
     tell: impl Fn(usize, usize),
@@ -68,13 +68,13 @@ mod tests {
             }
         };
         let often = Duration::from_millis(1);
-        telling((often, often), now, tell, enough.notified()).await;
+        report_progress((often, often), now, tell, enough.notified()).await;
         assert_eq!(*told.borrow(), [(1, 3), (4, 9), (1, 3)]);
     }
 
     #[tokio::test]
     async fn what_is_read_at_once_is_not_told() {
         let never = |_, _| panic!("told");
-        assert_eq!(telling((FIRST, EVERY), || (1, 2), never, async { 7 }).await, 7);
+        assert_eq!(report_progress((FIRST, EVERY), || (1, 2), never, async { 7 }).await, 7);
     }
 }

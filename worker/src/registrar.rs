@@ -10,7 +10,7 @@
 //! summary, and its update sends no conflict token.
 
 use futures_util::{StreamExt, stream};
-use plan::{Contents, KnownSchedule};
+use plan::{KnownSchedule, ScheduleContents};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -28,16 +28,16 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use apply::Outcome;
-pub(crate) use edit::Wake;
+pub(crate) use apply::RegistrationOutcome;
+pub(crate) use edit::ScheduleTriggerOutcome;
 pub(crate) use owner::{NamespaceConflict, OwnedSchedule, describe_place};
-pub(crate) use plan::{SchedulePlan, Standing, Step, Verb, WantedMatter};
+pub(crate) use plan::{MatterScheduleStatus, SchedulePlan, ScheduleStep, ScheduleStepVerb, WantedMatter};
 pub(crate) use routine::RoutineStep;
 pub(crate) use server::RegistrarError;
 
 /// What every schedule of ours has in common, and how far a round may go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Settings {
+pub(crate) struct ScheduleSettings {
     /// The task queue that the workers poll.
     pub(crate) task_queue: String,
     /// The longest a tick may take, retries and all.
@@ -69,14 +69,14 @@ pub(crate) struct Settings {
     pub(crate) private_server: bool,
 }
 
-impl Settings {
+impl ScheduleSettings {
     /// Whether a schedule that names this vault is not ours to change.
-    fn is_of_another(&self, vault: Option<VaultId>) -> bool {
-        schedules::is_of_another(vault, self.owner.as_ref().map(|owner| owner.id))
+    fn is_foreign_vault(&self, vault: Option<VaultId>) -> bool {
+        schedules::is_other_vault(vault, self.owner.as_ref().map(|owner| owner.id))
     }
 }
 
-impl Default for Settings {
+impl Default for ScheduleSettings {
     fn default() -> Self {
         let five_minutes = Duration::from_secs(300);
         Self {
@@ -98,29 +98,29 @@ impl Default for Settings {
 }
 
 /// Hears how far a long round has come: what is done, how many of them, of how many.
-pub(crate) type Tell = fn(&str, usize, usize);
+pub(crate) type ProgressCallback = fn(&str, usize, usize);
 /// How often it hears: every 2 s.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
 /// The one that keeps the schedules of a vault; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Registrar {
+pub(crate) struct ScheduleRegistrar {
     client: Client,
-    settings: Settings,
-    tell: Tell,
+    settings: ScheduleSettings,
+    tell: ProgressCallback,
 }
 
 /// How far one part of a round has come.
-struct Progress {
-    tell: Tell,
+struct ProgressReporter {
+    tell: ProgressCallback,
     what: &'static str,
     of: usize,
     done: usize,
     told: Instant,
 }
 
-impl Progress {
-    fn one_more(&mut self) {
+impl ProgressReporter {
+    fn advance(&mut self) {
         self.done += 1;
         if self.told.elapsed() >= TELL_EVERY {
             (self.tell)(self.what, self.done, self.of);
@@ -129,21 +129,21 @@ impl Progress {
     }
 }
 
-impl Registrar {
+impl ScheduleRegistrar {
     /// A registrar for the namespace of this client.
     #[must_use]
-    pub(crate) fn new(client: Client, settings: Settings) -> Self {
+    pub(crate) fn new(client: Client, settings: ScheduleSettings) -> Self {
         Self { client, settings, tell: |_, _, _| () }
     }
 
     /// The same, telling how far it has come.
     #[must_use]
-    pub(crate) fn telling(self, tell: Tell) -> Self {
+    pub(crate) fn with_progress(self, tell: ProgressCallback) -> Self {
         Self { tell, ..self }
     }
 
-    fn progress(&self, what: &'static str, of: usize) -> Progress {
-        Progress { tell: self.tell, what, of, done: 0, told: Instant::now() }
+    fn start_progress(&self, what: &'static str, of: usize) -> ProgressReporter {
+        ProgressReporter { tell: self.tell, what, of, done: 0, told: Instant::now() }
     }
 
     /// Lists the schedules once, looks closer at those of which the listing does not say enough, and plans.
@@ -153,34 +153,34 @@ impl Registrar {
     ///
     /// # Errors
     /// [`RegistrarError::Listing`]: without a whole listing there is no plan.
-    pub(crate) async fn plan(&self, matters: &[WantedMatter]) -> Result<SchedulePlan, RegistrarError> {
-        let entries = self.entries().await?;
-        let conflict = self.conflict(&entries);
+    pub(crate) async fn plan_matters(&self, matters: &[WantedMatter]) -> Result<SchedulePlan, RegistrarError> {
+        let entries = self.list_entries().await?;
+        let conflict = self.find_namespace_conflict(&entries);
         let of_matters = entries.into_iter().filter(|entry| entry.schedule_id.starts_with(facts::ID_PREFIX));
-        let listed: Vec<KnownSchedule> = of_matters.map(server::known).collect();
-        let unclear = plan::needs_description(matters, &listed, &self.settings);
+        let listed: Vec<KnownSchedule> = of_matters.map(server::known_from_listing).collect();
+        let unclear = plan::find_undescribed(matters, &listed, &self.settings);
         let mut known: BTreeMap<String, KnownSchedule> =
             listed.into_iter().map(|schedule| (schedule.id.clone(), schedule)).collect();
-        let mut progress = self.progress("schedules looked at", unclear.len());
+        let mut progress = self.start_progress("schedules looked at", unclear.len());
         let mut descriptions = stream::iter(unclear)
             .map(|id| async move {
-                let answer = self.describe(&id).await;
+                let answer = self.describe_schedule(&id).await;
                 (id, answer)
             })
             .buffer_unordered(apply::AT_ONCE);
         while let Some((id, answer)) = descriptions.next().await {
-            progress.one_more();
+            progress.advance();
             match answer {
                 Ok(None) => drop(known.remove(&id)),
-                Ok(Some(answer)) => drop(known.insert(id.clone(), server::described(&id, answer))),
+                Ok(Some(answer)) => drop(known.insert(id.clone(), server::known_from_description(&id, answer))),
                 Err(error) => {
                     if let Some(schedule) = known.get_mut(&id) {
-                        schedule.contents = Contents::Unread(format!("failed to {error}"));
+                        schedule.contents = ScheduleContents::Unread(format!("failed to {error}"));
                     }
                 }
             }
         }
         let known: Vec<KnownSchedule> = known.into_values().collect();
-        Ok(SchedulePlan { conflict, ..plan::plan(matters, &known, &self.settings) })
+        Ok(SchedulePlan { conflict, ..plan::plan_matter_schedules(matters, &known, &self.settings) })
     }
 }

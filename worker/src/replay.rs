@@ -33,18 +33,18 @@ static DESCRIPTORS: LazyLock<Result<DescriptorPool, String>> = LazyLock::new(|| 
 
 /// One history and what this build makes of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Replayed {
+pub(crate) struct ReplayedHistory {
     pub(crate) path: PathBuf,
     /// `None` when the file cannot be read.
     pub(crate) workflow_type: Option<String>,
     pub(crate) events: usize,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ReplayOutcome,
 }
 
 /// How a replay ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub(crate) enum ReplayOutcome {
     /// This build takes the recorded path.
     Ok,
     /// This build takes another path; a run under way would get stuck.
@@ -61,36 +61,36 @@ pub(crate) enum Outcome {
     Unreadable { message: String },
 }
 
-impl Replayed {
+impl ReplayedHistory {
     /// Whether this build takes the recorded path.
     #[must_use]
     pub(crate) fn is_ok(&self) -> bool {
-        self.outcome == Outcome::Ok
+        self.outcome == ReplayOutcome::Ok
     }
 }
 
-impl fmt::Display for Replayed {
+impl fmt::Display for ReplayedHistory {
     /// One line: the file, what was found, and the mend.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let workflow = self.workflow_type.as_deref().unwrap_or("no workflow");
         write!(f, "{}: {workflow}, {} events: ", self.path.display(), self.events)?;
         match &self.outcome {
-            Outcome::Ok => f.write_str("ok"),
-            Outcome::Nondeterminism { message, event_id } => {
+            ReplayOutcome::Ok => f.write_str("ok"),
+            ReplayOutcome::Nondeterminism { message, event_id } => {
                 f.write_str("this build would take another path")?;
                 if let Some(id) = event_id {
                     write!(f, " at event {id}")?;
                 }
                 write!(f, ": guard the change with ctx.patched(..) or restore the old step ({message})")
             }
-            Outcome::Failed { message } => write!(
+            ReplayOutcome::Failed { message } => write!(
                 f,
                 "this build fails on it: let it take the recorded arguments too, and mend what panics ({message})"
             ),
-            Outcome::UnknownWorkflow => {
+            ReplayOutcome::UnknownWorkflow => {
                 f.write_str("this build has no workflow of that type: restore it under its old name")
             }
-            Outcome::Unreadable { message } => {
+            ReplayOutcome::Unreadable { message } => {
                 write!(f, "not a history: {message}; write one with `temporal workflow show -w <workflow id> -o json`")
             }
         }
@@ -100,7 +100,7 @@ impl fmt::Display for Replayed {
 /// Replays every history, in the order given; one that fails does not stop the others.
 ///
 /// The future is not `Send`: await it on the main task.
-pub(crate) async fn replay(paths: &[PathBuf]) -> Vec<Replayed> {
+pub(crate) async fn replay_histories(paths: &[PathBuf]) -> Vec<ReplayedHistory> {
     let options = WorkflowReplayerOptions::new()
         .register_workflow::<StewardWorkflow>()
         .and_then(|o| o.register_workflow::<AnswerWorkflow>())
@@ -116,57 +116,57 @@ pub(crate) async fn replay(paths: &[PathBuf]) -> Vec<Replayed> {
     let mut all = Vec::new();
     for path in paths {
         all.push(match &options {
-            Ok(options) => replay_one(options, path).await,
-            Err(message) => Replayed {
+            Ok(options) => replay_file(options, path).await,
+            Err(message) => ReplayedHistory {
                 path: path.clone(),
                 workflow_type: None,
                 events: 0,
-                outcome: Outcome::Failed { message: message.clone() },
+                outcome: ReplayOutcome::Failed { message: message.clone() },
             },
         });
     }
     all
 }
 
-async fn replay_one(options: &WorkflowReplayerOptions, path: &Path) -> Replayed {
+async fn replay_file(options: &WorkflowReplayerOptions, path: &Path) -> ReplayedHistory {
     let history = tokio::fs::read_to_string(path).await.map_err(|e| e.to_string()).and_then(|text| read_history(&text));
     let history = match history {
         Ok(history) => history,
         Err(message) => {
-            let outcome = Outcome::Unreadable { message };
-            return Replayed { path: path.to_owned(), workflow_type: None, events: 0, outcome };
+            let outcome = ReplayOutcome::Unreadable { message };
+            return ReplayedHistory { path: path.to_owned(), workflow_type: None, events: 0, outcome };
         }
     };
     let events = history.events.len();
-    let workflow_type = workflow_type(&history);
+    let workflow_type = read_workflow_type(&history);
     let known = workflow_type.as_ref().is_some_and(|name| {
         options.workflows().workflow_definitions().any(|definition| definition.workflow_type == *name)
     });
     let outcome = match &workflow_type {
-        None => Outcome::Unreadable { message: "its first event is not WorkflowExecutionStarted".into() },
-        Some(_) if !known => Outcome::UnknownWorkflow,
-        Some(_) => judge(options, history).await,
+        None => ReplayOutcome::Unreadable { message: "its first event is not WorkflowExecutionStarted".into() },
+        Some(_) if !known => ReplayOutcome::UnknownWorkflow,
+        Some(_) => check_history(options, history).await,
     };
-    Replayed { path: path.to_owned(), workflow_type, events, outcome }
+    ReplayedHistory { path: path.to_owned(), workflow_type, events, outcome }
 }
 
 /// What the SDK logs about a failing replay is in its answer; saying it twice helps nobody.
-async fn judge(options: &WorkflowReplayerOptions, history: History) -> Outcome {
+async fn check_history(options: &WorkflowReplayerOptions, history: History) -> ReplayOutcome {
     let replayer = match WorkflowReplayer::new(options.clone()) {
         Ok(replayer) => replayer,
-        Err(e) => return Outcome::Failed { message: e.to_string() },
+        Err(e) => return ReplayOutcome::Failed { message: e.to_string() },
     };
     let replay = replayer.replay_workflow(history.clone().into()).with_subscriber(NoSubscriber::new());
     match replay.await {
-        Ok(()) => Outcome::Ok,
+        Ok(()) => ReplayOutcome::Ok,
         Err(WorkflowReplayError::Replay(WorkflowReplayFailure::Nondeterminism { message })) => {
-            let message = core_of(&message);
-            Outcome::Nondeterminism { event_id: event_id(&message, &history), message }
+            let message = extract_core_message(&message);
+            ReplayOutcome::Nondeterminism { event_id: find_event_id(&message, &history), message }
         }
         Err(WorkflowReplayError::Replay(WorkflowReplayFailure::InvalidHistory { message })) => {
-            Outcome::Unreadable { message }
+            ReplayOutcome::Unreadable { message }
         }
-        Err(e) => Outcome::Failed { message: core_of(&e.to_string()) },
+        Err(e) => ReplayOutcome::Failed { message: extract_core_message(&e.to_string()) },
     }
 }
 
@@ -190,7 +190,7 @@ fn read_history(json: &str) -> Result<History, String> {
     if history.events.is_empty() { Err("it has no events".into()) } else { Ok(history) }
 }
 
-fn workflow_type(history: &History) -> Option<String> {
+fn read_workflow_type(history: &History) -> Option<String> {
     match history.events.first()?.attributes.as_ref()? {
         Attributes::WorkflowExecutionStartedEventAttributes(started) => {
             Some(started.workflow_type.as_ref()?.name.clone())
@@ -200,7 +200,7 @@ fn workflow_type(history: &History) -> Option<String> {
 }
 
 /// The sentence inside what the SDK prints, which is a whole failure in Rust's notation.
-fn core_of(message: &str) -> String {
+fn extract_core_message(message: &str) -> String {
     let inner = message.split_once("message: \"").and_then(|(_, rest)| rest.split_once("\", source: \""));
     inner.map_or(message, |(inner, _)| inner).to_owned()
 }
@@ -208,40 +208,44 @@ fn core_of(message: &str) -> String {
 /// The event that did not fit, which the replayer names only in words, if at all.
 ///
 /// `None` rather than a guess: a step's type points to an event only when one event has it.
-fn event_id(message: &str, history: &History) -> Option<i64> {
-    if let Some(id) = number_after(message, "HistoryEvent(id: ") {
+fn find_event_id(message: &str, history: &History) -> Option<i64> {
+    if let Some(id) = parse_number_after(message, "HistoryEvent(id: ") {
         return Some(id);
     }
-    if let Some(number) = number_after(message, "LocalActivity(") {
-        return history.events.iter().find(|e| marker(e).is_some_and(|m| m.seq == number)).map(|e| e.event_id);
+    if let Some(number) = parse_number_after(message, "LocalActivity(") {
+        return history
+            .events
+            .iter()
+            .find(|e| read_local_activity(e).is_some_and(|m| m.seq == number))
+            .map(|e| e.event_id);
     }
     let (_, rest) = message.split_once("Activity type of ")?;
     let name = rest.split('\'').nth(1)?;
-    let mut named = history.events.iter().filter(|e| step_type(e).is_some_and(|found| found == name));
+    let mut named = history.events.iter().filter(|e| read_step_type(e).is_some_and(|found| found == name));
     let first = named.next()?;
     if named.next().is_none() { Some(first.event_id) } else { None }
 }
 
-fn number_after(message: &str, words: &str) -> Option<i64> {
+fn parse_number_after(message: &str, words: &str) -> Option<i64> {
     let (_, rest) = message.split_once(words)?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// What the SDK records of a local activity.
 #[derive(Deserialize)]
-struct Marker {
+struct LocalActivityMarker {
     seq: i64,
     activity_type: String,
 }
 
-fn marker(event: &HistoryEvent) -> Option<Marker> {
+fn read_local_activity(event: &HistoryEvent) -> Option<LocalActivityMarker> {
     let Some(Attributes::MarkerRecordedEventAttributes(marker)) = &event.attributes else { return None };
     serde_json::from_slice(&marker.details.get("data")?.payloads.first()?.data).ok()
 }
 
-fn step_type(event: &HistoryEvent) -> Option<String> {
+fn read_step_type(event: &HistoryEvent) -> Option<String> {
     match &event.attributes {
         Some(Attributes::ActivityTaskScheduledEventAttributes(task)) => Some(task.activity_type.as_ref()?.name.clone()),
-        _ => marker(event).map(|m| m.activity_type),
+        _ => read_local_activity(event).map(|m| m.activity_type),
     }
 }

@@ -15,7 +15,7 @@ mod proposal;
 mod tests;
 mod truth;
 
-use crate::example::first_entry;
+use crate::example::find_first_entry;
 use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 /// What a simulation follows from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct SimulationOptions {
     /// 1 to 366.
     pub(crate) days: u32,
     pub(crate) seed: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Ask {
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Summary {
+pub(crate) struct SimulationSummary {
     /// The folder that now is a vault, as the caller named it.
     pub(crate) dir: PathBuf,
     /// Where the truth is kept.
@@ -59,18 +59,18 @@ pub(crate) struct Summary {
 /// # Errors
 /// When `dir` holds anything or its truth is there already, nothing is written. When the disk refuses, what was
 /// written before that stays.
-pub(crate) async fn write(dir: &Path, ask: &Ask) -> anyhow::Result<Summary> {
-    let ask = Ask { now: time::truncate_to_seconds(ask.now), ..*ask };
-    let beside = beside(dir)?;
-    let found = first_entry(dir).with_context(|| format!("failed to look into {}", dir.display()))?;
+pub(crate) async fn write_simulation(dir: &Path, ask: &SimulationOptions) -> anyhow::Result<SimulationSummary> {
+    let ask = SimulationOptions { now: time::truncate_to_seconds(ask.now), ..*ask };
+    let beside = truth_path(dir)?;
+    let found = find_first_entry(dir).with_context(|| format!("failed to look into {}", dir.display()))?;
     if let Some(found) = found {
         bail!("{} already holds {found:?}; name a folder that is empty or not there yet", dir.display());
     }
     if beside.exists() {
         bail!("{} is there already; move it away, or name another folder", beside.display());
     }
-    let state = State(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
-    let truth = month::live(dir, &state.0, &ask)
+    let state = TemporaryStateDir(std::env::temp_dir().join(format!("steward-{}", Uuid::new_v4())));
+    let truth = month::simulate_month(dir, &state.0, &ask)
         .await
         .with_context(|| format!("failed to simulate; remove {} before trying again", dir.display()))?;
     let write = || {
@@ -79,7 +79,7 @@ pub(crate) async fn write(dir: &Path, ask: &Ask) -> anyhow::Result<Summary> {
         file.write_all(b"\n")
     };
     write().with_context(|| format!("failed to write {}", beside.display()))?;
-    Ok(Summary {
+    Ok(SimulationSummary {
         dir: dir.to_path_buf(),
         truth: beside,
         days: ask.days,
@@ -93,7 +93,7 @@ pub(crate) async fn write(dir: &Path, ask: &Ask) -> anyhow::Result<Summary> {
 }
 
 /// `<dir>.truth.json`, never inside.
-fn beside(dir: &Path) -> anyhow::Result<PathBuf> {
+fn truth_path(dir: &Path) -> anyhow::Result<PathBuf> {
     let whole = std::path::absolute(dir).with_context(|| format!("{} names no folder", dir.display()))?;
     let Some(name) = whole.file_name() else { bail!("{} names no folder that a file could lie beside", dir.display()) };
     let mut name = name.to_owned();
@@ -102,9 +102,9 @@ fn beside(dir: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Where the index of the simulation lies; the vault's own is made from its files later. Goes when it is dropped.
-struct State(PathBuf);
+struct TemporaryStateDir(PathBuf);
 
-impl Drop for State {
+impl Drop for TemporaryStateDir {
     fn drop(&mut self) {
         // Left over it is no harm: a folder among the temporary ones.
         let _ = fs::remove_dir_all(&self.0);

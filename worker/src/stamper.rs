@@ -22,7 +22,7 @@ const BATCH: u32 = 16;
 
 /// What writes the stamps of one vault. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Stamper {
+pub(crate) struct TimestampWriter {
     keeper: Arc<VaultWriter>,
     index: Arc<Index>,
     /// One round at a time, so that whoever has had a turn knows that nothing is half way.
@@ -31,7 +31,7 @@ pub(crate) struct Stamper {
 
 /// How a round went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Round {
+enum TimestampBatchOutcome {
     /// Nothing more is due, or it may not be written now.
     Over,
     /// A whole batch was due, and there may be more.
@@ -40,7 +40,7 @@ enum Round {
 
 /// What stops a round: the vault or the database cannot be written.
 #[derive(Debug, thiserror::Error)]
-enum RoundError {
+enum TimestampRoundError {
     #[error(transparent)]
     Index(#[from] IndexError),
     #[error(transparent)]
@@ -49,7 +49,7 @@ enum RoundError {
     CutShort(#[from] tokio::task::JoinError),
 }
 
-impl Stamper {
+impl TimestampWriter {
     pub(crate) fn new(keeper: Arc<VaultWriter>, index: Arc<Index>) -> Self {
         Self { keeper, index, turn: Arc::default() }
     }
@@ -59,11 +59,11 @@ impl Stamper {
         let mut wait = EVERY;
         loop {
             tokio::select! {
-                () = crate::engine::raised(&mut stop) => return,
+                () = crate::engine::wait_for_stop(&mut stop) => return,
                 () = tokio::time::sleep(wait) => {}
             }
-            wait = match self.round().await {
-                Ok(Round::Over | Round::Full) => EVERY,
+            wait = match self.write_batch().await {
+                Ok(TimestampBatchOutcome::Over | TimestampBatchOutcome::Full) => EVERY,
                 Err(e) => {
                     tracing::error!(error = %e, "failed to stamp a task's file; trying again in a minute");
                     AFTER_A_FAILURE
@@ -73,11 +73,11 @@ impl Stamper {
     }
 
     /// Stamps everything that is due now.
-    pub(crate) async fn stamp_all(&self) {
+    pub(crate) async fn write_all_due(&self) {
         loop {
-            match self.round().await {
-                Ok(Round::Full) => {}
-                Ok(Round::Over) => return,
+            match self.write_batch().await {
+                Ok(TimestampBatchOutcome::Full) => {}
+                Ok(TimestampBatchOutcome::Over) => return,
                 Err(e) => {
                     return tracing::error!(error = %e, "failed to stamp a task's file; the next start tries again");
                 }
@@ -86,23 +86,27 @@ impl Stamper {
     }
 
     /// One batch. After a failure the rest of the batch is tried all the same: it may be one file's own.
-    async fn round(&self) -> Result<Round, RoundError> {
+    async fn write_batch(&self) -> Result<TimestampBatchOutcome, TimestampRoundError> {
         let _turn = self.turn.lock().await;
         if brake::is_stopped(self.keeper.root()) {
-            return Ok(Round::Over);
+            return Ok(TimestampBatchOutcome::Over);
         }
         let due = self.index.list_due_timestamp_writes(Utc::now(), BATCH).await?;
-        let round = if due.len() as u64 == u64::from(BATCH) { Round::Full } else { Round::Over };
+        let round = if due.len() as u64 == u64::from(BATCH) {
+            TimestampBatchOutcome::Full
+        } else {
+            TimestampBatchOutcome::Over
+        };
         let mut failed = None;
         for one in due {
-            if let Err(e) = self.stamp(one).await {
+            if let Err(e) = self.write_timestamp(one).await {
                 failed = failed.or(Some(e));
             }
         }
         failed.map_or(Ok(round), Err)
     }
 
-    async fn stamp(&self, due: DueTimestampWrite) -> Result<(), RoundError> {
+    async fn write_timestamp(&self, due: DueTimestampWrite) -> Result<(), TimestampRoundError> {
         if !self.index.begin_timestamp_write(&due, Utc::now()).await? {
             return Ok(());
         }
@@ -130,7 +134,10 @@ impl Stamper {
 }
 
 /// Runs on a thread of its own: the scans' futures cannot move between threads.
-pub(crate) fn on_a_thread(stamper: Stamper, stop: flag::Receiver<bool>) -> tokio::task::JoinHandle<()> {
+pub(crate) fn spawn_timestamp_writer(
+    stamper: TimestampWriter,
+    stop: flag::Receiver<bool>,
+) -> tokio::task::JoinHandle<()> {
     let handle = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || handle.block_on(stamper.run(stop)))
 }

@@ -17,15 +17,15 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use activity::Watcher;
+use activity::ActivityWatcher;
 use anyhow::Context;
 use core_meter::OtelMeter;
-use metrics::Metrics;
+use metrics::ActivityMetrics;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use settings::Settings;
+use settings::TelemetrySettings;
 use std::sync::Arc;
 use std::time::Duration;
 use temporalio_common::telemetry::TelemetryOptions;
@@ -56,23 +56,23 @@ pub(crate) struct Telemetry {
 /// # Errors
 /// When `STEWARD_LOG` is not a level, or logging was started before. Trouble with `OTEL_…` is a
 /// warning: a steward without telemetry is better than none.
-pub(crate) fn init() -> anyhow::Result<Telemetry> {
-    begin(&Settings::read(|name| std::env::var(name).ok())?)
+pub(crate) fn init_telemetry() -> anyhow::Result<Telemetry> {
+    install_telemetry(&TelemetrySettings::read(|name| std::env::var(name).ok())?)
 }
 
 /// As [`init`], for a command that answers and ends: where `STEWARD_LOG` is not set only warnings are logged.
 ///
 /// # Errors
 /// As [`init`].
-pub(crate) fn init_for_answer() -> anyhow::Result<Telemetry> {
+pub(crate) fn init_quiet_telemetry() -> anyhow::Result<Telemetry> {
     let quiet = |name: &str| (name == "STEWARD_LOG").then(|| "warn".to_owned());
-    begin(&Settings::read(|name| std::env::var(name).ok().or_else(|| quiet(name)))?)
+    install_telemetry(&TelemetrySettings::read(|name| std::env::var(name).ok().or_else(|| quiet(name)))?)
 }
 
-fn begin(settings: &Settings) -> anyhow::Result<Telemetry> {
+fn install_telemetry(settings: &TelemetrySettings) -> anyhow::Result<Telemetry> {
     let (telemetry, complaints) = Telemetry::start(settings);
-    let logs = logs::Logs::to_stderr().with_filter(settings.levels.clone());
-    let subscriber = tracing_subscriber::registry().with(telemetry.span_layer()).with(logs);
+    let logs = logs::LogLayer::to_stderr().with_filter(settings.levels.clone());
+    let subscriber = tracing_subscriber::registry().with(telemetry.build_span_layer()).with(logs);
     tracing::subscriber::set_global_default(subscriber).context("failed to start logging")?;
     for complaint in settings.complaints.iter().chain(&complaints) {
         tracing::warn!("{complaint}");
@@ -82,20 +82,24 @@ fn begin(settings: &Settings) -> anyhow::Result<Telemetry> {
 
 impl Telemetry {
     /// Starts the exporters that the settings ask for; what cannot start is a complaint.
-    fn start(settings: &Settings) -> (Self, Vec<String>) {
+    fn start(settings: &TelemetrySettings) -> (Self, Vec<String>) {
         let mut complaints = Vec::new();
         let mut off = |what: &str, e: anyhow::Error| complaints.push(format!("no {what} are exported: {e:#}"));
-        let traces = settings.traces.as_ref().and_then(|to| export::traces(to).map_err(|e| off("traces", e)).ok());
-        let metrics = settings.metrics.as_ref().and_then(|to| export::metrics(to).map_err(|e| off("metrics", e)).ok());
+        let traces =
+            settings.traces.as_ref().and_then(|to| export::start_trace_export(to).map_err(|e| off("traces", e)).ok());
+        let metrics = settings
+            .metrics
+            .as_ref()
+            .and_then(|to| export::start_metric_export(to).map_err(|e| off("metrics", e)).ok());
         (Self { traces, metrics }, complaints)
     }
 
     /// What a client carries to itself and its workers: the SDK's tracing when traces are on, and
     /// the watcher of our activities, in that order.
-    pub(crate) fn plugins(&self) -> Vec<SimplePlugin> {
+    pub(crate) fn create_client_plugins(&self) -> Vec<SimplePlugin> {
         let tracing = self.traces.as_ref().map(|to| OpenTelemetryPlugin::builder().tracer(to.tracer(SCOPE)).build());
-        let metrics = self.metrics.as_ref().map(|to| Metrics::new(&to.meter(SCOPE)));
-        let watcher: Arc<dyn ActivityInboundInterceptor> = Arc::new(Watcher::new(metrics));
+        let metrics = self.metrics.as_ref().map(|to| ActivityMetrics::new(&to.meter(SCOPE)));
+        let watcher: Arc<dyn ActivityInboundInterceptor> = Arc::new(ActivityWatcher::new(metrics));
         let watcher = SimplePlugin::builder("steward").activity_inbound_interceptors(vec![watcher]).build();
         tracing.into_iter().chain([watcher]).collect()
     }
@@ -104,7 +108,7 @@ impl Telemetry {
     ///
     /// # Errors
     /// When the SDK refuses its options.
-    pub(crate) fn runtime_options(&self) -> anyhow::Result<RuntimeOptions> {
+    pub(crate) fn build_runtime_options(&self) -> anyhow::Result<RuntimeOptions> {
         let meter = |to: &SdkMeterProvider| Arc::new(OtelMeter::new(to.meter("temporal-sdk"))) as Arc<dyn CoreMeter>;
         let meter = self.metrics.as_ref().map(meter);
         let telemetry = TelemetryOptions::builder().maybe_metrics(meter).attach_service_name(false).build();
@@ -132,7 +136,7 @@ impl Telemetry {
     }
 
     /// Spans of our crates become OpenTelemetry spans, children of the SDK's where there is one.
-    fn span_layer<S>(&self) -> Option<impl Layer<S> + use<S>>
+    fn build_span_layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,
     {

@@ -4,9 +4,9 @@
 //! Otherwise `steward up` starts the CLI's development server on loopback with its database in the
 //! state folder, and leaves a note beside it by which the other commands find it.
 
-use crate::config::Config;
+use crate::config::StewardConfig;
 use anyhow::{Context, bail};
-use note::Holder;
+use note::VaultHolder;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(crate) const HOLDER_PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Whether the environment names a server.
-pub(crate) fn is_named() -> bool {
+pub(crate) fn is_server_configured() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     ["TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"].into_iter().any(set)
 }
@@ -39,12 +39,12 @@ pub(crate) fn is_named() -> bool {
 ///
 /// # Errors
 /// When there is none, or it does not answer; the message names the address and the mend.
-pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
-    if is_named() {
+pub(crate) async fn connect_client(config: &StewardConfig, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
+    if is_server_configured() {
         let mend = "TEMPORAL_ADDRESS (or your Temporal profile) to where it is";
-        return open(from_environment()?, plugins, mend).await;
+        return open_client(read_environment_options()?, plugins, mend).await;
     }
-    connect_to(&left(config)?, plugins).await
+    connect_to_address(&read_holder_address(config)?, plugins).await
 }
 
 /// As [`connect`], repeated while the server gives no answer in time; for processes that stay.
@@ -52,11 +52,11 @@ pub(crate) async fn connect(config: &Config, plugins: Vec<SimplePlugin>) -> anyh
 /// # Errors
 /// As [`connect`], and that of a server which refuses.
 pub(crate) async fn connect_patiently(
-    config: &Config,
+    config: &StewardConfig,
     plugins: impl Fn() -> Vec<SimplePlugin>,
 ) -> anyhow::Result<Client> {
-    let address = address(config)?;
-    start_retry::repeat_unanswered("connect", &address, async || connect(config, plugins()).await).await
+    let address = find_server_address(config)?;
+    start_retry::retry_unanswered("connect", &address, async || connect_client(config, plugins()).await).await
 }
 
 /// Whether no server is set and nobody holds the vault, so that a command has nobody to ask. Waits while a holder has
@@ -64,19 +64,19 @@ pub(crate) async fn connect_patiently(
 ///
 /// # Errors
 /// When there is no vault.
-pub(crate) async fn nothing_runs(config: &Config) -> anyhow::Result<bool> {
-    if is_named() {
+pub(crate) async fn is_nothing_running(config: &StewardConfig) -> anyhow::Result<bool> {
+    if is_server_configured() {
         return Ok(false);
     }
-    let (root, state) = (VaultRoot::open(config.vault()?)?, config.state_dir()?);
+    let (root, state) = (VaultRoot::open(config.vault_folder()?)?, config.state_dir()?);
     let begun = Instant::now();
     let mut clock = tokio::time::interval(LOOK_AGAIN);
     loop {
         clock.tick().await;
-        match Holder::of(&root, &state) {
-            Holder::Nobody | Holder::Died(_) => return Ok(true),
-            Holder::Silent(_) if begun.elapsed() < HOLDER_PATIENCE => {}
-            Holder::Silent(_) | Holder::Runs(_) => return Ok(false),
+        match VaultHolder::read(&root, &state) {
+            VaultHolder::Nobody | VaultHolder::Died(_) => return Ok(true),
+            VaultHolder::Silent(_) if begun.elapsed() < HOLDER_PATIENCE => {}
+            VaultHolder::Silent(_) | VaultHolder::Runs(_) => return Ok(false),
         }
     }
 }
@@ -85,26 +85,33 @@ pub(crate) async fn nothing_runs(config: &Config) -> anyhow::Result<bool> {
 ///
 /// # Errors
 /// As [`connect`], but that nobody is asked.
-pub(crate) fn address(config: &Config) -> anyhow::Result<String> {
-    if is_named() { Ok(from_environment()?.0.target.to_string()) } else { left(config) }
+pub(crate) fn find_server_address(config: &StewardConfig) -> anyhow::Result<String> {
+    if is_server_configured() {
+        Ok(read_environment_options()?.0.target.to_string())
+    } else {
+        read_holder_address(config)
+    }
 }
 
 /// The address that a running `steward up` left.
-fn left(config: &Config) -> anyhow::Result<String> {
-    let root = config.vault().ok().and_then(|vault| VaultRoot::open(vault).ok());
-    let note = match root.map(|root| Ok::<_, anyhow::Error>(Holder::of(&root, &config.state_dir()?))).transpose()? {
-        Some(Holder::Runs(note)) => note,
-        Some(Holder::Died(note)) => bail!(
+fn read_holder_address(config: &StewardConfig) -> anyhow::Result<String> {
+    let root = config.vault_folder().ok().and_then(|vault| VaultRoot::open(vault).ok());
+    let note = match root
+        .map(|root| Ok::<_, anyhow::Error>(VaultHolder::read(&root, &config.state_dir()?)))
+        .transpose()?
+    {
+        Some(VaultHolder::Runs(note)) => note,
+        Some(VaultHolder::Died(note)) => bail!(
             "no Temporal server is set, and the `steward {}` of this vault (process {}) is gone: start `steward up`, or \
              set TEMPORAL_ADDRESS",
             note.command,
             note.pid
         ),
-        Some(Holder::Silent(holder)) => bail!(
+        Some(VaultHolder::Silent(holder)) => bail!(
             "no Temporal server is set, and {holder}, which holds this vault, has not said yet which one it uses: try \
              again in a moment, or set TEMPORAL_ADDRESS"
         ),
-        Some(Holder::Nobody) | None => bail!(
+        Some(VaultHolder::Nobody) | None => bail!(
             "no Temporal server is set and no `steward up` runs for this vault: start `steward up`, or set TEMPORAL_ADDRESS"
         ),
     };
@@ -122,11 +129,11 @@ fn left(config: &Config) -> anyhow::Result<String> {
 ///
 /// # Errors
 /// When it does not answer; the message names the address and the mend.
-pub(crate) async fn connect_to(address: &str, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
-    open(options_for(address)?, plugins, "TEMPORAL_ADDRESS to another; `steward up` left this address").await
+pub(crate) async fn connect_to_address(address: &str, plugins: Vec<SimplePlugin>) -> anyhow::Result<Client> {
+    open_client(build_options(address)?, plugins, "TEMPORAL_ADDRESS to another; `steward up` left this address").await
 }
 
-async fn open(
+async fn open_client(
     (mut connection, client): (ConnectionOptions, ClientOptions),
     plugins: Vec<SimplePlugin>,
     mend: &str,
@@ -145,7 +152,7 @@ async fn open(
     Ok(Client::new(connection, client)?)
 }
 
-fn from_environment() -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
+fn read_environment_options() -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
     // Left to itself the SDK reads every variable there is and panics at the first that is not UTF-8.
     let mut variables = HashMap::new();
     for (name, value) in std::env::vars_os() {
@@ -166,19 +173,19 @@ fn from_environment() -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
     read.map_err(|e| anyhow::anyhow!("failed to read Temporal's own settings (TEMPORAL_…): {e}"))
 }
 
-fn options_for(address: &str) -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
+fn build_options(address: &str) -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
     let url = temporalio_client::Url::parse(&format!("http://{address}"))
         .context("failed to read the address of the server")?;
-    Ok((ConnectionOptions::new(url).build(), ClientOptions::new(namespace()).build()))
+    Ok((ConnectionOptions::new(url).build(), ClientOptions::new(configured_namespace()).build()))
 }
 
 /// The namespace that is set, for a server that `steward up` runs.
-pub(crate) fn namespace() -> String {
+pub(crate) fn configured_namespace() -> String {
     std::env::var("TEMPORAL_NAMESPACE").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "default".into())
 }
 
 /// Whether the namespace can be used; the server listens a moment before it can.
-pub(crate) async fn answers(client: &Client) -> bool {
+pub(crate) async fn is_namespace_ready(client: &Client) -> bool {
     use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesRequest;
     let request = ListSchedulesRequest {
         namespace: client.namespace().to_owned(),
@@ -190,7 +197,7 @@ pub(crate) async fn answers(client: &Client) -> bool {
 }
 
 /// Whether anything listens there.
-pub(crate) fn is_taken(port: u16) -> bool {
+pub(crate) fn is_port_taken(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     TcpStream::connect_timeout(&address, Duration::from_millis(300)).is_ok()
 }

@@ -4,21 +4,21 @@
 
 mod faces;
 
-pub(crate) use faces::Faces;
+pub(crate) use faces::RouterReloader;
 
-use crate::config::Config;
-use crate::temporal::note::{self, Door, HeldSettings};
+use crate::config::StewardConfig;
+use crate::temporal::note::{self, EffectiveHolderSettings, ServerEndpoint};
 use anyhow::Context;
 use axum::Router;
 use chrono::Utc;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_server::access::host::{Hosts, is_open};
-use steward_server::access::{Scope, Store, link};
-use steward_server::answer::Answers;
-use steward_server::app::{self, House, Parts};
-use steward_server::listen::{Listening, Serving, Way};
+use steward_server::access::host::{AllowedHosts, is_reachable_remotely};
+use steward_server::access::{AccessScope, SecretStore, link};
+use steward_server::answer::ResolutionClient;
+use steward_server::app::{self, AppDependencies, DashboardSettings};
+use steward_server::listen::{BoundListener, RunningServer, TransportSettings};
 use steward_vault::guard::Ledger;
 use steward_vault::index::Index;
 use steward_vault::root::VaultRoot;
@@ -29,69 +29,83 @@ use tokio::sync::watch;
 ///
 /// # Errors
 /// When it is taken or not this machine's, or the certificate cannot be used; the message names the setting.
-pub(crate) async fn bind(config: &Config, stop: watch::Receiver<bool>) -> anyhow::Result<Serving> {
-    let listening = Listening::bind(config.listen).await.with_context(|| {
+pub(crate) async fn bind_listener(
+    config: &StewardConfig,
+    stop: watch::Receiver<bool>,
+) -> anyhow::Result<RunningServer> {
+    let listening = BoundListener::bind(config.listen).await.with_context(|| {
         let wanted = config.listen.unwrap_or(steward_server::listen::DEFAULT);
         format!("cannot listen on {wanted}: set STEWARD_LISTEN to an address of this machine that is free")
     })?;
-    if is_open(listening.address) && config.tls.is_none() && config.trusted_proxies.is_empty() {
+    if is_reachable_remotely(listening.address) && config.tls.is_none() && config.trusted_proxies.is_empty() {
         tracing::warn!(
             address = %listening.address,
             "others than this machine can reach the dashboard, and nothing is encrypted: set STEWARD_TLS_CERT and STEWARD_TLS_KEY, or put a proxy before it and name it in \
                 STEWARD_TRUSTED_PROXIES"
         );
     }
-    Ok(listening.serve(Way { certificate: config.tls.clone(), proxies: config.trusted_proxies.clone() }, stop)?)
+    Ok(listening
+        .serve(TransportSettings { certificate: config.tls.clone(), proxies: config.trusted_proxies.clone() }, stop)?)
 }
 
 /// What is served.
-pub(crate) struct Web {
+pub(crate) struct WebInterface {
     pub(crate) client: Client,
     pub(crate) root: VaultRoot,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Option<Arc<Ledger>>,
-    pub(crate) house: House,
+    pub(crate) house: DashboardSettings,
 }
 
 /// What is shown of what is set, where this process and no other decides.
 ///
 /// The Temporal UI is that of the server which this process started, where it did.
-pub(crate) fn house(config: &Config, namespace: &str, ui: Option<&str>) -> House {
+pub(crate) fn build_dashboard_settings(config: &StewardConfig, namespace: &str, ui: Option<&str>) -> DashboardSettings {
     let ui = ui.or(config.temporal_ui.as_deref());
-    House {
+    DashboardSettings {
         policy: config.policy.clone(),
         cadence: config.cadence,
         default_ceiling: config.default_ceiling,
         task_queue: config.task_queue.clone(),
         temporal_ui: ui.map(|ui| format!("{ui}/namespaces/{namespace}")),
-        clerk: config.clerk.word(),
-        tracker: HeldSettings::of(config).tracker,
-        streams: config.stream_names(),
+        clerk: config.clerk.as_str(),
+        tracker: EffectiveHolderSettings::from_config(config).tracker,
+        streams: config.list_stream_names(),
         scan_every: Duration::from_secs(config.scan_seconds),
         warnings: config.warnings.clone(),
     }
 }
 
-impl Web {
+impl WebInterface {
     /// Answers whoever comes to an address, until the flag is raised.
     ///
     /// # Errors
     /// When the keys of sessions and of the command can be neither read nor made.
-    pub(crate) fn answer(self, config: &Config, at: &Serving, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
-        at.answer_with(self.router(config, at.address, stop)?);
+    pub(crate) fn serve_requests(
+        self,
+        config: &StewardConfig,
+        at: &RunningServer,
+        stop: watch::Receiver<bool>,
+    ) -> anyhow::Result<()> {
+        at.replace_router(self.build_router(config, at.address, stop)?);
         Ok(())
     }
 
     /// What answers there, until the flag is raised.
-    fn router(self, config: &Config, address: SocketAddr, stop: watch::Receiver<bool>) -> anyhow::Result<Router> {
-        Ok(app::router(Parts {
+    fn build_router(
+        self,
+        config: &StewardConfig,
+        address: SocketAddr,
+        stop: watch::Receiver<bool>,
+    ) -> anyhow::Result<Router> {
+        Ok(app::build_router(AppDependencies {
             root: self.root,
             index: self.index,
-            answers: Answers::new(self.client.clone(), &self.house.task_queue),
+            answers: ResolutionClient::new(self.client.clone(), &self.house.task_queue),
             client: self.client,
             ledger: self.ledger,
-            store: Store::of(&config.state_dir()?),
-            hosts: Hosts::of(address, &config.hosts),
+            store: SecretStore::new(&config.state_dir()?),
+            hosts: AllowedHosts::from_address(address, &config.hosts),
             proxies: config.trusted_proxies.clone(),
             encrypted: config.tls.is_some(),
             house: self.house,
@@ -104,17 +118,25 @@ impl Web {
 ///
 /// # Errors
 /// When nothing can be written into the state folder.
-pub(crate) fn invitation(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
-    invite(config, &note::of_this_listener(config, address).door, (&config.operator, Scope::Operate))
+pub(crate) fn create_operator_login_link(config: &StewardConfig, address: SocketAddr) -> anyhow::Result<String> {
+    create_login_link(
+        config,
+        &note::describe_this_listener(config, address).door,
+        (&config.operator, AccessScope::Operate),
+    )
 }
 
 /// An address behind this door that logs somebody in, once, under this name and with this scope.
 ///
 /// # Errors
 /// When nothing can be written into the state folder.
-pub(crate) fn invite(config: &Config, door: &Door, (name, scope): (&str, Scope)) -> anyhow::Result<String> {
+pub(crate) fn create_login_link(
+    config: &StewardConfig,
+    door: &ServerEndpoint,
+    (name, scope): (&str, AccessScope),
+) -> anyhow::Result<String> {
     let address = door.listen;
-    let link = link::create(&Store::of(&config.state_dir()?), name, scope, Utc::now())?;
+    let link = link::create_link(&SecretStore::new(&config.state_dir()?), name, scope, Utc::now())?;
     // Every address of a machine is none that a browser could be sent to; without a name it is this machine's own.
     let own = if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
     let proxied = !config.trusted_proxies.is_empty() && door.host.is_some();

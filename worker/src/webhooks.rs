@@ -5,8 +5,8 @@
 //! number and one word. Bodies are bounded in size and time, and of each webhook so many are read at once;
 //! more wait a moment. Calls that are refused are counted together, so that a flood writes little.
 
-use crate::engine::raised;
-use crate::streams::{Streams, is_paused};
+use crate::engine::wait_for_stop;
+use crate::streams::{StreamContext, is_stream_paused};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -20,8 +20,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use steward_activities::streams::webhook::{Call, Hook, Refused};
-use steward_activities::streams::{Batch, Found, Intake, Source, StreamConfig};
+use steward_activities::streams::webhook::{Webhook, WebhookCall, WebhookRefusal};
+use steward_activities::streams::{FoundMessage, Intake, IntakeBatch, StreamConfig, StreamSource};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch as flag};
 
@@ -43,45 +43,45 @@ const REFUSED: Duration = Duration::from_secs(2);
 const TAKEN: Duration = Duration::from_secs(10);
 
 /// An event, and who waits to hear that it is stored.
-type Waiting = (Found, oneshot::Sender<bool>);
+type QueuedEvent = (FoundMessage, oneshot::Sender<bool>);
 
 /// One webhook, open.
-struct Open {
-    hook: Hook,
-    stored: mpsc::Sender<Waiting>,
+struct OpenWebhook {
+    hook: Webhook,
+    stored: mpsc::Sender<QueuedEvent>,
     /// Whoever is slow here keeps nobody from another webhook.
     bodies: Semaphore,
-    refused: Refusals,
+    refused: WebhookRefusalCounter,
 }
 
 /// Calls that were refused and are not written down yet.
-struct Refusals {
+struct WebhookRefusalCounter {
     count: Arc<AtomicU64>,
     some: mpsc::Sender<()>,
 }
 
-struct Listening {
-    streams: Streams,
-    hooks: BTreeMap<String, Open>,
+struct WebhookListenerState {
+    streams: StreamContext,
+    hooks: BTreeMap<String, OpenWebhook>,
 }
 
 /// Serves the webhooks until told to stop.
-pub(crate) async fn run(
-    streams: Streams,
+pub(crate) async fn serve_webhooks(
+    streams: StreamContext,
     configs: Vec<StreamConfig>,
     address: SocketAddr,
     mut stop: flag::Receiver<bool>,
 ) {
     let names: Vec<String> = configs.iter().map(|c| c.name.clone()).collect();
-    let hooks = open(&streams, configs).await;
-    let app = router(streams.clone(), hooks);
+    let hooks = open_hooks(&streams, configs).await;
+    let app = build_router(streams.clone(), hooks);
     loop {
         match TcpListener::bind(address).await {
             Ok(listener) => {
                 tracing::info!(%address, "listening for webhooks");
                 let ends = stop.clone();
                 let served = axum::serve(listener, app.clone()).with_graceful_shutdown(async move {
-                    raised(&mut ends.clone()).await;
+                    wait_for_stop(&mut ends.clone()).await;
                 });
                 if let Err(e) = served.await {
                     tracing::error!(error = %e, "the listener for webhooks failed");
@@ -91,72 +91,77 @@ pub(crate) async fn run(
                 let text = format!("{address}: {e}: set STEWARD_WEBHOOK_LISTEN to an address that is free");
                 tracing::warn!("webhooks cannot be listened to: {text}");
                 for name in &names {
-                    streams.note(name, Some(&text)).await;
+                    streams.record_round(name, Some(&text)).await;
                 }
             }
         }
         tokio::select! {
-            () = raised(&mut stop) => return,
+            () = wait_for_stop(&mut stop) => return,
             () = tokio::time::sleep(TAKEN) => {}
         }
     }
 }
 
 /// Opens what can be opened; the rest says why it cannot.
-async fn open(streams: &Streams, configs: Vec<StreamConfig>) -> BTreeMap<String, Hook> {
+async fn open_hooks(streams: &StreamContext, configs: Vec<StreamConfig>) -> BTreeMap<String, Webhook> {
     let mut hooks = BTreeMap::new();
     for config in configs {
         match config.open(streams.keeper.root()) {
-            Ok(Source::Pushed(hook)) => {
-                streams.note(&config.name, None).await;
+            Ok(StreamSource::Pushed(hook)) => {
+                streams.record_round(&config.name, None).await;
                 hooks.insert(config.name, hook);
             }
-            Ok(Source::Polled(_)) => {}
+            Ok(StreamSource::Polled(_)) => {}
             Err(e) => {
                 let text = e.to_string();
                 tracing::error!(stream = %config.name, "not listened to: {}; start again when it is mended", text.escape_debug());
-                streams.note(&config.name, Some(&text)).await;
+                streams.record_round(&config.name, Some(&text)).await;
             }
         }
     }
     hooks
 }
 
-fn router(streams: Streams, hooks: BTreeMap<String, Hook>) -> Router {
+fn build_router(streams: StreamContext, hooks: BTreeMap<String, Webhook>) -> Router {
     let share = (AT_ONCE / hooks.len().max(1)).max(AT_ONCE_LEAST);
-    let open = |(name, hook): (String, Hook)| {
+    let open = |(name, hook): (String, Webhook)| {
         let (stored, waiting) = mpsc::channel(WAITING);
-        tokio::spawn(store(streams.clone(), name.clone(), waiting));
-        let refused = Refusals::new(&streams, &name);
-        (name, Open { hook, stored, bodies: Semaphore::new(share), refused })
+        tokio::spawn(store_events(streams.clone(), name.clone(), waiting));
+        let refused = WebhookRefusalCounter::new(&streams, &name);
+        (name, OpenWebhook { hook, stored, bodies: Semaphore::new(share), refused })
     };
     let hooks = hooks.into_iter().map(open).collect();
-    let state = Arc::new(Listening { streams: streams.clone(), hooks });
-    Router::new().route("/hooks/{stream}", post(call)).with_state(state)
+    let state = Arc::new(WebhookListenerState { streams: streams.clone(), hooks });
+    Router::new().route("/hooks/{stream}", post(handle_call)).with_state(state)
 }
 
-async fn call(
-    State(listening): State<Arc<Listening>>,
+async fn handle_call(
+    State(listening): State<Arc<WebhookListenerState>>,
     Path(stream): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    match answer(&listening, &stream, &headers, body).await {
+    match process_call(&listening, &stream, &headers, body).await {
         Ok(text) => (StatusCode::OK, text).into_response(),
         Err(status) => (status, status.canonical_reason().unwrap_or_default()).into_response(),
     }
 }
 
-async fn answer(listening: &Listening, stream: &str, headers: &HeaderMap, body: Body) -> Result<String, StatusCode> {
+async fn process_call(
+    listening: &WebhookListenerState,
+    stream: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<String, StatusCode> {
     let open = listening.hooks.get(stream).ok_or(StatusCode::NOT_FOUND)?;
-    if is_paused(&listening.streams.index, stream).await {
+    if is_stream_paused(&listening.streams.index, stream).await {
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }
-    let judged = judge(open, stream, headers, body).await;
-    match judged.inspect_err(|status| open.refused.add(*status))? {
-        Call::Challenge(text) => Ok(text),
-        Call::Nothing => Ok("ok".to_owned()),
-        Call::Event(found) => {
+    let judged = verify_call(open, stream, headers, body).await;
+    match judged.inspect_err(|status| open.refused.count_refusal(*status))? {
+        WebhookCall::Challenge(text) => Ok(text),
+        WebhookCall::Nothing => Ok("ok".to_owned()),
+        WebhookCall::Event(found) => {
             let (tell, told) = oneshot::channel();
             let sent = open.stored.send_timeout((*found, tell), TURN).await;
             sent.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
@@ -167,7 +172,12 @@ async fn answer(listening: &Listening, stream: &str, headers: &HeaderMap, body: 
 }
 
 /// Reads a body and lets it go again.
-async fn judge(open: &Open, stream: &str, headers: &HeaderMap, body: Body) -> Result<Call, StatusCode> {
+async fn verify_call(
+    open: &OpenWebhook,
+    stream: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<WebhookCall, StatusCode> {
     let most = open.hook.max_bytes;
     let told = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|length| length > most) {
@@ -175,21 +185,23 @@ async fn judge(open: &Open, stream: &str, headers: &HeaderMap, body: Body) -> Re
     }
     let turn = tokio::time::timeout(TURN, open.bodies.acquire()).await;
     let Ok(Ok(_turn)) = turn else { return Err(StatusCode::SERVICE_UNAVAILABLE) };
-    let body = tokio::time::timeout(PATIENCE, whole(body, most)).await.map_err(|_| StatusCode::REQUEST_TIMEOUT)??;
+    let body = tokio::time::timeout(PATIENCE, read_whole_body(body, most))
+        .await
+        .map_err(|_| StatusCode::REQUEST_TIMEOUT)??;
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    open.hook.judge(header, &body, Utc::now()).map_err(|refused| match refused {
-        Refused::Unsigned => {
+    open.hook.check_call(header, &body, Utc::now()).map_err(|refused| match refused {
+        WebhookRefusal::Unsigned => {
             tracing::warn!(stream, "a call without the right signature was refused");
             StatusCode::UNAUTHORIZED
         }
-        Refused::Unreadable(why) => {
+        WebhookRefusal::Unreadable(why) => {
             tracing::warn!(stream, "a signed call could not be read: {}", why.escape_debug());
             StatusCode::BAD_REQUEST
         }
     })
 }
 
-async fn whole(body: Body, most: u64) -> Result<Vec<u8>, StatusCode> {
+async fn read_whole_body(body: Body, most: u64) -> Result<Vec<u8>, StatusCode> {
     let (mut parts, mut bytes) = (body.into_data_stream(), Vec::new());
     while let Some(part) = parts.next().await {
         // Whoever hung up hears nothing.
@@ -202,16 +214,16 @@ async fn whole(body: Body, most: u64) -> Result<Vec<u8>, StatusCode> {
     Ok(bytes)
 }
 
-impl Refusals {
-    fn new(streams: &Streams, name: &str) -> Self {
+impl WebhookRefusalCounter {
+    fn new(streams: &StreamContext, name: &str) -> Self {
         let (some, more) = mpsc::channel(1);
         let count = Arc::new(AtomicU64::new(0));
-        tokio::spawn(write_down(streams.clone(), name.to_owned(), Arc::clone(&count), more));
+        tokio::spawn(record_refusals(streams.clone(), name.to_owned(), Arc::clone(&count), more));
         Self { count, some }
     }
 
     /// Counts what was refused for what it is, not for coming at a bad time.
-    fn add(&self, status: StatusCode) {
+    fn count_refusal(&self, status: StatusCode) {
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE) {
             self.count.fetch_add(1, Ordering::Relaxed);
             // One that waits to be heard stands for all.
@@ -221,7 +233,7 @@ impl Refusals {
 }
 
 /// Adds what was refused to the stream's count, at most once in a while.
-async fn write_down(streams: Streams, name: String, count: Arc<AtomicU64>, mut more: mpsc::Receiver<()>) {
+async fn record_refusals(streams: StreamContext, name: String, count: Arc<AtomicU64>, mut more: mpsc::Receiver<()>) {
     while more.recv().await.is_some() {
         tokio::time::sleep(REFUSED).await;
         let refused = count.swap(0, Ordering::Relaxed);
@@ -229,24 +241,24 @@ async fn write_down(streams: Streams, name: String, count: Arc<AtomicU64>, mut m
             continue;
         }
         let mut intake = Intake::new(&name, Arc::clone(&streams.keeper), Arc::clone(&streams.index));
-        if let Err(e) = intake.take(Batch { refused, ..Batch::default() }).await {
+        if let Err(e) = intake.ingest_batch(IntakeBatch { refused, ..IntakeBatch::default() }).await {
             tracing::error!(stream = %name, refused, "failed to count calls that were refused: {e}");
         }
     }
 }
 
 /// Stores what comes, together what came together, and tells those who wait.
-async fn store(streams: Streams, name: String, mut waiting: mpsc::Receiver<Waiting>) {
+async fn store_events(streams: StreamContext, name: String, mut waiting: mpsc::Receiver<QueuedEvent>) {
     let mut some = Vec::with_capacity(TOGETHER);
     while waiting.recv_many(&mut some, TOGETHER).await > 0 {
-        let (found, tell): (Vec<Found>, Vec<_>) = some.drain(..).unzip();
+        let (found, tell): (Vec<FoundMessage>, Vec<_>) = some.drain(..).unzip();
         let mut intake = Intake::new(&name, Arc::clone(&streams.keeper), Arc::clone(&streams.index));
-        let taken = intake.take(Batch { found, ..Batch::default() }).await;
+        let taken = intake.ingest_batch(IntakeBatch { found, ..IntakeBatch::default() }).await;
         let text = taken.as_ref().err().map(ToString::to_string);
         if let Some(text) = &text {
             tracing::error!(stream = %name, "failed to store what was called in: {}", text.escape_debug());
         }
-        streams.note(&name, text.as_deref()).await;
+        streams.record_round(&name, text.as_deref()).await;
         for one in tell {
             // Who called may have hung up.
             let _ = one.send(taken.is_ok());

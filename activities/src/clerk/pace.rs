@@ -14,14 +14,14 @@ pub const MAX_WAIT_SECONDS: u64 = 10;
 
 /// Lets so many calls a second begin.
 #[derive(Debug)]
-pub struct Pace {
+pub struct ClerkRateLimiter {
     limiter: DefaultDirectRateLimiter,
     /// Held by the first in the line; it is handed on in the order of asking.
     line: Mutex<()>,
     max_wait: Duration,
 }
 
-impl Pace {
+impl ClerkRateLimiter {
     /// A pace of `per_second` calls, and so many at once after a quiet second.
     #[must_use]
     pub fn new(per_second: NonZeroU32, max_wait: Duration) -> Self {
@@ -29,7 +29,7 @@ impl Pace {
     }
 
     /// Waits for a turn; `false` when none came within the longest wait.
-    pub async fn turn(&self) -> bool {
+    pub async fn wait_for_turn(&self) -> bool {
         let turn = async {
             let _first = self.line.lock().await;
             self.limiter.until_ready().await;
@@ -44,28 +44,28 @@ mod tests {
 
     #[tokio::test]
     async fn a_burst_beyond_the_pace_waits_and_the_wait_is_bounded() {
-        let pace = Pace::new(NonZeroU32::new(2).unwrap(), Duration::ZERO);
-        assert!(pace.turn().await);
-        assert!(pace.turn().await);
-        assert!(!pace.turn().await);
+        let pace = ClerkRateLimiter::new(NonZeroU32::new(2).unwrap(), Duration::ZERO);
+        assert!(pace.wait_for_turn().await);
+        assert!(pace.wait_for_turn().await);
+        assert!(!pace.wait_for_turn().await);
 
-        let patient = Pace::new(NonZeroU32::new(50).unwrap(), Duration::from_secs(MAX_WAIT_SECONDS));
+        let patient = ClerkRateLimiter::new(NonZeroU32::new(50).unwrap(), Duration::from_secs(MAX_WAIT_SECONDS));
         for _ in 0..60 {
-            assert!(patient.turn().await);
+            assert!(patient.wait_for_turn().await);
         }
     }
 
     #[tokio::test]
     async fn whoever_came_first_goes_first_and_nobody_jumps_the_line() {
-        let pace = Pace::new(NonZeroU32::new(100).unwrap(), Duration::from_secs(MAX_WAIT_SECONDS));
+        let pace = ClerkRateLimiter::new(NonZeroU32::new(100).unwrap(), Duration::from_secs(MAX_WAIT_SECONDS));
         for _ in 0..100 {
-            assert!(pace.turn().await);
+            assert!(pace.wait_for_turn().await);
         }
         let went = std::cell::RefCell::new(Vec::new());
         let turns = (0..40).map(|number| {
             let (pace, went) = (&pace, &went);
             async move {
-                assert!(pace.turn().await);
+                assert!(pace.wait_for_turn().await);
                 went.borrow_mut().push(number);
             }
         });

@@ -14,13 +14,13 @@ mod text;
 mod wire;
 
 pub use secret::Secret;
-use wire::To;
-pub use wire::{ANTHROPIC, OLLAMA, OPENAI, Wire};
+use wire::ModelTarget;
+pub use wire::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI};
 
-use super::pace::{MAX_WAIT_SECONDS, Pace};
+use super::pace::{ClerkRateLimiter, MAX_WAIT_SECONDS};
 use super::sha256_hex;
 use chrono::Utc;
-use prompt::Asking;
+use prompt::ClerkPrompt;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
 use std::num::NonZeroU32;
@@ -44,8 +44,8 @@ const OVERLOADED: u16 = 529;
 
 /// Where the model is and how far it is trusted with time and space.
 #[derive(Clone, Debug)]
-pub struct Config {
-    pub wire: &'static Wire,
+pub struct RemoteClerkConfig {
+    pub wire: &'static ClerkWire,
     /// What stands before the wire's path, such as `https://api.openai.com/v1` before `/chat/completions`.
     pub base_url: String,
     pub model: String,
@@ -63,10 +63,10 @@ pub struct Config {
     pub longest_turn: Duration,
 }
 
-impl Config {
+impl RemoteClerkConfig {
     /// A server and a model, everything else by default and without a key.
     #[must_use]
-    pub fn new(wire: &'static Wire, base_url: &str, model: &str) -> Self {
+    pub fn new(wire: &'static ClerkWire, base_url: &str, model: &str) -> Self {
         Self {
             wire,
             base_url: base_url.to_owned(),
@@ -84,7 +84,7 @@ impl Config {
 
 /// Why a clerk cannot be set up; no message holds the key.
 #[derive(Debug, thiserror::Error)]
-pub enum SetupError {
+pub enum ClerkSetupError {
     #[error(
         "read the clerk's base URL: it must look like `https://host` or `https://host/v1`, without user, password, `?` or `#`"
     )]
@@ -98,7 +98,7 @@ pub enum SetupError {
 }
 
 /// What a server said to one request.
-enum Said<T> {
+enum ServerReply<T> {
     Answered(T),
     /// The complaint about an answer that cannot be used.
     Bad(String),
@@ -107,12 +107,12 @@ enum Said<T> {
 }
 
 /// Why there is no answer.
-struct Failure {
+struct ClerkCallFailure {
     reason: String,
-    kind: FailureKind,
+    kind: ClerkCallFailureKind,
 }
 
-enum FailureKind {
+enum ClerkCallFailureKind {
     /// No request left this process.
     NotSent,
     /// It took too long, which other calls may have caused.
@@ -120,35 +120,35 @@ enum FailureKind {
     Other,
 }
 
-impl From<String> for Failure {
+impl From<String> for ClerkCallFailure {
     fn from(reason: String) -> Self {
-        Self { reason, kind: FailureKind::Other }
+        Self { reason, kind: ClerkCallFailureKind::Other }
     }
 }
 
 /// A clerk behind a server.
 #[derive(Debug)]
-pub struct Remote {
-    config: Config,
+pub struct RemoteClerk {
+    config: RemoteClerkConfig,
     endpoint: Url,
     client: Client,
-    pace: Pace,
+    pace: ClerkRateLimiter,
 }
 
-impl Remote {
+impl RemoteClerk {
     /// Checks the configuration and builds the HTTP client. Sends nothing.
     ///
     /// # Errors
     /// [`SetupError`] when the base URL, the key or the model cannot be used.
-    pub fn new(config: Config) -> Result<Self, SetupError> {
-        let endpoint = endpoint(&config)?;
+    pub fn new(config: RemoteClerkConfig) -> Result<Self, ClerkSetupError> {
+        let endpoint = build_endpoint(&config)?;
         if config.model.trim().is_empty() {
-            return Err(SetupError::Model);
+            return Err(ClerkSetupError::Model);
         }
         // Fails when one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
-            .default_headers(headers(&config)?)
+            .default_headers(build_headers(&config)?)
             .user_agent(concat!("steward/", env!("CARGO_PKG_VERSION")))
             .timeout(config.timeout)
             .redirect(reqwest::redirect::Policy::none())
@@ -156,73 +156,82 @@ impl Remote {
             .pool_max_idle_per_host(0)
             .no_proxy()
             .build()
-            .map_err(|e| SetupError::Client(e.without_url().to_string()))?;
-        let pace = Pace::new(config.calls_per_second, config.longest_turn);
+            .map_err(|e| ClerkSetupError::Client(e.without_url().to_string()))?;
+        let pace = ClerkRateLimiter::new(config.calls_per_second, config.longest_turn);
         Ok(Self { config, endpoint, client, pace })
     }
 
     /// Asks once, with at most one HTTP request.
     pub async fn ask(&self, _reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
-        let body = self.prompt(question);
-        let mut clerk = self.mark(&body);
-        let outcome = match self.exchange(body, |content| answer::verdict(content, question, self.key())).await {
-            Ok((said, usage)) => {
-                clerk.tokens = usage;
-                match said {
-                    Said::Answered(verdict) => ClerkCallOutcome::Answered { verdict },
-                    Said::Bad(complaint) => ClerkCallOutcome::BadAnswer { complaint },
-                    Said::Wait(retry_after_seconds) => ClerkCallOutcome::RateLimited { retry_after_seconds },
+        let body = self.render_prompt(question);
+        let mut clerk = self.build_mark(&body);
+        let outcome =
+            match self.post_prompt(body, |content| answer::read_verdict(content, question, self.api_key())).await {
+                Ok((said, usage)) => {
+                    clerk.tokens = usage;
+                    match said {
+                        ServerReply::Answered(verdict) => ClerkCallOutcome::Answered { verdict },
+                        ServerReply::Bad(complaint) => ClerkCallOutcome::BadAnswer { complaint },
+                        ServerReply::Wait(retry_after_seconds) => ClerkCallOutcome::RateLimited { retry_after_seconds },
+                    }
                 }
-            }
-            Err(Failure { reason, kind: FailureKind::NotSent }) => ClerkCallOutcome::NotSent { reason },
-            Err(Failure { reason, kind: FailureKind::Slow | FailureKind::Other }) => {
-                ClerkCallOutcome::Failed { reason }
-            }
-        };
+                Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent }) => {
+                    ClerkCallOutcome::NotSent { reason }
+                }
+                Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::Slow | ClerkCallFailureKind::Other }) => {
+                    ClerkCallOutcome::Failed { reason }
+                }
+            };
         ClerkReply { outcome, clerk }
     }
 
     /// Asks once what an event says, with at most one HTTP request.
-    pub async fn extract(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
-        let body = self.extract_prompt(question);
-        let mut clerk = self.mark(&body);
-        let outcome = match self.exchange(body, |content| answer::findings(content, question, self.key())).await {
+    pub async fn extract_signals(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+        let body = self.render_extract_prompt(question);
+        let mut clerk = self.build_mark(&body);
+        let outcome = match self
+            .post_prompt(body, |content| answer::read_findings(content, question, self.api_key()))
+            .await
+        {
             Ok((said, usage)) => {
                 clerk.tokens = usage;
                 match said {
-                    Said::Answered(text) => ExtractOutcome::Answered { text },
-                    Said::Bad(complaint) => ExtractOutcome::BadAnswer { complaint },
-                    Said::Wait(retry_after_seconds) => ExtractOutcome::RateLimited { retry_after_seconds },
+                    ServerReply::Answered(text) => ExtractOutcome::Answered { text },
+                    ServerReply::Bad(complaint) => ExtractOutcome::BadAnswer { complaint },
+                    ServerReply::Wait(retry_after_seconds) => ExtractOutcome::RateLimited { retry_after_seconds },
                 }
             }
-            Err(Failure { reason, kind: FailureKind::NotSent }) => ExtractOutcome::NotSent { reason },
-            Err(Failure { reason, kind }) => ExtractOutcome::Failed { reason, slow: matches!(kind, FailureKind::Slow) },
+            Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent }) => ExtractOutcome::NotSent { reason },
+            Err(ClerkCallFailure { reason, kind }) => {
+                ExtractOutcome::Failed { reason, slow: matches!(kind, ClerkCallFailureKind::Slow) }
+            }
         };
         ExtractReply { outcome, clerk }
     }
 
     /// What [`Remote::ask`] would send.
-    pub(super) fn prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
-        self.body(&prompt::verdict(question))
+    pub(super) fn render_prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
+        self.render_body(&prompt::build_verdict_prompt(question))
     }
 
     /// What [`Remote::extract`] would send.
-    pub(super) fn extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
-        self.body(&prompt::extract::signals(question))
+    pub(super) fn render_extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
+        self.render_body(&prompt::extract::build_extract_prompt(question))
     }
 
-    fn body(&self, asking: &Asking) -> Vec<u8> {
+    fn render_body(&self, asking: &ClerkPrompt) -> Vec<u8> {
         let max_tokens = self.config.max_tokens.saturating_mul(asking.verdicts);
-        let to = To { model: &self.config.model, host: self.endpoint.host_str().unwrap_or_default(), max_tokens };
+        let to =
+            ModelTarget { model: &self.config.model, host: self.endpoint.host_str().unwrap_or_default(), max_tokens };
         (self.config.wire.body)(asking, &to).to_string().into_bytes()
     }
 
-    fn key(&self) -> Option<&Secret> {
+    fn api_key(&self) -> Option<&Secret> {
         self.config.api_key.as_ref()
     }
 
     /// The mark of an answer to these bytes.
-    pub(super) fn mark(&self, body: &[u8]) -> ClerkMark {
+    pub(super) fn build_mark(&self, body: &[u8]) -> ClerkMark {
         ClerkMark {
             provider: self.config.wire.name.to_owned(),
             model: self.config.model.clone(),
@@ -232,51 +241,51 @@ impl Remote {
         }
     }
 
-    async fn exchange<T>(
+    async fn post_prompt<T>(
         &self,
         body: Vec<u8>,
-        judge: impl FnOnce(&str) -> answer::Read<T>,
-    ) -> Result<(Said<T>, TokenUsage), Failure> {
-        if !self.pace.turn().await {
+        judge: impl FnOnce(&str) -> answer::ContentResult<T>,
+    ) -> Result<(ServerReply<T>, TokenUsage), ClerkCallFailure> {
+        if !self.pace.wait_for_turn().await {
             let reason = format!(
                 "too many calls at once: this one could not begin within {} s and was not sent; raise \
                  STEWARD_CLERK_CALLS_PER_SECOND if the provider allows it",
                 self.config.longest_turn.as_secs()
             );
-            return Err(Failure { reason, kind: FailureKind::NotSent });
+            return Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent });
         }
         let request = self.client.post(self.endpoint.clone()).body(body);
-        let response = request.send().await.map_err(|e| self.broken(&e))?;
+        let response = request.send().await.map_err(|e| self.transport_failure(&e))?;
         match response.status() {
             StatusCode::OK => {
-                let body = self.read_whole(response).await?;
-                let read = answer::read(&body, self.config.wire, self.key(), judge);
-                let (read, usage) = read.map_err(|what| refusal::no_completion(&what, &self.config))?;
-                Ok((read.map_or_else(Said::Bad, Said::Answered), usage))
+                let body = self.read_body(response).await?;
+                let read = answer::read_response(&body, self.config.wire, self.api_key(), judge);
+                let (read, usage) = read.map_err(|what| refusal::explain_missing_completion(&what, &self.config))?;
+                Ok((read.map_or_else(ServerReply::Bad, ServerReply::Answered), usage))
             }
             status if status == StatusCode::TOO_MANY_REQUESTS || status.as_u16() == OVERLOADED => {
                 let said = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
                 let seconds = said.and_then(|text| parse_retry_after(text, Utc::now())).map(whole_seconds);
-                Ok((Said::Wait(seconds), TokenUsage::default()))
+                Ok((ServerReply::Wait(seconds), TokenUsage::default()))
             }
             status => {
-                let said = read_error(response).await;
-                Err(refusal::status(status, &said, &self.config).into())
+                let said = read_error_body(response).await;
+                Err(refusal::explain_status(status, &said, &self.config).into())
             }
         }
     }
 
-    fn broken(&self, error: &reqwest::Error) -> Failure {
-        let kind = if error.is_timeout() { FailureKind::Slow } else { FailureKind::Other };
-        Failure { reason: refusal::transport(error, &self.config), kind }
+    fn transport_failure(&self, error: &reqwest::Error) -> ClerkCallFailure {
+        let kind = if error.is_timeout() { ClerkCallFailureKind::Slow } else { ClerkCallFailureKind::Other };
+        ClerkCallFailure { reason: refusal::explain_transport_error(error, &self.config), kind }
     }
 
-    async fn read_whole(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
+    async fn read_body(&self, mut response: Response) -> Result<Vec<u8>, ClerkCallFailure> {
         let limit = self.config.max_response_bytes;
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken(&e))? {
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.transport_failure(&e))? {
             if body.len() + chunk.len() > limit {
-                return Err(refusal::too_large(&self.config).into());
+                return Err(refusal::explain_oversize(&self.config).into());
             }
             body.extend_from_slice(&chunk);
         }
@@ -290,7 +299,7 @@ fn whole_seconds(wait: Duration) -> u64 {
 }
 
 /// The body of an error response. Nothing rather than a part: a cut could run through the key.
-async fn read_error(mut response: Response) -> Vec<u8> {
+async fn read_error_body(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
@@ -301,25 +310,25 @@ async fn read_error(mut response: Response) -> Vec<u8> {
     }
 }
 
-fn endpoint(config: &Config) -> Result<Url, SetupError> {
-    let base = Url::parse(config.base_url.trim()).map_err(|_| SetupError::BaseUrl)?;
+fn build_endpoint(config: &RemoteClerkConfig) -> Result<Url, ClerkSetupError> {
+    let base = Url::parse(config.base_url.trim()).map_err(|_| ClerkSetupError::BaseUrl)?;
     let plain = base.username().is_empty() && base.password().is_none();
     let bare = base.query().is_none() && base.fragment().is_none();
     if !matches!(base.scheme(), "http" | "https") || !plain || !bare {
-        return Err(SetupError::BaseUrl);
+        return Err(ClerkSetupError::BaseUrl);
     }
     let (base, path) = (base.as_str().trim_end_matches('/'), config.wire.path);
-    Url::parse(&format!("{base}{path}")).map_err(|_| SetupError::BaseUrl)
+    Url::parse(&format!("{base}{path}")).map_err(|_| ClerkSetupError::BaseUrl)
 }
 
-fn headers(config: &Config) -> Result<HeaderMap, SetupError> {
+fn build_headers(config: &RemoteClerkConfig) -> Result<HeaderMap, ClerkSetupError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in config.wire.headers {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     if let Some(key) = &config.api_key {
-        let refused = |_| SetupError::Key { variable: config.api_key_variable.clone() };
+        let refused = |_| ClerkSetupError::Key { variable: config.api_key_variable.clone() };
         let (name, value) = config.wire.key_header(key.expose()).map_err(refused)?;
         headers.insert(name, value);
     }

@@ -28,41 +28,41 @@ pub const PATTERNS: &str = "patterns-1";
 
 /// Judges by fixed rules; holds no state.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rules;
+pub struct RulesClerk;
 
-impl Rules {
+impl RulesClerk {
     /// Judges a question. Always answers.
     #[must_use]
     pub fn ask(&self, _reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
         ClerkReply {
-            outcome: ClerkCallOutcome::Answered { verdict: judge(question) },
-            clerk: mark(MODEL, &self.prompt(question)),
+            outcome: ClerkCallOutcome::Answered { verdict: judge_by_rules(question) },
+            clerk: build_mark(MODEL, &self.render_prompt(question)),
         }
     }
 
     /// Reads an event by its patterns. Always answers.
     #[must_use]
-    pub fn extract(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
-        let text = extract::answer(question);
+    pub fn extract_signals(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
+        let text = extract::render_answer(question);
         let outcome = match ExtractAnswer::parse_answer(&text, question) {
             Ok(_) => ExtractOutcome::Answered { text },
             Err(e) => ExtractOutcome::BadAnswer { complaint: e.to_string() },
         };
-        ExtractReply { outcome, clerk: mark(PATTERNS, &self.extract_prompt(question)) }
+        ExtractReply { outcome, clerk: build_mark(PATTERNS, &self.render_extract_prompt(question)) }
     }
 
     /// What stands for a prompt.
-    pub(super) fn prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
+    pub(super) fn render_prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
         question.evidence_bytes()
     }
 
     /// What stands for a prompt about an event.
-    pub(super) fn extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
+    pub(super) fn render_extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
         serde_json::to_vec(question).unwrap_or_default()
     }
 }
 
-pub(super) fn mark(model: &str, prompt: &[u8]) -> ClerkMark {
+pub(super) fn build_mark(model: &str, prompt: &[u8]) -> ClerkMark {
     ClerkMark {
         provider: PROVIDER.to_owned(),
         model: model.to_owned(),
@@ -71,34 +71,39 @@ pub(super) fn mark(model: &str, prompt: &[u8]) -> ClerkMark {
     }
 }
 
-fn judge(question: &ClerkQuestion) -> Verdict {
+fn judge_by_rules(question: &ClerkQuestion) -> Verdict {
     // Two of one instant: the one that asks for the principal counts as the newer.
     let newest = question.evidence.iter().max_by_key(|e| (e.created, e.effect == SignalEffect::Action));
     let Some(newest) = newest else {
-        return verdict(Judgement::StillActive, 1.0, &[], "there is no signal");
+        return build_verdict(Judgement::StillActive, 1.0, &[], "there is no signal");
     };
     let proposals: Vec<(&SignalEvidence, RecordState)> =
         question.evidence.iter().filter_map(|e| Some((e, usable_proposal(e)?))).collect();
     let proposing: Vec<&SignalEvidence> = proposals.iter().map(|(e, _)| *e).collect();
 
     let mut verdict = if newest.effect == SignalEffect::Action {
-        verdict(Judgement::NeedsInput, strength(newest), &[newest], "the newest signal asks something of the principal")
+        build_verdict(
+            Judgement::NeedsInput,
+            signal_strength(newest),
+            &[newest],
+            "the newest signal asks something of the principal",
+        )
     } else if let Some((_, state)) = proposals.first() {
         if proposals.iter().any(|(_, other)| other != state) {
-            let why = format!("the signals contradict each other: {}", tally(&proposals));
-            verdict(Judgement::NeedsInput, strength(newest), &proposing, &why)
+            let why = format!("the signals contradict each other: {}", describe_proposals(&proposals));
+            build_verdict(Judgement::NeedsInput, signal_strength(newest), &proposing, &why)
         } else {
-            let why = format!("{}, and none disagrees", tally(&proposals));
-            verdict(judgement_for(*state), strongest(&proposing), &proposing, &why)
+            let why = format!("{}, and none disagrees", describe_proposals(&proposals));
+            build_verdict(judgement_for(*state), max_strength(&proposing), &proposing, &why)
         }
     } else {
-        verdict(Judgement::StillActive, strength(newest), &[], "no signal proposes a change of state")
+        build_verdict(Judgement::StillActive, signal_strength(newest), &[], "no signal proposes a change of state")
     };
-    verdict.source_contributions = contributions(&question.evidence);
+    verdict.source_contributions = collect_contributions(&question.evidence);
     verdict
 }
 
-fn verdict(decision: Judgement, confidence: f64, evidence: &[&SignalEvidence], why: &str) -> Verdict {
+fn build_verdict(decision: Judgement, confidence: f64, evidence: &[&SignalEvidence], why: &str) -> Verdict {
     let mut named: Vec<RecordPath> = Vec::new();
     for reference in evidence.iter().map(|e| &e.reference) {
         if !named.contains(reference) {
@@ -127,30 +132,30 @@ fn judgement_for(state: RecordState) -> Judgement {
 }
 
 /// How sure one signal is of both its target and its effect, 0 to 1.
-fn strength(evidence: &SignalEvidence) -> f64 {
-    in_range(evidence.target_confidence).min(in_range(evidence.effect_confidence))
+fn signal_strength(evidence: &SignalEvidence) -> f64 {
+    clamp_confidence(evidence.target_confidence).min(clamp_confidence(evidence.effect_confidence))
 }
 
-fn strongest(evidence: &[&SignalEvidence]) -> f64 {
-    evidence.iter().map(|e| strength(e)).fold(0.0, f64::max)
+fn max_strength(evidence: &[&SignalEvidence]) -> f64 {
+    evidence.iter().map(|e| signal_strength(e)).fold(0.0, f64::max)
 }
 
-fn contributions(evidence: &[SignalEvidence]) -> BTreeMap<String, f64> {
+fn collect_contributions(evidence: &[SignalEvidence]) -> BTreeMap<String, f64> {
     let mut by_source = BTreeMap::new();
     for signal in evidence {
         let most: &mut f64 = by_source.entry(signal.source.clone()).or_insert(0.0);
-        *most = most.max(in_range(signal.effect_confidence));
+        *most = most.max(clamp_confidence(signal.effect_confidence));
     }
     by_source
 }
 
 /// A number that is none counts as no confidence at all.
-fn in_range(confidence: f64) -> f64 {
+fn clamp_confidence(confidence: f64) -> f64 {
     if confidence.is_nan() { 0.0 } else { confidence.clamp(0.0, 1.0) }
 }
 
 /// `2 signals propose done, 1 proposes open`
-fn tally(proposals: &[(&SignalEvidence, RecordState)]) -> String {
+fn describe_proposals(proposals: &[(&SignalEvidence, RecordState)]) -> String {
     let counted = [RecordState::Done, RecordState::Archived, RecordState::Open].map(|state| {
         let count = proposals.iter().filter(|(_, s)| *s == state).count();
         match count {

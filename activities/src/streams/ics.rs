@@ -5,8 +5,8 @@
 //! a rule without end costs nothing. Each entry is parsed by itself: an ill one is counted once, and the
 //! others go on. Who may read the calendar is often said by its address alone, so that is told to nobody.
 
-use super::{Adapter, BATCH, Batch, FIRST_DAYS, Found, Intake, Keys, Next, Opener, Source, StreamError};
-use super::{blocking, hash_id, pattern};
+use super::{StreamAdapter, BATCH, IntakeBatch, FIRST_DAYS, FoundMessage, Intake, StreamKeys, NextRound, StreamOpener, StreamSource, StreamError};
+use super::{run_blocking, hash_id, source_pattern};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -31,7 +31,7 @@ const STAMPS: [&str; 3] = ["DTSTAMP", "LAST-MODIFIED", "CREATED"];
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct IcsSettings {
     path: Option<PathBuf>,
     url: Option<String>,
     url_env: Option<String>,
@@ -41,14 +41,14 @@ struct Settings {
     past_days: u64,
 }
 
-enum Place {
+enum CalendarPlace {
     File(PathBuf),
     Web(Url, Client),
 }
 
-struct Calendar {
+struct IcsCalendar {
     name: String,
-    place: Place,
+    place: CalendarPlace,
     past_days: u64,
     max_bytes: u64,
 }
@@ -57,35 +57,35 @@ fn first_days() -> u64 {
     FIRST_DAYS
 }
 
-pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let (name, max_bytes) = (keys.name.clone(), keys.max_message_bytes);
-    let settings: Settings = keys.read()?;
-    let url = settings.url.as_deref().map(address).transpose()?;
-    let Settings { path, url_env, url_file, past_days, .. } = settings;
+    let settings: IcsSettings = keys.read()?;
+    let url = settings.url.as_deref().map(parse_address).transpose()?;
+    let IcsSettings { path, url_env, url_file, past_days, .. } = settings;
     let places = [path.is_some(), url.is_some(), url_env.is_some(), url_file.is_some()];
     if places.iter().filter(|is_set| **is_set).count() != 1 {
         return Err("set `path`, `url`, `url_env` or `url_file`, one of the four".into());
     }
     Ok(Box::new(move |_| {
         let place = match (&path, &url) {
-            (Some(path), _) => Place::File(path.clone()),
-            (None, Some(url)) => web(url.clone())?,
+            (Some(path), _) => CalendarPlace::File(path.clone()),
+            (None, Some(url)) => open_web_place(url.clone())?,
             (None, None) => {
-                let secret = super::settings::secret("url", url_env.as_deref(), url_file.as_ref())?;
-                web(address(secret.expose()).map_err(StreamError::Secret)?)?
+                let secret = super::settings::read_secret("url", url_env.as_deref(), url_file.as_ref())?;
+                open_web_place(parse_address(secret.expose()).map_err(StreamError::Secret)?)?
             }
         };
-        Ok(Source::Polled(Box::new(Calendar { name: name.clone(), place, past_days, max_bytes })))
+        Ok(StreamSource::Polled(Box::new(IcsCalendar { name: name.clone(), place, past_days, max_bytes })))
     }))
 }
 
-fn web(url: Url) -> Result<Place, StreamError> {
-    let client = client().map_err(|e| server(&url, &e))?;
-    Ok(Place::Web(url, client))
+fn open_web_place(url: Url) -> Result<CalendarPlace, StreamError> {
+    let client = build_client().map_err(|e| server_error(&url, &e))?;
+    Ok(CalendarPlace::Web(url, client))
 }
 
 /// `webcal:` is what calendars call `https:`.
-fn address(url: &str) -> Result<Url, String> {
+fn parse_address(url: &str) -> Result<Url, String> {
     let url = url.strip_prefix("webcal://").map_or_else(|| url.to_owned(), |rest| format!("https://{rest}"));
     let url = Url::parse(&url).map_err(|e| format!("`url`: {e}"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -94,7 +94,7 @@ fn address(url: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn client() -> reqwest::Result<Client> {
+fn build_client() -> reqwest::Result<Client> {
     // Fails when one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
@@ -107,40 +107,40 @@ fn client() -> reqwest::Result<Client> {
         .build()
 }
 
-impl Adapter for Calendar {
-    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>> {
-        self.look(intake).boxed()
+impl StreamAdapter for IcsCalendar {
+    fn read_round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<NextRound, StreamError>> {
+        self.read_entries(intake).boxed()
     }
 }
 
-impl Calendar {
-    async fn look(&self, intake: &mut Intake) -> Result<Next, StreamError> {
+impl IcsCalendar {
+    async fn read_entries(&self, intake: &mut Intake) -> Result<NextRound, StreamError> {
         let bytes = match &self.place {
-            Place::File(path) => {
+            CalendarPlace::File(path) => {
                 let from = path.clone();
-                let read = blocking(move || file(&from)).await?;
+                let read = run_blocking(move || read_file(&from)).await?;
                 read.map_err(|source| StreamError::Io { path: path.display().to_string(), source })?
             }
-            Place::Web(url, client) => fetch(client, url).await?,
+            CalendarPlace::Web(url, client) => fetch_calendar(client, url).await?,
         };
-        let (name, oldest, max) = (self.name.clone(), Utc::now() - days(self.past_days), self.max_bytes);
-        let (mut found, ill) = blocking(move || entries(&bytes, &name, oldest, max)).await?;
-        let keys = intake.unknown(ill.into_iter().collect()).await?;
-        let mut batch = Batch { refused: keys.len() as u64, keys, ..Batch::default() };
+        let (name, oldest, max) = (self.name.clone(), Utc::now() - days_delta(self.past_days), self.max_bytes);
+        let (mut found, ill) = run_blocking(move || parse_entries(&bytes, &name, oldest, max)).await?;
+        let keys = intake.filter_unknown(ill.into_iter().collect()).await?;
+        let mut batch = IntakeBatch { refused: keys.len() as u64, keys, ..IntakeBatch::default() };
         while !found.is_empty() || batch.refused > 0 {
             let rest = found.split_off(found.len().min(BATCH));
             batch.found = std::mem::replace(&mut found, rest);
-            intake.take(std::mem::take(&mut batch)).await?;
+            intake.ingest_batch(std::mem::take(&mut batch)).await?;
         }
-        Ok(Next::Usual)
+        Ok(NextRound::Usual)
     }
 }
 
-fn days(days: u64) -> TimeDelta {
+fn days_delta(days: u64) -> TimeDelta {
     i64::try_from(days).ok().and_then(TimeDelta::try_days).unwrap_or(TimeDelta::MAX / 4)
 }
 
-fn file(path: &Path) -> std::io::Result<Vec<u8>> {
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let mut bytes = Vec::new();
@@ -154,14 +154,14 @@ fn file(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-async fn fetch(client: &Client, url: &Url) -> Result<Vec<u8>, StreamError> {
-    let mut response = client.get(url.clone()).send().await.map_err(|e| server(url, &e))?;
-    let said = |message: String| StreamError::Server { server: host(url), message };
+async fn fetch_calendar(client: &Client, url: &Url) -> Result<Vec<u8>, StreamError> {
+    let mut response = client.get(url.clone()).send().await.map_err(|e| server_error(url, &e))?;
+    let said = |message: String| StreamError::Server { server: host_name(url), message };
     if !response.status().is_success() {
         return Err(said(format!("answered {}", response.status())));
     }
     let mut bytes = Vec::new();
-    while let Some(part) = response.chunk().await.map_err(|e| server(url, &e))? {
+    while let Some(part) = response.chunk().await.map_err(|e| server_error(url, &e))? {
         if (bytes.len() + part.len()) as u64 > MAX_CALENDAR_BYTES {
             return Err(said(format!("more than the {MAX_CALENDAR_BYTES} bytes that a calendar may have")));
         }
@@ -171,11 +171,11 @@ async fn fetch(client: &Client, url: &Url) -> Result<Vec<u8>, StreamError> {
 }
 
 /// Private calendars have their secret in the path of the address.
-fn host(url: &Url) -> String {
+fn host_name(url: &Url) -> String {
     url.host_str().unwrap_or_default().to_owned()
 }
 
-fn server(url: &Url, e: &reqwest::Error) -> StreamError {
+fn server_error(url: &Url, e: &reqwest::Error) -> StreamError {
     let kind = if e.is_timeout() {
         "no answer in time"
     } else if e.is_connect() {
@@ -185,26 +185,26 @@ fn server(url: &Url, e: &reqwest::Error) -> StreamError {
     } else {
         "the answer broke off"
     };
-    StreamError::Server { server: host(url), message: kind.to_owned() }
+    StreamError::Server { server: host_name(url), message: kind.to_owned() }
 }
 
 /// The entries of a calendar, and the keys of those that could not be read.
-fn entries(bytes: &[u8], stream: &str, oldest: DateTime<Utc>, max_bytes: u64) -> (Vec<Found>, BTreeSet<String>) {
+fn parse_entries(bytes: &[u8], stream: &str, oldest: DateTime<Utc>, max_bytes: u64) -> (Vec<FoundMessage>, BTreeSet<String>) {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
     let (mut found, mut ill) = (Vec::new(), BTreeSet::new());
-    for block in blocks(&unfold(&text)) {
-        let read = || catch_unwind(AssertUnwindSafe(|| entry(&block, stream, oldest)));
+    for block in split_blocks(&unfold(&text)) {
+        let read = || catch_unwind(AssertUnwindSafe(|| parse_entry(&block, stream, oldest)));
         match if block.len() as u64 > max_bytes { Ok(Err(())) } else { read() } {
             Ok(Ok(Some(one))) => found.push(one),
             Ok(Ok(None)) => {}
-            Ok(Err(())) | Err(_) => drop(ill.insert(key(&block))),
+            Ok(Err(())) | Err(_) => drop(ill.insert(entry_key(&block))),
         }
     }
     (found, ill)
 }
 
 /// By which an entry that cannot be read is known again.
-fn key(block: &str) -> String {
+fn entry_key(block: &str) -> String {
     let is_stamp = |line: &&str| {
         let name = line.split([':', ';']).next().unwrap_or_default();
         STAMPS.iter().any(|stamp| stamp.eq_ignore_ascii_case(name))
@@ -215,7 +215,7 @@ fn key(block: &str) -> String {
 
 /// The lines of each `VEVENT`, without what is nested in it: alarms are no news, and a nest without end
 /// must not reach a parser that goes down into it.
-fn blocks(text: &str) -> Vec<String> {
+fn split_blocks(text: &str) -> Vec<String> {
     let (mut blocks, mut current, mut depth) = (Vec::new(), String::new(), 0_u32);
     for line in text.lines() {
         let (key, value) = line.split_once(':').unwrap_or((line, ""));
@@ -237,21 +237,21 @@ fn blocks(text: &str) -> Vec<String> {
 }
 
 /// One entry; `None` when it is over for too long.
-fn entry(block: &str, stream: &str, oldest: DateTime<Utc>) -> Result<Option<Found>, ()> {
+fn parse_entry(block: &str, stream: &str, oldest: DateTime<Utc>) -> Result<Option<FoundMessage>, ()> {
     let whole = format!("BEGIN:VCALENDAR\nBEGIN:VEVENT\n{block}END:VEVENT\nEND:VCALENDAR\n");
     let calendar = read_calendar(&whole).map_err(drop)?;
     let entry = calendar.components.first().ok_or(())?;
-    let uid = value(entry, "UID").ok_or(())?;
-    let starts = value(entry, "DTSTART");
-    let repeats = value(entry, "RRULE").or_else(|| value(entry, "RDATE"));
-    if repeats.is_none() && starts.as_deref().and_then(instant).is_some_and(|at| at < oldest) {
+    let uid = property_value(entry, "UID").ok_or(())?;
+    let starts = property_value(entry, "DTSTART");
+    let repeats = property_value(entry, "RRULE").or_else(|| property_value(entry, "RDATE"));
+    if repeats.is_none() && starts.as_deref().and_then(parse_instant).is_some_and(|at| at < oldest) {
         return Ok(None);
     }
     let mut id = uid;
     for part in ["RECURRENCE-ID", "SEQUENCE"] {
-        id.extend(value(entry, part).map(|value| format!(" {} {value}", part.to_ascii_lowercase())));
+        id.extend(property_value(entry, part).map(|value| format!(" {} {value}", part.to_ascii_lowercase())));
     }
-    let organizer = value(entry, "ORGANIZER").map(|o| o.trim_start_matches("mailto:").to_owned());
+    let organizer = property_value(entry, "ORGANIZER").map(|o| o.trim_start_matches("mailto:").to_owned());
     let zone = |name: &str| {
         let params =
             entry.find_prop(name).map(|p| p.params.iter().find(|p| p.key == "TZID").and_then(|p| p.val.as_ref()));
@@ -259,8 +259,8 @@ fn entry(block: &str, stream: &str, oldest: DateTime<Utc>) -> Result<Option<Foun
     };
     let mut text = String::new();
     let mut line = |label: &str, name: &str| {
-        if let Some(value) = value(entry, name) {
-            let shown = instant(&value).filter(|_| name.starts_with("DT")).map_or(value, |_| readable(entry, name));
+        if let Some(value) = property_value(entry, name) {
+            let shown = parse_instant(&value).filter(|_| name.starts_with("DT")).map_or(value, |_| format_readable_time(entry, name));
             text.push_str(&format!("{label}: {shown}{}\n", zone(name)));
         }
     };
@@ -270,27 +270,27 @@ fn entry(block: &str, stream: &str, oldest: DateTime<Utc>) -> Result<Option<Foun
     line("Repeats", "RRULE");
     line("Where", "LOCATION");
     line("Status", "STATUS");
-    if let Some(description) = value(entry, "DESCRIPTION") {
+    if let Some(description) = property_value(entry, "DESCRIPTION") {
         text.push_str(&format!("\n{description}\n"));
     }
-    Ok(Some(Found {
+    Ok(Some(FoundMessage {
         source_id: id,
-        pattern: pattern("calendar", Some(organizer.as_deref().unwrap_or(stream))),
+        pattern: source_pattern("calendar", Some(organizer.as_deref().unwrap_or(stream))),
         origin_at: None,
         author: organizer,
-        subject: value(entry, "SUMMARY"),
+        subject: property_value(entry, "SUMMARY"),
         text,
     }))
 }
 
-fn value(entry: &Component<'_>, name: &str) -> Option<String> {
+fn property_value(entry: &Component<'_>, name: &str) -> Option<String> {
     let text = entry.find_prop(name)?.val.clone().unescape_text().to_string();
     (!text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
 /// Reads the three forms of a time; one without a zone counts as UTC, which is near enough to tell what
 /// is long over.
-fn instant(text: &str) -> Option<DateTime<Utc>> {
+fn parse_instant(text: &str) -> Option<DateTime<Utc>> {
     let plain = text.trim().trim_end_matches('Z');
     let time = NaiveDateTime::parse_from_str(plain, "%Y%m%dT%H%M%S").ok();
     let date = || NaiveDate::parse_from_str(plain, "%Y%m%d").ok().and_then(|date| date.and_hms_opt(0, 0, 0));
@@ -298,9 +298,9 @@ fn instant(text: &str) -> Option<DateTime<Utc>> {
 }
 
 /// A time as people read it, its zone as it was written.
-fn readable(entry: &Component<'_>, name: &str) -> String {
-    let text = value(entry, name).unwrap_or_default();
-    match instant(&text) {
+fn format_readable_time(entry: &Component<'_>, name: &str) -> String {
+    let text = property_value(entry, name).unwrap_or_default();
+    match parse_instant(&text) {
         Some(at) if text.len() == 8 => at.format("%Y-%m-%d").to_string(),
         Some(at) => at.format("%Y-%m-%d %H:%M").to_string() + if text.ends_with('Z') { " UTC" } else { "" },
         None => text,

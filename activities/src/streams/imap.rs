@@ -9,14 +9,14 @@
 mod connection;
 mod session;
 
-use super::{Adapter, BATCH, BATCH_BYTES, Batch, FIRST_DAYS, Intake, Keys, Next, Opener, Source, StreamError};
-use super::{blocking, mail};
+use super::{StreamAdapter, BATCH, BATCH_BYTES, IntakeBatch, FIRST_DAYS, Intake, StreamKeys, NextRound, StreamOpener, StreamSource, StreamError};
+use super::{run_blocking, mail};
 use chrono::{TimeDelta, Utc};
-use connection::Server;
+use connection::ImapServer;
 use futures_util::future::BoxFuture;
 use futures_util::FutureExt;
 use serde::Deserialize;
-use session::{Given, Session};
+use session::{FetchedValues, ImapSession};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,7 +33,7 @@ const ANSWER: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct ImapSettings {
     host: String,
     port: Option<u16>,
     user: String,
@@ -53,14 +53,14 @@ struct Settings {
     trusted_authserv: Option<String>,
 }
 
-struct Mailbox {
-    server: Server,
+struct ImapMailbox {
+    server: ImapServer,
     folder: String,
     since_days: u64,
     trusted_authserv: Option<String>,
     max_bytes: u64,
     /// Open from one round to the next.
-    session: Option<Session>,
+    session: Option<ImapSession>,
 }
 
 /// How often a mail is asked for that the server has and does not give.
@@ -70,7 +70,7 @@ const MOST_WITHHELD: usize = 100;
 
 /// How far a folder was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Cursor {
+struct ImapCursor {
     validity: u32,
     last: u32,
     /// Mails up to `last` that the server has and did not give, and how often.
@@ -89,9 +89,9 @@ fn first_days() -> u64 {
     FIRST_DAYS
 }
 
-pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let max_bytes = keys.max_message_bytes;
-    let settings: Settings = keys.read()?;
+    let settings: ImapSettings = keys.read()?;
     if settings.password_env.is_some() == settings.password_file.is_some() {
         return Err("set `password_env` or `password_file`, one of the two".into());
     }
@@ -99,7 +99,7 @@ pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     if settings.folder.chars().any(char::is_control) {
         return Err("`folder` holds a character that no name of a folder has".into());
     }
-    if !settings.tls && !connection::is_here(&settings.host) {
+    if !settings.tls && !connection::is_local_host(&settings.host) {
         return Err(format!(
             "`tls = false` would send the password in the clear to {}: remove it",
             settings.host.escape_debug()
@@ -107,16 +107,16 @@ pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     }
     Ok(Box::new(move |_| {
         let (variable, file) = (settings.password_env.as_deref(), settings.password_file.as_ref());
-        let server = Server {
+        let server = ImapServer {
             host: settings.host.clone(),
             port: settings.port.unwrap_or(if settings.tls { 993 } else { 143 }),
             user: settings.user.clone(),
-            password: super::settings::secret("password", variable, file)?,
+            password: super::settings::read_secret("password", variable, file)?,
             tls: settings.tls,
             ca_file: settings.ca_file.clone(),
         };
         let (folder, since_days) = (settings.folder.clone(), settings.since_days);
-        Ok(Source::Polled(Box::new(Mailbox {
+        Ok(StreamSource::Polled(Box::new(ImapMailbox {
             server,
             folder,
             since_days,
@@ -127,8 +127,8 @@ pub(super) fn read(keys: Keys) -> Result<Opener, String> {
     }))
 }
 
-impl Adapter for Mailbox {
-    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>> {
+impl StreamAdapter for ImapMailbox {
+    fn read_round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<NextRound, StreamError>> {
         async move {
             // A session whose round fails or is cut short is not used again.
             let open = self.session.take();
@@ -136,21 +136,21 @@ impl Adapter for Mailbox {
                 Some(session) => (session, true),
                 None => (self.server.connect().await?, false),
             };
-            self.read(&mut session, known, intake).await?;
+            self.read_new_mails(&mut session, known, intake).await?;
             if intake.is_dry() {
                 let _ = timeout(LOST, session.logout()).await;
             } else {
                 self.session = Some(session);
             }
-            Ok(Next::Usual)
+            Ok(NextRound::Usual)
         }
         .boxed()
     }
 
-    fn wait(&mut self) -> BoxFuture<'_, ()> {
+    fn wait_for_news(&mut self) -> BoxFuture<'_, ()> {
         async move {
             let Some(session) = self.session.take() else { return tokio::time::sleep(LOST).await };
-            match idle(session).await {
+            match idle_until_news(session).await {
                 Some(session) => self.session = Some(session),
                 None => tokio::time::sleep(LOST).await,
             }
@@ -160,7 +160,7 @@ impl Adapter for Mailbox {
 }
 
 /// Waits for news; `None` when the connection is lost.
-async fn idle(mut session: Session) -> Option<Session> {
+async fn idle_until_news(mut session: ImapSession) -> Option<ImapSession> {
     let can_idle = timeout(ANSWER, session.can_idle()).await.ok()?.ok()?;
     if session.has_news() {
         return Some(session);
@@ -171,44 +171,44 @@ async fn idle(mut session: Session) -> Option<Session> {
     Some(session)
 }
 
-impl Mailbox {
-    async fn read(&self, session: &mut Session, known: bool, intake: &mut Intake) -> Result<(), StreamError> {
-        let mut cursor = intake.cursor().await?.as_deref().and_then(Cursor::read);
+impl ImapMailbox {
+    async fn read_new_mails(&self, session: &mut ImapSession, known: bool, intake: &mut Intake) -> Result<(), StreamError> {
+        let mut cursor = intake.read_cursor().await?.as_deref().and_then(ImapCursor::parse);
         if !known || cursor.is_none() {
-            let folder = self.server.answer(session.examine(&self.folder)).await?;
+            let folder = self.server.await_answer(session.examine_folder(&self.folder)).await?;
             let validity = folder.validity;
             cursor = cursor.filter(|c| c.validity == validity);
             if cursor.is_none() {
                 let last = match folder.next {
                     Some(next) => next.saturating_sub(1),
-                    None => self.server.answer(session.search("ALL")).await?.last().copied().unwrap_or(0),
+                    None => self.server.await_answer(session.search_mails("ALL")).await?.last().copied().unwrap_or(0),
                 };
-                let since = days(self.since_days).format("SINCE %-d-%b-%Y").to_string();
-                let uids = self.server.answer(session.search(&since)).await?;
-                let cursor = Cursor { validity, last, withheld: BTreeMap::new() };
-                return self.take(session, uids.into_iter().collect(), cursor, intake).await;
+                let since = days_before_now(self.since_days).format("SINCE %-d-%b-%Y").to_string();
+                let uids = self.server.await_answer(session.search_mails(&since)).await?;
+                let cursor = ImapCursor { validity, last, withheld: BTreeMap::new() };
+                return self.ingest_mails(session, uids.into_iter().collect(), cursor, intake).await;
             }
         }
         let Some(mut cursor) = cursor else { return Ok(()) };
-        self.take_withheld(session, &mut cursor, intake).await?;
+        self.retry_withheld(session, &mut cursor, intake).await?;
         let query = format!("UID {}:*", cursor.last.saturating_add(1));
-        let uids = self.server.answer(session.search(&query)).await?;
+        let uids = self.server.await_answer(session.search_mails(&query)).await?;
         // `n:*` names the last mail even where that is older than n.
         let uids: Vec<u32> = uids.into_iter().filter(|uid| *uid > cursor.last).collect();
-        self.take(session, uids, cursor, intake).await
+        self.ingest_mails(session, uids, cursor, intake).await
     }
 
     /// Takes mails in, the oldest first, and the cursor with them.
-    async fn take(
+    async fn ingest_mails(
         &self,
-        session: &mut Session,
+        session: &mut ImapSession,
         uids: Vec<u32>,
-        mut cursor: Cursor,
+        mut cursor: ImapCursor,
         intake: &mut Intake,
     ) -> Result<(), StreamError> {
         for some in uids.chunks(BATCH) {
-            let Given { given: sizes, withheld } = self.server.answer(session.sizes(some)).await?;
-            cursor.withhold(withheld)?;
+            let FetchedValues { given: sizes, withheld } = self.server.await_answer(session.fetch_sizes(some)).await?;
+            cursor.add_withheld(withheld)?;
             let mut rest = some.iter().copied().peekable();
             while rest.peek().is_some() {
                 let (mut group, mut refused, mut bytes, mut last) = (Vec::new(), 0, 0, 0);
@@ -227,36 +227,36 @@ impl Mailbox {
                 if refused > 0 {
                     tracing::warn!(folder = %self.folder.escape_debug(), refused, "mails too large (max_message_bytes)");
                 }
-                let (mut batch, withheld) = self.fetch(session, &group).await?;
-                cursor.withhold(withheld)?;
+                let (mut batch, withheld) = self.fetch_mails(session, &group).await?;
+                cursor.add_withheld(withheld)?;
                 batch.refused += refused;
                 // Of a first look the cursor stands beyond all of them only when the last is in.
-                let read = Cursor { last, ..cursor.clone() };
-                batch.cursor = (last >= cursor.last).then(|| read.text());
-                intake.take(batch).await?;
+                let read = ImapCursor { last, ..cursor.clone() };
+                batch.cursor = (last >= cursor.last).then(|| read.to_text());
+                intake.ingest_batch(batch).await?;
             }
         }
         cursor.last = uids.last().copied().unwrap_or(0).max(cursor.last);
-        let text = cursor.text();
-        if intake.cursor().await?.as_deref() != Some(&text) {
-            intake.take(Batch { cursor: Some(text), ..Batch::default() }).await?;
+        let text = cursor.to_text();
+        if intake.read_cursor().await?.as_deref() != Some(&text) {
+            intake.ingest_batch(IntakeBatch { cursor: Some(text), ..IntakeBatch::default() }).await?;
         }
         Ok(())
     }
 
     /// Asks once more for what the server did not give.
-    async fn take_withheld(
+    async fn retry_withheld(
         &self,
-        session: &mut Session,
-        cursor: &mut Cursor,
+        session: &mut ImapSession,
+        cursor: &mut ImapCursor,
         intake: &mut Intake,
     ) -> Result<(), StreamError> {
         for (uid, times) in cursor.withheld.clone() {
-            let sizes = self.server.answer(session.sizes(&[uid])).await?;
+            let sizes = self.server.await_answer(session.fetch_sizes(&[uid])).await?;
             let fits = sizes.given.get(&uid).is_some_and(|size| u64::from(*size) <= self.max_bytes);
-            let (mut batch, mut withheld) = (Batch::default(), sizes.withheld);
+            let (mut batch, mut withheld) = (IntakeBatch::default(), sizes.withheld);
             if fits {
-                (batch, withheld) = self.fetch(session, &[uid]).await?;
+                (batch, withheld) = self.fetch_mails(session, &[uid]).await?;
             }
             cursor.withheld.remove(&uid);
             let given_up = withheld.contains(&uid) && times >= MOST_TIMES;
@@ -266,24 +266,24 @@ impl Mailbox {
             } else if withheld.contains(&uid) {
                 cursor.withheld.insert(uid, times + 1);
             }
-            batch.cursor = Some(cursor.text());
-            intake.take(batch).await?;
+            batch.cursor = Some(cursor.to_text());
+            intake.ingest_batch(batch).await?;
         }
         Ok(())
     }
 
     /// The mails, and which of them the server has and does not give.
-    async fn fetch(&self, session: &mut Session, uids: &[u32]) -> Result<(Batch, BTreeSet<u32>), StreamError> {
+    async fn fetch_mails(&self, session: &mut ImapSession, uids: &[u32]) -> Result<(IntakeBatch, BTreeSet<u32>), StreamError> {
         if uids.is_empty() {
             return Ok(Default::default());
         }
         // A server that lies about a size must not fill our memory.
-        let Given { given: fetched, withheld } = self.server.answer(session.bodies(uids, self.max_bytes)).await?;
+        let FetchedValues { given: fetched, withheld } = self.server.await_answer(session.fetch_bodies(uids, self.max_bytes)).await?;
         let trusted = self.trusted_authserv.clone();
-        let batch = blocking(move || {
-            let mut batch = Batch::default();
+        let batch = run_blocking(move || {
+            let mut batch = IntakeBatch::default();
             for (uid, bytes) in &fetched {
-                match mail::read(bytes, trusted.as_deref())? {
+                match mail::parse_mail(bytes, trusted.as_deref())? {
                     Ok(found) => batch.found.push(found),
                     Err(reason) => {
                         tracing::warn!(uid, "not taken in: {}", reason.escape_debug());
@@ -299,9 +299,9 @@ impl Mailbox {
     }
 }
 
-impl Cursor {
+impl ImapCursor {
     /// Reads `<validity> <last>[ <uid>*<times>]…`.
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let (validity, last) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let one = |word: &str| {
@@ -311,12 +311,12 @@ impl Cursor {
         Some(Self { validity, last, withheld: words.map(one).collect::<Option<_>>()? })
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let withheld: String = self.withheld.iter().map(|(uid, times)| format!(" {uid}*{times}")).collect();
         format!("{} {}{withheld}", self.validity, self.last)
     }
 
-    fn withhold(&mut self, uids: BTreeSet<u32>) -> Result<(), StreamError> {
+    fn add_withheld(&mut self, uids: BTreeSet<u32>) -> Result<(), StreamError> {
         for uid in uids {
             tracing::warn!(uid, "the mail server has a mail and does not give it; it is asked again");
             self.withheld.entry(uid).or_insert(1);
@@ -329,7 +329,7 @@ impl Cursor {
     }
 }
 
-fn days(ago: u64) -> chrono::DateTime<Utc> {
+fn days_before_now(ago: u64) -> chrono::DateTime<Utc> {
     let ago = i64::try_from(ago).ok().and_then(TimeDelta::try_days);
     ago.and_then(|ago| Utc::now().checked_sub_signed(ago)).unwrap_or(chrono::DateTime::UNIX_EPOCH)
 }

@@ -8,12 +8,12 @@
 mod lines;
 mod note;
 
-use super::{Adapter, BATCH, BATCH_BYTES, Batch, Found, Intake, Keys, Next, Opener, Source, StreamError};
-use super::{blocking, mail};
+use super::{StreamAdapter, BATCH, BATCH_BYTES, IntakeBatch, FoundMessage, Intake, StreamKeys, NextRound, StreamOpener, StreamSource, StreamError};
+use super::{run_blocking, mail};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use lines::Lines;
+use lines::LineReader;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {}
+struct InboxSettings {}
 
 /// The reason of a file that its writer keeps to themselves.
 const LOCKED: &str = "Steward may not read it: let it (chmod a+r) and put it back";
@@ -49,24 +49,24 @@ struct DropFolder {
 }
 
 /// What became of a small file.
-enum Read1 {
-    Found(Found),
+enum SmallFileRead {
+    Found(FoundMessage),
     Refused(String),
     /// Not the file that was listed any more.
     Gone,
 }
 
-pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let max_bytes = keys.max_message_bytes;
-    let Settings {} = keys.read()?;
+    let InboxSettings {} = keys.read()?;
     Ok(Box::new(move |root| {
-        Ok(Source::Polled(Box::new(DropFolder::new(root, max_bytes))))
+        Ok(StreamSource::Polled(Box::new(DropFolder::new(root, max_bytes))))
     }))
 }
 
-impl Adapter for DropFolder {
-    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>> {
-        self.look(intake).boxed()
+impl StreamAdapter for DropFolder {
+    fn read_round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<NextRound, StreamError>> {
+        self.read_folder(intake).boxed()
     }
 }
 
@@ -75,7 +75,7 @@ impl DropFolder {
         Self { root: root.clone(), max_bytes, met: BTreeMap::new(), away: Vec::new() }
     }
 
-    async fn look(&mut self, intake: &mut Intake) -> Result<Next, StreamError> {
+    async fn read_folder(&mut self, intake: &mut Intake) -> Result<NextRound, StreamError> {
         let (root, dry) = (self.root.clone(), intake.is_dry());
         let away = std::mem::take(&mut self.away);
         let listed = move || {
@@ -90,43 +90,43 @@ impl DropFolder {
             let waiting = inbox.list_waiting_files()?;
             Ok::<_, InboxError>(Some((inbox, waiting, left)))
         };
-        let Some((inbox, waiting, left)) = blocking(listed).await?? else { return Ok(Next::Usual) };
+        let Some((inbox, waiting, left)) = run_blocking(listed).await?? else { return Ok(NextRound::Usual) };
         self.away = left;
         let inbox = Arc::new(inbox);
-        let (ripe, all) = self.ripe(waiting);
+        let (ripe, all) = self.take_ripe_files(waiting);
         let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.lowercase_extension() == "jsonl");
-        self.small(&inbox, small, intake).await?;
+        self.ingest_small_files(&inbox, small, intake).await?;
         for dropped in lines {
-            match self.lines(&inbox, dropped, intake).await {
+            match self.ingest_lines_file(&inbox, dropped, intake).await {
                 // Of this file alone.
-                Err(e @ (StreamError::Io { .. } | StreamError::Inbox(_))) => intake.leave(&e),
+                Err(e @ (StreamError::Io { .. } | StreamError::Inbox(_))) => intake.leave_for_next_round(&e),
                 read => read?,
             }
         }
-        Ok(if all { Next::Usual } else { Next::Within(STILL.to_std().unwrap_or_default()) })
+        Ok(if all { NextRound::Usual } else { NextRound::Within(STILL.to_std().unwrap_or_default()) })
     }
 
     /// The files that nobody is writing any more, and whether those are all.
-    fn ripe(&mut self, waiting: Vec<DroppedFile>) -> (Vec<DroppedFile>, bool) {
+    fn take_ripe_files(&mut self, waiting: Vec<DroppedFile>) -> (Vec<DroppedFile>, bool) {
         let (now, count) = (Utc::now(), waiting.len());
         let mut met = std::mem::take(&mut self.met);
         let mut ripe = Vec::new();
         for dropped in waiting {
             let since = met.remove(&dropped.name).filter(|(before, _)| *before == dropped).map(|(_, since)| since);
-            if is_still(&dropped, since, now) {
+            if is_quiet(&dropped, since, now) {
                 ripe.push(dropped);
             } else {
                 let since = since.unwrap_or_else(Instant::now);
                 self.met.insert(dropped.name.clone(), (dropped, since));
             }
         }
-        let unknown = self.met.values().filter(|(d, _)| !is_known(d)).count();
+        let unknown = self.met.values().filter(|(d, _)| !has_known_ending(d)).count();
         let all = ripe.len() + unknown == count;
         (ripe, all)
     }
 
     /// Takes in files that hold one thing each, many at once.
-    async fn small(&mut self, inbox: &Arc<Inbox>, files: Vec<DroppedFile>, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn ingest_small_files(&mut self, inbox: &Arc<Inbox>, files: Vec<DroppedFile>, intake: &mut Intake) -> Result<(), StreamError> {
         let mut files = files.into_iter().peekable();
         while files.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0_u64);
@@ -136,23 +136,23 @@ impl DropFolder {
             }
             let (from, max_bytes) = (Arc::clone(inbox), self.max_bytes);
             let read = move || {
-                let one = |d: DroppedFile| (one(&from, &d, max_bytes), d);
+                let one = |d: DroppedFile| (read_small_file(&from, &d, max_bytes), d);
                 group.into_iter().map(one).collect::<Vec<_>>()
             };
-            let (mut batch, mut done, mut refused) = (Batch::default(), Vec::new(), Vec::new());
-            for (read, dropped) in blocking(read).await? {
+            let (mut batch, mut done, mut refused) = (IntakeBatch::default(), Vec::new(), Vec::new());
+            for (read, dropped) in run_blocking(read).await? {
                 match read {
-                    Ok(Read1::Found(found)) => {
+                    Ok(SmallFileRead::Found(found)) => {
                         batch.found.push(found);
                         done.push(dropped);
                     }
-                    Ok(Read1::Refused(reason)) => refused.push((dropped, reason)),
-                    Ok(Read1::Gone) => {}
-                    Err(e) => intake.leave(&e.into()),
+                    Ok(SmallFileRead::Refused(reason)) => refused.push((dropped, reason)),
+                    Ok(SmallFileRead::Gone) => {}
+                    Err(e) => intake.leave_for_next_round(&e.into()),
                 }
             }
             batch.refused = refused.len() as u64;
-            intake.take(batch).await?;
+            intake.ingest_batch(batch).await?;
             if !intake.is_dry() {
                 self.put_away(inbox, done, refused).await?;
             }
@@ -175,16 +175,16 @@ impl DropFolder {
             }
             Ok::<_, InboxError>(moved)
         };
-        let moved = blocking(work).await??;
+        let moved = run_blocking(work).await??;
         self.away.extend(moved.into_iter().map(|moved| (moved, Instant::now())));
         crash::die_if_armed("after-putting-away");
         Ok(())
     }
 
     /// Takes in a file of one thing a line, some lines at a time.
-    async fn lines(&mut self, inbox: &Arc<Inbox>, dropped: DroppedFile, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn ingest_lines_file(&mut self, inbox: &Arc<Inbox>, dropped: DroppedFile, intake: &mut Intake) -> Result<(), StreamError> {
         let (from, listed) = (Arc::clone(inbox), dropped.clone());
-        let file = match blocking(move || from.open_file(&listed)).await? {
+        let file = match run_blocking(move || from.open_file(&listed)).await? {
             Ok(Some(file)) => file,
             Ok(None) => return Ok(()),
             Err(e) if is_locked(&e) && !intake.is_dry() => {
@@ -193,11 +193,11 @@ impl DropFolder {
             Err(e) => return Err(e.into()),
         };
         let file = Arc::new(file);
-        let mut lines = Lines::new(BufReader::new(Arc::clone(&file)), self.max_bytes);
-        let (mut good, mut refused, mut complaints) = (0, 0, lines::Complaints::default());
+        let mut lines = LineReader::new(BufReader::new(Arc::clone(&file)), self.max_bytes);
+        let (mut good, mut refused, mut complaints) = (0, 0, lines::LineComplaints::default());
         loop {
-            let (back, chunk) = blocking(move || {
-                let chunk = lines.chunk();
+            let (back, chunk) = run_blocking(move || {
+                let chunk = lines.read_chunk();
                 (lines, chunk)
             })
             .await?;
@@ -207,7 +207,7 @@ impl DropFolder {
             good += chunk.found.len();
             refused += chunk.bad.len() as u64;
             complaints.add(chunk.bad);
-            intake.take(Batch { found: chunk.found, ..Batch::default() }).await?;
+            intake.ingest_batch(IntakeBatch { found: chunk.found, ..IntakeBatch::default() }).await?;
             if last {
                 break;
             }
@@ -217,18 +217,18 @@ impl DropFolder {
             return Ok(());
         }
         if refused > 0 {
-            intake.take(Batch { refused, ..Batch::default() }).await?;
+            intake.ingest_batch(IntakeBatch { refused, ..IntakeBatch::default() }).await?;
         }
         if intake.is_dry() {
             return Ok(());
         }
-        let reason = complaints.told(&dropped.display_name());
+        let reason = complaints.into_report(&dropped.display_name());
         match reason {
             Some(reason) if good == 0 => self.put_away(inbox, Vec::new(), vec![(dropped, reason)]).await,
             Some(reason) => {
                 tracing::warn!(file = %dropped.display_name(), "some lines were not taken in: {}", reason.escape_debug());
                 let (to, noted) = (Arc::clone(inbox), dropped.clone());
-                blocking(move || to.leave_reason(&noted, &reason)).await??;
+                run_blocking(move || to.leave_reason(&noted, &reason)).await??;
                 self.put_away(inbox, vec![dropped], Vec::new()).await
             }
             None => self.put_away(inbox, vec![dropped], Vec::new()).await,
@@ -236,51 +236,51 @@ impl DropFolder {
     }
 }
 
-fn is_known(dropped: &DroppedFile) -> bool {
+fn has_known_ending(dropped: &DroppedFile) -> bool {
     !dropped.is_file || matches!(dropped.lowercase_extension().as_str(), "jsonl" | "eml" | "md")
 }
 
-fn is_still(dropped: &DroppedFile, met: Option<Instant>, now: DateTime<Utc>) -> bool {
+fn is_quiet(dropped: &DroppedFile, met: Option<Instant>, now: DateTime<Utc>) -> bool {
     if !dropped.is_file {
         return true;
     }
-    let wait = if is_known(dropped) { STILL } else { UNKNOWN };
+    let wait = if has_known_ending(dropped) { STILL } else { UNKNOWN };
     let quiet = dropped.modified.is_some_and(|at| now - at >= wait);
     quiet || met.is_some_and(|met| met.elapsed() >= wait.to_std().unwrap_or(Duration::MAX))
 }
 
 /// Reads a file that holds one thing.
-fn one(inbox: &Inbox, dropped: &DroppedFile, max_bytes: u64) -> Result<Read1, InboxError> {
+fn read_small_file(inbox: &Inbox, dropped: &DroppedFile, max_bytes: u64) -> Result<SmallFileRead, InboxError> {
     if !dropped.is_file {
-        return Ok(Read1::Refused("a link, a pipe or a device: put the file itself there".into()));
+        return Ok(SmallFileRead::Refused("a link, a pipe or a device: put the file itself there".into()));
     }
     let is_mail = dropped.lowercase_extension() == "eml";
     if !is_mail && dropped.lowercase_extension() != "md" {
-        return Ok(Read1::Refused("its name ends in none of .jsonl, .eml and .md: rename it and put it back".into()));
+        return Ok(SmallFileRead::Refused("its name ends in none of .jsonl, .eml and .md: rename it and put it back".into()));
     }
     if dropped.size > max_bytes {
         let reason =
             format!("{} bytes, more than the {max_bytes} that a message may have (max_message_bytes)", dropped.size);
-        return Ok(Read1::Refused(reason));
+        return Ok(SmallFileRead::Refused(reason));
     }
     let file = match inbox.open_file(dropped) {
         Ok(Some(file)) => file,
-        Ok(None) => return Ok(Read1::Gone),
-        Err(e) if is_locked(&e) => return Ok(Read1::Refused(LOCKED.to_owned())),
+        Ok(None) => return Ok(SmallFileRead::Gone),
+        Err(e) if is_locked(&e) => return Ok(SmallFileRead::Refused(LOCKED.to_owned())),
         Err(e) => return Err(e),
     };
     let failed = |source| InboxError { path: dropped.display_name(), source };
     // It changed since it was listed: the next round says how far.
-    let Some(bytes) = whole(&file, max_bytes).map_err(failed)? else { return Ok(Read1::Gone) };
+    let Some(bytes) = read_whole(&file, max_bytes).map_err(failed)? else { return Ok(SmallFileRead::Gone) };
     if !inbox.is_unchanged(dropped, &file)? {
-        return Ok(Read1::Gone);
+        return Ok(SmallFileRead::Gone);
     }
     let read = if is_mail {
-        mail::read(&bytes, None).map_err(failed)?
+        mail::parse_mail(&bytes, None).map_err(failed)?
     } else {
-        note::read(&bytes, &dropped.name.to_string_lossy())
+        note::parse_note(&bytes, &dropped.name.to_string_lossy())
     };
-    Ok(read.map_or_else(Read1::Refused, Read1::Found))
+    Ok(read.map_or_else(SmallFileRead::Refused, SmallFileRead::Found))
 }
 
 /// Of one file alone, whatever holds for the others.
@@ -288,7 +288,7 @@ fn is_locked(e: &InboxError) -> bool {
     e.source.kind() == std::io::ErrorKind::PermissionDenied
 }
 
-fn whole(file: &File, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
+fn read_whole(file: &File, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))

@@ -5,7 +5,7 @@
 //! was purged does not come back. A crash between the files and the cursor leaves files that are found
 //! there the next time. A rehearsal ([`Intake::dry`]) goes the same way and keeps what it would store.
 
-use super::{Found, StreamError, blocking};
+use super::{FoundMessage, StreamError, run_blocking};
 use chrono::Utc;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use steward_vault::root::VaultRoot;
 
 /// What an adapter hands over at once; some megabytes at most.
 #[derive(Debug, Default)]
-pub struct Batch {
-    pub found: Vec<Found>,
+pub struct IntakeBatch {
+    pub found: Vec<FoundMessage>,
     /// The source's own names of what was read, where it has some that nobody else can choose.
     pub keys: Vec<String>,
     /// How far the adapter has read with this.
@@ -30,14 +30,14 @@ pub struct Batch {
 
 /// What an intake did since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct IntakeTally {
     pub stored: u64,
     /// Taken in before.
     pub known: u64,
     pub refused: u64,
 }
 
-enum Store {
+enum IntakeStore {
     Vault(Arc<VaultWriter>),
     Nowhere { root: VaultRoot, would: Vec<StreamEvent> },
 }
@@ -46,8 +46,8 @@ enum Store {
 pub struct Intake {
     stream: String,
     index: Arc<Index>,
-    store: Store,
-    tally: Tally,
+    store: IntakeStore,
+    tally: IntakeTally,
     left: Option<String>,
 }
 
@@ -55,37 +55,43 @@ impl Intake {
     /// The intake of a stream into a vault.
     #[must_use]
     pub fn new(stream: &str, keeper: Arc<VaultWriter>, index: Arc<Index>) -> Self {
-        Self { stream: stream.to_owned(), index, store: Store::Vault(keeper), tally: Tally::default(), left: None }
+        Self {
+            stream: stream.to_owned(),
+            index,
+            store: IntakeStore::Vault(keeper),
+            tally: IntakeTally::default(),
+            left: None,
+        }
     }
 
     /// An intake that stores nothing and moves nothing.
     #[must_use]
-    pub fn dry(stream: &str, root: VaultRoot, index: Arc<Index>) -> Self {
-        let store = Store::Nowhere { root, would: Vec::new() };
-        Self { stream: stream.to_owned(), index, store, tally: Tally::default(), left: None }
+    pub fn new_dry(stream: &str, root: VaultRoot, index: Arc<Index>) -> Self {
+        let store = IntakeStore::Nowhere { root, would: Vec::new() };
+        Self { stream: stream.to_owned(), index, store, tally: IntakeTally::default(), left: None }
     }
 
     /// Whether the source must be left as it is.
     #[must_use]
     pub fn is_dry(&self) -> bool {
-        matches!(self.store, Store::Nowhere { .. })
+        matches!(self.store, IntakeStore::Nowhere { .. })
     }
 
     /// What was done so far.
     #[must_use]
-    pub fn tally(&self) -> Tally {
+    pub fn current_tally(&self) -> IntakeTally {
         self.tally
     }
 
     /// Notes that one thing of many could not be read and is left for the next round.
-    pub(super) fn leave(&mut self, why: &StreamError) {
+    pub(super) fn leave_for_next_round(&mut self, why: &StreamError) {
         tracing::warn!(stream = %self.stream, "left for the next round: {}", why.to_string().escape_debug());
         self.left.get_or_insert_with(|| why.to_string());
     }
 
     /// The first thing that was left in an otherwise good round, and why.
     #[must_use]
-    pub fn left(&self) -> Option<&str> {
+    pub fn first_left_reason(&self) -> Option<&str> {
         self.left.as_deref()
     }
 
@@ -93,8 +99,8 @@ impl Intake {
     #[must_use]
     pub fn would_store(&self) -> &[StreamEvent] {
         match &self.store {
-            Store::Vault(_) => &[],
-            Store::Nowhere { would, .. } => would,
+            IntakeStore::Vault(_) => &[],
+            IntakeStore::Nowhere { would, .. } => would,
         }
     }
 
@@ -102,7 +108,7 @@ impl Intake {
     ///
     /// # Errors
     /// [`StreamError::Index`].
-    pub async fn cursor(&self) -> Result<Option<String>, StreamError> {
+    pub async fn read_cursor(&self) -> Result<Option<String>, StreamError> {
         Ok(self.index.read_stream_cursor(&self.stream).await?)
     }
 
@@ -110,7 +116,7 @@ impl Intake {
     ///
     /// # Errors
     /// [`StreamError::Index`].
-    pub async fn unknown(&self, keys: Vec<String>) -> Result<Vec<String>, StreamError> {
+    pub async fn filter_unknown(&self, keys: Vec<String>) -> Result<Vec<String>, StreamError> {
         let seen = self.index.list_seen_stream_keys(&self.stream, &keys, Utc::now()).await?;
         Ok(keys.into_iter().filter(|key| !seen.contains(key)).collect())
     }
@@ -119,14 +125,14 @@ impl Intake {
     ///
     /// # Errors
     /// [`StreamError`]; what is stored by then is known the next time.
-    pub async fn take(&mut self, batch: Batch) -> Result<(), StreamError> {
+    pub async fn ingest_batch(&mut self, batch: IntakeBatch) -> Result<(), StreamError> {
         let now = Utc::now();
         let mut keys = batch.keys;
         let mut events = Vec::with_capacity(batch.found.len());
         let mut names = BTreeSet::new();
         for found in &batch.found {
-            let event = StreamEvent::new(&self.stream, &found.incoming(), now);
-            let path = event.record_path().map_err(|e| self.unnamed(&e))?;
+            let event = StreamEvent::new(&self.stream, &found.as_incoming(), now);
+            let path = event.record_path().map_err(|e| self.map_path_error(&e))?;
             if names.insert(path.to_string()) {
                 events.push((path, event));
             }
@@ -136,7 +142,7 @@ impl Intake {
         events.retain(|(path, _)| !seen.contains(path.as_str()));
         keys.extend(names);
         crash::die_if_armed("before-storing");
-        let stored = self.store(events).await?;
+        let stored = self.store_events(events).await?;
         crash::die_if_armed("after-storing");
         let found = batch.found.len() as u64;
         self.tally.stored += stored;
@@ -158,14 +164,14 @@ impl Intake {
     }
 
     /// How many were not there yet.
-    async fn store(&mut self, events: Vec<(RecordPath, StreamEvent)>) -> Result<u64, StreamError> {
+    async fn store_events(&mut self, events: Vec<(RecordPath, StreamEvent)>) -> Result<u64, StreamError> {
         match &mut self.store {
-            Store::Nowhere { root, would } => {
+            IntakeStore::Nowhere { root, would } => {
                 let before = would.len();
                 would.extend(events.into_iter().filter(|(path, _)| !root.exists(path)).map(|(_, event)| event));
                 Ok((would.len() - before) as u64)
             }
-            Store::Vault(keeper) => {
+            IntakeStore::Vault(keeper) => {
                 let keeper = Arc::clone(keeper);
                 let work = move || {
                     // One that is there came before a crash, with another moment of arrival.
@@ -173,12 +179,12 @@ impl Intake {
                     let files: Vec<_> = fresh.map(|(path, event)| (path, event.render().into_bytes())).collect();
                     keeper.create_files(&files).map(|written| written.into_iter().filter(|w| *w).count() as u64)
                 };
-                Ok(blocking(work).await??)
+                Ok(run_blocking(work).await??)
             }
         }
     }
 
-    fn unnamed(&self, e: &PathError) -> StreamError {
+    fn map_path_error(&self, e: &PathError) -> StreamError {
         StreamError::Setting { stream: self.stream.escape_debug().to_string(), message: e.to_string() }
     }
 }

@@ -8,7 +8,7 @@
 
 mod authserv;
 
-use super::{Found, hash_id, pattern};
+use super::{FoundMessage, hash_id, source_pattern};
 use chrono::DateTime;
 use mail_parser::decoders::html::html_to_text;
 use mail_parser::{Address, Header, Message, MessageParser};
@@ -31,8 +31,8 @@ const UNVERIFIED: &str = ":unverified";
 ///
 /// # Errors
 /// When the machine has no thread left, which is no mail's fault.
-pub(super) fn read(bytes: &[u8], trusted: Option<&str>) -> io::Result<Result<Found, String>> {
-    let parse = || MessageParser::default().parse(bytes).and_then(|message| found(&message, bytes, trusted));
+pub(super) fn parse_mail(bytes: &[u8], trusted: Option<&str>) -> io::Result<Result<FoundMessage, String>> {
+    let parse = || MessageParser::default().parse(bytes).and_then(|message| build_found(&message, bytes, trusted));
     let stack = STACK + bytes.len().saturating_mul(STACK_PER_BYTE);
     let read = thread::scope(|scope| {
         let parser = thread::Builder::new().name("mail".into()).stack_size(stack).spawn_scoped(scope, parse)?;
@@ -42,7 +42,7 @@ pub(super) fn read(bytes: &[u8], trusted: Option<&str>) -> io::Result<Result<Fou
     Ok(read.and_then(|found| found.ok_or_else(none)))
 }
 
-fn found(message: &Message<'_>, bytes: &[u8], trusted: Option<&str>) -> Option<Found> {
+fn build_found(message: &Message<'_>, bytes: &[u8], trusted: Option<&str>) -> Option<FoundMessage> {
     let address = message.from().and_then(Address::first).and_then(|from| from.address());
     let (subject, id) = (message.subject(), message.message_id());
     if address.is_none() && subject.is_none() && id.is_none() && message.date().is_none() {
@@ -50,13 +50,13 @@ fn found(message: &Message<'_>, bytes: &[u8], trusted: Option<&str>) -> Option<F
     }
     let at = message.date().and_then(|date| DateTime::from_timestamp(date.to_timestamp(), 0));
     let verified = trusted.is_none_or(|trusted| is_verified(message, trusted));
-    Some(Found {
+    Some(FoundMessage {
         source_id: id.map_or_else(|| hash_id(bytes), |id| format!("<{id}>")),
-        pattern: pattern("mail", address) + if verified { "" } else { UNVERIFIED },
+        pattern: source_pattern("mail", address) + if verified { "" } else { UNVERIFIED },
         origin_at: at,
-        author: message.from().and_then(Address::first).map(|from| author(from.name(), from.address())),
+        author: message.from().and_then(Address::first).map(|from| format_author(from.name(), from.address())),
         subject: subject.map(str::to_owned),
-        text: text(message),
+        text: read_text(message),
     })
 }
 
@@ -73,10 +73,10 @@ fn is_verified(message: &Message<'_>, trusted: &str) -> bool {
     let mut addresses = message.from().into_iter().flat_map(Address::iter);
     let (Some(only), None) = (addresses.next(), addresses.next()) else { return false };
     let Some((_, domain)) = only.address().and_then(|address| address.rsplit_once('@')) else { return false };
-    of("From").len() == 1 && authserv::vouches(&of("Authentication-Results"), trusted, domain.trim())
+    of("From").len() == 1 && authserv::is_domain_vouched(&of("Authentication-Results"), trusted, domain.trim())
 }
 
-fn author(name: Option<&str>, address: Option<&str>) -> String {
+fn format_author(name: Option<&str>, address: Option<&str>) -> String {
     match (name.map(str::trim).filter(|name| !name.is_empty()), address) {
         (Some(name), Some(address)) => format!("{name} <{address}>"),
         (Some(one), None) | (None, Some(one)) => one.to_owned(),
@@ -85,7 +85,7 @@ fn author(name: Option<&str>, address: Option<&str>) -> String {
 }
 
 /// The words, as far as there are any: an empty text part beside a full HTML one hides nothing.
-fn text(message: &Message<'_>) -> String {
+fn read_text(message: &Message<'_>) -> String {
     let count = message.text_body_count().min(MAX_PARTS);
     let texts = (0..count).filter_map(|at| message.body_text(at)).filter(|t| !t.trim().is_empty());
     let text = texts.collect::<Vec<_>>().join("\n\n");

@@ -5,8 +5,8 @@
 //! week began, and of which folder: what came since is read however long nobody looked. Links are not
 //! followed. The mail itself is read by [`super::mail`].
 
-use super::{Adapter, BATCH, BATCH_BYTES, Batch, FIRST_DAYS, Intake, Keys, Next, Opener, Source, StreamError};
-use super::{blocking, mail};
+use super::{StreamAdapter, BATCH, BATCH_BYTES, IntakeBatch, FIRST_DAYS, Intake, StreamKeys, NextRound, StreamOpener, StreamSource, StreamError};
+use super::{run_blocking, mail};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rustix::fs::OFlags;
@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct MaildirSettings {
     /// The folder that holds `new/` and `cur/`.
     path: PathBuf,
     /// How old a mail may be, by its file's time, that is taken in when the folder is read for the first time.
@@ -31,12 +31,12 @@ struct Settings {
 }
 
 struct Maildir {
-    settings: Settings,
+    settings: MaildirSettings,
     max_bytes: u64,
 }
 
 /// A mail's file.
-struct Mail {
+struct MailFile {
     key: String,
     folder: &'static str,
     name: String,
@@ -47,33 +47,33 @@ fn first_days() -> u64 {
     FIRST_DAYS
 }
 
-pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let max_bytes = keys.max_message_bytes;
-    let settings: Settings = keys.read()?;
+    let settings: MaildirSettings = keys.read()?;
     super::settings::check_since_days(settings.since_days)?;
-    Ok(Box::new(move |_| Ok(Source::Polled(Box::new(Maildir { settings: settings.clone(), max_bytes })))))
+    Ok(Box::new(move |_| Ok(StreamSource::Polled(Box::new(Maildir { settings: settings.clone(), max_bytes })))))
 }
 
-impl Adapter for Maildir {
-    fn round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<Next, StreamError>> {
-        self.look(intake).boxed()
+impl StreamAdapter for Maildir {
+    fn read_round<'a>(&'a mut self, intake: &'a mut Intake) -> BoxFuture<'a, Result<NextRound, StreamError>> {
+        self.read_new_mails(intake).boxed()
     }
 }
 
 impl Maildir {
-    async fn look(&self, intake: &mut Intake) -> Result<Next, StreamError> {
+    async fn read_new_mails(&self, intake: &mut Intake) -> Result<NextRound, StreamError> {
         let path = self.settings.path.display().to_string();
-        let (oldest, cursor) = match intake.cursor().await?.as_deref().and_then(|text| oldest(text, &path)) {
+        let (oldest, cursor) = match intake.read_cursor().await?.as_deref().and_then(|text| parse_cursor(text, &path)) {
             Some(oldest) => (oldest, None),
-            None => first_look(self.settings.since_days, &path),
+            None => plan_first_read(self.settings.since_days, &path),
         };
         let from = self.settings.path.clone();
-        let listed = blocking(move || list(&from, oldest)).await?;
+        let listed = run_blocking(move || list_mails(&from, oldest)).await?;
         let mut mails = listed.map_err(|source| StreamError::Io { path, source })?;
         if cursor.is_some() {
-            intake.take(Batch { cursor, ..Batch::default() }).await?;
+            intake.ingest_batch(IntakeBatch { cursor, ..IntakeBatch::default() }).await?;
         }
-        let unknown = intake.unknown(mails.keys().cloned().collect()).await?;
+        let unknown = intake.filter_unknown(mails.keys().cloned().collect()).await?;
         let mut unknown = unknown.into_iter().filter_map(|key| mails.remove(&key)).peekable();
         while unknown.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0);
@@ -82,35 +82,35 @@ impl Maildir {
                 group.push(next);
             }
             let (settings, max_bytes) = (self.settings.clone(), self.max_bytes);
-            let (batch, error) = blocking(move || batch(&settings, &group, max_bytes)).await?;
-            intake.take(batch).await?;
+            let (batch, error) = run_blocking(move || read_batch(&settings, &group, max_bytes)).await?;
+            intake.ingest_batch(batch).await?;
             if let Some(error) = error {
-                intake.leave(&error);
+                intake.leave_for_next_round(&error);
             }
         }
-        Ok(Next::Usual)
+        Ok(NextRound::Usual)
     }
 }
 
 /// Where the first look begins, and the cursor that says so from then on.
-fn first_look(since_days: u64, path: &str) -> (SystemTime, Option<String>) {
+fn plan_first_read(since_days: u64, path: &str) -> (SystemTime, Option<String>) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let seconds = now.saturating_sub(since_days.saturating_mul(86_400));
-    (since(seconds), Some(format!("{seconds} {path}")))
+    (time_from_seconds(seconds), Some(format!("{seconds} {path}")))
 }
 
 /// Where the first look at this folder began; `None` for the cursor of another.
-fn oldest(cursor: &str, path: &str) -> Option<SystemTime> {
+fn parse_cursor(cursor: &str, path: &str) -> Option<SystemTime> {
     let (seconds, of) = cursor.split_once(' ')?;
-    (of == path).then(|| seconds.parse().ok().map(since))?
+    (of == path).then(|| seconds.parse().ok().map(time_from_seconds))?
 }
 
-fn since(seconds: u64) -> SystemTime {
+fn time_from_seconds(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// The mails that are young enough, by their keys.
-fn list(path: &Path, oldest: SystemTime) -> io::Result<BTreeMap<String, Mail>> {
+fn list_mails(path: &Path, oldest: SystemTime) -> io::Result<BTreeMap<String, MailFile>> {
     let mut mails = BTreeMap::new();
     for folder in ["new", "cur"] {
         for entry in std::fs::read_dir(path.join(folder))? {
@@ -126,7 +126,7 @@ fn list(path: &Path, oldest: SystemTime) -> io::Result<BTreeMap<String, Mail>> {
             }
             let unique = name.split(':').next().unwrap_or_default();
             let key = format!("maildir:{unique}");
-            mails.insert(key.clone(), Mail { key, folder, name, size: meta.len() });
+            mails.insert(key.clone(), MailFile { key, folder, name, size: meta.len() });
         }
     }
     Ok(mails)
@@ -134,14 +134,14 @@ fn list(path: &Path, oldest: SystemTime) -> io::Result<BTreeMap<String, Mail>> {
 
 /// Reads some mails. One that moved meanwhile, or that the machine does not give us, is left for the next
 /// round; the first error of the machine comes with the rest.
-fn batch(settings: &Settings, mails: &[Mail], max_bytes: u64) -> (Batch, Option<StreamError>) {
-    let (mut batch, mut failed) = (Batch::default(), None);
+fn read_batch(settings: &MaildirSettings, mails: &[MailFile], max_bytes: u64) -> (IntakeBatch, Option<StreamError>) {
+    let (mut batch, mut failed) = (IntakeBatch::default(), None);
     for mail in mails {
         let path = settings.path.join(mail.folder).join(&mail.name);
         let read = if mail.size > max_bytes {
             Ok(Err(format!("{} bytes, more than the {max_bytes} that a message may have", mail.size)))
         } else {
-            bytes(&path, max_bytes).and_then(|bytes| mail::read(&bytes, settings.trusted_authserv.as_deref()))
+            read_bytes(&path, max_bytes).and_then(|bytes| mail::parse_mail(&bytes, settings.trusted_authserv.as_deref()))
         };
         match read {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -160,7 +160,7 @@ fn batch(settings: &Settings, mails: &[Mail], max_bytes: u64) -> (Batch, Option<
     (batch, failed)
 }
 
-fn bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+fn read_bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(path)?;

@@ -4,7 +4,7 @@
 //! setting off. Secrets stand in the environment or in a file that only its owner may read; the keys
 //! only say where, so that a configuration can be shown. Each adapter reads its own keys from [`Keys`].
 
-use super::{KINDS, Kind, MAX_MESSAGE_BYTES, Opener, Source, StreamError};
+use super::{KINDS, Kind, MAX_MESSAGE_BYTES, StreamError, StreamOpener, StreamSource};
 use crate::clerk::remote::Secret;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -32,12 +32,12 @@ pub struct StreamConfig {
     pub kind: &'static str,
     /// From the end of one round to the next.
     pub interval: Duration,
-    opener: Arc<Opener>,
+    opener: Arc<StreamOpener>,
 }
 
 /// The keys of one stream, as its adapter reads them.
 #[derive(Debug)]
-pub struct Keys {
+pub struct StreamKeys {
     pub name: String,
     pub max_message_bytes: u64,
     rest: Map<String, Value>,
@@ -62,12 +62,13 @@ impl StreamConfig {
         let known = KINDS.iter().find(|k| k.name == kind);
         let unknown = || format!("kind `{}` is not known, expected one of {}", kind.escape_debug(), kinds());
         let Kind { name: kind, interval, read } = known.ok_or_else(|| wrong(unknown()))?;
-        let interval = number(&mut table, "interval_seconds", 1, 86_400)
+        let interval = take_number(&mut table, "interval_seconds", 1, 86_400)
             .map_err(wrong)?
             .map(Duration::from_secs)
             .unwrap_or(*interval);
-        let most = number(&mut table, "max_message_bytes", 1024, MOST_MESSAGE_BYTES).map_err(wrong)?;
-        let keys = Keys { name: name.to_owned(), max_message_bytes: most.unwrap_or(MAX_MESSAGE_BYTES), rest: table };
+        let most = take_number(&mut table, "max_message_bytes", 1024, MOST_MESSAGE_BYTES).map_err(wrong)?;
+        let keys =
+            StreamKeys { name: name.to_owned(), max_message_bytes: most.unwrap_or(MAX_MESSAGE_BYTES), rest: table };
         Ok(Self { name: name.to_owned(), kind, interval, opener: Arc::new(read(keys).map_err(wrong)?) })
     }
 
@@ -75,7 +76,7 @@ impl StreamConfig {
     ///
     /// # Errors
     /// None in practice: it has no keys.
-    pub fn inbox() -> Result<Self, StreamError> {
+    pub fn default_inbox() -> Result<Self, StreamError> {
         Self::read("inbox", Map::from_iter([("kind".to_owned(), Value::from("inbox"))]))
     }
 
@@ -83,12 +84,12 @@ impl StreamConfig {
     ///
     /// # Errors
     /// [`StreamError`] naming what is missing and the mend.
-    pub fn open(&self, root: &VaultRoot) -> Result<Source, StreamError> {
+    pub fn open(&self, root: &VaultRoot) -> Result<StreamSource, StreamError> {
         (self.opener)(root)
     }
 }
 
-impl Keys {
+impl StreamKeys {
     /// The adapter's own keys.
     pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, String> {
         serde_json::from_value(Value::Object(self.rest)).map_err(|e| e.to_string())
@@ -115,7 +116,7 @@ pub(super) fn check_since_days(days: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn number(table: &mut Map<String, Value>, key: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+fn take_number(table: &mut Map<String, Value>, key: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
     let Some(value) = table.remove(key) else { return Ok(None) };
     let number = value.as_u64().filter(|n| (least..=most).contains(n));
     number.map(Some).ok_or_else(|| format!("`{key}` is {value}, expected a number from {least} to {most}"))
@@ -125,19 +126,19 @@ fn number(table: &mut Map<String, Value>, key: &str, least: u64, most: u64) -> R
 ///
 /// # Errors
 /// [`StreamError::Secret`] naming the key, the variable or file, and the mend; never the secret.
-pub(crate) fn secret(key: &str, variable: Option<&str>, file: Option<&PathBuf>) -> Result<Secret, StreamError> {
+pub(crate) fn read_secret(key: &str, variable: Option<&str>, file: Option<&PathBuf>) -> Result<Secret, StreamError> {
     let text = match (variable, file) {
         (Some(name), None) => std::env::var(name).map_err(|_| {
             format!("{key}_env: the variable {name} is not set: set it for the process that runs Steward")
         }),
-        (None, Some(path)) => private_file(path).map_err(|why| format!("{key}_file: {}: {why}", path.display())),
+        (None, Some(path)) => read_private_file(path).map_err(|why| format!("{key}_file: {}: {why}", path.display())),
         (Some(_), Some(_)) | (None, None) => Err(format!("set `{key}_env` or `{key}_file`, one of the two")),
     };
     let secret = text.and_then(|text| Secret::new(&text).ok_or_else(|| format!("{key}: it is empty")));
     secret.map_err(StreamError::Secret)
 }
 
-fn private_file(path: &PathBuf) -> Result<String, String> {
+fn read_private_file(path: &PathBuf) -> Result<String, String> {
     let mut options = std::fs::OpenOptions::new();
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = options.read(true).custom_flags(flags).open(path).map_err(|e| e.to_string())?;

@@ -44,11 +44,11 @@ impl Bench {
     }
 
     /// Opens a configured stream and runs one round.
-    pub(super) async fn round(&self, config: &StreamConfig) -> Result<(Tally, Next), StreamError> {
-        let Source::Polled(mut adapter) = config.open(self.keeper.root())? else { panic!("it is not polled") };
+    pub(super) async fn round(&self, config: &StreamConfig) -> Result<(IntakeTally, NextRound), StreamError> {
+        let StreamSource::Polled(mut adapter) = config.open(self.keeper.root())? else { panic!("it is not polled") };
         let mut intake = self.intake(&config.name);
-        let next = adapter.round(&mut intake).await?;
-        Ok((intake.tally(), next))
+        let next = adapter.read_round(&mut intake).await?;
+        Ok((intake.current_tally(), next))
     }
 
     /// The events of a stream, in the order of their names.
@@ -76,59 +76,66 @@ pub(super) fn config(name: &str, table: serde_json::Value) -> Result<StreamConfi
     StreamConfig::read(name, table)
 }
 
-fn found(id: &str, text: &str) -> Found {
-    Found { source_id: id.into(), pattern: "x:y".into(), text: text.into(), ..Found::default() }
+fn found(id: &str, text: &str) -> FoundMessage {
+    FoundMessage { source_id: id.into(), pattern: "x:y".into(), text: text.into(), ..FoundMessage::default() }
 }
 
 #[tokio::test]
 async fn what_is_delivered_twice_is_stored_once_whatever_happened_in_between() {
     let bench = Bench::new().await;
     let mut intake = bench.intake("mail");
-    let batch = |cursor: &str| Batch {
+    let batch = |cursor: &str| IntakeBatch {
         found: vec![found("1", "a"), found("2", "b"), found("1", "a")],
         cursor: Some(cursor.into()),
-        ..Batch::default()
+        ..IntakeBatch::default()
     };
-    intake.take(batch("7")).await.unwrap();
-    assert_eq!(intake.tally(), Tally { stored: 2, known: 1, refused: 0 });
-    intake.take(batch("8")).await.unwrap();
-    assert_eq!(intake.tally(), Tally { stored: 2, known: 4, refused: 0 });
-    assert_eq!(intake.cursor().await.unwrap().as_deref(), Some("8"));
+    intake.ingest_batch(batch("7")).await.unwrap();
+    assert_eq!(intake.current_tally(), IntakeTally { stored: 2, known: 1, refused: 0 });
+    intake.ingest_batch(batch("8")).await.unwrap();
+    assert_eq!(intake.current_tally(), IntakeTally { stored: 2, known: 4, refused: 0 });
+    assert_eq!(intake.read_cursor().await.unwrap().as_deref(), Some("8"));
     // Purged.
     fs::remove_dir_all(bench.at("stream")).unwrap();
-    intake.take(batch("9")).await.unwrap();
+    intake.ingest_batch(batch("9")).await.unwrap();
     assert_eq!(bench.events("mail").len(), 0);
 }
 
 #[tokio::test]
 async fn a_crash_between_the_files_and_the_cursor_stores_nothing_twice() {
     let bench = Bench::new().await;
-    bench.intake("mail").take(Batch { found: vec![found("1", "a")], ..Batch::default() }).await.unwrap();
+    bench
+        .intake("mail")
+        .ingest_batch(IntakeBatch { found: vec![found("1", "a")], ..IntakeBatch::default() })
+        .await
+        .unwrap();
     let before = bench.names("stream/mail");
     // As if the index had not heard of it: the state of another vault.
     let other = Arc::new(Index::open(&bench.dir.path().join("other")).await.unwrap());
     let mut intake = Intake::new("mail", Arc::clone(&bench.keeper), other);
-    intake.take(Batch { found: vec![found("1", "a"), found("2", "b")], ..Batch::default() }).await.unwrap();
-    assert_eq!(intake.tally(), Tally { stored: 1, known: 1, refused: 0 });
+    intake
+        .ingest_batch(IntakeBatch { found: vec![found("1", "a"), found("2", "b")], ..IntakeBatch::default() })
+        .await
+        .unwrap();
+    assert_eq!(intake.current_tally(), IntakeTally { stored: 1, known: 1, refused: 0 });
     assert!(before.iter().all(|name| bench.names("stream/mail").contains(name)));
 }
 
 #[tokio::test]
 async fn other_words_under_the_same_id_are_another_event() {
     let bench = Bench::new().await;
-    let batch = Batch { found: vec![found("1", "a"), found("1", "b")], ..Batch::default() };
-    bench.intake("mail").take(batch).await.unwrap();
+    let batch = IntakeBatch { found: vec![found("1", "a"), found("1", "b")], ..IntakeBatch::default() };
+    bench.intake("mail").ingest_batch(batch).await.unwrap();
     assert_eq!(bench.events("mail").len(), 2, "nobody can silence a message by sending its id first");
 }
 
 #[tokio::test]
 async fn a_rehearsal_stores_nothing_and_moves_nothing() {
     let bench = Bench::new().await;
-    let mut intake = Intake::dry("mail", bench.keeper.root().clone(), Arc::clone(&bench.index));
-    let batch = Batch { found: vec![found("1", "a")], cursor: Some("7".into()), ..Batch::default() };
-    intake.take(batch).await.unwrap();
+    let mut intake = Intake::new_dry("mail", bench.keeper.root().clone(), Arc::clone(&bench.index));
+    let batch = IntakeBatch { found: vec![found("1", "a")], cursor: Some("7".into()), ..IntakeBatch::default() };
+    intake.ingest_batch(batch).await.unwrap();
     assert_eq!(intake.would_store().len(), 1);
-    assert_eq!((intake.cursor().await.unwrap(), bench.names("stream")), (None, Vec::new()));
+    assert_eq!((intake.read_cursor().await.unwrap(), bench.names("stream")), (None, Vec::new()));
 }
 
 #[test]
@@ -158,7 +165,7 @@ fn a_table_that_is_not_understood_names_the_stream_and_the_key() {
         assert!(message.starts_with("streams.office: ") && message.contains(part), "{message}");
     }
     assert!(config("../x", json!({"kind": "inbox"})).is_err());
-    assert!(StreamConfig::inbox().is_ok());
+    assert!(StreamConfig::default_inbox().is_ok());
 }
 
 #[test]
@@ -173,7 +180,7 @@ fn a_secret_that_others_may_read_is_refused_and_none_is_shown() {
     let message = config.open(&root).map(drop).unwrap_err().to_string();
     assert!(message.contains("chmod 600") && !message.contains("hunter2"), "{message}");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let Source::Pushed(hook) = config.open(&root).unwrap() else { panic!("a webhook is pushed") };
+    let StreamSource::Pushed(hook) = config.open(&root).unwrap() else { panic!("a webhook is pushed") };
     assert!(!format!("{hook:?} {config:?}").contains("hunter2"));
 }
 

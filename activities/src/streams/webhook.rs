@@ -7,7 +7,7 @@
 mod github;
 mod slack;
 
-use super::{Found, Keys, Opener, Source, hash_id, pattern};
+use super::{FoundMessage, StreamKeys, StreamOpener, StreamSource, hash_id, source_pattern};
 use crate::clerk::remote::Secret;
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
@@ -19,9 +19,9 @@ use steward_domain::time;
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct WebhookSettings {
     #[serde(default)]
-    vendor: Vendor,
+    vendor: WebhookVendor,
     secret_env: Option<String>,
     secret_file: Option<PathBuf>,
 }
@@ -29,7 +29,7 @@ struct Settings {
 /// Whose form the calls have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Vendor {
+enum WebhookVendor {
     /// `X-Signature-256: sha256=<hex>`, the body a JSON object with a `text`.
     #[default]
     Generic,
@@ -39,8 +39,8 @@ enum Vendor {
 
 /// One configured webhook, ready to judge calls.
 #[derive(Clone, Debug)]
-pub struct Hook {
-    vendor: Vendor,
+pub struct Webhook {
+    vendor: WebhookVendor,
     secret: Secret,
     /// Largest body that is read, in bytes.
     pub max_bytes: u64,
@@ -48,9 +48,9 @@ pub struct Hook {
 
 /// What a call is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum WebhookCall {
     /// Something happened.
-    Event(Box<Found>),
+    Event(Box<FoundMessage>),
     /// The vendor asks whether we are there; the answer's body.
     Challenge(String),
     /// Nothing that would be an event.
@@ -59,7 +59,7 @@ pub enum Call {
 
 /// Why a call is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum WebhookRefusal {
     /// No signature, a wrong one, or one of another time. Which of them is nobody's business.
     #[error("the signature is missing, wrong or too old")]
     Unsigned,
@@ -67,64 +67,64 @@ pub enum Refused {
     Unreadable(String),
 }
 
-pub(super) fn read(keys: Keys) -> Result<Opener, String> {
+pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let max_bytes = keys.max_message_bytes;
-    let settings: Settings = keys.read()?;
+    let settings: WebhookSettings = keys.read()?;
     if settings.secret_env.is_some() == settings.secret_file.is_some() {
         return Err("set `secret_env` or `secret_file`, one of the two".into());
     }
     Ok(Box::new(move |_| {
-        let secret = super::settings::secret("secret", settings.secret_env.as_deref(), settings.secret_file.as_ref())?;
-        Ok(Source::Pushed(Hook { vendor: settings.vendor, secret, max_bytes }))
+        let secret = super::settings::read_secret("secret", settings.secret_env.as_deref(), settings.secret_file.as_ref())?;
+        Ok(StreamSource::Pushed(Webhook { vendor: settings.vendor, secret, max_bytes }))
     }))
 }
 
-impl Hook {
+impl Webhook {
     /// Judges a call by its headers and its raw body.
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn judge<'h>(
+    pub fn check_call<'h>(
         &self,
         header: impl Fn(&str) -> Option<&'h str>,
         body: &[u8],
         now: DateTime<Utc>,
-    ) -> Result<Call, Refused> {
+    ) -> Result<WebhookCall, WebhookRefusal> {
         if !self.is_signed(header, body, now) {
-            return Err(Refused::Unsigned);
+            return Err(WebhookRefusal::Unsigned);
         }
         // Serde's message has a place and a type in it, and nothing of the secret.
-        let json: Value = serde_json::from_slice(body).map_err(|e| Refused::Unreadable(e.to_string()))?;
+        let json: Value = serde_json::from_slice(body).map_err(|e| WebhookRefusal::Unreadable(e.to_string()))?;
         match self.vendor {
-            Vendor::Generic => generic(&json, body),
-            Vendor::Slack => slack::read(&json),
-            Vendor::Github => Ok(github::read(&json, body)),
+            WebhookVendor::Generic => read_generic_call(&json, body),
+            WebhookVendor::Slack => slack::read_call(&json),
+            WebhookVendor::Github => Ok(github::read_call(&json, body)),
         }
     }
 
     fn is_signed<'h>(&self, header: impl Fn(&str) -> Option<&'h str>, body: &[u8], now: DateTime<Utc>) -> bool {
         match self.vendor {
-            Vendor::Generic => self.is_mac(header("x-signature-256"), "sha256=", &[body]),
-            Vendor::Github => self.is_mac(header("x-hub-signature-256"), "sha256=", &[body]),
-            Vendor::Slack => {
+            WebhookVendor::Generic => self.has_valid_mac(header("x-signature-256"), "sha256=", &[body]),
+            WebhookVendor::Github => self.has_valid_mac(header("x-hub-signature-256"), "sha256=", &[body]),
+            WebhookVendor::Slack => {
                 let Some(stamp) = header("x-slack-request-timestamp").filter(|at| slack::is_fresh(at, now)) else {
                     return false;
                 };
-                self.is_mac(header("x-slack-signature"), "v0=", &[b"v0:", stamp.as_bytes(), b":", body])
+                self.has_valid_mac(header("x-slack-signature"), "v0=", &[b"v0:", stamp.as_bytes(), b":", body])
             }
         }
     }
 
     /// Compared in a time that says nothing about where they differ.
-    fn is_mac(&self, given: Option<&str>, prefix: &str, parts: &[&[u8]]) -> bool {
-        let Some(given) = given.and_then(|g| g.trim().strip_prefix(prefix)).and_then(unhex) else { return false };
+    fn has_valid_mac(&self, given: Option<&str>, prefix: &str, parts: &[&[u8]]) -> bool {
+        let Some(given) = given.and_then(|g| g.trim().strip_prefix(prefix)).and_then(decode_hex) else { return false };
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.secret.expose().as_bytes()) else { return false };
         parts.iter().for_each(|part| mac.update(part));
         mac.verify_slice(&given).is_ok()
     }
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+fn decode_hex(text: &str) -> Option<Vec<u8>> {
     if !text.is_ascii() || text.len() != 64 {
         return None;
     }
@@ -132,13 +132,13 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The same keys as a line in the drop folder.
-fn generic(json: &Value, body: &[u8]) -> Result<Call, Refused> {
+fn read_generic_call(json: &Value, body: &[u8]) -> Result<WebhookCall, WebhookRefusal> {
     let word = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
-    let text = word("text").ok_or_else(|| Refused::Unreadable("an object with a `text` was expected".into()))?;
-    let at = word("at").map(|at| time::parse(&at).ok_or_else(|| Refused::Unreadable("`at` is no time".into())));
-    Ok(Call::Event(Box::new(Found {
+    let text = word("text").ok_or_else(|| WebhookRefusal::Unreadable("an object with a `text` was expected".into()))?;
+    let at = word("at").map(|at| time::parse(&at).ok_or_else(|| WebhookRefusal::Unreadable("`at` is no time".into())));
+    Ok(WebhookCall::Event(Box::new(FoundMessage {
         source_id: word("id").unwrap_or_else(|| hash_id(body)),
-        pattern: pattern("webhook", word("from").as_deref()),
+        pattern: source_pattern("webhook", word("from").as_deref()),
         origin_at: at.transpose()?,
         author: word("from"),
         subject: word("subject"),
@@ -147,7 +147,7 @@ fn generic(json: &Value, body: &[u8]) -> Result<Call, Refused> {
 }
 
 /// A text inside an object, by the names that lead there.
-fn at<'v>(json: &'v Value, path: &[&str]) -> Option<&'v str> {
+fn find_text<'v>(json: &'v Value, path: &[&str]) -> Option<&'v str> {
     path.iter().try_fold(json, |inner, name| inner.get(name)).and_then(Value::as_str)
 }
 

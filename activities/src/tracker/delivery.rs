@@ -6,8 +6,8 @@
 //! record says so. The way back looks at what is there in the same way. That an issue is not there is
 //! believed where its project is: a wrong address or a proxy answers 404 to everything.
 
-use super::plane::{Search, Trouble};
-use super::{Courier, Job};
+use super::plane::{CommentSearch, PlaneError};
+use super::{DeliveryJob, TrackerDispatcher};
 use chrono::{DateTime, TimeDelta, Utc};
 use steward_domain::audit::ActionKind;
 use steward_domain::frontmatter;
@@ -25,10 +25,10 @@ const ANOTHER_ISSUE: &str = "the task names another issue now";
 const LATE: TimeDelta = TimeDelta::seconds(60);
 
 /// What came of some steps, if the vault could be written.
-type Step<T> = Result<Result<T, Trouble>, ActivityError>;
+type DeliveryStep<T> = Result<Result<T, PlaneError>, ActivityError>;
 
 /// What was made for an action, as far as it is known.
-struct Made {
+struct DeliveryTrace {
     comment: Option<TrackerId>,
     asked_at: Option<DateTime<Utc>>,
     from: Option<TrackerId>,
@@ -45,13 +45,13 @@ macro_rules! went {
     };
 }
 
-impl Courier {
+impl TrackerDispatcher {
     /// Does what the record owes; `ahead` where something else is owed to the issue before.
-    pub(super) async fn work(&self, job: &Job, ahead: bool) -> Step<PlaneAction> {
-        let first = || Err(Trouble::Passing("has to be told something earlier about this issue first".into()));
+    pub(super) async fn deliver_or_revert(&self, job: &DeliveryJob, ahead: bool) -> DeliveryStep<PlaneAction> {
+        let first = || Err(PlaneError::Passing("has to be told something earlier about this issue first".into()));
         match &job.record.plane_action {
-            Some(PlaneAction::Owed { issue, group }) if !ahead => self.make(job, issue, *group).await,
-            Some(PlaneAction::RevertOwed { issue, of }) => match self.made_for(of).await? {
+            Some(PlaneAction::Owed { issue, group }) if !ahead => self.make_delivery(job, issue, *group).await,
+            Some(PlaneAction::RevertOwed { issue, of }) => match self.find_delivery_trace(of).await? {
                 None => {
                     let nothing = PlaneAction::Reverted {
                         issue: issue.clone(),
@@ -61,30 +61,35 @@ impl Courier {
                     };
                     Ok(Ok(nothing))
                 }
-                Some(made) if !ahead => Ok(self.take_back((issue, of), made).await),
+                Some(made) if !ahead => Ok(self.revert_delivery((issue, of), made).await),
                 Some(_) => Ok(first()),
             },
             _ => Ok(first()),
         }
     }
 
-    async fn make(&self, job: &Job, issue: &TrackerIssue, group: TrackerStateGroup) -> Step<PlaneAction> {
+    async fn make_delivery(
+        &self,
+        job: &DeliveryJob,
+        issue: &TrackerIssue,
+        group: TrackerStateGroup,
+    ) -> DeliveryStep<PlaneAction> {
         let (plane, id) = (&self.plane, &job.record.draft.id);
         let given_up = |reason: &str| Ok(Ok(PlaneAction::GivenUp { issue: issue.clone(), reason: reason.into() }));
-        if !job.progress.begun && self.names_another(job, issue).await? {
+        if !job.progress.begun && self.has_changed_issue(job, issue).await? {
             return given_up(ANOTHER_ISSUE);
         }
         let mut progress = job.progress.clone();
-        let seen = plane.state_of(issue).await;
-        if matches!(seen, Err(Trouble::Missing)) && job.fails_for_long() {
-            went!(plane.states(&issue.project).await);
+        let seen = plane.read_issue_state(issue).await;
+        if matches!(seen, Err(PlaneError::Missing)) && job.has_failed_for_long() {
+            went!(plane.read_project_states(&issue.project).await);
             return given_up(NO_SUCH_ISSUE);
         }
         went!(seen);
-        let states = went!(plane.states(&issue.project).await);
-        let comment = went!(self.commented(job, issue, &mut progress).await?);
+        let states = went!(plane.read_project_states(&issue.project).await);
+        let comment = went!(self.ensure_comment(job, issue, &mut progress).await?);
         // Asked again: a person may have moved it since.
-        let now = went!(plane.state_of(issue).await);
+        let now = went!(plane.read_issue_state(issue).await);
         let made = |from_state, to_state, left: Option<&str>| {
             let left = left.map(str::to_owned);
             Ok(Ok(PlaneAction::Made { issue: issue.clone(), comment: comment.clone(), from_state, to_state, left }))
@@ -96,24 +101,24 @@ impl Courier {
             if now != progress.from {
                 return made(progress.from, None, Some("a person has moved the issue meanwhile, and it stays there"));
             }
-        } else if now.as_ref().is_some_and(|now| states.is_of(now, group)) {
+        } else if now.as_ref().is_some_and(|now| states.is_in_group(now, group)) {
             return made(now, None, None);
         }
-        let Some(to) = states.first_of(group) else {
+        let Some(to) = states.first_in_group(group) else {
             let why = format!("has no state of the group `{}` in this project: add one", group.as_str());
-            return Ok(Err(Trouble::Lasting(why)));
+            return Ok(Err(PlaneError::Lasting(why)));
         };
         (progress.from, progress.to) = (now.clone(), Some(to.clone()));
-        self.noted(id, &progress).await?;
-        went!(plane.move_to(issue, to).await);
+        self.record_progress(id, &progress).await?;
+        went!(plane.move_issue(issue, to).await);
         crash::die_if_armed("after-transition");
         made(now, Some(to.clone()), None)
     }
 
     /// Whether the task names another issue by now than its record does.
-    async fn names_another(&self, job: &Job, issue: &TrackerIssue) -> Result<bool, ActivityError> {
+    async fn has_changed_issue(&self, job: &DeliveryJob, issue: &TrackerIssue) -> Result<bool, ActivityError> {
         let (target, issue) = (job.record.draft.target.clone(), issue.clone());
-        self.keep(move |keeper| {
+        self.run_with_writer(move |keeper| {
             let Ok(task) = keeper.root().read_file(&target) else { return Ok(false) };
             let default = keeper.tracker_site().and_then(|site| site.project.as_ref());
             let named =
@@ -125,44 +130,49 @@ impl Courier {
 
     /// Our comment on the issue, made once. One that was asked for without a clear answer is looked for, and
     /// asked for again only when it can come no more.
-    async fn commented(&self, job: &Job, issue: &TrackerIssue, progress: &mut DeliveryProgress) -> Step<TrackerId> {
+    async fn ensure_comment(
+        &self,
+        job: &DeliveryJob,
+        issue: &TrackerIssue,
+        progress: &mut DeliveryProgress,
+    ) -> DeliveryStep<TrackerId> {
         let (plane, id) = (&self.plane, &job.record.draft.id);
         if let Some(comment) = progress.comment.clone() {
             return Ok(Ok(comment));
         }
         let there = match progress.asked_at {
             Some(_) => went!(plane.find_comment(issue, id).await),
-            None => Search::Nothing,
+            None => CommentSearch::Nothing,
         };
-        let comment = match (there, may_come(progress.asked_at)) {
-            (Search::Found(comment), _) => comment,
-            (Search::Nothing | Search::TooMany, Some(trouble)) => return Ok(Err(trouble)),
-            (Search::Nothing | Search::TooMany, None) => {
+        let comment = match (there, late_comment_wait(progress.asked_at)) {
+            (CommentSearch::Found(comment), _) => comment,
+            (CommentSearch::Nothing | CommentSearch::TooMany, Some(trouble)) => return Ok(Err(trouble)),
+            (CommentSearch::Nothing | CommentSearch::TooMany, None) => {
                 (progress.begun, progress.asked_at) = (true, Some(Utc::now()));
-                self.noted(id, progress).await?;
-                let asked = plane.comment(issue, id, &render_comment(&job.record)).await;
-                if !matches!(asked, Ok(_) | Err(Trouble::Passing(_))) {
+                self.record_progress(id, progress).await?;
+                let asked = plane.post_comment(issue, id, &render_comment(&job.record)).await;
+                if !matches!(asked, Ok(_) | Err(PlaneError::Passing(_))) {
                     progress.asked_at = None;
-                    self.noted(id, progress).await?;
+                    self.record_progress(id, progress).await?;
                 }
                 went!(asked)
             }
         };
         crash::die_if_armed("after-comment");
         progress.comment = Some(comment.clone());
-        self.noted(id, progress).await?;
+        self.record_progress(id, progress).await?;
         Ok(Ok(comment))
     }
 
     /// What was made for an action, or may have been; `None` where nothing was ever sent.
-    async fn made_for(&self, of: &ActionId) -> Result<Option<Made>, ActivityError> {
-        let Some(undone) = self.record(of).await? else { return Ok(None) };
+    async fn find_delivery_trace(&self, of: &ActionId) -> Result<Option<DeliveryTrace>, ActivityError> {
+        let Some(undone) = self.find_record(of).await? else { return Ok(None) };
         let id = of.clone();
-        self.keep(move |keeper| {
+        self.run_with_writer(move |keeper| {
             let root = keeper.root();
             match outbox::find_follower(root, &undone, ActionKind::Tracked)?.and_then(|(_, r)| r.plane_action) {
                 Some(PlaneAction::Made { comment, from_state: from, to_state: to, .. }) => {
-                    return Ok(Some(Made { comment: Some(comment), asked_at: None, from, to }));
+                    return Ok(Some(DeliveryTrace { comment: Some(comment), asked_at: None, from, to }));
                 }
                 Some(PlaneAction::GivenUp { reason, .. }) if reason == ANOTHER_ISSUE => return Ok(None),
                 _ => {}
@@ -170,11 +180,11 @@ impl Courier {
             let tried = outbox::find_follower(root, &undone, ActionKind::TrackFailed)?;
             Ok(match outbox::read_delivery_progress(root, &id)? {
                 Some(DeliveryProgress { begun: true, from, to, comment, asked_at, .. }) => {
-                    Some(Made { comment, asked_at, from, to })
+                    Some(DeliveryTrace { comment, asked_at, from, to })
                 }
                 Some(_) => None,
                 // The note of how far it came is lost, so the tracker is asked.
-                None => tried.map(|(_, failed)| Made {
+                None => tried.map(|(_, failed)| DeliveryTrace {
                     comment: None,
                     asked_at: Some(failed.draft.timestamp),
                     from: None,
@@ -185,7 +195,11 @@ impl Courier {
         .await
     }
 
-    async fn take_back(&self, (issue, of): (&TrackerIssue, &ActionId), made: Made) -> Result<PlaneAction, Trouble> {
+    async fn revert_delivery(
+        &self,
+        (issue, of): (&TrackerIssue, &ActionId),
+        made: DeliveryTrace,
+    ) -> Result<PlaneAction, PlaneError> {
         let plane = &self.plane;
         let reverted = |comment_removed, state_restored, left: Vec<String>| PlaneAction::Reverted {
             issue: issue.clone(),
@@ -194,9 +208,9 @@ impl Courier {
             left: (!left.is_empty()).then(|| left.join("; ")),
         };
         // Asked first, so that a refusal below is one of that step alone.
-        let now = match plane.state_of(issue).await {
-            Err(Trouble::Missing) => {
-                plane.states(&issue.project).await?;
+        let now = match plane.read_issue_state(issue).await {
+            Err(PlaneError::Missing) => {
+                plane.read_project_states(&issue.project).await?;
                 return Ok(reverted(false, false, vec![NO_SUCH_ISSUE.into()]));
             }
             now => now?,
@@ -204,11 +218,11 @@ impl Courier {
         let mut left = Vec::new();
         let comment = match made.comment {
             Some(comment) => Some(comment),
-            None => match (plane.find_comment(issue, of).await?, may_come(made.asked_at)) {
-                (Search::Found(comment), _) => Some(comment),
-                (Search::Nothing | Search::TooMany, Some(trouble)) => return Err(trouble),
-                (Search::Nothing, None) => None,
-                (Search::TooMany, None) => {
+            None => match (plane.find_comment(issue, of).await?, late_comment_wait(made.asked_at)) {
+                (CommentSearch::Found(comment), _) => Some(comment),
+                (CommentSearch::Nothing | CommentSearch::TooMany, Some(trouble)) => return Err(trouble),
+                (CommentSearch::Nothing, None) => None,
+                (CommentSearch::TooMany, None) => {
                     left.push(TOO_MANY.into());
                     None
                 }
@@ -218,7 +232,7 @@ impl Courier {
         if let Some(comment) = comment {
             match plane.remove_comment(issue, &comment).await {
                 Ok(()) => removed = true,
-                Err(Trouble::Refused(code)) => {
+                Err(PlaneError::Refused(code)) => {
                     left.push(format!("the comment stays, its removal was refused ({code})"))
                 }
                 Err(trouble) => return Err(trouble),
@@ -231,7 +245,7 @@ impl Courier {
             (from, Some(_)) if now == from => restored = true,
             (None, Some(_)) => left.push("the issue had no state before, so it stays where it is".into()),
             (Some(from), to) if now == to => {
-                plane.move_to(issue, &from).await?;
+                plane.move_issue(issue, &from).await?;
                 crash::die_if_armed("after-transition-back");
                 restored = true;
             }
@@ -240,14 +254,14 @@ impl Courier {
         Ok(reverted(removed, restored, left))
     }
 
-    async fn noted(&self, of: &ActionId, progress: &DeliveryProgress) -> Result<(), ActivityError> {
+    async fn record_progress(&self, of: &ActionId, progress: &DeliveryProgress) -> Result<(), ActivityError> {
         let (of, progress) = (of.clone(), progress.clone());
-        self.keep(move |keeper| keeper.write_delivery_progress(&of, &progress)).await
+        self.run_with_writer(move |keeper| keeper.write_delivery_progress(&of, &progress)).await
     }
 }
 
 /// What to wait for while a comment may still come to be.
-fn may_come(asked_at: Option<DateTime<Utc>>) -> Option<Trouble> {
+fn late_comment_wait(asked_at: Option<DateTime<Utc>>) -> Option<PlaneError> {
     let left = (asked_at? + LATE - Utc::now()).min(LATE).num_milliseconds();
-    u64::try_from(left).ok().filter(|left| *left > 0).map(|left| Trouble::Unsure(left.div_ceil(1_000)))
+    u64::try_from(left).ok().filter(|left| *left > 0).map(|left| PlaneError::Unsure(left.div_ceil(1_000)))
 }

@@ -41,7 +41,7 @@ const MAX_SAID_CHARS: usize = 200;
 
 /// Why a call did not do what was asked. The words are ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum PlaneError {
     /// Nothing may be sent for so many seconds.
     Wait(u64),
     /// An earlier request may still be under way there for so many seconds.
@@ -58,7 +58,7 @@ pub(super) enum Trouble {
 
 /// A state of a project, as far as it matters.
 #[derive(Debug, Deserialize)]
-struct StateRow {
+struct PlaneState {
     id: TrackerId,
     group: String,
     #[serde(default)]
@@ -68,7 +68,7 @@ struct StateRow {
 }
 
 #[derive(Deserialize)]
-struct Page<T> {
+struct PlanePage<T> {
     results: Vec<T>,
     #[serde(default)]
     next_page_results: bool,
@@ -81,12 +81,12 @@ struct WorkItem {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct CreatedComment {
     id: TrackerId,
 }
 
 #[derive(Deserialize)]
-struct Comment {
+struct PlaneComment {
     id: TrackerId,
     external_source: Option<String>,
     external_id: Option<String>,
@@ -94,7 +94,7 @@ struct Comment {
 
 /// What a search for a comment of ours came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Search {
+pub(super) enum CommentSearch {
     Found(TrackerId),
     Nothing,
     /// There are more comments than are looked through.
@@ -102,27 +102,27 @@ pub(super) enum Search {
 }
 
 /// The states of one project.
-pub(super) struct States(Vec<StateRow>);
+pub(super) struct ProjectStates(Vec<PlaneState>);
 
-impl States {
+impl ProjectStates {
     /// The one that an issue goes to: the project's default where it is of the group, else the first.
-    pub(super) fn first_of(&self, group: TrackerStateGroup) -> Option<&TrackerId> {
+    pub(super) fn first_in_group(&self, group: TrackerStateGroup) -> Option<&TrackerId> {
         let of_group = self.0.iter().filter(|state| state.group == group.as_str());
-        let before = |a: &&StateRow, b: &&StateRow| {
+        let before = |a: &&PlaneState, b: &&PlaneState| {
             b.default.cmp(&a.default).then(a.sequence.total_cmp(&b.sequence)).then(a.id.cmp(&b.id))
         };
         of_group.min_by(before).map(|state| &state.id)
     }
 
     /// Whether a state is one of a group.
-    pub(super) fn is_of(&self, state: &TrackerId, group: TrackerStateGroup) -> bool {
+    pub(super) fn is_in_group(&self, state: &TrackerId, group: TrackerStateGroup) -> bool {
         self.0.iter().any(|known| &known.id == state && known.group == group.as_str())
     }
 }
 
 /// Plane, at one workspace.
 #[derive(Debug)]
-pub struct Plane {
+pub struct PlaneClient {
     config: TrackerConfig,
     endpoint: Url,
     key: Secret,
@@ -132,13 +132,13 @@ pub struct Plane {
     quiet_until: Mutex<Option<Instant>>,
 }
 
-impl Plane {
+impl PlaneClient {
     /// Reads the key and builds the HTTP client. Sends nothing.
     ///
     /// # Errors
     /// A message that names the setting and the mend; never the key.
     pub fn new(config: &TrackerConfig) -> Result<Self, String> {
-        let (endpoint, key) = (config.endpoint()?, config.key()?);
+        let (endpoint, key) = (config.endpoint_url()?, config.read_key()?);
         let unusable = "the tracker's key has characters that cannot be sent, such as a line break: set it again";
         let mut value = HeaderValue::from_str(key.expose()).map_err(|_| unusable)?;
         value.set_sensitive(true);
@@ -162,50 +162,55 @@ impl Plane {
     ///
     /// # Errors
     /// What is wrong, with the mend.
-    pub async fn check(&self) -> Result<(), String> {
+    pub async fn check_access(&self) -> Result<(), String> {
         let asked = match &self.config.project {
-            Some(project) => self.states(project).await.map(drop),
-            None => self.call(Method::GET, &["users", "me"], &[], None).await.map(drop),
+            Some(project) => self.read_project_states(project).await.map(drop),
+            None => self.send_checked(Method::GET, &["users", "me"], &[], None).await.map(drop),
         };
-        asked.map_err(|trouble| self.told(&trouble))
+        asked.map_err(|trouble| self.describe_error(&trouble))
     }
 
     /// The issue's state; `None` where it has none.
-    pub(super) async fn state_of(&self, issue: &TrackerIssue) -> Result<Option<TrackerId>, Trouble> {
+    pub(super) async fn read_issue_state(&self, issue: &TrackerIssue) -> Result<Option<TrackerId>, PlaneError> {
         let path = self.issue_path(issue, &[]);
-        let response = self.call(Method::GET, &path, &[("fields", "id,state")], None).await?;
-        Ok(self.json::<WorkItem>(response).await?.state)
+        let response = self.send_checked(Method::GET, &path, &[("fields", "id,state")], None).await?;
+        Ok(self.read_json::<WorkItem>(response).await?.state)
     }
 
     /// The project's states.
-    pub(super) async fn states(&self, project: &TrackerId) -> Result<States, Trouble> {
+    pub(super) async fn read_project_states(&self, project: &TrackerId) -> Result<ProjectStates, PlaneError> {
         let path = ["workspaces", &self.config.workspace, "projects", project.as_str(), "states"];
-        let response = self.call(Method::GET, &path, &[], None).await?;
-        Ok(States(self.json::<Page<StateRow>>(response).await?.results))
+        let response = self.send_checked(Method::GET, &path, &[], None).await?;
+        Ok(ProjectStates(self.read_json::<PlanePage<PlaneState>>(response).await?.results))
     }
 
     /// Moves the issue.
-    pub(super) async fn move_to(&self, issue: &TrackerIssue, state: &TrackerId) -> Result<(), Trouble> {
+    pub(super) async fn move_issue(&self, issue: &TrackerIssue, state: &TrackerId) -> Result<(), PlaneError> {
         let body = json!({"state": state});
-        self.call(Method::PATCH, &self.issue_path(issue, &[]), &[], Some(body)).await.map(drop)
+        self.send_checked(Method::PATCH, &self.issue_path(issue, &[]), &[], Some(body)).await.map(drop)
     }
 
     /// Comments on the issue, once for an action: a second time its comment is found.
-    pub(super) async fn comment(&self, issue: &TrackerIssue, of: &ActionId, html: &str) -> Result<TrackerId, Trouble> {
+    pub(super) async fn post_comment(
+        &self,
+        issue: &TrackerIssue,
+        of: &ActionId,
+        html: &str,
+    ) -> Result<TrackerId, PlaneError> {
         let body = json!({"comment_html": html, "external_source": EXTERNAL_SOURCE, "external_id": of});
         let path = self.issue_path(issue, &["comments"]);
-        let response = self.send(Method::POST, &path, &[], Some(body)).await?;
+        let response = self.send_request(Method::POST, &path, &[], Some(body)).await?;
         let taken = response.status() == StatusCode::CONFLICT;
-        let response = if taken { response } else { self.accepted(response).await? };
-        let named = self.json::<Named>(response).await?.id;
+        let response = if taken { response } else { self.check_status(response).await? };
+        let named = self.read_json::<CreatedComment>(response).await?.id;
         if !taken {
             return Ok(named);
         }
         // Known in the whole project: another vault may have told it of another issue.
         match self.find_comment(issue, of).await? {
-            Search::Found(comment) => Ok(comment),
-            Search::TooMany => Ok(named),
-            Search::Nothing => Err(Trouble::Lasting(format!(
+            CommentSearch::Found(comment) => Ok(comment),
+            CommentSearch::TooMany => Ok(named),
+            CommentSearch::Nothing => Err(PlaneError::Lasting(format!(
                 "has the comment of action {of} on another issue of this project: another vault shares the project, \
                  so comment on this issue by hand, or give each vault its own"
             ))),
@@ -213,53 +218,54 @@ impl Plane {
     }
 
     /// The comment of an action on its issue.
-    pub(super) async fn find_comment(&self, issue: &TrackerIssue, of: &ActionId) -> Result<Search, Trouble> {
+    pub(super) async fn find_comment(&self, issue: &TrackerIssue, of: &ActionId) -> Result<CommentSearch, PlaneError> {
         let path = self.issue_path(issue, &["comments"]);
         let mut cursor = String::from("100:0:0");
         for _ in 0..MAX_PAGES {
             let query = [("fields", "id,external_source,external_id"), ("per_page", "100"), ("cursor", &cursor)];
-            let page: Page<Comment> = self.json(self.call(Method::GET, &path, &query, None).await?).await?;
-            let ours = |c: &&Comment| {
+            let page: PlanePage<PlaneComment> =
+                self.read_json(self.send_checked(Method::GET, &path, &query, None).await?).await?;
+            let ours = |c: &&PlaneComment| {
                 c.external_source.as_deref() == Some(EXTERNAL_SOURCE) && c.external_id.as_deref() == Some(of.as_str())
             };
             if let Some(comment) = page.results.iter().find(ours) {
-                return Ok(Search::Found(comment.id.clone()));
+                return Ok(CommentSearch::Found(comment.id.clone()));
             }
             match page.next_cursor.filter(|_| page.next_page_results) {
                 Some(next) => cursor = next,
-                None => return Ok(Search::Nothing),
+                None => return Ok(CommentSearch::Nothing),
             }
         }
-        Ok(Search::TooMany)
+        Ok(CommentSearch::TooMany)
     }
 
     /// Removes a comment; one that is gone is as good.
-    pub(super) async fn remove_comment(&self, issue: &TrackerIssue, comment: &TrackerId) -> Result<(), Trouble> {
+    pub(super) async fn remove_comment(&self, issue: &TrackerIssue, comment: &TrackerId) -> Result<(), PlaneError> {
         let path = self.issue_path(issue, &["comments", comment.as_str()]);
-        match self.call(Method::DELETE, &path, &[], None).await {
-            Ok(_) | Err(Trouble::Missing) => Ok(()),
+        match self.send_checked(Method::DELETE, &path, &[], None).await {
+            Ok(_) | Err(PlaneError::Missing) => Ok(()),
             Err(trouble) => Err(trouble),
         }
     }
 
     /// Trouble as a person should read it.
-    pub(super) fn told(&self, trouble: &Trouble) -> String {
+    pub(super) fn describe_error(&self, trouble: &PlaneError) -> String {
         let at = &self.config.base_url;
         match trouble {
-            Trouble::Wait(seconds) => format!("{at} asks to wait {seconds} s"),
-            Trouble::Unsure(seconds) => {
+            PlaneError::Wait(seconds) => format!("{at} asks to wait {seconds} s"),
+            PlaneError::Unsure(seconds) => {
                 format!("{at} may still be at work on the comment: looked at again in {seconds} s")
             }
-            Trouble::Passing(why) | Trouble::Lasting(why) => format!("{at} {why}"),
-            Trouble::Missing => {
+            PlaneError::Passing(why) | PlaneError::Lasting(why) => format!("{at} {why}"),
+            PlaneError::Missing => {
                 format!("{at} has no such issue or project (404): check `plane_issue_id`, project and workspace")
             }
-            Trouble::Refused(code @ (401 | 403)) => {
+            PlaneError::Refused(code @ (401 | 403)) => {
                 format!(
                     "{at} refused the key, or what it may do ({code}): check the key and that its owner is in the project"
                 )
             }
-            Trouble::Refused(code) => format!("{at} refused the request ({code}); the log has its words"),
+            PlaneError::Refused(code) => format!("{at} refused the request ({code}); the log has its words"),
         }
     }
 
@@ -270,28 +276,28 @@ impl Plane {
     }
 
     /// Sends one request whose answer must be a success.
-    async fn call(
+    async fn send_checked(
         &self,
         method: Method,
         path: &[&str],
         query: &[(&str, &str)],
         body: Option<Value>,
-    ) -> Result<Response, Trouble> {
-        let response = self.send(method, path, query, body).await?;
-        self.accepted(response).await
+    ) -> Result<Response, PlaneError> {
+        let response = self.send_request(method, path, query, body).await?;
+        self.check_status(response).await
     }
 
-    async fn send(
+    async fn send_request(
         &self,
         method: Method,
         path: &[&str],
         query: &[(&str, &str)],
         body: Option<Value>,
-    ) -> Result<Response, Trouble> {
-        self.turn().await?;
+    ) -> Result<Response, PlaneError> {
+        self.wait_for_turn().await?;
         let mut url = self.endpoint.clone();
         url.path_segments_mut()
-            .map_err(|()| Trouble::Lasting("is no address that can be asked".into()))?
+            .map_err(|()| PlaneError::Lasting("is no address that can be asked".into()))?
             .pop_if_empty()
             .extend(["api", "v1"])
             .extend(path)
@@ -303,29 +309,29 @@ impl Plane {
         if let Some(body) = body {
             request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.to_string());
         }
-        let response = request.send().await.map_err(|e| broken(&e))?;
-        self.heed(response.headers(), response.status());
+        let response = request.send().await.map_err(|e| map_transport_error(&e))?;
+        self.record_rate_limit(response.headers(), response.status());
         Ok(response)
     }
 
     /// Waits for a turn, a bounded while.
-    async fn turn(&self) -> Result<(), Trouble> {
-        if let Some(seconds) = self.keeps_quiet() {
-            return Err(Trouble::Wait(seconds));
+    async fn wait_for_turn(&self) -> Result<(), PlaneError> {
+        if let Some(seconds) = self.quiet_seconds() {
+            return Err(PlaneError::Wait(seconds));
         }
         let turn = tokio::time::timeout(Duration::from_secs(LONGEST_TURN), self.pace.until_ready());
-        turn.await.map_err(|_| Trouble::Wait(LONGEST_TURN))
+        turn.await.map_err(|_| PlaneError::Wait(LONGEST_TURN))
     }
 
     /// Seconds for which nothing may be sent.
-    pub(super) fn keeps_quiet(&self) -> Option<u64> {
+    pub(super) fn quiet_seconds(&self) -> Option<u64> {
         let until = *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
         let left = until?.checked_duration_since(Instant::now())?;
         Some(left.as_secs() + 1)
     }
 
     /// Keeps quiet for as long as the answer asks for.
-    fn heed(&self, headers: &HeaderMap, status: StatusCode) {
+    fn record_rate_limit(&self, headers: &HeaderMap, status: StatusCode) {
         let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
         let now = Utc::now();
         let seconds = if status == StatusCode::TOO_MANY_REQUESTS {
@@ -341,34 +347,38 @@ impl Plane {
         *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
-    async fn accepted(&self, response: Response) -> Result<Response, Trouble> {
+    async fn check_status(&self, response: Response) -> Result<Response, PlaneError> {
         let status = response.status();
         let trouble = match status.as_u16() {
             200..=299 => return Ok(response),
-            429 => return Err(Trouble::Wait(self.keeps_quiet().unwrap_or(UNSAID_WAIT))),
-            404 => Trouble::Missing,
-            300..=399 => Trouble::Lasting("redirects elsewhere: set tracker.base_url to where it really is".into()),
-            code @ 400..=499 => Trouble::Refused(code),
-            code => Trouble::Passing(format!("is in trouble ({code})")),
+            429 => return Err(PlaneError::Wait(self.quiet_seconds().unwrap_or(UNSAID_WAIT))),
+            404 => PlaneError::Missing,
+            300..=399 => PlaneError::Lasting("redirects elsewhere: set tracker.base_url to where it really is".into()),
+            code @ 400..=499 => PlaneError::Refused(code),
+            code => PlaneError::Passing(format!("is in trouble ({code})")),
         };
-        let said = self.read(response).await.unwrap_or_default();
-        tracing::warn!(status = status.as_u16(), said = self.shown(&said), "the tracker did not take a request");
+        let said = self.read_body(response).await.unwrap_or_default();
+        tracing::warn!(
+            status = status.as_u16(),
+            said = self.redact_excerpt(&said),
+            "the tracker did not take a request"
+        );
         Err(trouble)
     }
 
-    async fn json<T: DeserializeOwned>(&self, response: Response) -> Result<T, Trouble> {
-        let body = self.read(response).await?;
+    async fn read_json<T: DeserializeOwned>(&self, response: Response) -> Result<T, PlaneError> {
+        let body = self.read_body(response).await?;
         serde_json::from_slice(&body).map_err(|_| {
-            tracing::warn!(said = self.shown(&body), "the tracker's answer is not of its published form");
-            Trouble::Passing("answered something that is not of Plane's published form".into())
+            tracing::warn!(said = self.redact_excerpt(&body), "the tracker's answer is not of its published form");
+            PlaneError::Passing("answered something that is not of Plane's published form".into())
         })
     }
 
-    async fn read(&self, mut response: Response) -> Result<Vec<u8>, Trouble> {
+    async fn read_body(&self, mut response: Response) -> Result<Vec<u8>, PlaneError> {
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e))? {
+        while let Some(chunk) = response.chunk().await.map_err(|e| map_transport_error(&e))? {
             if body.len() + chunk.len() > MAX_BODY_BYTES {
-                return Err(Trouble::Passing(format!("sent more than {MAX_BODY_BYTES} bytes")));
+                return Err(PlaneError::Passing(format!("sent more than {MAX_BODY_BYTES} bytes")));
             }
             body.extend_from_slice(&chunk);
         }
@@ -376,14 +386,14 @@ impl Plane {
     }
 
     /// The beginning of what was said, on one line and without our key.
-    fn shown(&self, said: &[u8]) -> String {
-        let text = self.key.taken_out_of(&String::from_utf8_lossy(said));
+    fn redact_excerpt(&self, said: &[u8]) -> String {
+        let text = self.key.redact_from(&String::from_utf8_lossy(said));
         text.chars().take(MAX_SAID_CHARS).flat_map(char::escape_debug).collect()
     }
 }
 
-fn broken(error: &reqwest::Error) -> Trouble {
-    Trouble::Passing(if error.is_timeout() {
+fn map_transport_error(error: &reqwest::Error) -> PlaneError {
+    PlaneError::Passing(if error.is_timeout() {
         format!("did not answer within {} s", TIMEOUT.as_secs())
     } else if error.is_connect() {
         "cannot be reached".into()

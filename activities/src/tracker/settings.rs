@@ -4,7 +4,7 @@
 //! stands in a variable or in a file that only its owner may read, and is read when the tracker is opened.
 
 use crate::clerk::remote::Secret;
-use crate::streams::secret;
+use crate::streams::read_secret;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -32,7 +32,7 @@ pub struct TrackerConfig {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
+struct RawTrackerConfig {
     kind: Option<String>,
     base_url: Option<String>,
     workspace: Option<String>,
@@ -47,14 +47,15 @@ impl TrackerConfig {
     /// # Errors
     /// A message that names the key and what is expected.
     pub fn read(table: Map<String, Value>) -> Result<Self, String> {
-        let raw: Raw = serde_json::from_value(Value::Object(table)).map_err(|e| format!("tracker: {e}"))?;
+        let raw: RawTrackerConfig =
+            serde_json::from_value(Value::Object(table)).map_err(|e| format!("tracker: {e}"))?;
         match raw.kind.as_deref() {
             Some("plane") => {}
             Some(other) => return Err(format!("tracker.kind is `{}`, expected plane", other.escape_debug())),
             None => return Err("tracker.kind is not set, expected plane (STEWARD_TRACKER_KIND)".into()),
         }
         let base_url = raw.base_url.unwrap_or_else(|| PLANE_CLOUD.into());
-        endpoint(&base_url)?;
+        parse_base_url(&base_url)?;
         let workspace = raw.workspace.ok_or(
             "tracker.workspace is not set (STEWARD_TRACKER_WORKSPACE): it is the first part of the path in the browser",
         )?;
@@ -74,18 +75,18 @@ impl TrackerConfig {
     ///
     /// # Errors
     /// A message that names the variable or file and the mend; never the key.
-    pub(super) fn key(&self) -> Result<Secret, String> {
+    pub(super) fn read_key(&self) -> Result<Secret, String> {
         let variable = self.key_env.as_deref().or(self.key_file.is_none().then_some(KEY_VARIABLE));
-        secret("key", variable, self.key_file.as_ref()).map_err(|e| format!("tracker.{e}"))
+        read_secret("key", variable, self.key_file.as_ref()).map_err(|e| format!("tracker.{e}"))
     }
 
     /// Where the tracker's interface begins.
-    pub(super) fn endpoint(&self) -> Result<Url, String> {
-        endpoint(&self.base_url)
+    pub(super) fn endpoint_url(&self) -> Result<Url, String> {
+        parse_base_url(&self.base_url)
     }
 }
 
-fn endpoint(base_url: &str) -> Result<Url, String> {
+fn parse_base_url(base_url: &str) -> Result<Url, String> {
     let wrong =
         "tracker.base_url must look like `https://plane.example.org`, without user, password, `?`, `#` or `/api/v1`";
     let url = Url::parse(base_url.trim()).map_err(|_| wrong)?;
@@ -139,7 +140,7 @@ mod tests {
         let with = |more: Value| {
             let mut table = json!({"kind": "plane", "workspace": "a"});
             table.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            read(table).unwrap().key()
+            read(table).unwrap().read_key()
         };
         let open = with(json!({"key_file": file})).unwrap_err();
         assert!(open.contains("chmod 600") && !open.contains("plane_api"), "{open}");

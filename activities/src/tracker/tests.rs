@@ -35,14 +35,14 @@ fn run() -> WorkflowRef {
 struct Desk {
     bench: Bench,
     server: Server,
-    courier: Courier,
+    courier: TrackerDispatcher,
 }
 
 impl Desk {
     async fn new() -> Self {
         let (bench, server) = (Bench::new(Mode::Live).await, Server::start().await);
-        let plane = Plane::new(&config(bench.dir.path(), &server.url)).unwrap();
-        let courier = Courier::new(bench.host.clone(), plane);
+        let plane = PlaneClient::new(&config(bench.dir.path(), &server.url)).unwrap();
+        let courier = TrackerDispatcher::new(bench.host.clone(), plane);
         Self { bench, server, courier }
     }
 
@@ -54,7 +54,7 @@ impl Desk {
     }
 
     async fn settle(&self, id: &ActionId) -> DeliverOutput {
-        self.courier.settle(id, run()).await.unwrap()
+        self.courier.deliver_once(id, run()).await.unwrap()
     }
 
     async fn undo(&self, id: &ActionId) -> ActionId {
@@ -65,7 +65,7 @@ impl Desk {
     }
 
     async fn due(&self) -> Vec<ActionId> {
-        self.courier.due_now(50, Utc::now()).await.unwrap()
+        self.courier.list_due_deliveries(50, Utc::now()).await.unwrap()
     }
 
     /// Every record, in the order of the chain.
@@ -157,9 +157,13 @@ async fn a_failure_is_recorded_once_and_made_good_later() {
     assert_eq!((progress.tries, progress.begun), (3, false));
     let next = progress.next_try.unwrap();
     assert!(desk.due().await.is_empty(), "it rests");
-    assert_eq!(desk.courier.due_now(9, next).await.unwrap(), from_ref(&action));
-    let restarted = Courier { tried: Arc::default(), ..desk.courier.clone() };
-    assert_eq!(restarted.due_now(9, Utc::now()).await.unwrap(), from_ref(&action), "a restart tries at once");
+    assert_eq!(desk.courier.list_due_deliveries(9, next).await.unwrap(), from_ref(&action));
+    let restarted = TrackerDispatcher { tried: Arc::default(), ..desk.courier.clone() };
+    assert_eq!(
+        restarted.list_due_deliveries(9, Utc::now()).await.unwrap(),
+        from_ref(&action),
+        "a restart tries at once"
+    );
 
     desk.server.works();
     assert_eq!(came(&desk.settle(&action).await), "comment made, state set");
@@ -247,9 +251,9 @@ async fn a_server_that_is_silent_or_gone_holds_nobody_up_for_long() {
     let (desk, action) = Desk::owing().await;
     desk.server.fails(|_| Some(Fault::Silent));
     assert!(failed(&desk.settle(&action).await).contains("did not answer within 10 s"));
-    let gone = Plane::new(&config(desk.bench.dir.path(), "http://127.0.0.1:9")).unwrap();
-    let courier = Courier::new(desk.bench.host.clone(), gone);
-    assert!(failed(&courier.settle(&action, run()).await.unwrap()).contains("cannot be reached"));
+    let gone = PlaneClient::new(&config(desk.bench.dir.path(), "http://127.0.0.1:9")).unwrap();
+    let courier = TrackerDispatcher::new(desk.bench.host.clone(), gone);
+    assert!(failed(&courier.deliver_once(&action, run()).await.unwrap()).contains("cannot be reached"));
 }
 
 #[tokio::test]
@@ -351,7 +355,7 @@ async fn an_undo_waits_for_a_delivery_that_is_under_way() {
     let (desk, action) = Desk::owing().await;
     let undo = desk.undo(&action).await;
     // Held as a delivery would hold it that began before the undo.
-    let turn = desk.courier.turn_of(ISSUE).await;
+    let turn = desk.courier.lock_issue(ISSUE).await;
     let mut settling = Box::pin(desk.settle(&undo));
     assert!(futures_util::FutureExt::now_or_never(&mut settling).is_none());
     drop(turn);
@@ -428,13 +432,13 @@ async fn a_note_that_cannot_be_read_stops_its_own_delivery_alone() {
     failed(&desk.settle(&action).await);
     std::fs::write(desk.bench.dir.path().join(format!(".steward/outbox/{action}.json")), "{").unwrap();
     assert_eq!(desk.due().await, from_ref(&action));
-    let message = format!("{:?}", desk.courier.settle(&action, run()).await.unwrap_err());
+    let message = format!("{:?}", desk.courier.deliver_once(&action, run()).await.unwrap_err());
     assert!(message.contains("move it away"), "{message}");
 }
 
 #[test]
 fn pauses_grow_to_an_hour() {
-    let pauses = [0, 1, 5, 9, 40, u32::MAX].map(|tries| pause_after(tries).num_seconds());
+    let pauses = [0, 1, 5, 9, 40, u32::MAX].map(|tries| pause_after_tries(tries).num_seconds());
     assert_eq!(pauses, [10, 20, 320, 3_600, 3_600, 3_600]);
 }
 
@@ -443,12 +447,12 @@ async fn a_check_tells_whether_the_key_and_the_project_can_be_used() {
     let server = Server::start().await;
     let dir = tempfile::tempdir().unwrap();
     let good = config(dir.path(), &server.url);
-    assert_eq!(Plane::new(&good).unwrap().check().await, Ok(()));
+    assert_eq!(PlaneClient::new(&good).unwrap().check_access().await, Ok(()));
     let mut elsewhere = good.clone();
     elsewhere.project = Some(steward_domain::tracker::TrackerId::parse(&state("Done")).unwrap());
-    let message = Plane::new(&elsewhere).unwrap().check().await.unwrap_err();
+    let message = PlaneClient::new(&elsewhere).unwrap().check_access().await.unwrap_err();
     assert!(message.contains("refused the key, or what it may do (403)"), "{message}");
     std::fs::write(dir.path().join("plane.key"), "wrong").unwrap();
-    assert!(Plane::new(&good).unwrap().check().await.unwrap_err().contains("(403)"));
-    assert!(!format!("{:?}", Plane::new(&good).unwrap()).contains("wrong"), "the key is not shown");
+    assert!(PlaneClient::new(&good).unwrap().check_access().await.unwrap_err().contains("(403)"));
+    assert!(!format!("{:?}", PlaneClient::new(&good).unwrap()).contains("wrong"), "the key is not shown");
 }

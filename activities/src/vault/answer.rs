@@ -3,9 +3,9 @@
 //! The keeper says whether it may be; the index is told at once, and an undo that was one too many takes its step
 //! back before anything else lands. What is owed to the tracker goes back to the workflow. Refusals are answers.
 
-use super::{Host, on_a_blocking_thread};
+use super::{VaultContext, run_blocking};
 use crate::calibrate;
-use crate::failure::{lasting, passing};
+use crate::failure::{non_retryable_failure, retryable_failure};
 use chrono::Utc;
 use std::sync::Arc;
 use steward_domain::audit::{AuditRecord, WorkflowRef};
@@ -23,7 +23,7 @@ use temporalio_common::ActivityError;
 
 /// An answer that the vault writer has filed.
 #[derive(Clone, Debug)]
-pub struct FiledAnswer {
+pub struct FiledResolution {
     kind: ResolutionKind,
     /// The record that was answered.
     to: RecordPath,
@@ -32,8 +32,8 @@ pub struct FiledAnswer {
     workflow: WorkflowRef,
 }
 
-impl Host {
-    pub(crate) async fn take_answer(
+impl VaultContext {
+    pub(crate) async fn handle_resolution(
         &self,
         ask: ResolveInput,
         workflow: WorkflowRef,
@@ -50,24 +50,24 @@ impl Host {
                 }));
             }
             Err(IndexError::Prefix(id)) => return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Malformed { id })),
-            Err(e) => return Err(passing(e)),
+            Err(e) => return Err(retryable_failure(e)),
         };
         let policy = self.settings.policy.clone();
         let (kind, filed) = (ask.kind, record.clone());
-        let answered_to = self.recorded(&record).await?;
+        let answered_to = self.read_record(&record).await?;
         let ceiling = match (&answered_to, kind) {
-            (Some(to), ResolutionKind::Confirm) => self.ceiling_now(to, ask.edited.as_ref()).await?,
+            (Some(to), ResolutionKind::Confirm) => self.find_confirmation_ceiling(to, ask.edited.as_ref()).await?,
             (_, _) => Ceiling::Act,
         };
         // The batch was drawn before: what is newer may have come since.
         if kind == ResolutionKind::Confirm
             && ask.together.is_some()
-            && self.index.is_unclear(&record).await.map_err(passing)?
+            && self.index.is_unclear(&record).await.map_err(retryable_failure)?
         {
             return Ok(ResolveOutput::from_refusal(ResolutionRefusal::Unclear { id: ask.action }));
         }
         let (keeper, of) = (Arc::clone(&self.keeper), workflow.clone());
-        let answered = on_a_blocking_thread(move || {
+        let answered = run_blocking(move || {
             keeper.resolve_action(&IncomingResolution {
                 kind,
                 record: &filed,
@@ -84,45 +84,52 @@ impl Host {
         .await?;
         match answered {
             Ok(receipt) => {
-                let target = self.index.find_action_target(&record).await.map_err(passing)?;
-                let target = target.ok_or_else(|| lasting(format!("{record}: not in the index")))?;
-                self.answered(FiledAnswer { kind, to: record, target, receipt, workflow }).await
+                let target = self.index.find_action_target(&record).await.map_err(retryable_failure)?;
+                let target = target.ok_or_else(|| non_retryable_failure(format!("{record}: not in the index")))?;
+                self.finish_resolution(FiledResolution { kind, to: record, target, receipt, workflow }).await
             }
             Err(ResolutionError::Refused(refusal)) => Ok(ResolveOutput::from_refusal(refusal)),
-            Err(ResolutionError::Apply(e)) => Err(passing(e)),
+            Err(ResolutionError::Apply(e)) => Err(retryable_failure(e)),
         }
     }
 
     /// The record that is answered; `None` where it cannot be read, which the keeper says better.
-    pub(crate) async fn recorded(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
+    pub(crate) async fn read_record(&self, path: &RecordPath) -> Result<Option<AuditRecord>, ActivityError> {
         let (root, path) = (self.keeper.root().clone(), path.clone());
-        on_a_blocking_thread(move || root.read_file(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
+        run_blocking(move || root.read_file(&path).ok().and_then(|c| AuditRecord::parse(&c.bytes).ok())).await
     }
 
     /// The lowest ceiling that humans have set by now, whatever held when the change was proposed.
     ///
     /// What is chosen instead is held by the notes of now as well: where a task is to go that nobody had proposed, no
     /// note was asked before.
-    async fn ceiling_now(&self, record: &AuditRecord, edited: Option<&Mutation>) -> Result<Ceiling, ActivityError> {
-        self.index.sync_all(self.keeper.root(), Utc::now()).await.map_err(passing)?;
+    async fn find_confirmation_ceiling(
+        &self,
+        record: &AuditRecord,
+        edited: Option<&Mutation>,
+    ) -> Result<Ceiling, ActivityError> {
+        self.index.sync_all(self.keeper.root(), Utc::now()).await.map_err(retryable_failure)?;
         let draft = &record.draft;
         let sources: Vec<&str> = draft.evidence.iter().map(|e| e.source.as_str()).collect();
         let mutation = edited.or(draft.proposal.as_ref().map(|p| &p.mutation));
         let new_parent = mutation.and_then(Mutation::new_parent);
         if let Some(edited) = edited {
-            let notes = self.index.list_matter_policies(&draft.target, new_parent).await.map_err(passing)?;
+            let notes = self.index.list_matter_policies(&draft.target, new_parent).await.map_err(retryable_failure)?;
             if notes.iter().any(|(_, note)| note.forbids_mutation(edited)) {
                 return Ok(Ceiling::Ask);
             }
         }
         let default = self.settings.default_ceiling;
-        self.index.lowest_configured_ceiling(&draft.target, new_parent, &sources, default).await.map_err(passing)
+        self.index
+            .lowest_configured_ceiling(&draft.target, new_parent, &sources, default)
+            .await
+            .map_err(retryable_failure)
     }
 
     /// What is done by now is reported as done: where the disk cannot be written, the rest follows when it can.
-    async fn answered(&self, filed: FiledAnswer) -> Result<ResolveOutput, ActivityError> {
+    async fn finish_resolution(&self, filed: FiledResolution) -> Result<ResolveOutput, ActivityError> {
         crash::die_if_armed("before-indexing");
-        let lowered = match self.show(&filed).await {
+        let lowered = match self.publish_resolution(&filed).await {
             Ok(lowered) => lowered,
             Err(e) if self.can_write().await => return Err(e),
             Err(e) => {
@@ -131,9 +138,9 @@ impl Host {
                 Vec::new()
             }
         };
-        let FiledAnswer { target, receipt, .. } = filed;
+        let FiledResolution { target, receipt, .. } = filed;
         tracing::info!(task = %target, action_id = %receipt.id, record = %receipt.record, "answer filed");
-        let says = self.recorded(&receipt.record).await?.and_then(|record| record.plane_action);
+        let says = self.read_record(&receipt.record).await?.and_then(|record| record.plane_action);
         let owes = matches!(says, Some(PlaneAction::RevertOwed { .. })).then(|| receipt.id.clone());
         if owes.is_some() && self.keeper.tracker_site().is_none() {
             let reason = "no tracker is set any more: set it again (STEWARD_TRACKER_KIND)".to_owned();
@@ -147,25 +154,25 @@ impl Host {
 
     /// Shows a filed answer in the index and on its signal; for an undo, takes the step back that follows from it.
     /// Doing it twice is doing it once.
-    async fn show(&self, filed: &FiledAnswer) -> Result<Vec<String>, ActivityError> {
-        if let Some(to) = self.recorded(&filed.to).await? {
-            let record = self.recorded(&filed.receipt.record).await?;
+    async fn publish_resolution(&self, filed: &FiledResolution) -> Result<Vec<String>, ActivityError> {
+        if let Some(to) = self.read_record(&filed.to).await? {
+            let record = self.read_record(&filed.receipt.record).await?;
             let edited = record.and_then(|record| record.draft.answers).is_some_and(|answer| answer.edited);
-            self.stand_answered(&to, (filed.kind, edited)).await?;
+            self.mark_signal_resolution(&to, (filed.kind, edited)).await?;
         }
-        self.note(&[&filed.target, &filed.receipt.record]).await?;
+        self.reindex_paths(&[&filed.target, &filed.receipt.record]).await?;
         match filed.kind {
             // Before the next change of what was just undone once too often.
-            ResolutionKind::Undo => calibrate::step_back(self, (&filed.workflow, Utc::now())).await,
+            ResolutionKind::Undo => calibrate::apply_demotions(self, (&filed.workflow, Utc::now())).await,
             ResolutionKind::Confirm | ResolutionKind::Dismiss | ResolutionKind::Raise => Ok(Vec::new()),
         }
     }
 
     /// Shows what was filed while the disk could not be written.
-    pub(crate) async fn show_filed_answers(&self) -> Result<(), ActivityError> {
+    pub(crate) async fn publish_filed_resolutions(&self) -> Result<(), ActivityError> {
         let mut unshown = self.unshown.lock().await;
         while let Some(filed) = unshown.first() {
-            self.show(filed).await?;
+            self.publish_resolution(filed).await?;
             unshown.remove(0);
         }
         Ok(())

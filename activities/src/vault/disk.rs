@@ -3,17 +3,17 @@
 //! What was filed is reported as done even where the index cannot be told. What failed is due again as soon as the disk
 //! can be written. Nothing here decides anything.
 
-use super::{Host, on_a_blocking_thread};
-use crate::failure::passing;
+use super::{VaultContext, run_blocking};
+use crate::failure::retryable_failure;
 use chrono::Utc;
 use steward_domain::path::RecordPath;
 use steward_vault::disk;
 use temporalio_common::ActivityError;
 
-impl Host {
+impl VaultContext {
     /// [`Host::note`] for what was done and filed: a disk that cannot be written makes the index late, not the work undone.
-    pub(crate) async fn note_done(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
-        let noted = self.note(paths).await;
+    pub(crate) async fn reindex_or_defer(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
+        let noted = self.reindex_paths(paths).await;
         if let Err(e) = &noted
             && !self.can_write().await
         {
@@ -25,15 +25,15 @@ impl Host {
     }
 
     /// Before a live change: what was filed while the disk could not be written counts for it.
-    pub(super) async fn catch_up(&self) -> Result<(), ActivityError> {
-        self.index.read_deferred_files(self.keeper.root()).await.map_err(passing)?;
-        self.show_filed_answers().await
+    pub(super) async fn catch_up_index(&self) -> Result<(), ActivityError> {
+        self.index.read_deferred_files(self.keeper.root()).await.map_err(retryable_failure)?;
+        self.publish_filed_resolutions().await
     }
 
     /// Whether the vault and the state folder can be written.
     pub(crate) async fn can_write(&self) -> bool {
         let folders = [self.keeper.root().path().to_owned(), self.index.state_dir().to_owned()];
-        let checked = on_a_blocking_thread(move || folders.iter().all(|folder| disk::check_writable(folder).is_ok()));
+        let checked = run_blocking(move || folders.iter().all(|folder| disk::check_writable(folder).is_ok()));
         checked.await.unwrap_or(false)
     }
 
@@ -44,7 +44,7 @@ impl Host {
         }
     }
 
-    pub(super) async fn or_try_again<T>(
+    pub(super) async fn retry_later_on_failure<T>(
         &self,
         target: &RecordPath,
         work: impl Future<Output = Result<T, ActivityError>>,

@@ -7,8 +7,8 @@
 //!
 //! [`Clerk::evidence_key`]: crate::clerk::Clerk::evidence_key
 
-use super::Host;
-use crate::failure::passing;
+use super::VaultContext;
+use crate::failure::retryable_failure;
 use chrono::{TimeDelta, Utc};
 use steward_domain::clerk::{AttributedVerdict, ClerkQuestion};
 use temporalio_common::ActivityError;
@@ -16,11 +16,14 @@ use temporalio_common::ActivityError;
 /// How long an answer is given again: 7 days; models behind one name change.
 const GIVEN_AGAIN: TimeDelta = TimeDelta::days(7);
 
-impl Host {
+impl VaultContext {
     /// What was answered to this evidence within the last 7 days.
-    pub(super) async fn recall(&self, question: &ClerkQuestion) -> Result<Option<AttributedVerdict>, ActivityError> {
+    pub(super) async fn recall_verdict(
+        &self,
+        question: &ClerkQuestion,
+    ) -> Result<Option<AttributedVerdict>, ActivityError> {
         let key = self.clerk.evidence_key(question);
-        let kept = self.index.find_cached_answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(passing)?;
+        let kept = self.index.find_cached_answer(&key, Utc::now() - GIVEN_AGAIN).await.map_err(retryable_failure)?;
         let judged: Option<AttributedVerdict> = kept.and_then(|text| serde_json::from_str(&text).ok());
         let known = judged.and_then(|judged| judged.recall_for(question));
         if known.is_some() {
@@ -30,7 +33,7 @@ impl Host {
     }
 
     /// An answer that cannot be kept is not worth a failure: the same question then costs another call.
-    pub(super) async fn keep(&self, question: &ClerkQuestion, judged: &AttributedVerdict) {
+    pub(super) async fn remember_verdict(&self, question: &ClerkQuestion, judged: &AttributedVerdict) {
         if !self.clerk.would_ask_the_same(question, &judged.clerk) {
             return;
         }

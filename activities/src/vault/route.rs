@@ -8,9 +8,9 @@
 
 mod standing;
 
-use self::standing::{settled, standing_of};
-use super::{Host, on_a_blocking_thread};
-use crate::failure::passing;
+use self::standing::{signal_status_for_receipt, signal_status_for_skip};
+use super::{VaultContext, run_blocking};
+use crate::failure::retryable_failure;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::time::{Duration, Instant};
 use steward_domain::audit::WorkflowRef;
@@ -41,7 +41,7 @@ const WITHHELD: TimeDelta = TimeDelta::days(3_650);
 const SOON: TimeDelta = TimeDelta::seconds(10);
 
 /// What one round shares.
-struct Round {
+struct RoutingRound {
     policy: DecisionPolicy,
     /// Changes may happen.
     acts: bool,
@@ -50,7 +50,7 @@ struct Round {
 }
 
 /// How one signal's routing ended.
-enum End {
+enum RoutingOutcome {
     Landed(Disposition),
     Skipped(RouteSkip),
     /// Tried again later.
@@ -60,7 +60,7 @@ enum End {
 }
 
 /// A signal, and its target as far as there is one.
-struct Read {
+struct SignalContext {
     signal: Signal,
     target: Option<RouteTarget>,
     facts: Option<RouteFacts>,
@@ -68,7 +68,7 @@ struct Read {
 }
 
 /// How a signal is left.
-struct Leave {
+struct SignalRevisit {
     wait: TimeDelta,
     /// Its action has its record.
     filed: bool,
@@ -76,23 +76,24 @@ struct Leave {
     question: Option<ActionId>,
 }
 
-impl Leave {
+impl SignalRevisit {
     /// For a while, for this reason.
-    fn waiting(wait: TimeDelta, reason: &str) -> Self {
+    fn schedule_after(wait: TimeDelta, reason: &str) -> Self {
         Self { wait, filed: false, reason: plain::to_one_line(reason), question: None }
     }
 }
 
-impl Host {
+impl VaultContext {
     /// Routes at most `limit` signals.
-    pub(super) async fn route_round(&self, limit: u32, workflow: WorkflowRef) -> Result<RouteOutput, ActivityError> {
-        if self.stopped() {
+    pub(super) async fn route_signals(&self, limit: u32, workflow: WorkflowRef) -> Result<RouteOutput, ActivityError> {
+        if self.is_stopped() {
             return Ok(RouteOutput { stopped: true, ..RouteOutput::default() });
         }
         let policy = self.settings.policy.clone();
-        let round = Round { acts: policy.mode > Mode::Shadow, policy, workflow, now: Utc::now() };
+        let round = RoutingRound { acts: policy.mode > Mode::Shadow, policy, workflow, now: Utc::now() };
         let limit = limit as usize;
-        let signals = self.index.list_signals_to_route(limit, round.now, round.acts).await.map_err(passing)?;
+        let signals =
+            self.index.list_signals_to_route(limit, round.now, round.acts).await.map_err(retryable_failure)?;
         let mut report = RouteOutput { more: signals.len() == limit, ..RouteOutput::default() };
         let started = Instant::now();
         for signal in signals {
@@ -100,15 +101,15 @@ impl Host {
                 report.more = true;
                 break;
             }
-            if self.stopped() {
+            if self.is_stopped() {
                 (report.stopped, report.more) = (true, false);
                 break;
             }
-            match self.route_one(&round, &signal).await? {
-                End::Landed(landing) => *report.landed.entry(landing).or_default() += 1,
-                End::Skipped(skip) => *report.skipped.entry(skip.as_str().to_owned()).or_default() += 1,
-                End::Failed(reason) => report.add_error(format!("{signal}: {reason}")),
-                End::Stopped => {
+            match self.route_signal(&round, &signal).await? {
+                RoutingOutcome::Landed(landing) => *report.landed.entry(landing).or_default() += 1,
+                RoutingOutcome::Skipped(skip) => *report.skipped.entry(skip.as_str().to_owned()).or_default() += 1,
+                RoutingOutcome::Failed(reason) => report.add_error(format!("{signal}: {reason}")),
+                RoutingOutcome::Stopped => {
                     (report.stopped, report.more) = (true, false);
                     break;
                 }
@@ -117,47 +118,58 @@ impl Host {
         Ok(report)
     }
 
-    async fn route_one(&self, round: &Round, reference: &RecordPath) -> Result<End, ActivityError> {
+    async fn route_signal(
+        &self,
+        round: &RoutingRound,
+        reference: &RecordPath,
+    ) -> Result<RoutingOutcome, ActivityError> {
         // Half landed, a change would be taken for somebody else's.
         let _turn = self.routing.lock().await;
-        let read = match self.read(round, reference).await? {
+        let read = match self.read_signal(round, reference).await? {
             Ok(read) => read,
             Err(reason) => {
-                self.note(&[reference]).await?;
-                self.leave(round, reference, Leave::waiting(MEND, &reason)).await?;
-                return Ok(End::Failed(reason));
+                self.reindex_paths(&[reference]).await?;
+                self.record_revisit(round, reference, SignalRevisit::schedule_after(MEND, &reason)).await?;
+                return Ok(RoutingOutcome::Failed(reason));
             }
         };
-        let routed = self.decide(round, reference, &read, round.now);
+        let routed = self.decide_route(round, reference, &read, round.now);
         let skip = match routed {
             RouteDecision::Skipped(skip) => skip,
             RouteDecision::Planned(_) | RouteDecision::QuestionPlanned(_) => {
-                let named_after = self.index.begin_route(reference, round.acts, round.now).await.map_err(passing)?;
-                match self.decide(round, reference, &read, named_after) {
+                let named_after =
+                    self.index.begin_route(reference, round.acts, round.now).await.map_err(retryable_failure)?;
+                match self.decide_route(round, reference, &read, named_after) {
                     RouteDecision::Skipped(skip) => skip,
-                    RouteDecision::Planned(plan) => return self.carry_out_routed(round, reference, *plan).await,
-                    RouteDecision::QuestionPlanned(plan) => match self.land(*plan, Utc::now()).await? {
+                    RouteDecision::Planned(plan) => return self.apply_route(round, reference, *plan).await,
+                    RouteDecision::QuestionPlanned(plan) => match self.cap_and_apply(*plan, Utc::now()).await? {
                         Ok(receipt) => {
                             tracing::info!(signal = %reference, action_id = %receipt.id, "question to a human filed");
                             RouteSkip::Withheld(receipt.id)
                         }
-                        Err(e) => return self.unrouted(round, reference, e).await,
+                        Err(e) => return self.defer_route(round, reference, e).await,
                     },
                 }
             }
         };
-        self.skip(round, reference, (&read, &skip)).await?;
-        Ok(End::Skipped(skip))
+        self.skip_signal(round, reference, (&read, &skip)).await?;
+        Ok(RoutingOutcome::Skipped(skip))
     }
 
-    fn decide(&self, round: &Round, reference: &RecordPath, read: &Read, decided_at: DateTime<Utc>) -> RouteDecision {
+    fn decide_route(
+        &self,
+        round: &RoutingRound,
+        reference: &RecordPath,
+        read: &SignalContext,
+        decided_at: DateTime<Utc>,
+    ) -> RouteDecision {
         let facts = read.facts.as_ref();
         let weighing = match facts {
             Some(facts) if facts.weighed && facts.beside_others => StewardWeighing::DoneBesideOthers,
             // Its steward did not come to it in time, nor to what others say of the same record.
-            Some(facts) if self.is_left_beside_others(round, facts) => StewardWeighing::DoneBesideOthers,
+            Some(facts) if self.is_overdue_beside_others(round, facts) => StewardWeighing::DoneBesideOthers,
             Some(facts) if facts.weighed => StewardWeighing::Done,
-            Some(facts) => StewardWeighing::Until(self.turn_ends(round, facts)),
+            Some(facts) => StewardWeighing::Until(self.weighing_deadline(round, facts)),
             None => StewardWeighing::Until(round.now),
         };
         route::plan_signal_route(&RouteCase {
@@ -179,26 +191,33 @@ impl Host {
         })
     }
 
-    fn is_left_beside_others(&self, round: &Round, facts: &RouteFacts) -> bool {
-        !facts.weighed && facts.others_wait && facts.claim.is_none() && self.turn_ends(round, facts) <= round.now
+    fn is_overdue_beside_others(&self, round: &RoutingRound, facts: &RouteFacts) -> bool {
+        !facts.weighed
+            && facts.others_wait
+            && facts.claim.is_none()
+            && self.weighing_deadline(round, facts) <= round.now
     }
 
-    fn interval(&self) -> TimeDelta {
+    fn matter_interval(&self) -> TimeDelta {
         TimeDelta::seconds(i64::from(self.settings.cadence.matter_seconds))
     }
 
     /// A steward has one interval of its matter to weigh what came; where it may act, its quiet hours do not count.
-    fn turn_ends(&self, round: &Round, facts: &RouteFacts) -> DateTime<Utc> {
-        let interval = self.interval();
+    fn weighing_deadline(&self, round: &RoutingRound, facts: &RouteFacts) -> DateTime<Utc> {
+        let interval = self.matter_interval();
         let notes = facts.notes.iter().filter(|_| round.acts);
         let turns = notes.map(|note| note.steward_turn_end(facts.first_seen, interval));
         turns.max().unwrap_or(facts.first_seen + interval)
     }
 
     /// The signal and what it points at, from their files; or why one of them cannot be used.
-    async fn read(&self, round: &Round, reference: &RecordPath) -> Result<Result<Read, String>, ActivityError> {
+    async fn read_signal(
+        &self,
+        round: &RoutingRound,
+        reference: &RecordPath,
+    ) -> Result<Result<SignalContext, String>, ActivityError> {
         let (root, path) = (self.keeper.root().clone(), reference.clone());
-        let signal = on_a_blocking_thread(move || {
+        let signal = run_blocking(move || {
             let content = root.read_file(&path).map_err(|e| e.to_string())?;
             let document = frontmatter::read_document(&content.bytes).map_err(|e| format!("failed to {e}"))?;
             Signal::read(document.fields()).map_err(|e| e.to_string())
@@ -208,7 +227,7 @@ impl Host {
             Err(reason) => return Ok(Err(reason)),
         };
         let Some(path) = signal.target.clone() else {
-            return Ok(Ok(Read { signal, target: None, facts: None, doubt: None }));
+            return Ok(Ok(SignalContext { signal, target: None, facts: None, doubt: None }));
         };
         let new_parent = signal.proposal.as_ref().and_then(Mutation::new_parent);
         let ask = RouteFactsQuery {
@@ -219,42 +238,57 @@ impl Host {
             acts: round.acts,
             default_ceiling: self.settings.default_ceiling,
         };
-        let facts = self.index.read_route_facts(&ask).await.map_err(passing)?;
+        let facts = self.index.read_route_facts(&ask).await.map_err(retryable_failure)?;
         let doubt = match &signal.proposal {
-            Some(_) => self.index.find_doubt(reference, &path).await.map_err(passing)?,
+            Some(_) => self.index.find_doubt(reference, &path).await.map_err(retryable_failure)?,
             None => None,
         };
         let (root, known) = (self.keeper.root().clone(), facts.clone());
-        match on_a_blocking_thread(move || target(&root, path, known.as_ref())).await? {
-            Ok(target) => Ok(Ok(Read { signal, target, facts, doubt })),
+        match run_blocking(move || read_target(&root, path, known.as_ref())).await? {
+            Ok(target) => Ok(Ok(SignalContext { signal, target, facts, doubt })),
             Err(reason) => Ok(Err(reason)),
         }
     }
 
-    async fn carry_out_routed(&self, round: &Round, reference: &RecordPath, plan: Plan) -> Result<End, ActivityError> {
+    async fn apply_route(
+        &self,
+        round: &RoutingRound,
+        reference: &RecordPath,
+        plan: Plan,
+    ) -> Result<RoutingOutcome, ActivityError> {
         let target = plan.target().clone();
-        let receipt = match self.land(plan, Utc::now()).await? {
+        let receipt = match self.cap_and_apply(plan, Utc::now()).await? {
             Ok(receipt) => receipt,
-            Err(e) => return self.unrouted(round, reference, e).await,
+            Err(e) => return self.defer_route(round, reference, e).await,
         };
         tracing::info!(
             signal = %reference, target = %target, action_id = %receipt.id, landing = receipt.landing.as_str(),
             repeated = receipt.repeated, "signal routed"
         );
         if round.acts {
-            self.stand(reference, standing_of(receipt.landing, &receipt)).await?;
+            self.mark_signal_status(reference, signal_status_for_receipt(receipt.landing, &receipt)).await?;
         }
         // A lowered source turned the change into a shadow: the next round says so on the signal.
         let is_lowered = round.acts && receipt.landing == Disposition::Shadow;
         let reason = format!("{}: {}", receipt.landing.as_str(), receipt.id);
         let wait = if is_lowered { SOON } else { LATER };
-        self.leave(round, reference, Leave { filed: !is_lowered, ..Leave::waiting(wait, &reason) }).await?;
-        Ok(End::Landed(receipt.landing))
+        self.record_revisit(
+            round,
+            reference,
+            SignalRevisit { filed: !is_lowered, ..SignalRevisit::schedule_after(wait, &reason) },
+        )
+        .await?;
+        Ok(RoutingOutcome::Landed(receipt.landing))
     }
 
     /// A plan that does not fit the record any more waits, and so does one that the machine refuses: it keeps
     /// back no other.
-    async fn unrouted(&self, round: &Round, reference: &RecordPath, e: ApplyError) -> Result<End, ActivityError> {
+    async fn defer_route(
+        &self,
+        round: &RoutingRound,
+        reference: &RecordPath,
+        e: ApplyError,
+    ) -> Result<RoutingOutcome, ActivityError> {
         let wait = match &e {
             ApplyError::ChangedMeanwhile { .. } | ApplyError::Conflict { .. } | ApplyError::Stopped => SOON,
             ApplyError::Record { .. }
@@ -264,15 +298,15 @@ impl Host {
             | ApplyError::Io { .. } => MEND,
         };
         let reason = e.to_string();
-        self.leave(round, reference, Leave::waiting(wait, &reason)).await?;
-        Ok(if matches!(e, ApplyError::Stopped) { End::Stopped } else { End::Failed(reason) })
+        self.record_revisit(round, reference, SignalRevisit::schedule_after(wait, &reason)).await?;
+        Ok(if matches!(e, ApplyError::Stopped) { RoutingOutcome::Stopped } else { RoutingOutcome::Failed(reason) })
     }
 
-    async fn skip(
+    async fn skip_signal(
         &self,
-        round: &Round,
+        round: &RoutingRound,
         reference: &RecordPath,
-        (read, skip): (&Read, &RouteSkip),
+        (read, skip): (&SignalContext, &RouteSkip),
     ) -> Result<(), ActivityError> {
         if skip.is_temporary() {
             let facts = read.facts.as_ref();
@@ -281,49 +315,58 @@ impl Host {
             } else if *skip == RouteSkip::QuietHours {
                 // A human may make them shorter meanwhile.
                 let ends = facts.and_then(|f| f.notes.iter().filter_map(|note| note.quiet_until(round.now)).max());
-                ends.map(|ends| ends.min(round.now + self.interval()))
+                ends.map(|ends| ends.min(round.now + self.matter_interval()))
             } else {
-                facts.map(|f| self.turn_ends(round, f))
+                facts.map(|f| self.weighing_deadline(round, f))
             };
             let wait = until.map_or(MEND, |until| until - round.now);
             let reason = match until {
                 Some(until) => format!("{}: until {}", skip.as_str(), format_millis(until)),
                 None => skip.as_str().to_owned(),
             };
-            return self.leave(round, reference, Leave::waiting(wait, &reason)).await;
+            return self.record_revisit(round, reference, SignalRevisit::schedule_after(wait, &reason)).await;
         }
         if round.acts {
-            let standing = settled(skip, read.facts.as_ref().and_then(|f| f.claim.as_ref()));
-            self.stand(reference, Some(standing)).await?;
+            let standing = signal_status_for_skip(skip, read.facts.as_ref().and_then(|f| f.claim.as_ref()));
+            self.mark_signal_status(reference, Some(standing)).await?;
         }
         let left = match skip {
             // The moment of an action that was filed stays taken.
-            RouteSkip::Claimed(id) => {
-                Leave { filed: true, ..Leave::waiting(LATER, &format!("{}: {id}", skip.as_str())) }
-            }
+            RouteSkip::Claimed(id) => SignalRevisit {
+                filed: true,
+                ..SignalRevisit::schedule_after(LATER, &format!("{}: {id}", skip.as_str()))
+            },
             // It is not met again until its file says something new or a record cites it.
             RouteSkip::Withheld(id) => {
                 let question = Some(id.clone());
-                Leave { question, ..Leave::waiting(WITHHELD, &format!("{}: {id}", skip.as_str())) }
+                SignalRevisit {
+                    question,
+                    ..SignalRevisit::schedule_after(WITHHELD, &format!("{}: {id}", skip.as_str()))
+                }
             }
             _ => {
                 let misfit = route::explain_misfit(&read.signal, read.target.as_ref());
-                Leave::waiting(LATER, misfit.as_deref().unwrap_or(skip.as_str()))
+                SignalRevisit::schedule_after(LATER, misfit.as_deref().unwrap_or(skip.as_str()))
             }
         };
-        self.leave(round, reference, left).await
+        self.record_revisit(round, reference, left).await
     }
 
-    async fn leave(&self, round: &Round, reference: &RecordPath, leave: Leave) -> Result<(), ActivityError> {
-        let Leave { wait, filed, reason, question } = leave;
+    async fn record_revisit(
+        &self,
+        round: &RoutingRound,
+        reference: &RecordPath,
+        leave: SignalRevisit,
+    ) -> Result<(), ActivityError> {
+        let SignalRevisit { wait, filed, reason, question } = leave;
         let (acts, now) = (round.acts, round.now);
         let left = RouteDeferral { acts, until: now + wait, now, filed, reason, question };
-        self.index.record_route_deferral(reference, &left).await.map_err(passing)
+        self.index.record_route_deferral(reference, &left).await.map_err(retryable_failure)
     }
 }
 
 /// The target as its file says; `None` where there is none, an error where it cannot be understood.
-fn target(
+fn read_target(
     root: &steward_vault::root::VaultRoot,
     path: RecordPath,
     facts: Option<&RouteFacts>,

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 pub(crate) struct Bench {
     pub(crate) dir: tempfile::TempDir,
-    pub(crate) host: Host,
+    pub(crate) host: VaultContext,
     pub(crate) intervals: UnboundedReceiver<NewInterval>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) async fn open(
     folder: &Path,
     mode: Mode,
     tracker: Option<TrackerSite>,
-) -> (Host, UnboundedReceiver<NewInterval>) {
+) -> (VaultContext, UnboundedReceiver<NewInterval>) {
     let root = VaultRoot::open(folder).unwrap();
     let own = folder.join(".steward");
     // A process that another test is just starting has a copy of every open file for a moment, the lock's too.
@@ -47,7 +47,7 @@ pub(crate) async fn open(
     let ledger = Ledger::open(&own.join("ledger.db"), caps, &own.join("ledger.json")).unwrap();
     let (send, intervals) = unbounded_channel();
     let policy = DecisionPolicy { mode, ..DecisionPolicy::default() };
-    let settings = Settings {
+    let settings = VaultSettings {
         policy,
         default_ceiling: Ceiling::Act,
         cadence: Cadence::default(),
@@ -55,9 +55,9 @@ pub(crate) async fn open(
         live_per_source_day: 20,
         reversal_budget: 0.05,
     };
-    let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::Rules));
+    let clerk = Arc::new(Clerk::Rules(crate::clerk::rules::RulesClerk));
     let ledger = Arc::new(ledger);
-    let host = Host {
+    let host = VaultContext {
         keeper,
         index,
         ledger,
@@ -103,7 +103,7 @@ impl Bench {
         std::fs::write(self.dir.path().join("task/pay.md"), text).unwrap();
         self.host.index.sync_all(self.host.keeper.root(), Utc::now()).await.unwrap();
         let seen = self.see("look/1").await;
-        match self.host.carry_out(apply_ask(&seen, "look/1")).await.unwrap() {
+        match self.host.apply_decision(apply_ask(&seen, "look/1")).await.unwrap() {
             ApplyOutput::Filed { action_id, landing: Disposition::Live, .. } => action_id,
             other => panic!("{other:?}"),
         }
@@ -120,12 +120,12 @@ impl Bench {
             together: None,
         };
         let workflow = WorkflowRef { id: "undo".into(), run_id: run.into() };
-        self.host.take_answer(ask, workflow).await.unwrap()
+        self.host.handle_resolution(ask, workflow).await.unwrap()
     }
 
     pub(crate) async fn see(&self, look_id: &str) -> MatterObservation {
         let matter = RecordPath::parse("matter/m.md").unwrap();
-        self.host.look(ObserveInput { matter, look_id: look_id.into() }).await.unwrap()
+        self.host.observe_matter(ObserveInput { matter, look_id: look_id.into() }).await.unwrap()
     }
 
     /// Every file of the vault's record folders, by path.
@@ -193,9 +193,9 @@ async fn applying_twice_changes_and_files_once() {
     let bench = Bench::new(Mode::Live).await;
     let seen = bench.see("run/1").await;
     let ask = apply_ask(&seen, "run/1");
-    let first = bench.host.carry_out(ask.clone()).await.unwrap();
+    let first = bench.host.apply_decision(ask.clone()).await.unwrap();
     let after_one = (bench.cursors().await, bench.files());
-    assert_eq!(bench.host.carry_out(ask).await.unwrap(), first);
+    assert_eq!(bench.host.apply_decision(ask).await.unwrap(), first);
     assert_eq!((bench.cursors().await, bench.files()), after_one);
     assert!(bench.task().contains("state: done  # by hand"), "{}", bench.task());
 }
@@ -205,7 +205,8 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
     let bench = Bench::new(Mode::Live).await;
     let before = bench.task();
     let seen = bench.see("run/1").await;
-    let ApplyOutput::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
+    let ApplyOutput::Filed { action_id, .. } = bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
+    else {
         panic!("not filed")
     };
     let ask = ResolveInput {
@@ -217,14 +218,14 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
         together: None,
     };
     let click = WorkflowRef { id: "undo".into(), run_id: "click-1".into() };
-    let first = bench.host.take_answer(ask.clone(), click.clone()).await.unwrap();
+    let first = bench.host.handle_resolution(ask.clone(), click.clone()).await.unwrap();
     assert!(matches!(first, ResolveOutput::Done { .. }), "{first:?}");
     let after_one = (bench.cursors().await, bench.files());
-    assert_eq!(bench.host.take_answer(ask.clone(), click).await.unwrap(), first);
+    assert_eq!(bench.host.handle_resolution(ask.clone(), click).await.unwrap(), first);
     assert_eq!((bench.cursors().await, bench.files()), after_one);
     assert_eq!(bench.task(), before);
     let other = WorkflowRef { id: "undo".into(), run_id: "click-2".into() };
-    let refused = bench.host.take_answer(ask, other).await.unwrap();
+    let refused = bench.host.handle_resolution(ask, other).await.unwrap();
     assert!(matches!(refused, ResolveOutput::Refused { status: 409, .. }), "{refused:?}");
 }
 
@@ -238,13 +239,13 @@ async fn reserving_settling_and_letting_go_twice_count_once() {
         matter: Some("matter/m.md".into()),
         ..ReserveRequest::default()
     };
-    let first = bench.host.ask_the_guard(request.clone()).await.unwrap();
-    assert_eq!(bench.host.ask_the_guard(request.clone()).await.unwrap(), first);
+    let first = bench.host.reserve_call(request.clone()).await.unwrap();
+    assert_eq!(bench.host.reserve_call(request.clone()).await.unwrap(), first);
     let usage = TokenUsage { prompt_tokens: 10, completion_tokens: 5 };
     let settlement = Settlement { call_id: request.call_id, outcome: SettlementOutcome::Answered { usage } };
     for _ in 0..2 {
         let ask = SettleCallInput { settlement: settlement.clone(), answered: None };
-        bench.host.call_ended(ask).await.unwrap();
+        bench.host.settle_call(ask).await.unwrap();
         bench.host.index.release_leases("run").await.unwrap();
     }
     let status = bench.host.ledger.status(Utc::now()).await.ledger.unwrap();
@@ -259,7 +260,7 @@ async fn a_refused_call_is_counted_once_however_often_it_is_asked() {
     brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let request = ReserveRequest { task: Some("task/pay.md".into()), ..ReserveRequest::default() };
     for _ in 0..2 {
-        let outcome = bench.host.ask_the_guard(request.clone()).await.unwrap();
+        let outcome = bench.host.reserve_call(request.clone()).await.unwrap();
         assert!(matches!(outcome, ReserveOutcome::Refused(GuardRefusal { cap: GuardCap::Stopped, .. })), "{outcome:?}");
     }
     let looks = bench.host.index.list_check_counts(chrono::NaiveDate::MIN).await.unwrap();
@@ -275,7 +276,7 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     let stop = brake::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
     brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let files = bench.files();
-    assert_eq!(bench.host.carry_out(ask).await.unwrap(), ApplyOutput::Stopped);
+    assert_eq!(bench.host.apply_decision(ask).await.unwrap(), ApplyOutput::Stopped);
     assert_eq!((bench.task(), bench.files()), (before, files));
     assert!(bench.is_marked().await, "also when it is resumed before the run ends");
     let seen = bench.see("run/2").await;
@@ -284,7 +285,7 @@ async fn a_stop_between_decision_and_landing_files_nothing_and_leaves_the_task_d
     bench.host.index.release_leases("run").await.unwrap();
     let seen = bench.see("run/3").await;
     assert_eq!(seen.looks[0].question.evidence.len(), 1, "the evidence was used up");
-    let applied = bench.host.carry_out(apply_ask(&seen, "run/3")).await.unwrap();
+    let applied = bench.host.apply_decision(apply_ask(&seen, "run/3")).await.unwrap();
     assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Live, .. }), "{applied:?}");
 }
 
@@ -303,14 +304,14 @@ async fn a_plan_lands_no_livelier_than_the_process_that_lands_it_allows() {
         let mut bench = Bench::new(Mode::Live).await;
         let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
         bench.host.settings.policy = now.clone();
-        let applied = bench.host.carry_out(ask).await.unwrap();
+        let applied = bench.host.apply_decision(ask).await.unwrap();
         assert!(
             matches!(&applied, ApplyOutput::Filed { landing: found, .. } if *found == landing),
             "{now:?}: {applied:?}"
         );
         assert_eq!(bench.task() == before, landing != Disposition::Live, "{now:?}");
         let ApplyOutput::Filed { record, .. } = applied else { panic!("{applied:?}") };
-        let record = bench.host.recorded(&record).await.unwrap().unwrap();
+        let record = bench.host.read_record(&record).await.unwrap().unwrap();
         assert_eq!(record.draft.mode, now.mode);
     }
 }
@@ -335,7 +336,7 @@ async fn a_matter_or_a_source_that_a_human_held_back_since_the_decision_is_held_
         if n == 1 {
             bench.host.index.sync_all(bench.host.keeper.root(), Utc::now()).await.unwrap();
         }
-        let applied = bench.host.carry_out(ask).await.unwrap();
+        let applied = bench.host.apply_decision(ask).await.unwrap();
         assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Pending, .. }), "{n}: {applied:?}");
         assert_eq!(bench.task(), before);
     }
@@ -346,7 +347,7 @@ async fn a_plan_that_was_made_in_shadow_stays_a_shadow_where_the_mode_is_live() 
     let mut bench = Bench::new(Mode::Shadow).await;
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
     bench.host.settings.policy.mode = Mode::Live;
-    let applied = bench.host.carry_out(ask).await.unwrap();
+    let applied = bench.host.apply_decision(ask).await.unwrap();
     assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Shadow, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
 }
@@ -357,7 +358,7 @@ async fn a_record_that_a_human_changed_is_not_overwritten_and_stays_due() {
     let ask = apply_ask(&bench.see("run/1").await, "run/1");
     let edited = bench.task().replace("name: Pay", "name: Pay the roofer");
     write(bench.dir.path(), &edited);
-    assert_eq!(bench.host.carry_out(ask).await.unwrap(), ApplyOutput::ChangedMeanwhile);
+    assert_eq!(bench.host.apply_decision(ask).await.unwrap(), ApplyOutput::ChangedMeanwhile);
     assert_eq!(bench.task(), edited);
     assert_eq!(bench.see("run/2").await.looks[0].question.subject.task_name, "Pay the roofer");
 }
@@ -393,12 +394,13 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     let click = || WorkflowRef { id: "undo".into(), run_id: "click".into() };
     for (action, status, word) in [("ffff", 404, "no action"), ("fff", 400, "hex digits"), ("no id", 400, "hex digits")]
     {
-        let refused = bench.host.take_answer(ask(action), click()).await.unwrap();
+        let refused = bench.host.handle_resolution(ask(action), click()).await.unwrap();
         let ResolveOutput::Refused { status: found, message, .. } = refused else { panic!("{refused:?}") };
         assert!(found == status && message.contains(word), "{action}: {found} {message}");
     }
     let seen = bench.see("run/1").await;
-    let ApplyOutput::Filed { action_id, record, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap()
+    let ApplyOutput::Filed { action_id, record, .. } =
+        bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
     else {
         panic!("not filed")
     };
@@ -410,8 +412,8 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
     for (slug, text, word) in said {
         let path = RecordPath::parse(&format!("event/steward-action-{slug}.md")).unwrap();
         std::fs::write(bench.dir.path().join(path.as_str()), text).unwrap();
-        bench.host.note(&[&path]).await.unwrap();
-        let refused = bench.host.take_answer(ask(&action_id.as_str()[..6]), click()).await.unwrap();
+        bench.host.reindex_paths(&[&path]).await.unwrap();
+        let refused = bench.host.handle_resolution(ask(&action_id.as_str()[..6]), click()).await.unwrap();
         let ResolveOutput::Refused { status, message, .. } = refused else { panic!("{refused:?}") };
         assert!(status == 400 && message.contains(word), "{slug}: {status} {message}");
     }
@@ -436,7 +438,7 @@ async fn only_events_that_have_served_and_are_old_are_purged_and_twice_is_once()
         bench.host.keeper.create_file(&path, event.render().as_bytes()).unwrap();
     }
     bench.host.index.sync_all(bench.host.keeper.root(), now).await.unwrap();
-    let step = async || purge::purge(&bench.host, &PurgeInput { limit: 1 }, now).await.unwrap();
+    let step = async || purge::purge_events(&bench.host, &PurgeInput { limit: 1 }, now).await.unwrap();
     assert_eq!(step().await, PurgeOutput { gone: 1, more: true });
     assert_eq!(step().await, PurgeOutput { gone: 1, more: true });
     assert_eq!(step().await, PurgeOutput { gone: 0, more: false });

@@ -7,15 +7,15 @@ use sha2::{Digest, Sha256};
 use std::num::NonZeroU32;
 use std::time::Duration;
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::remote::{Config, Remote, Wire};
+use steward_activities::clerk::remote::{ClerkWire, RemoteClerk, RemoteClerkConfig};
 use steward_domain::clerk::{ClerkCallOutcome, Judgement, TokenUsage};
 
 /// Asks the server once and sees that it was asked once.
-pub(crate) async fn outcome(wire: &'static Wire, server: &Server) -> ClerkCallOutcome {
+pub(crate) async fn outcome(wire: &'static ClerkWire, server: &Server) -> ClerkCallOutcome {
     outcome_with(server, config(wire, &server.address)).await
 }
 
-async fn outcome_with(server: &Server, config: Config) -> ClerkCallOutcome {
+async fn outcome_with(server: &Server, config: RemoteClerkConfig) -> ClerkCallOutcome {
     let wire = config.wire;
     let reply = ask(config).await;
     assert_eq!(server.requests(), 1, "one reservation is one request");
@@ -65,7 +65,7 @@ async fn a_good_answer_is_taken_with_its_usage_and_the_hash_of_what_was_sent() {
 async fn without_a_key_none_is_sent() {
     for wire in WIRES {
         let server = Server::json(&response(wire, &good_answer().to_string())).await;
-        outcome_with(&server, Config { api_key: None, ..config(wire, &server.address) }).await;
+        outcome_with(&server, RemoteClerkConfig { api_key: None, ..config(wire, &server.address) }).await;
         let headers = server.first().headers;
         assert!(!headers.contains_key("authorization") && !headers.contains_key("x-api-key"));
     }
@@ -169,7 +169,7 @@ async fn a_refusing_status_says_what_to_do() {
             assert!(reason.contains(&server.address), "{reason}");
         }
         let server = Server::status(401, "").await;
-        let keyless = Config { api_key: None, ..config(wire, &server.address) };
+        let keyless = RemoteClerkConfig { api_key: None, ..config(wire, &server.address) };
         let reason = reason(outcome_with(&server, keyless).await);
         assert!(reason.contains("put one into STEWARD_CLERK_API_KEY"), "{reason}");
     }
@@ -182,7 +182,7 @@ async fn a_page_instead_of_an_error_message_is_left_out() {
         let reason = reason(outcome(wire, &server).await);
         assert!(reason.contains("(502): it is asked again later"), "{reason}");
         let endless = Server::start(Behaviour::Endless).await;
-        let small = Config { max_response_bytes: 1_000, ..config(wire, &endless.address) };
+        let small = RemoteClerkConfig { max_response_bytes: 1_000, ..config(wire, &endless.address) };
         assert!(self::reason(outcome_with(&endless, small).await).contains("larger than 1000 bytes"));
     }
 }
@@ -201,7 +201,7 @@ async fn the_limit_is_exact_even_where_the_rest_would_be_blank() {
     for (wire, (limit, fits)) in WIRES.into_iter().flat_map(|wire| [(wire, (2_000, true)), (wire, (1_999, false))]) {
         let body = response(wire, &good_answer().to_string()).to_string();
         let server = Server::status(200, &format!("{body:<2000}")).await;
-        let small = Config { max_response_bytes: limit, ..config(wire, &server.address) };
+        let small = RemoteClerkConfig { max_response_bytes: limit, ..config(wire, &server.address) };
         let outcome = outcome_with(&server, small).await;
         assert_eq!(matches!(outcome, ClerkCallOutcome::Answered { .. }), fits, "{outcome:?}");
         assert_eq!(matches!(outcome, ClerkCallOutcome::Failed { .. }), !fits, "{outcome:?}");
@@ -213,7 +213,7 @@ async fn a_slow_server_runs_into_the_time_limit() {
     for wire in WIRES {
         for behaviour in [Behaviour::Silent, Behaviour::Stalls] {
             let server = Server::start(behaviour).await;
-            let hasty = Config { timeout: Duration::from_millis(200), ..config(wire, &server.address) };
+            let hasty = RemoteClerkConfig { timeout: Duration::from_millis(200), ..config(wire, &server.address) };
             let reason = reason(outcome_with(&server, hasty).await);
             assert!(reason.contains("within 0.2 s"), "{reason}");
         }
@@ -267,8 +267,9 @@ async fn a_redirect_is_not_followed_and_the_other_host_gets_nothing() {
 async fn a_burst_goes_out_at_the_pace_and_each_call_once() {
     for wire in WIRES {
         let server = Server::json(&response(wire, &good_answer().to_string())).await;
-        let pace = Config { calls_per_second: NonZeroU32::new(20).unwrap(), ..config(wire, &server.address) };
-        let clerk = Clerk::Remote(Remote::new(pace).unwrap());
+        let pace =
+            RemoteClerkConfig { calls_per_second: NonZeroU32::new(20).unwrap(), ..config(wire, &server.address) };
+        let clerk = Clerk::Remote(RemoteClerk::new(pace).unwrap());
         let (reservation, question) = (reservation(), question(&[("a", "gmail")]));
         let began = std::time::Instant::now();
         let replies = futures_util::future::join_all((0..25).map(|_| clerk.ask(&reservation, &question))).await;
@@ -295,8 +296,9 @@ async fn a_call_that_waited_in_vain_for_its_turn_is_told_apart_and_never_sent() 
     for wire in WIRES {
         let server = Server::json(&response(wire, &good_answer().to_string())).await;
         let one = NonZeroU32::new(1).unwrap();
-        let hasty = Config { calls_per_second: one, longest_turn: Duration::ZERO, ..config(wire, &server.address) };
-        let clerk = Clerk::Remote(Remote::new(hasty).unwrap());
+        let hasty =
+            RemoteClerkConfig { calls_per_second: one, longest_turn: Duration::ZERO, ..config(wire, &server.address) };
+        let clerk = Clerk::Remote(RemoteClerk::new(hasty).unwrap());
         let first = clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome;
         assert!(matches!(first, ClerkCallOutcome::Answered { .. }), "{first:?}");
         match clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome {

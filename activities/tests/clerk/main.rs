@@ -10,7 +10,7 @@ mod vendors;
 use chrono::DateTime;
 use serde_json::{Value, json};
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Secret, Wire};
+use steward_activities::clerk::remote::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret};
 use steward_domain::clerk::{ClerkQuestion, ClerkReply, QuestionSubject, SignalEvidence};
 use steward_domain::guard::Reservation;
 use steward_domain::mode::Ceiling;
@@ -54,16 +54,16 @@ fn reservation() -> Reservation {
     serde_json::from_value(travelling).unwrap()
 }
 
-const WIRES: [&Wire; 3] = [&OPENAI, &ANTHROPIC, &OLLAMA];
+const WIRES: [&ClerkWire; 3] = [&OPENAI, &ANTHROPIC, &OLLAMA];
 
 /// A server's address as people set it for a wire.
-fn config(wire: &'static Wire, address: &str) -> Config {
+fn config(wire: &'static ClerkWire, address: &str) -> RemoteClerkConfig {
     let base_url = if wire.name == "openai" { format!("{address}/v1") } else { address.to_owned() };
-    Config { api_key: Secret::new(KEY), ..Config::new(wire, &base_url, "small") }
+    RemoteClerkConfig { api_key: Secret::new(KEY), ..RemoteClerkConfig::new(wire, &base_url, "small") }
 }
 
-async fn ask(config: Config) -> ClerkReply {
-    let clerk = Clerk::Remote(Remote::new(config).unwrap());
+async fn ask(config: RemoteClerkConfig) -> ClerkReply {
+    let clerk = Clerk::Remote(RemoteClerk::new(config).unwrap());
     clerk.ask(&reservation(), &question(&[("a", "gmail")])).await
 }
 
@@ -75,7 +75,7 @@ fn good_answer() -> Value {
 }
 
 /// A response in the form of the published API.
-fn response(wire: &Wire, content: &str) -> Value {
+fn response(wire: &ClerkWire, content: &str) -> Value {
     match wire.name {
         "openai" => json!({
             "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "small",
@@ -106,7 +106,7 @@ fn response(wire: &Wire, content: &str) -> Value {
 }
 
 /// An error in the form of the published API.
-fn error(wire: &Wire, kind: &str, message: &str) -> Value {
+fn error(wire: &ClerkWire, kind: &str, message: &str) -> Value {
     match wire.name {
         "openai" => json!({"error": {"message": message, "type": kind, "param": null, "code": null}}),
         "anthropic" => {

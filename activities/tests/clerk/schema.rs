@@ -3,7 +3,7 @@
 use crate::{good_answer, question, reservation};
 use serde_json::{Value, json};
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::rules::Rules;
+use steward_activities::clerk::rules::RulesClerk;
 use steward_domain::clerk::{ClerkCallOutcome, ClerkQuestion, Verdict, answer_schema};
 
 fn questions() -> Vec<ClerkQuestion> {
@@ -148,7 +148,7 @@ fn whatever_the_check_accepts_the_schema_allows() {
 #[tokio::test]
 async fn the_rules_answer_within_the_schema() {
     for question in questions() {
-        let reply = Clerk::Rules(Rules).ask(&reservation(), &question).await;
+        let reply = Clerk::Rules(RulesClerk).ask(&reservation(), &question).await;
         let ClerkCallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
         let answer = serde_json::to_value(&verdict).unwrap();
         assert!(validator(&question).is_valid(&answer), "{answer}");

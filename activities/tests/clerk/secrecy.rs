@@ -6,7 +6,7 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steward_activities::clerk::remote::Config;
+use steward_activities::clerk::remote::RemoteClerkConfig;
 use tracing_subscriber::fmt::MakeWriter;
 
 #[derive(Clone, Default)]
@@ -54,7 +54,7 @@ async fn the_key_appears_in_no_log_and_no_reply() {
             servers.push(Server::status(status, &format!("{}{KEY}", "x".repeat(280))).await);
         }
         for server in servers {
-            let hasty = Config { timeout: Duration::from_millis(500), ..config(wire, &server.address) };
+            let hasty = RemoteClerkConfig { timeout: Duration::from_millis(500), ..config(wire, &server.address) };
             let reply = ask(hasty).await;
             let said = format!("{reply:?} {}", serde_json::to_string(&reply).unwrap());
             assert!(!said.contains(KEY) && !said.contains("sk-very"), "{said}");

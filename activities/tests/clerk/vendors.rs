@@ -5,19 +5,19 @@ use crate::server::{Behaviour, Server};
 use crate::{WIRES, ask, config, error, good_answer, reservation, response};
 use serde_json::{Value, json};
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::remote::{ANTHROPIC, OLLAMA, OPENAI, Remote, Wire};
+use steward_activities::clerk::remote::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk};
 use steward_domain::clerk::ClerkCallOutcome;
 use steward_domain::extract::{ExtractOutcome, ExtractQuestion, TargetOffer};
 use steward_domain::path::RecordPath;
 
 /// A good response, spoiled.
-fn spoiled(wire: &Wire, spoil: impl FnOnce(&mut Value)) -> Value {
+fn spoiled(wire: &ClerkWire, spoil: impl FnOnce(&mut Value)) -> Value {
     let mut response = response(wire, &good_answer().to_string());
     spoil(&mut response);
     response
 }
 
-async fn are_complained_of(wire: &'static Wire, table: Vec<(Value, &str)>) {
+async fn are_complained_of(wire: &'static ClerkWire, table: Vec<(Value, &str)>) {
     for (body, expected) in table {
         let server = Server::json(&body).await;
         let complaint = complaint(outcome(wire, &server).await);
@@ -154,8 +154,8 @@ async fn an_event_is_asked_about_over_every_wire_with_one_request() {
     for wire in WIRES {
         let asked = async |finding: &Value| {
             let server = Server::json(&response(wire, &json!({"signals": [finding]}).to_string())).await;
-            let clerk = Clerk::Remote(Remote::new(config(wire, &server.address)).unwrap());
-            let reply = clerk.extract(&reservation(), &event()).await;
+            let clerk = Clerk::Remote(RemoteClerk::new(config(wire, &server.address)).unwrap());
+            let reply = clerk.extract_signals(&reservation(), &event()).await;
             assert_eq!((server.requests(), reply.clerk.tokens.completion_tokens), (1, 60));
             reply.outcome
         };

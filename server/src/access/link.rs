@@ -3,7 +3,7 @@
 //! A link is kept as a hash with the name and scope of whom it lets in. Looking whether it holds changes nothing; using it
 //! up has one winner. What becomes of it is a session ([`super::session`]).
 
-use super::{AccessError, Scope, Store, secret};
+use super::{AccessError, AccessScope, SecretStore, generate_secret};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,9 @@ pub const LINK_HOLDS: TimeDelta = TimeDelta::hours(1);
 
 /// Whom a link lets in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Link {
+pub(crate) struct LoginLink {
     pub(crate) name: String,
-    pub(crate) scope: Scope,
+    pub(crate) scope: AccessScope,
     ends_at: DateTime<Utc>,
 }
 
@@ -23,26 +23,35 @@ pub(crate) struct Link {
 ///
 /// # Errors
 /// [`AccessError`] when nothing can be written.
-pub fn create(store: &Store, name: &str, scope: Scope, now: DateTime<Utc>) -> Result<String, AccessError> {
-    for (path, old) in store.all::<Link>(KIND)? {
+pub fn create_link(
+    store: &SecretStore,
+    name: &str,
+    scope: AccessScope,
+    now: DateTime<Utc>,
+) -> Result<String, AccessError> {
+    for (path, old) in store.read_all::<LoginLink>(KIND)? {
         if old.ends_at <= now {
             // Another process may have been faster.
             let _ = std::fs::remove_file(path);
         }
     }
-    let text = secret()?;
-    store.put(KIND, &text, &Link { name: name.to_owned(), scope, ends_at: now + LINK_HOLDS })?;
+    let text = generate_secret()?;
+    store.put(KIND, &text, &LoginLink { name: name.to_owned(), scope, ends_at: now + LINK_HOLDS })?;
     Ok(text)
 }
 
 /// Uses a link up; `None` when it is unknown, used or too old.
-pub(crate) fn take(store: &Store, text: &str, now: DateTime<Utc>) -> Result<Option<Link>, AccessError> {
-    Ok(store.take::<Link>(KIND, text)?.filter(|link| now < link.ends_at))
+pub(crate) fn consume_link(
+    store: &SecretStore,
+    text: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<LoginLink>, AccessError> {
+    Ok(store.take::<LoginLink>(KIND, text)?.filter(|link| now < link.ends_at))
 }
 
 /// Whether a link would let somebody in; it stays as it is.
-pub(crate) fn holds(store: &Store, text: &str, now: DateTime<Utc>) -> Result<bool, AccessError> {
-    Ok(store.get::<Link>(KIND, text)?.is_some_and(|link| now < link.ends_at))
+pub(crate) fn is_link_valid(store: &SecretStore, text: &str, now: DateTime<Utc>) -> Result<bool, AccessError> {
+    Ok(store.get::<LoginLink>(KIND, text)?.is_some_and(|link| now < link.ends_at))
 }
 
 #[cfg(test)]
@@ -52,13 +61,13 @@ mod tests {
     #[test]
     fn a_link_lets_one_in_within_its_hour() {
         let dir = tempfile::tempdir().unwrap();
-        let (store, now) = (Store::of(dir.path()), Utc::now());
-        let text = create(&store, "ann", Scope::Operate, now).unwrap();
-        assert!(holds(&store, &text, now).unwrap());
-        assert_eq!(take(&store, &text, now).unwrap().map(|link| link.name).as_deref(), Some("ann"));
-        assert_eq!(take(&store, &text, now).unwrap(), None);
-        let late = create(&store, "ann", Scope::Operate, now).unwrap();
-        assert!(!holds(&store, &late, now + LINK_HOLDS).unwrap());
-        assert_eq!(take(&store, &late, now + LINK_HOLDS).unwrap(), None);
+        let (store, now) = (SecretStore::new(dir.path()), Utc::now());
+        let text = create_link(&store, "ann", AccessScope::Operate, now).unwrap();
+        assert!(is_link_valid(&store, &text, now).unwrap());
+        assert_eq!(consume_link(&store, &text, now).unwrap().map(|link| link.name).as_deref(), Some("ann"));
+        assert_eq!(consume_link(&store, &text, now).unwrap(), None);
+        let late = create_link(&store, "ann", AccessScope::Operate, now).unwrap();
+        assert!(!is_link_valid(&store, &late, now + LINK_HOLDS).unwrap());
+        assert_eq!(consume_link(&store, &late, now + LINK_HOLDS).unwrap(), None);
     }
 }

@@ -4,7 +4,7 @@
 //! first process that listens and kept, as the key of sessions is; removing the file ends it until the next start. The
 //! command says in whose name it asks, since it goes by the name that is set where it is typed.
 
-use super::{AccessError, Caller, Proof, Scope, Store};
+use super::{AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore};
 use axum::http::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -19,29 +19,36 @@ const PREFIX: &str = "steward-command_";
 ///
 /// # Errors
 /// [`AccessError`] when it cannot be read.
-pub fn token(store: &Store) -> Result<Option<String>, AccessError> {
-    Ok(store.made_key(KEY)?.map(|key| format!("{PREFIX}{key}")))
+pub fn read_command_token(store: &SecretStore) -> Result<Option<String>, AccessError> {
+    Ok(store.read_key(KEY)?.map(|key| format!("{PREFIX}{key}")))
 }
 
 /// Makes the key where it is missing.
-pub(crate) fn make(store: &Store) -> Result<(), AccessError> {
-    store.key(KEY).map(drop)
+pub(crate) fn ensure_command_key(store: &SecretStore) -> Result<(), AccessError> {
+    store.ensure_key(KEY).map(drop)
 }
 
 /// The command, if this is its token.
-pub(crate) fn caller(store: &Store, text: &str, headers: &HeaderMap) -> Result<Option<Caller>, AccessError> {
+pub(crate) fn identify_command(
+    store: &SecretStore,
+    text: &str,
+    headers: &HeaderMap,
+) -> Result<Option<AuthenticatedCaller>, AccessError> {
     let Some(said) = text.strip_prefix(PREFIX).filter(|said| !said.is_empty()) else { return Ok(None) };
-    let Some(key) = store.made_key(KEY)? else { return Ok(None) };
+    let Some(key) = store.read_key(KEY)? else { return Ok(None) };
     if !bool::from(said.as_bytes().ct_eq(key.as_bytes())) {
         return Ok(None);
     }
-    let name = headers.get(BY).and_then(|name| decoded(name.as_bytes())).unwrap_or_else(|| "the command".to_owned());
-    Ok(Some(Caller { name, scope: Scope::Operate, proof: Proof::Token }))
+    let name = headers
+        .get(BY)
+        .and_then(|name| decode_caller_name(name.as_bytes()))
+        .unwrap_or_else(|| "the command".to_owned());
+    Ok(Some(AuthenticatedCaller { name, scope: AccessScope::Operate, proof: CallerProof::Token }))
 }
 
-fn decoded(said: &[u8]) -> Option<String> {
+fn decode_caller_name(said: &[u8]) -> Option<String> {
     let bytes = STANDARD.decode(said).or_else(|_| STANDARD_NO_PAD.decode(said)).ok()?;
-    super::name(&String::from_utf8(bytes).ok()?).ok()
+    super::parse_caller_name(&String::from_utf8(bytes).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -51,21 +58,25 @@ mod tests {
     #[test]
     fn the_key_of_the_state_folder_alone_is_the_commands() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::of(dir.path());
-        assert_eq!(token(&store).unwrap(), None, "nobody has listened");
-        make(&store).unwrap();
-        let text = token(&store).unwrap().unwrap();
+        let store = SecretStore::new(dir.path());
+        assert_eq!(read_command_token(&store).unwrap(), None, "nobody has listened");
+        ensure_command_key(&store).unwrap();
+        let text = read_command_token(&store).unwrap().unwrap();
         let mut headers = HeaderMap::new();
-        assert_eq!(caller(&store, &text, &headers).unwrap().unwrap().name, "the command");
+        assert_eq!(identify_command(&store, &text, &headers).unwrap().unwrap().name, "the command");
         headers.insert(BY, STANDARD_NO_PAD.encode("Jörg").parse().unwrap());
-        let known = caller(&store, &text, &headers).unwrap().unwrap();
-        assert_eq!((known.name.as_str(), known.scope), ("Jörg", Scope::Operate));
+        let known = identify_command(&store, &text, &headers).unwrap().unwrap();
+        assert_eq!((known.name.as_str(), known.scope), ("Jörg", AccessScope::Operate));
         headers.insert(BY, STANDARD_NO_PAD.encode("token:button#3f9a1c22").parse().unwrap());
-        assert_eq!(caller(&store, &text, &headers).unwrap().unwrap().name, "the command", "nobody passes for a token");
+        assert_eq!(
+            identify_command(&store, &text, &headers).unwrap().unwrap().name,
+            "the command",
+            "nobody passes for a token"
+        );
         for other in [PREFIX, "steward-command_AAAA", &text[..text.len() - 1], &text[PREFIX.len()..], ""] {
-            assert_eq!(caller(&store, other, &headers).unwrap(), None, "{other}");
+            assert_eq!(identify_command(&store, other, &headers).unwrap(), None, "{other}");
         }
         std::fs::remove_file(dir.path().join("access/keys/command")).unwrap();
-        assert_eq!(caller(&store, &text, &headers).unwrap(), None, "a key that is taken away opens nothing");
+        assert_eq!(identify_command(&store, &text, &headers).unwrap(), None, "a key that is taken away opens nothing");
     }
 }

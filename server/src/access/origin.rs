@@ -7,7 +7,7 @@
 use axum::http::{HeaderMap, header};
 
 /// Whether the page that asks is one of the host that is asked, and of its scheme.
-pub(crate) fn is_ours(headers: &HeaderMap, host: &str, secure: bool) -> bool {
+pub(crate) fn is_same_origin(headers: &HeaderMap, host: &str, secure: bool) -> bool {
     let word = |name| headers.get(name).and_then(|value| value.to_str().ok());
     match headers.get(header::ORIGIN) {
         Some(origin) => {
@@ -27,7 +27,7 @@ mod tests {
     }
 
     fn ours(pairs: &[(&'static str, &'static str)], secure: bool) -> bool {
-        is_ours(&asked(pairs), "localhost:8420", secure)
+        is_same_origin(&asked(pairs), "localhost:8420", secure)
     }
 
     #[test]

@@ -20,44 +20,46 @@ const OPEN: (u32, u32) = (20, 200);
 const SWEEP: u32 = 1_024;
 
 /// The paces.
-pub(crate) struct Pace {
+pub(crate) struct RequestRateLimiter {
     callers: DefaultKeyedRateLimiter<String>,
     strangers: DefaultKeyedRateLimiter<IpAddr>,
     open: DefaultKeyedRateLimiter<IpAddr>,
     asked: AtomicU32,
 }
 
-impl Default for Pace {
+impl Default for RequestRateLimiter {
     fn default() -> Self {
         Self {
-            callers: RateLimiter::keyed(quota(CALLER)),
-            strangers: RateLimiter::keyed(quota(STRANGER)),
-            open: RateLimiter::keyed(quota(OPEN)),
+            callers: RateLimiter::keyed(build_quota(CALLER)),
+            strangers: RateLimiter::keyed(build_quota(STRANGER)),
+            open: RateLimiter::keyed(build_quota(OPEN)),
             asked: AtomicU32::new(0),
         }
     }
 }
 
-impl Pace {
+impl RequestRateLimiter {
     /// Seconds after which somebody may ask again, where that is not now.
-    pub(crate) fn of_caller(&self, name: &str) -> Result<(), u32> {
-        self.sweep();
-        self.callers.check_key(&name.to_owned()).map_err(|until| seconds(self.callers.clock(), &until))
+    pub(crate) fn check_caller(&self, name: &str) -> Result<(), u32> {
+        self.forget_idle_keys();
+        self.callers.check_key(&name.to_owned()).map_err(|until| compute_retry_seconds(self.callers.clock(), &until))
     }
 
     /// As [`Pace::of_caller`], for an address from which nobody is known.
-    pub(crate) fn of_stranger(&self, address: IpAddr) -> Result<(), u32> {
-        self.sweep();
-        self.strangers.check_key(&stranger(address)).map_err(|until| seconds(self.strangers.clock(), &until))
+    pub(crate) fn check_unknown_address(&self, address: IpAddr) -> Result<(), u32> {
+        self.forget_idle_keys();
+        self.strangers
+            .check_key(&group_address(address))
+            .map_err(|until| compute_retry_seconds(self.strangers.clock(), &until))
     }
 
     /// As [`Pace::of_caller`], for an address that asks for what anybody may have.
-    pub(crate) fn of_anybody(&self, address: IpAddr) -> Result<(), u32> {
-        self.sweep();
-        self.open.check_key(&stranger(address)).map_err(|until| seconds(self.open.clock(), &until))
+    pub(crate) fn check_open_address(&self, address: IpAddr) -> Result<(), u32> {
+        self.forget_idle_keys();
+        self.open.check_key(&group_address(address)).map_err(|until| compute_retry_seconds(self.open.clock(), &until))
     }
 
-    fn sweep(&self) {
+    fn forget_idle_keys(&self) {
         if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(SWEEP) {
             self.callers.retain_recent();
             self.strangers.retain_recent();
@@ -67,19 +69,19 @@ impl Pace {
 }
 
 /// Who an address counts as: a machine has as many IPv6 addresses as it likes below one prefix.
-pub(crate) fn stranger(address: IpAddr) -> IpAddr {
+pub(crate) fn group_address(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6((u128::from(ip) & !u128::from(u64::MAX)).into()),
         v4 @ IpAddr::V4(_) => v4,
     }
 }
 
-fn quota((a_second, at_once): (u32, u32)) -> Quota {
+fn build_quota((a_second, at_once): (u32, u32)) -> Quota {
     let whole = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
     Quota::per_second(whole(a_second)).allow_burst(whole(at_once))
 }
 
-fn seconds<C: Clock>(clock: &C, until: &governor::NotUntil<C::Instant>) -> u32 {
+fn compute_retry_seconds<C: Clock>(clock: &C, until: &governor::NotUntil<C::Instant>) -> u32 {
     u32::try_from(until.wait_time_from(clock.now()).as_secs()).unwrap_or(u32::MAX).saturating_add(1)
 }
 
@@ -89,24 +91,25 @@ mod tests {
 
     #[test]
     fn an_address_has_its_burst_and_another_one_is_not_held_up_by_it() {
-        let pace = Pace::default();
+        let pace = RequestRateLimiter::default();
         let (one, two): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
-        let refused = (0..2 * STRANGER.1).filter(|_| pace.of_stranger(one).is_err()).count();
+        let refused = (0..2 * STRANGER.1).filter(|_| pace.check_unknown_address(one).is_err()).count();
         assert!(refused >= STRANGER.1 as usize - 10, "{refused}");
-        assert_eq!(pace.of_stranger(one), Err(1));
-        assert_eq!(pace.of_stranger(two), Ok(()));
-        assert_eq!(pace.of_caller("ann"), Ok(()));
-        assert_eq!(pace.of_anybody(one), Ok(()), "what anybody may have has a pace of its own");
-        let refused = (0..2 * OPEN.1).filter(|_| pace.of_anybody(one).is_err()).count();
+        assert_eq!(pace.check_unknown_address(one), Err(1));
+        assert_eq!(pace.check_unknown_address(two), Ok(()));
+        assert_eq!(pace.check_caller("ann"), Ok(()));
+        assert_eq!(pace.check_open_address(one), Ok(()), "what anybody may have has a pace of its own");
+        let refused = (0..2 * OPEN.1).filter(|_| pace.check_open_address(one).is_err()).count();
         assert!(refused >= OPEN.1 as usize - 50, "{refused}");
-        assert_eq!(pace.of_anybody(two), Ok(()));
+        assert_eq!(pace.check_open_address(two), Ok(()));
     }
 
     #[test]
     fn addresses_below_one_prefix_are_one_stranger() {
-        let pace = Pace::default();
+        let pace = RequestRateLimiter::default();
         let address = |n: u128| IpAddr::V6((0x2001_0db8_u128 << 96 | n).into());
-        let refused = (0..2 * u128::from(STRANGER.1)).filter(|n| pace.of_stranger(address(*n)).is_err()).count();
+        let refused =
+            (0..2 * u128::from(STRANGER.1)).filter(|n| pace.check_unknown_address(address(*n)).is_err()).count();
         assert!(refused >= STRANGER.1 as usize - 10, "{refused}");
     }
 }

@@ -10,22 +10,22 @@ use std::net::IpAddr;
 
 /// The networks of the proxies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proxies(Vec<IpNet>);
+pub struct TrustedProxies(Vec<IpNet>);
 
 /// From where a request really came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Came {
+pub(crate) struct ForwardedClient {
     pub(crate) from: IpAddr,
     /// The caller's part of the way was encrypted.
     pub(crate) secure: bool,
 }
 
-impl Proxies {
+impl TrustedProxies {
     /// Addresses and networks with commas between, as in `10.0.0.2,192.0.2.0/24`.
     ///
     /// # Errors
     /// The one that is neither.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let one = |text: &str| {
             let address = text.parse::<IpAddr>().map(IpNet::from);
             text.parse::<IpNet>().or(address).map_err(|_| text.to_owned())
@@ -41,15 +41,15 @@ impl Proxies {
     }
 
     /// Whether this is the address of one of them.
-    pub(crate) fn holds(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains_address(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }
 
     /// From where a request came that `peer` brought; `encrypted` where it was so to us.
-    pub(crate) fn came(&self, peer: IpAddr, encrypted: bool, headers: &HeaderMap) -> Came {
+    pub(crate) fn find_client(&self, peer: IpAddr, encrypted: bool, headers: &HeaderMap) -> ForwardedClient {
         let peer = peer.to_canonical();
-        if !self.holds(peer) {
-            return Came { from: peer, secure: encrypted };
+        if !self.contains_address(peer) {
+            return ForwardedClient { from: peer, secure: encrypted };
         }
         let lines = |name: &str| -> Vec<String> {
             headers.get_all(name).iter().filter_map(|value| value.to_str().ok().map(str::to_owned)).collect()
@@ -61,13 +61,13 @@ impl Proxies {
         for hop in hops.collect::<Vec<_>>().into_iter().rev() {
             let Some(hop) = hop else { break };
             from = hop.to_canonical();
-            if !self.holds(hop) {
+            if !self.contains_address(hop) {
                 break;
             }
         }
         let last = lines("x-forwarded-proto").pop();
         let said = last.and_then(|line| line.rsplit(',').next().map(|word| word.trim().to_ascii_lowercase()));
-        Came { from, secure: said.map_or(encrypted, |word| word == "https") }
+        ForwardedClient { from, secure: said.map_or(encrypted, |word| word == "https") }
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        let came = Proxies::read(proxies).unwrap().came(peer.parse().unwrap(), false, &map);
+        let came = TrustedProxies::parse(proxies).unwrap().find_client(peer.parse().unwrap(), false, &map);
         (came.from.to_string(), came.secure)
     }
 
@@ -100,6 +100,6 @@ mod tests {
         assert_eq!(came("10.0.0.2", "10.0.0.2", &[("x-forwarded-for", "192.0.2.7, nonsense")]).0, "10.0.0.2");
         assert_eq!(came("10.0.0.2", "::ffff:10.0.0.2", &said).0, "10.0.0.9");
         assert_eq!(came("10.0.0.2", "10.0.0.2", &[]), ("10.0.0.2".into(), false));
-        assert_eq!(Proxies::read("10.0.0.0/8, proxy"), Err("proxy".into()));
+        assert_eq!(TrustedProxies::parse("10.0.0.0/8, proxy"), Err("proxy".into()));
     }
 }

@@ -8,52 +8,52 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The seats of one kind. Cheap to clone.
-pub(crate) struct Seats<K: Eq + Hash> {
-    taken: Arc<Mutex<Taken<K>>>,
+pub(crate) struct ConnectionLimiter<K: Eq + Hash> {
+    taken: Arc<Mutex<PermitCounts<K>>>,
     of_each: usize,
     of_all: usize,
 }
 
-struct Taken<K> {
+struct PermitCounts<K> {
     by: HashMap<K, usize>,
     all: usize,
 }
 
 /// One seat, as long as it is held.
-pub(crate) struct Seat<K: Eq + Hash> {
-    taken: Arc<Mutex<Taken<K>>>,
+pub(crate) struct ConnectionPermit<K: Eq + Hash> {
+    taken: Arc<Mutex<PermitCounts<K>>>,
     by: K,
 }
 
-impl<K: Eq + Hash> Clone for Seats<K> {
+impl<K: Eq + Hash> Clone for ConnectionLimiter<K> {
     fn clone(&self) -> Self {
         Self { taken: Arc::clone(&self.taken), of_each: self.of_each, of_all: self.of_all }
     }
 }
 
-impl<K: Eq + Hash + Clone> Seats<K> {
+impl<K: Eq + Hash + Clone> ConnectionLimiter<K> {
     /// So many for each, and for all together.
     pub(crate) fn new(of_each: usize, of_all: usize) -> Self {
-        let taken = Taken { by: HashMap::new(), all: 0 };
+        let taken = PermitCounts { by: HashMap::new(), all: 0 };
         Self { taken: Arc::new(Mutex::new(taken)), of_each, of_all }
     }
 
     /// One more, if there is one left for them; `is_trusted` only needs one of all.
-    pub(crate) fn take(&self, by: K, is_trusted: bool) -> Option<Seat<K>> {
-        let mut taken = lock(&self.taken);
+    pub(crate) fn acquire(&self, by: K, is_trusted: bool) -> Option<ConnectionPermit<K>> {
+        let mut taken = lock_counts(&self.taken);
         let theirs = taken.by.get(&by).copied().unwrap_or_default();
         if taken.all >= self.of_all || (theirs >= self.of_each && !is_trusted) {
             return None;
         }
         taken.all += 1;
         taken.by.insert(by.clone(), theirs + 1);
-        Some(Seat { taken: Arc::clone(&self.taken), by })
+        Some(ConnectionPermit { taken: Arc::clone(&self.taken), by })
     }
 }
 
-impl<K: Eq + Hash> Drop for Seat<K> {
+impl<K: Eq + Hash> Drop for ConnectionPermit<K> {
     fn drop(&mut self) {
-        let mut taken = lock(&self.taken);
+        let mut taken = lock_counts(&self.taken);
         taken.all = taken.all.saturating_sub(1);
         if let Some(theirs) = taken.by.get_mut(&self.by) {
             *theirs -= 1;
@@ -65,7 +65,7 @@ impl<K: Eq + Hash> Drop for Seat<K> {
 }
 
 /// A count is whole whatever panicked beside it.
-fn lock<K>(taken: &Mutex<Taken<K>>) -> MutexGuard<'_, Taken<K>> {
+fn lock_counts<K>(taken: &Mutex<PermitCounts<K>>) -> MutexGuard<'_, PermitCounts<K>> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -75,26 +75,26 @@ mod tests {
 
     #[test]
     fn who_has_their_seats_holds_up_nobody_else_until_all_are_taken() {
-        let seats = Seats::new(2, 3);
-        let first = seats.take("ann", false);
-        let _second = seats.take("ann", false).unwrap();
-        assert!(first.is_some() && seats.take("ann", false).is_none());
-        let bob = seats.take("bob", false).unwrap();
-        assert!(seats.take("bob", false).is_none(), "all are taken");
+        let seats = ConnectionLimiter::new(2, 3);
+        let first = seats.acquire("ann", false);
+        let _second = seats.acquire("ann", false).unwrap();
+        assert!(first.is_some() && seats.acquire("ann", false).is_none());
+        let bob = seats.acquire("bob", false).unwrap();
+        assert!(seats.acquire("bob", false).is_none(), "all are taken");
         drop(first);
-        assert!(seats.take("bob", false).is_some());
+        assert!(seats.acquire("bob", false).is_some());
         drop(bob);
-        let _trusted = seats.take("ann", false).unwrap();
-        assert!(seats.take("ann", false).is_none());
-        assert!(seats.take("ann", true).is_some());
+        let _trusted = seats.acquire("ann", false).unwrap();
+        assert!(seats.acquire("ann", false).is_none());
+        assert!(seats.acquire("ann", true).is_some());
     }
 
     #[test]
     fn who_has_left_is_forgotten() {
-        let seats = Seats::new(1, 1);
+        let seats = ConnectionLimiter::new(1, 1);
         for name in 0..100 {
-            drop(seats.take(name, false).unwrap());
+            drop(seats.acquire(name, false).unwrap());
         }
-        assert!(lock(&seats.taken).by.is_empty());
+        assert!(lock_counts(&seats.taken).by.is_empty());
     }
 }

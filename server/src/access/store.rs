@@ -30,70 +30,70 @@ pub enum AccessError {
 
 /// Where the hashes lie.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct SecretStore {
     dir: PathBuf,
 }
 
-impl Store {
+impl SecretStore {
     /// In the state folder of a vault.
     #[must_use]
-    pub fn of(state_dir: &Path) -> Self {
+    pub fn new(state_dir: &Path) -> Self {
         Self { dir: state_dir.join("access") }
     }
 
-    fn io(path: &Path, source: io::Error) -> AccessError {
+    fn io_error(path: &Path, source: io::Error) -> AccessError {
         AccessError::Io { path: path.to_owned(), source }
     }
 
-    fn folder(&self, kind: &str) -> Result<PathBuf, AccessError> {
+    fn create_folder(&self, kind: &str) -> Result<PathBuf, AccessError> {
         let folder = self.dir.join(kind);
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|e| Self::io(&folder, e))?;
+        made.map_err(|e| Self::io_error(&folder, e))?;
         Ok(folder)
     }
 
-    fn file(&self, kind: &str, secret: &str) -> PathBuf {
-        self.dir.join(kind).join(hash(secret))
+    fn secret_path(&self, kind: &str, secret: &str) -> PathBuf {
+        self.dir.join(kind).join(hash_secret(secret))
     }
 
     /// Keeps what is known of a secret, and not the secret.
     pub(super) fn put<T: Serialize>(&self, kind: &str, secret: &str, value: &T) -> Result<(), AccessError> {
-        let path = self.folder(kind)?.join(hash(secret));
+        let path = self.create_folder(kind)?.join(hash_secret(secret));
         let text =
             serde_json::to_vec(value).map_err(|e| AccessError::Form { path: path.clone(), reason: e.to_string() })?;
-        write_new(&path, &text).map_err(|e| Self::io(&path, e))
+        write_new_file(&path, &text).map_err(|e| Self::io_error(&path, e))
     }
 
     /// What is known of a secret; `None` of one that nobody gave out.
     pub(super) fn get<T: DeserializeOwned>(&self, kind: &str, secret: &str) -> Result<Option<T>, AccessError> {
-        read(&self.file(kind, secret))
+        read_file(&self.secret_path(kind, secret))
     }
 
     /// Whether anything is kept of a secret, readable or not.
-    pub(super) fn holds(&self, kind: &str, secret: &str) -> Result<bool, AccessError> {
-        let path = self.file(kind, secret);
-        path.try_exists().map_err(|e| Self::io(&path, e))
+    pub(super) fn has_secret(&self, kind: &str, secret: &str) -> Result<bool, AccessError> {
+        let path = self.secret_path(kind, secret);
+        path.try_exists().map_err(|e| Self::io_error(&path, e))
     }
 
     /// As [`Store::get`], and never again: of several at once, one gets it.
     pub(super) fn take<T: DeserializeOwned>(&self, kind: &str, secret: &str) -> Result<Option<T>, AccessError> {
-        let path = self.file(kind, secret);
-        let Some(found) = read(&path)? else { return Ok(None) };
+        let path = self.secret_path(kind, secret);
+        let Some(found) = read_file(&path)? else { return Ok(None) };
         match fs::remove_file(&path) {
             Ok(()) => Ok(Some(found)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Self::io(&path, e)),
+            Err(e) => Err(Self::io_error(&path, e)),
         }
     }
 
     /// Everything of a kind, with the file each lies in, in no order; what a crash left beside them is none.
-    pub(super) fn all<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<(PathBuf, T)>, AccessError> {
-        let folder = self.folder(kind)?;
+    pub(super) fn read_all<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<(PathBuf, T)>, AccessError> {
+        let folder = self.create_folder(kind)?;
         let mut found = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(|e| Self::io(&folder, e))? {
-            let path = entry.map_err(|e| Self::io(&folder, e))?.path();
+        for entry in fs::read_dir(&folder).map_err(|e| Self::io_error(&folder, e))? {
+            let path = entry.map_err(|e| Self::io_error(&folder, e))?.path();
             let is_whole = path.extension().is_none();
-            match read(&path) {
+            match read_file(&path) {
                 Ok(Some(value)) if is_whole => found.push((path, value)),
                 Err(e) if is_whole => tracing::warn!("passed over: {e}"),
                 Ok(_) | Err(_) => {}
@@ -104,48 +104,48 @@ impl Store {
 
     /// A key that is made the first time it is asked for: whoever removes the file ends every session. What is shorter than
     /// a key is none, as an empty file that a full disk left.
-    pub(super) fn key(&self, name: &str) -> Result<String, AccessError> {
-        let path = self.folder("keys")?.join(name);
+    pub(super) fn ensure_key(&self, name: &str) -> Result<String, AccessError> {
+        let path = self.create_folder("keys")?.join(name);
         match fs::read_to_string(&path) {
             Ok(key) if key.len() >= LEAST_KEY => return Ok(key),
-            Ok(_) => fs::remove_file(&path).map_err(|e| Self::io(&path, e))?,
+            Ok(_) => fs::remove_file(&path).map_err(|e| Self::io_error(&path, e))?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(Self::io(&path, e)),
+            Err(e) => return Err(Self::io_error(&path, e)),
         }
-        match write_new(&path, super::secret()?.as_bytes()) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(Self::io(&path, e)),
+        match write_new_file(&path, super::generate_secret()?.as_bytes()) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(Self::io_error(&path, e)),
             Ok(()) | Err(_) => {}
         }
-        fs::read_to_string(&path).map_err(|e| Self::io(&path, e))
+        fs::read_to_string(&path).map_err(|e| Self::io_error(&path, e))
     }
 
     /// A key that was made; `None` before that, and once it was taken away.
-    pub(super) fn made_key(&self, name: &str) -> Result<Option<String>, AccessError> {
+    pub(super) fn read_key(&self, name: &str) -> Result<Option<String>, AccessError> {
         let path = self.dir.join("keys").join(name);
         match fs::read_to_string(&path) {
             Ok(key) => Ok(Some(key).filter(|key| key.len() >= LEAST_KEY)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Self::io(&path, e)),
+            Err(e) => Err(Self::io_error(&path, e)),
         }
     }
 }
 
-fn hash(secret: &str) -> String {
+fn hash_secret(secret: &str) -> String {
     Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, AccessError> {
+fn read_file<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, AccessError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Store::io(path, e)),
+        Err(e) => return Err(SecretStore::io_error(path, e)),
     };
     let read = serde_json::from_slice(&bytes);
     read.map(Some).map_err(|e| AccessError::Form { path: path.to_owned(), reason: e.to_string() })
 }
 
 /// Linked into place whole: two that write at once cannot leave half of each.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static ANOTHER: AtomicU32 = AtomicU32::new(0);
     let number = ANOTHER.fetch_add(1, Ordering::Relaxed);
     let beside = path.with_extension(format!("new-{}-{number}", std::process::id()));
@@ -167,12 +167,12 @@ mod tests {
     #[test]
     fn a_secret_is_found_by_itself_alone_and_stands_in_no_file() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::of(dir.path());
+        let store = SecretStore::new(dir.path());
         store.put("tokens", "hush", &"known".to_owned()).unwrap();
         assert_eq!(store.get::<String>("tokens", "hush").unwrap().as_deref(), Some("known"));
         assert_eq!(store.get::<String>("tokens", "Hush").unwrap(), None);
         assert_eq!(store.get::<String>("tokens", "../tokens").unwrap(), None);
-        for (path, _) in store.all::<String>("tokens").unwrap() {
+        for (path, _) in store.read_all::<String>("tokens").unwrap() {
             assert!(!path.display().to_string().contains("hush"));
             assert!(!fs::read_to_string(path).unwrap().contains("hush"));
         }
@@ -181,24 +181,24 @@ mod tests {
     #[test]
     fn a_key_is_one_for_all_who_ask_at_once_and_what_is_cut_is_none() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::of(dir.path());
+        let store = SecretStore::new(dir.path());
         let keys: Vec<String> = std::thread::scope(|scope| {
-            let asked: Vec<_> = (0..8).map(|_| scope.spawn(|| store.key("k").unwrap())).collect();
+            let asked: Vec<_> = (0..8).map(|_| scope.spawn(|| store.ensure_key("k").unwrap())).collect();
             asked.into_iter().map(|one| one.join().unwrap()).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0] && key.len() >= LEAST_KEY), "{keys:?}");
         let file = dir.path().join("access/keys/k");
         for cut in ["", "A"] {
             fs::write(&file, cut).unwrap();
-            assert_eq!(store.made_key("k").unwrap(), None);
-            assert!(store.key("k").unwrap().len() >= LEAST_KEY);
+            assert_eq!(store.read_key("k").unwrap(), None);
+            assert!(store.ensure_key("k").unwrap().len() >= LEAST_KEY);
         }
     }
 
     #[test]
     fn what_is_taken_is_gone() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::of(dir.path());
+        let store = SecretStore::new(dir.path());
         store.put("links", "x", &1).unwrap();
         assert_eq!(store.take::<i32>("links", "x").unwrap(), Some(1));
         assert_eq!(store.take::<i32>("links", "x").unwrap(), None);
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn a_key_is_made_once() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::of(dir.path());
-        let key = store.key("sessions").unwrap();
-        assert_eq!(store.key("sessions").unwrap(), key);
+        let store = SecretStore::new(dir.path());
+        let key = store.ensure_key("sessions").unwrap();
+        assert_eq!(store.ensure_key("sessions").unwrap(), key);
         assert!(key.len() > 40);
         assert_eq!(fs::read_dir(dir.path().join("access/keys")).unwrap().count(), 1, "nothing is left beside it");
     }

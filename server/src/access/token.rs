@@ -3,7 +3,9 @@
 //! Who may do what is told here and not decided: [`crate::app`] holds it against what is asked. A token that is revoked
 //! is nobody's with the very next request, in every process of the vault.
 
-use super::{AccessError, Caller, Proof, Scope, Store, name, secret};
+use super::{
+    AccessError, AccessScope, AuthenticatedCaller, CallerProof, SecretStore, generate_secret, parse_caller_name,
+};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -14,19 +16,19 @@ const PREFIX: &str = "steward_";
 
 /// What is known of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Token {
+pub struct AccessToken {
     /// What it is called by to revoke it, 8 hex digits; no secret.
     pub id: String,
     /// What it is for; not its own alone.
     pub name: String,
-    pub scope: Scope,
+    pub scope: AccessScope,
     pub created_at: DateTime<Utc>,
 }
 
-impl Token {
+impl AccessToken {
     /// As audit records name it, whatever others are called.
     #[must_use]
-    pub fn by(&self) -> String {
+    pub fn caller_name(&self) -> String {
         format!("token:{}#{}", self.name, self.id)
     }
 }
@@ -35,15 +37,20 @@ impl Token {
 ///
 /// # Errors
 /// [`AccessError`] when nothing can be written, or [`name`] refuses what it is called.
-pub fn create(store: &Store, called: &str, scope: Scope, now: DateTime<Utc>) -> Result<(String, Token), AccessError> {
-    let name = name(called)?;
-    let text = format!("{PREFIX}{}", secret()?);
+pub fn create_token(
+    store: &SecretStore,
+    called: &str,
+    scope: AccessScope,
+    now: DateTime<Utc>,
+) -> Result<(String, AccessToken), AccessError> {
+    let name = parse_caller_name(called)?;
+    let text = format!("{PREFIX}{}", generate_secret()?);
     let id = {
         let mut bytes = [0_u8; 4];
         getrandom::fill(&mut bytes).map_err(|e| AccessError::Random(e.to_string()))?;
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     };
-    let token = Token { id, name, scope, created_at: now };
+    let token = AccessToken { id, name, scope, created_at: now };
     store.put(KIND, &text, &token)?;
     Ok((text, token))
 }
@@ -52,8 +59,8 @@ pub fn create(store: &Store, called: &str, scope: Scope, now: DateTime<Utc>) -> 
 ///
 /// # Errors
 /// [`AccessError`] when they cannot be read.
-pub fn all(store: &Store) -> Result<Vec<Token>, AccessError> {
-    let mut tokens: Vec<Token> = store.all(KIND)?.into_iter().map(|(_, token)| token).collect();
+pub fn list_tokens(store: &SecretStore) -> Result<Vec<AccessToken>, AccessError> {
+    let mut tokens: Vec<AccessToken> = store.read_all(KIND)?.into_iter().map(|(_, token)| token).collect();
     tokens.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
     Ok(tokens)
 }
@@ -62,20 +69,24 @@ pub fn all(store: &Store) -> Result<Vec<Token>, AccessError> {
 ///
 /// # Errors
 /// [`AccessError`] when it cannot be removed.
-pub fn revoke(store: &Store, id: &str) -> Result<bool, AccessError> {
-    let found = store.all::<Token>(KIND)?.into_iter().find(|(_, token)| token.id == id);
+pub fn revoke_token(store: &SecretStore, id: &str) -> Result<bool, AccessError> {
+    let found = store.read_all::<AccessToken>(KIND)?.into_iter().find(|(_, token)| token.id == id);
     let Some((path, _)) = found else { return Ok(false) };
     fs::remove_file(&path).map_err(|source| AccessError::Io { path, source })?;
     Ok(true)
 }
 
 /// Who sends this token.
-pub(crate) fn caller(store: &Store, text: &str) -> Result<Option<Caller>, AccessError> {
+pub(crate) fn identify_token(store: &SecretStore, text: &str) -> Result<Option<AuthenticatedCaller>, AccessError> {
     if !text.starts_with(PREFIX) {
         return Ok(None);
     }
-    let token: Option<Token> = store.get(KIND, text)?;
-    Ok(token.map(|token| Caller { name: token.by(), scope: token.scope, proof: Proof::Token }))
+    let token: Option<AccessToken> = store.get(KIND, text)?;
+    Ok(token.map(|token| AuthenticatedCaller {
+        name: token.caller_name(),
+        scope: token.scope,
+        proof: CallerProof::Token,
+    }))
 }
 
 #[cfg(test)]
@@ -85,27 +96,30 @@ mod tests {
     #[test]
     fn a_token_opens_what_its_scope_says_until_it_is_revoked() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::of(dir.path());
-        let (text, token) = create(&store, "button", Scope::Act, Utc::now()).unwrap();
-        let found = caller(&store, &text).unwrap().unwrap();
-        assert_eq!((found.name, found.scope), (format!("token:button#{}", token.id), Scope::Act));
-        assert_eq!(caller(&store, &format!("{text}x")).unwrap(), None);
-        assert_eq!(caller(&store, "").unwrap(), None);
-        assert_eq!(all(&store).unwrap(), std::slice::from_ref(&token));
-        assert!(revoke(&store, &token.id).unwrap());
-        assert!(!revoke(&store, &token.id).unwrap());
-        assert_eq!(caller(&store, &text).unwrap(), None);
+        let store = SecretStore::new(dir.path());
+        let (text, token) = create_token(&store, "button", AccessScope::Act, Utc::now()).unwrap();
+        let found = identify_token(&store, &text).unwrap().unwrap();
+        assert_eq!((found.name, found.scope), (format!("token:button#{}", token.id), AccessScope::Act));
+        assert_eq!(identify_token(&store, &format!("{text}x")).unwrap(), None);
+        assert_eq!(identify_token(&store, "").unwrap(), None);
+        assert_eq!(list_tokens(&store).unwrap(), std::slice::from_ref(&token));
+        assert!(revoke_token(&store, &token.id).unwrap());
+        assert!(!revoke_token(&store, &token.id).unwrap());
+        assert_eq!(identify_token(&store, &text).unwrap(), None);
     }
 
     #[test]
     fn two_tokens_of_one_name_are_two_in_the_records() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::of(dir.path());
+        let store = SecretStore::new(dir.path());
         let by = || {
-            let (text, _) = create(&store, "button", Scope::Act, Utc::now()).unwrap();
-            caller(&store, &text).unwrap().unwrap().name
+            let (text, _) = create_token(&store, "button", AccessScope::Act, Utc::now()).unwrap();
+            identify_token(&store, &text).unwrap().unwrap().name
         };
         assert_ne!(by(), by());
-        assert!(matches!(create(&store, "a\u{7}b", Scope::Read, Utc::now()), Err(AccessError::Name { .. })));
+        assert!(matches!(
+            create_token(&store, "a\u{7}b", AccessScope::Read, Utc::now()),
+            Err(AccessError::Name { .. })
+        ));
     }
 }

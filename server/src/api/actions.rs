@@ -3,8 +3,8 @@
 //! Reads the index and the records, and changes nothing. What cannot be used of a question is refused by name, never
 //! passed over; what comes out are the facts that every face shows.
 
-use super::problem::Problem;
-use crate::app::Shared;
+use super::problem::ProblemDetails;
+use crate::app::SharedAppState;
 use crate::facts::action::{self, Action, ActionDetail};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -25,7 +25,7 @@ const MOST: u32 = 500;
 /// Which actions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct RecentActionsQuery {
     /// From this moment on (RFC 3339, or a date); 24 hours back where it is left out.
     #[param(example = "2026-11-22T08:00:00Z", max_length = 64)]
     since: Option<String>,
@@ -49,33 +49,33 @@ pub(crate) struct RecentActions {
 
 /// What was decided and done lately, newest first.
 #[utoipa::path(
-    get, path = "/api/v1/steward/recent-actions", params(Asked), tag = "actions",
+    get, path = "/api/v1/steward/recent-actions", params(RecentActionsQuery), tag = "actions",
     responses(
         (status = 200, description = "The actions", body = RecentActions),
-        (status = 400, description = "A parameter cannot be used", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No token, or none that is known", body = Problem, content_type = "application/problem+json"),
-        (status = 421, description = "Not a host that is answered for", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-        (status = 500, description = "The index cannot be read", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "A parameter cannot be used", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is known", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 421, description = "Not a host that is answered for", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 500, description = "The index cannot be read", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn recent_actions(
-    State(app): State<Shared>,
-    asked: Result<Query<Asked>, QueryRejection>,
-) -> Result<Json<RecentActions>, Problem> {
-    let Query(asked) = asked.map_err(|e| wrong(e.body_text()))?;
+    State(app): State<SharedAppState>,
+    asked: Result<Query<RecentActionsQuery>, QueryRejection>,
+) -> Result<Json<RecentActions>, ProblemDetails> {
+    let Query(asked) = asked.map_err(|e| bad_request(e.body_text()))?;
     let since = match asked.since.as_deref() {
         None => Utc::now() - SINCE,
         Some(text) => steward_domain::time::parse(text).ok_or_else(|| {
-            wrong(format!("`since` is `{}`, expected a moment like 2026-11-22T08:00:00Z", text.escape_debug()))
+            bad_request(format!("`since` is `{}`, expected a moment like 2026-11-22T08:00:00Z", text.escape_debug()))
         })?,
     };
     let limit = match asked.limit.unwrap_or(LIMIT) {
         limit @ 1..=MOST => limit,
-        other => return Err(wrong(format!("`limit` is {other}, expected 1 to {MOST}"))),
+        other => return Err(bad_request(format!("`limit` is {other}, expected 1 to {MOST}"))),
     };
     let target = asked.target.as_deref().map(RecordPath::parse).transpose();
-    let target = target.map_err(|e| wrong(format!("`target`: {e}")))?;
+    let target = target.map_err(|e| bad_request(format!("`target`: {e}")))?;
     let rows = app
         .index
         .list_actions(Some(since), target.as_ref(), limit + 1)
@@ -83,7 +83,7 @@ pub(crate) async fn recent_actions(
         .map_err(crate::facts::FactsError::from)?;
     let truncated = rows.len() > limit as usize;
     let rows = rows.into_iter().take(limit as usize).collect();
-    let actions = action::cards(&app.root, &app.index, rows, Utc::now()).await?;
+    let actions = action::read_actions(&app.root, &app.index, rows, Utc::now()).await?;
     Ok(Json(RecentActions { actions, truncated, since, limit }))
 }
 
@@ -93,22 +93,22 @@ pub(crate) async fn recent_actions(
     params(("id" = String, Path, description = "The action's id, or its first digits (at least 4)", pattern = "^[0-9a-f]{4,16}$")),
     responses(
         (status = 200, description = "The action", body = ActionDetail),
-        (status = 400, description = "Not the beginning of an id, or of more than one action", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No token, or none that is known", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such action", body = Problem, content_type = "application/problem+json"),
-        (status = 421, description = "Not a host that is answered for", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-        (status = 500, description = "The index cannot be read", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "Not the beginning of an id, or of more than one action", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, description = "No token, or none that is known", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, description = "No such action", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 421, description = "Not a host that is answered for", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 500, description = "The index cannot be read", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn action(
-    State(app): State<Shared>,
+    State(app): State<SharedAppState>,
     id: Result<Path<String>, axum::extract::rejection::PathRejection>,
-) -> Result<Json<ActionDetail>, Problem> {
-    let Path(id) = id.map_err(|e| wrong(e.body_text()))?;
-    Ok(Json(action::detail(&app.root, &app.index, &id).await?))
+) -> Result<Json<ActionDetail>, ProblemDetails> {
+    let Path(id) = id.map_err(|e| bad_request(e.body_text()))?;
+    Ok(Json(action::read_detail(&app.root, &app.index, &id).await?))
 }
 
-pub(crate) fn wrong(detail: impl Into<String>) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, detail)
+pub(crate) fn bad_request(detail: impl Into<String>) -> ProblemDetails {
+    ProblemDetails::new(StatusCode::BAD_REQUEST, detail)
 }

@@ -3,10 +3,10 @@
 //! The answer itself is asked of the process that holds the vault; here it only gets its JSON. Who answered is who sent
 //! the token, whatever the body says.
 
-use super::actions::wrong;
-use super::problem::Problem;
-use crate::access::Caller;
-use crate::app::Shared;
+use super::actions::bad_request;
+use super::problem::ProblemDetails;
+use crate::access::AuthenticatedCaller;
+use crate::app::SharedAppState;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, State};
@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 /// What may be said with an answer.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Said {
+pub(crate) struct ResolutionBody {
     /// Why; kept in the audit record, its first 2,000 characters.
     #[serde(default)]
     reason: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Said {
 
 /// An answer that was taken.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Done {
+pub(crate) struct ResolutionReceipt {
     /// The action that the answer is.
     action: String,
     /// Its audit record.
@@ -41,7 +41,7 @@ pub(crate) struct Done {
     lowered: Vec<String>,
 }
 
-type Asked = (Result<Path<String>, PathRejection>, Result<Bytes, BytesRejection>);
+type ResolutionRequestParts = (Result<Path<String>, PathRejection>, Result<Bytes, BytesRejection>);
 
 macro_rules! endpoint {
     ($name:ident, $kind:ident, $path:literal, $summary:literal) => {
@@ -49,32 +49,32 @@ macro_rules! endpoint {
         #[utoipa::path(
             post, path = $path, tag = "answers",
             params(("id" = String, Path, description = "The action's id, or its first digits (at least 4)", pattern = "^[0-9a-f]{4,16}$")),
-            request_body(content = Option<Said>, description = "May be left out", content_type = "application/json"),
+            request_body(content = Option<ResolutionBody>, description = "May be left out", content_type = "application/json"),
             responses(
-                (status = 200, description = "Done", body = Done),
-                (status = 400, description = "Not an id, or an action to which this is no answer (a shadow record, say)", body = Problem, content_type = "application/problem+json"),
-                (status = 401, description = "No token, or none that is known", body = Problem, content_type = "application/problem+json"),
-                (status = 403, description = "The token's scope is `read`", body = Problem, content_type = "application/problem+json"),
-                (status = 404, description = "No such action", body = Problem, content_type = "application/problem+json"),
-                (status = 409, description = "Already answered; or edited by a human since (`fields`); or the mode is shadow; or the fleet is stopped", body = Problem, content_type = "application/problem+json"),
-                (status = 410, description = "Its 7 days are over", body = Problem, content_type = "application/problem+json"),
-                (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
-                (status = 421, description = "Not a host that is answered for", body = Problem, content_type = "application/problem+json"),
-                (status = 422, description = "A record cannot be used as it stands", body = Problem, content_type = "application/problem+json"),
-                (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-                (status = 500, description = "The answer failed", body = Problem, content_type = "application/problem+json"),
-                (status = 502, description = "Done in the vault (`record`), not in the tracker", body = Problem, content_type = "application/problem+json"),
-                (status = 503, description = "The Temporal server is away; nothing was asked", body = Problem, content_type = "application/problem+json"),
-                (status = 504, description = "No answer within a minute; it goes on as `workflow`", body = Problem, content_type = "application/problem+json"),
+                (status = 200, description = "Done", body = ResolutionReceipt),
+                (status = 400, description = "Not an id, or an action to which this is no answer (a shadow record, say)", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 401, description = "No token, or none that is known", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 403, description = "The token's scope is `read`", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 404, description = "No such action", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 409, description = "Already answered; or edited by a human since (`fields`); or the mode is shadow; or the fleet is stopped", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 410, description = "Its 7 days are over", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 413, description = "The body is too large", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 421, description = "Not a host that is answered for", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 422, description = "A record cannot be used as it stands", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 500, description = "The answer failed", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 502, description = "Done in the vault (`record`), not in the tracker", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 503, description = "The Temporal server is away; nothing was asked", body = ProblemDetails, content_type = "application/problem+json"),
+                (status = 504, description = "No answer within a minute; it goes on as `workflow`", body = ProblemDetails, content_type = "application/problem+json"),
             )
         )]
         pub(crate) async fn $name(
-            State(app): State<Shared>,
-            Extension(caller): Extension<Caller>,
+            State(app): State<SharedAppState>,
+            Extension(caller): Extension<AuthenticatedCaller>,
             id: Result<Path<String>, PathRejection>,
             body: Result<Bytes, BytesRejection>,
-        ) -> Result<Json<Done>, Problem> {
-            answer(&app, ResolutionKind::$kind, caller, (id, body)).await
+        ) -> Result<Json<ResolutionReceipt>, ProblemDetails> {
+            resolve_action(&app, ResolutionKind::$kind, caller, (id, body)).await
         }
     };
 }
@@ -83,35 +83,46 @@ endpoint!(undo, Undo, "/api/v1/steward/undo/{id}", "Takes a change back, within 
 endpoint!(confirm, Confirm, "/api/v1/steward/confirm/{id}", "Lets a pending proposal happen.");
 endpoint!(dismiss, Dismiss, "/api/v1/steward/dismiss/{id}", "Turns a pending proposal down, or sets a question aside.");
 
-async fn answer(app: &Shared, kind: ResolutionKind, caller: Caller, (id, body): Asked) -> Result<Json<Done>, Problem> {
-    let Path(action) = id.map_err(|e| wrong(e.body_text()))?;
-    let body = body.map_err(|e| Problem::new(e.status(), e.body_text()))?;
-    let Said { reason } = said(&body)?;
+async fn resolve_action(
+    app: &SharedAppState,
+    kind: ResolutionKind,
+    caller: AuthenticatedCaller,
+    (id, body): ResolutionRequestParts,
+) -> Result<Json<ResolutionReceipt>, ProblemDetails> {
+    let Path(action) = id.map_err(|e| bad_request(e.body_text()))?;
+    let body = body.map_err(|e| ProblemDetails::new(e.status(), e.body_text()))?;
+    let ResolutionBody { reason } = parse_resolution_body(&body)?;
     // Two beginnings of one id are one answer.
-    let record = crate::facts::action::find(&app.index, &action).await?;
+    let record = crate::facts::action::find_record_path(&app.index, &action).await?;
     let row = app.index.action_by_path(&record).await.map_err(crate::facts::FactsError::from)?;
     let action = row.map_or(action, |row| row.id.to_string());
-    match app.answers.ask(ResolveInput { kind, action, by: caller.name, reason, edited: None, together: None }).await? {
-        ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(Json(Done {
+    match app
+        .answers
+        .request_resolution(ResolveInput { kind, action, by: caller.name, reason, edited: None, together: None })
+        .await?
+    {
+        ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(Json(ResolutionReceipt {
             action: action_id.to_string(),
             record: record.to_string(),
             target: target.to_string(),
             tracker,
             lowered,
         })),
-        ResolveOutput::Refused { status, refusal, message } => Err(Problem::refused(&refusal, status, message)),
+        ResolveOutput::Refused { status, refusal, message } => {
+            Err(ProblemDetails::from_refusal(&refusal, status, message))
+        }
     }
 }
 
 /// An empty body says nothing, which is allowed.
-fn said(body: &[u8]) -> Result<Said, Problem> {
+fn parse_resolution_body(body: &[u8]) -> Result<ResolutionBody, ProblemDetails> {
     if body.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Said::default());
+        return Ok(ResolutionBody::default());
     }
     // By way of a map, because a list would pass for the values of the fields.
     let read = serde_json::from_slice::<Option<serde_json::Map<String, Value>>>(body);
     let said = read.and_then(|map| map.map(|map| serde_json::from_value(map.into())).transpose());
-    Ok(said.map_err(|e| wrong(format!("the body is not {{\"reason\": …}}: {e}")))?.unwrap_or_default())
+    Ok(said.map_err(|e| bad_request(format!("the body is not {{\"reason\": …}}: {e}")))?.unwrap_or_default())
 }
 
 /// More than a reason needs; what is longer is refused with 413.
@@ -124,12 +135,12 @@ mod tests {
 
     #[test]
     fn a_body_may_be_left_out_and_says_nothing_else_than_a_reason() {
-        assert_eq!(said(b"").unwrap().reason, None);
-        assert_eq!(said(b"null").unwrap().reason, None);
-        assert_eq!(said(b" {}").unwrap().reason, None);
-        assert_eq!(said(br#"{"reason": "late"}"#).unwrap().reason.as_deref(), Some("late"));
+        assert_eq!(parse_resolution_body(b"").unwrap().reason, None);
+        assert_eq!(parse_resolution_body(b"null").unwrap().reason, None);
+        assert_eq!(parse_resolution_body(b" {}").unwrap().reason, None);
+        assert_eq!(parse_resolution_body(br#"{"reason": "late"}"#).unwrap().reason.as_deref(), Some("late"));
         for body in [&b"late"[..], br#"{"why": "late"}"#, br#"{"reason": 3}"#, b"[]", b"\xff"] {
-            assert_eq!(said(body).unwrap_err().status, StatusCode::BAD_REQUEST.as_u16(), "{body:?}");
+            assert_eq!(parse_resolution_body(body).unwrap_err().status, StatusCode::BAD_REQUEST.as_u16(), "{body:?}");
         }
     }
 }

@@ -3,9 +3,9 @@
 //! They are answered to anybody by any name, so they tell nothing about the vault: one word, or what is missing. The first
 //! says that the process lives, the second that what is shown is true and what is clicked is done.
 
-use super::problem::Problem;
-use crate::app::{App, Shared};
-use crate::holder::Holder;
+use super::problem::ProblemDetails;
+use crate::app::{AppState, SharedAppState};
+use crate::holder::VaultHolder;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -32,43 +32,45 @@ pub(crate) async fn healthz() -> &'static str {
 /// It can do its work: a worker holds the vault, the index is up to date, the Temporal server answers and has the schedules.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "Ready", body = String, content_type = "text/plain"),
-        (status = 429, description = "Too many requests", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Not yet; `detail` says what is missing", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn readyz(State(app): State<Shared>) -> Result<&'static str, Problem> {
-    let away = |what: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, what);
-    let fault = missing(&app).await.map(str::to_owned).or_else(|| registration_fault(&app));
+        (status = 429, description = "Too many requests", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Not yet; `detail` says what is missing", body = ProblemDetails, content_type = "application/problem+json")))]
+pub(crate) async fn readyz(State(app): State<SharedAppState>) -> Result<&'static str, ProblemDetails> {
+    let away = |what: String| ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, what);
+    let fault = find_readiness_fault(&app).await.map(str::to_owned).or_else(|| find_registration_fault(&app));
     fault.map_or(Ok("ready"), |what| Err(away(what)))
 }
 
 /// What is wrong with the schedules at the server, in words that name none of them.
-fn registration_fault(app: &App) -> Option<String> {
+fn find_registration_fault(app: &AppState) -> Option<String> {
     // Whoever has not said that it serves is still registering them.
-    let Holder::Runs(note) = Holder::of(&app.root, app.index.state_dir()) else { return None };
+    let VaultHolder::Runs(note) = VaultHolder::read(&app.root, app.index.state_dir()) else { return None };
     let status = app.registration.borrow();
     if status.error.is_some() {
         return Some("the schedules cannot be listed at the Temporal server: `steward doctor` says why".to_owned());
     }
-    status.registered.describe_fault(note.schedule_check_every())
+    status.registered.describe_fault(note.schedule_check_interval())
 }
 
 /// What is missing, in words that name no file, matter or person.
-async fn missing(app: &App) -> Option<&'static str> {
-    match Holder::of(&app.root, app.index.state_dir()) {
-        Holder::Runs(_) | Holder::Silent(_) => {}
-        Holder::Died(_) => return Some("the process that served the vault died: start `steward up` or a worker again"),
-        Holder::Nobody => return Some("nobody serves the vault: start `steward up` or a worker"),
+async fn find_readiness_fault(app: &AppState) -> Option<&'static str> {
+    match VaultHolder::read(&app.root, app.index.state_dir()) {
+        VaultHolder::Runs(_) | VaultHolder::Silent(_) => {}
+        VaultHolder::Died(_) => {
+            return Some("the process that served the vault died: start `steward up` or a worker again");
+        }
+        VaultHolder::Nobody => return Some("nobody serves the vault: start `steward up` or a worker"),
     }
     if !app.root.path().is_dir() {
         return Some("the vault's folder is not at its place: put it back, the process goes on by itself");
     }
-    if IndexFile::of(app.index.state_dir()) != app.index_file {
+    if IndexFileIdentity::read(app.index.state_dir()) != app.index_file {
         return Some("the index was set aside and this process reads the old one: start it again");
     }
-    if let Some(what) = unwritable(app).await {
+    if let Some(what) = find_unwritable_folder(app).await {
         return Some(what);
     }
     match tokio::time::timeout(PATIENCE, app.index.last_sync_at()).await {
-        Ok(Ok(Some(synced))) if is_behind(synced, app.house.scan_every, Utc::now()) => {
+        Ok(Ok(Some(synced))) if is_index_behind(synced, app.house.scan_every, Utc::now()) => {
             return Some(
                 "the index is behind: the vault was not read for several scans; the log of the worker says why",
             );
@@ -77,11 +79,11 @@ async fn missing(app: &App) -> Option<&'static str> {
         Ok(Ok(None)) => return Some("the vault has not been read yet"),
         Ok(Err(_)) | Err(_) => return Some("the index cannot be read"),
     }
-    (!app.answers.is_there(PATIENCE).await).then_some("the Temporal server does not answer")
+    (!app.answers.is_reachable(PATIENCE).await).then_some("the Temporal server does not answer")
 }
 
 /// Which folder cannot be written. A disk that does not answer counts as one that cannot.
-async fn unwritable(app: &App) -> Option<&'static str> {
+async fn find_unwritable_folder(app: &AppState) -> Option<&'static str> {
     let (vault, state) = (app.root.path().to_owned(), app.index.state_dir().to_owned());
     let check = tokio::task::spawn_blocking(move || {
         if disk::check_writable(&vault).is_err() {
@@ -100,18 +102,18 @@ async fn unwritable(app: &App) -> Option<&'static str> {
     }
 }
 
-fn is_behind(synced: DateTime<Utc>, scan_every: Duration, now: DateTime<Utc>) -> bool {
+fn is_index_behind(synced: DateTime<Utc>, scan_every: Duration, now: DateTime<Utc>) -> bool {
     let several = TimeDelta::from_std(scan_every).unwrap_or(TimeDelta::MAX).checked_mul(SCANS);
     now - synced > several.and_then(|several| several.checked_add(&A_SCAN)).unwrap_or(TimeDelta::MAX)
 }
 
 /// Which file the index is, whatever has its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IndexFile(Option<(u64, u64)>);
+pub(crate) struct IndexFileIdentity(Option<(u64, u64)>);
 
-impl IndexFile {
+impl IndexFileIdentity {
     /// The one that has the name now.
-    pub(crate) fn of(state_dir: &Path) -> Self {
+    pub(crate) fn read(state_dir: &Path) -> Self {
         Self(std::fs::metadata(state_dir.join(FILE)).ok().map(|meta| (meta.dev(), meta.ino())))
     }
 }
@@ -123,10 +125,10 @@ mod tests {
     #[test]
     fn an_index_that_missed_several_scans_is_behind_and_a_slow_one_is_not() {
         let (now, every) = (Utc::now(), Duration::from_secs(60));
-        assert!(!is_behind(now - TimeDelta::seconds(299), every, now));
-        assert!(is_behind(now - TimeDelta::seconds(301), every, now));
-        assert!(!is_behind(now + TimeDelta::hours(1), every, now), "a clock that was set back");
-        assert!(!is_behind(now - TimeDelta::days(9), Duration::MAX, now));
+        assert!(!is_index_behind(now - TimeDelta::seconds(299), every, now));
+        assert!(is_index_behind(now - TimeDelta::seconds(301), every, now));
+        assert!(!is_index_behind(now + TimeDelta::hours(1), every, now), "a clock that was set back");
+        assert!(!is_index_behind(now - TimeDelta::days(9), Duration::MAX, now));
     }
 
     #[test]
@@ -134,12 +136,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(FILE);
         std::fs::write(&file, "1").unwrap();
-        let open = IndexFile::of(dir.path());
+        let open = IndexFileIdentity::read(dir.path());
         std::fs::write(&file, "2").unwrap();
-        assert_eq!(IndexFile::of(dir.path()), open);
+        assert_eq!(IndexFileIdentity::read(dir.path()), open);
         std::fs::rename(&file, dir.path().join("aside")).unwrap();
-        assert_ne!(IndexFile::of(dir.path()), open);
+        assert_ne!(IndexFileIdentity::read(dir.path()), open);
         std::fs::write(&file, "3").unwrap();
-        assert_ne!(IndexFile::of(dir.path()), open);
+        assert_ne!(IndexFileIdentity::read(dir.path()), open);
     }
 }

@@ -3,7 +3,7 @@
 //! Made of what the rules, the facts and Temporal say, each in one place, so that every face has the same status for the
 //! same reason. Pages show its words ([`crate::pages`]).
 
-use crate::answer::AskError;
+use crate::answer::ResolutionRequestError;
 use crate::facts::FactsError;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 /// Why a request was not followed.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
-pub(crate) struct Problem {
+pub(crate) struct ProblemDetails {
     /// The status in words.
     pub(crate) title: &'static str,
     /// The HTTP status, once more.
@@ -43,14 +43,14 @@ pub(crate) struct Problem {
     pub(crate) retry_after: Option<u32>,
 }
 
-impl Problem {
+impl ProblemDetails {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error");
         Self { title, status: status.as_u16(), detail: detail.into(), ..Self::default() }
     }
 
     /// Of an answer that was not taken.
-    pub(crate) fn refused(refusal: &ResolutionRefusal, status: u16, message: String) -> Self {
+    pub(crate) fn from_refusal(refusal: &ResolutionRefusal, status: u16, message: String) -> Self {
         let said = serde_json::to_value(refusal).unwrap_or_default();
         let word = said.get("refused").and_then(|word| word.as_str()).map(Into::into);
         let ResolutionRefusalDetails { fields, record, .. } = refusal.details();
@@ -60,7 +60,7 @@ impl Problem {
     }
 }
 
-impl From<FactsError> for Problem {
+impl From<FactsError> for ProblemDetails {
     fn from(e: FactsError) -> Self {
         let detail = e.to_string();
         match e {
@@ -74,22 +74,22 @@ impl From<FactsError> for Problem {
     }
 }
 
-impl From<AskError> for Problem {
-    fn from(e: AskError) -> Self {
+impl From<ResolutionRequestError> for ProblemDetails {
+    fn from(e: ResolutionRequestError) -> Self {
         let detail = e.to_string();
         match e {
-            AskError::Away { .. } => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail),
-            AskError::Late { workflow } => {
+            ResolutionRequestError::Away { .. } => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+            ResolutionRequestError::Late { workflow } => {
                 Self { workflow: Some(workflow.into()), ..Self::new(StatusCode::GATEWAY_TIMEOUT, detail) }
             }
-            AskError::Failed { workflow, .. } => {
+            ResolutionRequestError::Failed { workflow, .. } => {
                 Self { workflow: Some(workflow.into()), ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail) }
             }
         }
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemDetails {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = self.retry_after;

@@ -3,7 +3,7 @@
 //! A row of the index says which; the rest is read from the audit record itself. A record that cannot be read any more
 //! is still listed, with the reason.
 
-use super::withheld::{Withheld, list_withheld};
+use super::withheld::{WithheldSignal, attach_withheld_signals};
 use super::{FactsError, quote};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub struct Action {
     pub mode: String,
     /// `state_change`, `context_edit`, `parent_matter` or `related`; absent where nothing would change.
     pub class: Option<String>,
-    pub change: Option<Change>,
+    pub change: Option<ActionChange>,
     /// It waits for a human's answer.
     pub waits: bool,
     /// It changed something that can still be undone, until then.
@@ -64,17 +64,17 @@ pub struct Action {
     pub seq: u64,
     /// The clerk's words on one line. Untrusted.
     pub reasoning: String,
-    pub gates: Vec<Gate>,
-    pub evidence: Vec<Evidence>,
+    pub gates: Vec<ActionGate>,
+    pub evidence: Vec<ActionEvidence>,
     /// Of a question, the signals that were not proposed because of it, newest first, at most 20.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldSignal>,
     /// Why its record cannot be read; what it would say is missing then.
     pub problem: Option<String>,
 }
 
 /// What changes, or would.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Change {
+pub struct ActionChange {
     /// The one field of the frontmatter.
     pub field: String,
     /// The value that goes; of a set its member. Untrusted.
@@ -85,7 +85,7 @@ pub struct Change {
 
 /// One gate, with the values that decided.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Gate {
+pub struct ActionGate {
     pub gate: String,
     pub open: bool,
     pub found: String,
@@ -94,7 +94,7 @@ pub struct Gate {
 
 /// A signal that it rests on.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Evidence {
+pub struct ActionEvidence {
     /// The signal's record.
     pub signal: String,
     /// Untrusted.
@@ -118,8 +118,8 @@ pub struct Evidence {
 pub struct ActionDetail {
     #[serde(flatten)]
     pub action: Action,
-    pub clerk: Option<Clerk>,
-    pub workflow: Option<Workflow>,
+    pub clerk: Option<ActionClerk>,
+    pub workflow: Option<ActionWorkflowRun>,
     /// How much each source was weighed, 0 to 1.
     pub source_contributions: BTreeMap<String, f64>,
     /// SHA-256 of the record before this one in the chain, in hex.
@@ -135,7 +135,7 @@ pub struct ActionDetail {
 
 /// Who judged.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Clerk {
+pub struct ActionClerk {
     pub provider: String,
     pub model: String,
     /// SHA-256 of the prompt, in hex.
@@ -150,13 +150,13 @@ pub struct Clerk {
 
 /// The run that acted.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Workflow {
+pub struct ActionWorkflowRun {
     pub id: String,
     pub run_id: String,
 }
 
 impl Action {
-    fn of(row: &ActionRow, now: DateTime<Utc>) -> Self {
+    fn from_row(row: &ActionRow, now: DateTime<Utc>) -> Self {
         Self {
             id: row.id.to_string(),
             kind: row.kind.as_str().to_owned(),
@@ -170,7 +170,7 @@ impl Action {
             class: row.class.map(|class| class.as_str().to_owned()),
             change: None,
             waits: row.pending && row.answered.is_none() && !row.settled,
-            undo_until: undo_until(row, now),
+            undo_until: compute_undo_deadline(row, now),
             confirmable: false,
             answers: row.answers.as_ref().map(ToString::to_string),
             by: None,
@@ -187,25 +187,25 @@ impl Action {
         }
     }
 
-    fn with(mut self, record: &AuditRecord) -> Self {
+    fn with_record(mut self, record: &AuditRecord) -> Self {
         let draft = &record.draft;
-        self.change = change(record);
+        self.change = describe_change(record);
         self.confirmable = draft.confirmable;
         self.by = draft.answers.as_ref().map(|answer| answer.by.clone());
         self.reason = draft.answers.as_ref().and_then(|answer| answer.reason.clone());
         self.reasoning.clone_from(&draft.reasoning);
-        let gate = |gate: &steward_domain::decide::GateResult| Gate {
+        let gate = |gate: &steward_domain::decide::GateResult| ActionGate {
             gate: gate.gate.as_str().to_owned(),
             open: gate.open,
             found: gate.found.clone(),
             needed: gate.needed.clone(),
         };
         self.gates = draft.gates.iter().map(gate).collect();
-        let cited = |cited: &steward_domain::audit::CitedSignal| Evidence {
+        let cited = |cited: &steward_domain::audit::CitedSignal| ActionEvidence {
             signal: cited.reference.to_string(),
             source: cited.source.clone(),
             quote: cited.note.clone(),
-            words: quote::kept(&cited.note),
+            words: quote::mark_cut_quote(&cited.note),
             target_confidence: cited.target_confidence,
             effect_confidence: cited.effect_confidence,
             speaks: cited.speaks,
@@ -219,7 +219,7 @@ impl Action {
 
 impl Action {
     /// It asks something of a human that they may set aside by `dismiss`.
-    pub(crate) fn asks(&self) -> bool {
+    pub(crate) fn is_open_question(&self) -> bool {
         self.is_question() && self.answered.is_none()
     }
 
@@ -229,19 +229,19 @@ impl Action {
     }
 }
 
-fn undo_until(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn compute_undo_deadline(row: &ActionRow, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let changes = matches!(row.kind, ActionKind::Action | ActionKind::Confirmed) && row.landing == Disposition::Live;
     let until = row.at + chrono::TimeDelta::days(steward_domain::audit::UNDO_WINDOW_DAYS);
     (changes && row.answered != Some(ActionKind::Reversed) && now < until).then_some(until)
 }
 
-fn change(record: &AuditRecord) -> Option<Change> {
+fn describe_change(record: &AuditRecord) -> Option<ActionChange> {
     let draft = &record.draft;
     let Some(proposal) = &draft.proposal else {
         let after = draft.proposed_state?.as_str().to_owned();
-        return Some(Change { field: "state".into(), before: draft.prior_state.clone(), after: Some(after) });
+        return Some(ActionChange { field: "state".into(), before: draft.prior_state.clone(), after: Some(after) });
     };
-    let replaced = proposal.replaces.as_ref().map(text);
+    let replaced = proposal.replaces.as_ref().map(format_value);
     let (before, after) = match &proposal.mutation {
         Mutation::StateChange { to } => (replaced.or_else(|| draft.prior_state.clone()), Some(to.as_str().to_owned())),
         Mutation::ContextEdit { to, .. } => (replaced, Some(to.clone())),
@@ -249,11 +249,11 @@ fn change(record: &AuditRecord) -> Option<Change> {
         Mutation::Related { member, present: true, .. } => (None, Some(member.clone())),
         Mutation::Related { member, present: false, .. } => (Some(member.clone()), None),
     };
-    Some(Change { field: proposal.mutation.field().to_owned(), before, after })
+    Some(ActionChange { field: proposal.mutation.field().to_owned(), before, after })
 }
 
 /// A value as a person reads it.
-fn text(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -261,7 +261,7 @@ fn text(value: &Value) -> String {
 ///
 /// # Errors
 /// When the index cannot be read. None for a record that cannot be read: its card says so.
-pub async fn cards(
+pub async fn read_actions(
     root: &VaultRoot,
     index: &Index,
     rows: Vec<ActionRow>,
@@ -269,23 +269,24 @@ pub async fn cards(
 ) -> Result<Vec<Action>, FactsError> {
     let root = root.clone();
     let ids: Vec<ActionId> = rows.iter().map(|row| row.id.clone()).collect();
-    let read = tokio::task::spawn_blocking(move || rows.iter().map(|row| card(&root, row, now)).collect::<Vec<_>>());
+    let read =
+        tokio::task::spawn_blocking(move || rows.iter().map(|row| read_action(&root, row, now)).collect::<Vec<_>>());
     let mut cards = read.await.map_err(|e| FactsError::Record { path: String::new(), reason: e.to_string() })?;
     for (card, id) in cards.iter_mut().zip(&ids) {
-        list_withheld(index, card, id).await?;
+        attach_withheld_signals(index, card, id).await?;
     }
     Ok(cards)
 }
 
-fn card(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> Action {
-    let card = Action::of(row, now);
-    match read(root, &row.path) {
-        Ok((record, _)) => card.with(&record),
+fn read_action(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> Action {
+    let card = Action::from_row(row, now);
+    match read_record(root, &row.path) {
+        Ok((record, _)) => card.with_record(&record),
         Err(problem) => Action { problem: Some(problem), ..card },
     }
 }
 
-fn read(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, String), String> {
+fn read_record(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, String), String> {
     let snapshot = root.read_file(path).map_err(|e| e.to_string())?;
     let record = AuditRecord::parse(&snapshot.bytes).map_err(|e| format!("{path}: {e}"))?;
     Ok((record, snapshot.hash.as_str().to_owned()))
@@ -295,7 +296,7 @@ fn read(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, String), St
 ///
 /// # Errors
 /// [`FactsError::Malformed`], [`FactsError::Unknown`], [`FactsError::Ambiguous`].
-pub async fn find(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
+pub async fn find_record_path(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
     let shown = || id.chars().take(40).collect::<String>();
     match index.find_action(id).await? {
         ActionLookup::One(path) => Ok(path),
@@ -308,8 +309,8 @@ pub async fn find(index: &Index, id: &str) -> Result<RecordPath, FactsError> {
 ///
 /// # Errors
 /// As [`find`].
-pub async fn row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
-    let path = find(index, id).await?;
+pub async fn find_action_row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
+    let path = find_record_path(index, id).await?;
     index.action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })
 }
 
@@ -317,13 +318,13 @@ pub async fn row(index: &Index, id: &str) -> Result<ActionRow, FactsError> {
 ///
 /// # Errors
 /// None for a record that cannot be read.
-pub async fn records(
+pub async fn read_records(
     root: &VaultRoot,
     rows: Vec<ActionRow>,
 ) -> Result<Vec<(ActionRow, Result<AuditRecord, String>)>, FactsError> {
     let root = root.clone();
     let of = move |row: ActionRow| {
-        let record = read(&root, &row.path).map(|(record, _)| record);
+        let record = read_record(&root, &row.path).map(|(record, _)| record);
         (row, record)
     };
     let read = tokio::task::spawn_blocking(move || rows.into_iter().map(of).collect());
@@ -334,18 +335,18 @@ pub async fn records(
 ///
 /// # Errors
 /// As [`find`]; a record that cannot be read is no error.
-pub async fn detail(root: &VaultRoot, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
-    let path = find(index, id).await?;
+pub async fn read_detail(root: &VaultRoot, index: &Index, id: &str) -> Result<ActionDetail, FactsError> {
+    let path = find_record_path(index, id).await?;
     let row = index.action_by_path(&path).await?.ok_or_else(|| FactsError::Unknown { id: id.to_owned() })?;
     let (root, now, id) = (root.clone(), Utc::now(), row.id.clone());
-    let read = tokio::task::spawn_blocking(move || whole(&root, &row, now));
+    let read = tokio::task::spawn_blocking(move || build_detail(&root, &row, now));
     let mut detail = read.await.map_err(|e| FactsError::Record { path: path.to_string(), reason: e.to_string() })?;
-    list_withheld(index, &mut detail.action, &id).await?;
+    attach_withheld_signals(index, &mut detail.action, &id).await?;
     Ok(detail)
 }
 
-fn whole(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {
-    let card = Action::of(row, now);
+fn build_detail(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail {
+    let card = Action::from_row(row, now);
     let bare = |action| ActionDetail {
         action,
         clerk: None,
@@ -356,14 +357,14 @@ fn whole(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail 
         prior_frontmatter: serde_json::Map::new(),
         tracker: None,
     };
-    let (record, sha256) = match read(root, &row.path) {
+    let (record, sha256) = match read_record(root, &row.path) {
         Ok(read) => read,
         Err(problem) => return bare(Action { problem: Some(problem), ..card }),
     };
     let standing = steward_vault::outbox::read_delivery_status(root, &record);
     let draft = &record.draft;
     ActionDetail {
-        clerk: draft.clerk.as_ref().map(|mark| Clerk {
+        clerk: draft.clerk.as_ref().map(|mark| ActionClerk {
             provider: mark.provider.clone(),
             model: mark.model.clone(),
             prompt_sha256: mark.prompt_sha256.clone(),
@@ -372,7 +373,7 @@ fn whole(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail 
             fallback: mark.fallback,
             cached: mark.cached,
         }),
-        workflow: Some(Workflow { id: draft.workflow.id.clone(), run_id: draft.workflow.run_id.clone() }),
+        workflow: Some(ActionWorkflowRun { id: draft.workflow.id.clone(), run_id: draft.workflow.run_id.clone() }),
         source_contributions: draft.source_contributions.clone(),
         prev_sha256: Some(record.prev_sha256.as_str().to_owned()),
         sha256: Some(sha256),
@@ -384,6 +385,6 @@ fn whole(root: &VaultRoot, row: &ActionRow, now: DateTime<Utc>) -> ActionDetail 
             }),
             Err(e) => Some(e.to_string()),
         },
-        ..bare(card.with(&record))
+        ..bare(card.with_record(&record))
     }
 }

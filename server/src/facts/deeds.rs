@@ -8,7 +8,7 @@ use steward_vault::root::VaultRoot;
 
 /// One line of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeedRow {
+pub(crate) struct OperatorEventRow {
     /// RFC 3339, UTC; of a brake that was set by hand whatever stands there.
     pub(crate) at: String,
     pub(crate) by: String,
@@ -20,29 +20,29 @@ pub(crate) struct DeedRow {
 }
 
 /// The newest, the last one first.
-pub(crate) fn newest(root: &VaultRoot, most: usize) -> Vec<DeedRow> {
-    let turns = brake::list_stop_events(root, most).into_iter().map(|turn| DeedRow {
+pub(crate) fn read_newest_events(root: &VaultRoot, most: usize) -> Vec<OperatorEventRow> {
+    let turns = brake::list_stop_events(root, most).into_iter().map(|turn| OperatorEventRow {
         at: turn.stop.at,
         by: turn.stop.by,
         did: if turn.stopped { "stopped the fleet" } else { "let the fleet run again" },
         on: turn.stop.reason.unwrap_or_default(),
         from: String::new(),
     });
-    let acts = operator::list_events(root, most).into_iter().map(|act| DeedRow {
+    let acts = operator::list_events(root, most).into_iter().map(|act| OperatorEventRow {
         at: act.at,
         by: act.by,
-        did: words(act.act),
+        did: describe_event(act.act),
         on: act.on,
         from: act.from.map(|from| from.to_string()).unwrap_or_default(),
     });
-    let mut all: Vec<DeedRow> = turns.chain(acts).collect();
+    let mut all: Vec<OperatorEventRow> = turns.chain(acts).collect();
     // One form of moments in both, so that their text sorts as they do; those of one log stay in their order.
     all.sort_by(|a, b| b.at.cmp(&a.at));
     all.truncate(most);
     all
 }
 
-fn words(deed: OperatorEventKind) -> &'static str {
+fn describe_event(deed: OperatorEventKind) -> &'static str {
     match deed {
         OperatorEventKind::StreamPaused => "paused a stream",
         OperatorEventKind::StreamResumed => "resumed a stream",
@@ -69,11 +69,11 @@ mod tests {
         operator::append_event(&root, &act(1, OperatorEventKind::Login)).unwrap();
         brake::stop_fleet(&root, &FleetStop { at: at(2), by: "bob".into(), reason: Some("odd".into()) }).unwrap();
         operator::append_event(&root, &act(3, OperatorEventKind::TokenMade)).unwrap();
-        let told: Vec<_> = newest(&root, 9).into_iter().map(|row| (row.by, row.did, row.on)).collect();
+        let told: Vec<_> = read_newest_events(&root, 9).into_iter().map(|row| (row.by, row.did, row.on)).collect();
         let row = |by: &str, did, on: &str| (by.to_owned(), did, on.to_owned());
         let expected =
             [row("ann", "made a token", "x"), row("bob", "stopped the fleet", "odd"), row("ann", "logged in", "x")];
         assert_eq!(told, expected);
-        assert_eq!(newest(&root, 2).len(), 2);
+        assert_eq!(read_newest_events(&root, 2).len(), 2);
     }
 }

@@ -3,7 +3,7 @@
 //! What a drill finds is in the audit chain; one that cannot run finds nothing, and only here that is told. It is
 //! judged while a process serves the vault: nobody drills one that is not served.
 
-use crate::holder::Holder;
+use crate::holder::VaultHolder;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::time;
@@ -12,30 +12,30 @@ use steward_workflows::DRILL_SCHEDULE;
 
 /// How it stands with the drill.
 #[derive(Debug, Serialize)]
-pub struct Drilled {
+pub struct NightlyDrillStatus {
     /// The last one that tried every class.
     pub last: Option<DateTime<Utc>>,
     /// There was none for 48 h, and the vault was served for as long.
     pub late: bool,
 }
 
-impl Drilled {
+impl NightlyDrillStatus {
     /// What is known of it now.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn of(index: &Index, holder: &Holder, now: DateTime<Utc>) -> Result<Self, IndexError> {
+    pub async fn read(index: &Index, holder: &VaultHolder, now: DateTime<Utc>) -> Result<Self, IndexError> {
         let drills = index.read_drill_history().await?;
         let is_served = match holder {
-            Holder::Runs(_) => true,
-            Holder::Nobody | Holder::Died(_) | Holder::Silent(_) => false,
+            VaultHolder::Runs(_) => true,
+            VaultHolder::Nobody | VaultHolder::Died(_) | VaultHolder::Silent(_) => false,
         };
         Ok(Self { last: drills.last, late: is_served && drills.is_late(now) })
     }
 
     /// As it is told to a person; with the mend where it is late.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn describe_status(&self) -> String {
         let last =
             self.last.map_or_else(|| "none yet".to_owned(), |at| format!("last at {}", time::format_seconds(at)));
         if !self.late {
@@ -51,7 +51,7 @@ impl Drilled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::holder::UpNote;
+    use crate::holder::HolderRecord;
     use chrono::TimeDelta;
     use serde_json::json;
     use steward_domain::mode::DecisionPolicy;
@@ -63,17 +63,17 @@ mod tests {
         let start = time::parse("2026-11-20T12:00:00Z").unwrap();
         let note =
             json!({"command": "up", "pid": 1, "address": "", "task_queue": "q", "policy": DecisionPolicy::default()});
-        let runs = Holder::Runs(serde_json::from_value::<UpNote>(note).unwrap());
+        let runs = VaultHolder::Runs(serde_json::from_value::<HolderRecord>(note).unwrap());
         let after = async |hours, holder| {
-            let drilled = Drilled::of(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
-            (drilled.late, drilled.told())
+            let drilled = NightlyDrillStatus::read(&index, holder, start + TimeDelta::hours(hours)).await.unwrap();
+            (drilled.late, drilled.describe_status())
         };
         index.record_service_start(start).await.unwrap();
         assert_eq!(after(47, &runs).await, (false, "none yet".to_owned()));
         let (late, told) = after(49, &runs).await;
         assert!(late && told.starts_with("none yet, and it is due each night"), "{told}");
         assert!(told.contains("al-reversibility-drill"), "{told}");
-        assert_eq!(after(49, &Holder::Nobody).await, (false, "none yet".to_owned()));
+        assert_eq!(after(49, &VaultHolder::Nobody).await, (false, "none yet".to_owned()));
         index.record_drill(start + TimeDelta::hours(14)).await.unwrap();
         assert_eq!(after(49, &runs).await, (false, "last at 2026-11-21T02:00:00Z".to_owned()));
         assert!(after(63, &runs).await.0);

@@ -14,13 +14,15 @@ use steward_vault::root::VaultRoot;
 ///
 /// # Errors
 /// None for a signal that is gone or cannot be read: what was kept of it stays.
-pub(crate) async fn whole(root: &VaultRoot, mut actions: Vec<Action>) -> Result<Vec<Action>, FactsError> {
+pub(crate) async fn complete_quotes(root: &VaultRoot, mut actions: Vec<Action>) -> Result<Vec<Action>, FactsError> {
     let root = root.clone();
     let read = move || {
-        for cited in actions.iter_mut().flat_map(|action| &mut action.evidence).filter(|cited| is_cut(&cited.quote)) {
+        for cited in
+            actions.iter_mut().flat_map(|action| &mut action.evidence).filter(|cited| is_cut_quote(&cited.quote))
+        {
             let path = RecordPath::parse(&cited.signal).ok();
-            if let Some(filed) = path.and_then(|path| signal::read(&root, path).ok()) {
-                cited.words = said(&cited.quote, filed.signal.raw_quote);
+            if let Some(filed) = path.and_then(|path| signal::read_signal(&root, path).ok()) {
+                cited.words = choose_quote(&cited.quote, filed.signal.raw_quote);
             }
         }
         actions
@@ -31,16 +33,16 @@ pub(crate) async fn whole(root: &VaultRoot, mut actions: Vec<Action>) -> Result<
 }
 
 /// What a record kept, and whether that may be less than was said.
-pub(crate) fn kept(note: &str) -> String {
-    if is_cut(note) { format!("{}…", note.trim_end()) } else { note.to_owned() }
+pub(crate) fn mark_cut_quote(note: &str) -> String {
+    if is_cut_quote(note) { format!("{}…", note.trim_end()) } else { note.to_owned() }
 }
 
-fn is_cut(note: &str) -> bool {
+fn is_cut_quote(note: &str) -> bool {
     note.chars().count() >= MAX_NOTE_CHARS
 }
 
-fn said(note: &str, whole: String) -> String {
-    if whole.starts_with(note) { whole } else { kept(note) }
+fn choose_quote(note: &str, whole: String) -> String {
+    if whole.starts_with(note) { whole } else { mark_cut_quote(note) }
 }
 
 #[cfg(test)]
@@ -51,10 +53,13 @@ mod tests {
     fn a_quote_that_was_cut_says_so_and_one_that_was_edited_since_is_not_believed() {
         let note = "So sorry about the bank. Could you wait until the ";
         assert_eq!(note.chars().count(), MAX_NOTE_CHARS);
-        assert_eq!(kept(note), "So sorry about the bank. Could you wait until the…");
-        assert_eq!(kept("it is paid"), "it is paid");
+        assert_eq!(mark_cut_quote(note), "So sorry about the bank. Could you wait until the…");
+        assert_eq!(mark_cut_quote("it is paid"), "it is paid");
         let whole = format!("{note}first, or shall I pay half now?");
-        assert_eq!(said(note, whole.clone()), whole);
-        assert_eq!(said(note, "The bank confirms that all is paid, at last, and says thanks".into()), kept(note));
+        assert_eq!(choose_quote(note, whole.clone()), whole);
+        assert_eq!(
+            choose_quote(note, "The bank confirms that all is paid, at last, and says thanks".into()),
+            mark_cut_quote(note)
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! it came. Nothing is changed here.
 
 use chrono::{DateTime, Utc};
-use mark::Mark;
+use mark::ScheduleMark;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why schedules could not be listed.
 #[derive(Debug, thiserror::Error)]
-pub enum ListingError {
+pub enum ScheduleListingError {
     /// It failed before its last page; nothing was done.
     #[error("list the schedules (page {page}): {} ({}); nothing was changed, the next round tries again", source.message(), source.code())]
     Broken {
@@ -82,20 +82,20 @@ pub fn is_our_pause(note: &str) -> bool {
 ///
 /// # Errors
 /// [`ListingError`].
-pub(crate) async fn paused_by_hand(
+pub(crate) async fn list_paused_by_hand(
     client: &Client,
     (pages, now): (usize, DateTime<Utc>),
-) -> Result<(Vec<ScheduleRow>, bool), ListingError> {
+) -> Result<(Vec<ScheduleRow>, bool), ScheduleListingError> {
     let query = format!("ScheduleId STARTS_WITH '{EVERY_PREFIX}' AND TemporalSchedulePaused = true");
-    let (entries, more) = listed(client, query, pages).await?;
-    let rows = entries.into_iter().filter(is_ours).map(|entry| row(entry, now));
+    let (entries, more) = query_entries(client, query, pages).await?;
+    let rows = entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now));
     // The listing may lag behind what it is filtered by.
     Ok((rows.filter(|row| row.paused && !is_our_pause(&row.note)).collect(), more))
 }
 
 /// One run that a schedule started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RecentRun {
+pub struct RecentScheduleRun {
     /// When it was started.
     pub at: Option<DateTime<Utc>>,
     pub workflow_id: String,
@@ -121,20 +121,20 @@ pub struct ScheduleRow {
     /// `None` when it is paused, or when the listing knows of none yet.
     pub next_run: Option<DateTime<Utc>>,
     /// Newest first; the server keeps the last few.
-    pub recent: Vec<RecentRun>,
+    pub recent: Vec<RecentScheduleRun>,
 }
 
 impl ScheduleRow {
     /// Whether it names another vault than this one; `None` is a vault that has no id yet.
     #[must_use]
-    pub fn is_of_another(&self, ours: Option<VaultId>) -> bool {
-        is_of_another(self.vault, ours)
+    pub fn is_of_other_vault(&self, ours: Option<VaultId>) -> bool {
+        is_other_vault(self.vault, ours)
     }
 }
 
 /// Whether a schedule that names `vault` belongs to another vault than `ours`.
 #[must_use]
-pub fn is_of_another(vault: Option<VaultId>, ours: Option<VaultId>) -> bool {
+pub fn is_other_vault(vault: Option<VaultId>, ours: Option<VaultId>) -> bool {
     vault.is_some() && vault != ours
 }
 
@@ -142,14 +142,18 @@ pub fn is_of_another(vault: Option<VaultId>, ours: Option<VaultId>) -> bool {
 ///
 /// # Errors
 /// [`ListingError`].
-pub async fn list(client: &Client, prefix: &str, now: DateTime<Utc>) -> Result<Vec<ScheduleRow>, ListingError> {
-    let entries = entries(client, prefix).await?;
-    Ok(entries.into_iter().filter(is_ours).map(|entry| row(entry, now)).collect())
+pub async fn list_schedules(
+    client: &Client,
+    prefix: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<ScheduleRow>, ScheduleListingError> {
+    let entries = list_entries(client, prefix).await?;
+    Ok(entries.into_iter().filter(is_steward_schedule).map(|entry| parse_schedule_row(entry, now)).collect())
 }
 
 /// Whether a schedule is one of Steward's, of whatever vault.
 #[must_use]
-pub fn is_ours(entry: &ScheduleListEntry) -> bool {
+pub fn is_steward_schedule(entry: &ScheduleListEntry) -> bool {
     let workflow = workflow_type(entry);
     let steward = entry.schedule_id.starts_with(SCHEDULE_PREFIX) && workflow == STEWARD;
     steward || HOUSE.contains(&(entry.schedule_id.as_str(), workflow))
@@ -159,17 +163,21 @@ pub fn is_ours(entry: &ScheduleListEntry) -> bool {
 ///
 /// # Errors
 /// [`ListingError`].
-pub async fn entries(client: &Client, prefix: &str) -> Result<Vec<ScheduleListEntry>, ListingError> {
-    let (mut entries, more) = listed(client, format!("ScheduleId STARTS_WITH '{prefix}'"), PAGES).await?;
+pub async fn list_entries(client: &Client, prefix: &str) -> Result<Vec<ScheduleListEntry>, ScheduleListingError> {
+    let (mut entries, more) = query_entries(client, format!("ScheduleId STARTS_WITH '{prefix}'"), PAGES).await?;
     if more {
-        return Err(ListingError::Endless);
+        return Err(ScheduleListingError::Endless);
     }
     entries.retain(|entry| entry.schedule_id.starts_with(prefix));
     Ok(entries)
 }
 
 /// What a query finds, by id, of so many pages at most; and whether there are more.
-async fn listed(client: &Client, query: String, pages: usize) -> Result<(Vec<ScheduleListEntry>, bool), ListingError> {
+async fn query_entries(
+    client: &Client,
+    query: String,
+    pages: usize,
+) -> Result<(Vec<ScheduleListEntry>, bool), ScheduleListingError> {
     let mut service = client.connection().workflow_service();
     let mut found = BTreeMap::new();
     let mut token = Vec::new();
@@ -181,14 +189,15 @@ async fn listed(client: &Client, query: String, pages: usize) -> Result<(Vec<Sch
             query: query.clone(),
         };
         let asked = tokio::time::timeout(PATIENCE, service.list_schedules(Request::new(request))).await;
-        let answer = asked.map_err(|_| ListingError::Late { page })?;
-        let answer = answer.map_err(|status| ListingError::Broken { page, source: Box::new(status) })?.into_inner();
+        let answer = asked.map_err(|_| ScheduleListingError::Late { page })?;
+        let answer =
+            answer.map_err(|status| ScheduleListingError::Broken { page, source: Box::new(status) })?.into_inner();
         found.extend(answer.schedules.into_iter().map(|entry| (entry.schedule_id.clone(), entry)));
         if answer.next_page_token.is_empty() {
             return Ok((found.into_values().collect(), false));
         }
         if answer.next_page_token == token {
-            return Err(ListingError::Repeats { page });
+            return Err(ScheduleListingError::Repeats { page });
         }
         token = answer.next_page_token;
     }
@@ -202,18 +211,18 @@ pub fn workflow_type(entry: &ScheduleListEntry) -> &str {
     name.map_or("", |name| &name.name)
 }
 
-fn row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
+fn parse_schedule_row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
     let info = entry.info.unwrap_or_default();
-    let vault = Mark::find(info.spec.as_ref()).and_then(|mark| mark.vault);
+    let vault = ScheduleMark::find_in_spec(info.spec.as_ref()).and_then(|mark| mark.vault);
     let intervals = info.spec.map(|spec| spec.interval).unwrap_or_default();
     let only = if let [only] = &intervals[..] { Some(only) } else { None };
     let seconds = |seconds: Option<i64>| seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
-    let times = info.future_action_times.iter().filter_map(|at| time(at.seconds, at.nanos));
+    let times = info.future_action_times.iter().filter_map(|at| parse_timestamp(at.seconds, at.nanos));
     let next_run = times.filter(|at| *at > now).min();
-    let mut recent: Vec<RecentRun> = info.recent_actions.into_iter().map(recent_run).collect();
+    let mut recent: Vec<RecentScheduleRun> = info.recent_actions.into_iter().map(parse_recent_run).collect();
     recent.sort_by_key(|run| std::cmp::Reverse(run.at));
     ScheduleRow {
-        matter: matter_of(&entry.schedule_id).map(String::from),
+        matter: parse_matter_path(&entry.schedule_id).map(String::from),
         id: entry.schedule_id,
         vault,
         interval_seconds: seconds(only.and_then(|it| it.interval).map(|it| it.seconds)),
@@ -225,23 +234,23 @@ fn row(entry: ScheduleListEntry, now: DateTime<Utc>) -> ScheduleRow {
     }
 }
 
-fn recent_run(result: ScheduleActionResult) -> RecentRun {
+fn parse_recent_run(result: ScheduleActionResult) -> RecentScheduleRun {
     let at = result.actual_time.or(result.schedule_time);
     let status = WorkflowExecutionStatus::try_from(result.start_workflow_status);
     let name = status.map_or("", |status| status.as_str_name()).trim_start_matches("WORKFLOW_EXECUTION_STATUS_");
-    RecentRun {
-        at: at.and_then(|at| time(at.seconds, at.nanos)),
+    RecentScheduleRun {
+        at: at.and_then(|at| parse_timestamp(at.seconds, at.nanos)),
         workflow_id: result.start_workflow_result.map(|run| run.workflow_id).unwrap_or_default(),
         status: name.to_ascii_lowercase(),
     }
 }
 
-fn time(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
+fn parse_timestamp(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
 }
 
 /// The matter whose schedule this id names; `None` for an id that no matter of ours can have.
 #[must_use]
-pub fn matter_of(id: &str) -> Option<RecordPath> {
+pub fn parse_matter_path(id: &str) -> Option<RecordPath> {
     RecordPath::new(RecordKind::Matter, id.strip_prefix(SCHEDULE_PREFIX)?).ok()
 }

@@ -8,7 +8,7 @@ mod orphan;
 
 pub use self::explanation::SignalHistory;
 
-use self::explanation::Explanation;
+use self::explanation::ReasonAndAdvice;
 
 use serde::Serialize;
 use steward_domain::frontmatter::{self, FrontmatterError};
@@ -23,7 +23,7 @@ use steward_vault::root::{VaultRoot, VaultRootError};
 
 /// A signal and where it lies.
 #[derive(Serialize)]
-pub struct Filed {
+pub struct SignalFile {
     pub path: RecordPath,
     #[serde(flatten)]
     pub signal: Signal,
@@ -34,18 +34,18 @@ pub struct Filed {
 
 /// Why a signal stands where it does.
 #[derive(Serialize)]
-pub struct Explained {
+pub struct SignalExplanation {
     #[serde(flatten)]
-    pub filed: Filed,
+    pub filed: SignalFile,
     /// The event it was read from, if that is still there.
-    pub event: Option<Event>,
+    pub event: Option<SignalSourceEvent>,
     pub why: String,
     pub what_would_change_it: String,
 }
 
 /// What a signal was read from; not its text.
 #[derive(Serialize)]
-pub struct Event {
+pub struct SignalSourceEvent {
     pub path: RecordPath,
     /// Untrusted.
     pub source: String,
@@ -59,7 +59,7 @@ pub struct Event {
 
 /// Why a signal cannot be told.
 #[derive(Debug, thiserror::Error)]
-pub enum SignalError {
+pub enum SignalReadError {
     #[error(transparent)]
     Root(#[from] VaultRootError),
     #[error("failed to read {path}: {source}")]
@@ -72,27 +72,27 @@ pub enum SignalError {
 ///
 /// # Errors
 /// [`SignalError`] when it is not there or cannot be understood.
-pub fn read(root: &VaultRoot, path: RecordPath) -> Result<Filed, SignalError> {
+pub fn read_signal(root: &VaultRoot, path: RecordPath) -> Result<SignalFile, SignalReadError> {
     let file = root.read_file(&path)?;
-    let document =
-        frontmatter::read_document(&file.bytes).map_err(|source| SignalError::Form { path: path.clone(), source })?;
+    let document = frontmatter::read_document(&file.bytes)
+        .map_err(|source| SignalReadError::Form { path: path.clone(), source })?;
     let signal =
-        Signal::read(document.fields()).map_err(|source| SignalError::Record { path: path.clone(), source })?;
+        Signal::read(document.fields()).map_err(|source| SignalReadError::Record { path: path.clone(), source })?;
     let proposal = document.fields().get("mutation_proposal").filter(|proposal| !proposal.is_null());
     let refused = proposal.and_then(|proposal| Mutation::from_proposal(proposal).err()).map(|e| e.to_string());
-    Ok(Filed { path, signal, refused })
+    Ok(SignalFile { path, signal, refused })
 }
 
 /// Explains a signal by the files and by what the state store knows of it.
 #[must_use]
-pub fn explain(root: &VaultRoot, filed: Filed, history: &SignalHistory) -> Explained {
-    let event = filed.signal.source_event.as_ref().and_then(|path| event(root, path));
-    let Explanation { why, advice } = explanation::explain(root, &filed, history);
-    Explained { filed, event, why, what_would_change_it: advice }
+pub fn explain_signal(root: &VaultRoot, filed: SignalFile, history: &SignalHistory) -> SignalExplanation {
+    let event = filed.signal.source_event.as_ref().and_then(|path| read_event(root, path));
+    let ReasonAndAdvice { why, advice } = explanation::explain_status(root, &filed, history);
+    SignalExplanation { filed, event, why, what_would_change_it: advice }
 }
 
 /// What in its file or its target's keeps a signal that nobody has acted upon from being acted upon.
-fn misfit(root: &VaultRoot, filed: &Filed) -> Option<String> {
+fn find_misfit(root: &VaultRoot, filed: &SignalFile) -> Option<String> {
     let signal = &filed.signal;
     if signal.effect != SignalEffect::Mutation {
         return None;
@@ -101,14 +101,14 @@ fn misfit(root: &VaultRoot, filed: &Filed) -> Option<String> {
         return Some(format!("{}: {refused}", RouteSkip::NoProposal.as_str()));
     }
     let path = signal.target.clone().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
-    let target = match path.map(|path| target(root, path)).transpose() {
+    let target = match path.map(|path| read_target(root, path)).transpose() {
         Ok(target) => target.flatten(),
         Err(reason) => return Some(format!("unreadable: {reason}")),
     };
     explain_misfit(signal, target.as_ref())
 }
 
-fn target(root: &VaultRoot, path: RecordPath) -> Result<Option<RouteTarget>, String> {
+fn read_target(root: &VaultRoot, path: RecordPath) -> Result<Option<RouteTarget>, String> {
     if !root.exists(&path) {
         return Ok(None);
     }
@@ -123,11 +123,11 @@ fn target(root: &VaultRoot, path: RecordPath) -> Result<Option<RouteTarget>, Str
     Ok(Some(RouteTarget { path, state, snoozed_until: None, has_twin: false, hash, fields }))
 }
 
-fn event(root: &VaultRoot, path: &RecordPath) -> Option<Event> {
+fn read_event(root: &VaultRoot, path: &RecordPath) -> Option<SignalSourceEvent> {
     let file = root.read_file(path).ok()?;
     let document = frontmatter::read_document(&file.bytes).ok()?;
     let event = StreamEvent::read(document.fields(), document.body()).ok()?;
-    Some(Event {
+    Some(SignalSourceEvent {
         path: path.clone(),
         source: event.pattern,
         author: event.author,

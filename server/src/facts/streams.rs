@@ -8,7 +8,7 @@ use steward_vault::index::{Index, IndexError, StreamCount};
 
 /// A stream that is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamName {
+pub struct ConfiguredStream {
     pub name: String,
     /// How it is read, as in `imap`.
     pub kind: &'static str,
@@ -27,7 +27,7 @@ pub struct StreamRow {
 ///
 /// # Errors
 /// [`IndexError::Sql`].
-pub async fn all(index: &Index, set: &[StreamName]) -> Result<Vec<StreamRow>, IndexError> {
+pub async fn list_streams(index: &Index, set: &[ConfiguredStream]) -> Result<Vec<StreamRow>, IndexError> {
     let mut counts = index.list_stream_counts().await?;
     let mut rows = Vec::new();
     for stream in set {

@@ -10,7 +10,7 @@ use steward_vault::root::VaultRoot;
 
 /// What is owed, and why it still is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Debt {
+pub struct TrackerDebt {
     /// Where it is; `None` where none is set.
     pub base_url: Option<String>,
     pub owed: usize,
@@ -24,11 +24,11 @@ pub struct Debt {
 ///
 /// # Errors
 /// [`IndexError::Sql`].
-pub async fn debt(root: &VaultRoot, index: &Index, base_url: Option<String>) -> Result<Debt, IndexError> {
+pub async fn read_debt(root: &VaultRoot, index: &Index, base_url: Option<String>) -> Result<TrackerDebt, IndexError> {
     let owing = index.list_owed_deliveries().await?;
     let root = root.clone();
     let counted = tokio::task::spawn_blocking(move || {
-        let mut debt = Debt { base_url, owed: owing.len(), ..Debt::default() };
+        let mut debt = TrackerDebt { base_url, owed: owing.len(), ..TrackerDebt::default() };
         let mut most = 0;
         for one in owing {
             let (tries, error) = match outbox::read_delivery_progress(&root, &one.id) {

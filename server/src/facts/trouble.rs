@@ -3,12 +3,12 @@
 //! Reads what the processes of the vault have noted; it looks for nothing itself, as `steward doctor` does. Shown on top
 //! of Today and of Fleet.
 
-use crate::app::App;
-use crate::facts::drilled::Drilled;
+use crate::app::AppState;
+use crate::facts::drilled::NightlyDrillStatus;
 use crate::facts::tracker;
-use crate::holder::Holder;
-use crate::outside::{Outside, Paused, named};
-use crate::temporal::Failed;
+use crate::holder::VaultHolder;
+use crate::outside::{PausedSchedule, TemporalHealth, name_schedule};
+use crate::temporal::FailedSchedule;
 use chrono::Utc;
 use steward_domain::time::format_seconds;
 use steward_vault::index::{IndexError, ListPage};
@@ -23,7 +23,7 @@ const COUNTED: u32 = 500;
 const SCHEDULES: usize = 3;
 
 /// One thing that needs mending.
-pub(crate) struct Trouble {
+pub(crate) struct AttentionItem {
     /// What it is about.
     pub(crate) what: String,
     /// What is wrong, with the mend. May hold words of others.
@@ -31,27 +31,27 @@ pub(crate) struct Trouble {
 }
 
 /// What is wrong at Temporal.
-fn of_temporal(outside: &Outside) -> Vec<Trouble> {
+fn list_temporal_items(outside: &TemporalHealth) -> Vec<AttentionItem> {
     let mut troubles = Vec::new();
-    let mut say = |what: String, says: String| troubles.push(Trouble { what, says });
+    let mut say = |what: String, says: String| troubles.push(AttentionItem { what, says });
     if let Some(away) = &outside.away {
         let says =
             format!("{away}: until it answers no steward looks and no answer is taken; `steward doctor` says more");
         say("The Temporal server".into(), says);
     }
-    for Failed { schedule, at, status } in outside.failed.iter().take(SCHEDULES) {
+    for FailedSchedule { schedule, at, status } in outside.failed.iter().take(SCHEDULES) {
         let says = format!(
             "its last run {status} at {}: the Temporal UI has its history, the worker's log why",
             format_seconds(*at)
         );
-        say(named(schedule), says);
+        say(name_schedule(schedule), says);
     }
     let more = if outside.more { "at least " } else { "" };
     if outside.failed.len() > SCHEDULES {
         let says = "their last runs failed as well: `steward schedules list` has the newest of each".into();
         say(format!("{more}{} more schedules", outside.failed.len() - SCHEDULES), says);
     }
-    for Paused { what, note } in outside.paused.iter().take(SCHEDULES) {
+    for PausedSchedule { what, note } in outside.paused.iter().take(SCHEDULES) {
         let note = if note.is_empty() { String::new() } else { format!(" (“{note}”)") };
         say(
             what.clone(),
@@ -69,30 +69,31 @@ fn of_temporal(outside: &Outside) -> Vec<Trouble> {
 ///
 /// # Errors
 /// [`IndexError::Sql`].
-pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
+pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<AttentionItem>, IndexError> {
     let mut troubles = Vec::new();
-    let mut say = |what: &str, says: String| troubles.push(Trouble { what: what.to_owned(), says });
+    let mut say = |what: &str, says: String| troubles.push(AttentionItem { what: what.to_owned(), says });
     if !VaultWriter::is_locked(&app.root) {
         say("Nobody serves this vault", "no steward looks and nothing is answered: start `steward up`".into());
     }
-    for Trouble { what, says } in of_temporal(&app.outside.borrow()) {
+    for AttentionItem { what, says } in list_temporal_items(&app.outside.borrow()) {
         say(&what, says);
     }
-    if let Holder::Runs(note) = Holder::of(&app.root, app.index.state_dir())
-        && let Some(fault) = app.registration.borrow().registered.describe_fault(note.schedule_check_every())
+    if let VaultHolder::Runs(note) = VaultHolder::read(&app.root, app.index.state_dir())
+        && let Some(fault) = app.registration.borrow().registered.describe_fault(note.schedule_check_interval())
     {
         say("The schedules", fault);
     }
-    let drilled = Drilled::of(&app.index, &Holder::of(&app.root, app.index.state_dir()), Utc::now()).await?;
+    let drilled =
+        NightlyDrillStatus::read(&app.index, &VaultHolder::read(&app.root, app.index.state_dir()), Utc::now()).await?;
     if drilled.late {
-        say("The nightly drill", drilled.told());
+        say("The nightly drill", drilled.describe_status());
     }
     if let Some(ledger) = &app.ledger
         && let Some(refusal) = ledger.status(Utc::now()).await.refusal
     {
         say("No clerk is asked", refusal.reason);
     }
-    let debt = tracker::debt(&app.root, &app.index, app.house.tracker.clone()).await?;
+    let debt = tracker::read_debt(&app.root, &app.index, app.house.tracker.clone()).await?;
     if debt.failed > 0 {
         let error = debt.last_error.map(|error| format!(": {error}")).unwrap_or_default();
         say("The tracker", format!("{} of {} that are owed to it were tried in vain{error}", debt.failed, debt.owed));
@@ -122,13 +123,13 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Trouble>, IndexError> {
         say(&problem.path, problem.message.clone());
     }
     if rows.len() > RECORDS {
-        say(&left(rows.len() - RECORDS, more), "cannot be used: `steward status` lists them".into());
+        say(&describe_remaining(rows.len() - RECORDS, more), "cannot be used: `steward status` lists them".into());
     }
     Ok(troubles)
 }
 
 /// How many more there are, as far as they are counted.
-fn left(count: usize, more: bool) -> String {
+fn describe_remaining(count: usize, more: bool) -> String {
     let least = if more { "at least " } else { "" };
     format!("{least}{count} more records")
 }
@@ -139,6 +140,9 @@ mod tests {
 
     #[test]
     fn what_is_not_counted_is_said_to_be() {
-        assert_eq!((left(3, false), left(495, true)), ("3 more records".into(), "at least 495 more records".into()));
+        assert_eq!(
+            (describe_remaining(3, false), describe_remaining(495, true)),
+            ("3 more records".into(), "at least 495 more records".into())
+        );
     }
 }

@@ -3,12 +3,12 @@
 //! The values are those that decided, as the record keeps them; nothing is weighed again. Of a gate `steward why` and the
 //! page of an action say the same; what may be done now stands on the page as buttons.
 
-use super::action::{Action, Gate};
+use super::action::{Action, ActionGate};
 use steward_domain::decide::GateName;
 
 /// What would have changed it.
 #[must_use]
-pub fn would_change(action: &Action) -> Vec<String> {
+pub fn explain_closed_gates(action: &Action) -> Vec<String> {
     if action.kind != "steward-action" {
         return Vec::new();
     }
@@ -22,18 +22,18 @@ pub fn would_change(action: &Action) -> Vec<String> {
         "recorded" => return vec!["a new signal that proposes a change".into()],
         _ => {}
     }
-    hints.extend(action.gates.iter().filter(|gate| !gate.open).filter_map(of_gate));
+    hints.extend(action.gates.iter().filter(|gate| !gate.open).filter_map(explain_gate));
     hints
 }
 
-fn of_gate(gate: &Gate) -> Option<String> {
+fn explain_gate(gate: &ActionGate) -> Option<String> {
     let name = GateName::ALL.into_iter().find(|name| name.as_str() == gate.gate)?;
-    Some(opens(name, &gate.found, &gate.needed))
+    Some(describe_opening_condition(name, &gate.found, &gate.needed))
 }
 
 /// What would have opened a gate that stood closed.
 #[must_use]
-pub fn opens(gate: GateName, found: &str, needed: &str) -> String {
+pub fn describe_opening_condition(gate: GateName, found: &str, needed: &str) -> String {
     match gate {
         GateName::Caller => "a tick that was not asked to change nothing".into(),
         GateName::Mode => "STEWARD_LIVE_MODE=live".into(),

@@ -14,7 +14,7 @@ const MOST_WITHHELD: u32 = 20;
 
 /// A signal that was not proposed because a human is asked.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Withheld {
+pub struct WithheldSignal {
     /// The signal's record.
     pub signal: String,
     /// Untrusted.
@@ -25,14 +25,15 @@ pub struct Withheld {
     pub class: Option<String>,
 }
 
-pub(super) async fn list_withheld(index: &Index, card: &mut Action, id: &ActionId) -> Result<(), FactsError> {
+pub(super) async fn attach_withheld_signals(index: &Index, card: &mut Action, id: &ActionId) -> Result<(), FactsError> {
     if card.is_question() {
-        let withheld = index.list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| Withheld {
-            signal: signal.path.to_string(),
-            source: signal.source,
-            quote: signal.note,
-            class: signal.class.map(|class| class.as_str().to_owned()),
-        });
+        let withheld =
+            index.list_signals_withheld_by(id, MOST_WITHHELD).await?.into_iter().map(|signal| WithheldSignal {
+                signal: signal.path.to_string(),
+                source: signal.source,
+                quote: signal.note,
+                class: signal.class.map(|class| class.as_str().to_owned()),
+            });
         card.withheld = withheld.collect();
     }
     Ok(())

@@ -3,9 +3,9 @@
 //! Lists come from the index, one record from its file. An answer is asked of the process that holds the vault by way of
 //! Temporal and waited for; nothing is written here. What is refused is told by [`refusal`].
 
-use super::refusal::{self, broken};
-use super::values::{instant, moment, value};
-use super::{Face, asked, by, page, record, wrong};
+use super::refusal::{self, internal_error};
+use super::values::{decode_moment, encode_moment, encode_value};
+use super::{GrpcService, asked, invalid_argument, page, record, require_caller};
 use crate::facts::{FactsError, action};
 use chrono::Utc;
 use steward_domain::mutation::Mutation;
@@ -28,7 +28,7 @@ const TOGETHER: usize = 100;
 const LONGEST_NAME: usize = 40;
 
 #[tonic::async_trait]
-impl ActionsService for Face {
+impl ActionsService for GrpcService {
     async fn list_actions(
         &self,
         request: Request<v1::ListActionsRequest>,
@@ -36,34 +36,38 @@ impl ActionsService for Face {
         let asked = request.into_inner();
         let target = if asked.target.is_empty() { None } else { Some(RecordPath::parse(&asked.target)) };
         let filter = ActionFilter {
-            since: asked.since.map(|since| instant("since", since)).transpose()?,
-            target: target.transpose().map_err(|_| wrong("`target` is not a path like task/name.md"))?,
+            since: asked.since.map(|since| decode_moment("since", since)).transpose()?,
+            target: target.transpose().map_err(|_| invalid_argument("`target` is not a path like task/name.md"))?,
             only: if asked.waiting { ActionSubset::Waiting } else { ActionSubset::All },
             ..ActionFilter::default()
         };
-        let (before, size) = (page::place::<PageCursor>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
-        let page = self.index.actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index)?;
-        let read = action::records(&self.root, page.rows).await?;
-        let actions = read.iter().map(|(row, read)| record::summary(row, read.as_ref().ok())).collect();
-        Ok(Response::new(v1::ListActionsResponse { actions, next_page_token: page::token(LIST, page.next) }))
+        let (before, size) =
+            (page::parse_page_token::<PageCursor>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+        let page = self.index.actions_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
+        let read = action::read_records(&self.root, page.rows).await?;
+        let actions = read.iter().map(|(row, read)| record::encode_summary(row, read.as_ref().ok())).collect();
+        Ok(Response::new(v1::ListActionsResponse {
+            actions,
+            next_page_token: page::encode_page_token(LIST, page.next),
+        }))
     }
 
     async fn get_action(
         &self,
         request: Request<v1::GetActionRequest>,
     ) -> Result<Response<v1::GetActionResponse>, Status> {
-        let row = action::row(&self.index, &request.into_inner().id).await?;
-        let mut read = action::records(&self.root, vec![row]).await?;
-        let (row, read) = read.pop().ok_or_else(|| broken("the record was not read"))?;
-        let record = read.map_err(|reason| refusal::of(&ResolutionRefusal::Record { reason }))?;
-        let summary = record::summary(&row, Some(&record));
+        let row = action::find_action_row(&self.index, &request.into_inner().id).await?;
+        let mut read = action::read_records(&self.root, vec![row]).await?;
+        let (row, read) = read.pop().ok_or_else(|| internal_error("the record was not read"))?;
+        let record = read.map_err(|reason| refusal::status_from_refusal(&ResolutionRefusal::Record { reason }))?;
+        let summary = record::encode_summary(&row, Some(&record));
         let root = self.root.clone();
         let told = tokio::task::spawn_blocking(move || {
             let standing = outbox::read_delivery_status(&root, &record);
-            standing.map(|standing| record::action(summary, &record, standing.as_ref()))
+            standing.map(|standing| record::encode_action(summary, &record, standing.as_ref()))
         });
-        let told = told.await.map_err(|e| broken(&e.to_string()))?;
-        let action = told.map_err(|e| broken(&e.to_string()))?;
+        let told = told.await.map_err(|e| internal_error(&e.to_string()))?;
+        let action = told.map_err(|e| internal_error(&e.to_string()))?;
         Ok(Response::new(v1::GetActionResponse { action: Some(action) }))
     }
 
@@ -71,20 +75,20 @@ impl ActionsService for Face {
         &self,
         request: Request<v1::PreviewUndoRequest>,
     ) -> Result<Response<v1::PreviewUndoResponse>, Status> {
-        let path = action::find(&self.index, &request.into_inner().id).await?;
+        let path = action::find_record_path(&self.index, &request.into_inner().id).await?;
         let root = self.root.clone();
         let told = tokio::task::spawn_blocking(move || preview::preview_undo(&root, &path, Utc::now()));
-        let preview = match told.await.map_err(|e| broken(&e.to_string()))? {
-            Ok(preview) => previewed(preview),
+        let preview = match told.await.map_err(|e| internal_error(&e.to_string()))? {
+            Ok(preview) => encode_undo_preview(preview),
             Err(ResolutionError::Refused(
                 refusal @ (ResolutionRefusal::Unknown { .. } | ResolutionRefusal::Malformed { .. }),
             )) => {
-                return Err(refusal::of(&refusal));
+                return Err(refusal::status_from_refusal(&refusal));
             }
             Err(ResolutionError::Refused(refusal)) => {
-                v1::PreviewUndoResponse { refusal: Some(refusal::message(&refusal)), ..Default::default() }
+                v1::PreviewUndoResponse { refusal: Some(refusal::encode_refusal(&refusal)), ..Default::default() }
             }
-            Err(e @ ResolutionError::Apply(_)) => return Err(broken(&e.to_string())),
+            Err(e @ ResolutionError::Apply(_)) => return Err(internal_error(&e.to_string())),
         };
         Ok(Response::new(preview))
     }
@@ -93,10 +97,10 @@ impl ActionsService for Face {
         &self,
         request: Request<v1::UndoActionRequest>,
     ) -> Result<Response<v1::UndoActionResponse>, Status> {
-        let by = by(&request)?.name;
+        let by = require_caller(&request)?.name;
         let v1::UndoActionRequest { id, reason } = request.into_inner();
-        let asked = Said { kind: ResolutionKind::Undo, edited: None, by, reason };
-        let answered = Some(self.answer(&id, asked).await?);
+        let asked = ResolutionParams { kind: ResolutionKind::Undo, edited: None, by, reason };
+        let answered = Some(self.resolve_action(&id, asked).await?);
         Ok(Response::new(v1::UndoActionResponse { answered }))
     }
 
@@ -104,10 +108,10 @@ impl ActionsService for Face {
         &self,
         request: Request<v1::ConfirmActionRequest>,
     ) -> Result<Response<v1::ConfirmActionResponse>, Status> {
-        let by = by(&request)?.name;
+        let by = require_caller(&request)?.name;
         let v1::ConfirmActionRequest { id, reason } = request.into_inner();
-        let asked = Said { kind: ResolutionKind::Confirm, edited: None, by, reason };
-        let answered = Some(self.answer(&id, asked).await?);
+        let asked = ResolutionParams { kind: ResolutionKind::Confirm, edited: None, by, reason };
+        let answered = Some(self.resolve_action(&id, asked).await?);
         Ok(Response::new(v1::ConfirmActionResponse { answered }))
     }
 
@@ -115,10 +119,10 @@ impl ActionsService for Face {
         &self,
         request: Request<v1::DismissActionRequest>,
     ) -> Result<Response<v1::DismissActionResponse>, Status> {
-        let by = by(&request)?.name;
+        let by = require_caller(&request)?.name;
         let v1::DismissActionRequest { id, reason } = request.into_inner();
-        let asked = Said { kind: ResolutionKind::Dismiss, edited: None, by, reason };
-        let answered = Some(self.answer(&id, asked).await?);
+        let asked = ResolutionParams { kind: ResolutionKind::Dismiss, edited: None, by, reason };
+        let answered = Some(self.resolve_action(&id, asked).await?);
         Ok(Response::new(v1::DismissActionResponse { answered }))
     }
 
@@ -126,11 +130,11 @@ impl ActionsService for Face {
         &self,
         request: Request<v1::EditAndConfirmActionRequest>,
     ) -> Result<Response<v1::EditAndConfirmActionResponse>, Status> {
-        let by = by(&request)?.name;
+        let by = require_caller(&request)?.name;
         let v1::EditAndConfirmActionRequest { id, change, reason } = request.into_inner();
-        let edited = Some(asked::mutation(change)?);
-        let asked = Said { kind: ResolutionKind::Confirm, edited, by, reason };
-        let answered = Some(self.answer(&id, asked).await?);
+        let edited = Some(asked::require_mutation(change)?);
+        let asked = ResolutionParams { kind: ResolutionKind::Confirm, edited, by, reason };
+        let answered = Some(self.resolve_action(&id, asked).await?);
         Ok(Response::new(v1::EditAndConfirmActionResponse { answered }))
     }
 
@@ -138,17 +142,17 @@ impl ActionsService for Face {
         &self,
         request: Request<v1::AnswerTogetherRequest>,
     ) -> Result<Response<v1::AnswerTogetherResponse>, Status> {
-        let by = by(&request)?.name;
+        let by = require_caller(&request)?.name;
         let asked = request.into_inner();
-        let kind = asked::kind(asked.kind)?;
-        let actions = self.several(&asked.ids).await?;
+        let kind = asked::decode_resolution_kind(asked.kind)?;
+        let actions = self.read_action_ids(&asked.ids).await?;
         let reason = (!asked.reason.trim().is_empty()).then_some(asked.reason);
-        let all = self.answers.ask_together(ResolveBatchInput::new(kind, actions, (by, reason))).await;
-        let all = all.map_err(|e| refusal::ask(&e))?;
+        let all = self.answers.request_batch_resolution(ResolveBatchInput::new(kind, actions, (by, reason))).await;
+        let all = all.map_err(|e| refusal::resolution_error(&e))?;
         let of = |(id, one): (String, ResolveBatchItem)| {
-            let result = match answered(one.answered) {
+            let result = match encode_resolution(one.answered) {
                 Ok(answered) => answer_result::Result::Answered(answered),
-                Err(refusal) => answer_result::Result::Refused(refusal::message(&refusal)),
+                Err(refusal) => answer_result::Result::Refused(refusal::encode_refusal(&refusal)),
             };
             v1::AnswerResult { id, result: Some(result) }
         };
@@ -157,45 +161,51 @@ impl ActionsService for Face {
     }
 }
 
-impl Face {
+impl GrpcService {
     /// The ids of actions that are named each once; what is not known goes along, to be refused by itself.
-    async fn several(&self, named: &[String]) -> Result<Vec<String>, Status> {
+    async fn read_action_ids(&self, named: &[String]) -> Result<Vec<String>, Status> {
         if !(1..=TOGETHER).contains(&named.len()) {
-            return Err(wrong(&format!("`ids` are {}, expected 1 to {TOGETHER}", named.len())));
+            return Err(invalid_argument(&format!("`ids` are {}, expected 1 to {TOGETHER}", named.len())));
         }
         let mut ids = Vec::with_capacity(named.len());
         for name in named {
-            let id = match action::row(&self.index, name).await {
+            let id = match action::find_action_row(&self.index, name).await {
                 Ok(row) => row.id.to_string(),
                 Err(e @ FactsError::Index(_)) => return Err(e.into()),
                 Err(_) => name.chars().take(LONGEST_NAME).collect(),
             };
             if ids.contains(&id) {
-                return Err(wrong("`ids` name one action twice"));
+                return Err(invalid_argument("`ids` name one action twice"));
             }
             ids.push(id);
         }
         Ok(ids)
     }
 
-    async fn answer(&self, id: &str, Said { kind, edited, by, reason }: Said) -> Result<v1::Answered, Status> {
+    async fn resolve_action(
+        &self,
+        id: &str,
+        ResolutionParams { kind, edited, by, reason }: ResolutionParams,
+    ) -> Result<v1::Answered, Status> {
         // Two beginnings of one id are one answer.
-        let action = action::row(&self.index, id).await?.id.to_string();
+        let action = action::find_action_row(&self.index, id).await?.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let asked = self.answers.ask(ResolveInput { kind, action, by, reason, edited, together: None }).await;
-        answered(asked.map_err(|e| refusal::ask(&e))?).map_err(|refusal| refusal::of(&refusal))
+        let asked =
+            self.answers.request_resolution(ResolveInput { kind, action, by, reason, edited, together: None }).await;
+        encode_resolution(asked.map_err(|e| refusal::resolution_error(&e))?)
+            .map_err(|refusal| refusal::status_from_refusal(&refusal))
     }
 }
 
 /// What somebody says to an action.
-struct Said {
+struct ResolutionParams {
     kind: ResolutionKind,
     edited: Option<Mutation>,
     by: String,
     reason: String,
 }
 
-fn answered(answered: ResolveOutput) -> Result<v1::Answered, ResolutionRefusal> {
+fn encode_resolution(answered: ResolveOutput) -> Result<v1::Answered, ResolutionRefusal> {
     match answered {
         ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(v1::Answered {
             answer_id: action_id.to_string(),
@@ -208,24 +218,24 @@ fn answered(answered: ResolveOutput) -> Result<v1::Answered, ResolutionRefusal> 
     }
 }
 
-fn previewed(preview: UndoPreview) -> v1::PreviewUndoResponse {
+fn encode_undo_preview(preview: UndoPreview) -> v1::PreviewUndoResponse {
     let mut told = v1::PreviewUndoResponse {
         undo_first: preview.newer.iter().map(ToString::to_string).collect(),
         tracker: preview.tracker.as_ref().map(ToString::to_string).unwrap_or_default(),
-        expires_at: preview.until.map(moment),
-        refusal: preview.refusal.as_ref().map(|refused| refusal::message(&refused.refusal)),
+        expires_at: preview.until.map(encode_moment),
+        refusal: preview.refusal.as_ref().map(|refused| refusal::encode_refusal(&refused.refusal)),
         ..Default::default()
     };
     for field in preview.fields {
         match field.fate {
             FieldUndoOutcome::Restored => told.restored.push(v1::FieldRestore {
-                now: field.now.as_ref().map(value),
-                back: field.then.as_ref().map(value),
+                now: field.now.as_ref().map(encode_value),
+                back: field.then.as_ref().map(encode_value),
                 field: field.field,
             }),
             FieldUndoOutcome::EditedSince => told.kept.push(v1::FieldKept {
-                ours: field.made.as_ref().map(value),
-                now: field.now.as_ref().map(value),
+                ours: field.made.as_ref().map(encode_value),
+                now: field.now.as_ref().map(encode_value),
                 field: field.field,
             }),
             FieldUndoOutcome::AsBefore | FieldUndoOutcome::Untouched => {}

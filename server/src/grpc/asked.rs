@@ -3,7 +3,7 @@
 //! A change is held to the closed form of all changes before anybody is asked; whether it fits what was proposed is for
 //! the rules of a confirmation to say.
 
-use super::wrong;
+use super::invalid_argument;
 use steward_domain::mutation::{ContextField, Mutation, RelatedField};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::record::RecordState;
@@ -15,30 +15,32 @@ use tonic::Status;
 ///
 /// # Errors
 /// Where it is not whole, or holds a value that may not be written.
-pub(super) fn mutation(change: Option<v1::Change>) -> Result<Mutation, Status> {
-    change.and_then(proposed).ok_or_else(|| wrong("`change` is not whole, or holds a value that may not be written"))
+pub(super) fn require_mutation(change: Option<v1::Change>) -> Result<Mutation, Status> {
+    change
+        .and_then(decode_change)
+        .ok_or_else(|| invalid_argument("`change` is not whole, or holds a value that may not be written"))
 }
 
 /// A change in the closed form of all changes; `None` where it is not whole, or holds a value that may not be written.
 #[must_use]
-pub fn proposed(change: v1::Change) -> Option<Mutation> {
-    change.change.and_then(read).filter(Mutation::is_sound)
+pub fn decode_change(change: v1::Change) -> Option<Mutation> {
+    change.change.and_then(decode_mutation).filter(Mutation::is_sound)
 }
 
 /// The answer that several actions are to get.
 ///
 /// # Errors
 /// Where it is none.
-pub(super) fn kind(said: i32) -> Result<ResolutionKind, Status> {
+pub(super) fn decode_resolution_kind(said: i32) -> Result<ResolutionKind, Status> {
     match v1::AnswerKind::try_from(said) {
         Ok(v1::AnswerKind::Undo) => Ok(ResolutionKind::Undo),
         Ok(v1::AnswerKind::Confirm) => Ok(ResolutionKind::Confirm),
         Ok(v1::AnswerKind::Dismiss) => Ok(ResolutionKind::Dismiss),
-        Ok(v1::AnswerKind::Unspecified) | Err(_) => Err(wrong("`kind` is none that there is")),
+        Ok(v1::AnswerKind::Unspecified) | Err(_) => Err(invalid_argument("`kind` is none that there is")),
     }
 }
 
-fn read(change: change::Change) -> Option<Mutation> {
+fn decode_mutation(change: change::Change) -> Option<Mutation> {
     match change {
         change::Change::StateChange(it) => match v1::State::try_from(it.to).ok()? {
             v1::State::Unspecified => None,
@@ -88,7 +90,7 @@ mod tests {
         all.extend(RelatedField::ALL.map(|field| Mutation::Related { field, member: member(), present: true }));
         all.push(Mutation::Related { field: RelatedField::RelatedTo, member: member(), present: false });
         for one in all {
-            assert_eq!(mutation(Some(record::change(&one))).unwrap(), one);
+            assert_eq!(require_mutation(Some(record::encode_change(&one))).unwrap(), one);
         }
     }
 
@@ -106,10 +108,10 @@ mod tests {
             change::Change::ParentMatter(v1::ParentMatter { to: "../x.md".into() }),
             change::Change::Related(v1::Related { field: 0, member: "x".into(), present: true }),
         ] {
-            let refused = mutation(Some(v1::Change { change: Some(change.clone()) })).unwrap_err();
+            let refused = require_mutation(Some(v1::Change { change: Some(change.clone()) })).unwrap_err();
             assert_eq!(refused.code(), Code::InvalidArgument, "{change:?}");
         }
-        assert_eq!(mutation(None).unwrap_err().code(), Code::InvalidArgument);
-        assert_eq!(mutation(Some(v1::Change { change: None })).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(require_mutation(None).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(require_mutation(Some(v1::Change { change: None })).unwrap_err().code(), Code::InvalidArgument);
     }
 }

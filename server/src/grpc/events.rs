@@ -4,12 +4,12 @@
 //! read when they have room for it. Who is so slow that it would be more than a page is told that something was missed,
 //! and goes on from now.
 
-use super::refusal::{self, refused};
-use super::values::moment;
-use super::{Face, by, wrong};
-use crate::access::seats::Seat;
+use super::refusal::{self, build_status};
+use super::values::encode_moment;
+use super::{GrpcService, invalid_argument, require_caller};
+use crate::access::seats::ConnectionPermit;
 use crate::app::KNOWN_AGAIN;
-use crate::beat::Beat;
+use crate::beat::LiveRevision;
 use axum::http::HeaderMap;
 use chrono::Utc;
 use futures_util::stream::{self, BoxStream};
@@ -27,18 +27,19 @@ use tonic::{Code, Request, Response, Status};
 const AT_ONCE: u32 = 500;
 
 #[tonic::async_trait]
-impl EventsService for Face {
+impl EventsService for GrpcService {
     type WatchEventsStream = BoxStream<'static, Result<WatchEventsResponse, Status>>;
 
     async fn watch_events(
         &self,
         request: Request<WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
-        let seat = self.listener(&by(&request)?).map_err(|full| refusal::status(&full))?;
+        let seat =
+            self.acquire_live_permit(&require_caller(&request)?).map_err(|full| refusal::status_from_problem(&full))?;
         let headers = request.metadata().clone().into_headers();
-        let areas = areas(&request.into_inner().areas)?;
-        let place = self.place().await.map_err(refusal::index)?;
-        let watch = Watch {
+        let areas = parse_areas(&request.into_inner().areas)?;
+        let place = self.read_event_cursor().await.map_err(refusal::index_error)?;
+        let watch = EventWatcher {
             beat: self.beat.clone(),
             stop: self.stop.clone(),
             face: self.clone(),
@@ -49,53 +50,58 @@ impl EventsService for Face {
             ready: VecDeque::new(),
             ended: false,
         };
-        Ok(Response::new(events(watch).boxed()))
+        Ok(Response::new(stream_events(watch).boxed()))
     }
 }
 
 /// The areas that are asked for; none for all.
-fn areas(asked: &[i32]) -> Result<Vec<Area>, Status> {
+fn parse_areas(asked: &[i32]) -> Result<Vec<Area>, Status> {
     let area = |said: &i32| Area::try_from(*said).ok().filter(|area| *area != Area::Unspecified);
-    asked.iter().map(|said| area(said).ok_or_else(|| wrong("`areas` names one that there is not"))).collect()
+    asked.iter().map(|said| area(said).ok_or_else(|| invalid_argument("`areas` names one that there is not"))).collect()
 }
 
 /// How far somebody has been told.
-struct Place {
+struct EventCursor {
     stopped: bool,
     seq: u64,
     files: u64,
     paused: BTreeMap<String, bool>,
 }
 
-impl Face {
+impl GrpcService {
     /// The place of this moment.
-    async fn place(&self) -> Result<Place, IndexError> {
+    async fn read_event_cursor(&self) -> Result<EventCursor, IndexError> {
         let pulse = self.index.open_watcher().await?.current_revision().await?;
         let (seq, files) = (pulse.newest_action_seq, pulse.files_revision);
-        Ok(Place { stopped: brake::is_stopped(&self.root), seq, files, paused: self.paused().await? })
+        Ok(EventCursor {
+            stopped: brake::is_stopped(&self.root),
+            seq,
+            files,
+            paused: self.read_paused_streams().await?,
+        })
     }
 
-    async fn paused(&self) -> Result<BTreeMap<String, bool>, IndexError> {
+    async fn read_paused_streams(&self) -> Result<BTreeMap<String, bool>, IndexError> {
         let counts = self.index.list_stream_counts().await?;
         Ok(counts.into_iter().map(|count| (count.source, count.paused)).collect())
     }
 }
 
 /// One caller who listens.
-struct Watch {
-    face: Face,
+struct EventWatcher {
+    face: GrpcService,
     /// What they showed, which may be taken away from them.
     headers: HeaderMap,
-    _seat: Seat<String>,
+    _seat: ConnectionPermit<String>,
     areas: Vec<Area>,
-    beat: watch::Receiver<Beat>,
+    beat: watch::Receiver<LiveRevision>,
     stop: watch::Receiver<bool>,
-    place: Place,
+    place: EventCursor,
     ready: VecDeque<WatchEventsResponse>,
     ended: bool,
 }
 
-fn events(watch: Watch) -> impl Stream<Item = Result<WatchEventsResponse, Status>> {
+fn stream_events(watch: EventWatcher) -> impl Stream<Item = Result<WatchEventsResponse, Status>> {
     stream::unfold(watch, |mut watch| async move {
         if watch.ended {
             return None;
@@ -106,19 +112,20 @@ fn events(watch: Watch) -> impl Stream<Item = Result<WatchEventsResponse, Status
     })
 }
 
-impl Watch {
+impl EventWatcher {
     async fn next(&mut self) -> Result<WatchEventsResponse, Status> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
-            self.is_known()?;
-            self.fill().await.map_err(refusal::index)?;
+            self.check_still_allowed()?;
+            self.collect_events().await.map_err(refusal::index_error)?;
             if !self.ready.is_empty() {
                 continue;
             }
             let mut stop = self.stop.clone();
-            let down = || refused(Code::Unavailable, 503, "the server goes down: call again, and read the lists anew");
+            let down =
+                || build_status(Code::Unavailable, 503, "the server goes down: call again, and read the lists anew");
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return Err(down()),
                 changed = self.beat.changed() => changed.map_err(|_| down())?,
@@ -127,32 +134,32 @@ impl Watch {
         }
     }
 
-    fn is_known(&self) -> Result<(), Status> {
-        match self.face.still_sees(&self.headers) {
+    fn check_still_allowed(&self) -> Result<(), Status> {
+        match self.face.can_still_read(&self.headers) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(refused(Code::Unauthenticated, 401, "the token was withdrawn")),
-            Err(e) => Err(refusal::broken(&e.to_string())),
+            Ok(false) => Err(build_status(Code::Unauthenticated, 401, "the token was withdrawn")),
+            Err(e) => Err(refusal::internal_error(&e.to_string())),
         }
     }
 
     /// Everything since the last time.
-    async fn fill(&mut self) -> Result<(), IndexError> {
+    async fn collect_events(&mut self) -> Result<(), IndexError> {
         let stopped = brake::is_stopped(&self.face.root);
         if stopped != self.place.stopped {
             let kind = if stopped { EventKind::BrakePulled } else { EventKind::BrakeReleased };
-            self.say(Area::Modes, kind, (String::new(), String::new()));
+            self.push_event(Area::Modes, kind, (String::new(), String::new()));
             self.place.stopped = stopped;
         }
         let filed = self.face.index.list_actions_since(self.place.seq, AT_ONCE).await?;
         let written = self.face.index.list_records_written_since(self.place.files, AT_ONCE + 1).await?;
         if filed.more || written.len() > AT_ONCE as usize {
-            self.place = self.face.place().await?;
-            self.say(Area::Unspecified, EventKind::Missed, (String::new(), String::new()));
+            self.place = self.face.read_event_cursor().await?;
+            self.push_event(Area::Unspecified, EventKind::Missed, (String::new(), String::new()));
             return Ok(());
         }
         for row in filed.rows {
             let kind = if row.answers.is_some() { EventKind::AnswerFiled } else { EventKind::ActionFiled };
-            self.say(Area::Actions, kind, (row.target.to_string(), row.id.to_string()));
+            self.push_event(Area::Actions, kind, (row.target.to_string(), row.id.to_string()));
         }
         self.place.seq = filed.seq;
         for (revision, path) in written {
@@ -164,22 +171,22 @@ impl Watch {
                 // Told by their place in the chain, or of no area.
                 RecordKind::Event | RecordKind::Instinct | RecordKind::Stream => continue,
             };
-            self.say(area, kind, (path.to_string(), String::new()));
+            self.push_event(area, kind, (path.to_string(), String::new()));
         }
-        let paused = self.face.paused().await?;
+        let paused = self.face.read_paused_streams().await?;
         for (stream, now) in &paused {
             if self.place.paused.get(stream).copied().unwrap_or(false) != *now {
                 let kind = if *now { EventKind::StreamPaused } else { EventKind::StreamResumed };
-                self.say(Area::Streams, kind, (stream.clone(), String::new()));
+                self.push_event(Area::Streams, kind, (stream.clone(), String::new()));
             }
         }
         self.place.paused = paused;
         Ok(())
     }
 
-    fn say(&mut self, area: Area, kind: EventKind, (subject, action_id): (String, String)) {
+    fn push_event(&mut self, area: Area, kind: EventKind, (subject, action_id): (String, String)) {
         if area == Area::Unspecified || self.areas.is_empty() || self.areas.contains(&area) {
-            let time = Some(moment(Utc::now()));
+            let time = Some(encode_moment(Utc::now()));
             self.ready.push_back(WatchEventsResponse {
                 time,
                 area: area.into(),

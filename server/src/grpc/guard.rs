@@ -3,8 +3,8 @@
 //! Read from the ledger that the gates use, and never written: nothing is reserved for who only looks. A ledger that
 //! cannot be read is an answer, not an error.
 
-use super::values::moment;
-use super::{Face, words};
+use super::values::encode_moment;
+use super::{GrpcService, words};
 use chrono::Utc;
 use steward_domain::guard::{
     BackOff, ExhaustedPath, GuardCap, GuardRefusal, GuardStatus, LedgerStatus, Probe, WindowFill,
@@ -14,46 +14,50 @@ use steward_proto::v1::guard_service_server::GuardService;
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
-impl GuardService for Face {
+impl GuardService for GrpcService {
     async fn get_guard(&self, _: Request<v1::GetGuardRequest>) -> Result<Response<v1::GetGuardResponse>, Status> {
         let GuardStatus { refusal, ledger: read } = match &self.ledger {
             Some(ledger) => ledger.status(Utc::now()).await,
-            None => unread(),
+            None => build_unreadable_status(),
         };
-        Ok(Response::new(v1::GetGuardResponse { refusal: refusal.map(refused), ledger: read.map(ledger) }))
+        Ok(Response::new(v1::GetGuardResponse {
+            refusal: refusal.map(encode_guard_refusal),
+            ledger: read.map(encode_ledger),
+        }))
     }
 }
 
-fn unread() -> GuardStatus {
+fn build_unreadable_status() -> GuardStatus {
     let reason = "the count of calls could not be opened when this process began: its log says why".to_owned();
     let refusal = GuardRefusal { cap: GuardCap::LedgerUnreadable, clears_at: None, reason };
     GuardStatus { refusal: Some(refusal), ledger: None }
 }
 
-fn refused(GuardRefusal { cap, clears_at, reason }: GuardRefusal) -> v1::GuardRefusal {
-    v1::GuardRefusal { cap: words::cap(cap), clears_at: clears_at.map(moment), reason }
+fn encode_guard_refusal(GuardRefusal { cap, clears_at, reason }: GuardRefusal) -> v1::GuardRefusal {
+    v1::GuardRefusal { cap: words::cap(cap), clears_at: clears_at.map(encode_moment), reason }
 }
 
-fn ledger(ledger: LedgerStatus) -> v1::Ledger {
+fn encode_ledger(ledger: LedgerStatus) -> v1::Ledger {
     v1::Ledger {
-        minute: Some(fill(&ledger.minute)),
-        hour: Some(fill(&ledger.hour)),
-        day: Some(fill(&ledger.day)),
-        full_tasks: ledger.full_tasks.iter().map(full).collect(),
-        full_matters: ledger.full_matters.iter().map(full).collect(),
-        back_off: ledger
-            .back_off
-            .map(|BackOff { set_at, until }| v1::BackOff { set_at: Some(moment(set_at)), until: Some(moment(until)) }),
-        probe: ledger.probe.map(|Probe { since, .. }| v1::Probe { since: Some(moment(since)) }),
+        minute: Some(encode_fill(&ledger.minute)),
+        hour: Some(encode_fill(&ledger.hour)),
+        day: Some(encode_fill(&ledger.day)),
+        full_tasks: ledger.full_tasks.iter().map(encode_full_path).collect(),
+        full_matters: ledger.full_matters.iter().map(encode_full_path).collect(),
+        back_off: ledger.back_off.map(|BackOff { set_at, until }| v1::BackOff {
+            set_at: Some(encode_moment(set_at)),
+            until: Some(encode_moment(until)),
+        }),
+        probe: ledger.probe.map(|Probe { since, .. }| v1::Probe { since: Some(encode_moment(since)) }),
         day_prompt_tokens: ledger.day_usage.prompt_tokens,
         day_completion_tokens: ledger.day_usage.completion_tokens,
     }
 }
 
-fn fill(fill: &WindowFill) -> v1::Fill {
-    v1::Fill { used: fill.used, cap: fill.cap, next_free: fill.next_free.map(moment) }
+fn encode_fill(fill: &WindowFill) -> v1::Fill {
+    v1::Fill { used: fill.used, cap: fill.cap, next_free: fill.next_free.map(encode_moment) }
 }
 
-fn full(full: &ExhaustedPath) -> v1::FullPath {
-    v1::FullPath { path: full.path.clone(), fill: Some(fill(&full.fill)) }
+fn encode_full_path(full: &ExhaustedPath) -> v1::FullPath {
+    v1::FullPath { path: full.path.clone(), fill: Some(encode_fill(&full.fill)) }
 }

@@ -3,7 +3,7 @@
 //! From the index alone. A matter whose file cannot be read is there too, without a state, because its schedule stays as
 //! it is. Names are a person's words.
 
-use super::{Face, nothing, page, path, refusal, words};
+use super::{GrpcService, not_found, page, parse_record_path, refusal, words};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::record::RecordState;
 use steward_proto::v1;
@@ -14,39 +14,44 @@ use tonic::{Request, Response, Status};
 const LIST: &str = "matters";
 
 #[tonic::async_trait]
-impl MattersService for Face {
+impl MattersService for GrpcService {
     async fn list_matters(
         &self,
         request: Request<v1::ListMattersRequest>,
     ) -> Result<Response<v1::ListMattersResponse>, Status> {
         let asked = request.into_inner();
-        let filter = MatterFilter { state: words::asked_state(asked.state)?, ..MatterFilter::default() };
-        let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
-        let page = self.index.matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index)?;
+        let filter = MatterFilter { state: words::decode_state_filter(asked.state)?, ..MatterFilter::default() };
+        let (after, size) =
+            (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+        let page = self.index.matters_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
         let of = |card: steward_vault::index::MatterCard| {
             let interval = self.house.cadence.matter_interval_seconds(card.streak);
-            matter(&card.path, card.name, card.state, interval)
+            encode_matter(&card.path, card.name, card.state, interval)
         };
         let matters = page.rows.into_iter().map(of).collect();
-        Ok(Response::new(v1::ListMattersResponse { matters, next_page_token: page::token(LIST, page.next) }))
+        Ok(Response::new(v1::ListMattersResponse {
+            matters,
+            next_page_token: page::encode_page_token(LIST, page.next),
+        }))
     }
 
     async fn get_matter(
         &self,
         request: Request<v1::GetMatterRequest>,
     ) -> Result<Response<v1::GetMatterResponse>, Status> {
-        let path = path(RecordKind::Matter, "path", &request.into_inner().path)?;
-        let known = self.index.find_subject(&path).await.map_err(refusal::index)?;
+        let path = parse_record_path(RecordKind::Matter, "path", &request.into_inner().path)?;
+        let known = self.index.find_subject(&path).await.map_err(refusal::index_error)?;
         if known.is_none() && !self.root.exists(&path) {
-            return Err(nothing(&format!("{path}: not in the vault")));
+            return Err(not_found(&format!("{path}: not in the vault")));
         }
-        let interval = self.index.read_matter_interval(&path, &self.house.cadence).await.map_err(refusal::index)?;
+        let interval =
+            self.index.read_matter_interval(&path, &self.house.cadence).await.map_err(refusal::index_error)?;
         let (name, state) = known.map_or_else(|| (path.slug().to_owned(), None), |row| (row.name, Some(row.state)));
-        Ok(Response::new(v1::GetMatterResponse { matter: Some(matter(&path, name, state, interval)) }))
+        Ok(Response::new(v1::GetMatterResponse { matter: Some(encode_matter(&path, name, state, interval)) }))
     }
 }
 
-fn matter(path: &RecordPath, name: String, state: Option<RecordState>, interval_seconds: u32) -> v1::Matter {
+fn encode_matter(path: &RecordPath, name: String, state: Option<RecordState>, interval_seconds: u32) -> v1::Matter {
     v1::Matter {
         path: path.to_string(),
         name,

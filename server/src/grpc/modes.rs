@@ -2,8 +2,8 @@
 //!
 //! The brake is set here and not by way of Temporal, as by the command and the page: it must work when nothing else does.
 
-use super::values::moment;
-use super::{Face, by, refusal, words};
+use super::values::encode_moment;
+use super::{GrpcService, refusal, require_caller, words};
 use chrono::Utc;
 use steward_domain::mode::Mode;
 use steward_domain::mutation::MutationClass;
@@ -15,9 +15,9 @@ use steward_vault::brake::{self, FleetStop};
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
-impl ModesService for Face {
+impl ModesService for GrpcService {
     async fn get_modes(&self, _: Request<v1::GetModesRequest>) -> Result<Response<v1::GetModesResponse>, Status> {
-        let (policy, stop) = (self.policy(), brake::read_stop(&self.root));
+        let (policy, stop) = (self.read_policy(), brake::read_stop(&self.root));
         let ceiling = |class| v1::ClassCeiling {
             change_class: words::class(class),
             ceiling: words::ceiling(policy.class_ceiling(class)),
@@ -26,11 +26,11 @@ impl ModesService for Face {
         Ok(Response::new(v1::GetModesResponse {
             configured: words::mode(policy.mode),
             in_force: words::mode(in_force),
-            brake: stop.map(pulled),
+            brake: stop.map(encode_stop),
             confidence_threshold: policy.confidence_threshold,
             high_confidence_threshold: policy.high_confidence_threshold,
             ceilings: MutationClass::ALL.into_iter().map(ceiling).collect(),
-            lowered: self.lowered().await?,
+            lowered: self.list_demotions().await?,
         }))
     }
 
@@ -38,7 +38,7 @@ impl ModesService for Face {
         &self,
         request: Request<v1::PullBrakeRequest>,
     ) -> Result<Response<v1::PullBrakeResponse>, Status> {
-        let by = by(&request)?.name;
+        let by = require_caller(&request)?.name;
         let reason = request.into_inner().reason;
         tracing::warn!("stopped by {}", by.escape_debug());
         let reason = (!reason.trim().is_empty()).then_some(reason);
@@ -46,33 +46,33 @@ impl ModesService for Face {
         let root = self.root.clone();
         let held =
             tokio::task::spawn_blocking(move || brake::stop_fleet(&root, &stop).map(|()| brake::read_stop(&root)));
-        let held = held.await.map_err(|e| refusal::broken(&e.to_string()))?;
-        let held = held.map_err(|e| refusal::brake(&e))?;
-        Ok(Response::new(v1::PullBrakeResponse { brake: held.map(pulled) }))
+        let held = held.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
+        let held = held.map_err(|e| refusal::stop_error(&e))?;
+        Ok(Response::new(v1::PullBrakeResponse { brake: held.map(encode_stop) }))
     }
 
     async fn release_brake(
         &self,
         request: Request<v1::ReleaseBrakeRequest>,
     ) -> Result<Response<v1::ReleaseBrakeResponse>, Status> {
-        let by = FleetStop { at: time::format_millis(Utc::now()), by: by(&request)?.name, reason: None };
+        let by = FleetStop { at: time::format_millis(Utc::now()), by: require_caller(&request)?.name, reason: None };
         tracing::warn!("released by {}", by.by.escape_debug());
         let root = self.root.clone();
         let was = tokio::task::spawn_blocking(move || brake::resume_fleet(&root, &by));
-        let was = was.await.map_err(|e| refusal::broken(&e.to_string()))?;
-        let was_pulled = was.map_err(|e| refusal::brake(&e))?;
+        let was = was.await.map_err(|e| refusal::internal_error(&e.to_string()))?;
+        let was_pulled = was.map_err(|e| refusal::stop_error(&e))?;
         Ok(Response::new(v1::ReleaseBrakeResponse { was_pulled }))
     }
 }
 
-impl Face {
-    async fn lowered(&self) -> Result<Vec<v1::Lowered>, Status> {
+impl GrpcService {
+    async fn list_demotions(&self) -> Result<Vec<v1::Lowered>, Status> {
         let mut lowered = Vec::new();
-        for (subject, cap) in self.index.read_mode_caps().await.map_err(refusal::index)? {
+        for (subject, cap) in self.index.read_mode_caps().await.map_err(refusal::index_error)? {
             let Some(mode) = cap.mode else { continue };
             let name = match &subject {
                 TrustSubject::Source(key) => {
-                    let name = self.index.find_subject_name(&subject).await.map_err(refusal::index)?;
+                    let name = self.index.find_subject_name(&subject).await.map_err(refusal::index_error)?;
                     name.and_then(|name| short_source_name(key, &name))
                 }
                 TrustSubject::Class(_) | TrustSubject::Strangers => None,
@@ -81,13 +81,13 @@ impl Face {
                 subject: subject.to_string(),
                 name: name.unwrap_or_default(),
                 mode: words::mode(mode),
-                since: Some(moment(cap.since)),
+                since: Some(encode_moment(cap.since)),
             });
         }
         Ok(lowered)
     }
 }
 
-fn pulled(stop: FleetStop) -> v1::Brake {
-    v1::Brake { time: time::parse(&stop.at).map(moment), by: stop.by, reason: stop.reason.unwrap_or_default() }
+fn encode_stop(stop: FleetStop) -> v1::Brake {
+    v1::Brake { time: time::parse(&stop.at).map(encode_moment), by: stop.by, reason: stop.reason.unwrap_or_default() }
 }

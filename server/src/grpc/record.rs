@@ -3,7 +3,7 @@
 //! A row of the index says which; what only the record itself can tell is taken from its file. Nothing is decided here,
 //! and no text is made safer than it is: the contract says which fields are words of others.
 
-use super::values::{moment, value};
+use super::values::{encode_moment, encode_value};
 use super::words;
 use steward_domain::audit::{ActionKind, AuditRecord, FieldPatch};
 use steward_domain::mutation::Mutation;
@@ -13,19 +13,19 @@ use steward_vault::index::ActionRow;
 use steward_vault::outbox::DeliveryStatus;
 
 /// A row of a list, with what its record says where it can be read.
-pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>) -> v1::ActionSummary {
+pub(super) fn encode_summary(row: &ActionRow, record: Option<&AuditRecord>) -> v1::ActionSummary {
     v1::ActionSummary {
         id: row.id.to_string(),
         record: row.path.to_string(),
         kind: words::kind(row.kind),
         target: row.target.to_string(),
-        time: Some(moment(row.at)),
+        time: Some(encode_moment(row.at)),
         decision: words::judgement(row.decision),
         confidence: row.confidence,
         landing: words::landing(row.landing),
         mode: words::mode(row.mode),
         change_class: row.class.map(words::class).unwrap_or_default(),
-        proposed: record.and_then(proposed),
+        proposed: record.and_then(encode_proposal),
         pending: row.pending,
         settled: row.settled,
         confirmable: record.is_some_and(|record| record.draft.confirmable),
@@ -38,16 +38,16 @@ pub(super) fn summary(row: &ActionRow, record: Option<&AuditRecord>) -> v1::Acti
 }
 
 /// What was proposed; records of before there were other classes say only to which state.
-fn proposed(record: &AuditRecord) -> Option<v1::Change> {
+fn encode_proposal(record: &AuditRecord) -> Option<v1::Change> {
     let draft = &record.draft;
     let old = draft.proposed_state.filter(|_| draft.kind == ActionKind::Action);
-    let proposal = draft.proposal.as_ref().map(|proposal| change(&proposal.mutation));
-    proposal.or_else(|| old.map(|to| change(&Mutation::StateChange { to })))
+    let proposal = draft.proposal.as_ref().map(|proposal| encode_change(&proposal.mutation));
+    proposal.or_else(|| old.map(|to| encode_change(&Mutation::StateChange { to })))
 }
 
 /// One change of one field.
 #[must_use]
-pub fn change(mutation: &Mutation) -> v1::Change {
+pub fn encode_change(mutation: &Mutation) -> v1::Change {
     let change = match mutation {
         Mutation::StateChange { to } => change::Change::StateChange(v1::StateChange { to: words::state(*to) }),
         Mutation::ContextEdit { field, to } => {
@@ -64,38 +64,42 @@ pub fn change(mutation: &Mutation) -> v1::Change {
 }
 
 /// Everything that a record says.
-pub(super) fn action(summary: v1::ActionSummary, record: &AuditRecord, tracker: Option<&DeliveryStatus>) -> v1::Action {
+pub(super) fn encode_action(
+    summary: v1::ActionSummary,
+    record: &AuditRecord,
+    tracker: Option<&DeliveryStatus>,
+) -> v1::Action {
     let draft = &record.draft;
     let recipe = record.undo_recipe.as_ref();
     let undone = summary.answered == words::kind(ActionKind::Reversed);
     v1::Action {
         summary: Some(summary),
-        gates: draft.gates.iter().map(gate).collect(),
-        evidence: draft.evidence.iter().map(evidence).collect(),
+        gates: draft.gates.iter().map(encode_gate).collect(),
+        evidence: draft.evidence.iter().map(encode_evidence).collect(),
         source_contributions: draft.source_contributions.iter().map(|(name, share)| (name.clone(), *share)).collect(),
         reasoning: draft.reasoning.clone(),
-        clerk: draft.clerk.as_ref().map(clerk),
+        clerk: draft.clerk.as_ref().map(encode_clerk),
         workflow: Some(v1::WorkflowRun { id: draft.workflow.id.clone(), run_id: draft.workflow.run_id.clone() }),
-        replaces: draft.proposal.as_ref().and_then(|proposal| proposal.replaces.as_ref()).map(value),
-        changes: recipe.map(|recipe| recipe.vault_patch.iter().map(patch).collect()).unwrap_or_default(),
-        undo_expires_at: recipe.filter(|_| !undone).map(|_| moment(record.undo_deadline())),
+        replaces: draft.proposal.as_ref().and_then(|proposal| proposal.replaces.as_ref()).map(encode_value),
+        changes: recipe.map(|recipe| recipe.vault_patch.iter().map(encode_patch).collect()).unwrap_or_default(),
+        undo_expires_at: recipe.filter(|_| !undone).map(|_| encode_moment(record.undo_deadline())),
         answer: draft.answers.as_ref().map(|answer| v1::AnswerMark {
-            of_time: Some(moment(answer.at)),
+            of_time: Some(encode_moment(answer.at)),
             by: answer.by.clone(),
             reason: answer.reason.clone().unwrap_or_default(),
         }),
-        tracker: tracker.map(standing),
+        tracker: tracker.map(encode_tracker_status),
         partially_applied: record.partially_applied,
         trust: draft.trust.as_ref().map(ToString::to_string).unwrap_or_default(),
         prev_sha256: record.prev_sha256.as_str().to_owned(),
     }
 }
 
-fn gate(gate: &steward_domain::decide::GateResult) -> v1::Gate {
+fn encode_gate(gate: &steward_domain::decide::GateResult) -> v1::Gate {
     v1::Gate { name: words::gate(gate.gate), open: gate.open, found: gate.found.clone(), needed: gate.needed.clone() }
 }
 
-fn evidence(cited: &steward_domain::audit::CitedSignal) -> v1::Evidence {
+fn encode_evidence(cited: &steward_domain::audit::CitedSignal) -> v1::Evidence {
     v1::Evidence {
         signal: cited.reference.to_string(),
         source: cited.source.clone(),
@@ -106,7 +110,7 @@ fn evidence(cited: &steward_domain::audit::CitedSignal) -> v1::Evidence {
     }
 }
 
-fn clerk(mark: &steward_domain::clerk::ClerkMark) -> v1::ClerkMark {
+fn encode_clerk(mark: &steward_domain::clerk::ClerkMark) -> v1::ClerkMark {
     v1::ClerkMark {
         provider: mark.provider.clone(),
         model: mark.model.clone(),
@@ -119,28 +123,28 @@ fn clerk(mark: &steward_domain::clerk::ClerkMark) -> v1::ClerkMark {
     }
 }
 
-fn patch(patch: &FieldPatch) -> v1::FieldChange {
-    let (prior, value) = (patch.prior.as_ref().map(value), patch.value.as_ref().map(value));
+fn encode_patch(patch: &FieldPatch) -> v1::FieldChange {
+    let (prior, value) = (patch.prior.as_ref().map(encode_value), patch.value.as_ref().map(encode_value));
     v1::FieldChange { field: patch.field.clone(), prior, value }
 }
 
-fn standing(standing: &DeliveryStatus) -> v1::TrackerStanding {
+fn encode_tracker_status(standing: &DeliveryStatus) -> v1::TrackerStanding {
     let says = standing.came.as_ref().map_or(&standing.says, |(_, came)| came);
     let owed = standing.came.is_none();
     let progress = standing.progress.as_ref().filter(|_| owed);
     let failing = owed && standing.failed.is_some();
     v1::TrackerStanding {
-        standing: if failing { tracker_standing::Standing::Failed } else { stands(says) }.into(),
+        standing: if failing { tracker_standing::Standing::Failed } else { encode_tracker_standing(says) }.into(),
         told: says.to_string(),
-        issue: issue(says).or_else(|| issue(&standing.says)).unwrap_or_default(),
+        issue: find_issue_id(says).or_else(|| find_issue_id(&standing.says)).unwrap_or_default(),
         came: standing.came.as_ref().map(|(record, _)| record.to_string()).unwrap_or_default(),
         tries: progress.map_or(0, |progress| progress.tries),
         last_error: progress.and_then(|progress| progress.last_error.clone()).unwrap_or_default(),
-        next_try: progress.and_then(|progress| progress.next_try).map(moment),
+        next_try: progress.and_then(|progress| progress.next_try).map(encode_moment),
     }
 }
 
-fn stands(says: &PlaneAction) -> tracker_standing::Standing {
+fn encode_tracker_standing(says: &PlaneAction) -> tracker_standing::Standing {
     match says {
         PlaneAction::Owed { .. } => tracker_standing::Standing::Owed,
         PlaneAction::RevertOwed { .. } => tracker_standing::Standing::RevertOwed,
@@ -152,7 +156,7 @@ fn stands(says: &PlaneAction) -> tracker_standing::Standing {
     }
 }
 
-fn issue(says: &PlaneAction) -> Option<String> {
+fn find_issue_id(says: &PlaneAction) -> Option<String> {
     match says {
         PlaneAction::Unusable { .. } => None,
         PlaneAction::Owed { issue, .. }

@@ -3,8 +3,8 @@
 //! The table at the head of `refusals.proto` says which code goes with which status; every refusal of the rules is
 //! here with its own.
 
-use crate::answer::AskError;
-use crate::api::problem::Problem;
+use crate::answer::ResolutionRequestError;
+use crate::api::problem::ProblemDetails;
 use crate::facts::FactsError;
 use axum::response::Response;
 use steward_domain::undo::{ResolutionRefusal, ResolutionRefusalDetails};
@@ -16,31 +16,31 @@ use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
 /// A refusal that is none of an answer.
-pub(crate) fn refused(code: Code, http: u16, message: impl Into<String>) -> Status {
+pub(crate) fn build_status(code: Code, http: u16, message: impl Into<String>) -> Status {
     let mut status = Status::new(code, message);
-    put(&mut status, STATUS_TRAILER, &http.to_string());
+    insert_trailer(&mut status, STATUS_TRAILER, &http.to_string());
     status
 }
 
 /// What is not text of ours never gets here; a value that no trailer may have is left out.
-fn put(status: &mut Status, key: &'static str, value: &str) {
+fn insert_trailer(status: &mut Status, key: &'static str, value: &str) {
     if let Ok(value) = value.parse() {
         status.metadata_mut().insert(key, value);
     }
 }
 
 /// Of an answer that was not taken.
-pub(crate) fn of(refusal: &ResolutionRefusal) -> Status {
-    let (code, reason) = code(refusal);
-    let mut status = refused(code, refusal.http_status(), refusal.to_string());
-    put(&mut status, REASON_TRAILER, &word(reason));
+pub(crate) fn status_from_refusal(refusal: &ResolutionRefusal) -> Status {
+    let (code, reason) = classify_refusal(refusal);
+    let mut status = build_status(code, refusal.http_status(), refusal.to_string());
+    insert_trailer(&mut status, REASON_TRAILER, &format_reason(reason));
     let ResolutionRefusalDetails { fields, newer, record } = refusal.details();
     if !fields.is_empty() {
-        put(&mut status, FIELDS_TRAILER, &fields.join(","));
+        insert_trailer(&mut status, FIELDS_TRAILER, &fields.join(","));
     }
     for (key, value) in [(NEWER_TRAILER, newer), (RECORD_TRAILER, record)] {
         if !value.is_empty() {
-            put(&mut status, key, value);
+            insert_trailer(&mut status, key, value);
         }
     }
     if let Ok(whole) = serde_json::to_vec(refusal) {
@@ -50,10 +50,10 @@ pub(crate) fn of(refusal: &ResolutionRefusal) -> Status {
 }
 
 /// As part of an answer.
-pub(super) fn message(refusal: &ResolutionRefusal) -> v1::Refusal {
+pub(super) fn encode_refusal(refusal: &ResolutionRefusal) -> v1::Refusal {
     let ResolutionRefusalDetails { fields, newer, record } = refusal.details();
     v1::Refusal {
-        reason: code(refusal).1.into(),
+        reason: classify_refusal(refusal).1.into(),
         http_status: refusal.http_status().into(),
         message: refusal.to_string(),
         fields: fields.to_vec(),
@@ -63,7 +63,7 @@ pub(super) fn message(refusal: &ResolutionRefusal) -> v1::Refusal {
     }
 }
 
-fn code(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
+fn classify_refusal(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
     match refusal {
         ResolutionRefusal::Unknown { .. } => (Code::NotFound, RefusalReason::Unknown),
         ResolutionRefusal::Ambiguous { .. } => (Code::InvalidArgument, RefusalReason::Ambiguous),
@@ -87,17 +87,17 @@ fn code(refusal: &ResolutionRefusal) -> (Code, RefusalReason) {
     }
 }
 
-fn word(reason: RefusalReason) -> String {
+fn format_reason(reason: RefusalReason) -> String {
     reason.as_str_name().trim_start_matches("REFUSAL_REASON_").to_ascii_lowercase()
 }
 
 /// A refusal before a service was reached, as HTTP carries it.
-pub(crate) fn response(problem: &Problem) -> Response {
-    status(problem).into_http()
+pub(crate) fn build_response(problem: &ProblemDetails) -> Response {
+    status_from_problem(problem).into_http()
 }
 
 /// What every face refuses in the same words.
-pub(crate) fn status(problem: &Problem) -> Status {
+pub(crate) fn status_from_problem(problem: &ProblemDetails) -> Status {
     let code = match problem.status {
         401 => Code::Unauthenticated,
         403 | 421 => Code::PermissionDenied,
@@ -107,40 +107,40 @@ pub(crate) fn status(problem: &Problem) -> Status {
         503 => Code::Unavailable,
         _ => Code::Internal,
     };
-    refused(code, problem.status, problem.detail.clone())
+    build_status(code, problem.status, problem.detail.clone())
 }
 
 impl From<FactsError> for Status {
     fn from(e: FactsError) -> Self {
         match e {
-            FactsError::Unknown { id } => of(&ResolutionRefusal::Unknown { id }),
-            FactsError::Ambiguous { id, count } => of(&ResolutionRefusal::Ambiguous { id, count }),
-            FactsError::Malformed { id } => of(&ResolutionRefusal::Malformed { id }),
-            e @ (FactsError::Index(_) | FactsError::Record { .. }) => broken(&e.to_string()),
+            FactsError::Unknown { id } => status_from_refusal(&ResolutionRefusal::Unknown { id }),
+            FactsError::Ambiguous { id, count } => status_from_refusal(&ResolutionRefusal::Ambiguous { id, count }),
+            FactsError::Malformed { id } => status_from_refusal(&ResolutionRefusal::Malformed { id }),
+            e @ (FactsError::Index(_) | FactsError::Record { .. }) => internal_error(&e.to_string()),
         }
     }
 }
 
 /// What went wrong here, with the mend.
-pub(super) fn broken(message: &str) -> Status {
+pub(super) fn internal_error(message: &str) -> Status {
     tracing::error!("failed to tell: {}", message.escape_debug());
-    refused(Code::Internal, 500, message)
+    build_status(Code::Internal, 500, message)
 }
 
 /// As [`FactsError`] would be.
-pub(super) fn index(e: IndexError) -> Status {
+pub(super) fn index_error(e: IndexError) -> Status {
     FactsError::from(e).into()
 }
 
-pub(super) fn brake(e: &StopFileError) -> Status {
-    broken(&e.to_string())
+pub(super) fn stop_error(e: &StopFileError) -> Status {
+    internal_error(&e.to_string())
 }
 
-pub(super) fn ask(e: &AskError) -> Status {
+pub(super) fn resolution_error(e: &ResolutionRequestError) -> Status {
     match e {
-        AskError::Away { .. } => refused(Code::Unavailable, 503, e.to_string()),
-        AskError::Late { .. } => refused(Code::DeadlineExceeded, 504, e.to_string()),
-        AskError::Failed { .. } => broken(&e.to_string()),
+        ResolutionRequestError::Away { .. } => build_status(Code::Unavailable, 503, e.to_string()),
+        ResolutionRequestError::Late { .. } => build_status(Code::DeadlineExceeded, 504, e.to_string()),
+        ResolutionRequestError::Failed { .. } => internal_error(&e.to_string()),
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
     fn every_refusal_has_the_code_and_the_trailers_that_the_contract_says() {
         let table = include_str!("../../../proto/steward/v1/refusals.proto");
         for (refusal, code, reason) in every() {
-            let status = of(&refusal);
+            let status = status_from_refusal(&refusal);
             assert_eq!((status.code(), status.message()), (code, refusal.to_string().as_str()));
             let trailer = |key| status.metadata().get(key).map(|value| value.to_str().unwrap().to_owned());
             assert_eq!(trailer(STATUS_TRAILER), Some(refusal.http_status().to_string()));
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn what_goes_with_a_refusal_is_told_in_trailers_and_in_messages_alike() {
         for (refusal, ..) in every() {
-            let (status, said) = (of(&refusal), message(&refusal));
+            let (status, said) = (status_from_refusal(&refusal), encode_refusal(&refusal));
             let trailer = |key| status.metadata().get(key).map_or("", |value| value.to_str().unwrap()).to_owned();
             assert_eq!((trailer(NEWER_TRAILER), trailer(RECORD_TRAILER)), (said.newer_id, said.record));
             assert_eq!(trailer(FIELDS_TRAILER), said.fields.join(","));
@@ -223,8 +223,8 @@ mod tests {
     #[test]
     fn a_refusal_before_a_service_is_a_whole_answer_of_http() {
         for (status, code) in [(401, "16"), (403, "7"), (421, "7"), (404, "12"), (429, "8"), (500, "13")] {
-            let problem = Problem::new(StatusCode::from_u16(status).unwrap(), "no");
-            let response = response(&problem);
+            let problem = ProblemDetails::new(StatusCode::from_u16(status).unwrap(), "no");
+            let response = build_response(&problem);
             assert_eq!(response.status(), StatusCode::OK);
             assert_eq!(response.headers()["grpc-status"], code);
             assert_eq!(response.headers()[STATUS_TRAILER], status.to_string().as_str());

@@ -3,10 +3,10 @@
 //! Every page lists anew and is cut by the id after which it begins, so that a schedule which came meanwhile is in its
 //! place. Nothing is changed: that is the registrar's.
 
-use super::values::moment;
-use super::{Face, page, path};
-use crate::facts::schedules::{self, EVERY_PREFIX, RecentRun, ScheduleRow};
-use crate::grpc::refusal::refused;
+use super::values::encode_moment;
+use super::{GrpcService, page, parse_record_path};
+use crate::facts::schedules::{self, EVERY_PREFIX, RecentScheduleRun, ScheduleRow};
+use crate::grpc::refusal::build_status;
 use chrono::Utc;
 use std::time::Duration;
 use steward_domain::path::RecordKind;
@@ -20,31 +20,33 @@ const LIST: &str = "schedules";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tonic::async_trait]
-impl SchedulesService for Face {
+impl SchedulesService for GrpcService {
     async fn list_schedules(
         &self,
         request: Request<v1::ListSchedulesRequest>,
     ) -> Result<Response<v1::ListSchedulesResponse>, Status> {
         let asked = request.into_inner();
-        let matter =
-            (!asked.matter.is_empty()).then(|| path(RecordKind::Matter, "matter", &asked.matter)).transpose()?;
-        let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
+        let matter = (!asked.matter.is_empty())
+            .then(|| parse_record_path(RecordKind::Matter, "matter", &asked.matter))
+            .transpose()?;
+        let (after, size) =
+            (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
         let prefix = matter.as_ref().map(|matter| steward_workflows::schedule_id(matter.slug()));
         let prefix = prefix.as_deref().unwrap_or(EVERY_PREFIX);
-        let listing = schedules::list(self.temporal.client(), prefix, Utc::now());
-        let away = |why: String| refused(Code::Unavailable, 503, why);
+        let listing = schedules::list_schedules(self.temporal.client(), prefix, Utc::now());
+        let away = |why: String| build_status(Code::Unavailable, 503, why);
         let listed = tokio::time::timeout(PATIENCE, listing).await;
         let listed = listed.map_err(|_| away(format!("the listing takes longer than {} s", PATIENCE.as_secs())))?;
         let mut rows = listed.map_err(|e| away(e.to_string()))?;
         let ours = VaultIdentity::read(&self.root).ok().flatten().map(|identity| identity.id);
-        rows.retain(|row| (matter.is_none() || row.id == prefix) && !row.is_of_another(ours));
-        let (rows, next) = page::cut(rows, (after.as_deref(), size), |row| &row.id);
-        let schedules = rows.into_iter().map(schedule).collect();
-        Ok(Response::new(v1::ListSchedulesResponse { schedules, next_page_token: page::token(LIST, next) }))
+        rows.retain(|row| (matter.is_none() || row.id == prefix) && !row.is_of_other_vault(ours));
+        let (rows, next) = page::take_page(rows, (after.as_deref(), size), |row| &row.id);
+        let schedules = rows.into_iter().map(encode_schedule).collect();
+        Ok(Response::new(v1::ListSchedulesResponse { schedules, next_page_token: page::encode_page_token(LIST, next) }))
     }
 }
 
-fn schedule(row: ScheduleRow) -> v1::Schedule {
+fn encode_schedule(row: ScheduleRow) -> v1::Schedule {
     v1::Schedule {
         id: row.id,
         matter: row.matter.unwrap_or_default(),
@@ -52,11 +54,11 @@ fn schedule(row: ScheduleRow) -> v1::Schedule {
         phase_seconds: row.phase_seconds,
         paused: row.paused,
         note: row.note,
-        next_run: row.next_run.map(moment),
-        recent: row.recent.into_iter().map(run).collect(),
+        next_run: row.next_run.map(encode_moment),
+        recent: row.recent.into_iter().map(encode_run).collect(),
     }
 }
 
-fn run(run: RecentRun) -> v1::ScheduleRun {
-    v1::ScheduleRun { time: run.at.map(moment), workflow_id: run.workflow_id, status: run.status }
+fn encode_run(run: RecentScheduleRun) -> v1::ScheduleRun {
+    v1::ScheduleRun { time: run.at.map(encode_moment), workflow_id: run.workflow_id, status: run.status }
 }

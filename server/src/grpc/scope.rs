@@ -3,7 +3,7 @@
 //! The comments of the contract say the same, and a test holds one against the other. An rpc that nobody has listed here
 //! wants the most, so that a new one is never open by oversight.
 
-use crate::access::Scope;
+use crate::access::AccessScope;
 
 /// How the names of those begin that only look.
 const LOOK: [&str; 4] = ["List", "Get", "Preview", "Watch"];
@@ -13,13 +13,13 @@ const ACT: [&str; 6] =
 const REFLECTION: &str = "ServerReflectionInfo";
 
 /// What somebody needs to ask this; one that is not known wants the most.
-pub(super) fn of(rpc: &str) -> Scope {
+pub(super) fn required_scope(rpc: &str) -> AccessScope {
     if LOOK.iter().any(|word| rpc.starts_with(word)) || rpc == REFLECTION {
-        Scope::Read
+        AccessScope::Read
     } else if ACT.contains(&rpc) {
-        Scope::Act
+        AccessScope::Act
     } else {
-        Scope::Operate
+        AccessScope::Operate
     }
 }
 
@@ -55,13 +55,13 @@ mod tests {
         let said = said();
         assert_eq!(said.len(), 24, "{said:?}");
         for (rpc, scope) in said {
-            assert_eq!(of(&rpc).word(), scope, "{rpc}");
+            assert_eq!(required_scope(&rpc).as_str(), scope, "{rpc}");
         }
     }
 
     #[test]
     fn what_is_not_known_wants_the_most() {
-        assert_eq!(of("EraseVault"), Scope::Operate);
-        assert_eq!(of(""), Scope::Operate);
+        assert_eq!(required_scope("EraseVault"), AccessScope::Operate);
+        assert_eq!(required_scope(""), AccessScope::Operate);
     }
 }

@@ -3,10 +3,10 @@
 //! Lists come from the index, one signal from its file and that of its event, whose text is not given. It is passed on as
 //! it stands, in the fields that the contract calls untrusted.
 
-use super::refusal::{broken, refused};
-use super::values::moment;
-use super::{Face, nothing, page, path, record, refusal, words, wrong};
-use crate::facts::signal::{self, Explained, Filed, SignalHistory};
+use super::refusal::{build_status, internal_error};
+use super::values::encode_moment;
+use super::{GrpcService, invalid_argument, not_found, page, parse_record_path, record, refusal, words};
+use crate::facts::signal::{self, SignalExplanation, SignalFile, SignalHistory};
 use steward_domain::path::{RecordKind, RecordPath};
 use steward_domain::signal::Signal;
 use steward_domain::time;
@@ -18,54 +18,59 @@ use tonic::{Code, Request, Response, Status};
 const LIST: &str = "signals";
 
 #[tonic::async_trait]
-impl SignalsService for Face {
+impl SignalsService for GrpcService {
     async fn list_signals(
         &self,
         request: Request<v1::ListSignalsRequest>,
     ) -> Result<Response<v1::ListSignalsResponse>, Status> {
         let asked = request.into_inner();
-        let mut filter = SignalFilter { status: words::asked_status(asked.status)?, ..SignalFilter::default() };
-        if let Some(about) = about(&asked.about)? {
+        let mut filter =
+            SignalFilter { status: words::decode_signal_status_filter(asked.status)?, ..SignalFilter::default() };
+        if let Some(about) = parse_about(&asked.about)? {
             let with_tasks = asked.with_tasks && about.kind() == RecordKind::Matter;
             *(if with_tasks { &mut filter.matter } else { &mut filter.target }) = Some(about);
         }
-        let (before, size) = (page::place::<PageCursor>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
-        let page = self.index.signals_page(&filter, before.as_ref(), size).await.map_err(refusal::index)?;
-        let signals = page.rows.into_iter().map(listed).collect();
-        Ok(Response::new(v1::ListSignalsResponse { signals, next_page_token: page::token(LIST, page.next) }))
+        let (before, size) =
+            (page::parse_page_token::<PageCursor>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+        let page = self.index.signals_page(&filter, before.as_ref(), size).await.map_err(refusal::index_error)?;
+        let signals = page.rows.into_iter().map(encode_signal_row).collect();
+        Ok(Response::new(v1::ListSignalsResponse {
+            signals,
+            next_page_token: page::encode_page_token(LIST, page.next),
+        }))
     }
 
     async fn get_signal(
         &self,
         request: Request<v1::GetSignalRequest>,
     ) -> Result<Response<v1::GetSignalResponse>, Status> {
-        let path = path(RecordKind::Signal, "path", &request.into_inner().path)?;
+        let path = parse_record_path(RecordKind::Signal, "path", &request.into_inner().path)?;
         if !self.root.exists(&path) {
-            return Err(nothing(&format!("{path}: not in the vault")));
+            return Err(not_found(&format!("{path}: not in the vault")));
         }
-        let history = SignalHistory::read(&self.index, &path).await.map_err(refusal::index)?;
+        let history = SignalHistory::read(&self.index, &path).await.map_err(refusal::index_error)?;
         let root = self.root.clone();
         let read = tokio::task::spawn_blocking(move || {
-            signal::read(&root, path.clone()).map(|it| signal::explain(&root, it, &history))
+            signal::read_signal(&root, path.clone()).map(|it| signal::explain_signal(&root, it, &history))
         });
-        let read = read.await.map_err(|e| broken(&e.to_string()))?;
-        let explained = read.map_err(|e| refused(Code::DataLoss, 422, e.to_string()))?;
-        Ok(Response::new(whole(explained)))
+        let read = read.await.map_err(|e| internal_error(&e.to_string()))?;
+        let explained = read.map_err(|e| build_status(Code::DataLoss, 422, e.to_string()))?;
+        Ok(Response::new(encode_explanation(explained)))
     }
 }
 
-fn about(text: &str) -> Result<Option<RecordPath>, Status> {
+fn parse_about(text: &str) -> Result<Option<RecordPath>, Status> {
     if text.is_empty() {
         return Ok(None);
     }
     let path = RecordPath::parse(text).ok().filter(|path| matches!(path.kind(), RecordKind::Task | RecordKind::Matter));
-    path.map(Some).ok_or_else(|| wrong("`about` is not a path like task/name.md or matter/name.md"))
+    path.map(Some).ok_or_else(|| invalid_argument("`about` is not a path like task/name.md or matter/name.md"))
 }
 
-fn listed(SignalRow { signal, target }: SignalRow) -> v1::SignalSummary {
+fn encode_signal_row(SignalRow { signal, target }: SignalRow) -> v1::SignalSummary {
     v1::SignalSummary {
         path: signal.path.to_string(),
-        created: Some(moment(signal.created)),
+        created: Some(encode_moment(signal.created)),
         source: signal.source,
         note: signal.note,
         target: target.map(String::from).unwrap_or_default(),
@@ -78,10 +83,10 @@ fn listed(SignalRow { signal, target }: SignalRow) -> v1::SignalSummary {
     }
 }
 
-fn summary(path: &RecordPath, signal: &Signal) -> v1::SignalSummary {
+fn encode_signal_summary(path: &RecordPath, signal: &Signal) -> v1::SignalSummary {
     v1::SignalSummary {
         path: path.to_string(),
-        created: Some(moment(signal.created)),
+        created: Some(encode_moment(signal.created)),
         source: signal.source_type.clone(),
         note: signal.clerk_note(),
         target: signal.target.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -94,8 +99,8 @@ fn summary(path: &RecordPath, signal: &Signal) -> v1::SignalSummary {
     }
 }
 
-fn whole(explained: Explained) -> v1::GetSignalResponse {
-    let Explained { filed: Filed { path, signal, .. }, event, why, what_would_change_it } = explained;
+fn encode_explanation(explained: SignalExplanation) -> v1::GetSignalResponse {
+    let SignalExplanation { filed: SignalFile { path, signal, .. }, event, why, what_would_change_it } = explained;
     let candidate =
         |one: &steward_domain::signal::TargetCandidate| v1::Candidate { path: one.path.to_string(), score: one.score };
     let event = event.map(|event| v1::SourceEvent {
@@ -103,13 +108,13 @@ fn whole(explained: Explained) -> v1::GetSignalResponse {
         source: event.source,
         author: event.author.unwrap_or_default(),
         subject: event.subject.unwrap_or_default(),
-        received_at: time::parse(&event.received_at).map(moment),
+        received_at: time::parse(&event.received_at).map(encode_moment),
     });
     let signal = v1::Signal {
-        summary: Some(summary(&path, &signal)),
-        origin_at: signal.origin_at.map(moment),
+        summary: Some(encode_signal_summary(&path, &signal)),
+        origin_at: signal.origin_at.map(encode_moment),
         candidates: signal.candidates.iter().map(candidate).collect(),
-        proposal: signal.proposal.as_ref().map(record::change),
+        proposal: signal.proposal.as_ref().map(record::encode_change),
         source_event: signal.source_event.map(String::from).unwrap_or_default(),
         raw_quote: signal.raw_quote,
         reasoning: signal.reasoning,

@@ -3,11 +3,11 @@
 //! The same values as `steward status`, from the index, the holder's note and the outbox. What modes, guard and streams
 //! have to tell is with their services.
 
-use super::values::moment;
-use super::{Face, refusal};
-use crate::facts::drilled::Drilled;
-use crate::facts::tracker::{self, Debt};
-use crate::holder::{Holder, UpNote};
+use super::values::encode_moment;
+use super::{GrpcService, refusal};
+use crate::facts::drilled::NightlyDrillStatus;
+use crate::facts::tracker::{self, TrackerDebt};
+use crate::holder::{HolderRecord, VaultHolder};
 use chrono::Utc;
 use steward_proto::v1;
 use steward_proto::v1::status_service_server::StatusService;
@@ -18,20 +18,20 @@ use tonic::{Request, Response, Status};
 const PROBLEMS: u32 = 500;
 
 #[tonic::async_trait]
-impl StatusService for Face {
+impl StatusService for GrpcService {
     async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::GetStatusResponse>, Status> {
-        Ok(Response::new(self.standing().await.map_err(refusal::index)?))
+        Ok(Response::new(self.read_status().await.map_err(refusal::index_error)?))
     }
 }
 
-impl Face {
-    async fn standing(&self) -> Result<v1::GetStatusResponse, IndexError> {
+impl GrpcService {
+    async fn read_status(&self) -> Result<v1::GetStatusResponse, IndexError> {
         let now = Utc::now();
-        let holder = Holder::of(&self.root, self.index.state_dir());
-        let Drilled { last, late } = Drilled::of(&self.index, &holder, now).await?;
+        let holder = VaultHolder::read(&self.root, self.index.state_dir());
+        let NightlyDrillStatus { last, late } = NightlyDrillStatus::read(&self.index, &holder, now).await?;
         let holder = match holder {
-            Holder::Runs(note) => Some(note),
-            Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
+            VaultHolder::Runs(note) => Some(note),
+            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         };
         let problems = self.index.list_first_problems(PROBLEMS).await?.rows;
         let problem = |it: steward_vault::index::VaultProblem| v1::Problem { path: it.path, message: it.message };
@@ -40,19 +40,21 @@ impl Face {
         Ok(v1::GetStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             vault: self.root.path().display().to_string(),
-            drill: Some(v1::Drill { last: last.map(moment), late }),
-            process: holder.map(process),
+            drill: Some(v1::Drill { last: last.map(encode_moment), late }),
+            process: holder.map(encode_process),
             clerk: self.house.clerk.to_owned(),
-            counts: Some(counts(&self.index.count_records().await?)),
+            counts: Some(encode_counts(&self.index.count_records().await?)),
             looks_today: looks.into_iter().map(look).collect(),
-            tracker: Some(debt(tracker::debt(&self.root, &self.index, self.house.tracker.clone()).await?)),
+            tracker: Some(encode_tracker_debt(
+                tracker::read_debt(&self.root, &self.index, self.house.tracker.clone()).await?,
+            )),
             problems: problems.into_iter().map(problem).collect(),
             warnings: self.house.warnings.clone(),
         })
     }
 }
 
-fn process(note: UpNote) -> v1::Process {
+fn encode_process(note: HolderRecord) -> v1::Process {
     v1::Process {
         command: note.command,
         pid: note.pid,
@@ -62,24 +64,24 @@ fn process(note: UpNote) -> v1::Process {
     }
 }
 
-fn counts(counts: &VaultCounts) -> v1::Counts {
+fn encode_counts(counts: &VaultCounts) -> v1::Counts {
     v1::Counts {
-        matters: Some(by_state(counts.matters)),
-        tasks: Some(by_state(counts.tasks)),
+        matters: Some(encode_state_counts(counts.matters)),
+        tasks: Some(encode_state_counts(counts.tasks)),
         signals: counts.signals,
         fresh_signals: counts.fresh_signals,
         actions: counts.actions,
         waiting: counts.pending,
         problems: counts.problems,
-        last_sync_at: counts.last_sync_at.map(moment),
+        last_sync_at: counts.last_sync_at.map(encode_moment),
     }
 }
 
-fn by_state(StateCounts { open, done, archived }: StateCounts) -> v1::ByState {
+fn encode_state_counts(StateCounts { open, done, archived }: StateCounts) -> v1::ByState {
     v1::ByState { open, done, archived }
 }
 
-fn debt(debt: Debt) -> v1::TrackerDebt {
+fn encode_tracker_debt(debt: TrackerDebt) -> v1::TrackerDebt {
     v1::TrackerDebt {
         base_url: debt.base_url.unwrap_or_default(),
         owed: debt.owed as u64,

@@ -3,9 +3,9 @@
 //! A pause is a mark in the state database, which a worker sees within seconds, and the one thing besides the brake that
 //! is written here. No source is asked.
 
-use super::values::moment;
-use super::{Face, by, met, nothing, page, refusal};
-use crate::access::admission::Met;
+use super::values::encode_moment;
+use super::{GrpcService, not_found, page, refusal, require_caller, require_origin};
+use crate::access::admission::RequestOrigin;
 use crate::acts;
 use crate::facts::streams::{self, StreamRow};
 use steward_proto::v1;
@@ -16,25 +16,26 @@ use tonic::{Request, Response, Status};
 const LIST: &str = "streams";
 
 #[tonic::async_trait]
-impl StreamsService for Face {
+impl StreamsService for GrpcService {
     async fn list_streams(
         &self,
         request: Request<v1::ListStreamsRequest>,
     ) -> Result<Response<v1::ListStreamsResponse>, Status> {
         let asked = request.into_inner();
-        let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
-        let rows = self.streams().await?;
-        let (rows, next) = page::cut(rows, (after.as_deref(), size), |row| &row.count.source);
-        let streams = rows.into_iter().map(stream).collect();
-        Ok(Response::new(v1::ListStreamsResponse { streams, next_page_token: page::token(LIST, next) }))
+        let (after, size) =
+            (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+        let rows = self.list_stream_rows().await?;
+        let (rows, next) = page::take_page(rows, (after.as_deref(), size), |row| &row.count.source);
+        let streams = rows.into_iter().map(encode_stream).collect();
+        Ok(Response::new(v1::ListStreamsResponse { streams, next_page_token: page::encode_page_token(LIST, next) }))
     }
 
     async fn pause_stream(
         &self,
         request: Request<v1::PauseStreamRequest>,
     ) -> Result<Response<v1::PauseStreamResponse>, Status> {
-        let asker = (by(&request)?.name, met(&request)?);
-        let stream = Some(self.pause(&request.into_inner().name, true, asker).await?);
+        let asker = (require_caller(&request)?.name, require_origin(&request)?);
+        let stream = Some(self.set_stream_paused(&request.into_inner().name, true, asker).await?);
         Ok(Response::new(v1::PauseStreamResponse { stream }))
     }
 
@@ -42,35 +43,40 @@ impl StreamsService for Face {
         &self,
         request: Request<v1::ResumeStreamRequest>,
     ) -> Result<Response<v1::ResumeStreamResponse>, Status> {
-        let asker = (by(&request)?.name, met(&request)?);
-        let stream = Some(self.pause(&request.into_inner().name, false, asker).await?);
+        let asker = (require_caller(&request)?.name, require_origin(&request)?);
+        let stream = Some(self.set_stream_paused(&request.into_inner().name, false, asker).await?);
         Ok(Response::new(v1::ResumeStreamResponse { stream }))
     }
 }
 
-impl Face {
-    async fn streams(&self) -> Result<Vec<StreamRow>, Status> {
-        streams::all(&self.index, &self.house.streams).await.map_err(refusal::index)
+impl GrpcService {
+    async fn list_stream_rows(&self) -> Result<Vec<StreamRow>, Status> {
+        streams::list_streams(&self.index, &self.house.streams).await.map_err(refusal::index_error)
     }
 
-    async fn pause(&self, name: &str, paused: bool, asker: (String, Met)) -> Result<v1::Stream, Status> {
+    async fn set_stream_paused(
+        &self,
+        name: &str,
+        paused: bool,
+        asker: (String, RequestOrigin),
+    ) -> Result<v1::Stream, Status> {
         let find = |rows: Vec<StreamRow>| rows.into_iter().find(|row| row.count.source == name);
-        let gone = || nothing("there is no stream of that name");
-        let row = find(self.streams().await?).ok_or_else(gone)?;
+        let gone = || not_found("there is no stream of that name");
+        let row = find(self.list_stream_rows().await?).ok_or_else(gone)?;
         if row.count.paused == paused {
-            return Ok(stream(row));
+            return Ok(encode_stream(row));
         }
         let (by, met) = asker;
         tracing::warn!(stream = %row.count.source.escape_debug(), paused, "by {}", by.escape_debug());
         let deed = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
-        let written = acts::write_down(self, &by, &met, deed, name.to_owned()).await;
-        written.map_err(|e| refusal::broken(&e.to_string()))?;
-        self.index.update_stream_pause(name, paused).await.map_err(refusal::index)?;
-        find(self.streams().await?).map(stream).ok_or_else(gone)
+        let written = acts::record_operator_event(self, &by, &met, deed, name.to_owned()).await;
+        written.map_err(|e| refusal::internal_error(&e.to_string()))?;
+        self.index.update_stream_pause(name, paused).await.map_err(refusal::index_error)?;
+        find(self.list_stream_rows().await?).map(encode_stream).ok_or_else(gone)
     }
 }
 
-fn stream(StreamRow { kind, count }: StreamRow) -> v1::Stream {
+fn encode_stream(StreamRow { kind, count }: StreamRow) -> v1::Stream {
     v1::Stream {
         name: count.source,
         kind: kind.unwrap_or_default().to_owned(),
@@ -79,9 +85,9 @@ fn stream(StreamRow { kind, count }: StreamRow) -> v1::Stream {
         extracted: count.extracted,
         parked: count.parked,
         refused: count.refused,
-        newest_at: count.newest_at.map(moment),
-        waits_since: count.waits_since.map(moment),
-        ran_at: count.ran_at.map(moment),
+        newest_at: count.newest_at.map(encode_moment),
+        waits_since: count.waits_since.map(encode_moment),
+        ran_at: count.ran_at.map(encode_moment),
         last_error: count.last_error.unwrap_or_default(),
         failures: count.failures,
     }

@@ -3,8 +3,8 @@
 //! From the index alone; a task that cannot be read is not among them, but among the problems of the status. Names are a
 //! person's words.
 
-use super::values::moment;
-use super::{Face, nothing, page, path, refusal, words};
+use super::values::encode_moment;
+use super::{GrpcService, not_found, page, parse_record_path, refusal, words};
 use steward_domain::path::RecordKind;
 use steward_proto::v1;
 use steward_proto::v1::tasks_service_server::TasksService;
@@ -14,39 +14,40 @@ use tonic::{Request, Response, Status};
 const LIST: &str = "tasks";
 
 #[tonic::async_trait]
-impl TasksService for Face {
+impl TasksService for GrpcService {
     async fn list_tasks(
         &self,
         request: Request<v1::ListTasksRequest>,
     ) -> Result<Response<v1::ListTasksResponse>, Status> {
         let asked = request.into_inner();
-        let matter = (!asked.matter.is_empty()).then(|| path(RecordKind::Matter, "matter", &asked.matter));
-        let filter = TaskFilter { matter: matter.transpose()?, state: words::asked_state(asked.state)? };
-        let (after, size) = (page::place::<String>(LIST, &asked.page_token)?, page::size(asked.page_size)?);
-        let page = self.index.tasks_page(&filter, after.as_deref(), size).await.map_err(refusal::index)?;
-        let tasks = page.rows.into_iter().map(task).collect();
-        Ok(Response::new(v1::ListTasksResponse { tasks, next_page_token: page::token(LIST, page.next) }))
+        let matter = (!asked.matter.is_empty()).then(|| parse_record_path(RecordKind::Matter, "matter", &asked.matter));
+        let filter = TaskFilter { matter: matter.transpose()?, state: words::decode_state_filter(asked.state)? };
+        let (after, size) =
+            (page::parse_page_token::<String>(LIST, &asked.page_token)?, page::parse_page_size(asked.page_size)?);
+        let page = self.index.tasks_page(&filter, after.as_deref(), size).await.map_err(refusal::index_error)?;
+        let tasks = page.rows.into_iter().map(encode_task).collect();
+        Ok(Response::new(v1::ListTasksResponse { tasks, next_page_token: page::encode_page_token(LIST, page.next) }))
     }
 
     async fn get_task(&self, request: Request<v1::GetTaskRequest>) -> Result<Response<v1::GetTaskResponse>, Status> {
-        let path = path(RecordKind::Task, "path", &request.into_inner().path)?;
-        let row = self.index.find_task(&path).await.map_err(refusal::index)?;
-        let row = row.ok_or_else(|| nothing(&format!("{path}: not in the vault, or it cannot be read")))?;
-        Ok(Response::new(v1::GetTaskResponse { task: Some(task(row)) }))
+        let path = parse_record_path(RecordKind::Task, "path", &request.into_inner().path)?;
+        let row = self.index.find_task(&path).await.map_err(refusal::index_error)?;
+        let row = row.ok_or_else(|| not_found(&format!("{path}: not in the vault, or it cannot be read")))?;
+        Ok(Response::new(v1::GetTaskResponse { task: Some(encode_task(row)) }))
     }
 }
 
-fn task(row: TaskRow) -> v1::Task {
+fn encode_task(row: TaskRow) -> v1::Task {
     v1::Task {
         path: row.path.to_string(),
         name: row.name,
         matter: row.matter.to_string(),
         state: words::state(row.state),
         surface_class: words::surface(row.surface_class),
-        due: row.due.map(moment),
-        snoozed_until: row.snoozed_until.map(moment),
-        last_check_at: row.last_check_at.map(moment),
-        next_check_after: row.next_check_after.map(moment),
+        due: row.due.map(encode_moment),
+        snoozed_until: row.snoozed_until.map(encode_moment),
+        last_check_at: row.last_check_at.map(encode_moment),
+        next_check_after: row.next_check_after.map(encode_moment),
         outcome: row.outcome.unwrap_or_default(),
         streak: row.streak,
     }

@@ -3,7 +3,7 @@
 //! Every word is matched by name, so that a new one does not compile before the contract has it. A number that the
 //! contract does not know is refused.
 
-use super::wrong;
+use super::invalid_argument;
 use steward_domain::audit::ActionKind;
 use steward_domain::clerk::Judgement;
 use steward_domain::decide::GateName;
@@ -52,18 +52,18 @@ words!(cap: GuardCap => Cap {
 });
 
 /// The state that a list is asked for; `None` for any.
-pub(super) fn asked_state(said: i32) -> Result<Option<RecordState>, Status> {
+pub(super) fn decode_state_filter(said: i32) -> Result<Option<RecordState>, Status> {
     match v1::State::try_from(said) {
         Ok(v1::State::Unspecified) => Ok(None),
         Ok(v1::State::Open) => Ok(Some(RecordState::Open)),
         Ok(v1::State::Done) => Ok(Some(RecordState::Done)),
         Ok(v1::State::Archived) => Ok(Some(RecordState::Archived)),
-        Err(_) => Err(wrong("`state` is none that there is")),
+        Err(_) => Err(invalid_argument("`state` is none that there is")),
     }
 }
 
 /// Where the signals stand that a list is asked for; `None` for anywhere.
-pub(super) fn asked_status(said: i32) -> Result<Option<SignalStatus>, Status> {
+pub(super) fn decode_signal_status_filter(said: i32) -> Result<Option<SignalStatus>, Status> {
     match v1::SignalStatus::try_from(said) {
         Ok(v1::SignalStatus::Unspecified) => Ok(None),
         Ok(v1::SignalStatus::Unrouted) => Ok(Some(SignalStatus::Unrouted)),
@@ -71,7 +71,7 @@ pub(super) fn asked_status(said: i32) -> Result<Option<SignalStatus>, Status> {
         Ok(v1::SignalStatus::Skipped) => Ok(Some(SignalStatus::Skipped)),
         Ok(v1::SignalStatus::Pending) => Ok(Some(SignalStatus::Pending)),
         Ok(v1::SignalStatus::ActionPending) => Ok(Some(SignalStatus::ActionPending)),
-        Err(_) => Err(wrong("`status` is none that there is")),
+        Err(_) => Err(invalid_argument("`status` is none that there is")),
     }
 }
 
@@ -82,13 +82,13 @@ mod tests {
     #[test]
     fn a_word_that_a_request_may_name_comes_back() {
         for one in [RecordState::Open, RecordState::Done, RecordState::Archived] {
-            assert_eq!(asked_state(state(one)).unwrap(), Some(one));
+            assert_eq!(decode_state_filter(state(one)).unwrap(), Some(one));
         }
         for word in ["unrouted", "applied", "skipped", "pending", "action_pending"] {
             let one = SignalStatus::parse_or_unrouted(word);
-            assert_eq!(asked_status(signal(one)).unwrap(), Some(one));
+            assert_eq!(decode_signal_status_filter(signal(one)).unwrap(), Some(one));
         }
-        assert_eq!((asked_state(0).unwrap(), asked_status(0).unwrap()), (None, None));
-        assert!(asked_state(9).is_err() && asked_status(-1).is_err());
+        assert_eq!((decode_state_filter(0).unwrap(), decode_signal_status_filter(0).unwrap()), (None, None));
+        assert!(decode_state_filter(9).is_err() && decode_signal_status_filter(-1).is_err());
     }
 }

@@ -17,25 +17,26 @@ use tokio_rustls::{TlsConnector, rustls};
 
 /// Longer than any answer takes on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
-const SHORT: Limits = Limits { patience: Duration::from_secs(1), idle: Duration::from_secs(1), ..LIMITS };
+const SHORT: ConnectionLimits =
+    ConnectionLimits { patience: Duration::from_secs(1), idle: Duration::from_secs(1), ..LIMITS };
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 struct Bench {
     dir: tempfile::TempDir,
-    serving: Serving,
+    serving: RunningServer,
     stop: watch::Sender<bool>,
 }
 
-async fn bench(limits: Limits, encrypted: bool, proxies: &str) -> Bench {
+async fn bench(limits: ConnectionLimits, encrypted: bool, proxies: &str) -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let certificate = encrypted.then(|| made(dir.path()));
     let (stop, stopped) = watch::channel(false);
-    let way = Way { certificate, proxies: Proxies::read(proxies).unwrap() };
-    let listening = Listening::bind(Some("127.0.0.1:0".parse().unwrap())).await.unwrap();
-    Bench { dir, serving: listening.serve_within(limits, way, stopped).unwrap(), stop }
+    let way = TransportSettings { certificate, proxies: TrustedProxies::parse(proxies).unwrap() };
+    let listening = BoundListener::bind(Some("127.0.0.1:0".parse().unwrap())).await.unwrap();
+    Bench { dir, serving: listening.serve_with_limits(limits, way, stopped).unwrap(), stop }
 }
 
-fn made(dir: &Path) -> Certificate {
+fn made(dir: &Path) -> CertificateFiles {
     let (chain, key) = (dir.join("cert.pem"), dir.join("key.pem"));
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
@@ -48,12 +49,12 @@ fn made(dir: &Path) -> Certificate {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    Certificate { chain, key }
+    CertificateFiles { chain, key }
 }
 
 impl Bench {
     fn answers(&self) {
-        self.serving.answer_with(Router::new().route("/", get(async || "hello").post(async |body: String| body)));
+        self.serving.replace_router(Router::new().route("/", get(async || "hello").post(async |body: String| body)));
     }
 
     async fn connect(&self) -> TcpStream {
@@ -89,8 +90,8 @@ async fn asked(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), request: &[u8
 
 #[tokio::test]
 async fn an_address_that_was_set_is_taken_or_none() {
-    let free = Listening::bind(Some("127.0.0.1:0".parse().unwrap())).await.unwrap();
-    let taken = Listening::bind(Some(free.address)).await;
+    let free = BoundListener::bind(Some("127.0.0.1:0".parse().unwrap())).await.unwrap();
+    let taken = BoundListener::bind(Some(free.address)).await;
     assert_eq!(taken.err().map(|e| e.kind()), Some(io::ErrorKind::AddrInUse));
 }
 
@@ -156,7 +157,7 @@ async fn who_says_nothing_or_stops_halfway_is_let_go() {
 
 #[tokio::test]
 async fn callers_who_are_silent_keep_nobody_waiting() {
-    let few = Limits { of_each: 3, of_all: 5, patience: LONG * 10, idle: LONG };
+    let few = ConnectionLimits { of_each: 3, of_all: 5, patience: LONG * 10, idle: LONG };
     for encrypted in [false, true] {
         let bench = bench(few, encrypted, "127.0.0.2").await;
         bench.answers();
@@ -178,7 +179,7 @@ async fn callers_who_are_silent_keep_nobody_waiting() {
 
 #[tokio::test]
 async fn many_may_come_by_a_trusted_proxy_up_to_the_seats_of_all() {
-    let bench = bench(Limits { of_each: 1, of_all: 3, ..LIMITS }, false, "127.0.0.1").await;
+    let bench = bench(ConnectionLimits { of_each: 1, of_all: 3, ..LIMITS }, false, "127.0.0.1").await;
     bench.answers();
     let _open = (bench.connect().await, bench.connect().await);
     assert!(asked(&mut bench.connect().await, ASK).await.ends_with("hello"));
@@ -198,7 +199,7 @@ async fn what_was_begun_is_said_to_its_end_and_what_only_stays_open_keeps_nobody
             "hello"
         }
     };
-    bench.serving.answer_with(Router::new().route("/", get(slow)));
+    bench.serving.replace_router(Router::new().route("/", get(slow)));
     let _idle = bench.connect().await;
     let mut open = bench.connect().await;
     open.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -206,7 +207,7 @@ async fn what_was_begun_is_said_to_its_end_and_what_only_stays_open_keeps_nobody
     bench.stop.send(true).unwrap();
     go.notify_one();
     assert!(rest(&mut open).await.ends_with("hello"));
-    tokio::time::timeout(LONG, bench.serving.ended()).await.unwrap();
+    tokio::time::timeout(LONG, bench.serving.wait_until_ended()).await.unwrap();
 }
 
 #[tokio::test]
@@ -233,8 +234,8 @@ async fn a_certificate_that_cannot_be_used_ends_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let certificate = made(dir.path());
     std::fs::write(&certificate.key, "nonsense").unwrap();
-    let listening = Listening::bind(Some("127.0.0.1:0".parse().unwrap())).await.unwrap();
-    let way = Way { certificate: Some(certificate), proxies: Proxies::default() };
+    let listening = BoundListener::bind(Some("127.0.0.1:0".parse().unwrap())).await.unwrap();
+    let way = TransportSettings { certificate: Some(certificate), proxies: TrustedProxies::default() };
     let Err(e) = listening.serve(way, watch::channel(false).1) else { panic!("it was used") };
     assert!(e.to_string().contains("key.pem"), "{e}");
 }

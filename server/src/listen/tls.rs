@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// A certificate with its key, as PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
+pub struct CertificateFiles {
     /// The chain, the server's own first.
     pub chain: PathBuf,
     pub key: PathBuf,
@@ -37,8 +37,8 @@ pub struct CertificateError {
     reason: String,
 }
 
-impl Certificate {
-    fn acceptor(&self) -> Result<TlsAcceptor, CertificateError> {
+impl CertificateFiles {
+    fn load_acceptor(&self) -> Result<TlsAcceptor, CertificateError> {
         let wrong = |path: &Path, reason: String| CertificateError { path: path.to_owned(), reason };
         let chain = CertificateDer::pem_file_iter(&self.chain).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|e| wrong(&self.chain, e.to_string()))?;
@@ -52,37 +52,37 @@ impl Certificate {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    fn changed_at(&self) -> Option<(SystemTime, SystemTime)> {
+    fn read_modified_times(&self) -> Option<(SystemTime, SystemTime)> {
         let at = |path: &Path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
         at(&self.chain).zip(at(&self.key))
     }
 }
 
 /// What keys are agreed with, as the files have it now.
-pub(super) struct Secure {
-    certificate: Certificate,
+pub(super) struct ReloadingTlsAcceptor {
+    certificate: CertificateFiles,
     acceptor: TlsAcceptor,
     looked: Instant,
     known: Option<(SystemTime, SystemTime)>,
 }
 
-impl Secure {
+impl ReloadingTlsAcceptor {
     /// Reads the files.
     ///
     /// # Errors
     /// [`CertificateError`] when the certificate or its key cannot be used.
-    pub(super) fn new(certificate: Certificate) -> Result<Self, CertificateError> {
-        let (known, acceptor) = (certificate.changed_at(), certificate.acceptor()?);
+    pub(super) fn new(certificate: CertificateFiles) -> Result<Self, CertificateError> {
+        let (known, acceptor) = (certificate.read_modified_times(), certificate.load_acceptor()?);
         Ok(Self { certificate, acceptor, looked: Instant::now(), known })
     }
 
     /// For the next caller; now and then the files are looked at first.
-    pub(super) fn acceptor(&mut self) -> TlsAcceptor {
+    pub(super) fn refresh_acceptor(&mut self) -> TlsAcceptor {
         if self.looked.elapsed() > LOOK {
             self.looked = Instant::now();
-            let now = self.certificate.changed_at();
+            let now = self.certificate.read_modified_times();
             if now != self.known {
-                match self.certificate.acceptor() {
+                match self.certificate.load_acceptor() {
                     Ok(fresh) => (self.acceptor, self.known) = (fresh, now),
                     Err(e) => tracing::error!("the new certificate cannot be used, the old one stays: {e}"),
                 }
@@ -93,7 +93,7 @@ impl Secure {
 }
 
 /// Agrees on a key; `None` when that failed. Who speaks plainly is told so, in the plain words that they understand.
-pub(super) async fn agree(mut stream: TcpStream, acceptor: TlsAcceptor) -> Option<TlsStream<TcpStream>> {
+pub(super) async fn accept_tls(mut stream: TcpStream, acceptor: TlsAcceptor) -> Option<TlsStream<TcpStream>> {
     let mut first = [0];
     // Of TLS the first byte is no letter, of any request by HTTP it is one.
     if stream.peek(&mut first).await.is_ok_and(|read| read == 1) && first[0].is_ascii_alphabetic() {

@@ -4,7 +4,7 @@
 //! a matter may be new, so a schedule counts as missing when two listings in a row lack it, and a listing as failed when
 //! two in a row did.
 
-use crate::facts::schedules::registered::{Registered, compare, expected_ids};
+use crate::facts::schedules::registered::{ScheduleComparison, compare_schedules, list_expected_ids};
 use std::sync::Arc;
 use std::time::Duration;
 use steward_vault::identity::VaultIdentity;
@@ -27,13 +27,13 @@ pub(crate) struct ExpectedSchedules {
 /// What the last two listings say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegistrationStatus {
-    pub(crate) registered: Registered,
+    pub(crate) registered: ScheduleComparison,
     /// Why the schedules cannot be listed.
     pub(crate) error: Option<String>,
 }
 
 /// Asks until told to end; the receiver always has the newest answer.
-pub(crate) fn start(
+pub(crate) fn spawn_registration_watcher(
     expected: ExpectedSchedules,
     mut stop: watch::Receiver<bool>,
 ) -> watch::Receiver<RegistrationStatus> {
@@ -41,7 +41,7 @@ pub(crate) fn start(
     tokio::spawn(async move {
         let mut clock = tokio::time::interval(EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut before = Ok(Registered::default());
+        let mut before = Ok(ScheduleComparison::default());
         loop {
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
@@ -49,9 +49,9 @@ pub(crate) fn start(
             }
             let now = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
-                now = expected.compare() => now,
+                now = expected.check_registration() => now,
             };
-            sender.send_replace(join(&before, &now));
+            sender.send_replace(combine_listings(&before, &now));
             before = now;
         }
     });
@@ -63,20 +63,23 @@ impl ExpectedSchedules {
         Self { client: client.clone(), root: root.clone(), index: Arc::clone(index) }
     }
 
-    async fn compare(&self) -> Result<Registered, String> {
+    async fn check_registration(&self) -> Result<ScheduleComparison, String> {
         let ours = VaultIdentity::read(&self.root).map_err(|e| e.to_string())?.map(|identity| identity.id);
-        let expected = expected_ids(&self.index).await.map_err(|e| e.to_string())?;
-        compare(&self.client, &expected, ours).await.map_err(|e| e.to_string())
+        let expected = list_expected_ids(&self.index).await.map_err(|e| e.to_string())?;
+        compare_schedules(&self.client, &expected, ours).await.map_err(|e| e.to_string())
     }
 }
 
 /// What two listings in a row say.
-fn join(before: &Result<Registered, String>, now: &Result<Registered, String>) -> RegistrationStatus {
+fn combine_listings(
+    before: &Result<ScheduleComparison, String>,
+    now: &Result<ScheduleComparison, String>,
+) -> RegistrationStatus {
     match (before, now) {
         (Err(_), Err(error)) => RegistrationStatus { error: Some(error.clone()), ..RegistrationStatus::default() },
         (Ok(before), Ok(now)) => {
             let missing = now.missing.intersection(&before.missing).cloned().collect();
-            RegistrationStatus { registered: Registered { missing, ..now.clone() }, error: None }
+            RegistrationStatus { registered: ScheduleComparison { missing, ..now.clone() }, error: None }
         }
         (Ok(_), Err(_)) | (Err(_), Ok(_)) => RegistrationStatus::default(),
     }
@@ -86,14 +89,14 @@ fn join(before: &Result<Registered, String>, now: &Result<Registered, String>) -
 mod tests {
     use super::*;
 
-    fn missing(ids: &[&str]) -> Result<Registered, String> {
+    fn missing(ids: &[&str]) -> Result<ScheduleComparison, String> {
         let missing = ids.iter().map(|&id| id.to_owned()).collect();
-        Ok(Registered { expected: 3, missing, of_another_vault: 0 })
+        Ok(ScheduleComparison { expected: 3, missing, of_another_vault: 0 })
     }
 
     #[test]
     fn only_what_two_listings_lack_is_missing() {
-        let found = |before, now| join(&before, &now).registered.missing.into_iter().collect::<Vec<_>>();
+        let found = |before, now| combine_listings(&before, &now).registered.missing.into_iter().collect::<Vec<_>>();
         assert_eq!(found(missing(&["a", "b"]), missing(&["b", "c"])), ["b"]);
         assert!(found(missing(&[]), missing(&["a"])).is_empty());
         assert!(found(Err("away".into()), missing(&["a"])).is_empty());
@@ -102,8 +105,8 @@ mod tests {
     #[test]
     fn one_listing_that_fails_is_no_error_and_two_are() {
         let away = || Err("away".to_owned());
-        assert_eq!(join(&missing(&[]), &away()).error, None);
-        assert_eq!(join(&away(), &away()).error, Some("away".into()));
-        assert_eq!(join(&away(), &missing(&[])).error, None);
+        assert_eq!(combine_listings(&missing(&[]), &away()).error, None);
+        assert_eq!(combine_listings(&away(), &away()).error, Some("away".into()));
+        assert_eq!(combine_listings(&away(), &missing(&[])).error, None);
     }
 }

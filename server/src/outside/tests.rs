@@ -15,7 +15,7 @@ use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInf
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
 /// A server that answers each rpc so, and counts.
-async fn server(answer: impl Fn(&str, &[u8]) -> Option<Vec<u8>> + Send + Sync + 'static) -> Temporal {
+async fn server(answer: impl Fn(&str, &[u8]) -> Option<Vec<u8>> + Send + Sync + 'static) -> TemporalQueryClient {
     let answer = Arc::new(answer);
     let service = CallbackBasedGrpcService {
         callback: Arc::new(move |request| {
@@ -29,7 +29,7 @@ async fn server(answer: impl Fn(&str, &[u8]) -> Option<Vec<u8>> + Send + Sync + 
     };
     let options = ConnectionOptions::new(Url::parse("http://127.0.0.1:1").unwrap()).service_override(service);
     let connection = Connection::connect(options.dns_load_balancing(None).build()).await.unwrap();
-    Temporal::new(Client::new(connection, ClientOptions::new("default").build()).unwrap())
+    TemporalQueryClient::new(Client::new(connection, ClientOptions::new("default").build()).unwrap())
 }
 
 fn paused(id: &str, note: &str) -> ScheduleListEntry {
@@ -77,11 +77,11 @@ async fn pauses_of_persons_and_runs_that_nothing_made_up_for_are_told() {
         }
         _ => Some(Vec::new()),
     });
-    let told = ask(&temporal.await, now()).await.unwrap();
-    let by_hand = Paused { what: "matter/house.md".into(), note: "holidays".into() };
+    let told = query_temporal_health(&temporal.await, now()).await.unwrap();
+    let by_hand = PausedSchedule { what: "matter/house.md".into(), note: "holidays".into() };
     let at = DateTime::from_timestamp(900_100, 0).unwrap();
-    let still = Failed { schedule: "al-steward-a".into(), at, status: "timed out".into() };
-    assert_eq!(told, Outside { away: None, paused: vec![by_hand], failed: vec![still], more: false });
+    let still = FailedSchedule { schedule: "al-steward-a".into(), at, status: "timed out".into() };
+    assert_eq!(told, TemporalHealth { away: None, paused: vec![by_hand], failed: vec![still], more: false });
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn thousands_are_asked_about_in_a_few_questions() {
     });
     let temporal = temporal.await;
     ASKED.store(0, Ordering::Relaxed);
-    let told = ask(&temporal, now()).await.unwrap();
+    let told = query_temporal_health(&temporal, now()).await.unwrap();
     assert_eq!((told.paused.len(), told.failed.len(), told.more), (5000, 20, true));
     assert_eq!(ASKED.load(Ordering::Relaxed), 5 + 1 + 20);
 }
@@ -115,7 +115,7 @@ async fn thousands_are_asked_about_in_a_few_questions() {
 async fn a_server_that_is_away_is_told_of_and_takes_nothing_else_along() {
     let temporal = server(|rpc, _| (rpc == "GetSystemInfo").then(Vec::new)).await;
     let (end, stop) = watch::channel(false);
-    let mut told = start(temporal, stop);
+    let mut told = spawn_health_watcher(temporal, stop);
     let away = told.wait_for(|outside| outside.away.is_some()).await.unwrap().clone();
     assert!(away.away.unwrap().contains("it is away"));
     drop(end);

@@ -2,12 +2,12 @@
 //!
 //! Reads only; all of it stands in the audit record as it was decided, and nothing is weighed again.
 
-use super::card::{self, Card, cards};
-use super::edit::{self, Edit};
-use super::{Oops, Page, shown, today};
-use crate::access::Caller;
-use crate::api::problem::Problem;
-use crate::app::Shared;
+use super::card::{self, ActionCard, read_cards};
+use super::edit::{self, ProposalEditForm};
+use super::{PageError, PageFrame, render_page, today};
+use crate::access::AuthenticatedCaller;
+use crate::api::problem::ProblemDetails;
+use crate::app::SharedAppState;
 use crate::facts::action::{self, ActionDetail};
 use crate::facts::{quote, why};
 use askama::Template;
@@ -20,10 +20,10 @@ use chrono::Utc;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(super) type Id = Result<Path<String>, PathRejection>;
+pub(super) type ActionIdPath = Result<Path<String>, PathRejection>;
 
 #[derive(Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct ActionPageQuery {
     /// The answer that was just given.
     #[serde(default)]
     done: String,
@@ -31,10 +31,10 @@ pub(crate) struct Asked {
 
 #[derive(Template)]
 #[template(path = "action.html")]
-struct Why {
-    page: Page,
+struct ActionPage {
+    page: PageFrame,
     done: Option<String>,
-    card: Card,
+    card: ActionCard,
     detail: ActionDetail,
     would_change: Vec<String>,
     /// Sources and how much each was weighed.
@@ -43,56 +43,60 @@ struct Why {
     prior: Vec<(String, String)>,
     /// The run in the Temporal UI.
     run: Option<String>,
-    followed: Vec<Card>,
-    edit: Option<Edit>,
+    followed: Vec<ActionCard>,
+    edit: Option<ProposalEditForm>,
 }
 
-pub(crate) async fn page(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_action(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    id: Id,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Oops> {
-    let detail = action::detail(&app.root, &app.index, &named(id)?).await?;
-    let card = named_card(&app, &detail).await?;
+    id: ActionIdPath,
+    Query(asked): Query<ActionPageQuery>,
+) -> Result<Response, PageError> {
+    let detail = action::read_detail(&app.root, &app.index, &require_action_id(id)?).await?;
+    let card = read_card(&app, &detail).await?;
     let followers = match detail.action.id.clone().try_into() {
         Ok(id) => app.index.list_resolutions(&id).await?,
         Err(_) => Vec::new(),
     };
     let run = detail.workflow.as_ref().zip(app.house.temporal_ui.as_ref());
-    let why = Why {
-        done: today::done(&app, &asked.done).await?,
-        would_change: why::would_change(&detail.action),
+    let why = ActionPage {
+        done: today::describe_result(&app, &asked.done).await?,
+        would_change: why::explain_closed_gates(&detail.action),
         weighed: detail
             .source_contributions
             .iter()
             .map(|(name, share)| (name.clone(), format!("{share:.2}")))
             .collect(),
-        prior: detail.prior_frontmatter.iter().map(|(field, value)| (field.clone(), text(Some(value)))).collect(),
-        run: run.map(|(workflow, ui)| crate::facts::run_address(ui, &workflow.id, &workflow.run_id)),
-        followed: cards(&app.root, &app.index, followers).await?,
-        edit: edit::offered(&detail.action),
-        page: Page::of(&app, &caller, "", &uri).await?,
+        prior: detail
+            .prior_frontmatter
+            .iter()
+            .map(|(field, value)| (field.clone(), format_field_value(Some(value))))
+            .collect(),
+        run: run.map(|(workflow, ui)| crate::facts::build_run_url(ui, &workflow.id, &workflow.run_id)),
+        followed: read_cards(&app.root, &app.index, followers).await?,
+        edit: edit::offer_edit(&detail.action),
+        page: PageFrame::load(&app, &caller, "", &uri).await?,
         card,
         detail,
     };
-    Ok(shown(&why))
+    Ok(render_page(&why))
 }
 
-pub(super) fn named(id: Id) -> Result<String, Oops> {
-    let nothing = |_| Oops::from(Problem::new(StatusCode::NOT_FOUND, "there is nothing here"));
+pub(super) fn require_action_id(id: ActionIdPath) -> Result<String, PageError> {
+    let nothing = |_| PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "there is nothing here"));
     id.map(|Path(id)| id).map_err(nothing)
 }
 
-pub(super) async fn named_card(app: &Shared, detail: &ActionDetail) -> Result<Card, Oops> {
-    let action = quote::whole(&app.root, vec![detail.action.clone()]).await?;
-    let cards = card::named(&app.index, action, Utc::now()).await?;
-    let gone = || Problem::new(StatusCode::NOT_FOUND, "there is nothing here");
+pub(super) async fn read_card(app: &SharedAppState, detail: &ActionDetail) -> Result<ActionCard, PageError> {
+    let action = quote::complete_quotes(&app.root, vec![detail.action.clone()]).await?;
+    let cards = card::build_cards(&app.index, action, Utc::now()).await?;
+    let gone = || ProblemDetails::new(StatusCode::NOT_FOUND, "there is nothing here");
     cards.into_iter().next().ok_or_else(|| gone().into())
 }
 
-pub(super) fn text(value: Option<&Value>) -> String {
+pub(super) fn format_field_value(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "not there".into(),
         Some(Value::String(text)) => text.clone(),

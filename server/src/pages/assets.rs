@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
 /// Where each is.
-pub(crate) struct Assets {
+pub(crate) struct AssetUrls {
     pub(crate) style: String,
     pub(crate) script: String,
     pub(crate) htmx: String,
@@ -17,43 +17,45 @@ pub(crate) struct Assets {
     pub(crate) icon: String,
 }
 
-struct File {
+struct AssetFile {
     name: &'static str,
     kind: &'static str,
     bytes: &'static [u8],
 }
 
-const STYLE: File = File { name: "steward.css", kind: "text/css", bytes: include_bytes!("../../assets/steward.css") };
-const SCRIPT: File = script("steward.js", include_bytes!("../../assets/steward.js"));
+const STYLE: AssetFile =
+    AssetFile { name: "steward.css", kind: "text/css", bytes: include_bytes!("../../assets/steward.css") };
+const SCRIPT: AssetFile = define_script("steward.js", include_bytes!("../../assets/steward.js"));
 // htmx 4.0.1 and its extension, as npm has them (Zero-Clause BSD).
-const HTMX: File = script("htmx.min.js", include_bytes!("../../assets/htmx.min.js"));
-const SSE: File = script("hx-sse.min.js", include_bytes!("../../assets/hx-sse.min.js"));
-const ICON: File = File { name: "icon.svg", kind: "image/svg+xml", bytes: include_bytes!("../../assets/icon.svg") };
-const FILES: [&File; 5] = [&STYLE, &SCRIPT, &HTMX, &SSE, &ICON];
+const HTMX: AssetFile = define_script("htmx.min.js", include_bytes!("../../assets/htmx.min.js"));
+const SSE: AssetFile = define_script("hx-sse.min.js", include_bytes!("../../assets/hx-sse.min.js"));
+const ICON: AssetFile =
+    AssetFile { name: "icon.svg", kind: "image/svg+xml", bytes: include_bytes!("../../assets/icon.svg") };
+const FILES: [&AssetFile; 5] = [&STYLE, &SCRIPT, &HTMX, &SSE, &ICON];
 
-const fn script(name: &'static str, bytes: &'static [u8]) -> File {
-    File { name, kind: "text/javascript", bytes }
+const fn define_script(name: &'static str, bytes: &'static [u8]) -> AssetFile {
+    AssetFile { name, kind: "text/javascript", bytes }
 }
 
-impl File {
-    fn address(&self) -> String {
+impl AssetFile {
+    fn versioned_url(&self) -> String {
         let hash = Sha256::digest(self.bytes);
         format!("/assets/{}?{:02x}{:02x}{:02x}{:02x}", self.name, hash[0], hash[1], hash[2], hash[3])
     }
 }
 
-pub(crate) fn all() -> &'static Assets {
-    static ALL: LazyLock<Assets> = LazyLock::new(|| Assets {
-        style: STYLE.address(),
-        script: SCRIPT.address(),
-        htmx: HTMX.address(),
-        sse: SSE.address(),
-        icon: ICON.address(),
+pub(crate) fn asset_urls() -> &'static AssetUrls {
+    static ALL: LazyLock<AssetUrls> = LazyLock::new(|| AssetUrls {
+        style: STYLE.versioned_url(),
+        script: SCRIPT.versioned_url(),
+        htmx: HTMX.versioned_url(),
+        sse: SSE.versioned_url(),
+        icon: ICON.versioned_url(),
     });
     &ALL
 }
 
-pub(crate) async fn asset(Path(name): Path<String>) -> Response {
+pub(crate) async fn serve_asset(Path(name): Path<String>) -> Response {
     let Some(file) = FILES.into_iter().find(|file| file.name == name) else {
         return StatusCode::NOT_FOUND.into_response();
     };

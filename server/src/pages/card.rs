@@ -3,9 +3,9 @@
 //! Facts in, words out: what came to what, in one word or two, and how sure it was against what stood in the way. Text
 //! from outside stays text; the templates escape it.
 
-use super::{ago, link};
+use super::{build_url, format_age};
 use crate::facts::FactsError;
-use crate::facts::action::{self, Action, Evidence};
+use crate::facts::action::{self, Action, ActionEvidence};
 use crate::facts::quote;
 use chrono::{DateTime, Utc};
 use steward_domain::path::RecordPath;
@@ -17,7 +17,7 @@ use steward_vault::root::VaultRoot;
 const QUOTES: usize = 2;
 
 /// One card.
-pub(crate) struct Card {
+pub(crate) struct ActionCard {
     pub(crate) action: Action,
     /// The name of what it is about.
     pub(crate) title: String,
@@ -37,20 +37,20 @@ pub(crate) struct Card {
     pub(crate) times: usize,
 }
 
-impl Card {
-    fn of(action: Action, name: Option<String>, now: DateTime<Utc>) -> Self {
+impl ActionCard {
+    fn from_action(action: Action, name: Option<String>, now: DateTime<Utc>) -> Self {
         let said = action.by.as_ref().map(|by| match &action.reason {
             Some(reason) => format!("{by}: {reason}"),
             None => by.clone(),
         });
         Self {
             title: name.unwrap_or_else(|| action.target.clone()),
-            status: status(&action),
-            tone: tone(&action),
+            status: describe_outcome(&action),
+            tone: choose_tone(&action),
             matter: None,
             at: format_millis(action.at),
-            ago: ago(action.at, now),
-            sure: sure(&action),
+            ago: format_age(action.at, now),
+            sure: describe_confidence(&action),
             said,
             times: 1,
             action,
@@ -58,45 +58,53 @@ impl Card {
     }
 
     /// The cited signals that say so, first of all.
-    pub(crate) fn quotes(&self) -> impl Iterator<Item = &Evidence> {
+    pub(crate) fn supporting_quotes(&self) -> impl Iterator<Item = &ActionEvidence> {
         self.action.evidence.iter().filter(|cited| cited.speaks).take(QUOTES)
     }
 
     /// How many records it stands for: of what was said again one, of what was answered together each.
-    pub(crate) fn records(&self) -> usize {
+    pub(crate) fn count_records(&self) -> usize {
         if self.action.together.is_some() { self.times } else { 1 }
     }
 
     /// It stands for several that were answered together and may be taken back together: where that is shown first.
-    pub(crate) fn undo_together(&self) -> Option<String> {
+    pub(crate) fn batch_undo_url(&self) -> Option<String> {
         let together = self.action.together.as_ref().filter(|_| self.times > 1 && self.action.undo_until.is_some())?;
-        Some(link("/together/undo", &[("together", together)]))
+        Some(build_url("/together/undo", &[("together", together)]))
     }
 
-    pub(crate) fn has_answers(&self) -> bool {
-        self.action.waits || self.action.asks() || self.action.undo_until.is_some()
+    pub(crate) fn has_resolutions(&self) -> bool {
+        self.action.waits || self.action.is_open_question() || self.action.undo_until.is_some()
     }
 }
 
-impl Evidence {
-    pub(crate) fn target(&self) -> String {
+impl ActionEvidence {
+    pub(crate) fn format_target_confidence(&self) -> String {
         format!("{:.2}", self.target_confidence)
     }
 
-    pub(crate) fn effect(&self) -> String {
+    pub(crate) fn format_effect_confidence(&self) -> String {
         format!("{:.2}", self.effect_confidence)
     }
 }
 
 /// The cards of these rows, in their order.
-pub(crate) async fn cards(root: &VaultRoot, index: &Index, rows: Vec<ActionRow>) -> Result<Vec<Card>, FactsError> {
+pub(crate) async fn read_cards(
+    root: &VaultRoot,
+    index: &Index,
+    rows: Vec<ActionRow>,
+) -> Result<Vec<ActionCard>, FactsError> {
     let now = Utc::now();
-    let actions = quote::whole(root, action::cards(root, index, rows, now).await?).await?;
-    named(index, actions, now).await
+    let actions = quote::complete_quotes(root, action::read_actions(root, index, rows, now).await?).await?;
+    build_cards(index, actions, now).await
 }
 
 /// The cards of these actions, in their order.
-pub(crate) async fn named(index: &Index, actions: Vec<Action>, now: DateTime<Utc>) -> Result<Vec<Card>, FactsError> {
+pub(crate) async fn build_cards(
+    index: &Index,
+    actions: Vec<Action>,
+    now: DateTime<Utc>,
+) -> Result<Vec<ActionCard>, FactsError> {
     let targets: Vec<RecordPath> = actions.iter().filter_map(|action| RecordPath::parse(&action.target).ok()).collect();
     let names = index.list_record_labels(&targets).await?;
     let matters: Vec<RecordPath> = names.values().filter_map(|named| named.matter.clone()).collect();
@@ -106,17 +114,17 @@ pub(crate) async fn named(index: &Index, actions: Vec<Action>, now: DateTime<Utc
         let known = target.and_then(|target| names.get(&target));
         let matter = known.and_then(|known| known.matter.as_ref());
         let matter = matter.and_then(|path| Some((path.to_string(), matters.get(path)?.name.clone())));
-        Card { matter, ..Card::of(action, known.map(|known| known.name.clone()), now) }
+        ActionCard { matter, ..ActionCard::from_action(action, known.map(|known| known.name.clone()), now) }
     };
     Ok(actions.into_iter().map(card).collect())
 }
 
 /// What said the very same about the same record becomes one card, the newest; and so do answers given together.
-pub(crate) fn once(cards: Vec<Card>) -> Vec<Card> {
-    let mut kept: Vec<Card> = Vec::with_capacity(cards.len());
+pub(crate) fn merge_repeated_cards(cards: Vec<ActionCard>) -> Vec<ActionCard> {
+    let mut kept: Vec<ActionCard> = Vec::with_capacity(cards.len());
     for card in cards {
         let said = &card.action;
-        let same = |other: &&mut Card| {
+        let same = |other: &&mut ActionCard| {
             let other = &other.action;
             let again = other.target == said.target && other.change == said.change && said.change.is_some();
             other.kind == said.kind
@@ -131,8 +139,9 @@ pub(crate) fn once(cards: Vec<Card>) -> Vec<Card> {
     kept
 }
 
-fn status(action: &Action) -> String {
-    let followed = action.answered.as_deref().map(|kind| format!(", {}", said_of(kind))).unwrap_or_default();
+fn describe_outcome(action: &Action) -> String {
+    let followed =
+        action.answered.as_deref().map(|kind| format!(", {}", describe_record_kind(kind))).unwrap_or_default();
     match (action.kind.as_str(), action.landing.as_str()) {
         ("steward-action", "live") => format!("changed{followed}"),
         ("steward-action", "pending") if action.waits => "waits for you".into(),
@@ -143,12 +152,12 @@ fn status(action: &Action) -> String {
         ("steward-action", _) => action.decision.replace('_', " "),
         ("steward-action-confirmed", _) if action.edited => format!("edited and confirmed{followed}"),
         ("steward-action-confirmed", _) => format!("confirmed{followed}"),
-        (kind, _) => said_of(kind).to_owned(),
+        (kind, _) => describe_record_kind(kind).to_owned(),
     }
 }
 
 /// What a kind of record says of another one.
-fn said_of(kind: &str) -> &str {
+fn describe_record_kind(kind: &str) -> &str {
     match kind {
         "steward-action-reversed" => "undone",
         "steward-action-confirmed" => "confirmed",
@@ -164,11 +173,11 @@ fn said_of(kind: &str) -> &str {
     }
 }
 
-fn tone(action: &Action) -> &'static str {
+fn choose_tone(action: &Action) -> &'static str {
     if action.problem.is_some() || action.kind == "steward-action-track-failed" {
         return "failed";
     }
-    match (action.waits || action.asks(), action.landing.as_str()) {
+    match (action.waits || action.is_open_question(), action.landing.as_str()) {
         (true, _) => "waits",
         (false, "live") => "done",
         (false, "shadow") => "shadow",
@@ -176,7 +185,7 @@ fn tone(action: &Action) -> &'static str {
     }
 }
 
-fn sure(action: &Action) -> String {
+fn describe_confidence(action: &Action) -> String {
     let closed = action.gates.iter().filter(|gate| !gate.open);
     let closed: Vec<String> =
         closed.map(|gate| format!("{}: {}, needs {}", gate.gate.replace('_', " "), gate.found, gate.needed)).collect();

@@ -3,12 +3,12 @@
 //! Of the policy that of the process that holds the vault; of the guard what the next call would hear. A server that gives
 //! no answer is told in its place and keeps nothing else from being shown.
 
-use super::{Oops, Page, ago, moment, shown, written_moment};
-use crate::access::Caller;
-use crate::app::Shared;
-use crate::facts::deeds::{self, DeedRow};
-use crate::facts::trouble::{self, Trouble};
-use crate::temporal::{Away, Worker};
+use super::{PageError, PageFrame, format_age, format_moment, format_written_moment, render_page};
+use crate::access::AuthenticatedCaller;
+use crate::app::SharedAppState;
+use crate::facts::deeds::{self, OperatorEventRow};
+use crate::facts::trouble::{self, AttentionItem};
+use crate::temporal::{QueueWorker, TemporalQueryError};
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
@@ -26,10 +26,10 @@ use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 /// What people did to the fleet that is told; the newest.
 const DEEDS: usize = 12;
 
-type Fact = (&'static str, String);
+type LabeledValue = (&'static str, String);
 
 /// One window of the guard.
-struct Window {
+struct GuardWindowRow {
     name: &'static str,
     used: u32,
     cap: u32,
@@ -40,7 +40,7 @@ struct Window {
     free: String,
 }
 
-struct Stream {
+struct FleetStreamRow {
     name: String,
     state: &'static str,
     new: u64,
@@ -52,50 +52,54 @@ struct Stream {
 
 #[derive(Template)]
 #[template(path = "fleet.html")]
-struct Fleet {
-    page: Page,
-    troubles: Vec<Trouble>,
-    modes: Vec<Fact>,
+struct FleetPage {
+    page: PageFrame,
+    troubles: Vec<AttentionItem>,
+    modes: Vec<LabeledValue>,
     refuses: Option<String>,
-    windows: Vec<Window>,
-    guard: Vec<Fact>,
-    workers: Vec<Fact>,
-    index: Vec<Fact>,
-    streams: Vec<Stream>,
-    deeds: Vec<DeedRow>,
+    windows: Vec<GuardWindowRow>,
+    guard: Vec<LabeledValue>,
+    workers: Vec<LabeledValue>,
+    index: Vec<LabeledValue>,
+    streams: Vec<FleetStreamRow>,
+    deeds: Vec<OperatorEventRow>,
 }
 
-pub(crate) async fn page(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_fleet(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-) -> Result<Response, Oops> {
+) -> Result<Response, PageError> {
     let now = Utc::now();
     let status = match &app.ledger {
         Some(ledger) => Some(ledger.status(now).await),
         None => None,
     };
     let streams = app.index.list_stream_counts().await?;
-    let fleet = Fleet {
-        troubles: trouble::all(&app).await?,
-        modes: modes(&app),
-        refuses: refuses(status.as_ref()),
-        windows: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| windows(l, now)).collect(),
-        guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| guard(l, now)).collect(),
-        workers: workers(&app, now).await?,
-        index: index(&app, now).await?,
-        deeds: deeds::newest(&app.root, DEEDS)
-            .into_iter()
-            .map(|deed| DeedRow { at: written_moment(&deed.at), ..deed })
+    let fleet = FleetPage {
+        troubles: trouble::list_attention_items(&app).await?,
+        modes: describe_modes(&app),
+        refuses: describe_guard_refusal(status.as_ref()),
+        windows: status
+            .iter()
+            .filter_map(|status| status.ledger.as_ref())
+            .flat_map(|l| build_guard_windows(l, now))
             .collect(),
-        streams: streams.into_iter().map(|count| stream(count, now)).collect(),
-        page: Page::of(&app, &caller, "fleet", &uri).await?,
+        guard: status.iter().filter_map(|status| status.ledger.as_ref()).flat_map(|l| describe_guard(l, now)).collect(),
+        workers: describe_workers(&app, now).await?,
+        index: describe_index(&app, now).await?,
+        deeds: deeds::read_newest_events(&app.root, DEEDS)
+            .into_iter()
+            .map(|deed| OperatorEventRow { at: format_written_moment(&deed.at), ..deed })
+            .collect(),
+        streams: streams.into_iter().map(|count| build_stream_row(count, now)).collect(),
+        page: PageFrame::load(&app, &caller, "fleet", &uri).await?,
     };
-    Ok(shown(&fleet))
+    Ok(render_page(&fleet))
 }
 
-fn modes(app: &Shared) -> Vec<Fact> {
-    let policy = &app.policy();
+fn describe_modes(app: &SharedAppState) -> Vec<LabeledValue> {
+    let policy = &app.read_policy();
     let mut told = vec![
         ("mode", format!("{} (STEWARD_LIVE_MODE; nothing here raises it)", policy.mode.as_str())),
         (
@@ -119,34 +123,37 @@ fn modes(app: &Shared) -> Vec<Fact> {
     told
 }
 
-fn refuses(status: Option<&GuardStatus>) -> Option<String> {
+fn describe_guard_refusal(status: Option<&GuardStatus>) -> Option<String> {
     let Some(status) = status else { return Some("the count of calls cannot be opened: see `steward status`".into()) };
     let refusal = status.refusal.as_ref()?;
-    let clears = refusal.clears_at.map(|at| format!("; clears {}", ago(at, Utc::now()))).unwrap_or_default();
+    let clears = refusal.clears_at.map(|at| format!("; clears {}", format_age(at, Utc::now()))).unwrap_or_default();
     Some(format!("{}{clears}", refusal.reason))
 }
 
-fn windows(ledger: &LedgerStatus, now: DateTime<Utc>) -> [Window; 3] {
-    let window = |name, fill: &WindowFill| Window {
+fn build_guard_windows(ledger: &LedgerStatus, now: DateTime<Utc>) -> [GuardWindowRow; 3] {
+    let window = |name, fill: &WindowFill| GuardWindowRow {
         name,
         used: fill.used,
         cap: fill.cap,
         low: fill.cap / 2,
-        high: nearly(fill.cap),
-        free: fill.next_free.map_or_else(|| "now".to_owned(), |at| ago(at, now)),
+        high: nearly_full_threshold(fill.cap),
+        free: fill.next_free.map_or_else(|| "now".to_owned(), |at| format_age(at, now)),
     };
     [window("This minute", &ledger.minute), window("This hour", &ledger.hour), window("This day", &ledger.day)]
 }
 
 /// From where on a window is nearly full: nine tenths, and never less than one call.
-fn nearly(cap: u32) -> u32 {
+fn nearly_full_threshold(cap: u32) -> u32 {
     cap - cap / 10
 }
 
-fn guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<Fact> {
+fn describe_guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<LabeledValue> {
     let mut told = Vec::new();
     if let Some(back_off) = &ledger.back_off {
-        told.push(("back-off", format!("until {}, {}", moment(back_off.until), ago(back_off.until, now))));
+        told.push((
+            "back-off",
+            format!("until {}, {}", format_moment(back_off.until), format_age(back_off.until, now)),
+        ));
     }
     if ledger.probe.is_some() {
         told.push(("probe", "one call is out to see whether the clerk answers again".into()));
@@ -167,18 +174,19 @@ fn guard(ledger: &LedgerStatus, now: DateTime<Utc>) -> Vec<Fact> {
     told
 }
 
-async fn workers(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
+async fn describe_workers(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<LabeledValue>, PageError> {
     let queue = &app.house.task_queue;
     let of_the_clerk = clerk_queue(queue);
     let (stewards, clerks) = tokio::join!(
-        app.temporal.workers(queue, TaskQueueType::Workflow),
-        app.temporal.workers(&of_the_clerk, TaskQueueType::Activity)
+        app.temporal.list_queue_workers(queue, TaskQueueType::Workflow),
+        app.temporal.list_queue_workers(&of_the_clerk, TaskQueueType::Activity)
     );
-    let said = |asked: Result<Vec<Worker>, Away>| match asked {
+    let said = |asked: Result<Vec<QueueWorker>, TemporalQueryError>| match asked {
         Err(away) => away.to_string(),
         Ok(some) if some.is_empty() => "nobody in the last five minutes".into(),
         Ok(some) => {
-            let seen = |one: &Worker| one.seen_at.map(|at| format!(" ({})", ago(at, now))).unwrap_or_default();
+            let seen =
+                |one: &QueueWorker| one.seen_at.map(|at| format!(" ({})", format_age(at, now))).unwrap_or_default();
             some.iter().map(|one| format!("{}{}", one.name, seen(one))).collect::<Vec<_>>().join(", ")
         }
     };
@@ -199,9 +207,9 @@ async fn workers(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
     Ok(told)
 }
 
-async fn index(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
+async fn describe_index(app: &SharedAppState, now: DateTime<Utc>) -> Result<Vec<LabeledValue>, PageError> {
     let counts = app.index.count_records().await?;
-    let synced = counts.last_sync_at.map_or_else(|| "never".into(), |at| ago(at, now));
+    let synced = counts.last_sync_at.map_or_else(|| "never".into(), |at| format_age(at, now));
     Ok(vec![
         (
             "matters",
@@ -218,8 +226,8 @@ async fn index(app: &Shared, now: DateTime<Utc>) -> Result<Vec<Fact>, Oops> {
     ])
 }
 
-fn stream(count: StreamCount, now: DateTime<Utc>) -> Stream {
-    Stream {
+fn build_stream_row(count: StreamCount, now: DateTime<Utc>) -> FleetStreamRow {
+    FleetStreamRow {
         state: match (count.paused, &count.last_error) {
             (true, _) => "paused",
             (false, Some(_)) => "failing",
@@ -229,7 +237,7 @@ fn stream(count: StreamCount, now: DateTime<Utc>) -> Stream {
         new: count.new,
         read: count.extracted,
         parked: count.parked,
-        newest: count.newest_at.map(|at| ago(at, now)).unwrap_or_default(),
+        newest: count.newest_at.map(|at| format_age(at, now)).unwrap_or_default(),
         error: count.last_error.unwrap_or_default(),
     }
 }
@@ -240,6 +248,6 @@ mod tests {
 
     #[test]
     fn a_window_of_few_calls_is_not_nearly_full_while_it_is_empty() {
-        assert_eq!([0, 1, 5, 10, 60, u32::MAX].map(nearly), [0, 1, 5, 9, 54, 3_865_470_566]);
+        assert_eq!([0, 1, 5, 10, 60, u32::MAX].map(nearly_full_threshold), [0, 1, 5, 9, 54, 3_865_470_566]);
     }
 }

@@ -3,12 +3,12 @@
 //! Nothing on the page moves by itself: what is being read or typed stays. Server-sent events, one line of HTML each. Whoever
 //! logged out, or whose key was taken away, is told nothing more: the stream ends, and a browser that asks again is refused.
 
-use super::form::ours;
-use super::{Oops, Page, link};
-use crate::access::Caller;
-use crate::access::seats::Seat;
-use crate::app::{KNOWN_AGAIN, Shared};
-use crate::beat::Beat;
+use super::form::keep_local_url;
+use super::{PageError, PageFrame, build_url};
+use crate::access::AuthenticatedCaller;
+use crate::access::seats::ConnectionPermit;
+use crate::app::{KNOWN_AGAIN, SharedAppState};
+use crate::beat::LiveRevision;
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
@@ -27,7 +27,7 @@ const NOTHING: &str = "<!-- -->";
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
 #[derive(Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct LiveQuery {
     /// How far the page has come.
     #[serde(default)]
     seen: u64,
@@ -40,20 +40,20 @@ pub(crate) struct Asked {
 }
 
 /// Where a page hears of what it does not show.
-pub(super) fn address(page: &Page) -> String {
+pub(super) fn build_live_url(page: &PageFrame) -> String {
     let (seen, stopped) = (page.seen.to_string(), page.stop.is_some().to_string());
-    link("/live", &[("seen", &seen), ("stopped", &stopped), ("at", &page.path)])
+    build_url("/live", &[("seen", &seen), ("stopped", &stopped), ("at", &page.path)])
 }
 
-pub(crate) async fn stream(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn stream_live_updates(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     headers: HeaderMap,
-    Query(asked): Query<Asked>,
-) -> Result<impl IntoResponse, Oops> {
-    let _seat = app.listener(&caller)?;
+    Query(asked): Query<LiveQuery>,
+) -> Result<impl IntoResponse, PageError> {
+    let _seat = app.acquire_live_permit(&caller)?;
     let (beat, stop) = (app.beat.clone(), app.stop.clone());
-    let watch = Watch { app, headers, asked, _seat, beat, stop, last: NOTHING.to_owned() };
+    let watch = LivePageWatcher { app, headers, asked, _seat, beat, stop, last: NOTHING.to_owned() };
     let events = stream::unfold(watch, |mut watch| async move {
         let text = watch.next().await?;
         Some((Ok::<_, Infallible>(Event::default().data(text)), watch))
@@ -62,27 +62,27 @@ pub(crate) async fn stream(
 }
 
 /// One page that listens.
-struct Watch {
-    app: Shared,
+struct LivePageWatcher {
+    app: SharedAppState,
     /// What was shown, which may be taken away.
     headers: HeaderMap,
-    asked: Asked,
-    _seat: Seat<String>,
-    beat: watch::Receiver<Beat>,
+    asked: LiveQuery,
+    _seat: ConnectionPermit<String>,
+    beat: watch::Receiver<LiveRevision>,
     stop: watch::Receiver<bool>,
     last: String,
 }
 
-impl Watch {
+impl LivePageWatcher {
     /// The next line that is another than the last; `None` when there will be none.
     async fn next(&mut self) -> Option<String> {
         loop {
-            if !self.app.still_sees(&self.headers).unwrap_or(false) {
+            if !self.app.can_still_read(&self.headers).unwrap_or(false) {
                 return None;
             }
             // The beat may be half a second old: a page that was drawn after a stop knows better.
             let seq = self.beat.borrow_and_update().seq;
-            let text = line(&self.asked, seq, brake::is_stopped(&self.app.root));
+            let text = render_update_line(&self.asked, seq, brake::is_stopped(&self.app.root));
             if text != self.last {
                 self.last.clone_from(&text);
                 return Some(text);
@@ -96,7 +96,7 @@ impl Watch {
     }
 }
 
-fn line(asked: &Asked, seq: u64, stopped: bool) -> String {
+fn render_update_line(asked: &LiveQuery, seq: u64, stopped: bool) -> String {
     let brake = match (asked.stopped, stopped) {
         (false, true) => "The fleet was stopped. ",
         (true, false) => "The fleet runs again. ",
@@ -109,7 +109,11 @@ fn line(asked: &Asked, seq: u64, stopped: bool) -> String {
         n => format!("{n} new records: show them"),
     };
     // A page of ours is letters, digits and marks; of these the ones that end an attribute or begin an entity are HTML too.
-    let at = ours(&asked.at).replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;");
+    let at = keep_local_url(&asked.at)
+        .replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     format!("{brake}<a href=\"{at}\">{news}</a>")
 }
 
@@ -118,7 +122,7 @@ mod tests {
     use super::*;
 
     fn said(new: u64, shows_stopped: bool, stopped: bool) -> String {
-        line(&Asked { seen: 3, stopped: shows_stopped, at: "/fleet".into() }, 3 + new, stopped)
+        render_update_line(&LiveQuery { seen: 3, stopped: shows_stopped, at: "/fleet".into() }, 3 + new, stopped)
     }
 
     #[test]
@@ -132,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_line_leads_to_the_page_and_never_out_of_its_attribute() {
-        let led = |at: &str| line(&Asked { seen: 0, stopped: false, at: at.into() }, 1, false);
+        let led = |at: &str| render_update_line(&LiveQuery { seen: 0, stopped: false, at: at.into() }, 1, false);
         assert!(led("/search?q=a&k=b").starts_with("<a href=\"/search?q=a&amp;k=b\">"));
         assert!(led("/\"onclick=\"x").starts_with("<a href=\"/&quot;onclick=&quot;x\">"));
         for theirs in ["", "//evil.example", "javascript:x"] {

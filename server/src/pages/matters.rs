@@ -3,9 +3,9 @@
 //! One that cannot be read is listed with what is wrong. What was asked for stands in the address, so that a page can be
 //! kept and sent.
 
-use super::{Oops, Page, ago, link, shown};
-use crate::access::Caller;
-use crate::app::Shared;
+use super::{PageError, PageFrame, build_url, format_age, render_page};
+use crate::access::AuthenticatedCaller;
+use crate::app::SharedAppState;
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, State as Of};
@@ -21,7 +21,7 @@ const ROWS: u32 = 50;
 const STATES: [&str; 3] = ["open", "done", "archived"];
 
 #[derive(Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct MatterTableQuery {
     #[serde(default)]
     q: String,
     #[serde(default)]
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     after: Option<String>,
 }
 
-struct Row {
+struct MatterTableRow {
     path: String,
     name: String,
     state: Option<RecordState>,
@@ -42,40 +42,40 @@ struct Row {
 
 #[derive(Template)]
 #[template(path = "matters.html")]
-struct Matters {
-    page: Page,
+struct MattersPage {
+    page: PageFrame,
     q: String,
     state: String,
     states: &'static [&'static str],
-    rows: Vec<Row>,
+    rows: Vec<MatterTableRow>,
     next: Option<String>,
 }
 
-pub(crate) async fn page(
-    Of(app): Of<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_matters(
+    Of(app): Of<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Oops> {
-    let Asked { q, state, after } = asked;
+    Query(asked): Query<MatterTableQuery>,
+) -> Result<Response, PageError> {
+    let MatterTableQuery { q, state, after } = asked;
     let text = Some(q.trim().to_owned()).filter(|text| !text.is_empty());
     let filter = MatterFilter { text, state: RecordState::parse(&state) };
     let found = app.index.matters_page(&filter, after.as_deref(), ROWS).await?;
-    let next = found.next.map(|after| link("/matters", &[("q", &q), ("state", &state), ("after", &after)]));
-    let rows = found.rows.into_iter().map(row).collect();
-    let page = Page::of(&app, &caller, "matters", &uri).await?;
-    Ok(shown(&Matters { page, q, state, states: &STATES, rows, next }))
+    let next = found.next.map(|after| build_url("/matters", &[("q", &q), ("state", &state), ("after", &after)]));
+    let rows = found.rows.into_iter().map(build_matter_row).collect();
+    let page = PageFrame::load(&app, &caller, "matters", &uri).await?;
+    Ok(render_page(&MattersPage { page, q, state, states: &STATES, rows, next }))
 }
 
-fn row(card: MatterCard) -> Row {
+fn build_matter_row(card: MatterCard) -> MatterTableRow {
     let now = Utc::now();
-    Row {
+    MatterTableRow {
         path: card.path.to_string(),
         name: card.name,
         state: card.state,
         problem: card.problem,
         open_tasks: card.open_tasks,
         pending: card.pending,
-        ago: card.last_tick_at.map_or_else(|| "never".into(), |at| ago(at, now)),
+        ago: card.last_tick_at.map_or_else(|| "never".into(), |at| format_age(at, now)),
     }
 }

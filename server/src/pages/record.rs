@@ -3,12 +3,12 @@
 //! What the next look would do is told by the very rules of a tick ([`steward_vault::index::Index::standings`]); the next
 //! time and the last runs are Temporal's, and where it gives no answer the rest is shown without.
 
-use super::card::{Card, cards};
-use super::{Oops, Page, ago, link, moment, shown};
-use crate::access::Caller;
-use crate::api::problem::Problem;
-use crate::app::Shared;
-use crate::facts::{quote, run_address, schedule_address};
+use super::card::{ActionCard, read_cards};
+use super::{PageError, PageFrame, build_url, format_age, format_moment, render_page};
+use crate::access::AuthenticatedCaller;
+use crate::api::problem::ProblemDetails;
+use crate::app::SharedAppState;
+use crate::facts::{build_run_url, build_schedule_url, quote};
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -36,7 +36,7 @@ const TASKS: u32 = 50;
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct RecordPageQuery {
     /// Where the page of the timeline before ended.
     before: String,
     /// Where the page of tasks before ended.
@@ -44,7 +44,7 @@ pub(crate) struct Asked {
 }
 
 /// A signal in the timeline.
-pub(crate) struct Signal {
+pub(crate) struct TimelineSignal {
     at: String,
     ago: String,
     quote: String,
@@ -54,18 +54,18 @@ pub(crate) struct Signal {
     class: Option<String>,
 }
 
-pub(crate) enum Event {
-    Signal(Signal),
-    Action(Box<Card>),
+pub(crate) enum TimelineEvent {
+    Signal(TimelineSignal),
+    Action(Box<ActionCard>),
 }
 
-struct Run {
+struct ScheduledRunRow {
     ago: String,
     status: String,
     href: Option<String>,
 }
 
-struct Task {
+struct TaskTableRow {
     path: String,
     name: String,
     state: &'static str,
@@ -76,8 +76,8 @@ struct Task {
 
 /// A page of the tasks of a matter.
 #[derive(Default)]
-struct Tasks {
-    rows: Vec<Task>,
+struct TaskTable {
+    rows: Vec<TaskTableRow>,
     /// Where this is not the first page.
     first: Option<String>,
     next: Option<String>,
@@ -85,8 +85,8 @@ struct Tasks {
 
 #[derive(Template)]
 #[template(path = "record.html")]
-struct Record {
-    page: Page,
+struct RecordPage {
+    page: PageFrame,
     name: String,
     state: String,
     /// Why it cannot be read, with the mend.
@@ -96,27 +96,28 @@ struct Record {
     matter: Option<String>,
     looks: Vec<(&'static str, String)>,
     schedule: Option<String>,
-    runs: Vec<Run>,
-    tasks: Tasks,
-    events: Vec<Event>,
+    runs: Vec<ScheduledRunRow>,
+    tasks: TaskTable,
+    events: Vec<TimelineEvent>,
     next: Option<String>,
 }
 
-pub(crate) async fn page(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_record(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
     Path((folder, file)): Path<(String, String)>,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Oops> {
-    let nothing = || Oops::from(Problem::new(StatusCode::NOT_FOUND, "there is nothing here"));
+    Query(asked): Query<RecordPageQuery>,
+) -> Result<Response, PageError> {
+    let nothing = || PageError::from(ProblemDetails::new(StatusCode::NOT_FOUND, "there is nothing here"));
     let path = RecordPath::parse(&format!("{folder}/{file}")).map_err(|_| nothing())?;
     let subject = app.index.find_subject(&path).await?;
     let before: Option<PageCursor> = asked.before.parse().ok();
-    let (events, next) = timeline(&app, &path, before.as_ref()).await?;
+    let (events, next) = read_timeline(&app, &path, before.as_ref()).await?;
     let here = format!("/records/{path}");
-    let next = next.map(|next| link(&here, &[("tasks", &asked.tasks), ("before", &next.to_string())]) + "#timeline");
-    let page = Page::of(&app, &caller, "matters", &uri).await?;
+    let next =
+        next.map(|next| build_url(&here, &[("tasks", &asked.tasks), ("before", &next.to_string())]) + "#timeline");
+    let page = PageFrame::load(&app, &caller, "matters", &uri).await?;
     // One that cannot be read, or is gone and left a history, has a page all the same.
     let problem = match &subject {
         Some(_) => None,
@@ -125,7 +126,7 @@ pub(crate) async fn page(
     if subject.is_none() && problem.is_none() && events.is_empty() {
         return Err(nothing());
     }
-    let bare = Record {
+    let bare = RecordPage {
         page,
         name: subject.as_ref().map_or_else(|| path.slug().to_owned(), |subject| subject.name.clone()),
         state: match (&subject, &problem) {
@@ -139,27 +140,31 @@ pub(crate) async fn page(
         looks: Vec::new(),
         schedule: None,
         runs: Vec::new(),
-        tasks: Tasks::default(),
+        tasks: TaskTable::default(),
         events,
         next,
     };
     let whole = if path.kind() == RecordKind::Matter {
-        let tasks = tasks(&app, &path, &asked).await?;
-        of_a_matter(&app, &path, Record { tasks, ..bare }).await?
+        let tasks = read_task_table(&app, &path, &asked).await?;
+        add_matter_schedule(&app, &path, RecordPage { tasks, ..bare }).await?
     } else {
         let names = app.index.list_record_labels(std::slice::from_ref(&path)).await?;
         let matter = names.get(&path).and_then(|named| named.matter.as_ref()).map(ToString::to_string);
-        Record { matter, looks: subject.as_ref().map(of_a_task).unwrap_or_default(), ..bare }
+        RecordPage { matter, looks: subject.as_ref().map(describe_task_checks).unwrap_or_default(), ..bare }
     };
-    Ok(shown(&whole))
+    Ok(render_page(&whole))
 }
 
-async fn of_a_matter(app: &Shared, path: &RecordPath, bare: Record) -> Result<Record, Oops> {
+async fn add_matter_schedule(
+    app: &SharedAppState,
+    path: &RecordPath,
+    bare: RecordPage,
+) -> Result<RecordPage, PageError> {
     let (now, ui) = (Utc::now(), app.house.temporal_ui.as_deref());
     let id = schedule_id(path.slug());
     let mut looks = Vec::new();
     let mut runs = Vec::new();
-    match app.temporal.schedule(&id).await {
+    match app.temporal.describe_schedule(&id).await {
         Err(away) => looks.push(("next look", away.to_string())),
         Ok(None) => looks.push(("next look", "it has no schedule".into())),
         Ok(Some(schedule)) => {
@@ -167,34 +172,34 @@ async fn of_a_matter(app: &Shared, path: &RecordPath, bare: Record) -> Result<Re
                 "next look",
                 match schedule.next {
                     _ if schedule.paused => format!("paused: {}", schedule.note),
-                    Some(at) => format!("{}, {}", ago(at, now), moment(at)),
+                    Some(at) => format!("{}, {}", format_age(at, now), format_moment(at)),
                     None => "not known".into(),
                 },
             ));
             runs = schedule
                 .recent
                 .into_iter()
-                .map(|run| Run {
-                    ago: run.at.map(|at| ago(at, now)).unwrap_or_default(),
+                .map(|run| ScheduledRunRow {
+                    ago: run.at.map(|at| format_age(at, now)).unwrap_or_default(),
                     status: if run.late_seconds > 1 {
                         format!("{}, {} s late", run.status, run.late_seconds)
                     } else {
                         run.status
                     },
-                    href: ui.map(|ui| run_address(ui, &run.workflow, &run.run)),
+                    href: ui.map(|ui| build_run_url(ui, &run.workflow, &run.run)),
                 })
                 .collect();
         }
     }
     match app.index.last_tick(path, &app.house.cadence).await? {
         None => looks.push(("last look", "never".into())),
-        Some(tick) => looks.extend(last(&tick, now)),
+        Some(tick) => looks.extend(describe_last_tick(&tick, now)),
     }
-    Ok(Record { looks, schedule: ui.map(|ui| schedule_address(ui, &id)), runs, ..bare })
+    Ok(RecordPage { looks, schedule: ui.map(|ui| build_schedule_url(ui, &id)), runs, ..bare })
 }
 
-fn last(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
-    let mut told = vec![("last look", format!("{}, {}", ago(tick.at, now), moment(tick.at)))];
+fn describe_last_tick(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
+    let mut told = vec![("last look", format!("{}, {}", format_age(tick.at, now), format_moment(tick.at)))];
     let found =
         format!("{} new signals; {} tasks went to a clerk, {} were quiet", tick.signals, tick.looks, tick.quiet);
     told.push(("it found", found));
@@ -222,10 +227,10 @@ fn last(tick: &LastTick, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
     told
 }
 
-fn of_a_task(subject: &SubjectRow) -> Vec<(&'static str, String)> {
+fn describe_task_checks(subject: &SubjectRow) -> Vec<(&'static str, String)> {
     let now = Utc::now();
     let when = |at: Option<DateTime<Utc>>, never: &str| {
-        at.map_or_else(|| never.to_owned(), |at| format!("{}, {}", ago(at, now), moment(at)))
+        at.map_or_else(|| never.to_owned(), |at| format!("{}, {}", format_age(at, now), format_moment(at)))
     };
     let mut told = vec![
         ("last look", when(subject.last_check_at, "never")),
@@ -237,15 +242,20 @@ fn of_a_task(subject: &SubjectRow) -> Vec<(&'static str, String)> {
     told
 }
 
-async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks, Oops> {
+async fn read_task_table(
+    app: &SharedAppState,
+    matter: &RecordPath,
+    asked: &RecordPageQuery,
+) -> Result<TaskTable, PageError> {
     let filter = TaskFilter { matter: Some(matter.clone()), state: None };
     let after = Some(asked.tasks.as_str()).filter(|after| !after.is_empty());
     let page = app.index.tasks_page(&filter, after, TASKS).await?;
-    let at =
-        |place: &str| link(&format!("/records/{matter}"), &[("tasks", place), ("before", &asked.before)]) + "#tasks";
+    let at = |place: &str| {
+        build_url(&format!("/records/{matter}"), &[("tasks", place), ("before", &asked.before)]) + "#tasks"
+    };
     let back = after.map(|_| at(""));
     let (Some(first), Some(last)) = (page.rows.first(), page.rows.last()) else {
-        return Ok(Tasks { first: back, ..Tasks::default() });
+        return Ok(TaskTable { first: back, ..TaskTable::default() });
     };
     let now = Utc::now();
     let ask = ObservationQuery {
@@ -253,7 +263,7 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
         look_id: String::new(),
         now,
         cadence: app.house.cadence,
-        policy: app.policy(),
+        policy: app.read_policy(),
         stopped: brake::is_stopped(&app.root),
         max_looks: MAX_LOOKS,
         default_ceiling: app.house.default_ceiling,
@@ -261,18 +271,18 @@ async fn tasks(app: &Shared, matter: &RecordPath, asked: &Asked) -> Result<Tasks
     let standings = app.index.preview_task_checks(&ask, Some((&first.path, &last.path))).await?.into_iter();
     let turns: BTreeMap<String, CheckDecision> = standings.map(|one| (one.path.to_string(), one.turn)).collect();
     let next = page.next.as_deref().map(at);
-    let rows = page.rows.into_iter().map(|task| Task {
-        next: turns.get(task.path.as_str()).map(told).unwrap_or_default(),
+    let rows = page.rows.into_iter().map(|task| TaskTableRow {
+        next: turns.get(task.path.as_str()).map(describe_next_check).unwrap_or_default(),
         path: task.path.to_string(),
         name: task.name,
         state: task.state.as_str(),
-        last: task.last_check_at.map_or_else(|| "never".into(), |at| ago(at, now)),
+        last: task.last_check_at.map_or_else(|| "never".into(), |at| format_age(at, now)),
         outcome: task.outcome.unwrap_or_default().replace('_', " "),
     });
-    Ok(Tasks { rows: rows.collect(), first: back, next })
+    Ok(TaskTable { rows: rows.collect(), first: back, next })
 }
 
-fn told(turn: &CheckDecision) -> String {
+fn describe_next_check(turn: &CheckDecision) -> String {
     match turn {
         CheckDecision::Twin => "is refused: another task has its id".into(),
         CheckDecision::Clerk => "asks the clerk".into(),
@@ -284,38 +294,38 @@ fn told(turn: &CheckDecision) -> String {
     }
 }
 
-async fn timeline(
-    app: &Shared,
+async fn read_timeline(
+    app: &SharedAppState,
     path: &RecordPath,
     before: Option<&PageCursor>,
-) -> Result<(Vec<Event>, Option<PageCursor>), Oops> {
+) -> Result<(Vec<TimelineEvent>, Option<PageCursor>), PageError> {
     let page = app.index.timeline_page(path, before, ROWS).await?;
     let next = page.next;
-    let of_actions: Vec<ActionRow> = page.rows.iter().filter_map(row).cloned().collect();
+    let of_actions: Vec<ActionRow> = page.rows.iter().filter_map(as_action_row).cloned().collect();
     let ids: Vec<ActionId> = of_actions.iter().map(|row| row.id.clone()).collect();
-    let drawn = cards(&app.root, &app.index, of_actions).await?;
-    let mut drawn: BTreeMap<ActionId, Card> = ids.into_iter().zip(drawn).collect();
+    let drawn = read_cards(&app.root, &app.index, of_actions).await?;
+    let mut drawn: BTreeMap<ActionId, ActionCard> = ids.into_iter().zip(drawn).collect();
     let event = |row: TimelineRow| match row {
-        TimelineRow::Signal(row) => Some(Event::Signal(signal(row))),
-        TimelineRow::Action(row) => drawn.remove(&row.id).map(|card| Event::Action(Box::new(card))),
+        TimelineRow::Signal(row) => Some(TimelineEvent::Signal(build_timeline_signal(row))),
+        TimelineRow::Action(row) => drawn.remove(&row.id).map(|card| TimelineEvent::Action(Box::new(card))),
     };
     Ok((page.rows.into_iter().filter_map(event).collect(), next))
 }
 
-fn row(row: &TimelineRow) -> Option<&ActionRow> {
+fn as_action_row(row: &TimelineRow) -> Option<&ActionRow> {
     match row {
         TimelineRow::Action(row) => Some(row),
         TimelineRow::Signal(_) => None,
     }
 }
 
-fn signal(row: SignalRow) -> Signal {
+fn build_timeline_signal(row: SignalRow) -> TimelineSignal {
     let SignalRow { signal, target } = row;
     let reason = signal.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    Signal {
+    TimelineSignal {
         at: format_millis(signal.created),
-        ago: ago(signal.created, Utc::now()),
-        quote: quote::kept(&signal.note),
+        ago: format_age(signal.created, Utc::now()),
+        quote: quote::mark_cut_quote(&signal.note),
         source: signal.source,
         standing: format!("{}{reason}", signal.status.as_str().replace('_', " ")),
         about: target.map(|target| target.to_string()),

@@ -4,10 +4,10 @@
 //! holds in both; of kinds of which it says nothing none is shown, and what cannot be understood shows nothing. The page
 //! says so each time.
 
-use super::card::{Card, cards};
-use super::{Oops, Page, ago, link, shown};
-use crate::access::Caller;
-use crate::app::Shared;
+use super::card::{ActionCard, read_cards};
+use super::{PageError, PageFrame, build_url, format_age, render_page};
+use crate::access::AuthenticatedCaller;
+use crate::app::SharedAppState;
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -30,7 +30,7 @@ const CLASSES: [&str; 5] = ["", "state_change", "context_edit", "parent_matter",
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Asked {
+pub(crate) struct SearchQuery {
     q: String,
     kind: String,
     landing: String,
@@ -41,15 +41,15 @@ pub(crate) struct Asked {
     before: String,
 }
 
-impl Asked {
+impl SearchQuery {
     /// The day of `since`, as a field for days takes it; empty where there is none.
-    fn day(&self) -> &str {
+    fn since_day(&self) -> &str {
         let day = self.since.trim().get(..10).unwrap_or_default();
         if chrono::NaiveDate::parse_from_str(day, "%Y-%m-%d").is_ok() { day } else { "" }
     }
 }
 
-struct Found {
+struct SearchResultRow {
     kind: &'static str,
     href: String,
     title: String,
@@ -60,9 +60,9 @@ struct Found {
 
 #[derive(Template)]
 #[template(path = "search.html")]
-struct Search {
-    page: Page,
-    asked: Asked,
+struct SearchPage {
+    page: PageFrame,
+    asked: SearchQuery,
     kinds: &'static [&'static str],
     landings: &'static [&'static str],
     classes: &'static [&'static str],
@@ -71,19 +71,19 @@ struct Search {
     /// What is not shown, and why.
     hints: Vec<&'static str>,
     nothing: bool,
-    hits: Vec<Found>,
-    cards: Vec<Card>,
+    hits: Vec<SearchResultRow>,
+    cards: Vec<ActionCard>,
     next: Option<String>,
 }
 
-pub(crate) async fn page(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_search(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Oops> {
-    let mut search = Search {
-        page: Page::of(&app, &caller, "search", &uri).await?,
+    Query(asked): Query<SearchQuery>,
+) -> Result<Response, PageError> {
+    let mut search = SearchPage {
+        page: PageFrame::load(&app, &caller, "search", &uri).await?,
         asked,
         kinds: &KINDS,
         landings: &LANDINGS,
@@ -96,9 +96,9 @@ pub(crate) async fn page(
         next: None,
     };
     let asks_for_words = !search.asked.q.trim().is_empty();
-    match sought(&search.asked) {
-        Ok(filter) if asks_for_words => words(&app, &mut search, &filter).await?,
-        Ok(filter) => actions(&app, &mut search, filter).await?,
+    match parse_filter(&search.asked) {
+        Ok(filter) if asks_for_words => search_words(&app, &mut search, &filter).await?,
+        Ok(filter) => list_actions(&app, &mut search, filter).await?,
         Err(wrong) => search.wrong = wrong,
     }
     let found = search.hits.len() + search.cards.len();
@@ -106,11 +106,11 @@ pub(crate) async fn page(
     if search.next.is_some() && found < ROWS as usize {
         search.hints.push("Many that are not asked for were passed over; older ones may follow: go on.");
     }
-    Ok(shown(&search))
+    Ok(render_page(&search))
 }
 
 /// What is asked for beside the words, or what of it cannot be understood.
-fn sought(asked: &Asked) -> Result<SearchFilter, Vec<String>> {
+fn parse_filter(asked: &SearchQuery) -> Result<SearchFilter, Vec<String>> {
     let mut wrong = Vec::new();
     let mut one_of = |name: &str, word: &str, words: &[&str]| {
         if !words.contains(&word) {
@@ -145,7 +145,7 @@ fn sought(asked: &Asked) -> Result<SearchFilter, Vec<String>> {
 }
 
 /// Which kinds are not shown because what is asked for says nothing of them.
-fn hidden(filter: &SearchFilter) -> Option<&'static str> {
+fn explain_hidden_kinds(filter: &SearchFilter) -> Option<&'static str> {
     let all = SearchFilter { kind: filter.kind, ..SearchFilter::default() };
     let of_actions = filter.landing.is_some() || filter.waits;
     (filter.matching_kinds() != all.matching_kinds()).then_some(if of_actions {
@@ -156,7 +156,7 @@ fn hidden(filter: &SearchFilter) -> Option<&'static str> {
 }
 
 /// The same question, from where this page ended.
-fn on(asked: &Asked, before: &str) -> String {
+fn next_page_url(asked: &SearchQuery, before: &str) -> String {
     let kept = [
         ("q", asked.q.as_str()),
         ("kind", &asked.kind),
@@ -166,11 +166,11 @@ fn on(asked: &Asked, before: &str) -> String {
         ("since", &asked.since),
         ("before", before),
     ];
-    link("/search", &kept)
+    build_url("/search", &kept)
 }
 
 /// Where the page before ended; a place that no page gave is told.
-fn place<T: FromStr>(search: &mut Search) -> Option<Option<T>> {
+fn parse_page_start<T: FromStr>(search: &mut SearchPage) -> Option<Option<T>> {
     if search.asked.before.is_empty() {
         return Some(None);
     }
@@ -181,16 +181,16 @@ fn place<T: FromStr>(search: &mut Search) -> Option<Option<T>> {
     place.map(Some)
 }
 
-async fn words(app: &Shared, search: &mut Search, filter: &SearchFilter) -> Result<(), Oops> {
-    let Some(before) = place::<i64>(search) else { return Ok(()) };
-    search.hints.extend(hidden(filter));
+async fn search_words(app: &SharedAppState, search: &mut SearchPage, filter: &SearchFilter) -> Result<(), PageError> {
+    let Some(before) = parse_page_start::<i64>(search) else { return Ok(()) };
+    search.hints.extend(explain_hidden_kinds(filter));
     let found = app.index.search(&search.asked.q, filter, before, ROWS).await?;
-    search.next = found.next.map(|next| on(&search.asked, &next.to_string()));
-    search.hits = found.rows.into_iter().map(hit).collect();
+    search.next = found.next.map(|next| next_page_url(&search.asked, &next.to_string()));
+    search.hits = found.rows.into_iter().map(build_result_row).collect();
     Ok(())
 }
 
-fn hit(hit: SearchHit) -> Found {
+fn build_result_row(hit: SearchHit) -> SearchResultRow {
     let about = hit.about.map(|about| about.to_string());
     let (kind, href) = match (hit.kind, &hit.id) {
         (_, Some(id)) => ("action", format!("/actions/{id}")),
@@ -201,22 +201,22 @@ fn hit(hit: SearchHit) -> Found {
         (RecordKind::Matter, None) => ("matter", format!("/records/{}", hit.path)),
         (_, None) => ("task", format!("/records/{}", hit.path)),
     };
-    let ago = hit.at.map(|at| ago(at, Utc::now())).unwrap_or_default();
-    Found { kind, href, title: hit.title, snippet: hit.snippet, about, ago }
+    let ago = hit.at.map(|at| format_age(at, Utc::now())).unwrap_or_default();
+    SearchResultRow { kind, href, title: hit.title, snippet: hit.snippet, about, ago }
 }
 
-async fn actions(app: &Shared, search: &mut Search, asked: SearchFilter) -> Result<(), Oops> {
+async fn list_actions(app: &SharedAppState, search: &mut SearchPage, asked: SearchFilter) -> Result<(), PageError> {
     let SearchFilter { kind, since, class, source, landing, waits } = asked;
     if kind.is_some_and(|kind| kind != RecordKind::Event) {
         search.wrong.push("say a word or more to find matters, tasks and signals".into());
         return Ok(());
     }
-    let Some(before) = place::<PageCursor>(search) else { return Ok(()) };
+    let Some(before) = parse_page_start::<PageCursor>(search) else { return Ok(()) };
     let only = if waits { ActionSubset::Waiting } else { ActionSubset::All };
     let filter = ActionFilter { since, landing, class, source, only, ..ActionFilter::default() };
     let found = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
-    search.next = found.next.map(|next| on(&search.asked, &next.to_string()));
-    search.cards = cards(&app.root, &app.index, found.rows).await?;
+    search.next = found.next.map(|next| next_page_url(&search.asked, &next.to_string()));
+    search.cards = read_cards(&app.root, &app.index, found.rows).await?;
     Ok(())
 }
 
@@ -226,17 +226,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_told_and_not_passed_over() {
-        let good = Asked { landing: "waits".into(), since: " 2026-11-22".into(), ..Asked::default() };
-        let filter = sought(&good).unwrap();
+        let good = SearchQuery { landing: "waits".into(), since: " 2026-11-22".into(), ..SearchQuery::default() };
+        let filter = parse_filter(&good).unwrap();
         assert!(filter.waits && filter.landing.is_none() && filter.since.is_some());
-        let bad = Asked {
+        let bad = SearchQuery {
             kind: "x".into(),
             landing: "lve".into(),
             class: "<script>".into(),
             since: "yesterday".into(),
-            ..Asked::default()
+            ..SearchQuery::default()
         };
-        let wrong = sought(&bad).unwrap_err();
+        let wrong = parse_filter(&bad).unwrap_err();
         let names: Vec<&str> = wrong.iter().filter_map(|line| line.split('`').nth(1)).collect();
         assert_eq!(names, ["kind", "landing", "class", "since"]);
         assert!(wrong[1].contains("none of waits, live, pending, shadow, recorded"), "{}", wrong[1]);
@@ -245,7 +245,12 @@ mod tests {
     #[test]
     fn every_word_that_is_offered_means_something() {
         let asked = |kind: &str, landing: &str, class: &str| {
-            sought(&Asked { kind: kind.into(), landing: landing.into(), class: class.into(), ..Asked::default() })
+            parse_filter(&SearchQuery {
+                kind: kind.into(),
+                landing: landing.into(),
+                class: class.into(),
+                ..SearchQuery::default()
+            })
         };
         for kind in &KINDS[1..] {
             assert!(asked(kind, "", "").unwrap().kind.is_some(), "{kind}");
@@ -262,19 +267,24 @@ mod tests {
     #[test]
     fn a_kind_of_which_nothing_is_said_is_named() {
         let none = SearchFilter::default();
-        assert_eq!(hidden(&none), None);
-        assert_eq!(hidden(&SearchFilter { kind: Some(RecordKind::Task), ..none.clone() }), None);
+        assert_eq!(explain_hidden_kinds(&none), None);
+        assert_eq!(explain_hidden_kinds(&SearchFilter { kind: Some(RecordKind::Task), ..none.clone() }), None);
         let live = SearchFilter { landing: Some(Disposition::Live), ..none.clone() };
-        assert!(hidden(&live).unwrap().contains("signals"));
-        assert_eq!(hidden(&SearchFilter { kind: Some(RecordKind::Event), ..live }), None);
+        assert!(explain_hidden_kinds(&live).unwrap().contains("signals"));
+        assert_eq!(explain_hidden_kinds(&SearchFilter { kind: Some(RecordKind::Event), ..live }), None);
         let of_a_source = SearchFilter { source: Some("mail".into()), ..none };
-        assert!(!hidden(&of_a_source).unwrap().contains("signals"));
-        assert!(hidden(&SearchFilter { kind: Some(RecordKind::Matter), ..of_a_source }).is_some());
+        assert!(!explain_hidden_kinds(&of_a_source).unwrap().contains("signals"));
+        assert!(explain_hidden_kinds(&SearchFilter { kind: Some(RecordKind::Matter), ..of_a_source }).is_some());
     }
 
     #[test]
     fn the_next_page_asks_the_same() {
-        let asked = Asked { q: "a b".into(), landing: "live".into(), since: "2026-11-22".into(), ..Asked::default() };
-        assert_eq!(on(&asked, "7"), "/search?q=a+b&landing=live&since=2026-11-22&before=7");
+        let asked = SearchQuery {
+            q: "a b".into(),
+            landing: "live".into(),
+            since: "2026-11-22".into(),
+            ..SearchQuery::default()
+        };
+        assert_eq!(next_page_url(&asked, "7"), "/search?q=a+b&landing=live&since=2026-11-22&before=7");
     }
 }

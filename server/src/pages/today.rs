@@ -4,13 +4,13 @@
 //! rows of the index tell that, so one large together keeps no other card away. Each part has its newest, and a link
 //! to all of them.
 
-use super::card::{Card, cards, once};
-use super::together::class_word;
-use super::{Oops, Page, link, shown, undo_together};
-use crate::access::Caller;
-use crate::app::Shared;
-use crate::facts::action::find;
-use crate::facts::trouble::{self, Trouble};
+use super::card::{ActionCard, merge_repeated_cards, read_cards};
+use super::together::format_class;
+use super::{PageError, PageFrame, build_url, render_page, undo_together};
+use crate::access::AuthenticatedCaller;
+use crate::app::SharedAppState;
+use crate::facts::action::find_record_path;
+use crate::facts::trouble::{self, AttentionItem};
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -44,14 +44,14 @@ const CLUSTER: u32 = 3;
 const CLUSTERS: usize = 5;
 
 #[derive(Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct TodayQuery {
     /// The answer that was just given.
     #[serde(default)]
     done: String,
 }
 
 /// Several of one source and class.
-struct Together {
+struct BatchOffer {
     href: String,
     count: u64,
     what: String,
@@ -59,39 +59,39 @@ struct Together {
 
 /// Cards, and how many there are.
 #[derive(Default)]
-struct Part {
-    cards: Vec<Card>,
+struct TodaySection {
+    cards: Vec<ActionCard>,
     count: String,
     more: bool,
 }
 
 #[derive(Template)]
 #[template(path = "today.html")]
-struct Today {
-    page: Page,
+struct TodayPage {
+    page: PageFrame,
     done: Option<String>,
     lead: String,
-    troubles: Vec<Trouble>,
-    clusters: Vec<Together>,
-    undoable: Vec<Together>,
-    waits: Part,
-    asks: Part,
-    changed: Part,
-    would: Part,
-    answered: Vec<Card>,
+    troubles: Vec<AttentionItem>,
+    clusters: Vec<BatchOffer>,
+    undoable: Vec<BatchOffer>,
+    waits: TodaySection,
+    asks: TodaySection,
+    changed: TodaySection,
+    would: TodaySection,
+    answered: Vec<ActionCard>,
     quiet: String,
     hours: i64,
 }
 
-pub(crate) async fn page(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_today(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Oops> {
+    Query(asked): Query<TodayQuery>,
+) -> Result<Response, PageError> {
     let app = &app;
     // First: what comes while the rest is read is told of as new.
-    let page = Page::of(app, &caller, "today", &uri).await?;
+    let page = PageFrame::load(app, &caller, "today", &uri).await?;
     let since = Some(Utc::now() - TimeDelta::hours(HOURS));
     let of = |kinds: &[ActionKind], landing| ActionFilter {
         since,
@@ -99,36 +99,39 @@ pub(crate) async fn page(
         kinds: kinds.to_vec(),
         ..ActionFilter::default()
     };
-    let waits = part(app, ActionFilter { only: ActionSubset::Waiting, ..ActionFilter::default() }).await?;
-    let asks = asks(app).await?;
-    let changed = part(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Disposition::Live))).await?;
-    let would = part(app, of(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
+    let waits = read_section(app, ActionFilter { only: ActionSubset::Waiting, ..ActionFilter::default() }).await?;
+    let asks = read_questions(app).await?;
+    let changed = read_section(app, of(&[ActionKind::Action, ActionKind::Confirmed], Some(Disposition::Live))).await?;
+    let would = read_section(app, of(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
     let answers = [ActionKind::Reversed, ActionKind::Dismissed];
-    let mut answered = part(app, of(&answers, None)).await?.cards;
+    let mut answered = read_section(app, of(&answers, None)).await?.cards;
     answered.truncate(ANSWERS);
-    Ok(shown(&Today {
-        done: done(app, &asked.done).await?,
-        lead: lead(page.waiting, &asks, &changed),
-        troubles: trouble::all(app).await?,
-        clusters: offered("/together", app.index.list_pending_clusters(CLUSTER).await?),
-        undoable: offered("/together/undo", app.index.list_undoable_clusters(undo_together::since(), CLUSTER).await?),
+    Ok(render_page(&TodayPage {
+        done: describe_result(app, &asked.done).await?,
+        lead: summarize_day(page.waiting, &asks, &changed),
+        troubles: trouble::list_attention_items(app).await?,
+        clusters: build_batch_offers("/together", app.index.list_pending_clusters(CLUSTER).await?),
+        undoable: build_batch_offers(
+            "/together/undo",
+            app.index.list_undoable_clusters(undo_together::compute_undo_cutoff(), CLUSTER).await?,
+        ),
         waits,
         asks,
         changed,
         would,
         answered,
-        quiet: quiet(app).await?,
+        quiet: describe_quiet_checks(app).await?,
         hours: HOURS,
         page,
     }))
 }
 
-async fn part(app: &Shared, filter: ActionFilter) -> Result<Part, Oops> {
-    let (mut heaps, mut read, mut before) = (Heaps::default(), 0, None);
+async fn read_section(app: &SharedAppState, filter: ActionFilter) -> Result<TodaySection, PageError> {
+    let (mut heaps, mut read, mut before) = (ActionGroups::default(), 0, None);
     let mut more = loop {
         let page = app.index.actions_page(&filter, before.as_ref(), ROWS).await?;
         read += 1;
-        page.rows.into_iter().for_each(|row| heaps.add(row));
+        page.rows.into_iter().for_each(|row| heaps.add_row(row));
         before = page.next;
         if before.is_none() || heaps.rows.len() > READ || read >= PAGES {
             break before.is_some();
@@ -137,35 +140,36 @@ async fn part(app: &Shared, filter: ActionFilter) -> Result<Part, Oops> {
     more |= heaps.rows.len() > READ;
     heaps.rows.truncate(READ);
     let (rows, times): (Vec<ActionRow>, Vec<usize>) = heaps.rows.into_iter().unzip();
-    let drawn = cards(&app.root, &app.index, rows).await?;
-    let mut cards = once(drawn.into_iter().zip(times).map(|(card, times)| Card { times, ..card }).collect());
-    let of_records: usize = cards.iter().map(Card::records).sum();
+    let drawn = read_cards(&app.root, &app.index, rows).await?;
+    let mut cards =
+        merge_repeated_cards(drawn.into_iter().zip(times).map(|(card, times)| ActionCard { times, ..card }).collect());
+    let of_records: usize = cards.iter().map(ActionCard::count_records).sum();
     let count = if more { format!("{of_records}+") } else { of_records.to_string() };
     more |= cards.len() > CARDS;
     cards.truncate(CARDS);
-    Ok(Part { cards, count, more })
+    Ok(TodaySection { cards, count, more })
 }
 
 /// What the stewards ask, and nobody answered.
-async fn asks(app: &Shared) -> Result<Part, Oops> {
+async fn read_questions(app: &SharedAppState) -> Result<TodaySection, PageError> {
     let rows = app.index.list_open_questions(MOST_ASKED).await?;
-    let mut cards = cards(&app.root, &app.index, rows).await?;
+    let mut cards = read_cards(&app.root, &app.index, rows).await?;
     let more = cards.len() > CARDS;
     cards.truncate(CARDS);
     let count = if more { format!("{CARDS}+") } else { cards.len().to_string() };
-    Ok(Part { cards, count, more })
+    Ok(TodaySection { cards, count, more })
 }
 
 /// Rows of which each stands for all that were answered together with it, or say the very same.
 #[derive(Default)]
-struct Heaps {
+struct ActionGroups {
     /// The newest of each, and how many there are.
     rows: Vec<(ActionRow, usize)>,
     places: BTreeMap<(&'static str, &'static str, String), usize>,
 }
 
-impl Heaps {
-    fn add(&mut self, row: ActionRow) {
+impl ActionGroups {
+    fn add_row(&mut self, row: ActionRow) {
         let together = row.together.as_ref().map(ToString::to_string);
         if let Some(one) = together.or_else(|| row.proposal.clone()) {
             // What was taken back alone since stands for itself.
@@ -180,7 +184,7 @@ impl Heaps {
     }
 }
 
-fn lead(waiting: u64, asks: &Part, changed: &Part) -> String {
+fn summarize_day(waiting: u64, asks: &TodaySection, changed: &TodaySection) -> String {
     let waits = match waiting {
         0 => "No proposal waits for you".to_owned(),
         1 => "One proposal waits for you".to_owned(),
@@ -199,27 +203,27 @@ fn lead(waiting: u64, asks: &Part, changed: &Part) -> String {
     format!("{waits}; {did} in the last {HOURS} hours.")
 }
 
-fn offered(at: &str, mut found: Vec<ActionCluster>) -> Vec<Together> {
+fn build_batch_offers(at: &str, mut found: Vec<ActionCluster>) -> Vec<BatchOffer> {
     found.truncate(CLUSTERS);
     let offer = |cluster: ActionCluster| {
         let class = cluster.class.map_or("", MutationClass::as_str);
-        Together {
-            href: link(at, &[("source", &cluster.source), ("class", class)]),
+        BatchOffer {
+            href: build_url(at, &[("source", &cluster.source), ("class", class)]),
             count: cluster.count,
-            what: format!("of {} ({})", cluster.name, class_word(cluster.class)),
+            what: format!("of {} ({})", cluster.name, format_class(cluster.class)),
         }
     };
     found.into_iter().map(offer).collect()
 }
 
 /// What came of the click before.
-pub(crate) async fn done(app: &Shared, id: &str) -> Result<Option<String>, Oops> {
+pub(crate) async fn describe_result(app: &SharedAppState, id: &str) -> Result<Option<String>, PageError> {
     if id.is_empty() {
         return Ok(None);
     }
-    let Ok(record) = find(&app.index, id).await else { return Ok(None) };
+    let Ok(record) = find_record_path(&app.index, id).await else { return Ok(None) };
     let Some(row) = app.index.action_by_path(&record).await? else { return Ok(None) };
-    let card = cards(&app.root, &app.index, vec![row]).await?.pop();
+    let card = read_cards(&app.root, &app.index, vec![row]).await?.pop();
     Ok(card.map(|card| {
         let mut status = card.status;
         if let Some(first) = status.get_mut(..1) {
@@ -229,7 +233,7 @@ pub(crate) async fn done(app: &Shared, id: &str) -> Result<Option<String>, Oops>
     }))
 }
 
-async fn quiet(app: &Shared) -> Result<String, Oops> {
+async fn describe_quiet_checks(app: &SharedAppState) -> Result<String, PageError> {
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     for look in app.index.list_check_counts(Utc::now().date_naive()).await? {
         *reasons.entry(look.reason).or_default() += look.count;

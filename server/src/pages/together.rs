@@ -3,12 +3,12 @@
 //! What is answered is what was seen: the form names each of them, so one that came meanwhile is not among them. Each is
 //! taken or refused by itself, and told.
 
-use super::card::{Card, cards};
-use super::form::Said;
-use super::{Oops, Page, refusal, shown};
-use crate::access::Caller;
-use crate::api::problem::Problem;
-use crate::app::Shared;
+use super::card::{ActionCard, read_cards};
+use super::form::DashboardForm;
+use super::{PageError, PageFrame, render_page, render_refusal};
+use crate::access::AuthenticatedCaller;
+use crate::api::problem::ProblemDetails;
+use crate::app::SharedAppState;
 use askama::Template;
 use axum::Extension;
 use axum::body::Bytes;
@@ -29,7 +29,7 @@ pub(super) const CARDS: usize = 100;
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct BatchQuery {
     /// The name by which trust goes.
     pub(super) source: String,
     class: String,
@@ -37,46 +37,46 @@ pub(crate) struct Asked {
     pub(super) together: String,
 }
 
-impl Asked {
-    pub(super) fn means(&self, one: &ActionCluster) -> bool {
+impl BatchQuery {
+    pub(super) fn is_for_cluster(&self, one: &ActionCluster) -> bool {
         one.source == self.source && one.class.map_or("", MutationClass::as_str) == self.class
     }
 }
 
-pub(super) fn class_word(class: Option<MutationClass>) -> String {
+pub(super) fn format_class(class: Option<MutationClass>) -> String {
     class.map_or("", MutationClass::as_str).replace('_', " ")
 }
 
 #[derive(Template)]
 #[template(path = "together.html")]
-struct Together {
-    page: Page,
+struct BatchPage {
+    page: PageFrame,
     what: String,
     count: u64,
     confirmable: usize,
-    cards: Vec<Card>,
+    cards: Vec<ActionCard>,
 }
 
-pub(crate) async fn page(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_batch(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Oops> {
-    let found = app.index.list_pending_clusters(1).await?.into_iter().find(|one| asked.means(one));
-    let page = Page::of(&app, &caller, "today", &uri).await?;
+    Query(asked): Query<BatchQuery>,
+) -> Result<Response, PageError> {
+    let found = app.index.list_pending_clusters(1).await?.into_iter().find(|one| asked.is_for_cluster(one));
+    let page = PageFrame::load(&app, &caller, "today", &uri).await?;
     let Some(found) = found else {
         let what = format!("{} ({})", asked.source, asked.class.replace('_', " "));
-        return Ok(shown(&Together { page, what, count: 0, confirmable: 0, cards: Vec::new() }));
+        return Ok(render_page(&BatchPage { page, what, count: 0, confirmable: 0, cards: Vec::new() }));
     };
     let mut rows: Vec<ActionRow> = Vec::new();
     for id in found.ids.iter().take(CARDS) {
         rows.extend(app.index.action_by_id(id).await?);
     }
-    let cards = cards(&app.root, &app.index, rows).await?;
-    Ok(shown(&Together {
+    let cards = read_cards(&app.root, &app.index, rows).await?;
+    Ok(render_page(&BatchPage {
         page,
-        what: format!("{} ({})", found.name, class_word(found.class)),
+        what: format!("{} ({})", found.name, format_class(found.class)),
         count: found.count,
         confirmable: cards.iter().filter(|card| card.action.confirmable).count(),
         cards,
@@ -84,13 +84,13 @@ pub(crate) async fn page(
 }
 
 /// Which ones an answer is for: what a ceiling of `ask` leaves to a human's own hand is not confirmed.
-fn chosen(pairs: Vec<(String, String)>, kind: &str) -> Vec<String> {
+fn select_action_ids(pairs: Vec<(String, String)>, kind: &str) -> Vec<String> {
     let is_one = |name: &str| name == "id" || (name == "by_hand" && kind != "confirm");
     pairs.into_iter().filter(|(name, _)| is_one(name)).map(|(_, id)| id).collect()
 }
 
 /// What came of each.
-struct Came {
+struct BatchResultRow {
     id: String,
     /// In words; of a refusal why.
     says: String,
@@ -99,24 +99,24 @@ struct Came {
 
 #[derive(Template)]
 #[template(path = "answered.html")]
-struct Done {
-    page: Page,
+struct BatchResultPage {
+    page: PageFrame,
     title: String,
-    came: Vec<Came>,
+    came: Vec<BatchResultRow>,
 }
 
-pub(crate) async fn answer(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn resolve_batch(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Oops> {
-    let body = body.map_err(|e| Oops::from(Problem::new(e.status(), e.body_text())))?;
-    let wrong = |detail: &str| Oops::from(Problem::new(StatusCode::BAD_REQUEST, detail));
+) -> Result<Response, PageError> {
+    let body = body.map_err(|e| PageError::from(ProblemDetails::new(e.status(), e.body_text())))?;
+    let wrong = |detail: &str| PageError::from(ProblemDetails::new(StatusCode::BAD_REQUEST, detail));
     let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
-    let said: Said = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
-    let said = Said::checked(Ok(Form(said)), &caller)?;
-    let actions = chosen(pairs, &said.kind);
+    let said: DashboardForm = serde_urlencoded::from_bytes(&body).map_err(|_| wrong("not a form of ours"))?;
+    let said = DashboardForm::verify_form(Ok(Form(said)), &caller)?;
+    let actions = select_action_ids(pairs, &said.kind);
     if actions.is_empty() || actions.len() > CARDS {
         return Err(wrong("say which ones: 1 to 100 of them"));
     }
@@ -126,24 +126,28 @@ pub(crate) async fn answer(
         "undo" => ResolutionKind::Undo,
         _ => return Err(wrong("the answers to several are confirm, dismiss and undo")),
     };
-    let asked =
-        app.answers.ask_together(ResolveBatchInput::new(kind, actions, (caller.name.clone(), said.reason()))).await;
+    let asked = app
+        .answers
+        .request_batch_resolution(ResolveBatchInput::new(kind, actions, (caller.name.clone(), said.trimmed_reason())))
+        .await;
     let all = match asked {
         Ok(all) => all,
-        Err(e) => return Ok(refusal(&Problem::from(e), Some("/".to_owned()))),
+        Err(e) => return Ok(render_refusal(&ProblemDetails::from(e), Some("/".to_owned()))),
     };
-    let did = crate::answer::done(kind);
+    let did = crate::answer::describe_resolution(kind);
     let refused = all.count_refused();
     let title = match refused {
         0 => format!("{} {did}", all.answers.len()),
         _ => format!("{} {did}, {refused} refused", all.answers.len() - refused),
     };
     let came = all.answers.into_iter().map(|one| match one.answered {
-        ResolveOutput::Done { target, .. } => Came { id: one.action, says: format!("{did}: {target}"), refused: false },
-        ResolveOutput::Refused { message, .. } => Came { id: one.action, says: message, refused: true },
+        ResolveOutput::Done { target, .. } => {
+            BatchResultRow { id: one.action, says: format!("{did}: {target}"), refused: false }
+        }
+        ResolveOutput::Refused { message, .. } => BatchResultRow { id: one.action, says: message, refused: true },
     });
-    let page = Page::of(&app, &caller, "today", &uri).await?;
-    Ok(shown(&Done { page: page.at_path("/"), title, came: came.collect() }))
+    let page = PageFrame::load(&app, &caller, "today", &uri).await?;
+    Ok(render_page(&BatchResultPage { page: page.with_path("/"), title, came: came.collect() }))
 }
 
 #[cfg(test)]
@@ -154,7 +158,7 @@ mod tests {
     fn what_is_left_to_a_human_is_dismissed_with_the_others_and_never_confirmed() {
         let pair = |name: &str, id: &str| (name.to_owned(), id.to_owned());
         let form = || vec![pair("id", "a"), pair("by_hand", "b"), pair("kind", "c"), pair("id", "d")];
-        assert_eq!(chosen(form(), "confirm"), ["a", "d"]);
-        assert_eq!(chosen(form(), "dismiss"), ["a", "b", "d"]);
+        assert_eq!(select_action_ids(form(), "confirm"), ["a", "d"]);
+        assert_eq!(select_action_ids(form(), "dismiss"), ["a", "b", "d"]);
     }
 }

@@ -3,12 +3,12 @@
 //! Reads only. The preview is made by the code of the undo itself, so what it says is what the button does, unless somebody
 //! writes in between.
 
-use super::action::{Id, named, named_card, text};
-use super::card::Card;
-use super::{Oops, Page, moment, shown};
-use crate::access::Caller;
-use crate::app::Shared;
-use crate::facts::action::{self, Change, find};
+use super::action::{ActionIdPath, format_field_value, read_card, require_action_id};
+use super::card::ActionCard;
+use super::{PageError, PageFrame, format_moment, render_page};
+use crate::access::AuthenticatedCaller;
+use crate::app::SharedAppState;
+use crate::facts::action::{self, ActionChange, find_record_path};
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
@@ -22,11 +22,11 @@ use steward_vault::root::VaultRoot;
 
 /// What an undo would do, in words.
 #[derive(Default)]
-pub(super) struct Preview {
+pub(super) struct UndoPreviewSummary {
     /// Why it would be refused now.
     pub(super) refused: Option<String>,
-    pub(super) restored: Vec<Change>,
-    pub(super) kept: Vec<Change>,
+    pub(super) restored: Vec<ActionChange>,
+    pub(super) kept: Vec<ActionChange>,
     pub(super) tracker: Option<String>,
     /// Newer changes that must be undone first.
     pub(super) newer: Vec<String>,
@@ -36,50 +36,51 @@ pub(super) struct Preview {
 
 #[derive(Template)]
 #[template(path = "undo.html")]
-struct Undo {
-    page: Page,
-    card: Card,
-    preview: Preview,
+struct UndoPage {
+    page: PageFrame,
+    card: ActionCard,
+    preview: UndoPreviewSummary,
 }
 
-pub(crate) async fn page(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_undo(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    id: Id,
-) -> Result<Response, Oops> {
-    let id = named(id)?;
-    let record = find(&app.index, &id).await?;
-    let detail = action::detail(&app.root, &app.index, &id).await?;
-    let card = named_card(&app, &detail).await?;
-    let preview = previews(&app.root, vec![record]).await.pop().unwrap_or_default();
-    let page = Page::of(&app, &caller, "", &uri).await?;
-    Ok(shown(&Undo { page, card, preview }))
+    id: ActionIdPath,
+) -> Result<Response, PageError> {
+    let id = require_action_id(id)?;
+    let record = find_record_path(&app.index, &id).await?;
+    let detail = action::read_detail(&app.root, &app.index, &id).await?;
+    let card = read_card(&app, &detail).await?;
+    let preview = read_previews(&app.root, vec![record]).await.pop().unwrap_or_default();
+    let page = PageFrame::load(&app, &caller, "", &uri).await?;
+    Ok(render_page(&UndoPage { page, card, preview }))
 }
 
 /// What an undo of each of these records would do, in their order.
-pub(super) async fn previews(root: &VaultRoot, records: Vec<RecordPath>) -> Vec<Preview> {
+pub(super) async fn read_previews(root: &VaultRoot, records: Vec<RecordPath>) -> Vec<UndoPreviewSummary> {
     let (root, count, now) = (root.clone(), records.len(), Utc::now());
     let look = move || preview::preview_undos(&root, &records, now);
     match tokio::task::spawn_blocking(look).await {
-        Ok(Err(e)) => (0..count).map(|_| Preview::refused(&e)).collect(),
-        Ok(Ok(looked)) => {
-            looked.into_iter().map(|one| one.map_or_else(Preview::refused, |one| Preview::of(&one))).collect()
-        }
-        Err(e) => (0..count).map(|_| Preview::refused(&e)).collect(),
+        Ok(Err(e)) => (0..count).map(|_| UndoPreviewSummary::from_refusal(&e)).collect(),
+        Ok(Ok(looked)) => looked
+            .into_iter()
+            .map(|one| one.map_or_else(UndoPreviewSummary::from_refusal, |one| UndoPreviewSummary::from_preview(&one)))
+            .collect(),
+        Err(e) => (0..count).map(|_| UndoPreviewSummary::from_refusal(&e)).collect(),
     }
 }
 
-impl Preview {
-    fn refused(reason: impl ToString) -> Self {
+impl UndoPreviewSummary {
+    fn from_refusal(reason: impl ToString) -> Self {
         Self { refused: Some(reason.to_string()), ..Self::default() }
     }
 
-    fn of(looked: &UndoPreview) -> Self {
-        let change = |before: &Option<Value>, after: &Option<Value>, field: &FieldPreview| Change {
+    fn from_preview(looked: &UndoPreview) -> Self {
+        let change = |before: &Option<Value>, after: &Option<Value>, field: &FieldPreview| ActionChange {
             field: field.field.clone(),
-            before: before.as_ref().map(|value| text(Some(value))),
-            after: after.as_ref().map(|value| text(Some(value))),
+            before: before.as_ref().map(|value| format_field_value(Some(value))),
+            after: after.as_ref().map(|value| format_field_value(Some(value))),
         };
         let of = |fate| looked.fields.iter().filter(move |field| field.fate == fate);
         Self {
@@ -92,10 +93,16 @@ impl Preview {
                 .followers
                 .iter()
                 .map(|after| {
-                    format!("{} by {}, {} ({})", after.kind.outcome_label(), after.by, moment(after.at), after.id)
+                    format!(
+                        "{} by {}, {} ({})",
+                        after.kind.outcome_label(),
+                        after.by,
+                        format_moment(after.at),
+                        after.id
+                    )
                 })
                 .collect(),
-            until: looked.until.map(moment),
+            until: looked.until.map(format_moment),
         }
     }
 }

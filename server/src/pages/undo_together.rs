@@ -3,12 +3,12 @@
 //! What would be refused is told and left out of the form. What is taken back is what was seen: the form names each of
 //! them, and `POST /together` answers it.
 
-use super::card::{Card, cards};
-use super::together::{Asked, CARDS, class_word};
-use super::undo::{Preview, previews};
-use super::{Oops, Page, shown};
-use crate::access::Caller;
-use crate::app::Shared;
+use super::card::{ActionCard, read_cards};
+use super::together::{BatchQuery, CARDS, format_class};
+use super::undo::{UndoPreviewSummary, read_previews};
+use super::{PageError, PageFrame, render_page};
+use crate::access::AuthenticatedCaller;
+use crate::app::SharedAppState;
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -25,34 +25,34 @@ const HOURS: i64 = 24;
 
 #[derive(Template)]
 #[template(path = "undo_together.html")]
-struct UndoTogether {
-    page: Page,
+struct BatchUndoPage {
+    page: PageFrame,
     what: String,
     count: u64,
     possible: usize,
-    changes: Vec<(Card, Preview)>,
+    changes: Vec<(ActionCard, UndoPreviewSummary)>,
 }
 
 /// Since when changes are taken together.
-pub(super) fn since() -> DateTime<Utc> {
+pub(super) fn compute_undo_cutoff() -> DateTime<Utc> {
     Utc::now() - TimeDelta::hours(HOURS)
 }
 
-pub(crate) async fn page(
-    State(app): State<Shared>,
-    Extension(caller): Extension<Caller>,
+pub(crate) async fn show_batch_undo(
+    State(app): State<SharedAppState>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     uri: Uri,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Oops> {
+    Query(asked): Query<BatchQuery>,
+) -> Result<Response, PageError> {
     let (what, count, rows) = match ActionId::try_from(asked.together.clone()) {
-        Ok(click) => of_one_click(&app, &click).await?,
-        Err(_) => of_one_source(&app, asked).await?,
+        Ok(click) => list_batch_changes(&app, &click).await?,
+        Err(_) => list_source_changes(&app, asked).await?,
     };
-    let previews = previews(&app.root, rows.iter().map(|row| row.path.clone()).collect()).await;
-    let mut changes: Vec<_> = cards(&app.root, &app.index, rows).await?.into_iter().zip(previews).collect();
-    follow(&mut changes);
-    Ok(shown(&UndoTogether {
-        page: Page::of(&app, &caller, "today", &uri).await?,
+    let previews = read_previews(&app.root, rows.iter().map(|row| row.path.clone()).collect()).await;
+    let mut changes: Vec<_> = read_cards(&app.root, &app.index, rows).await?.into_iter().zip(previews).collect();
+    allow_following_undos(&mut changes);
+    Ok(render_page(&BatchUndoPage {
+        page: PageFrame::load(&app, &caller, "today", &uri).await?,
         what,
         count,
         possible: changes.iter().filter(|(_, preview)| preview.refused.is_none()).count(),
@@ -60,19 +60,25 @@ pub(crate) async fn page(
     }))
 }
 
-async fn of_one_source(app: &Shared, asked: Asked) -> Result<(String, u64, Vec<ActionRow>), Oops> {
-    let clusters = app.index.list_undoable_clusters(since(), 1).await?;
-    let found = clusters.into_iter().find(|one| asked.means(one));
+async fn list_source_changes(
+    app: &SharedAppState,
+    asked: BatchQuery,
+) -> Result<(String, u64, Vec<ActionRow>), PageError> {
+    let clusters = app.index.list_undoable_clusters(compute_undo_cutoff(), 1).await?;
+    let found = clusters.into_iter().find(|one| asked.is_for_cluster(one));
     let mut rows: Vec<ActionRow> = Vec::new();
     for id in found.iter().flat_map(|found| &found.ids).take(CARDS) {
         rows.extend(app.index.action_by_id(id).await?);
     }
     let name = found.as_ref().map_or(asked.source, |found| found.name.clone());
-    let class = class_word(found.as_ref().and_then(|found| found.class));
+    let class = format_class(found.as_ref().and_then(|found| found.class));
     Ok((format!("of {name} ({class}) in the last {HOURS} hours"), found.map_or(0, |found| found.count), rows))
 }
 
-async fn of_one_click(app: &Shared, click: &ActionId) -> Result<(String, u64, Vec<ActionRow>), Oops> {
+async fn list_batch_changes(
+    app: &SharedAppState,
+    click: &ActionId,
+) -> Result<(String, u64, Vec<ActionRow>), PageError> {
     let mut rows = app.index.list_actions_of_batch(click).await?;
     rows.retain(|row| row.landing == Disposition::Live && row.answered != Some(ActionKind::Reversed));
     let count = rows.len() as u64;
@@ -81,7 +87,7 @@ async fn of_one_click(app: &Shared, click: &ActionId) -> Result<(String, u64, Ve
 }
 
 /// The newer of two changes of one field is taken back first, so the older one follows it.
-fn follow(changes: &mut [(Card, Preview)]) {
+fn allow_following_undos(changes: &mut [(ActionCard, UndoPreviewSummary)]) {
     let mut possible: BTreeSet<String> = BTreeSet::new();
     for (card, preview) in changes {
         let follows = !preview.newer.is_empty() && preview.newer.iter().all(|id| possible.contains(id));

@@ -6,17 +6,17 @@ use clap::{Args, Subcommand};
 
 /// Whom the address lets in.
 #[derive(Debug, Args)]
-pub(crate) struct Login {
+pub(crate) struct LoginArgs {
     /// Who comes in; audit records say so [default: STEWARD_OPERATOR]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// read sees, act also answers and stops, operate also resumes and pauses streams
     #[arg(long, value_enum, default_value = "operate")]
-    pub(crate) scope: TokenScope,
+    pub(crate) scope: TokenScopeArg,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Token {
+pub(crate) enum TokenCommand {
     /// Make a token and print it, once
     #[command(
         after_help = "Example:\n  curl -H \"Authorization: Bearer $(steward token create --scope read --json | jq -r .token)\" \\\n    \
@@ -25,7 +25,7 @@ pub(crate) enum Token {
     Create {
         /// read sees, act also answers and stops, operate also resumes and pauses streams
         #[arg(long, value_enum)]
-        scope: TokenScope,
+        scope: TokenScopeArg,
         /// What it is for; audit records say `token:<name>#<id>`
         #[arg(long)]
         name: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) enum Token {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum TokenScope {
+pub(crate) enum TokenScopeArg {
     Read,
     Act,
     Operate,

@@ -18,12 +18,12 @@ pub(super) const BACKTEST: &str = "What is not said stays as it is set now. Noth
     steward backtest --recommended\n  steward backtest --recommended --write";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Trust {
+pub(crate) enum TrustCommand {
     /// Let a source, a class or all strangers that were undone too often go as far as the mode allows again
     #[command(after_help = "Examples:\n  steward trust raise gmail\n  steward trust raise state_change --by ann\n  \
         steward trust raise strangers\n\n\
         Exits with 3 when it is refused.")]
-    Raise(Raise),
+    Raise(RestoreTrustArgs),
     /// Say how right the steward would have been, with how sure that is, and which switch that supports
     #[command(after_help = "Examples:\n  steward trust report\n  steward trust report --html report.html\n  \
         steward trust report --json | jq .choice")]
@@ -34,11 +34,11 @@ pub(crate) enum Trust {
     },
     /// Replay the recorded decisions under other settings, and compare
     #[command(after_help = BACKTEST)]
-    Backtest(Backtest),
+    Backtest(BacktestArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Backtest {
+pub(crate) struct BacktestArgs {
     /// shadow, live_high_confidence_only or live
     #[arg(long)]
     pub(crate) mode: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Backtest {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Raise {
+pub(crate) struct RestoreTrustArgs {
     /// A source as `steward status` names it, a class (state_change, context_edit, parent_matter, related), or strangers
     pub(crate) subject: String,
     /// Why

@@ -4,8 +4,8 @@
 //! chain is told with an exit code of its own and never mended.
 
 use crate::cli;
-use crate::config::Config;
-use crate::out::{Exit, Out, shown, table};
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
 use anyhow::Context;
 use serde_json::json;
 use steward_domain::audit::{ActionKind, AuditRecord};
@@ -16,67 +16,75 @@ use steward_vault::index::ActionRow;
 use steward_vault::outbox::{self, DeliveryStatus};
 use steward_vault::root::VaultRoot;
 
-pub(crate) async fn run(config: &Config, what: &cli::Audit, out: Out) -> anyhow::Result<Exit> {
+pub(crate) async fn run(
+    config: &StewardConfig,
+    what: &cli::AuditCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     match what {
-        cli::Audit::List { limit, task } => {
-            let look = super::look(config).await?;
+        cli::AuditCommand::List { limit, task } => {
+            let look = super::open_read_only(config).await?;
             let target = task.as_deref().map(RecordPath::parse).transpose()?;
             let rows = look.index.list_actions(None, target.as_ref(), *limit).await?;
-            out.value(&rows, || list(&rows))?;
-            Ok(Exit::Ok)
+            out.print_value(&rows, || render_action_table(&rows))?;
+            Ok(CommandExit::Ok)
         }
-        cli::Audit::Show { action } => {
-            let look = super::look(config).await?;
+        cli::AuditCommand::Show { action } => {
+            let look = super::open_read_only(config).await?;
             let root = &look.root;
-            let path = super::find(&look.index, action).await?;
-            let record = read(root, &path)?;
+            let path = super::find_action_record(&look.index, action).await?;
+            let record = read_record(root, &path)?;
             let standing = outbox::read_delivery_status(root, &record)?;
             let value =
                 json!({"path": path, "record": record, "reasoning": record.draft.reasoning, "tracker": standing});
             let text = String::from_utf8_lossy(&root.read_file(&path)?.bytes).into_owned();
-            out.value(&value, || {
-                let lines =
-                    text.lines().map(shown).chain(standing.iter().map(|s| format!("\ntracker: {}", tracker(s))));
+            out.print_value(&value, || {
+                let lines = text
+                    .lines()
+                    .map(escape_text)
+                    .chain(standing.iter().map(|s| format!("\ntracker: {}", describe_tracker_status(s))));
                 format!("{path}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
             })?;
-            Ok(Exit::Ok)
+            Ok(CommandExit::Ok)
         }
-        cli::Audit::Verify => {
-            let root = VaultRoot::open(config.vault()?)?;
+        cli::AuditCommand::Verify => {
+            let root = VaultRoot::open(config.vault_folder()?)?;
             let found = chain::verify_chain(&root)?;
-            out.value(&found, || verified(&found))?;
-            Ok(if found.faults.is_empty() { Exit::Ok } else { Exit::Faults })
+            out.print_value(&found, || describe_verification(&found))?;
+            Ok(if found.faults.is_empty() { CommandExit::Ok } else { CommandExit::Faults })
         }
     }
 }
 
 /// Reads an audit record.
-pub(crate) fn read(root: &VaultRoot, path: &RecordPath) -> anyhow::Result<AuditRecord> {
+pub(crate) fn read_record(root: &VaultRoot, path: &RecordPath) -> anyhow::Result<AuditRecord> {
     let snapshot = root.read_file(path)?;
     AuditRecord::parse(&snapshot.bytes).with_context(|| format!("failed to read {path}"))
 }
 
 /// The tracker's part of a record on one line.
-pub(crate) fn tracker(standing: &DeliveryStatus) -> String {
+pub(crate) fn describe_tracker_status(standing: &DeliveryStatus) -> String {
     let told = match &standing.came {
         Some((record, came)) => format!("{came}; see {record}"),
         None => standing.says.to_string(),
     };
-    let Some(progress) = standing.progress.as_ref().filter(|_| standing.came.is_none()) else { return shown(&told) };
+    let Some(progress) = standing.progress.as_ref().filter(|_| standing.came.is_none()) else {
+        return escape_text(&told);
+    };
     let error = progress.last_error.as_deref().map(|e| format!("; tried {} times: {e}", progress.tries));
     let next = progress.next_try.map(|at| format!("; tried again after {}", format_millis(at)));
-    shown(&format!("{told}{}{}", error.unwrap_or_default(), next.unwrap_or_default()))
+    escape_text(&format!("{told}{}{}", error.unwrap_or_default(), next.unwrap_or_default()))
 }
 
-fn verified(found: &ChainVerification) -> String {
+fn describe_verification(found: &ChainVerification) -> String {
     let mut lines = vec![format!("{} records read", found.records)];
-    lines.extend(found.faults.iter().map(|f| shown(f)));
-    lines.push(if found.faults.is_empty() { whole(found) } else { "the chain is broken".into() });
+    lines.extend(found.faults.iter().map(|f| escape_text(f)));
+    lines.push(if found.faults.is_empty() { describe_intact_chain(found) } else { "the chain is broken".into() });
     lines.join("\n")
 }
 
 /// How far a chain without faults can be called whole.
-pub(crate) fn whole(found: &ChainVerification) -> String {
+pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
     match (found.head_unknown, found.records) {
         (true, 0) => "there is no chain yet".into(),
         (true, records) => format!(
@@ -87,8 +95,9 @@ pub(crate) fn whole(found: &ChainVerification) -> String {
     }
 }
 
-fn list(rows: &[ActionRow]) -> String {
-    let mut shown_rows = table(&["when", "action", "record", "decision", "class", "confidence", "landed", "answered"]);
+fn render_action_table(rows: &[ActionRow]) -> String {
+    let mut shown_rows =
+        create_table(&["when", "action", "record", "decision", "class", "confidence", "landed", "answered"]);
     for row in rows {
         shown_rows.add_row(vec![
             format_millis(row.at),
@@ -97,20 +106,20 @@ fn list(rows: &[ActionRow]) -> String {
             row.decision.as_str().to_owned(),
             row.class.map(|c| c.as_str().to_owned()).unwrap_or_default(),
             format!("{:.2}", row.confidence),
-            landed(row),
-            row.answered.map(after_action).unwrap_or_default().to_owned(),
+            describe_disposition(row),
+            row.answered.map(describe_kind).unwrap_or_default().to_owned(),
         ]);
     }
     shown_rows.to_string()
 }
 
 /// What decides nothing lands nowhere: it says what came of something else.
-fn landed(row: &ActionRow) -> String {
-    if row.kind.has_no_disposition() { after_action(row.kind).to_owned() } else { row.landing.as_str().to_owned() }
+fn describe_disposition(row: &ActionRow) -> String {
+    if row.kind.has_no_disposition() { describe_kind(row.kind).to_owned() } else { row.landing.as_str().to_owned() }
 }
 
 /// What a kind of record says of another one.
-fn after_action(kind: ActionKind) -> &'static str {
+fn describe_kind(kind: ActionKind) -> &'static str {
     kind.as_str().trim_start_matches("steward-").trim_start_matches("action-")
 }
 
@@ -120,7 +129,9 @@ mod tests {
 
     #[test]
     fn a_chain_is_called_whole_only_when_its_end_is_known() {
-        let found = |records, head_unknown| verified(&ChainVerification { records, head_unknown, faults: Vec::new() });
+        let found = |records, head_unknown| {
+            describe_verification(&ChainVerification { records, head_unknown, faults: Vec::new() })
+        };
         assert!(found(0, true).ends_with("there is no chain yet"));
         assert!(found(3, false).ends_with("the chain is whole"));
         assert!(found(3, true).contains("cannot be told") && !found(3, true).ends_with("whole"));

@@ -4,38 +4,42 @@
 //! they do not; the gates read the brake before every change. Also where a server listens it is not asked: it would
 //! write the same file, and a stop must not wait for a process that may hang.
 
-use crate::config::Config;
-use crate::out::{Exit, Out, shown};
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, escape_text};
 use chrono::Utc;
 use serde_json::json;
 use steward_domain::time::format_millis;
 use steward_vault::brake::{self, FleetStop};
 use steward_vault::root::VaultRoot;
 
-pub(crate) fn stop(config: &Config, reason: Option<String>, out: Out) -> anyhow::Result<Exit> {
-    let root = VaultRoot::open(config.vault()?)?;
+pub(crate) fn stop_vault(
+    config: &StewardConfig,
+    reason: Option<String>,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let root = VaultRoot::open(config.vault_folder()?)?;
     let before = brake::read_stop(&root);
     brake::stop_fleet(&root, &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason })?;
     let held = brake::read_stop(&root);
-    out.value(&json!({"stopped": true, "stop": held}), || {
+    out.print_value(&json!({"stopped": true, "stop": held}), || {
         let by = held.as_ref().map_or("unknown", |s| s.by.as_str());
         let already = if before.is_some() { "already stopped" } else { "stopped" };
         format!(
             "{already} by {}: no clerk calls and no changes until `steward resume`; undo and dismiss still work",
-            shown(by)
+            escape_text(by)
         )
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
-pub(crate) fn resume(config: &Config, out: Out) -> anyhow::Result<Exit> {
-    let root = VaultRoot::open(config.vault()?)?;
+pub(crate) fn resume_vault(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let root = VaultRoot::open(config.vault_folder()?)?;
     let was_stopped = brake::resume_fleet(
         &root,
         &FleetStop { at: format_millis(Utc::now()), by: config.operator.clone(), reason: None },
     )?;
-    out.value(&json!({"stopped": false, "was_stopped": was_stopped}), || {
+    out.print_value(&json!({"stopped": false, "was_stopped": was_stopped}), || {
         if was_stopped { "running again".into() } else { "was running".into() }
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }

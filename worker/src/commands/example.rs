@@ -4,13 +4,13 @@
 //! a folder that holds something.
 
 use crate::example;
-use crate::out::{Exit, Out};
+use crate::out::{CommandExit, CommandOutput};
 use chrono::Utc;
 use std::path::Path;
 
-pub(crate) fn run(folder: &Path, out: Out) -> anyhow::Result<Exit> {
-    let written = example::write(folder, Utc::now())?;
-    out.value(&written, || {
+pub(crate) fn run(folder: &Path, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let written = example::write_example_vault(folder, Utc::now())?;
+    out.print_value(&written, || {
         format!(
             "{} matters, {} tasks, {} signals in {}",
             written.matters,
@@ -19,5 +19,5 @@ pub(crate) fn run(folder: &Path, out: Out) -> anyhow::Result<Exit> {
             folder.display()
         )
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }

@@ -4,36 +4,40 @@
 //! touches the journal or the rate guard's ledger, which cannot be derived.
 
 use crate::cli;
-use crate::config::Config;
-use crate::out::{Exit, Out, shown};
-use crate::reading::watched;
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, escape_text};
+use crate::reading::show_index_progress;
 use chrono::Utc;
 use steward_vault::index::Index;
 use steward_vault::root::VaultRoot;
 
-pub(crate) async fn run(config: &Config, what: &cli::Index, out: Out) -> anyhow::Result<Exit> {
+pub(crate) async fn run(
+    config: &StewardConfig,
+    what: &cli::IndexCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     match what {
-        cli::Index::Rebuild => {
-            let root = VaultRoot::open(config.vault()?)?;
+        cli::IndexCommand::Rebuild => {
+            let root = VaultRoot::open(config.vault_folder()?)?;
             let (index, aside) = Index::open_or_recreate(&config.state_dir()?).await?;
-            let report = watched(&index, index.rebuild(&root, Utc::now())).await?;
+            let report = show_index_progress(&index, index.rebuild(&root, Utc::now())).await?;
             if let Some(aside) = aside {
-                out.say(&format!("the old index could not be used; it lies in {}", aside.display()))?;
+                out.print_text(&format!("the old index could not be used; it lies in {}", aside.display()))?;
             }
-            out.value(&report, || format!("{} files read, {} problems", report.read, report.problems.len()))?;
-            Ok(Exit::Ok)
+            out.print_value(&report, || format!("{} files read, {} problems", report.read, report.problems.len()))?;
+            Ok(CommandExit::Ok)
         }
-        cli::Index::Check => {
-            let look = super::look(config).await?;
+        cli::IndexCommand::Check => {
+            let look = super::open_read_only(config).await?;
             let differences = look.index.compare_with_files(&look.root).await?;
-            out.value(&differences, || {
+            out.print_value(&differences, || {
                 if differences.is_empty() {
                     return "the index agrees with every file".into();
                 }
-                let lines: Vec<String> = differences.iter().map(|d| shown(&d.to_string())).collect();
+                let lines: Vec<String> = differences.iter().map(|d| escape_text(&d.to_string())).collect();
                 format!("{}\nmend: steward index rebuild", lines.join("\n"))
             })?;
-            Ok(if differences.is_empty() { Exit::Ok } else { Exit::Faults })
+            Ok(if differences.is_empty() { CommandExit::Ok } else { CommandExit::Faults })
         }
     }
 }

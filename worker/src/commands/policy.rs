@@ -7,12 +7,12 @@
 mod lines;
 
 use crate::cli;
-use crate::config::Config;
-use crate::out::{Exit, Out, shown};
-use crate::temporal::note::Holder;
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, escape_text};
+use crate::temporal::note::VaultHolder;
 use anyhow::bail;
 use chrono::{DateTime, Utc};
-use lines::{Line, Note, Settings};
+use lines::{MatterPolicyContext, PolicyContext, PolicyLine};
 use serde::Serialize;
 use steward_domain::frontmatter::{self, Document};
 use steward_domain::note_policy::read::{self, MatterPolicyFault};
@@ -26,23 +26,23 @@ use steward_vault::root::VaultRoot;
 const SOURCES: usize = 50;
 
 #[derive(Serialize)]
-struct Checked {
-    matters: Vec<Explained>,
+struct PolicyCheckReport {
+    matters: Vec<MatterPolicyReport>,
     /// Settings that were not usable and what holds instead.
     warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Explained {
+struct MatterPolicyReport {
     matter: RecordPath,
     /// Empty where the note cannot be read at all: then nothing is done there.
-    lines: Vec<Line>,
-    faults: Vec<Wrong>,
+    lines: Vec<PolicyLine>,
+    faults: Vec<PolicyFaultRow>,
 }
 
 /// Something in a note that cannot be understood.
 #[derive(Serialize)]
-struct Wrong {
+struct PolicyFaultRow {
     file: RecordPath,
     /// From 1; `None` where the file as a whole cannot be read.
     line: Option<usize>,
@@ -51,42 +51,46 @@ struct Wrong {
 }
 
 pub(crate) async fn run(
-    config: &Config,
-    cli::Policy::Check { matter }: &cli::Policy,
-    out: Out,
-) -> anyhow::Result<Exit> {
-    let look = super::look(config).await?;
+    config: &StewardConfig,
+    cli::PolicyCommand::Check { matter }: &cli::PolicyCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let look = super::open_read_only(config).await?;
     let (root, index) = (&look.root, &look.index);
-    let named = matter.as_deref().map(super::matter).transpose()?;
+    let named = matter.as_deref().map(super::parse_matter).transpose()?;
     // A matter that tasks name and that is missing is one of those.
     let noted = index.list_matters_with_policy().await?;
     if let Some(path) = named.as_ref().filter(|path| !root.exists(path) && !noted.contains(path)) {
         bail!("{path}: not in the vault");
     }
     let matters = named.map_or(noted, |matter| vec![matter]);
-    let settings = Settings {
+    let settings = PolicyContext {
         config,
-        running: match Holder::of(root, &config.state_dir()?) {
-            Holder::Runs(note) => Some(note),
-            Holder::Died(_) | Holder::Silent(_) | Holder::Nobody => None,
+        running: match VaultHolder::read(root, &config.state_dir()?) {
+            VaultHolder::Runs(note) => Some(note),
+            VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody => None,
         },
         stop: brake::read_stop(root),
         caps: index.read_mode_caps().await?,
-        sources: index.list_source_ceilings(u32::MAX).await?.into_iter().map(|one| whence(root, one)).collect(),
+        sources: index.list_source_ceilings(u32::MAX).await?.into_iter().map(|one| locate_ceiling(root, one)).collect(),
         now: Utc::now(),
     };
-    let mut checked = Checked { matters: Vec::new(), warnings: config.warnings.clone() };
+    let mut checked = PolicyCheckReport { matters: Vec::new(), warnings: config.warnings.clone() };
     for matter in matters {
         let spent = index.count_changes_under(&matter, None, settings.now).await?;
-        checked.matters.push(explain(&settings, root, (matter, spent)));
+        checked.matters.push(explain_matter(&settings, root, (matter, spent)));
     }
     let faults = checked.matters.iter().any(|one| !one.faults.is_empty());
-    out.value(&checked, || describe(&checked))?;
-    Ok(if faults { Exit::Faults } else { Exit::Ok })
+    out.print_value(&checked, || describe_policies(&checked))?;
+    Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })
 }
 
-fn explain(settings: &Settings<'_>, root: &VaultRoot, (matter, spent): (RecordPath, u32)) -> Explained {
-    let read = document(root, matter.as_str()).and_then(|document| {
+fn explain_matter(
+    settings: &PolicyContext<'_>,
+    root: &VaultRoot,
+    (matter, spent): (RecordPath, u32),
+) -> MatterPolicyReport {
+    let read = read_document(root, matter.as_str()).and_then(|document| {
         let understood = Matter::read(document.fields()).map_err(|e| e.to_string())?;
         Ok((document, understood))
     });
@@ -94,12 +98,12 @@ fn explain(settings: &Settings<'_>, root: &VaultRoot, (matter, spent): (RecordPa
         Ok(read) => read,
         Err(message) => {
             let mend = format!("{message}; until it is mended nothing is done here without a human");
-            let wrong = Wrong { file: matter.clone(), line: None, key: None, message: mend };
-            return Explained { matter, lines: Vec::new(), faults: vec![wrong] };
+            let wrong = PolicyFaultRow { file: matter.clone(), line: None, key: None, message: mend };
+            return MatterPolicyReport { matter, lines: Vec::new(), faults: vec![wrong] };
         }
     };
     let (policy, faults) = read::read_matter_policy(&document);
-    let note = Note {
+    let note = MatterPolicyContext {
         matter: &matter,
         document: &document,
         state: understood.state,
@@ -107,13 +111,13 @@ fn explain(settings: &Settings<'_>, root: &VaultRoot, (matter, spent): (RecordPa
         policy: policy.as_ref(),
         spent,
     };
-    let lines = lines::of(settings, &note);
-    let faults = faults.into_iter().map(|fault| wrong(&matter, &fault)).collect();
-    Explained { matter, lines, faults }
+    let lines = lines::build_policy_lines(settings, &note);
+    let faults = faults.into_iter().map(|fault| build_fault_row(&matter, &fault)).collect();
+    MatterPolicyReport { matter, lines, faults }
 }
 
-fn wrong(matter: &RecordPath, fault: &MatterPolicyFault) -> Wrong {
-    Wrong {
+fn build_fault_row(matter: &RecordPath, fault: &MatterPolicyFault) -> PolicyFaultRow {
+    PolicyFaultRow {
         file: matter.clone(),
         line: Some(fault.line),
         key: Some(fault.path.join(".")),
@@ -121,41 +125,41 @@ fn wrong(matter: &RecordPath, fault: &MatterPolicyFault) -> Wrong {
     }
 }
 
-fn document(root: &VaultRoot, path: &str) -> Result<Document, String> {
+fn read_document(root: &VaultRoot, path: &str) -> Result<Document, String> {
     let path = RecordPath::parse(path).map_err(|e| e.to_string())?;
     let content = root.read_file(&path).map_err(|e| e.to_string())?;
     frontmatter::read_document(&content.bytes).map_err(|e| format!("failed to {e}"))
 }
 
 /// A source's ceiling, and the line that says so.
-fn whence(root: &VaultRoot, one: SourceCeiling) -> (SourceCeiling, String) {
-    let line = document(root, &one.path).ok().and_then(|document| document.line_of_key(&["ceiling"]));
+fn locate_ceiling(root: &VaultRoot, one: SourceCeiling) -> (SourceCeiling, String) {
+    let line = read_document(root, &one.path).ok().and_then(|document| document.line_of_key(&["ceiling"]));
     let from =
         line.map_or_else(|| format!("{}, which cannot be read", one.path), |line| format!("{}:{line}", one.path));
     (one, from)
 }
 
-fn describe(checked: &Checked) -> String {
+fn describe_policies(checked: &PolicyCheckReport) -> String {
     let mut lines = Vec::new();
     if checked.matters.is_empty() {
         lines.push("no matter has a `steward:` block: the settings of `steward status` hold everywhere".to_owned());
     }
     for one in &checked.matters {
         lines.push(one.matter.to_string());
-        for Line { what, value, from } in &one.lines {
-            lines.push(format!("  {:<30} {:<38} {}", shown(what), shown(value), shown(from)));
+        for PolicyLine { what, value, from } in &one.lines {
+            lines.push(format!("  {:<30} {:<38} {}", escape_text(what), escape_text(value), escape_text(from)));
         }
         for wrong in &one.faults {
             let line = wrong.line.map(|line| format!(":{line}")).unwrap_or_default();
-            let key = wrong.key.as_deref().map(|key| format!(" `{}`", shown(key))).unwrap_or_default();
-            lines.push(format!("  WRONG {}{line}:{key} {}", wrong.file, shown(&wrong.message)));
+            let key = wrong.key.as_deref().map(|key| format!(" `{}`", escape_text(key))).unwrap_or_default();
+            lines.push(format!("  WRONG {}{line}:{key} {}", wrong.file, escape_text(&wrong.message)));
         }
     }
-    lines.extend(checked.warnings.iter().map(|warning| shown(warning)));
+    lines.extend(checked.warnings.iter().map(|warning| escape_text(warning)));
     lines.join("\n")
 }
 
 /// A moment as it is told.
-fn told(at: DateTime<Utc>) -> String {
+fn format_time(at: DateTime<Utc>) -> String {
     steward_domain::time::format_seconds(at)
 }

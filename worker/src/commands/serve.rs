@@ -3,38 +3,42 @@
 //! It reads the index that the worker keeps and asks Temporal; it takes no lock and does no activity. Where it listens
 //! stands in a note of its own, by which the commands find it.
 
-use super::Look;
-use crate::config::Config;
-use crate::out::{Exit, Out};
+use super::ReadOnlyVault;
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput};
 use crate::schedules;
 use crate::temporal::{self, note};
-use crate::web::{self, Faces};
+use crate::web::{self, RouterReloader};
 use tokio::sync::watch;
 
-pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
+pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let (raise, stop) = watch::channel(false);
-    super::up::raise_when_told(raise)?;
-    let telemetry = crate::telemetry::init()?;
-    super::up::warn(config);
-    let serving = web::bind(config, stop.clone()).await?;
+    super::up::install_stop_handler(raise)?;
+    let telemetry = crate::telemetry::init_telemetry()?;
+    super::up::log_warnings(config);
+    let serving = web::bind_listener(config, stop.clone()).await?;
     let address = serving.address;
-    let begun =
-        async { Ok((temporal::connect_patiently(config, || telemetry.plugins()).await?, super::look(config).await?)) };
-    let begun: Option<anyhow::Result<_>> = super::up::unless(&stop, begun).await;
-    let Some(begun) = begun else { return Ok(Exit::Ok) };
+    let begun = async {
+        Ok((
+            temporal::connect_patiently(config, || telemetry.create_client_plugins()).await?,
+            super::open_read_only(config).await?,
+        ))
+    };
+    let begun: Option<anyhow::Result<_>> = super::up::run_unless_stopped(&stop, begun).await;
+    let Some(begun) = begun else { return Ok(CommandExit::Ok) };
     let (client, look) = begun?;
-    let server = temporal::address(config)?;
+    let server = temporal::find_server_address(config)?;
     let checked = schedules::check_owner_patiently(config, &client, &server);
-    let Some(checked) = super::up::unless(&stop, checked).await else { return Ok(Exit::Ok) };
+    let Some(checked) = super::up::run_unless_stopped(&stop, checked).await else { return Ok(CommandExit::Ok) };
     checked?;
-    let Look { root, index, .. } = &look;
-    let faces = Faces { config: config.clone(), client, root: root.clone(), address };
-    faces.serve(index.clone(), &serving, stop)?;
-    let noted = note::of_this_listener(config, address).leave(&config.state_dir()?)?;
-    out.say(&format!("dashboard  {}\nCtrl-C ends it", web::invitation(config, address)?))?;
+    let ReadOnlyVault { root, index, .. } = &look;
+    let faces = RouterReloader { config: config.clone(), client, root: root.clone(), address };
+    faces.start_serving(index.clone(), &serving, stop)?;
+    let noted = note::describe_this_listener(config, address).write_locked(&config.state_dir()?)?;
+    out.print_text(&format!("dashboard  {}\nCtrl-C ends it", web::create_operator_login_link(config, address)?))?;
     // It ends by the same flag, and says itself why it ended otherwise.
-    serving.ended().await;
+    serving.wait_until_ended().await;
     drop(noted);
     telemetry.shutdown().await;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }

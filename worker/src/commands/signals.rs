@@ -4,8 +4,8 @@
 //! or a model's, so whatever is printed goes through [`shown`].
 
 use crate::cli;
-use crate::config::Config;
-use crate::out::{Exit, Out, shown, table};
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -13,56 +13,60 @@ use steward_domain::path::{RecordKind, RecordPath, parse_link};
 use steward_domain::record::SignalEffect;
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_domain::time::format_millis;
-use steward_server::facts::signal::{self, Explained, Filed, SignalHistory};
+use steward_server::facts::signal::{self, SignalExplanation, SignalFile, SignalHistory};
 use steward_vault::index::Index;
 use steward_vault::root::VaultRoot;
 
-pub(crate) async fn run(config: &Config, what: &cli::Signals, out: Out) -> anyhow::Result<Exit> {
-    let look = super::look(config).await?;
+pub(crate) async fn run(
+    config: &StewardConfig,
+    what: &cli::SignalsCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let look = super::open_read_only(config).await?;
     let (root, index) = (&look.root, &look.index);
     match what {
-        cli::Signals::List { status, matter, limit } => {
-            let filter = Filter::new(index, status.as_deref(), matter.as_deref()).await?;
-            let mut rows = all(root)?;
-            rows.retain(|filed| filter.takes(&filed.signal));
+        cli::SignalsCommand::List { status, matter, limit } => {
+            let filter = SignalListFilter::new(index, status.as_deref(), matter.as_deref()).await?;
+            let mut rows = read_all_signals(root)?;
+            rows.retain(|filed| filter.is_match(&filed.signal));
             rows.sort_by(|a, b| b.signal.created.cmp(&a.signal.created).then_with(|| b.path.cmp(&a.path)));
             rows.truncate(*limit);
             let paths: Vec<RecordPath> = rows.iter().map(|filed| filed.path.clone()).collect();
             let mut reasons = index.list_route_reasons(&paths).await?;
-            let rows: Vec<Listed> =
-                rows.into_iter().map(|filed| Listed { routed: reasons.remove(&filed.path), filed }).collect();
-            out.value(&rows, || list(&rows))?;
+            let rows: Vec<ListedSignal> =
+                rows.into_iter().map(|filed| ListedSignal { routed: reasons.remove(&filed.path), filed }).collect();
+            out.print_value(&rows, || render_signal_table(&rows))?;
         }
-        cli::Signals::Show { path } => {
-            let filed = one(root, path)?;
-            out.value(&filed, || lines(&filed).join("\n"))?;
+        cli::SignalsCommand::Show { path } => {
+            let filed = read_signal(root, path)?;
+            out.print_value(&filed, || describe_signal(&filed).join("\n"))?;
         }
-        cli::Signals::Explain { path } => {
-            let filed = one(root, path)?;
+        cli::SignalsCommand::Explain { path } => {
+            let filed = read_signal(root, path)?;
             let history = SignalHistory::read(index, &filed.path).await?;
-            let explained = signal::explain(root, filed, &history);
-            out.value(&explained, || describe(&explained))?;
+            let explained = signal::explain_signal(root, filed, &history);
+            out.print_value(&explained, || describe_explanation(&explained))?;
         }
     }
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// A signal in the list.
 #[derive(Serialize)]
-struct Listed {
+struct ListedSignal {
     #[serde(flatten)]
-    filed: Filed,
+    filed: SignalFile,
     /// What the router last made of it; the state store holds it, the file need not.
     routed: Option<String>,
 }
 
 /// Which signals are listed.
-struct Filter {
+struct SignalListFilter {
     status: Option<SignalStatus>,
     records: Option<BTreeSet<RecordPath>>,
 }
 
-impl Filter {
+impl SignalListFilter {
     async fn new(index: &Index, status: Option<&str>, matter: Option<&str>) -> anyhow::Result<Self> {
         let status = match status {
             Some(word) if SignalStatus::parse_or_unrouted(word).as_str() == word.trim() => {
@@ -70,13 +74,13 @@ impl Filter {
             }
             Some(word) => bail!(
                 "no signal has the status `{}`: it is unrouted, applied, skipped, pending or action_pending",
-                shown(word)
+                escape_text(word)
             ),
             None => None,
         };
         let records = match matter {
             Some(text) => {
-                let matter = super::matter(text)?;
+                let matter = super::parse_matter(text)?;
                 let tasks = index.list_tasks_of_matter(&matter).await?.into_iter().map(|t| t.path);
                 Some(tasks.chain([matter]).collect())
             }
@@ -86,7 +90,7 @@ impl Filter {
     }
 
     /// Of one without a target its candidates count.
-    fn takes(&self, signal: &Signal) -> bool {
+    fn is_match(&self, signal: &Signal) -> bool {
         let about = |records: &BTreeSet<RecordPath>| match &signal.target {
             Some(target) => records.contains(target),
             None => signal.candidates.iter().any(|c| records.contains(&c.path)),
@@ -96,35 +100,35 @@ impl Filter {
 }
 
 /// Every signal that can be read; the others are among the problems of `steward status`.
-fn all(root: &VaultRoot) -> anyhow::Result<Vec<Filed>> {
+fn read_all_signals(root: &VaultRoot) -> anyhow::Result<Vec<SignalFile>> {
     let entries = root.list_files(RecordKind::Signal)?;
     let paths = entries.iter().filter_map(|e| RecordPath::parse(&format!("signal/{}", e.name)).ok());
-    Ok(paths.filter_map(|path| signal::read(root, path).ok()).collect())
+    Ok(paths.filter_map(|path| signal::read_signal(root, path).ok()).collect())
 }
 
-fn one(root: &VaultRoot, text: &str) -> anyhow::Result<Filed> {
+fn read_signal(root: &VaultRoot, text: &str) -> anyhow::Result<SignalFile> {
     let path = parse_link(RecordKind::Signal, text).with_context(|| {
-        format!("failed to read `{}` as a signal: list them with `steward signals list`", shown(text))
+        format!("failed to read `{}` as a signal: list them with `steward signals list`", escape_text(text))
     })?;
-    Ok(signal::read(root, path)?)
+    Ok(signal::read_signal(root, path)?)
 }
 
-fn target(signal: &Signal) -> String {
+fn describe_target(signal: &Signal) -> String {
     signal.target.as_ref().map_or_else(|| "not told".to_owned(), ToString::to_string)
 }
 
-fn effect(signal: &Signal) -> String {
+fn describe_effect(signal: &Signal) -> String {
     match (&signal.proposal, signal.effect) {
-        (Some(proposal), _) => shown(&proposal.to_proposal().to_string()),
+        (Some(proposal), _) => escape_text(&proposal.to_proposal().to_string()),
         (None, SignalEffect::Mutation) => "mutation without a usable proposal".to_owned(),
         (None, SignalEffect::Action) => "asks something".to_owned(),
         (None, SignalEffect::None) => "none".to_owned(),
     }
 }
 
-fn list(rows: &[Listed]) -> String {
-    let mut shown_rows = table(&["signal", "source", "about", "effect", "status", "reason", "quote"]);
-    for Listed { filed: Filed { path, signal, .. }, routed } in rows {
+fn render_signal_table(rows: &[ListedSignal]) -> String {
+    let mut shown_rows = create_table(&["signal", "source", "about", "effect", "status", "reason", "quote"]);
+    for ListedSignal { filed: SignalFile { path, signal, .. }, routed } in rows {
         let kind = match signal.effect {
             SignalEffect::Mutation => signal.proposal.as_ref().map_or("mutation", |p| p.class().as_str()),
             SignalEffect::Action => "action",
@@ -132,27 +136,27 @@ fn list(rows: &[Listed]) -> String {
         };
         shown_rows.add_row(vec![
             path.slug().to_owned(),
-            shown(&signal.source_type),
-            target(signal),
+            escape_text(&signal.source_type),
+            describe_target(signal),
             kind.to_owned(),
             signal.status.as_str().to_owned(),
-            shown(signal.reason.as_deref().or(routed.as_deref()).unwrap_or_default()),
-            shown(&signal.clerk_note()),
+            escape_text(signal.reason.as_deref().or(routed.as_deref()).unwrap_or_default()),
+            escape_text(&signal.clerk_note()),
         ]);
     }
     format!("{shown_rows}\n{} signals", rows.len())
 }
 
-fn lines(filed: &Filed) -> Vec<String> {
+fn describe_signal(filed: &SignalFile) -> Vec<String> {
     let signal = &filed.signal;
-    let row = |name: &str, value: &str| format!("{name:<12} {}", shown(value));
+    let row = |name: &str, value: &str| format!("{name:<12} {}", escape_text(value));
     let mut lines = vec![
         row("signal", filed.path.as_str()),
         row("created", &format_millis(signal.created)),
         row("source", &signal.source_type),
         row("quote", &signal.raw_quote),
-        row("about", &format!("{} ({:.2})", target(signal), signal.target_confidence)),
-        row("effect", &format!("{} ({:.2})", effect(signal), signal.effect_confidence)),
+        row("about", &format!("{} ({:.2})", describe_target(signal), signal.target_confidence)),
+        row("effect", &format!("{} ({:.2})", describe_effect(signal), signal.effect_confidence)),
         row("reasoning", &signal.reasoning),
         row("status", signal.status.as_str()),
     ];
@@ -160,9 +164,9 @@ fn lines(filed: &Filed) -> Vec<String> {
     lines
 }
 
-fn describe(explained: &Explained) -> String {
+fn describe_explanation(explained: &SignalExplanation) -> String {
     let mut lines = Vec::new();
-    let row = |name: &str, value: &str| format!("{name:<12} {}", shown(value));
+    let row = |name: &str, value: &str| format!("{name:<12} {}", escape_text(value));
     match &explained.event {
         Some(event) => {
             lines.push(row("event", event.path.as_str()));
@@ -172,7 +176,7 @@ fn describe(explained: &Explained) -> String {
         }
         None => lines.push(row("event", "not in the vault; an event is removed 7 days after it was read")),
     }
-    lines.extend(self::lines(&explained.filed));
+    lines.extend(self::describe_signal(&explained.filed));
     lines.push(row("why", &explained.why));
     lines.push(row("to change it", &explained.what_would_change_it));
     lines.join("\n")

@@ -4,14 +4,14 @@
 //! words for who asked.
 
 use crate::cli;
-use crate::out::{Exit, Out};
-use crate::simulate::{self, Ask};
+use crate::out::{CommandExit, CommandOutput};
+use crate::simulate::{self, SimulationOptions};
 use chrono::Utc;
 
-pub(crate) async fn run(asked: &cli::Simulate, out: Out) -> anyhow::Result<Exit> {
-    let ask = Ask { days: asked.days, seed: asked.seed, now: Utc::now() };
-    let written = simulate::write(&asked.folder, &ask).await?;
-    out.value(&written, || {
+pub(crate) async fn run(asked: &cli::SimulateArgs, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let ask = SimulationOptions { days: asked.days, seed: asked.seed, now: Utc::now() };
+    let written = simulate::write_simulation(&asked.folder, &ask).await?;
+    out.print_value(&written, || {
         format!(
             "{} days, {} matters, {} sources, {} proposals in {}\nthe truth is kept in {}: {} of them were right\n\
              {} clear signals of the last hours are not decided upon yet",
@@ -25,5 +25,5 @@ pub(crate) async fn run(asked: &cli::Simulate, out: Out) -> anyhow::Result<Exit>
             written.fresh
         )
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }

@@ -4,22 +4,24 @@
 //! time beside a worker. What it says is from the files whether a server listens or not; that server is only asked
 //! whether it answers, and Temporal whether it has the schedules.
 
-use super::streams::span;
-use crate::config::{ClerkChoice, Config};
+use super::streams::format_duration;
+use crate::config::{ClerkChoice, StewardConfig};
 use crate::engine;
-use crate::out::{Exit, Out, causes, shown};
+use crate::out::{CommandExit, CommandOutput, escape_text, format_causes};
 use crate::remote;
 use crate::temporal;
-use crate::temporal::note::{Door, HeldSettings, Holder, Serving, UpNote, held_settings};
+use crate::temporal::note::{
+    EffectiveHolderSettings, HolderRecord, ListenerRecord, ServerEndpoint, VaultHolder, read_holder_settings,
+};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
 use steward_domain::guard::{CallCaps, GuardCap, GuardRefusal, GuardStatus};
 use steward_domain::mode::{DecisionPolicy, Mode};
 use steward_domain::trust::mark::TrustSubject;
-use steward_server::facts::drilled::Drilled;
-use steward_server::facts::schedules::registered::{Registered, compare, expected_ids};
-use steward_server::facts::tracker::{self, Debt};
+use steward_server::facts::drilled::NightlyDrillStatus;
+use steward_server::facts::schedules::registered::{ScheduleComparison, compare_schedules, list_expected_ids};
+use steward_server::facts::tracker::{self, TrackerDebt};
 use steward_vault::brake::{self, FleetStop};
 use steward_vault::identity::VaultIdentity;
 use steward_vault::index::{CheckCount, Index, StreamCount, VaultCounts, VaultProblem};
@@ -29,7 +31,7 @@ use steward_vault::root::{OWN_FOLDER, VaultRoot};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
-struct Status {
+struct StatusReport {
     vault: String,
     /// Of the process that runs; of this command's environment where none does.
     policy: DecisionPolicy,
@@ -37,15 +39,15 @@ struct Status {
     /// As the policy.
     clerk: ClerkChoice,
     /// The process that holds the vault and said so.
-    running: Option<UpNote>,
+    running: Option<HolderRecord>,
     /// Who listens beside it, as `steward serve` does.
-    serving: Vec<Serving>,
+    serving: Vec<ListenerRecord>,
     /// Where gRPC is spoken: the port of the dashboard, of the process that holds the vault if it listens.
     grpc: Option<String>,
     /// Whether it answers there.
-    server: Option<Answers>,
+    server: Option<ServerVersionReport>,
     /// The last one that held it, if it ended without a word.
-    died: Option<UpNote>,
+    died: Option<HolderRecord>,
     /// Who holds it without having said so: `process <number>`.
     silent: Option<String>,
     counts: VaultCounts,
@@ -53,34 +55,36 @@ struct Status {
     looks_today: Vec<CheckCount>,
     guard: GuardStatus,
     /// Of the process that runs, compared with what the server lists.
-    schedules: Option<Schedules>,
-    drill: Drilled,
-    tracker: Debt,
+    schedules: Option<StatusSchedules>,
+    drill: NightlyDrillStatus,
+    tracker: TrackerDebt,
     /// Sources and classes that went back by themselves, and how far they may go.
-    lowered: Vec<Lowered>,
+    lowered: Vec<StatusDemotionRow>,
     problems: Vec<VaultProblem>,
     warnings: Vec<String>,
 }
 
 /// Whether the schedules are at the Temporal server.
 #[derive(Serialize)]
-struct Schedules {
-    registered: Option<Registered>,
+struct StatusSchedules {
+    registered: Option<ScheduleComparison>,
     /// What is wrong, with the fix.
     fault: Option<String>,
 }
 
-impl Schedules {
-    async fn compare(config: &Config, look: &super::Look, note: &UpNote) -> Self {
+impl StatusSchedules {
+    async fn compare_with_server(config: &StewardConfig, look: &super::ReadOnlyVault, note: &HolderRecord) -> Self {
         let compared = async {
             let ours = VaultIdentity::read(&look.root)?.map(|identity| identity.id);
-            let expected = expected_ids(&look.index).await?;
-            let client = temporal::connect(config, Vec::new()).await?;
-            compare(&client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
+            let expected = list_expected_ids(&look.index).await?;
+            let client = temporal::connect_client(config, Vec::new()).await?;
+            compare_schedules(&client, &expected, ours).await.map_err(|e| anyhow::anyhow!("failed to {e}"))
         };
         match tokio::time::timeout(PATIENCE, compared).await {
-            Ok(Ok(found)) => Self { fault: found.describe_fault(note.schedule_check_every()), registered: Some(found) },
-            Ok(Err(e)) => Self { registered: None, fault: Some(causes(&e)) },
+            Ok(Ok(found)) => {
+                Self { fault: found.describe_fault(note.schedule_check_interval()), registered: Some(found) }
+            }
+            Ok(Err(e)) => Self { registered: None, fault: Some(format_causes(&e)) },
             Err(_) => {
                 let fault = format!("the Temporal server gave no answer within {} s", PATIENCE.as_secs());
                 Self { registered: None, fault: Some(fault) }
@@ -90,7 +94,7 @@ impl Schedules {
 
     fn describe(&self) -> String {
         match (&self.fault, &self.registered) {
-            (Some(fault), _) => shown(fault),
+            (Some(fault), _) => escape_text(fault),
             (None, Some(found)) => format!("all {} are at the server", found.expected),
             (None, None) => "unknown".into(),
         }
@@ -99,16 +103,16 @@ impl Schedules {
 
 /// What a server that listens says of itself.
 #[derive(Serialize)]
-struct Answers {
+struct ServerVersionReport {
     /// `None` where it gives no answer.
     version: Option<String>,
     /// Why not.
     trouble: Option<String>,
 }
 
-impl Answers {
-    async fn of(door: &Door, config: &Config) -> Self {
-        match remote::version(door, config).await {
+impl ServerVersionReport {
+    async fn query_server(door: &ServerEndpoint, config: &StewardConfig) -> Self {
+        match remote::fetch_server_version(door, config).await {
             Ok(version) => Self { version: Some(version), trouble: None },
             Err(trouble) => Self { version: None, trouble: Some(trouble) },
         }
@@ -117,7 +121,7 @@ impl Answers {
 
 /// What was undone too often and waits for a human to raise it.
 #[derive(Serialize)]
-struct Lowered {
+struct StatusDemotionRow {
     subject: TrustSubject,
     /// As the newest record names a source, where that says more than its key. Untrusted.
     name: Option<String>,
@@ -125,34 +129,36 @@ struct Lowered {
     since: DateTime<Utc>,
 }
 
-pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
-    let look = super::look(config).await?;
+pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let look = super::open_read_only(config).await?;
     let (root, index) = (&look.root, &look.index);
     let state = config.state_dir()?;
     let now = Utc::now();
-    let holder = Holder::of(root, &state);
-    let drill = Drilled::of(index, &holder, now).await?;
+    let holder = VaultHolder::read(root, &state);
+    let drill = NightlyDrillStatus::read(index, &holder, now).await?;
     let (running, died, silent) = match holder {
-        Holder::Runs(note) => (Some(note), None, None),
-        Holder::Died(note) => (None, Some(note), None),
-        Holder::Silent(holder) => (None, None, Some(holder)),
-        Holder::Nobody => (None, None, None),
+        VaultHolder::Runs(note) => (Some(note), None, None),
+        VaultHolder::Died(note) => (None, Some(note), None),
+        VaultHolder::Silent(holder) => (None, None, Some(holder)),
+        VaultHolder::Nobody => (None, None, None),
     };
-    let door = Door::of(root, &state);
-    let held = running.as_ref().map_or_else(|| HeldSettings::of(config), |up| held_settings(config, up));
-    let status = Status {
+    let door = ServerEndpoint::find_for_vault(root, &state);
+    let held = running
+        .as_ref()
+        .map_or_else(|| EffectiveHolderSettings::from_config(config), |up| read_holder_settings(config, up));
+    let status = StatusReport {
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         stop: brake::read_stop(root),
         clerk: held.clerk,
         server: match &door {
-            Some(door) => Some(Answers::of(door, config).await),
+            Some(door) => Some(ServerVersionReport::query_server(door, config).await),
             None => None,
         },
-        grpc: door.map(|door| door.address()),
-        serving: Serving::all(&state),
+        grpc: door.map(|door| door.to_url()),
+        serving: ListenerRecord::read_all(&state),
         schedules: match &running {
-            Some(note) => Some(Schedules::compare(config, &look, note).await),
+            Some(note) => Some(StatusSchedules::compare_with_server(config, &look, note).await),
             None => None,
         },
         running,
@@ -161,18 +167,18 @@ pub(crate) async fn run(config: &Config, out: Out) -> anyhow::Result<Exit> {
         counts: index.count_records().await?,
         streams: index.list_stream_counts().await?,
         looks_today: index.list_check_counts(now.date_naive()).await?,
-        guard: fill(config, held.caps, root, now).await,
+        guard: read_guard_status(config, held.caps, root, now).await,
         drill,
-        tracker: tracker::debt(root, index, held.tracker).await?,
-        lowered: lowered(index).await?,
+        tracker: tracker::read_debt(root, index, held.tracker).await?,
+        lowered: list_status_demotions(index).await?,
         problems: index.list_problems().await?,
         warnings: config.warnings.clone(),
     };
-    out.value(&status, || describe(&status))?;
-    Ok(Exit::Ok)
+    out.print_value(&status, || describe_status(&status))?;
+    Ok(CommandExit::Ok)
 }
 
-fn describe(status: &Status) -> String {
+fn describe_status(status: &StatusReport) -> String {
     let counts = &status.counts;
     let mut lines = Vec::new();
     let mut row = |name: &str, value: String| lines.push(format!("{name:<12} {value}"));
@@ -182,9 +188,10 @@ fn describe(status: &Status) -> String {
         match &status.stop {
             None => status.policy.mode.as_str().to_owned(),
             Some(stop) => {
-                let reason = stop.reason.as_deref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
+                let reason =
+                    stop.reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
                 let before = status.policy.mode.as_str();
-                format!("stopped by {} at {}{reason} ({before} before)", shown(&stop.by), shown(&stop.at))
+                format!("stopped by {} at {}{reason} ({before} before)", escape_text(&stop.by), escape_text(&stop.at))
             }
         },
     );
@@ -193,76 +200,85 @@ fn describe(status: &Status) -> String {
         format!("{} open, {} done, {} archived", counts.matters.open, counts.matters.done, counts.matters.archived),
     );
     row("tasks", format!("{} open, {} done, {} archived", counts.tasks.open, counts.tasks.done, counts.tasks.archived));
-    row("events", events(&status.streams, Utc::now()));
+    row("events", describe_events(&status.streams, Utc::now()));
     row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
     row("actions", format!("{}, {} waiting for an answer", counts.actions, counts.pending));
     for look in &status.looks_today {
-        row("looks today", format!("{} × {}", look.count, shown(&look.reason)));
+        row("looks today", format!("{} × {}", look.count, escape_text(&look.reason)));
     }
     for stream in &status.streams {
         if let Some(error) = &stream.last_error {
-            row("stream", format!("{} failed {} times: {}", shown(&stream.source), stream.failures, shown(error)));
+            row(
+                "stream",
+                format!("{} failed {} times: {}", escape_text(&stream.source), stream.failures, escape_text(error)),
+            );
         }
     }
-    row("clerk", clerk(&status.clerk));
-    row("guard", guard(&status.guard));
+    row("clerk", describe_clerk(&status.clerk));
+    row("guard", describe_guard(&status.guard));
     if let Some(schedules) = &status.schedules {
         row("schedules", schedules.describe());
     }
-    row("drill", status.drill.told());
+    row("drill", status.drill.describe_status());
     let owed = &status.tracker;
     if owed.base_url.is_some() || owed.owed > 0 {
-        let at = owed.base_url.as_deref().map_or_else(|| "none is set".into(), shown);
-        let error = owed.last_error.as_deref().map(|e| format!("; {}", shown(e))).unwrap_or_default();
+        let at = owed.base_url.as_deref().map_or_else(|| "none is set".into(), escape_text);
+        let error = owed.last_error.as_deref().map(|e| format!("; {}", escape_text(e))).unwrap_or_default();
         row("tracker", format!("{at}, {} owed, {} failed{error}", owed.owed, owed.failed));
     }
     for one in &status.lowered {
         let (told, since) =
-            (shown(&one.subject.describe(one.name.as_deref())), steward_domain::time::format_seconds(one.since));
-        let whose = shown(&one.subject.to_string());
+            (escape_text(&one.subject.describe(one.name.as_deref())), steward_domain::time::format_seconds(one.since));
+        let whose = escape_text(&one.subject.to_string());
         row("lowered", format!("{told} to {} at {since}: `steward trust raise {whose}`", one.mode.as_str()));
     }
-    row("running", running(status));
+    row("running", describe_holder(status));
     for one in &status.serving {
-        row("serving", format!("`steward serve`, process {}; dashboard at {}", one.pid, one.door.address()));
+        row("serving", format!("`steward serve`, process {}; dashboard at {}", one.pid, one.door.to_url()));
     }
     if let (Some(address), Some(trouble)) = (&status.grpc, status.server.as_ref().and_then(|it| it.trouble.as_ref())) {
-        lines.push(format!("{address} gives no answer: {}", shown(trouble)));
+        lines.push(format!("{address} gives no answer: {}", escape_text(trouble)));
     }
-    lines.extend(status.problems.iter().map(|p| format!("{}: {}", shown(&p.path), shown(&p.message))));
-    lines.extend(status.warnings.iter().map(|w| shown(w)));
+    lines.extend(status.problems.iter().map(|p| format!("{}: {}", escape_text(&p.path), escape_text(&p.message))));
+    lines.extend(status.warnings.iter().map(|w| escape_text(w)));
     lines.join("\n")
 }
 
 /// How many wait and for how long, and how many were given up.
-fn events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
+fn describe_events(streams: &[StreamCount], now: DateTime<Utc>) -> String {
     let new: u64 = streams.iter().map(|s| s.new).sum();
     let parked: u64 = streams.iter().map(|s| s.parked).sum();
     let oldest = streams.iter().filter_map(|s| s.waits_since).min();
-    let waits = oldest.map(|at| format!(", the oldest for {}", span(now - at))).unwrap_or_default();
+    let waits = oldest.map(|at| format!(", the oldest for {}", format_duration(now - at))).unwrap_or_default();
     format!("{new} waiting{waits}; {parked} parked")
 }
 
-async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
+async fn list_status_demotions(index: &Index) -> anyhow::Result<Vec<StatusDemotionRow>> {
     let mut lowered = Vec::new();
     for (subject, cap) in index.read_mode_caps().await? {
         let Some(mode) = cap.mode else { continue };
         let name = index.find_subject_name(&subject).await?;
-        lowered.push(Lowered { subject, name, mode, since: cap.since });
+        lowered.push(StatusDemotionRow { subject, name, mode, since: cap.since });
     }
     Ok(lowered)
 }
 
-fn running(status: &Status) -> String {
+fn describe_holder(status: &StatusReport) -> String {
     match (&status.running, &status.silent, &status.died) {
         (Some(note), ..) => {
-            let listen = note.door().map(|door| format!("; dashboard at {}", door.address())).unwrap_or_default();
-            format!("`steward {}`, process {} at {}{listen}", shown(&note.command), note.pid, shown(&note.address))
+            let listen =
+                note.server_endpoint().map(|door| format!("; dashboard at {}", door.to_url())).unwrap_or_default();
+            format!(
+                "`steward {}`, process {} at {}{listen}",
+                escape_text(&note.command),
+                note.pid,
+                escape_text(&note.address)
+            )
         }
-        (None, Some(holder), _) => format!("{}, which has not said more yet", shown(holder)),
+        (None, Some(holder), _) => format!("{}, which has not said more yet", escape_text(holder)),
         (None, None, Some(note)) => format!(
             "no: `steward {}`, process {}, ended without a word; start it again: `steward up`",
-            shown(&note.command),
+            escape_text(&note.command),
             note.pid
         ),
         (None, None, None) => "no".into(),
@@ -270,7 +286,12 @@ fn running(status: &Status) -> String {
 }
 
 /// What the rate guard would say; where its ledger cannot be opened it says that.
-async fn fill(config: &Config, caps: CallCaps, root: &VaultRoot, now: DateTime<Utc>) -> GuardStatus {
+async fn read_guard_status(
+    config: &StewardConfig,
+    caps: CallCaps,
+    root: &VaultRoot,
+    now: DateTime<Utc>,
+) -> GuardStatus {
     let unknown = |reason| {
         let refusal = GuardRefusal { cap: GuardCap::LedgerUnreadable, clears_at: None, reason };
         GuardStatus { refusal: Some(refusal), ledger: None }
@@ -283,20 +304,20 @@ async fn fill(config: &Config, caps: CallCaps, root: &VaultRoot, now: DateTime<U
     let opened = config.state_dir().and_then(|state| engine::open_ledger(caps, root, &state));
     match opened {
         Ok(ledger) => ledger.status(now).await,
-        Err(e) => unknown(causes(&e)),
+        Err(e) => unknown(format_causes(&e)),
     }
 }
 
-fn clerk(clerk: &ClerkChoice) -> String {
+fn describe_clerk(clerk: &ClerkChoice) -> String {
     match clerk {
-        ClerkChoice::Rules => clerk.word().to_owned(),
+        ClerkChoice::Rules => clerk.as_str().to_owned(),
         ClerkChoice::Openai(server) | ClerkChoice::Anthropic(server) | ClerkChoice::Ollama(server) => {
-            format!("{}, {} at {}", clerk.word(), shown(&server.model), shown(&server.base_url))
+            format!("{}, {} at {}", clerk.as_str(), escape_text(&server.model), escape_text(&server.base_url))
         }
     }
 }
 
-fn guard(guard: &GuardStatus) -> String {
+fn describe_guard(guard: &GuardStatus) -> String {
     let fill = guard.ledger.as_ref().map(|l| {
         format!(
             "{}/{} a minute, {}/{} an hour, {}/{} a day",
@@ -304,8 +325,8 @@ fn guard(guard: &GuardStatus) -> String {
         )
     });
     match (&guard.refusal, fill) {
-        (Some(refusal), Some(fill)) => format!("{fill}; refuses now: {}", shown(&refusal.reason)),
-        (Some(refusal), None) => format!("refuses: {}", shown(&refusal.reason)),
+        (Some(refusal), Some(fill)) => format!("{fill}; refuses now: {}", escape_text(&refusal.reason)),
+        (Some(refusal), None) => format!("refuses: {}", escape_text(&refusal.reason)),
         (None, Some(fill)) => fill,
         (None, None) => "unknown".into(),
     }

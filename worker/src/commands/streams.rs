@@ -5,8 +5,8 @@
 //! and stores nothing.
 
 use crate::cli;
-use crate::config::{self, Config};
-use crate::out::{Exit, Out, shown, table};
+use crate::config::{self, StewardConfig};
+use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::remote;
 use anyhow::{Context, bail};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use steward_activities::streams::{Intake, Source, StreamConfig};
+use steward_activities::streams::{Intake, StreamConfig, StreamSource};
 use steward_domain::stream::StreamEvent;
 use steward_domain::time::format_millis;
 use steward_server::facts::streams::{self, StreamRow};
@@ -28,33 +28,37 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Events that a person is shown.
 const SHOWN: usize = 20;
 
-pub(crate) async fn run(config: &Config, what: cli::Streams, out: Out) -> anyhow::Result<Exit> {
+pub(crate) async fn run(
+    config: &StewardConfig,
+    what: cli::StreamsCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     match what {
-        cli::Streams::List => list(config, out).await,
-        cli::Streams::Add { name, kind, set } => add(&name, &kind, &set, out),
-        cli::Streams::Pause { name } => pause(config, &name, true, out).await,
-        cli::Streams::Resume { name } => pause(config, &name, false, out).await,
-        cli::Streams::Test { name } => test(config, &name, out).await,
+        cli::StreamsCommand::List => list_streams(config, out).await,
+        cli::StreamsCommand::Add { name, kind, set } => add_stream(&name, &kind, &set, out),
+        cli::StreamsCommand::Pause { name } => set_stream_paused(config, &name, true, out).await,
+        cli::StreamsCommand::Resume { name } => set_stream_paused(config, &name, false, out).await,
+        cli::StreamsCommand::Test { name } => test_stream(config, &name, out).await,
     }
 }
 
-fn find<'c>(config: &'c Config, name: &str) -> anyhow::Result<&'c StreamConfig> {
+fn find_stream<'c>(config: &'c StewardConfig, name: &str) -> anyhow::Result<&'c StreamConfig> {
     config.streams.iter().find(|s| s.name == name).with_context(|| {
         let names: Vec<&str> = config.streams.iter().map(|s| s.name.as_str()).collect();
-        format!("no stream is named `{}`: there are {}", shown(name), names.join(", "))
+        format!("no stream is named `{}`: there are {}", escape_text(name), names.join(", "))
     })
 }
 
-async fn list(config: &Config, out: Out) -> anyhow::Result<Exit> {
-    let look = super::look(config).await?;
-    let rows = streams::all(&look.index, &config.stream_names()).await?;
+async fn list_streams(config: &StewardConfig, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let look = super::open_read_only(config).await?;
+    let rows = streams::list_streams(&look.index, &config.list_stream_names()).await?;
     let now = Utc::now();
-    out.value(&rows, || describe(&rows, now))?;
-    Ok(Exit::Ok)
+    out.print_value(&rows, || render_stream_table(&rows, now))?;
+    Ok(CommandExit::Ok)
 }
 
-fn describe(rows: &[StreamRow], now: DateTime<Utc>) -> String {
-    let mut table = table(&[
+fn render_stream_table(rows: &[StreamRow], now: DateTime<Utc>) -> String {
+    let mut table = create_table(&[
         "stream",
         "kind",
         "state",
@@ -74,7 +78,7 @@ fn describe(rows: &[StreamRow], now: DateTime<Utc>) -> String {
             (Some(_), false, None) => "on",
         };
         table.add_row([
-            shown(&count.source),
+            escape_text(&count.source),
             kind.unwrap_or("–").to_owned(),
             state.to_owned(),
             count.new.to_string(),
@@ -82,14 +86,14 @@ fn describe(rows: &[StreamRow], now: DateTime<Utc>) -> String {
             count.parked.to_string(),
             count.refused.to_string(),
             count.newest_at.map(format_millis).unwrap_or_default(),
-            count.waits_since.map(|since| span(now - since)).unwrap_or_default(),
-            count.last_error.as_deref().map(shown).unwrap_or_default(),
+            count.waits_since.map(|since| format_duration(now - since)).unwrap_or_default(),
+            count.last_error.as_deref().map(escape_text).unwrap_or_default(),
         ]);
     }
     table.to_string()
 }
 
-pub(super) fn span(span: TimeDelta) -> String {
+pub(super) fn format_duration(span: TimeDelta) -> String {
     match span.num_seconds().max(0) {
         seconds @ ..120 => format!("{seconds} s"),
         seconds @ 120..7_200 => format!("{} min", seconds / 60),
@@ -97,30 +101,30 @@ pub(super) fn span(span: TimeDelta) -> String {
     }
 }
 
-fn add(name: &str, kind: &str, set: &[String], out: Out) -> anyhow::Result<Exit> {
-    let (path, _) = config::file_path();
-    let text =
-        with_stream(&read(&path)?, name, kind, set).with_context(|| format!("failed to add to {}", path.display()))?;
-    write(&path, &text).with_context(|| format!("failed to write {}", path.display()))?;
-    out.value(&json!({"stream": name, "file": path}), || {
+fn add_stream(name: &str, kind: &str, set: &[String], out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let (path, _) = config::locate_config_file();
+    let text = insert_stream(&read_config_file(&path)?, name, kind, set)
+        .with_context(|| format!("failed to add to {}", path.display()))?;
+    write_config_file(&path, &text).with_context(|| format!("failed to write {}", path.display()))?;
+    out.print_value(&json!({"stream": name, "file": path}), || {
         format!(
             "{} has it; `steward streams test {name}` reads it once, and a worker takes it up when it starts",
             path.display()
         )
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// The configuration with one more stream, everything else as it was.
-fn with_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::Result<String> {
+fn insert_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::Result<String> {
     let mut document: DocumentMut = text.parse()?;
     let mut table = Table::new();
     table["kind"] = toml_edit::value(kind);
     for pair in set {
-        let (key, value) = pair.split_once('=').with_context(|| format!("`{}` is not KEY=VALUE", shown(pair)))?;
+        let (key, value) = pair.split_once('=').with_context(|| format!("`{}` is not KEY=VALUE", escape_text(pair)))?;
         let key = key.trim();
         if key == "kind" || table.contains_key(key) {
-            bail!("`{}` is given twice", shown(key));
+            bail!("`{}` is given twice", escape_text(key));
         }
         // What reads as a number or a truth is one; everything else is text as it stands.
         let typed = value.parse::<Value>().ok().filter(|v| v.is_integer() || v.is_bool());
@@ -142,7 +146,7 @@ fn with_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::Re
 }
 
 /// The configuration's file, or nothing where there is none yet.
-pub(super) fn read(path: &Path) -> anyhow::Result<String> {
+pub(super) fn read_config_file(path: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -151,7 +155,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Whole or not at all, with the permissions that the file had.
-pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write_config_file(path: &Path, text: &str) -> std::io::Result<()> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut beside = real.clone().into_os_string();
     beside.push(".new");
@@ -163,67 +167,76 @@ pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(&beside, &real)
 }
 
-async fn pause(config: &Config, name: &str, paused: bool, out: Out) -> anyhow::Result<Exit> {
-    let done = match remote::Server::find(config, &config.operator).await? {
-        Some(server) => server.pause(name, paused).await?,
+async fn set_stream_paused(
+    config: &StewardConfig,
+    name: &str,
+    paused: bool,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let done = match remote::RemoteStewardClient::find(config, &config.operator).await? {
+        Some(server) => server.request_stream_pause(name, paused).await?,
         None => false,
     };
     if !done {
-        let stream = find(config, name)?;
+        let stream = find_stream(config, name)?;
         let index = Index::open(&config.state_dir()?).await?;
         let deed = if paused { OperatorEventKind::StreamPaused } else { OperatorEventKind::StreamResumed };
-        super::token::write_down(config, &VaultRoot::open(config.vault()?)?, (deed, stream.name.clone()))?;
+        super::token::record_operator_event(
+            config,
+            &VaultRoot::open(config.vault_folder()?)?,
+            (deed, stream.name.clone()),
+        )?;
         index.update_stream_pause(&stream.name, paused).await?;
     }
-    out.value(&json!({"stream": name, "paused": paused}), || {
+    out.print_value(&json!({"stream": name, "paused": paused}), || {
         if paused {
             format!("{name} is paused until `steward streams resume {name}`")
         } else {
             format!("{name} goes on")
         }
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
-async fn test(config: &Config, name: &str, out: Out) -> anyhow::Result<Exit> {
-    let stream = find(config, name)?;
-    let look = super::look(config).await?;
+async fn test_stream(config: &StewardConfig, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let stream = find_stream(config, name)?;
+    let look = super::open_read_only(config).await?;
     let mut adapter = match stream.open(&look.root)? {
-        Source::Polled(adapter) => adapter,
-        Source::Pushed(_) => {
+        StreamSource::Polled(adapter) => adapter,
+        StreamSource::Pushed(_) => {
             let address = format!("http://{}/hooks/{name}", config.webhook_listen);
-            out.value(&json!({"stream": name, "address": address}), || {
+            out.print_value(&json!({"stream": name, "address": address}), || {
                 format!("its secret is there; calls go to POST {address}")
             })?;
-            return Ok(Exit::Ok);
+            return Ok(CommandExit::Ok);
         }
     };
-    let mut intake = Intake::dry(name, look.root.clone(), Arc::new(look.index.clone()));
-    let round = tokio::time::timeout(PATIENCE, adapter.round(&mut intake));
+    let mut intake = Intake::new_dry(name, look.root.clone(), Arc::new(look.index.clone()));
+    let round = tokio::time::timeout(PATIENCE, adapter.read_round(&mut intake));
     round.await.context("failed to read the source in time")??;
-    let tally = intake.tally();
+    let tally = intake.current_tally();
     let value =
         json!({"stream": name, "would_store": intake.would_store(), "known": tally.known, "refused": tally.refused});
-    out.value(&value, || {
-        let mut lines: Vec<String> = intake.would_store().iter().take(SHOWN).map(line).collect();
+    out.print_value(&value, || {
+        let mut lines: Vec<String> = intake.would_store().iter().take(SHOWN).map(describe_event).collect();
         lines.push(format!(
             "{} would be stored, {} are known, {} would be refused; nothing was stored",
             tally.stored, tally.known, tally.refused
         ));
         lines.join("\n")
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
-fn line(event: &StreamEvent) -> String {
+fn describe_event(event: &StreamEvent) -> String {
     let at = event.origin_at.unwrap_or(event.received_at);
     let text: String = event.text.chars().take(60).collect();
     format!(
         "{}  {}  {}  {}",
         format_millis(at),
-        shown(&event.pattern),
-        shown(event.subject.as_deref().unwrap_or("–")),
-        shown(&text)
+        escape_text(&event.pattern),
+        escape_text(event.subject.as_deref().unwrap_or("–")),
+        escape_text(&text)
     )
 }
 

@@ -3,8 +3,8 @@
 //! It starts the workflow that the matter's schedule starts and shows the report it ends with, or only
 //! its id. With `--shadow` the tick decides and changes nothing.
 
-use crate::config::Config;
-use crate::out::{Exit, Out, shown, table};
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::schedules;
 use crate::temporal;
 use anyhow::bail;
@@ -20,39 +20,47 @@ use temporalio_common::MemoValues;
 /// A tick's own timeouts, as in its schedule: 5 min.
 const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 
-pub(crate) async fn run(config: &Config, tick: &crate::cli::Tick, out: Out) -> anyhow::Result<Exit> {
-    let matter = super::matter(&tick.matter)?;
+pub(crate) async fn run(
+    config: &StewardConfig,
+    tick: &crate::cli::TickArgs,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let matter = super::parse_matter(&tick.matter)?;
     if let Some(vault) = &config.vault
         && let Err(VaultRootError::Missing { path }) = VaultRoot::open(vault)?.read_file(&matter)
     {
         bail!("{path} is not in the vault {}: name a matter that is", vault.display());
     }
-    let client = temporal::connect(config, Vec::new()).await?;
+    let client = temporal::connect_client(config, Vec::new()).await?;
     schedules::check_owner(config, &client).await?;
     let id = workflow_id(&matter, tick.shadow);
     if !tick.wait {
         client
-            .start_workflow(StewardWorkflow::run, matter.to_string().into(), options(config, &matter, tick.shadow))
+            .start_workflow(
+                StewardWorkflow::run,
+                matter.to_string().into(),
+                start_options(config, &matter, tick.shadow),
+            )
             .await?;
-        out.value(&json!({"workflow_id": id}), || format!("started {id}"))?;
-        return Ok(Exit::Ok);
+        out.print_value(&json!({"workflow_id": id}), || format!("started {id}"))?;
+        return Ok(CommandExit::Ok);
     }
-    let report = look(&client, config, &matter, tick.shadow).await?;
-    out.value(&report, || describe(&report))?;
-    Ok(exit(&report))
+    let report = tick_matter(&client, config, &matter, tick.shadow).await?;
+    out.print_value(&report, || describe_tick(&report))?;
+    Ok(exit_code(&report))
 }
 
 /// For scripts: something went wrong, or the brake kept everything from happening, or neither.
-fn exit(report: &TickReport) -> Exit {
+fn exit_code(report: &TickReport) -> CommandExit {
     let failed = |task: &TaskCheckReport| {
         matches!(task.ended, TaskCheckOutcome::ClerkFailed { .. } | TaskCheckOutcome::Error { .. })
     };
     if !report.errors.is_empty() || report.evaluated.iter().any(failed) {
-        Exit::Faults
+        CommandExit::Faults
     } else if report.stopped {
-        Exit::Refused
+        CommandExit::Refused
     } else {
-        Exit::Ok
+        CommandExit::Ok
     }
 }
 
@@ -63,7 +71,7 @@ fn workflow_id(matter: &RecordPath, shadow: bool) -> String {
     if shadow { format!("{id}-shadow") } else { id }
 }
 
-fn options(config: &Config, matter: &RecordPath, shadow: bool) -> WorkflowStartOptions {
+fn start_options(config: &StewardConfig, matter: &RecordPath, shadow: bool) -> WorkflowStartOptions {
     let options = WorkflowStartOptions::new(config.task_queue.clone(), workflow_id(matter, shadow))
         .execution_timeout(RUN_TIMEOUT)
         .run_timeout(RUN_TIMEOUT)
@@ -79,26 +87,26 @@ fn options(config: &Config, matter: &RecordPath, shadow: bool) -> WorkflowStartO
 }
 
 /// Ticks a matter and waits for what came of it.
-pub(crate) async fn look(
+pub(crate) async fn tick_matter(
     client: &Client,
-    config: &Config,
+    config: &StewardConfig,
     matter: &RecordPath,
     shadow: bool,
 ) -> anyhow::Result<TickReport> {
-    let options = options(config, matter, shadow);
+    let options = start_options(config, matter, shadow);
     let handle = client.start_workflow(StewardWorkflow::run, matter.to_string().into(), options).await?;
     Ok(handle.get_result(Default::default()).await?)
 }
 
-fn describe(report: &TickReport) -> String {
+fn describe_tick(report: &TickReport) -> String {
     let mut lines = Vec::new();
     if report.stopped {
         lines.push("stopped: `steward resume` lets it run again".to_owned());
     }
     if !report.evaluated.is_empty() {
-        let mut rows = table(&["task", "came to", "confidence", "landed", "action"]);
+        let mut rows = create_table(&["task", "came to", "confidence", "landed", "action"]);
         for task in &report.evaluated {
-            rows.add_row(row(&task.task, &task.ended));
+            rows.add_row(build_task_row(&task.task, &task.ended));
         }
         lines.push(rows.to_string());
     }
@@ -115,25 +123,27 @@ fn describe(report: &TickReport) -> String {
     if let Some(tasks) = report.skipped.get(&TaskSkipReason::QuietHours) {
         lines.push(format!("{tasks} wait for the end of its quiet hours (`steward policy check {}`)", report.matter));
     }
-    lines.extend(report.errors.iter().map(|e| shown(e)));
+    lines.extend(report.errors.iter().map(|e| escape_text(e)));
     lines.join("\n")
 }
 
-fn row(task: &RecordPath, ended: &TaskCheckOutcome) -> Vec<String> {
+fn build_task_row(task: &RecordPath, ended: &TaskCheckOutcome) -> Vec<String> {
     let (came_to, confidence, landed, action) = match ended {
         TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
             (decision.as_str().to_owned(), format!("{confidence:.2}"), landing.as_str(), action_id.to_string())
         }
         TaskCheckOutcome::RateGuarded { confidence, reason } => {
-            (format!("rate guarded: {}", shown(reason)), format!("{confidence:.2}"), "", String::new())
+            (format!("rate guarded: {}", escape_text(reason)), format!("{confidence:.2}"), "", String::new())
         }
         TaskCheckOutcome::ClerkFailed { reason } => {
-            (format!("no answer: {}", shown(reason)), String::new(), "", String::new())
+            (format!("no answer: {}", escape_text(reason)), String::new(), "", String::new())
         }
         TaskCheckOutcome::ChangedMeanwhile => ("changed meanwhile".into(), String::new(), "", String::new()),
         TaskCheckOutcome::NoTimeLeft => ("no time left".into(), String::new(), "", String::new()),
         TaskCheckOutcome::Stopped => ("stopped, stays due".into(), String::new(), "", String::new()),
-        TaskCheckOutcome::Error { reason } => (format!("error: {}", shown(reason)), String::new(), "", String::new()),
+        TaskCheckOutcome::Error { reason } => {
+            (format!("error: {}", escape_text(reason)), String::new(), "", String::new())
+        }
     };
     vec![task.slug().to_owned(), came_to, confidence, landed.to_owned(), action]
 }

@@ -4,69 +4,75 @@
 //! made or revoked a token is written down in the vault; a token that cannot be is taken back before anybody has it.
 
 use crate::cli;
-use crate::config::Config;
-use crate::out::{Exit, Out, shown, table};
-use crate::temporal::note::{self, Door};
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::temporal::note::{self, ServerEndpoint};
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
 use steward_domain::time::{format_millis, format_seconds};
-use steward_server::access::{self, Scope, Store, token};
+use steward_server::access::{self, AccessScope, SecretStore, token};
 use steward_vault::operator::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
 use steward_vault::root::VaultRoot;
 
-pub(crate) fn run(config: &Config, what: &cli::Token, out: Out) -> anyhow::Result<Exit> {
-    let store = Store::of(&config.state_dir()?);
+pub(crate) fn run(config: &StewardConfig, what: &cli::TokenCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let store = SecretStore::new(&config.state_dir()?);
     match what {
-        cli::Token::Create { scope, name } => {
+        cli::TokenCommand::Create { scope, name } => {
             let name = name.clone().unwrap_or_else(|| config.operator.clone());
-            let root = VaultRoot::open(config.vault()?)?;
-            let (text, token) = token::create(&store, &name, as_scope(*scope), Utc::now())?;
-            if let Err(e) =
-                write_down(config, &root, (OperatorEventKind::TokenMade, format!("{}, {}", token.by(), token.scope)))
-            {
-                token::revoke(&store, &token.id)?;
+            let root = VaultRoot::open(config.vault_folder()?)?;
+            let (text, token) = token::create_token(&store, &name, as_scope(*scope), Utc::now())?;
+            if let Err(e) = record_operator_event(
+                config,
+                &root,
+                (OperatorEventKind::TokenMade, format!("{}, {}", token.caller_name(), token.scope)),
+            ) {
+                token::revoke_token(&store, &token.id)?;
                 return Err(e.into());
             }
-            out.value(&json!({"token": text, "id": token.id, "name": token.name, "scope": token.scope}), || {
+            out.print_value(&json!({"token": text, "id": token.id, "name": token.name, "scope": token.scope}), || {
                 format!("{text}\nIt is not shown again. `steward token revoke {}` takes it away.", token.id)
             })?;
         }
-        cli::Token::List => {
-            let tokens = token::all(&store)?;
-            out.value(&tokens, || {
-                let mut rows = table(&["id", "name", "scope", "created"]);
+        cli::TokenCommand::List => {
+            let tokens = token::list_tokens(&store)?;
+            out.print_value(&tokens, || {
+                let mut rows = create_table(&["id", "name", "scope", "created"]);
                 for token in &tokens {
-                    let (id, name) = (token.id.clone(), shown(&token.name));
-                    rows.add_row([id, name, token.scope.word().to_owned(), format_seconds(token.created_at)]);
+                    let (id, name) = (token.id.clone(), escape_text(&token.name));
+                    rows.add_row([id, name, token.scope.as_str().to_owned(), format_seconds(token.created_at)]);
                 }
                 rows.to_string()
             })?;
         }
-        cli::Token::Revoke { id } => {
-            let Some(token) = token::all(&store)?.into_iter().find(|token| token.id == *id) else {
-                bail!("no token has the id `{}`: see `steward token list`", shown(id));
+        cli::TokenCommand::Revoke { id } => {
+            let Some(token) = token::list_tokens(&store)?.into_iter().find(|token| token.id == *id) else {
+                bail!("no token has the id `{}`: see `steward token list`", escape_text(id));
             };
-            token::revoke(&store, id)?;
+            token::revoke_token(&store, id)?;
             // Taken away it is, whatever the disk says.
-            write_down(config, &VaultRoot::open(config.vault()?)?, (OperatorEventKind::TokenRevoked, token.by()))?;
-            out.value(&json!({"revoked": id}), || format!("revoked {}", shown(id)))?;
+            record_operator_event(
+                config,
+                &VaultRoot::open(config.vault_folder()?)?,
+                (OperatorEventKind::TokenRevoked, token.caller_name()),
+            )?;
+            out.print_value(&json!({"revoked": id}), || format!("revoked {}", escape_text(id)))?;
         }
     }
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
-fn as_scope(scope: cli::TokenScope) -> Scope {
+fn as_scope(scope: cli::TokenScopeArg) -> AccessScope {
     match scope {
-        cli::TokenScope::Read => Scope::Read,
-        cli::TokenScope::Act => Scope::Act,
-        cli::TokenScope::Operate => Scope::Operate,
+        cli::TokenScopeArg::Read => AccessScope::Read,
+        cli::TokenScopeArg::Act => AccessScope::Act,
+        cli::TokenScopeArg::Operate => AccessScope::Operate,
     }
 }
 
 /// In the name of whoever types.
-pub(super) fn write_down(
-    config: &Config,
+pub(super) fn record_operator_event(
+    config: &StewardConfig,
     root: &VaultRoot,
     (act, on): (OperatorEventKind, String),
 ) -> Result<(), OperatorLogError> {
@@ -77,16 +83,21 @@ pub(super) fn write_down(
 }
 
 /// Prints an address that logs in once.
-pub(crate) fn login(config: &Config, login: &cli::Login, out: Out) -> anyhow::Result<Exit> {
-    let root = VaultRoot::open(config.vault()?)?;
+pub(crate) fn print_login_link(
+    config: &StewardConfig,
+    login: &cli::LoginArgs,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let root = VaultRoot::open(config.vault_folder()?)?;
     let listens = config.listen.unwrap_or(steward_server::listen::DEFAULT);
     // Who listens knows by which name and key they are reached; this shell may have other settings.
-    let door = Door::of(&root, &config.state_dir()?).unwrap_or_else(|| note::of_this_listener(config, listens).door);
-    let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::name)?;
+    let door = ServerEndpoint::find_for_vault(&root, &config.state_dir()?)
+        .unwrap_or_else(|| note::describe_this_listener(config, listens).door);
+    let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::parse_caller_name)?;
     let scope = as_scope(login.scope);
-    let link = crate::web::invite(config, &door, (&name, scope))?;
-    out.value(&json!({"link": link, "name": name, "scope": scope}), || {
-        format!("{link}\nIt lets one person in, within an hour, as {} ({scope}).", shown(&name))
+    let link = crate::web::create_login_link(config, &door, (&name, scope))?;
+    out.print_value(&json!({"link": link, "name": name, "scope": scope}), || {
+        format!("{link}\nIt lets one person in, within an hour, as {} ({scope}).", escape_text(&name))
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }

@@ -11,15 +11,15 @@ mod plot;
 mod settings;
 mod text;
 
-use super::Look;
+use super::ReadOnlyVault;
 use crate::cli;
-use crate::config::Config;
-use crate::out::{Exit, Out, progress, shown};
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, escape_text, print_progress};
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
-use settings::Settings;
+use settings::RecommendedSettings;
 use std::fmt::Display;
 use std::path::Path;
 use steward_domain::mode::Mode;
@@ -36,20 +36,20 @@ const MANY: u64 = 20_000;
 
 /// The report, and what only the configuration and the vault can add to it.
 #[derive(Serialize)]
-struct Told {
+struct TrustReportDocument {
     told_at: DateTime<Utc>,
     /// Whether the records are whole from which all this is told.
     chain: ChainVerification,
     #[serde(flatten)]
     report: TrustReport,
     /// What to set, if anything is supported.
-    settings: Option<Settings>,
-    lowered: Vec<Lowered>,
+    settings: Option<RecommendedSettings>,
+    lowered: Vec<TrustReportDemotion>,
 }
 
 /// What was undone too often and waits for a human to raise it.
 #[derive(Serialize)]
-struct Lowered {
+struct TrustReportDemotion {
     /// A source's key, a class, or all strangers.
     subject: TrustSubject,
     /// As the newest record names a source, where that says more than its key. Untrusted.
@@ -62,67 +62,80 @@ struct Lowered {
     command: String,
 }
 
-pub(crate) async fn run(config: &Config, what: cli::Trust, out: Out) -> anyhow::Result<Exit> {
+pub(crate) async fn run(
+    config: &StewardConfig,
+    what: cli::TrustCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     match what {
-        cli::Trust::Raise(raise) => super::answer::raise(config, raise, out).await,
-        cli::Trust::Backtest(ask) => backtest::run(config, &ask, out).await,
-        cli::Trust::Report { html } => report(config, html.as_deref(), out).await,
+        cli::TrustCommand::Raise(raise) => super::answer::restore_subject(config, raise, out).await,
+        cli::TrustCommand::Backtest(ask) => backtest::run(config, &ask, out).await,
+        cli::TrustCommand::Report { html } => run_report(config, html.as_deref(), out).await,
     }
 }
 
-async fn report(config: &Config, html: Option<&Path>, out: Out) -> anyhow::Result<Exit> {
-    let told = tell(config, Utc::now()).await?;
-    let exit = if told.chain.faults.is_empty() { Exit::Ok } else { Exit::Faults };
+async fn run_report(config: &StewardConfig, html: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let told = build_report(config, Utc::now()).await?;
+    let exit = if told.chain.faults.is_empty() { CommandExit::Ok } else { CommandExit::Faults };
     let Some(file) = html else {
-        out.value(&told, || text::describe(&told))?;
+        out.print_value(&told, || text::describe_trust_report(&told))?;
         return Ok(exit);
     };
-    std::fs::write(file, page::render(&told)).with_context(|| format!("failed to write {}", file.display()))?;
-    out.value(&json!({"page": file}), || format!("{} holds the report", file.display()))?;
+    std::fs::write(file, page::render_page(&told)).with_context(|| format!("failed to write {}", file.display()))?;
+    out.print_value(&json!({"page": file}), || format!("{} holds the report", file.display()))?;
     Ok(exit)
 }
 
 /// The chain as the index knows it; one that cannot be read is broken too.
-async fn known_chain(look: &Look) -> ChainVerification {
-    look.index.verify_indexed_chain(&look.root).await.unwrap_or_else(|e| unreadable(&e))
+async fn read_known_chain(look: &ReadOnlyVault) -> ChainVerification {
+    look.index.verify_indexed_chain(&look.root).await.unwrap_or_else(|e| report_unreadable_chain(&e))
 }
 
-fn unreadable(error: &dyn Display) -> ChainVerification {
+fn report_unreadable_chain(error: &dyn Display) -> ChainVerification {
     ChainVerification { faults: vec![error.to_string()], ..ChainVerification::default() }
 }
 
 /// Walks the chain in the files themselves.
-fn verified(root: &VaultRoot) -> ChainVerification {
+fn verify_chain(root: &VaultRoot) -> ChainVerification {
     if let Ok(head) = chain::read_head(root)
         && head.seq > MANY
     {
-        progress("records verified", 0, usize::try_from(head.seq).unwrap_or(usize::MAX));
+        print_progress("records verified", 0, usize::try_from(head.seq).unwrap_or(usize::MAX));
     }
-    chain::verify_chain(root).unwrap_or_else(|e| unreadable(&e))
+    chain::verify_chain(root).unwrap_or_else(|e| report_unreadable_chain(&e))
 }
 
 /// What is wrong with the chain, in a sentence; `None` if nothing is known to be.
-fn broken(chain: &ChainVerification) -> Option<String> {
+fn describe_broken_chain(chain: &ChainVerification) -> Option<String> {
     let first = chain.faults.first()?;
     let more = match chain.faults.len() - 1 {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    Some(format!("the chain of audit records is broken: {}{more}; `steward audit verify` lists all", shown(first)))
+    Some(format!(
+        "the chain of audit records is broken: {}{more}; `steward audit verify` lists all",
+        escape_text(first)
+    ))
 }
 
-async fn tell(config: &Config, now: DateTime<Utc>) -> anyhow::Result<Told> {
-    let look = super::look(config).await?;
-    let chain = known_chain(&look).await;
+async fn build_report(config: &StewardConfig, now: DateTime<Utc>) -> anyhow::Result<TrustReportDocument> {
+    let look = super::open_read_only(config).await?;
+    let chain = read_known_chain(&look).await;
     let mut reporting = TrustReportPass::new(&config.policy, now);
     look.index.for_each_case(now, |case| reporting.add_case(case)).await?;
     let report = reporting.into_report(config.reversal_budget);
     let files = look.index.list_instinct_files().await?;
-    let settings = report.choice.as_ref().map(|choice| Settings::of(choice, config, &files));
-    Ok(Told { told_at: now, chain, report, settings, lowered: lowered(&look.index).await? })
+    let settings = report.choice.as_ref().map(|choice| RecommendedSettings::from_choice(choice, config, &files));
+    Ok(TrustReportDocument {
+        told_at: now,
+        chain,
+        report,
+        settings,
+        lowered: list_report_demotions(&look.index).await?,
+    })
 }
 
-async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
+async fn list_report_demotions(index: &Index) -> anyhow::Result<Vec<TrustReportDemotion>> {
     let mut lowered = Vec::new();
     for (subject, cap) in index.read_mode_caps().await? {
         let Some(mode) = cap.mode else { continue };
@@ -136,7 +149,7 @@ async fn lowered(index: &Index) -> anyhow::Result<Vec<Lowered>> {
         };
         let command = format!("steward trust raise {subject}");
         let name = index.find_subject_name(&subject).await?;
-        lowered.push(Lowered { subject, name, mode, since: cap.since, action, record, command });
+        lowered.push(TrustReportDemotion { subject, name, mode, since: cap.since, action, record, command });
     }
     Ok(lowered)
 }

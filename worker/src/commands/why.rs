@@ -4,8 +4,8 @@
 //! Reads the index and the newest audit record; asks nobody and changes nothing. The gate values are the
 //! ones that decided, as the record keeps them.
 
-use crate::config::Config;
-use crate::out::{Exit, Out, shown};
+use crate::config::StewardConfig;
+use crate::out::{CommandExit, CommandOutput, escape_text};
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use steward_domain::plan::{ActionId, Disposition};
 use steward_domain::record::RecordState;
 use steward_domain::signal::SignalStatus;
 use steward_domain::time::format_millis;
-use steward_server::facts::why::opens;
+use steward_server::facts::why::describe_opening_condition;
 use steward_vault::brake;
 use steward_vault::index::{SubjectRow, WeighedSignal};
 use steward_vault::keeper::ApplyError;
@@ -27,12 +27,12 @@ use steward_vault::root::VaultRoot;
 const SIGNALS: u32 = 10;
 
 #[derive(Serialize)]
-struct Why {
+struct WhyReport {
     subject: SubjectRow,
     /// The newest first.
     seen: Vec<WeighedSignal>,
     /// What a human is asked about it, and what was not proposed because of that.
-    asks: Option<Question>,
+    asks: Option<WhyQuestion>,
     decided: Option<AuditRecord>,
     /// How a human has answered that.
     answered: Option<ActionKind>,
@@ -42,43 +42,45 @@ struct Why {
 }
 
 #[derive(Serialize)]
-struct Question {
+struct WhyQuestion {
     id: ActionId,
     at: DateTime<Utc>,
     /// The newest first.
     withheld: Vec<WeighedSignal>,
 }
 
-pub(crate) async fn run(config: &Config, what: &str, out: Out) -> anyhow::Result<Exit> {
-    let path = subject(what)?;
-    let look = super::look(config).await?;
+pub(crate) async fn run(config: &StewardConfig, what: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let path = parse_target(what)?;
+    let look = super::open_read_only(config).await?;
     let (root, index) = (&look.root, &look.index);
     let found = index.find_subject(&path).await?;
     let subject = found.with_context(|| format!("{path}: not in the vault, or not readable: see `steward status`"))?;
     let action = index.list_actions(None, Some(&path), 50).await?.into_iter().find(|a| a.kind == ActionKind::Action);
-    let decided = action.as_ref().map(|a| super::audit::read(root, &a.path)).transpose()?;
+    let decided = action.as_ref().map(|a| super::audit::read_record(root, &a.path)).transpose()?;
     let answered = action.and_then(|a| a.answered);
-    let tracker = decided.as_ref().map(|record| told_elsewhere(root, record)).transpose()?.flatten();
+    let tracker = decided.as_ref().map(|record| read_tracker_status(root, record)).transpose()?.flatten();
     let seen = index.list_signals_about(&path, SIGNALS).await?;
     let asks = match index.find_open_question(&path).await? {
-        Some(row) => {
-            Some(Question { withheld: index.list_signals_withheld_by(&row.id, SIGNALS).await?, id: row.id, at: row.at })
-        }
+        Some(row) => Some(WhyQuestion {
+            withheld: index.list_signals_withheld_by(&row.id, SIGNALS).await?,
+            id: row.id,
+            at: row.at,
+        }),
         None => None,
     };
     let stopped = brake::is_stopped(root);
     let notes = index.list_matter_policies(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
     let mut would_change_it =
-        hints((&subject, &seen), decided.as_ref().filter(|_| answered.is_none()), stopped, Utc::now());
+        list_hints((&subject, &seen), decided.as_ref().filter(|_| answered.is_none()), stopped, Utc::now());
     would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", format_millis(until))));
-    let why = Why { subject, seen, asks, decided, answered, tracker, would_change_it };
-    out.value(&why, || describe(&why))?;
-    Ok(Exit::Ok)
+    let why = WhyReport { subject, seen, asks, decided, answered, tracker, would_change_it };
+    out.print_value(&why, || describe_why(&why))?;
+    Ok(CommandExit::Ok)
 }
 
 /// The tracker's part of what was decided: of the newest of the decision, its confirmation and their undo.
-fn told_elsewhere(root: &VaultRoot, decided: &AuditRecord) -> Result<Option<DeliveryStatus>, ApplyError> {
+fn read_tracker_status(root: &VaultRoot, decided: &AuditRecord) -> Result<Option<DeliveryStatus>, ApplyError> {
     let confirmed = outbox::find_follower(root, decided, ActionKind::Confirmed)?.map(|(_, record)| record);
     let done = confirmed.as_ref().unwrap_or(decided);
     let undone = outbox::find_follower(root, done, ActionKind::Reversed)?.map(|(_, record)| record);
@@ -86,19 +88,19 @@ fn told_elsewhere(root: &VaultRoot, decided: &AuditRecord) -> Result<Option<Deli
 }
 
 /// A task or matter as a person names it; a bare name is a task's.
-fn subject(text: &str) -> anyhow::Result<RecordPath> {
+fn parse_target(text: &str) -> anyhow::Result<RecordPath> {
     let kind = if text.contains("matter/") { RecordKind::Matter } else { RecordKind::Task };
     parse_link(kind, text).with_context(|| format!("failed to read `{}` as a task or matter", text.escape_debug()))
 }
 
-fn describe(why: &Why) -> String {
-    let mut lines = vec![format!("{}  {}", why.subject.path, state(&why.subject))];
+fn describe_why(why: &WhyReport) -> String {
+    let mut lines = vec![format!("{}  {}", why.subject.path, describe_state(&why.subject))];
     let mut row = |name: &str, text: String| lines.push(format!("{name:<10} {text}"));
     if why.seen.is_empty() {
         row("seen", "no signal points here".into());
     }
     for signal in &why.seen {
-        row("seen", told(signal));
+        row("seen", describe_weighed_signal(signal));
     }
     if let Some(question) = &why.asks {
         row(
@@ -106,25 +108,30 @@ fn describe(why: &Why) -> String {
             format!("since {}: answer by your edit, or `steward dismiss {}`", format_millis(question.at), question.id),
         );
         for signal in &question.withheld {
-            row("withheld", told(signal));
+            row("withheld", describe_weighed_signal(signal));
         }
     }
     match &why.decided {
         None => row("decided", "nothing yet".into()),
         Some(record) => {
-            row("decided", decision(record, why.answered));
-            row("because", shown(&record.draft.reasoning));
+            row("decided", describe_decision(record, why.answered));
+            row("because", escape_text(&record.draft.reasoning));
             for gate in &record.draft.gates {
                 let open = if gate.open { "open  " } else { "closed" };
                 row(
                     "gate",
-                    format!("{open} {}: {}, needs {}", gate.gate.as_str(), shown(&gate.found), shown(&gate.needed)),
+                    format!(
+                        "{open} {}: {}, needs {}",
+                        gate.gate.as_str(),
+                        escape_text(&gate.found),
+                        escape_text(&gate.needed)
+                    ),
                 );
             }
         }
     }
     if let Some(standing) = &why.tracker {
-        row("tracker", super::audit::tracker(standing));
+        row("tracker", super::audit::describe_tracker_status(standing));
     }
     for hint in &why.would_change_it {
         row("to change", hint.clone());
@@ -132,7 +139,7 @@ fn describe(why: &Why) -> String {
     lines.join("\n")
 }
 
-fn state(subject: &SubjectRow) -> String {
+fn describe_state(subject: &SubjectRow) -> String {
     let looked =
         subject.last_check_at.map_or("never looked at".into(), |at| format!("last looked at {}", format_millis(at)));
     let next = subject.next_check_after.filter(|_| subject.state == RecordState::Open);
@@ -140,13 +147,13 @@ fn state(subject: &SubjectRow) -> String {
     format!("{}, {looked}{next}", subject.state.as_str())
 }
 
-fn told(signal: &WeighedSignal) -> String {
-    let reason = signal.reason.as_deref().map(|r| format!(" ({})", shown(r))).unwrap_or_default();
+fn describe_weighed_signal(signal: &WeighedSignal) -> String {
+    let reason = signal.reason.as_deref().map(|r| format!(" ({})", escape_text(r))).unwrap_or_default();
     format!(
         "{} {} said \"{}\", {}; target {:.2}, effect {:.2}; {}{reason}",
         signal.path,
-        shown(&signal.source),
-        shown(&signal.note),
+        escape_text(&signal.source),
+        escape_text(&signal.note),
         signal.class.map_or("proposes no change", |class| class.as_str()),
         signal.target_confidence,
         signal.effect_confidence,
@@ -154,9 +161,9 @@ fn told(signal: &WeighedSignal) -> String {
     )
 }
 
-fn decision(record: &AuditRecord, answered: Option<ActionKind>) -> String {
+fn describe_decision(record: &AuditRecord, answered: Option<ActionKind>) -> String {
     let draft = &record.draft;
-    let change = draft.proposal.as_ref().map(|p| format!(", {}", change(&p.mutation))).unwrap_or_default();
+    let change = draft.proposal.as_ref().map(|p| format!(", {}", describe_mutation(&p.mutation))).unwrap_or_default();
     let answer =
         answered.map(|k| format!(", {}", k.as_str().trim_start_matches("steward-action-"))).unwrap_or_default();
     let (at, word, landed) = (format_millis(draft.timestamp), draft.decision.as_str(), draft.landing.as_str());
@@ -164,19 +171,21 @@ fn decision(record: &AuditRecord, answered: Option<ActionKind>) -> String {
 }
 
 /// A change in a few words.
-pub(crate) fn change(mutation: &Mutation) -> String {
+pub(crate) fn describe_mutation(mutation: &Mutation) -> String {
     match mutation {
         Mutation::StateChange { to } => format!("state to {}", to.as_str()),
-        Mutation::ContextEdit { field, to } => format!("{} to \"{}\"", field.as_str(), shown(to)),
+        Mutation::ContextEdit { field, to } => format!("{} to \"{}\"", field.as_str(), escape_text(to)),
         Mutation::ParentMatter { to } => format!("under {to}"),
-        Mutation::Related { field, member, present: true } => format!("{} gains \"{}\"", field.as_str(), shown(member)),
+        Mutation::Related { field, member, present: true } => {
+            format!("{} gains \"{}\"", field.as_str(), escape_text(member))
+        }
         Mutation::Related { field, member, present: false } => {
-            format!("{} loses \"{}\"", field.as_str(), shown(member))
+            format!("{} loses \"{}\"", field.as_str(), escape_text(member))
         }
     }
 }
 
-fn hints(
+fn list_hints(
     (subject, seen): (&SubjectRow, &[WeighedSignal]),
     record: Option<&AuditRecord>,
     stopped: bool,
@@ -220,7 +229,12 @@ fn hints(
     }
     if record.draft.landing != Disposition::Recorded {
         hints.extend(
-            record.draft.gates.iter().filter(|g| !g.open).map(|g| opens(g.gate, &shown(&g.found), &shown(&g.needed))),
+            record
+                .draft
+                .gates
+                .iter()
+                .filter(|g| !g.open)
+                .map(|g| describe_opening_condition(g.gate, &escape_text(&g.found), &escape_text(&g.needed))),
         );
     }
     hints
@@ -238,9 +252,9 @@ mod tests {
             ("[[task/pay]]", "task/pay.md"),
             ("matter/m", "matter/m.md"),
         ] {
-            assert_eq!(subject(text).unwrap().as_str(), path);
+            assert_eq!(parse_target(text).unwrap().as_str(), path);
         }
-        assert!(subject("../x").is_err());
+        assert!(parse_target("../x").is_err());
     }
 
     #[test]
@@ -254,11 +268,11 @@ mod tests {
             next_check_after: None,
         };
         let now = steward_domain::time::parse("2026-11-22").unwrap();
-        assert_eq!(hints((&open, &[]), None, false, now), ["a new signal: without one nobody is asked"]);
-        assert!(hints((&open, &[]), None, true, now)[0].contains("steward resume"));
+        assert_eq!(list_hints((&open, &[]), None, false, now), ["a new signal: without one nobody is asked"]);
+        assert!(list_hints((&open, &[]), None, true, now)[0].contains("steward resume"));
         let put_off = SubjectRow { snoozed_until: Some(now + chrono::TimeDelta::days(1)), ..open.clone() };
-        assert!(hints((&put_off, &[]), None, false, now)[0].contains("snoozed_until"));
+        assert!(list_hints((&put_off, &[]), None, false, now)[0].contains("snoozed_until"));
         let done = SubjectRow { state: RecordState::Done, ..open };
-        assert!(hints((&done, &[]), None, false, now)[0].contains("state: open"));
+        assert!(list_hints((&done, &[]), None, false, now)[0].contains("state: open"));
     }
 }

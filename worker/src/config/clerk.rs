@@ -2,13 +2,13 @@
 //!
 //! The key is no setting: it comes from the environment alone.
 
-use super::{ClerkChoice, ClerkServer, Raw};
+use super::{ClerkChoice, ClerkServer, RawConfig};
 use anyhow::{Context, bail};
 use std::num::NonZeroU32;
-use steward_activities::clerk::remote::{ANTHROPIC, CALLS_PER_SECOND, MAX_RESPONSE_BYTES, OLLAMA, OPENAI, Wire};
+use steward_activities::clerk::remote::{ANTHROPIC, CALLS_PER_SECOND, ClerkWire, MAX_RESPONSE_BYTES, OLLAMA, OPENAI};
 
 /// A tick gives a call up after 85 s, with its way to a worker and back.
-fn clerk_timeout(raw: &Raw) -> anyhow::Result<u64> {
+fn read_clerk_timeout(raw: &RawConfig) -> anyhow::Result<u64> {
     match raw.clerk_timeout_seconds.unwrap_or(60) {
         seconds @ 1..=80 => Ok(seconds),
         other => {
@@ -17,17 +17,17 @@ fn clerk_timeout(raw: &Raw) -> anyhow::Result<u64> {
     }
 }
 
-pub(super) fn clerk(raw: &Raw) -> anyhow::Result<ClerkChoice> {
+pub(super) fn read_clerk_choice(raw: &RawConfig) -> anyhow::Result<ClerkChoice> {
     match raw.clerk.as_deref().unwrap_or("rules") {
         "rules" => Ok(ClerkChoice::Rules),
-        "openai" => Ok(ClerkChoice::Openai(clerk_server(raw, &OPENAI)?)),
-        "anthropic" => Ok(ClerkChoice::Anthropic(clerk_server(raw, &ANTHROPIC)?)),
-        "ollama" => Ok(ClerkChoice::Ollama(clerk_server(raw, &OLLAMA)?)),
+        "openai" => Ok(ClerkChoice::Openai(read_clerk_server(raw, &OPENAI)?)),
+        "anthropic" => Ok(ClerkChoice::Anthropic(read_clerk_server(raw, &ANTHROPIC)?)),
+        "ollama" => Ok(ClerkChoice::Ollama(read_clerk_server(raw, &OLLAMA)?)),
         other => bail!("STEWARD_CLERK is `{}`, expected rules, openai, anthropic or ollama", other.escape_debug()),
     }
 }
 
-fn clerk_server(raw: &Raw, wire: &Wire) -> anyhow::Result<ClerkServer> {
+fn read_clerk_server(raw: &RawConfig, wire: &ClerkWire) -> anyhow::Result<ClerkServer> {
     let name = wire.name;
     let base_url = raw.clerk_base_url.clone().or_else(|| wire.base_url.map(str::to_owned)).with_context(|| {
         format!("STEWARD_CLERK is {name} but STEWARD_CLERK_BASE_URL is not set: for example http://127.0.0.1:8080/v1")
@@ -36,14 +36,14 @@ fn clerk_server(raw: &Raw, wire: &Wire) -> anyhow::Result<ClerkServer> {
     Ok(ClerkServer {
         base_url,
         model: model.with_context(|| format!("STEWARD_CLERK is {name} but STEWARD_CLERK_MODEL is not set"))?,
-        timeout_seconds: clerk_timeout(raw)?,
+        timeout_seconds: read_clerk_timeout(raw)?,
         max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(MAX_RESPONSE_BYTES),
-        calls_per_second: calls_per_second(raw)?,
+        calls_per_second: read_calls_per_second(raw)?,
     })
 }
 
 /// A pace for one process; how many calls there may be in all is the rate guard's.
-fn calls_per_second(raw: &Raw) -> anyhow::Result<NonZeroU32> {
+fn read_calls_per_second(raw: &RawConfig) -> anyhow::Result<NonZeroU32> {
     let wanted = raw.clerk_calls_per_second.unwrap_or(CALLS_PER_SECOND.get());
     NonZeroU32::new(wanted)
         .filter(|pace| pace.get() <= 1_000)

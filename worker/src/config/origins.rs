@@ -3,7 +3,7 @@
 //! Of names only: which variable, which key of which file, or neither. The values are [`super::Config`]'s, and a
 //! value that was not usable is among its warnings.
 
-use super::sources::{File, Variables};
+use super::sources::{ConfigFile, EnvironmentVariables};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ const KEYS: [&str; 9] = [
 
 /// Where the settings that decide were set; what is not in it has its default.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Origins(BTreeMap<&'static str, String>);
+pub(crate) struct SettingOrigins(BTreeMap<&'static str, String>);
 
-impl Origins {
-    pub(super) fn of(file: &File, variables: &Variables) -> Self {
+impl SettingOrigins {
+    pub(super) fn from_sources(file: &ConfigFile, variables: &EnvironmentVariables) -> Self {
         let origin = |key: &'static str| {
             let name = format!("STEWARD_{}", key.to_ascii_uppercase());
             if variables.iter().any(|(variable, _)| *variable == name) {
@@ -37,7 +37,7 @@ impl Origins {
     }
 
     /// The variable, the file with its key, or `default`.
-    pub(crate) fn of_key(&self, key: &str) -> String {
+    pub(crate) fn describe_key_origin(&self, key: &str) -> String {
         self.0.get(key).map_or_else(|| "default".to_owned(), String::clone)
     }
 }
@@ -49,10 +49,10 @@ mod tests {
     #[test]
     fn the_environment_comes_before_the_file_and_the_file_before_the_default() {
         let table = "live_mode = \"live\"\nrelated_ceiling = \"ask\"".parse().unwrap();
-        let file = File { path: "steward.toml".into(), table, named: false };
+        let file = ConfigFile { path: "steward.toml".into(), table, named: false };
         let variables = vec![("STEWARD_LIVE_MODE".to_owned(), String::new())];
-        let origins = Origins::of(&file, &variables);
-        let found = ["live_mode", "related_ceiling", "default_ceiling"].map(|key| origins.of_key(key));
+        let origins = SettingOrigins::from_sources(&file, &variables);
+        let found = ["live_mode", "related_ceiling", "default_ceiling"].map(|key| origins.describe_key_origin(key));
         assert_eq!(found, ["STEWARD_LIVE_MODE", "steward.toml (related_ceiling)", "default"]);
     }
 }

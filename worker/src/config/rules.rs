@@ -6,8 +6,8 @@
 
 mod written;
 
-use super::{Config, Raw};
-use crate::out::shown;
+use super::{RawConfig, StewardConfig};
+use crate::out::escape_text;
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,11 +19,11 @@ use steward_domain::trust::case::ReplayRules;
 use steward_domain::trust::step_back::REVERSAL_BUDGET;
 use toml::{Table, Value};
 
-pub(crate) use written::with_values;
+pub(crate) use written::set_toml_values;
 
 /// Settings that somebody asks about; what is not said stays as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Wish {
+pub(crate) struct PolicyOverrides {
     pub(crate) mode: Option<Mode>,
     /// 0 to 1.
     pub(crate) confidence: Option<f64>,
@@ -37,9 +37,9 @@ pub(crate) struct Wish {
     pub(crate) sources: BTreeMap<String, Ceiling>,
 }
 
-impl Wish {
+impl PolicyOverrides {
     /// What a choice of the report amounts to: everything that it does not name is held.
-    pub(crate) fn of_choice(choice: &SettingsChoice, policy: &DecisionPolicy) -> Self {
+    pub(crate) fn from_choice(choice: &SettingsChoice, policy: &DecisionPolicy) -> Self {
         let ceiling = |class: MutationClass| {
             let held = policy.class_ceiling(class).min(Ceiling::Confirm);
             Some(if choice.classes.contains(&class) { Ceiling::Act } else { held })
@@ -60,14 +60,14 @@ impl Wish {
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let read = || -> anyhow::Result<Self> {
             let table: Table = std::fs::read_to_string(path)?.parse()?;
-            let known: Raw = table.clone().try_into()?;
+            let known: RawConfig = table.clone().try_into()?;
             drop(known);
-            Self::of(&table)
+            Self::from_table(&table)
         };
         read().with_context(|| format!("failed to read {}", path.display()))
     }
 
-    fn of(table: &Table) -> anyhow::Result<Self> {
+    fn from_table(table: &Table) -> anyhow::Result<Self> {
         let text = |key: &str| match table.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.as_str())),
@@ -77,12 +77,12 @@ impl Wish {
             None => Ok(None),
             Some(value) => {
                 let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
-                share(key, number.with_context(|| format!("`{key}` is not a number"))?).map(Some)
+                check_threshold(key, number.with_context(|| format!("`{key}` is not a number"))?).map(Some)
             }
         };
-        let ceiling = |key: &str| text(key)?.map(ceiling).transpose();
+        let ceiling = |key: &str| text(key)?.map(parse_ceiling).transpose();
         let mut wish = Self {
-            mode: text("live_mode")?.map(mode).transpose()?,
+            mode: text("live_mode")?.map(parse_mode).transpose()?,
             confidence: number("confidence_threshold")?,
             high_confidence: number("high_confidence_threshold")?,
             default_ceiling: ceiling("default_ceiling")?,
@@ -98,9 +98,10 @@ impl Wish {
     ///
     /// # Errors
     /// It is none of them.
-    pub(crate) fn hold(&mut self, pair: &str) -> anyhow::Result<()> {
-        let (name, word) = pair.rsplit_once('=').with_context(|| format!("`{}` is not CLASS=WORD", shown(pair)))?;
-        let (name, to) = (name.trim(), ceiling(word)?);
+    pub(crate) fn add_ceiling(&mut self, pair: &str) -> anyhow::Result<()> {
+        let (name, word) =
+            pair.rsplit_once('=').with_context(|| format!("`{}` is not CLASS=WORD", escape_text(pair)))?;
+        let (name, to) = (name.trim(), parse_ceiling(word)?);
         if let Some(source) = name.strip_prefix("source:").filter(|source| !source.trim().is_empty()) {
             self.sources.insert(source_key(source), to);
             return Ok(());
@@ -111,14 +112,14 @@ impl Wish {
             None => bail!(
                 "`{}` is no class: there are state_change, context_edit, parent_matter and related, `default` for sources, \
                  and `source:NAME` for one of them",
-                shown(name)
+                escape_text(name)
             ),
         }
         Ok(())
     }
 
     /// Whether it says anything about a key of the file.
-    pub(crate) fn says(&self, key: &str) -> bool {
+    pub(crate) fn has_key(&self, key: &str) -> bool {
         let of_class = |class: &MutationClass| key.strip_suffix("_ceiling") == Some(class.as_str());
         match key {
             "live_mode" => self.mode.is_some(),
@@ -132,7 +133,7 @@ impl Wish {
     }
 
     /// The settings with this wish granted.
-    pub(crate) fn over(&self, rules: &ReplayRules) -> ReplayRules {
+    pub(crate) fn apply_to(&self, rules: &ReplayRules) -> ReplayRules {
         let mut rules = rules.clone();
         let policy = &mut rules.policy;
         policy.mode = self.mode.unwrap_or(policy.mode);
@@ -157,7 +158,7 @@ impl Wish {
 ///
 /// # Errors
 /// As [`Wish::read`]; a file that is not there sets nothing.
-pub(crate) fn of_file(path: &Path) -> anyhow::Result<ReplayRules> {
+pub(crate) fn read_rules_file(path: &Path) -> anyhow::Result<ReplayRules> {
     let nothing = ReplayRules {
         policy: DecisionPolicy::default(),
         default_ceiling: Ceiling::default(),
@@ -166,14 +167,14 @@ pub(crate) fn of_file(path: &Path) -> anyhow::Result<ReplayRules> {
     if !path.try_exists().with_context(|| format!("failed to read {}", path.display()))? {
         return Ok(nothing);
     }
-    Ok(Wish::read(path)?.over(&nothing))
+    Ok(PolicyOverrides::read(path)?.apply_to(&nothing))
 }
 
 /// The reversal budget that a file sets, or the default.
 ///
 /// # Errors
 /// A file that is there and cannot be read.
-pub(crate) fn budget_of_file(path: &Path) -> anyhow::Result<f64> {
+pub(crate) fn read_reversal_budget(path: &Path) -> anyhow::Result<f64> {
     let failed = || format!("failed to read {}", path.display());
     if !path.try_exists().with_context(failed)? {
         return Ok(REVERSAL_BUDGET);
@@ -187,7 +188,7 @@ pub(crate) fn budget_of_file(path: &Path) -> anyhow::Result<f64> {
 ///
 /// # Errors
 /// High confidence is less than what `live` asks for by itself.
-pub(crate) fn sound(rules: &ReplayRules) -> anyhow::Result<()> {
+pub(crate) fn check_threshold_order(rules: &ReplayRules) -> anyhow::Result<()> {
     let DecisionPolicy { confidence_threshold: least, high_confidence_threshold: high, .. } = rules.policy;
     if high < least {
         bail!(
@@ -198,29 +199,30 @@ pub(crate) fn sound(rules: &ReplayRules) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Config {
+impl StewardConfig {
     /// The settings that decide, as they are now.
-    pub(crate) fn rules(&self) -> ReplayRules {
+    pub(crate) fn decision_rules(&self) -> ReplayRules {
         ReplayRules { policy: self.policy.clone(), default_ceiling: self.default_ceiling, sources: BTreeMap::new() }
     }
 }
 
 /// Reads a mode that must be one.
-pub(crate) fn mode(text: &str) -> anyhow::Result<Mode> {
-    Mode::parse(text)
-        .with_context(|| format!("`{}` is no mode: there are shadow, live_high_confidence_only and live", shown(text)))
+pub(crate) fn parse_mode(text: &str) -> anyhow::Result<Mode> {
+    Mode::parse(text).with_context(|| {
+        format!("`{}` is no mode: there are shadow, live_high_confidence_only and live", escape_text(text))
+    })
 }
 
-fn ceiling(text: &str) -> anyhow::Result<Ceiling> {
+fn parse_ceiling(text: &str) -> anyhow::Result<Ceiling> {
     let read = Ceiling::parse_or_ask(text);
     if !text.trim().eq_ignore_ascii_case(read.as_str()) {
-        bail!("`{}` is no ceiling: there are ask, confirm and act", shown(text));
+        bail!("`{}` is no ceiling: there are ask, confirm and act", escape_text(text));
     }
     Ok(read)
 }
 
 /// A threshold that must be one.
-pub(crate) fn share(name: &str, number: f64) -> anyhow::Result<f64> {
+pub(crate) fn check_threshold(name: &str, number: f64) -> anyhow::Result<f64> {
     if !(0.0..=1.0).contains(&number) {
         bail!("`{name}` is {number}, expected 0 to 1");
     }
@@ -228,12 +230,15 @@ pub(crate) fn share(name: &str, number: f64) -> anyhow::Result<f64> {
 }
 
 /// Those of the keys of the file, with their values, that any of these wishes is about.
-pub(crate) fn asked(wishes: &[Wish], rules: &ReplayRules) -> Vec<(&'static str, toml_edit::Value)> {
-    entries(rules).into_iter().filter(|(key, _)| wishes.iter().any(|wish| wish.says(key))).collect()
+pub(crate) fn list_overridden_entries(
+    wishes: &[PolicyOverrides],
+    rules: &ReplayRules,
+) -> Vec<(&'static str, toml_edit::Value)> {
+    list_policy_entries(rules).into_iter().filter(|(key, _)| wishes.iter().any(|wish| wish.has_key(key))).collect()
 }
 
 /// The keys of the file and their values.
-pub(crate) fn entries(rules: &ReplayRules) -> Vec<(&'static str, toml_edit::Value)> {
+pub(crate) fn list_policy_entries(rules: &ReplayRules) -> Vec<(&'static str, toml_edit::Value)> {
     let policy = &rules.policy;
     vec![
         ("live_mode", policy.mode.as_str().into()),

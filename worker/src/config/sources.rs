@@ -99,10 +99,10 @@ const NOT_FROM_A_VAULT: [&str; 26] = [
 ];
 
 /// Configuration variables: their whole names and their values.
-pub(super) type Variables = Vec<(String, String)>;
+pub(super) type EnvironmentVariables = Vec<(String, String)>;
 
 /// The configuration file, or an empty one.
-pub(super) struct File {
+pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
     pub(super) table: Table,
     /// `STEWARD_CONFIG` names it; otherwise it lies where the command is typed.
@@ -111,21 +111,21 @@ pub(super) struct File {
 
 /// Where the configuration's file is or would be, and whether it was named: `STEWARD_CONFIG`, else
 /// `steward.toml` in the current folder.
-pub(crate) fn file_path() -> (PathBuf, bool) {
+pub(crate) fn locate_config_file() -> (PathBuf, bool) {
     let named = std::env::var_os("STEWARD_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
     (named.clone().unwrap_or_else(|| "steward.toml".into()), named.is_some())
 }
 
 /// What the environment sets a key to; it counts more than a file.
-pub(crate) fn set_outside(key: &str) -> Option<String> {
+pub(crate) fn read_environment_value(key: &str) -> Option<String> {
     let value = std::env::var_os(format!("{PREFIX}{}", key.to_ascii_uppercase()))?;
     Some(value.to_string_lossy().into_owned()).filter(|value| !value.is_empty() || NEVER_UNSET.contains(&key))
 }
 
-impl File {
+impl ConfigFile {
     /// `STEWARD_CONFIG`, else `steward.toml` in the current folder if there is one.
     pub(super) fn find() -> anyhow::Result<Self> {
-        let (path, named) = file_path();
+        let (path, named) = locate_config_file();
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let table = text.parse::<Table>().with_context(|| format!("failed to read {}", path.display()))?;
@@ -140,7 +140,7 @@ impl File {
 
     /// Refuses a server that is named by a file which merely lies in the folder where a command is typed: a token goes
     /// there, so a human says it.
-    pub(super) fn names_no_server(&self) -> anyhow::Result<()> {
+    pub(super) fn refuse_unnamed_server(&self) -> anyhow::Result<()> {
         if self.table.contains_key("server") && !self.named {
             bail!(
                 "{} sets `server`, and a token would go there: set {PREFIX}SERVER, or name the file in STEWARD_CONFIG",
@@ -151,7 +151,7 @@ impl File {
     }
 
     /// Refuses a file inside the vault that sets what a vault may not.
-    pub(super) fn keep_to_its_place(&self, vault: &Path) -> anyhow::Result<()> {
+    pub(super) fn refuse_vault_overrides(&self, vault: &Path) -> anyhow::Result<()> {
         let Some(key) = NOT_FROM_A_VAULT.into_iter().find(|key| self.table.contains_key(*key)) else { return Ok(()) };
         let Ok(vault) = vault.canonicalize() else { return Ok(()) };
         let folder = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -170,7 +170,9 @@ impl File {
 }
 
 /// Our configuration variables among all variables; others may hold anything.
-pub(super) fn environment(all: impl Iterator<Item = (OsString, OsString)>) -> anyhow::Result<Variables> {
+pub(super) fn collect_variables(
+    all: impl Iterator<Item = (OsString, OsString)>,
+) -> anyhow::Result<EnvironmentVariables> {
     let ours = all.filter(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
     let mut variables = Vec::new();
     for (name, value) in ours {
@@ -189,18 +191,18 @@ pub(super) fn environment(all: impl Iterator<Item = (OsString, OsString)>) -> an
 }
 
 /// Lays the environment over the file.
-pub(super) fn merge(mut table: Table, variables: Variables) -> anyhow::Result<Table> {
+pub(super) fn merge_variables(mut table: Table, variables: EnvironmentVariables) -> anyhow::Result<Table> {
     for (variable, value) in variables {
         let name = variable.strip_prefix(PREFIX).unwrap_or(&variable).to_ascii_lowercase();
         if !value.is_empty() || NEVER_UNSET.contains(&name.as_str()) {
-            put(&mut table, name, &value)?;
+            insert_value(&mut table, name, &value)?;
         }
     }
     Ok(table)
 }
 
-fn put(into: &mut Table, name: String, value: &str) -> anyhow::Result<()> {
-    let value = typed(&name, value);
+fn insert_value(into: &mut Table, name: String, value: &str) -> anyhow::Result<()> {
+    let value = parse_value(&name, value);
     for table in TABLES {
         if let Some(key) = name.strip_prefix(&format!("{table}_")) {
             let inner = into.entry(table).or_insert_with(|| Value::Table(Table::new()));
@@ -213,7 +215,7 @@ fn put(into: &mut Table, name: String, value: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn typed(name: &str, value: &str) -> Value {
+fn parse_value(name: &str, value: &str) -> Value {
     if TEXT_KEYS.contains(&name) {
         return Value::String(value.to_owned());
     }
@@ -241,11 +243,11 @@ mod tests {
     #[test]
     fn a_variable_of_others_may_hold_any_bytes_and_one_of_ours_is_named() {
         let others = [(bytes(b"LATIN"), bytes(b"caf\xe9")), (bytes(b"N\xe9"), bytes(b"x"))];
-        assert_eq!(environment(others.into_iter()).unwrap(), []);
+        assert_eq!(collect_variables(others.into_iter()).unwrap(), []);
         let ours = [(bytes(b"STEWARD_VAULT"), bytes(b"caf\xe9"))];
-        let message = environment(ours.into_iter()).unwrap_err().to_string();
+        let message = collect_variables(ours.into_iter()).unwrap_err().to_string();
         assert!(message.contains("STEWARD_VAULT") && message.contains("UTF-8"), "{message}");
-        assert!(environment([(bytes(b"STEWARD_N\xe9"), bytes(b"x"))].into_iter()).is_err());
+        assert!(collect_variables([(bytes(b"STEWARD_N\xe9"), bytes(b"x"))].into_iter()).is_err());
     }
 
     #[test]
@@ -265,7 +267,8 @@ mod tests {
         ];
         let held = |path: &Path, text: &str| {
             std::fs::write(path, text).unwrap();
-            File { path: path.to_owned(), table: text.parse().unwrap(), named: false }.keep_to_its_place(&vault)
+            ConfigFile { path: path.to_owned(), table: text.parse().unwrap(), named: false }
+                .refuse_vault_overrides(&vault)
         };
         for text in bold {
             for inside in ["steward.toml", "notes/steward.toml"] {
@@ -275,17 +278,17 @@ mod tests {
             held(&dir.path().join("steward.toml"), text).unwrap();
         }
         let server =
-            |named| File { path: "steward.toml".into(), table: "server = \"https://x\"".parse().unwrap(), named };
-        assert!(server(false).names_no_server().unwrap_err().to_string().contains("STEWARD_CONFIG"));
-        server(true).names_no_server().unwrap();
+            |named| ConfigFile { path: "steward.toml".into(), table: "server = \"https://x\"".parse().unwrap(), named };
+        assert!(server(false).refuse_unnamed_server().unwrap_err().to_string().contains("STEWARD_CONFIG"));
+        server(true).refuse_unnamed_server().unwrap();
         held(&vault.join("steward.toml"), "task_queue = \"q\"\nscan_seconds = 5").unwrap();
         // A link, either way.
         std::os::unix::fs::symlink(dir.path().join("steward.toml"), vault.join("link.toml")).unwrap();
         std::fs::write(vault.join("real.toml"), "").unwrap();
         std::os::unix::fs::symlink(vault.join("real.toml"), dir.path().join("back.toml")).unwrap();
         for path in [vault.join("link.toml"), dir.path().join("back.toml")] {
-            let file = File { path, table: bold[0].parse().unwrap(), named: false };
-            assert!(file.keep_to_its_place(&vault).is_err());
+            let file = ConfigFile { path, table: bold[0].parse().unwrap(), named: false };
+            assert!(file.refuse_vault_overrides(&vault).is_err());
         }
     }
 }

@@ -2,27 +2,27 @@
 //!
 //! A stream's own keys are its adapter's to read; here is only what one stream means to another.
 
-use super::Config;
+use super::StewardConfig;
 use anyhow::bail;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use steward_activities::streams::StreamConfig;
-use steward_server::facts::streams::StreamName;
+use steward_server::facts::streams::ConfiguredStream;
 
-impl Config {
+impl StewardConfig {
     /// The streams that are set, in their order.
-    pub(crate) fn stream_names(&self) -> Vec<StreamName> {
-        let name = |stream: &StreamConfig| StreamName { name: stream.name.clone(), kind: stream.kind };
+    pub(crate) fn list_stream_names(&self) -> Vec<ConfiguredStream> {
+        let name = |stream: &StreamConfig| ConfiguredStream { name: stream.name.clone(), kind: stream.kind };
         self.streams.iter().map(name).collect()
     }
 }
 
-pub(super) fn read(tables: BTreeMap<String, Map<String, Value>>) -> anyhow::Result<Vec<StreamConfig>> {
+pub(super) fn read_streams(tables: BTreeMap<String, Map<String, Value>>) -> anyhow::Result<Vec<StreamConfig>> {
     let read = |(name, table): (String, _)| StreamConfig::read(&name, table);
     let mut streams = tables.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let inboxes: Vec<&str> = streams.iter().filter(|s| s.kind == "inbox").map(|s| s.name.as_str()).collect();
     match inboxes.as_slice() {
-        [] if streams.iter().all(|s| s.name != "inbox") => streams.push(StreamConfig::inbox()?),
+        [] if streams.iter().all(|s| s.name != "inbox") => streams.push(StreamConfig::default_inbox()?),
         [] => bail!("streams.inbox: the name belongs to the drop folder: give this stream another name"),
         [_] => {}
         [first, second, ..] => bail!("streams.{second}: there is one drop folder, and streams.{first} reads it"),

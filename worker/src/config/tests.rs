@@ -3,10 +3,10 @@
 use super::*;
 use steward_domain::mutation::MutationClass;
 
-fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<Config> {
+fn load(toml: &str, variables: &[(&str, &str)]) -> anyhow::Result<StewardConfig> {
     let table = toml.parse()?;
-    let variables = sources::environment(variables.iter().map(|(n, v)| ((*n).into(), (*v).into())))?;
-    Config::from_parts(&File { path: "steward.toml".into(), table, named: false }, variables)
+    let variables = sources::collect_variables(variables.iter().map(|(n, v)| ((*n).into(), (*v).into())))?;
+    StewardConfig::from_parts(&ConfigFile { path: "steward.toml".into(), table, named: false }, variables)
 }
 
 #[test]
@@ -120,17 +120,17 @@ fn a_folder_has_one_spelling() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("vault")).unwrap();
     std::os::unix::fs::symlink(dir.path().join("vault"), dir.path().join("link")).unwrap();
-    let plain = whole(&dir.path().join("vault"), "it").unwrap();
-    assert_eq!(whole(&dir.path().join("link"), "it").unwrap(), plain);
-    assert_eq!(whole(&dir.path().join("link/../vault"), "it").unwrap(), plain);
-    assert!(whole(Path::new("not-there-yet"), "it").unwrap().is_absolute());
+    let plain = canonicalize_folder(&dir.path().join("vault"), "it").unwrap();
+    assert_eq!(canonicalize_folder(&dir.path().join("link"), "it").unwrap(), plain);
+    assert_eq!(canonicalize_folder(&dir.path().join("link/../vault"), "it").unwrap(), plain);
+    assert!(canonicalize_folder(Path::new("not-there-yet"), "it").unwrap().is_absolute());
 }
 
 #[test]
 fn a_folder_whose_name_is_not_utf8_is_refused_by_its_setting() {
     use std::os::unix::ffi::OsStrExt;
     let name = std::ffi::OsStr::from_bytes(b"/tmp/caf\xe9");
-    let message = whole(Path::new(name), "STEWARD_STATE_DIR").unwrap_err().to_string();
+    let message = canonicalize_folder(Path::new(name), "STEWARD_STATE_DIR").unwrap_err().to_string();
     assert!(message.contains("STEWARD_STATE_DIR") && message.contains("UTF-8"), "{message}");
 }
 

@@ -6,11 +6,11 @@ use anyhow::bail;
 use axum::http::Uri;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use steward_server::access::proxy::Proxies;
-use steward_server::listen::Certificate;
+use steward_server::access::proxy::TrustedProxies;
+use steward_server::listen::CertificateFiles;
 
 /// `name` or `name:port`, with commas between several.
-pub(super) fn hosts(text: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn parse_hosts(text: &str) -> anyhow::Result<Vec<String>> {
     let names: Vec<String> =
         text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
     let is_name = |name: &String| !name.contains(|c: char| c == '/' || c == '*' || c.is_whitespace() || c.is_control());
@@ -23,19 +23,22 @@ pub(super) fn hosts(text: &str) -> anyhow::Result<Vec<String>> {
     }
 }
 
-pub(super) fn proxies(text: &str) -> anyhow::Result<Proxies> {
+pub(super) fn parse_proxies(text: &str) -> anyhow::Result<TrustedProxies> {
     let wrong = |other: String| {
         format!(
             "STEWARD_TRUSTED_PROXIES has `{}`, expected addresses or networks like 10.0.0.0/8",
             other.escape_debug()
         )
     };
-    Proxies::read(text).map_err(wrong).map_err(anyhow::Error::msg)
+    TrustedProxies::parse(text).map_err(wrong).map_err(anyhow::Error::msg)
 }
 
-pub(super) fn certificate(chain: Option<PathBuf>, key: Option<PathBuf>) -> anyhow::Result<Option<Certificate>> {
+pub(super) fn read_certificate(
+    chain: Option<PathBuf>,
+    key: Option<PathBuf>,
+) -> anyhow::Result<Option<CertificateFiles>> {
     match (chain, key) {
-        (Some(chain), Some(key)) => Ok(Some(Certificate { chain, key })),
+        (Some(chain), Some(key)) => Ok(Some(CertificateFiles { chain, key })),
         (None, None) => Ok(None),
         (Some(_), None) => bail!("STEWARD_TLS_CERT is set and STEWARD_TLS_KEY is not: set both, to PEM files"),
         (None, Some(_)) => bail!("STEWARD_TLS_KEY is set and STEWARD_TLS_CERT is not: set both, to PEM files"),
@@ -43,7 +46,7 @@ pub(super) fn certificate(chain: Option<PathBuf>, key: Option<PathBuf>) -> anyho
 }
 
 /// A server to ask: a token goes there, so by TLS unless it stays on this machine.
-pub(super) fn server(address: Option<String>) -> anyhow::Result<Option<String>> {
+pub(super) fn check_server_address(address: Option<String>) -> anyhow::Result<Option<String>> {
     let Some(address) = address.map(|address| address.trim_end_matches('/').to_owned()) else { return Ok(None) };
     let own = address.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http"));
     let own = own.as_ref().and_then(Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned());
@@ -59,7 +62,7 @@ pub(super) fn server(address: Option<String>) -> anyhow::Result<Option<String>> 
 }
 
 /// An address that a page may link to.
-pub(super) fn ui(address: Option<String>) -> anyhow::Result<Option<String>> {
+pub(super) fn check_ui_address(address: Option<String>) -> anyhow::Result<Option<String>> {
     match address.map(|address| address.trim_end_matches('/').to_owned()).filter(|address| !address.is_empty()) {
         Some(other) if !other.starts_with("http://") && !other.starts_with("https://") => {
             bail!(

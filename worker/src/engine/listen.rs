@@ -3,10 +3,10 @@
 //! It waits for no server. What follows from a change is asked of others and done by them: matters are
 //! woken ([`super::wake`]), routines triggered ([`super::routines`]), schedules registered ([`super::register`]).
 
-use super::register::Registration;
+use super::register::RegistrationLoop;
 use super::routines::RoutineRequests;
-use super::{interval, tell};
-use crate::config::Config;
+use super::{create_interval, log_problems};
+use crate::config::StewardConfig;
 use chrono::Utc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
 
 /// Listens to the vault while the engine runs.
-pub(super) struct Listener {
+pub(super) struct VaultListener {
     pub(super) keeper: Arc<VaultWriter>,
     pub(super) index: Arc<Index>,
-    pub(super) config: Config,
-    pub(super) registration: Arc<Registration>,
+    pub(super) config: StewardConfig,
+    pub(super) registration: Arc<RegistrationLoop>,
     pub(super) routines: RoutineRequests,
     /// Something was put into the drop folder.
     pub(super) dropped: Arc<Notify>,
@@ -30,9 +30,9 @@ pub(super) struct Listener {
     pub(super) returned: Arc<Notify>,
 }
 
-impl Listener {
+impl VaultListener {
     /// Listens until the process ends.
-    pub(super) async fn listen(self) {
+    pub(super) async fn run(self) {
         // One at a time: what changes while the index is busy is gathered by the watcher.
         let (send, mut hints) = mpsc::channel(1);
         let _watcher = match watch_vault(self.keeper.root(), send) {
@@ -42,15 +42,15 @@ impl Listener {
                 None
             }
         };
-        self.ask_for_what_waits().await;
+        self.request_waiting_work().await;
         // The first scan is at once: files may have changed between the start and the watch.
         let mut scan = tokio::time::interval(Duration::from_secs(self.config.scan_seconds));
         scan.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut contents = interval(self.config.content_scan_seconds);
+        let mut contents = create_interval(self.config.content_scan_seconds);
         loop {
             let synced = tokio::select! {
                 news = self.index.wait_for_changes() => {
-                    self.pass_on(news);
+                    self.dispatch_news(news);
                     continue;
                 }
                 _ = scan.tick() => self.index.sync_all(self.keeper.root(), Utc::now()).await,
@@ -66,10 +66,10 @@ impl Listener {
                 },
             };
             match synced {
-                Ok(report) => tell(&report),
+                Ok(report) => log_problems(&report),
                 Err(e) => tracing::error!(error = %e, "failed to bring the index up to date"),
             }
-            self.pass_on(self.index.take_changes());
+            self.dispatch_news(self.index.take_changes());
             self.registration.request_round_if_behind();
             // Commands beside this process mark matters, too.
             self.index.notify_wakes();
@@ -77,7 +77,7 @@ impl Listener {
     }
 
     /// Events and records that came while nobody listened are no news to the scans.
-    async fn ask_for_what_waits(&self) {
+    async fn request_waiting_work(&self) {
         match self.index.list_events_to_extract(1, &ExhaustedShares::default()).await {
             Ok(waiting) if waiting.is_empty() => {}
             Ok(_) => self.routines.extractor.notify_one(),
@@ -92,7 +92,7 @@ impl Listener {
         }
     }
 
-    fn pass_on(&self, news: ScanChanges) {
+    fn dispatch_news(&self, news: ScanChanges) {
         if news.events_arrived {
             self.routines.extractor.notify_one();
         }

@@ -3,9 +3,9 @@
 //! The lock first, then the index, brought up to date, then the rate guard's ledger. Nothing is begun here:
 //! whoever opened them starts what works with them.
 
-use super::{raised, tell};
-use crate::config::Config;
-use crate::reading::logged;
+use super::{log_problems, wait_for_stop};
+use crate::config::StewardConfig;
+use crate::reading::log_index_progress;
 use chrono::Utc;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use tokio::sync::watch as flag;
 const LOCK_RETRY: Duration = Duration::from_secs(2);
 
 /// The parts of a vault that need no Temporal.
-pub(crate) struct Parts {
+pub(crate) struct OpenedVault {
     pub(crate) keeper: Arc<VaultWriter>,
     pub(crate) index: Arc<Index>,
     pub(crate) ledger: Arc<Ledger>,
 }
 
-impl Parts {
+impl OpenedVault {
     /// Takes the lock and brings the index up to date.
     ///
     /// # Errors
     /// [`LockError::Held`] inside when another process writes this vault.
-    pub(crate) async fn open(config: &Config) -> anyhow::Result<Self> {
-        let root = VaultRoot::open(config.vault()?)?;
+    pub(crate) async fn open(config: &StewardConfig) -> anyhow::Result<Self> {
+        let root = VaultRoot::open(config.vault_folder()?)?;
         let tracker = config.tracker.as_ref().map(|tracker| TrackerSite { project: tracker.project.clone() });
         let keeper = tokio::task::spawn_blocking(move || VaultWriter::lock(root)).await??.with_tracker(tracker);
         let keeper = Arc::new(keeper);
@@ -44,8 +44,8 @@ impl Parts {
         tighten_state(&state);
         let index = Arc::new(Index::open(&state).await?);
         index.record_service_start(Utc::now()).await?;
-        let report = logged(&index, index.sync_all(keeper.root(), Utc::now())).await?;
-        tell(&report);
+        let report = log_index_progress(&index, index.sync_all(keeper.root(), Utc::now())).await?;
+        log_problems(&report);
         let ledger = Arc::new(open_ledger(config.caps, keeper.root(), &state)?);
         Ok(Self { keeper, index, ledger })
     }
@@ -54,12 +54,15 @@ impl Parts {
     ///
     /// # Errors
     /// Anything but a held lock; `None` when told to stop before it was free.
-    pub(crate) async fn open_in_turn(config: &Config, stop: &mut flag::Receiver<bool>) -> anyhow::Result<Option<Self>> {
+    pub(crate) async fn open_when_unlocked(
+        config: &StewardConfig,
+        stop: &mut flag::Receiver<bool>,
+    ) -> anyhow::Result<Option<Self>> {
         let mut told = false;
         loop {
             let opened = tokio::select! {
                 opened = Self::open(config) => opened,
-                () = raised(stop) => return Ok(None),
+                () = wait_for_stop(stop) => return Ok(None),
             };
             match opened {
                 Ok(parts) => return Ok(Some(parts)),
@@ -73,7 +76,7 @@ impl Parts {
             }
             tokio::select! {
                 () = tokio::time::sleep(LOCK_RETRY) => {}
-                () = raised(stop) => return Ok(None),
+                () = wait_for_stop(stop) => return Ok(None),
             }
         }
     }

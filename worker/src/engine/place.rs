@@ -15,7 +15,11 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Says in the log when the folder goes and comes back, and tells `returned`; ends the process by `failed` when another
 /// folder took its place.
-pub(super) async fn follow(root: VaultRoot, returned: Arc<Notify>, failed: mpsc::UnboundedSender<anyhow::Error>) {
+pub(super) async fn follow_vault_folder(
+    root: VaultRoot,
+    returned: Arc<Notify>,
+    failed: mpsc::UnboundedSender<anyhow::Error>,
+) {
     let (mut clock, mut is_away) = (interval(EVERY), false);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let path = root.path().display();

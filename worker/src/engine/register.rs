@@ -3,9 +3,9 @@
 //! One round of registration at a time; requests that come during a round are served by the next one,
 //! all together. A round that failed in part is tried again after the next scan.
 
-use super::interval;
-use crate::config::Config;
-use crate::registrar::Registrar;
+use super::create_interval;
+use crate::config::StewardConfig;
+use crate::registrar::ScheduleRegistrar;
 use crate::schedules;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use steward_vault::index::Index;
 use tokio::sync::{Notify, mpsc, watch as flag};
 
 /// Registers the schedules of one vault.
-pub(super) struct Registration {
-    pub(super) registrar: Registrar,
+pub(super) struct RegistrationLoop {
+    pub(super) registrar: ScheduleRegistrar,
     index: Arc<Index>,
-    config: Config,
+    config: StewardConfig,
     requests: Notify,
     /// Some schedule is not as it should be, because the server gave no answer.
     behind: AtomicBool,
@@ -29,8 +29,8 @@ pub(super) struct Registration {
     ended: flag::Sender<u64>,
 }
 
-impl Registration {
-    pub(super) fn new(registrar: Registrar, index: Arc<Index>, config: Config, behind: bool) -> Self {
+impl RegistrationLoop {
+    pub(super) fn new(registrar: ScheduleRegistrar, index: Arc<Index>, config: StewardConfig, behind: bool) -> Self {
         let (requests, begun, (ended, _)) = (Notify::new(), AtomicU64::new(0), flag::channel(0));
         Self { registrar, index, config, requests, behind: AtomicBool::new(behind), begun, ended }
     }
@@ -51,13 +51,13 @@ impl Registration {
     }
 
     /// The number of the round that ended last.
-    pub(super) fn rounds(&self) -> flag::Receiver<u64> {
+    pub(super) fn subscribe_rounds(&self) -> flag::Receiver<u64> {
         self.ended.subscribe()
     }
 
     /// Serves requests, and compares the schedules regularly, until the process ends.
-    pub(super) async fn serve(self: Arc<Self>) {
-        let mut check = interval(self.config.schedule_check_seconds);
+    pub(super) async fn run(self: Arc<Self>) {
+        let mut check = create_interval(self.config.schedule_check_seconds);
         loop {
             tokio::select! {
                 () = self.requests.notified() => {}
@@ -67,7 +67,7 @@ impl Registration {
             check.reset();
             let round = self.begun.fetch_add(1, Ordering::SeqCst).saturating_add(1);
             self.behind.store(false, Ordering::Relaxed);
-            let behind = self.register().await.unwrap_or_else(|e| {
+            let behind = self.register_schedules().await.unwrap_or_else(|e| {
                 tracing::error!(error = %format!("{e:#}"), "failed to register the schedules; trying again with the next scan");
                 true
             });
@@ -77,9 +77,9 @@ impl Registration {
     }
 
     /// Whether some schedule could not be registered.
-    async fn register(&self) -> anyhow::Result<bool> {
-        let plan = schedules::plan(&self.registrar, &self.index, &self.config).await?;
-        let outcome = schedules::apply(&self.registrar, plan).await;
+    async fn register_schedules(&self) -> anyhow::Result<bool> {
+        let plan = schedules::plan_schedules(&self.registrar, &self.index, &self.config).await?;
+        let outcome = schedules::apply_schedules(&self.registrar, plan).await;
         tracing::info!(
             created = outcome.created,
             updated = outcome.updated,
@@ -91,7 +91,7 @@ impl Registration {
     }
 
     /// Gives schedules the intervals that ticks ask for, one after the other; of one matter the last counts.
-    pub(super) async fn follow_cadence(self: Arc<Self>, mut changes: mpsc::UnboundedReceiver<NewInterval>) {
+    pub(super) async fn apply_new_intervals(self: Arc<Self>, mut changes: mpsc::UnboundedReceiver<NewInterval>) {
         let mut wanted: BTreeMap<RecordPath, u32> = BTreeMap::new();
         loop {
             let Some((matter, seconds)) = wanted.pop_first() else {
@@ -99,7 +99,7 @@ impl Registration {
                 wanted.insert(change.matter, change.seconds);
                 continue;
             };
-            let edit = self.registrar.set_interval(matter.slug(), seconds);
+            let edit = self.registrar.set_matter_interval(matter.slug(), seconds);
             tokio::pin!(edit);
             // Taken in meanwhile, so that they do not pile up where the server is slow.
             let edited = loop {

@@ -4,9 +4,9 @@
 //! What is asked for under a stop is triggered after it. A trigger that fails is not tried again: the
 //! schedule comes round by itself.
 
-use super::interval;
-use super::register::Registration;
-use crate::registrar::Wake;
+use super::create_interval;
+use super::register::RegistrationLoop;
+use crate::registrar::ScheduleTriggerOutcome;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,9 +29,9 @@ pub(super) struct RoutineRequests {
 
 impl RoutineRequests {
     /// Triggers what is asked for until the process ends.
-    pub(super) fn serve(
+    pub(super) fn spawn_triggers(
         &self,
-        registration: &Arc<Registration>,
+        registration: &Arc<RegistrationLoop>,
         has_tracker: bool,
         is_stopped: impl Fn() -> bool + Clone + Send + 'static,
     ) -> Vec<JoinHandle<()>> {
@@ -42,15 +42,15 @@ impl RoutineRequests {
         served
             .map(|(requests, id)| {
                 let (requests, registration) = (Arc::clone(requests), Arc::clone(registration));
-                let trigger = move || trigger(Arc::clone(&registration), id);
-                tokio::spawn(serve_requests(requests, TRIGGER_PACE, is_stopped.clone(), trigger))
+                let trigger = move || trigger_routine(Arc::clone(&registration), id);
+                tokio::spawn(trigger_on_request(requests, TRIGGER_PACE, is_stopped.clone(), trigger))
             })
             .collect()
     }
 }
 
 /// Triggers once for all requests that have come, and again for those that come meanwhile.
-async fn serve_requests<F: Future<Output = ()>>(
+async fn trigger_on_request<F: Future<Output = ()>>(
     requests: Arc<Notify>,
     pace: Duration,
     is_stopped: impl Fn() -> bool,
@@ -58,7 +58,7 @@ async fn serve_requests<F: Future<Output = ()>>(
 ) {
     let mut pace = every(pace);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut stop_checks = interval(1);
+    let mut stop_checks = create_interval(1);
     loop {
         requests.notified().await;
         pace.tick().await;
@@ -71,14 +71,14 @@ async fn serve_requests<F: Future<Output = ()>>(
     }
 }
 
-async fn trigger(registration: Arc<Registration>, id: &'static str) {
-    match registration.registrar.trigger(id).await {
-        Ok(Wake::Triggered) => tracing::info!(schedule = id, "triggered"),
-        Ok(Wake::Missing) => {
+async fn trigger_routine(registration: Arc<RegistrationLoop>, id: &'static str) {
+    match registration.registrar.trigger_schedule(id).await {
+        Ok(ScheduleTriggerOutcome::Triggered) => tracing::info!(schedule = id, "triggered"),
+        Ok(ScheduleTriggerOutcome::Missing) => {
             tracing::warn!(schedule = id, "not triggered: it is missing at the server; all are registered again");
             registration.request_round();
         }
-        Ok(Wake::Paused | Wake::OfAnother) => {
+        Ok(ScheduleTriggerOutcome::Paused | ScheduleTriggerOutcome::OfAnother) => {
             tracing::debug!(schedule = id, "not triggered: paused, or another vault's");
         }
         Err(e) => tracing::warn!(schedule = id, "failed to {e}; it comes round by itself"),

@@ -7,10 +7,10 @@
 
 mod places;
 
-use super::interval;
+use super::create_interval;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use places::Places;
+use places::WakePlaces;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::path::RecordPath;
@@ -55,19 +55,19 @@ where
 {
     /// Wakes until the process ends.
     pub(super) async fn run(mut self) {
-        let mut places = Places::default();
+        let mut places = WakePlaces::default();
         let mut calls = FuturesUnordered::new();
-        let mut stop_checks = interval(1);
+        let mut stop_checks = create_interval(1);
         loop {
             if (self.is_stopped)() {
                 // What was not observed before the stop is marked still, and woken after it.
                 calls.clear();
-                places = Places::default();
+                places = WakePlaces::default();
                 stop_checks.tick().await;
                 continue;
             }
             let now = Instant::now();
-            match self.fill(&mut places, now).await {
+            match self.fill_places(&mut places, now).await {
                 Ok(marks) => {
                     calls.extend(marks.into_iter().map(|mark| {
                         let outcome = (self.trigger)(mark.matter.clone());
@@ -76,7 +76,7 @@ where
                 }
                 Err(e) => {
                     tracing::error!(error = %e, "failed to read which matters to wake; trying again");
-                    places.rest_all(now);
+                    places.pause_all(now);
                 }
             }
             let next = async {
@@ -97,21 +97,21 @@ where
     }
 
     /// Gives the free places to the matters that have waited longest; returns those to be triggered.
-    async fn fill(&self, places: &mut Places, now: Instant) -> Result<Vec<WakeMark>, IndexError> {
+    async fn fill_places(&self, places: &mut WakePlaces, now: Instant) -> Result<Vec<WakeMark>, IndexError> {
         let round = *self.rounds.borrow();
         places.release_unobserved(now);
-        if places.are_resting(now) {
+        if places.is_paused(now) {
             return Ok(Vec::new());
         }
-        let marks = self.index.list_oldest_wake_marks(&places.resting(now, round), places.page_size()).await?;
+        let marks = self.index.list_oldest_wake_marks(&places.list_backed_off(now, round), places.page_size()).await?;
         let (marks, closed): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| mark.ticks);
         for mark in closed {
             self.index.clear_wake_mark(&mark.matter, mark.at).await?;
         }
-        Ok(places.take(marks, now, round))
+        Ok(places.assign_places(marks, now, round))
     }
 
-    async fn end_call(&self, places: &mut Places, mark: &WakeMark, outcome: WakeOutcome) {
+    async fn end_call(&self, places: &mut WakePlaces, mark: &WakeMark, outcome: WakeOutcome) {
         places.end_call(&mark.matter, outcome, Instant::now());
         if outcome == WakeOutcome::Paused
             && let Err(e) = self.index.clear_wake_mark(&mark.matter, mark.at).await
@@ -122,7 +122,7 @@ where
 }
 
 /// Doubles with every try, from `first` to `longest`.
-fn back_off(first: Duration, tries: u32, longest: Duration) -> Duration {
+fn compute_back_off(first: Duration, tries: u32, longest: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(tries.min(16))).min(longest)
 }
 

@@ -11,7 +11,7 @@ use steward_domain::record::{Matter, Task};
 use steward_domain::signal::Signal;
 
 use super::templates::{TEMPLATES, Template};
-use super::{ExampleError, Summary, file_name, fill, shift, write};
+use super::{ExampleError, ExampleSummary, build_file_name, fill_times, shift_time, write_example_vault};
 
 /// Two values of one field, as two devices leave them behind.
 const BROKEN: &str = "task/desk-order-oak.md";
@@ -20,9 +20,9 @@ fn now() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2026, 11, 21, 9, 30, 0).unwrap()
 }
 
-fn written(at: DateTime<Utc>) -> (tempfile::TempDir, Summary) {
+fn written(at: DateTime<Utc>) -> (tempfile::TempDir, ExampleSummary) {
     let dir = tempfile::tempdir().unwrap();
-    let summary = write(dir.path(), at).unwrap();
+    let summary = write_example_vault(dir.path(), at).unwrap();
     (dir, summary)
 }
 
@@ -205,34 +205,34 @@ fn the_same_moment_gives_the_same_bytes() {
 fn a_folder_that_holds_anything_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(".keep"), "mine").unwrap();
-    let refused = write(dir.path(), now()).unwrap_err();
+    let refused = write_example_vault(dir.path(), now()).unwrap_err();
     assert!(matches!(&refused, ExampleError::NotEmpty { found, .. } if found == ".keep"));
     assert!(refused.to_string().contains("name a folder that is empty"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    assert!(matches!(write(&dir.path().join(".keep"), now()), Err(ExampleError::Io { .. })));
+    assert!(matches!(write_example_vault(&dir.path().join(".keep"), now()), Err(ExampleError::Io { .. })));
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_made() {
     let dir = tempfile::tempdir().unwrap();
     let deep = dir.path().join("some/where");
-    assert_eq!(write(&deep, now()).unwrap().dir, deep);
-    assert!(matches!(write(&deep, now()), Err(ExampleError::NotEmpty { .. })));
+    assert_eq!(write_example_vault(&deep, now()).unwrap().dir, deep);
+    assert!(matches!(write_example_vault(&deep, now()), Err(ExampleError::NotEmpty { .. })));
 }
 
 #[test]
 fn a_time_that_cannot_be_told_is_an_error() {
     for bad in ["", "-", "3d", "-d", "-3", "-3w", "-3d2", "+9999999d", "-3é"] {
-        assert_eq!(shift(now(), bad), None, "{bad}");
+        assert_eq!(shift_time(now(), bad), None, "{bad}");
     }
     let day = TimeDelta::days(1);
-    assert_eq!(shift(now(), "-1d2h3m4s"), Some(now() - day - TimeDelta::seconds(7384)));
-    assert_eq!(shift(now(), "+24h"), Some(now() + day));
+    assert_eq!(shift_time(now(), "-1d2h3m4s"), Some(now() - day - TimeDelta::seconds(7384)));
+    assert_eq!(shift_time(now(), "+24h"), Some(now() + day));
 
     let open = Template { path: "signal/ago-3x-1.md", text: "created: {{-3d\n" };
-    assert!(matches!(fill(&open, now()), Err(ExampleError::Time { .. })));
-    assert!(matches!(file_name(&open, now()), Err(ExampleError::Time { .. })));
+    assert!(matches!(fill_times(&open, now()), Err(ExampleError::Time { .. })));
+    assert!(matches!(build_file_name(&open, now()), Err(ExampleError::Time { .. })));
     let dir = tempfile::tempdir().unwrap();
-    assert!(write(dir.path(), DateTime::<Utc>::MIN_UTC).is_err());
+    assert!(write_example_vault(dir.path(), DateTime::<Utc>::MIN_UTC).is_err());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -4,11 +4,13 @@
 //! listing a plan rests on may be moments old. Steps of one schedule follow one another. It decides
 //! nothing; the outcome goes to whoever asked, and the next round mends what failed.
 
-use super::Registrar;
-use super::edit::Edited;
+use super::ScheduleRegistrar;
+use super::edit::ScheduleEditOutcome;
 use super::facts;
 use super::owner::NamespaceConflict;
-use super::plan::{DONE_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, Step, Verb, is_our_pause};
+use super::plan::{
+    DONE_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, ScheduleStep, ScheduleStepVerb, is_our_pause,
+};
 use super::server::RegistrarError;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
@@ -20,7 +22,7 @@ pub(super) const AT_ONCE: usize = 8;
 
 /// One step that failed.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct StepError {
+pub(crate) struct ScheduleStepError {
     /// The schedule's id.
     pub(crate) id: String,
     pub(crate) matter: RecordPath,
@@ -30,7 +32,7 @@ pub(crate) struct StepError {
 
 /// What came of a plan, in steps.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct RegistrationOutcome {
     pub(crate) created: usize,
     pub(crate) updated: usize,
     pub(crate) paused: usize,
@@ -41,7 +43,7 @@ pub(crate) struct Outcome {
     /// Steps that found their work done already, or their schedule gone.
     pub(crate) overtaken: usize,
     /// By id.
-    pub(crate) errors: Vec<StepError>,
+    pub(crate) errors: Vec<ScheduleStepError>,
     pub(crate) refused: Option<RefusedDeletions>,
     /// Schedules of the vault as a whole that were created or updated, and those that could not be.
     pub(crate) routines_changed: usize,
@@ -50,31 +52,31 @@ pub(crate) struct Outcome {
     pub(crate) conflict: Option<NamespaceConflict>,
 }
 
-impl Registrar {
+impl ScheduleRegistrar {
     /// Carries out the steps of a plan; every one is tried.
-    pub(crate) async fn apply(&self, plan: SchedulePlan) -> Outcome {
-        let mut outcome = Outcome { refused: plan.refused, ..Outcome::default() };
+    pub(crate) async fn apply_steps(&self, plan: SchedulePlan) -> RegistrationOutcome {
+        let mut outcome = RegistrationOutcome { refused: plan.refused, ..RegistrationOutcome::default() };
         for step in &plan.routines {
             match self.apply_routine(step).await {
                 Ok(changed) => outcome.routines_changed += usize::from(changed),
                 Err(error) => outcome.routine_errors.push(error.to_string()),
             }
         }
-        let schedules: Vec<&[Step]> = plan.steps.chunk_by(|one, next| one.id == next.id).collect();
-        let mut progress = self.progress("schedules registered", schedules.len());
+        let schedules: Vec<&[ScheduleStep]> = plan.steps.chunk_by(|one, next| one.id == next.id).collect();
+        let mut progress = self.start_progress("schedules registered", schedules.len());
         let mut results = stream::iter(schedules)
             .map(|steps| async move {
                 let mut results = Vec::new();
                 for step in steps {
-                    results.push((step, self.carry_out(step).await));
+                    results.push((step, self.apply_step(step).await));
                 }
                 results
             })
             .buffer_unordered(AT_ONCE);
         while let Some(results) = results.next().await {
-            progress.one_more();
+            progress.advance();
             for (step, result) in results {
-                outcome.count(step, result);
+                outcome.count_step(step, result);
             }
         }
         outcome.errors.sort_by(|one, other| one.id.cmp(&other.id));
@@ -82,24 +84,26 @@ impl Registrar {
     }
 
     /// Does one step; `false` when there was nothing left to do.
-    async fn carry_out(&self, step: &Step) -> Result<bool, RegistrarError> {
+    async fn apply_step(&self, step: &ScheduleStep) -> Result<bool, RegistrarError> {
         let edited = match &step.verb {
-            Verb::Unchanged | Verb::Keep { .. } => return Ok(true),
-            Verb::Create { paused } => return self.create(step, first_state(*paused)).await,
-            Verb::Delete => return self.delete(&step.id).await,
-            Verb::Update { .. } => {
-                let wanted = self.desired(&step.matter, step.interval_seconds);
-                self.edit(&step.id, |schedule| facts::adopt(schedule, &wanted)).await
+            ScheduleStepVerb::Unchanged | ScheduleStepVerb::Keep { .. } => return Ok(true),
+            ScheduleStepVerb::Create { paused } => {
+                return self.create_matter_schedule(step, initial_state(*paused)).await;
             }
-            Verb::Pause => self.edit(&step.id, pause).await,
-            Verb::Resume => self.edit(&step.id, resume).await,
+            ScheduleStepVerb::Delete => return self.delete_schedule(&step.id).await,
+            ScheduleStepVerb::Update { .. } => {
+                let wanted = self.build_matter_schedule(&step.matter, step.interval_seconds);
+                self.edit_own_schedule(&step.id, |schedule| facts::copy_own_fields(schedule, &wanted)).await
+            }
+            ScheduleStepVerb::Pause => self.edit_own_schedule(&step.id, pause_schedule).await,
+            ScheduleStepVerb::Resume => self.edit_own_schedule(&step.id, resume_schedule).await,
         };
-        Ok(edited? == Edited::Changed)
+        Ok(edited? == ScheduleEditOutcome::Changed)
     }
 }
 
 /// Pauses with our note, unless it is paused: the listing may not yet know of a person's pause.
-pub(super) fn pause(schedule: &mut spb::Schedule) {
+pub(super) fn pause_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
     if !state.paused {
         state.paused = true;
@@ -108,7 +112,7 @@ pub(super) fn pause(schedule: &mut spb::Schedule) {
 }
 
 /// Ends a pause of ours, and no other.
-pub(super) fn resume(schedule: &mut spb::Schedule) {
+pub(super) fn resume_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
     if state.paused && is_our_pause(&state.notes) {
         state.paused = false;
@@ -116,26 +120,26 @@ pub(super) fn resume(schedule: &mut spb::Schedule) {
     }
 }
 
-pub(super) fn first_state(paused: bool) -> spb::ScheduleState {
+pub(super) fn initial_state(paused: bool) -> spb::ScheduleState {
     let notes = if paused { DONE_NOTE.to_owned() } else { String::new() };
     spb::ScheduleState { paused, notes, ..Default::default() }
 }
 
-impl Outcome {
-    fn count(&mut self, step: &Step, result: Result<bool, RegistrarError>) {
+impl RegistrationOutcome {
+    fn count_step(&mut self, step: &ScheduleStep, result: Result<bool, RegistrarError>) {
         let counter = match (result, &step.verb) {
             (Err(error), _) => {
                 let (id, matter) = (step.id.clone(), step.matter.clone());
-                return self.errors.push(StepError { id, matter, message: error.to_string() });
+                return self.errors.push(ScheduleStepError { id, matter, message: error.to_string() });
             }
             (Ok(false), _) => &mut self.overtaken,
-            (Ok(true), Verb::Create { .. }) => &mut self.created,
-            (Ok(true), Verb::Update { .. }) => &mut self.updated,
-            (Ok(true), Verb::Pause) => &mut self.paused,
-            (Ok(true), Verb::Resume) => &mut self.resumed,
-            (Ok(true), Verb::Delete) => &mut self.deleted,
-            (Ok(true), Verb::Unchanged) => &mut self.unchanged,
-            (Ok(true), Verb::Keep { .. }) => &mut self.kept,
+            (Ok(true), ScheduleStepVerb::Create { .. }) => &mut self.created,
+            (Ok(true), ScheduleStepVerb::Update { .. }) => &mut self.updated,
+            (Ok(true), ScheduleStepVerb::Pause) => &mut self.paused,
+            (Ok(true), ScheduleStepVerb::Resume) => &mut self.resumed,
+            (Ok(true), ScheduleStepVerb::Delete) => &mut self.deleted,
+            (Ok(true), ScheduleStepVerb::Unchanged) => &mut self.unchanged,
+            (Ok(true), ScheduleStepVerb::Keep { .. }) => &mut self.kept,
         };
         *counter += 1;
     }

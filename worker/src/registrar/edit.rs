@@ -5,9 +5,9 @@
 //! again, and repeated when it is not there. [`super::apply`] and the back-off of a matter use it.
 //! A schedule of another vault is neither changed nor triggered.
 
-use super::facts::{self, Facts};
-use super::server::{RegistrarError, unless_missing};
-use super::{Registrar, Step};
+use super::facts::{self, ScheduleFacts};
+use super::server::{RegistrarError, none_if_missing};
+use super::{ScheduleRegistrar, ScheduleStep};
 use serde::Serialize;
 use steward_domain::path::RecordPath;
 use temporalio_client::tonic::{Code, IntoRequest};
@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 3;
 /// What came of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Edited {
+pub(crate) enum ScheduleEditOutcome {
     /// The schedule was changed, and was read again to make sure.
     Changed,
     /// It was already as asked.
@@ -34,7 +34,7 @@ pub(crate) enum Edited {
 /// What came of asking for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Wake {
+pub(crate) enum ScheduleTriggerOutcome {
     /// The schedule starts a run now, or has one open and skips this one.
     Triggered,
     /// The schedule is paused, by a person or because its matter is done; no run is started.
@@ -45,30 +45,30 @@ pub(crate) enum Wake {
     OfAnother,
 }
 
-impl Registrar {
+impl ScheduleRegistrar {
     /// Starts a tick of this matter now, or as soon as a running one ends; never two at once.
     ///
     /// However often it is asked during a run, one more follows. A paused schedule starts nothing.
     ///
     /// # Errors
     /// [`RegistrarError::Call`] when the server refuses or cannot be reached.
-    pub(crate) async fn wake(&self, slug: &str) -> Result<Wake, RegistrarError> {
-        self.trigger(&facts::schedule_id(slug)).await
+    pub(crate) async fn trigger_matter(&self, slug: &str) -> Result<ScheduleTriggerOutcome, RegistrarError> {
+        self.trigger_schedule(&facts::schedule_id(slug)).await
     }
 
     /// Starts a run of a schedule now, or as soon as a running one ends; never two at once.
     ///
     /// # Errors
     /// As [`Registrar::wake`].
-    pub(crate) async fn trigger(&self, id: &str) -> Result<Wake, RegistrarError> {
+    pub(crate) async fn trigger_schedule(&self, id: &str) -> Result<ScheduleTriggerOutcome, RegistrarError> {
         // The server starts the run of a paused schedule too when it is asked to.
-        let Some(found) = self.describe(id).await? else { return Ok(Wake::Missing) };
+        let Some(found) = self.describe_schedule(id).await? else { return Ok(ScheduleTriggerOutcome::Missing) };
         let schedule = found.schedule.unwrap_or_default();
-        if self.is_marked_by_another(&schedule) {
-            return Ok(Wake::OfAnother);
+        if self.is_marked_foreign(&schedule) {
+            return Ok(ScheduleTriggerOutcome::OfAnother);
         }
         if schedule.state.is_some_and(|state| state.paused) {
-            return Ok(Wake::Paused);
+            return Ok(ScheduleTriggerOutcome::Paused);
         }
         // Not Skip: a signal that comes after a running tick has looked would wait for the next one.
         let overlap_policy = ScheduleOverlapPolicy::BufferOne.into();
@@ -77,11 +77,12 @@ impl Registrar {
             namespace: self.namespace(),
             schedule_id: id.to_owned(),
             patch: Some(spb::SchedulePatch { trigger_immediately: Some(trigger), ..Default::default() }),
-            request_id: request_id(),
+            request_id: create_request_id(),
             ..Default::default()
         };
         let answer = self.client.connection().workflow_service().patch_schedule(request.into_request()).await;
-        Ok(unless_missing("trigger", id, answer)?.map_or(Wake::Missing, |_| Wake::Triggered))
+        Ok(none_if_missing("trigger", id, answer)?
+            .map_or(ScheduleTriggerOutcome::Missing, |_| ScheduleTriggerOutcome::Triggered))
     }
 
     /// Gives this matter's schedule another interval, with the phase and catch-up window that go with it.
@@ -90,24 +91,32 @@ impl Registrar {
     ///
     /// # Errors
     /// [`RegistrarError::Call`], and [`RegistrarError::Contended`] when others keep writing.
-    pub(crate) async fn set_interval(&self, slug: &str, interval_seconds: u32) -> Result<Edited, RegistrarError> {
+    pub(crate) async fn set_matter_interval(
+        &self,
+        slug: &str,
+        interval_seconds: u32,
+    ) -> Result<ScheduleEditOutcome, RegistrarError> {
         let id = facts::schedule_id(slug);
-        self.edit(&id, |schedule| facts::set_cadence(schedule, slug, interval_seconds.max(1))).await
+        self.edit_own_schedule(&id, |schedule| facts::set_cadence(schedule, slug, interval_seconds.max(1))).await
     }
 
     /// Creates the schedule of a step; `false` when there is one already.
-    pub(super) async fn create(&self, step: &Step, state: spb::ScheduleState) -> Result<bool, RegistrarError> {
-        let schedule = self.desired(&step.matter, step.interval_seconds);
-        self.create_as(&step.id, spb::Schedule { state: Some(state), ..schedule }).await
+    pub(super) async fn create_matter_schedule(
+        &self,
+        step: &ScheduleStep,
+        state: spb::ScheduleState,
+    ) -> Result<bool, RegistrarError> {
+        let schedule = self.build_matter_schedule(&step.matter, step.interval_seconds);
+        self.create_schedule(&step.id, spb::Schedule { state: Some(state), ..schedule }).await
     }
 
     /// Creates a schedule; `false` when there is one already.
-    pub(super) async fn create_as(&self, id: &str, schedule: spb::Schedule) -> Result<bool, RegistrarError> {
+    pub(super) async fn create_schedule(&self, id: &str, schedule: spb::Schedule) -> Result<bool, RegistrarError> {
         let request = svc::CreateScheduleRequest {
             namespace: self.namespace(),
             schedule_id: id.to_owned(),
             schedule: Some(schedule),
-            request_id: request_id(),
+            request_id: create_request_id(),
             ..Default::default()
         };
         match self.client.connection().workflow_service().create_schedule(request.into_request()).await {
@@ -118,10 +127,10 @@ impl Registrar {
     }
 
     /// Deletes a schedule; `false` when there is none. Runs that it started go on.
-    pub(super) async fn delete(&self, id: &str) -> Result<bool, RegistrarError> {
+    pub(super) async fn delete_schedule(&self, id: &str) -> Result<bool, RegistrarError> {
         // The listing that a plan rests on may be moments old, and a deletion cannot be taken back.
-        let Some(found) = self.describe(id).await? else { return Ok(false) };
-        if self.is_marked_by_another(&found.schedule.unwrap_or_default()) {
+        let Some(found) = self.describe_schedule(id).await? else { return Ok(false) };
+        if self.is_marked_foreign(&found.schedule.unwrap_or_default()) {
             return Err(RegistrarError::OfAnother { id: id.to_owned() });
         }
         let request = svc::DeleteScheduleRequest {
@@ -130,56 +139,60 @@ impl Registrar {
             ..Default::default()
         };
         let answer = self.client.connection().workflow_service().delete_schedule(request.into_request()).await;
-        Ok(unless_missing("delete", id, answer)?.is_some())
+        Ok(none_if_missing("delete", id, answer)?.is_some())
     }
 
     /// Changes one schedule by `change`, which must do nothing the second time.
     ///
     /// # Errors
     /// [`RegistrarError::OfAnother`] for a schedule of another vault, which stays as it is.
-    pub(super) async fn edit(&self, id: &str, change: impl Fn(&mut spb::Schedule)) -> Result<Edited, RegistrarError> {
-        let checked = |schedule: &spb::Schedule| match self.is_marked_by_another(schedule) {
+    pub(super) async fn edit_own_schedule(
+        &self,
+        id: &str,
+        change: impl Fn(&mut spb::Schedule),
+    ) -> Result<ScheduleEditOutcome, RegistrarError> {
+        let checked = |schedule: &spb::Schedule| match self.is_marked_foreign(schedule) {
             true => Err(RegistrarError::OfAnother { id: id.to_owned() }),
             false => Ok(()),
         };
-        self.edit_if(id, checked, change).await
+        self.edit_schedule_if(id, checked, change).await
     }
 
     /// Changes one schedule by `change` as long as `check` has nothing against it, and marks it as ours.
-    pub(super) async fn edit_if(
+    pub(super) async fn edit_schedule_if(
         &self,
         id: &str,
         check: impl Fn(&spb::Schedule) -> Result<(), RegistrarError>,
         change: impl Fn(&mut spb::Schedule),
-    ) -> Result<Edited, RegistrarError> {
+    ) -> Result<ScheduleEditOutcome, RegistrarError> {
         let mut written = false;
         for _ in 0..=ATTEMPTS {
-            let Some(found) = self.describe(id).await? else { return Ok(Edited::Missing) };
+            let Some(found) = self.describe_schedule(id).await? else { return Ok(ScheduleEditOutcome::Missing) };
             let before = found.schedule.unwrap_or_default();
             check(&before)?;
             let mut after = before.clone();
             change(&mut after);
             facts::set_mark(&mut after, id, self.settings.owner.as_ref());
-            if same(&before, &after) {
-                return Ok(if written { Edited::Changed } else { Edited::Same });
+            if is_same_schedule(&before, &after) {
+                return Ok(if written { ScheduleEditOutcome::Changed } else { ScheduleEditOutcome::Same });
             }
-            written |= self.write(id, after, found.conflict_token).await?;
+            written |= self.write_schedule(id, after, found.conflict_token).await?;
         }
         Err(RegistrarError::Contended { id: id.to_owned() })
     }
 
-    fn is_marked_by_another(&self, schedule: &spb::Schedule) -> bool {
-        self.settings.is_of_another(facts::mark_of(schedule.spec.as_ref()).and_then(|mark| mark.vault))
+    fn is_marked_foreign(&self, schedule: &spb::Schedule) -> bool {
+        self.settings.is_foreign_vault(facts::find_mark(schedule.spec.as_ref()).and_then(|mark| mark.vault))
     }
 
     /// Sends one conditional update; `false` when the server says that the schedule has moved on.
-    async fn write(&self, id: &str, schedule: spb::Schedule, token: Vec<u8>) -> Result<bool, RegistrarError> {
+    async fn write_schedule(&self, id: &str, schedule: spb::Schedule, token: Vec<u8>) -> Result<bool, RegistrarError> {
         let request = svc::UpdateScheduleRequest {
             namespace: self.namespace(),
             schedule_id: id.to_owned(),
             schedule: Some(schedule),
             conflict_token: token,
-            request_id: request_id(),
+            request_id: create_request_id(),
             ..Default::default()
         };
         match self.client.connection().workflow_service().update_schedule(request.into_request()).await {
@@ -191,19 +204,21 @@ impl Registrar {
     }
 
     /// The schedule that this matter should have, with our settings.
-    pub(super) fn desired(&self, matter: &RecordPath, interval_seconds: u32) -> spb::Schedule {
-        facts::desired(matter, interval_seconds, &self.settings)
+    pub(super) fn build_matter_schedule(&self, matter: &RecordPath, interval_seconds: u32) -> spb::Schedule {
+        facts::build_matter_schedule(matter, interval_seconds, &self.settings)
     }
 }
 
 /// Whether two schedules hold the same of what is ours, with the same mark and the same state.
-fn same(one: &spb::Schedule, other: &spb::Schedule) -> bool {
+fn is_same_schedule(one: &spb::Schedule, other: &spb::Schedule) -> bool {
     let state = |schedule: &spb::Schedule| schedule.state.clone().unwrap_or_default();
-    let mark = |schedule: &spb::Schedule| facts::mark_of(schedule.spec.as_ref());
-    Facts::of(one) == Facts::of(other) && mark(one) == mark(other) && state(one) == state(other)
+    let mark = |schedule: &spb::Schedule| facts::find_mark(schedule.spec.as_ref());
+    ScheduleFacts::from_schedule(one) == ScheduleFacts::from_schedule(other)
+        && mark(one) == mark(other)
+        && state(one) == state(other)
 }
 
 /// The server takes two requests with one id for one request, so each call has its own.
-fn request_id() -> String {
+fn create_request_id() -> String {
     Uuid::new_v4().to_string()
 }

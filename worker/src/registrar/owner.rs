@@ -4,7 +4,7 @@
 //! whose id its schedules bear. [`find_conflict`] decides that from a listing; [`Registrar::claim`] asks it before a
 //! vault is served. The schedules of another vault are never changed; only `steward schedules adopt` takes them over.
 
-use super::Registrar;
+use super::ScheduleRegistrar;
 use super::apply;
 use super::facts;
 use super::routine::{self, ROUTINES};
@@ -13,8 +13,8 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
-use steward_server::facts::schedules::is_ours;
-use steward_server::facts::schedules::mark::Mark;
+use steward_server::facts::schedules::is_steward_schedule;
+use steward_server::facts::schedules::mark::ScheduleMark;
 use steward_vault::identity::{VaultId, VaultIdentity, VaultPlace};
 use temporalio_common::protos::temporal::api::schedule::v1::ScheduleListEntry;
 
@@ -111,11 +111,15 @@ pub(super) fn find_conflict(
         return Some(ConflictReason::Unmarked { schedules: unmarked });
     }
     let here = &owner?.place;
-    listed.iter().filter_map(|each| each.place.as_ref()).find_map(|there| find_copy(there, here, &has_twin_in))
+    listed.iter().filter_map(|each| each.place.as_ref()).find_map(|there| find_copy_conflict(there, here, &has_twin_in))
 }
 
 /// What speaks against it that the vault which was there is the one that is here.
-fn find_copy(there: &VaultPlace, here: &VaultPlace, has_twin_in: impl Fn(&Path) -> bool) -> Option<ConflictReason> {
+fn find_copy_conflict(
+    there: &VaultPlace,
+    here: &VaultPlace,
+    has_twin_in: impl Fn(&Path) -> bool,
+) -> Option<ConflictReason> {
     let same_host = there.host == here.host;
     if there.file == here.file || (same_host && there.folder == here.folder) {
         return None;
@@ -127,30 +131,30 @@ fn find_copy(there: &VaultPlace, here: &VaultPlace, has_twin_in: impl Fn(&Path) 
 }
 
 /// The schedules of Steward's in a listing.
-pub(super) fn owned(entries: &[ScheduleListEntry]) -> Vec<OwnedSchedule> {
-    let of_steward = entries.iter().filter(|entry| is_ours(entry));
+pub(super) fn list_owned_schedules(entries: &[ScheduleListEntry]) -> Vec<OwnedSchedule> {
+    let of_steward = entries.iter().filter(|entry| is_steward_schedule(entry));
     of_steward
         .map(|entry| {
             let info = entry.info.as_ref();
-            let mark = Mark::find(info.and_then(|info| info.spec.as_ref()));
+            let mark = ScheduleMark::find_in_spec(info.and_then(|info| info.spec.as_ref()));
             let (vault, place) = mark.map_or((None, None), |mark| (mark.vault, mark.place));
             OwnedSchedule { id: entry.schedule_id.clone(), paused: info.is_some_and(|info| info.paused), vault, place }
         })
         .collect()
 }
 
-impl Registrar {
+impl ScheduleRegistrar {
     /// Whether this vault may use the namespace, from a listing.
-    pub(super) fn conflict(&self, entries: &[ScheduleListEntry]) -> Option<NamespaceConflict> {
+    pub(super) fn find_namespace_conflict(&self, entries: &[ScheduleListEntry]) -> Option<NamespaceConflict> {
         let owner = self.settings.owner.as_ref();
         let has_twin_in = |folder: &Path| owner.is_some_and(|owner| owner.has_twin_in(folder));
-        let reason = find_conflict(&owned(entries), owner, has_twin_in)?;
+        let reason = find_conflict(&list_owned_schedules(entries), owner, has_twin_in)?;
         // A vault that was copied with its server's database uses the copy; what lies in its own database is its own.
         let is_harmless = self.settings.private_server && !matches!(reason, ConflictReason::AnotherVault { .. });
-        (!is_harmless).then(|| self.refusal(reason))
+        (!is_harmless).then(|| self.build_namespace_conflict(reason))
     }
 
-    fn refusal(&self, reason: ConflictReason) -> NamespaceConflict {
+    fn build_namespace_conflict(&self, reason: ConflictReason) -> NamespaceConflict {
         NamespaceConflict { reason, namespace: self.namespace(), folder: self.settings.folder.clone() }
     }
 
@@ -161,21 +165,22 @@ impl Registrar {
     ///
     /// # Errors
     /// [`RegistrarError::Conflict`] when the namespace is another vault's; other errors when the server gives no answer.
-    pub(crate) async fn claim(&self) -> Result<(), RegistrarError> {
-        let entries = self.entries().await?;
-        if let Some(conflict) = self.conflict(&entries) {
+    pub(crate) async fn claim_namespace(&self) -> Result<(), RegistrarError> {
+        let entries = self.list_entries().await?;
+        if let Some(conflict) = self.find_namespace_conflict(&entries) {
             return Err(Box::new(conflict).into());
         }
         let [first, ..] = &ROUTINES;
-        if self.create_as(first.id, routine::desired(first, &self.settings)).await? {
+        if self.create_schedule(first.id, routine::build_routine_schedule(first, &self.settings)).await? {
             return Ok(());
         }
-        let Some(found) = self.describe(first.id).await? else { return Ok(()) };
+        let Some(found) = self.describe_schedule(first.id).await? else { return Ok(()) };
         let schedule = found.schedule.unwrap_or_default();
-        let mark = Mark::find(schedule.spec.as_ref()).filter(|_| facts::workflow_type(&schedule) == first.workflow);
+        let mark = ScheduleMark::find_in_spec(schedule.spec.as_ref())
+            .filter(|_| facts::find_workflow_type(&schedule) == first.workflow);
         match mark {
-            Some(Mark { vault: Some(vault), place, .. }) if self.settings.is_of_another(Some(vault)) => {
-                Err(Box::new(self.refusal(ConflictReason::AnotherVault { vault, place })).into())
+            Some(ScheduleMark { vault: Some(vault), place, .. }) if self.settings.is_foreign_vault(Some(vault)) => {
+                Err(Box::new(self.build_namespace_conflict(ConflictReason::AnotherVault { vault, place })).into())
             }
             _ => Ok(()),
         }
@@ -188,14 +193,14 @@ impl Registrar {
     /// [`RegistrarError::Conflict`] when it is; other errors when the server gives no answer.
     pub(crate) async fn check_owner(&self) -> Result<(), RegistrarError> {
         let [first, ..] = &ROUTINES;
-        let Some(found) = self.describe(first.id).await? else { return Ok(()) };
-        let mark = found.schedule.and_then(|schedule| Mark::find(schedule.spec.as_ref()));
-        let Some(Mark { vault: Some(vault), place, .. }) = mark else { return Ok(()) };
+        let Some(found) = self.describe_schedule(first.id).await? else { return Ok(()) };
+        let mark = found.schedule.and_then(|schedule| ScheduleMark::find_in_spec(schedule.spec.as_ref()));
+        let Some(ScheduleMark { vault: Some(vault), place, .. }) = mark else { return Ok(()) };
         let listed = [OwnedSchedule { id: first.id.to_owned(), paused: false, vault: Some(vault), place }];
         let owner = self.settings.owner.as_ref();
         let has_twin_in = |folder: &Path| owner.is_some_and(|owner| owner.has_twin_in(folder));
         match find_conflict(&listed, owner, has_twin_in) {
-            Some(reason) => Err(Box::new(self.refusal(reason)).into()),
+            Some(reason) => Err(Box::new(self.build_namespace_conflict(reason)).into()),
             None => Ok(()),
         }
     }
@@ -205,24 +210,24 @@ impl Registrar {
     /// # Errors
     /// [`RegistrarError::Listing`].
     pub(crate) async fn list_adoptable(&self) -> Result<Vec<OwnedSchedule>, RegistrarError> {
-        let entries = self.entries().await?;
+        let entries = self.list_entries().await?;
         let owner = self.settings.owner.as_ref();
         let is_settled = |each: &OwnedSchedule| {
             let place = each.place.as_ref();
             owner.is_some_and(|owner| each.vault == Some(owner.id) && place.is_none_or(|place| *place == owner.place))
         };
-        Ok(owned(&entries).into_iter().filter(|each| !is_settled(each)).collect())
+        Ok(list_owned_schedules(&entries).into_iter().filter(|each| !is_settled(each)).collect())
     }
 
     /// Makes schedules this vault's, whosever they were; nothing else in them changes. Every one is tried.
     pub(crate) async fn adopt_all(&self, ids: Vec<String>) -> Vec<RegistrarError> {
-        let mut progress = self.progress("schedules adopted", ids.len());
+        let mut progress = self.start_progress("schedules adopted", ids.len());
         let mut adopted = stream::iter(ids)
-            .map(async |id| self.edit_if(&id, |_| Ok(()), |_| ()).await)
+            .map(async |id| self.edit_schedule_if(&id, |_| Ok(()), |_| ()).await)
             .buffer_unordered(apply::AT_ONCE);
         let mut errors = Vec::new();
         while let Some(result) = adopted.next().await {
-            progress.one_more();
+            progress.advance();
             errors.extend(result.err());
         }
         errors

@@ -9,14 +9,14 @@
 //!
 //! It must not reach for a clock or the network. The plan goes to [`super::apply`], or is shown.
 
-use super::Settings;
-use super::facts::{self, Facts};
+use super::ScheduleSettings;
+use super::facts::{self, ScheduleFacts};
 use super::owner::NamespaceConflict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::path::{RecordKind, RecordPath};
 pub(crate) use steward_server::facts::schedules::is_our_pause;
-use steward_server::facts::schedules::mark::Mark;
+use steward_server::facts::schedules::mark::ScheduleMark;
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
 /// The note of a pause that we made.
@@ -27,7 +27,7 @@ pub(crate) const REOPENED_NOTE: &str = "Resumed by Steward: the matter is open a
 /// How a matter stands, as far as its schedule is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Standing {
+pub(crate) enum MatterScheduleStatus {
     /// It is ticked.
     Open,
     /// Its schedule waits, paused, for the matter to be opened again.
@@ -44,18 +44,18 @@ pub(crate) struct WantedMatter {
     /// `matter/<slug>.md`; a path of another kind is warned of and otherwise ignored.
     pub(crate) path: RecordPath,
     /// What its record says.
-    pub(crate) standing: Standing,
+    pub(crate) standing: MatterScheduleStatus,
     /// Seconds between two ticks; 0 for the interval of the settings.
     pub(crate) interval_seconds: u32,
 }
 
 /// What is known of a schedule's contents.
 #[derive(Clone, Debug)]
-pub(crate) enum Contents {
+pub(crate) enum ScheduleContents {
     /// No more than the listing says: its cadence and its mark.
     Listed { cadence: String },
     /// All of it.
-    Described(Facts),
+    Described(ScheduleFacts),
     /// It was asked for and could not be had; the text says why.
     Unread(String),
 }
@@ -69,14 +69,14 @@ pub(crate) struct KnownSchedule {
     pub(crate) paused: bool,
     pub(crate) note: String,
     /// The digest of its contents that it carries, and whose it is.
-    pub(crate) mark: Option<Mark>,
-    pub(crate) contents: Contents,
+    pub(crate) mark: Option<ScheduleMark>,
+    pub(crate) contents: ScheduleContents,
 }
 
 /// What is to happen to one schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
-pub(crate) enum Verb {
+pub(crate) enum ScheduleStepVerb {
     /// `paused` for a matter that is done.
     Create {
         paused: bool,
@@ -97,14 +97,14 @@ pub(crate) enum Verb {
 
 /// One thing to do. A schedule has at most two, next to each other: an update, then a pause or its end.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Step {
+pub(crate) struct ScheduleStep {
     /// The schedule's id.
     pub(crate) id: String,
     pub(crate) matter: RecordPath,
     /// The cadence the schedule has after a creation or an update, in seconds.
     pub(crate) interval_seconds: u32,
     #[serde(flatten)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: ScheduleStepVerb,
 }
 
 /// Deletions that wait for an operator.
@@ -123,7 +123,7 @@ pub(crate) struct RefusedDeletions {
 /// What one round of the registrar is to do, by id.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct SchedulePlan {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ScheduleStep>,
     /// The deletions of this plan when they are above the budget; its steps then hold none.
     pub(crate) refused: Option<RefusedDeletions>,
     pub(crate) warnings: Vec<String>,
@@ -139,7 +139,11 @@ pub(crate) struct SchedulePlan {
 /// the other is created or deleted. Those that [`needs_description`] names must be described, or
 /// they are left alone. The order of either list does not matter.
 #[must_use]
-pub(crate) fn plan(matters: &[WantedMatter], known: &[KnownSchedule], settings: &Settings) -> SchedulePlan {
+pub(crate) fn plan_matter_schedules(
+    matters: &[WantedMatter],
+    known: &[KnownSchedule],
+    settings: &ScheduleSettings,
+) -> SchedulePlan {
     let mut plan = SchedulePlan::default();
     if matters.is_empty() {
         plan.warnings.push(format!(
@@ -148,150 +152,180 @@ pub(crate) fn plan(matters: &[WantedMatter], known: &[KnownSchedule], settings: 
         ));
         return plan;
     }
-    let wanted = by_id(matters, settings, &mut plan.warnings);
+    let wanted = index_by_schedule_id(matters, settings, &mut plan.warnings);
     let known: BTreeMap<&str, &KnownSchedule> = known.iter().map(|each| (each.id.as_str(), each)).collect();
     let ours = known.values().filter(|each| is_ours(each, settings)).count();
 
     for (id, matter) in &wanted {
         match known.get(id.as_str()) {
             Some(schedule) if !is_ours(schedule, settings) => {
-                let why = foreign(schedule, settings);
-                plan.push(id, matter, Verb::Keep { why });
+                let why = explain_foreign_schedule(schedule, settings);
+                plan.push_step(id, matter, ScheduleStepVerb::Keep { why });
             }
-            Some(schedule) => meet(&mut plan, id, (matter, schedule), settings),
-            None => missing(&mut plan, id, matter),
+            Some(schedule) => plan_existing_schedule(&mut plan, id, (matter, schedule), settings),
+            None => plan_missing_schedule(&mut plan, id, matter),
         }
     }
     for (id, schedule) in known {
-        match facts::matter_of(id) {
-            _ if !is_ours(schedule, settings) => plan.warnings.push(format!("{id}: {}", foreign(schedule, settings))),
+        match facts::parse_matter_path(id) {
+            _ if !is_ours(schedule, settings) => {
+                plan.warnings.push(format!("{id}: {}", explain_foreign_schedule(schedule, settings)))
+            }
             None => plan.warnings.push(format!("{id}: no matter can have this id, so it is left alone")),
             Some(_) if wanted.contains_key(id) => {}
             Some(path) => {
-                let gone = WantedMatter { path, standing: Standing::Archived, interval_seconds: 0 };
-                plan.push(id, &gone, Verb::Delete);
+                let gone = WantedMatter { path, standing: MatterScheduleStatus::Archived, interval_seconds: 0 };
+                plan.push_step(id, &gone, ScheduleStepVerb::Delete);
             }
         }
     }
-    plan.hold_to_budget(ours, settings);
+    plan.enforce_deletion_budget(ours, settings);
     plan.steps.sort_by(|one, other| one.id.cmp(&other.id));
     plan
 }
 
 /// The ids of the schedules of which the listing alone cannot say what to do.
 #[must_use]
-pub(crate) fn needs_description(matters: &[WantedMatter], known: &[KnownSchedule], settings: &Settings) -> Vec<String> {
-    let wanted = by_id(matters, settings, &mut Vec::new());
+pub(crate) fn find_undescribed(
+    matters: &[WantedMatter],
+    known: &[KnownSchedule],
+    settings: &ScheduleSettings,
+) -> Vec<String> {
+    let wanted = index_by_schedule_id(matters, settings, &mut Vec::new());
     let unclear = |schedule: &&KnownSchedule| {
-        let (Contents::Listed { cadence }, Some(matter)) = (&schedule.contents, wanted.get(&schedule.id)) else {
+        let (ScheduleContents::Listed { cadence }, Some(matter)) = (&schedule.contents, wanted.get(&schedule.id))
+        else {
             return false;
         };
         match matter.standing {
-            Standing::Archived | Standing::Unreadable => schedule.workflow_type.is_empty(),
-            Standing::Open | Standing::Done if is_ours(schedule, settings) => {
-                settings.describe_all || !proved(matter, (schedule, cadence), settings)
+            MatterScheduleStatus::Archived | MatterScheduleStatus::Unreadable => schedule.workflow_type.is_empty(),
+            MatterScheduleStatus::Open | MatterScheduleStatus::Done if is_ours(schedule, settings) => {
+                settings.describe_all || !is_listing_current(matter, (schedule, cadence), settings)
             }
-            Standing::Open | Standing::Done => schedule.workflow_type.is_empty(),
+            MatterScheduleStatus::Open | MatterScheduleStatus::Done => schedule.workflow_type.is_empty(),
         }
     };
     known.iter().filter(unclear).map(|schedule| schedule.id.clone()).collect()
 }
 
 /// Whether a listed schedule shows by its cadence and its mark that it holds what it should.
-fn proved(matter: &WantedMatter, (schedule, cadence): (&KnownSchedule, &str), settings: &Settings) -> bool {
-    let wanted = desired(matter, settings);
-    cadence == facts::cadence(wanted.spec.as_ref()) && schedule.mark == facts::mark_of(wanted.spec.as_ref())
+fn is_listing_current(
+    matter: &WantedMatter,
+    (schedule, cadence): (&KnownSchedule, &str),
+    settings: &ScheduleSettings,
+) -> bool {
+    let wanted = build_wanted_schedule(matter, settings);
+    cadence == facts::describe_cadence(wanted.spec.as_ref()) && schedule.mark == facts::find_mark(wanted.spec.as_ref())
 }
 
 /// The steps for a matter that has a schedule of ours.
-fn meet(plan: &mut SchedulePlan, id: &str, (matter, schedule): (&WantedMatter, &KnownSchedule), settings: &Settings) {
+fn plan_existing_schedule(
+    plan: &mut SchedulePlan,
+    id: &str,
+    (matter, schedule): (&WantedMatter, &KnownSchedule),
+    settings: &ScheduleSettings,
+) {
     let done = match matter.standing {
-        Standing::Open => false,
-        Standing::Done => true,
-        Standing::Archived => return plan.push(id, matter, Verb::Delete),
-        Standing::Unreadable => {
-            return plan.push(id, matter, Verb::Keep { why: format!("{} cannot be read", matter.path) });
+        MatterScheduleStatus::Open => false,
+        MatterScheduleStatus::Done => true,
+        MatterScheduleStatus::Archived => return plan.push_step(id, matter, ScheduleStepVerb::Delete),
+        MatterScheduleStatus::Unreadable => {
+            return plan.push_step(
+                id,
+                matter,
+                ScheduleStepVerb::Keep { why: format!("{} cannot be read", matter.path) },
+            );
         }
     };
     let differences = match &schedule.contents {
-        Contents::Described(is) => differences(is, (matter, schedule), settings),
-        Contents::Listed { cadence } if proved(matter, (schedule, cadence), settings) => Vec::new(),
-        Contents::Listed { .. } => return plan.leave(id, matter, "its listing does not say what it holds"),
-        Contents::Unread(why) => return plan.leave(id, matter, why),
+        ScheduleContents::Described(is) => find_schedule_differences(is, (matter, schedule), settings),
+        ScheduleContents::Listed { cadence } if is_listing_current(matter, (schedule, cadence), settings) => Vec::new(),
+        ScheduleContents::Listed { .. } => {
+            return plan.keep_unread_schedule(id, matter, "its listing does not say what it holds");
+        }
+        ScheduleContents::Unread(why) => return plan.keep_unread_schedule(id, matter, why),
     };
     let changed = !differences.is_empty();
     if changed {
-        plan.push(id, matter, Verb::Update { differences });
+        plan.push_step(id, matter, ScheduleStepVerb::Update { differences });
     }
     let state = match (done, schedule.paused) {
-        (true, false) => Some(Verb::Pause),
-        (false, true) if is_our_pause(&schedule.note) => Some(Verb::Resume),
+        (true, false) => Some(ScheduleStepVerb::Pause),
+        (false, true) if is_our_pause(&schedule.note) => Some(ScheduleStepVerb::Resume),
         (true, true) if is_our_pause(&schedule.note) => None,
         (_, true) if changed => None,
-        (_, true) => Some(Verb::Keep { why: format!("paused by a person: {}", schedule.note) }),
+        (_, true) => Some(ScheduleStepVerb::Keep { why: format!("paused by a person: {}", schedule.note) }),
         (false, false) => None,
     };
     match state {
-        Some(verb) => plan.push(id, matter, verb),
+        Some(verb) => plan.push_step(id, matter, verb),
         None if changed => {}
-        None => plan.push(id, matter, Verb::Unchanged),
+        None => plan.push_step(id, matter, ScheduleStepVerb::Unchanged),
     }
 }
 
-fn desired(matter: &WantedMatter, settings: &Settings) -> Schedule {
-    facts::desired(&matter.path, matter.interval_seconds(settings), settings)
+fn build_wanted_schedule(matter: &WantedMatter, settings: &ScheduleSettings) -> Schedule {
+    facts::build_matter_schedule(&matter.path, matter.effective_interval_seconds(settings), settings)
 }
 
-fn differences(is: &Facts, (matter, schedule): (&WantedMatter, &KnownSchedule), settings: &Settings) -> Vec<String> {
-    let wanted = desired(matter, settings);
-    let mut differences = is.differences(&Facts::of(&wanted));
-    if differences.is_empty() && schedule.mark != facts::mark_of(wanted.spec.as_ref()) {
+fn find_schedule_differences(
+    is: &ScheduleFacts,
+    (matter, schedule): (&WantedMatter, &KnownSchedule),
+    settings: &ScheduleSettings,
+) -> Vec<String> {
+    let wanted = build_wanted_schedule(matter, settings);
+    let mut differences = is.list_differences(&ScheduleFacts::from_schedule(&wanted));
+    if differences.is_empty() && schedule.mark != facts::find_mark(wanted.spec.as_ref()) {
         differences.push("mark: missing or old; with it a listing shows that nothing changed".to_owned());
     }
     differences
 }
 
 /// The steps for a matter that has no schedule.
-fn missing(plan: &mut SchedulePlan, id: &str, matter: &WantedMatter) {
+fn plan_missing_schedule(plan: &mut SchedulePlan, id: &str, matter: &WantedMatter) {
     match matter.standing {
-        Standing::Open => plan.push(id, matter, Verb::Create { paused: false }),
-        Standing::Done => plan.push(id, matter, Verb::Create { paused: true }),
-        Standing::Archived => {}
-        Standing::Unreadable => {
+        MatterScheduleStatus::Open => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: false }),
+        MatterScheduleStatus::Done => plan.push_step(id, matter, ScheduleStepVerb::Create { paused: true }),
+        MatterScheduleStatus::Archived => {}
+        MatterScheduleStatus::Unreadable => {
             let why = format!("{} cannot be read, so it gets no schedule yet", matter.path);
-            plan.push(id, matter, Verb::Keep { why });
+            plan.push_step(id, matter, ScheduleStepVerb::Keep { why });
         }
     }
 }
 
 /// The matters by the id of their schedule. Two entries that do not agree count as unreadable.
-fn by_id(matters: &[WantedMatter], settings: &Settings, warnings: &mut Vec<String>) -> BTreeMap<String, WantedMatter> {
+fn index_by_schedule_id(
+    matters: &[WantedMatter],
+    settings: &ScheduleSettings,
+    warnings: &mut Vec<String>,
+) -> BTreeMap<String, WantedMatter> {
     let mut wanted: BTreeMap<String, WantedMatter> = BTreeMap::new();
     for matter in matters {
         if matter.path.kind() != RecordKind::Matter {
             warnings.push(format!("{} is not a matter and gets no schedule", matter.path));
             continue;
         }
-        let matter = WantedMatter { interval_seconds: matter.interval_seconds(settings), ..matter.clone() };
+        let matter = WantedMatter { interval_seconds: matter.effective_interval_seconds(settings), ..matter.clone() };
         let entry = wanted.entry(facts::schedule_id(matter.path.slug())).or_insert_with(|| matter.clone());
         if entry.standing != matter.standing || entry.interval_seconds != matter.interval_seconds {
             warnings.push(format!("{} is there twice and does not agree: its schedule is kept as it is", matter.path));
-            entry.standing = Standing::Unreadable;
+            entry.standing = MatterScheduleStatus::Unreadable;
         }
     }
     wanted
 }
 
-fn is_ours(schedule: &KnownSchedule, settings: &Settings) -> bool {
-    schedule.workflow_type == facts::WORKFLOW_TYPE && !names_another_vault(schedule, settings)
+fn is_ours(schedule: &KnownSchedule, settings: &ScheduleSettings) -> bool {
+    schedule.workflow_type == facts::WORKFLOW_TYPE && !is_foreign_schedule(schedule, settings)
 }
 
-fn names_another_vault(schedule: &KnownSchedule, settings: &Settings) -> bool {
-    settings.is_of_another(schedule.mark.as_ref().and_then(|mark| mark.vault))
+fn is_foreign_schedule(schedule: &KnownSchedule, settings: &ScheduleSettings) -> bool {
+    settings.is_foreign_vault(schedule.mark.as_ref().and_then(|mark| mark.vault))
 }
 
-fn foreign(schedule: &KnownSchedule, settings: &Settings) -> String {
-    if names_another_vault(schedule, settings) {
+fn explain_foreign_schedule(schedule: &KnownSchedule, settings: &ScheduleSettings) -> String {
+    if is_foreign_schedule(schedule, settings) {
         return "it belongs to another vault, so it is left alone; `steward schedules adopt` takes it over".to_owned();
     }
     let starts = if schedule.workflow_type.is_empty() { "an unknown workflow type" } else { &schedule.workflow_type };
@@ -300,29 +334,29 @@ fn foreign(schedule: &KnownSchedule, settings: &Settings) -> String {
 
 impl WantedMatter {
     /// Seconds between two ticks, at least 1.
-    fn interval_seconds(&self, settings: &Settings) -> u32 {
+    fn effective_interval_seconds(&self, settings: &ScheduleSettings) -> u32 {
         let seconds = if self.interval_seconds == 0 { settings.interval_seconds } else { self.interval_seconds };
         seconds.max(1)
     }
 }
 
 impl SchedulePlan {
-    fn push(&mut self, id: &str, matter: &WantedMatter, verb: Verb) {
+    fn push_step(&mut self, id: &str, matter: &WantedMatter, verb: ScheduleStepVerb) {
         let (matter, interval_seconds) = (matter.path.clone(), matter.interval_seconds);
-        self.steps.push(Step { id: id.to_owned(), matter, interval_seconds, verb });
+        self.steps.push(ScheduleStep { id: id.to_owned(), matter, interval_seconds, verb });
     }
 
     /// Keeps a schedule of which too little is known, and says so.
-    fn leave(&mut self, id: &str, matter: &WantedMatter, why: &str) {
+    fn keep_unread_schedule(&mut self, id: &str, matter: &WantedMatter, why: &str) {
         self.warnings.push(format!("{id}: left as it is, for it could not be looked at: {why}"));
-        self.push(id, matter, Verb::Keep { why: why.to_owned() });
+        self.push_step(id, matter, ScheduleStepVerb::Keep { why: why.to_owned() });
     }
 
     /// Turns the deletions into refusals when they are too many to be done unasked.
-    fn hold_to_budget(&mut self, known: usize, settings: &Settings) {
+    fn enforce_deletion_budget(&mut self, known: usize, settings: &ScheduleSettings) {
         let budget = (known * usize::from(settings.deletion_percent) / 100).max(settings.deletion_floor);
-        let deletions = self.steps.iter_mut().filter(|step| step.verb == Verb::Delete);
-        let deletions: Vec<&mut Step> = deletions.collect();
+        let deletions = self.steps.iter_mut().filter(|step| step.verb == ScheduleStepVerb::Delete);
+        let deletions: Vec<&mut ScheduleStep> = deletions.collect();
         if settings.operator_confirmed || deletions.len() <= budget {
             return;
         }
@@ -334,7 +368,7 @@ impl SchedulePlan {
         let mut ids = Vec::new();
         for step in deletions {
             ids.push(step.id.clone());
-            step.verb = Verb::Keep { why: "its deletion waits for an operator".to_owned() };
+            step.verb = ScheduleStepVerb::Keep { why: "its deletion waits for an operator".to_owned() };
         }
         ids.sort();
         self.refused = Some(RefusedDeletions { ids, budget, known, mend });

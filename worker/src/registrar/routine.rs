@@ -4,11 +4,11 @@
 //! ever lists or deletes them. They are created where they are missing and updated where what is ours in
 //! them differs; a person's pause is kept, as is whatever else people set.
 
-use super::edit::Edited;
-use super::facts::{self, Facts};
-use super::plan::Verb;
+use super::edit::ScheduleEditOutcome;
+use super::facts::{self, ScheduleFacts};
+use super::plan::ScheduleStepVerb;
 use super::server::RegistrarError;
-use super::{Registrar, Settings};
+use super::{ScheduleRegistrar, ScheduleSettings};
 use serde::Serialize;
 use std::time::Duration;
 use steward_workflows::{
@@ -18,7 +18,7 @@ use temporalio_common::protos::temporal::api::schedule::v1 as spb;
 
 /// One schedule of the vault as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Routine {
+pub(crate) struct RoutineSchedule {
     pub(crate) id: &'static str,
     /// The workflow it starts, without arguments.
     pub(crate) workflow: &'static str,
@@ -30,43 +30,43 @@ pub(crate) struct Routine {
 }
 
 /// Every routine whose workflow this build has.
-pub(crate) const ROUTINES: [Routine; 6] = [
-    Routine {
+pub(crate) const ROUTINES: [RoutineSchedule; 6] = [
+    RoutineSchedule {
         id: EXTRACT_SCHEDULE,
         workflow: "ExtractWorkflow",
         interval_seconds: 300,
         phase_seconds: None,
         purpose: "Reads new stream events",
     },
-    Routine {
+    RoutineSchedule {
         id: ROUTER_SCHEDULE,
         workflow: "RouterWorkflow",
         interval_seconds: 120,
         phase_seconds: None,
         purpose: "Routes signals to the records they are about",
     },
-    Routine {
+    RoutineSchedule {
         id: TRACKER_SCHEDULE,
         workflow: "TrackerWorkflow",
         interval_seconds: 300,
         phase_seconds: None,
         purpose: "Tells the tracker what was done to its issues",
     },
-    Routine {
+    RoutineSchedule {
         id: CALIBRATION_SCHEDULE,
         workflow: "ReversalCalibrationWorkflow",
         interval_seconds: 600,
         phase_seconds: None,
         purpose: "Learns from what humans undid, confirmed and left alone",
     },
-    Routine {
+    RoutineSchedule {
         id: DRILL_SCHEDULE,
         workflow: "ReversibilityDrillWorkflow",
         interval_seconds: 86_400,
         phase_seconds: Some(2 * 3_600),
         purpose: "Tries on canaries that every class of change can be taken back",
     },
-    Routine {
+    RoutineSchedule {
         id: PURGE_SCHEDULE,
         workflow: "PurgeWorkflow",
         interval_seconds: 86_400,
@@ -83,10 +83,10 @@ pub(crate) struct RoutineStep {
     pub(crate) workflow: &'static str,
     pub(crate) interval_seconds: u32,
     #[serde(flatten)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: ScheduleStepVerb,
 }
 
-impl Registrar {
+impl ScheduleRegistrar {
     /// Looks at every routine in full and says what to do. Nothing is changed.
     ///
     /// # Errors
@@ -94,45 +94,46 @@ impl Registrar {
     pub(crate) async fn plan_routines(&self) -> Result<Vec<RoutineStep>, RegistrarError> {
         let mut steps = Vec::new();
         for routine in &ROUTINES {
-            let Some(verb) = self.routine_verb(routine).await? else { continue };
-            let Routine { id, workflow, interval_seconds, .. } = *routine;
+            let Some(verb) = self.plan_routine(routine).await? else { continue };
+            let RoutineSchedule { id, workflow, interval_seconds, .. } = *routine;
             steps.push(RoutineStep { id, workflow, interval_seconds, verb });
         }
         Ok(steps)
     }
 
     /// `None` for one that is neither there nor wanted.
-    async fn routine_verb(&self, routine: &Routine) -> Result<Option<Verb>, RegistrarError> {
+    async fn plan_routine(&self, routine: &RoutineSchedule) -> Result<Option<ScheduleStepVerb>, RegistrarError> {
         let wanted = routine.id != TRACKER_SCHEDULE || self.settings.tracker;
-        let Some(found) = self.describe(routine.id).await? else {
-            return Ok(wanted.then_some(Verb::Create { paused: false }));
+        let Some(found) = self.describe_schedule(routine.id).await? else {
+            return Ok(wanted.then_some(ScheduleStepVerb::Create { paused: false }));
         };
         let found = found.schedule.unwrap_or_default();
-        let workflow = facts::workflow_type(&found);
+        let workflow = facts::find_workflow_type(&found);
         if workflow != routine.workflow {
             let why = format!("it starts {workflow}, not {}: rename it", routine.workflow);
-            return Ok(Some(Verb::Keep { why }));
+            return Ok(Some(ScheduleStepVerb::Keep { why }));
         }
-        let mark = facts::mark_of(found.spec.as_ref());
-        if self.settings.is_of_another(mark.as_ref().and_then(|mark| mark.vault)) {
-            return Ok(Some(Verb::Keep { why: "it belongs to another vault".to_owned() }));
+        let mark = facts::find_mark(found.spec.as_ref());
+        if self.settings.is_foreign_vault(mark.as_ref().and_then(|mark| mark.vault)) {
+            return Ok(Some(ScheduleStepVerb::Keep { why: "it belongs to another vault".to_owned() }));
         }
         if !wanted {
-            return Ok(Some(Verb::Delete));
+            return Ok(Some(ScheduleStepVerb::Delete));
         }
-        let desired = desired(routine, &self.settings);
-        let mut differences = Facts::of(&found).differences(&Facts::of(&desired));
-        if differences.is_empty() && mark != facts::mark_of(desired.spec.as_ref()) {
+        let desired = build_routine_schedule(routine, &self.settings);
+        let mut differences =
+            ScheduleFacts::from_schedule(&found).list_differences(&ScheduleFacts::from_schedule(&desired));
+        if differences.is_empty() && mark != facts::find_mark(desired.spec.as_ref()) {
             differences.push("mark: missing, or of before the vault was moved".to_owned());
         }
         if !differences.is_empty() {
-            return Ok(Some(Verb::Update { differences }));
+            return Ok(Some(ScheduleStepVerb::Update { differences }));
         }
         let state = found.state.unwrap_or_default();
         if state.paused {
-            return Ok(Some(Verb::Keep { why: format!("paused by a person: {}", state.notes) }));
+            return Ok(Some(ScheduleStepVerb::Keep { why: format!("paused by a person: {}", state.notes) }));
         }
-        Ok(Some(Verb::Unchanged))
+        Ok(Some(ScheduleStepVerb::Unchanged))
     }
 
     /// Carries one step out; `false` when there was nothing left to do.
@@ -141,28 +142,32 @@ impl Registrar {
     /// [`RegistrarError`]; the next round mends what failed.
     pub(crate) async fn apply_routine(&self, step: &RoutineStep) -> Result<bool, RegistrarError> {
         let Some(routine) = ROUTINES.iter().find(|r| r.id == step.id) else { return Ok(false) };
-        let wanted = desired(routine, &self.settings);
+        let wanted = build_routine_schedule(routine, &self.settings);
         match &step.verb {
-            Verb::Create { .. } => self.create_as(step.id, wanted).await,
-            Verb::Update { .. } => {
-                let edited = self.edit(step.id, |schedule| facts::adopt(schedule, &wanted)).await?;
-                Ok(edited == Edited::Changed)
+            ScheduleStepVerb::Create { .. } => self.create_schedule(step.id, wanted).await,
+            ScheduleStepVerb::Update { .. } => {
+                let edited =
+                    self.edit_own_schedule(step.id, |schedule| facts::copy_own_fields(schedule, &wanted)).await?;
+                Ok(edited == ScheduleEditOutcome::Changed)
             }
-            Verb::Delete => self.delete(step.id).await,
+            ScheduleStepVerb::Delete => self.delete_schedule(step.id).await,
             // Nothing pauses or resumes a routine but a person.
-            Verb::Pause | Verb::Resume | Verb::Unchanged | Verb::Keep { .. } => Ok(false),
+            ScheduleStepVerb::Pause
+            | ScheduleStepVerb::Resume
+            | ScheduleStepVerb::Unchanged
+            | ScheduleStepVerb::Keep { .. } => Ok(false),
         }
     }
 }
 
 /// The schedule a routine should have, not paused and without a note.
-pub(super) fn desired(routine: &Routine, settings: &Settings) -> spb::Schedule {
-    let mut schedule = facts::starting((routine.id, routine.workflow), Vec::new(), (routine.purpose, settings));
+pub(super) fn build_routine_schedule(routine: &RoutineSchedule, settings: &ScheduleSettings) -> spb::Schedule {
+    let mut schedule = facts::build_schedule((routine.id, routine.workflow), Vec::new(), (routine.purpose, settings));
     let interval = routine.interval_seconds;
-    let phase = routine.phase_seconds.unwrap_or_else(|| facts::phase_seconds(routine.id, interval));
+    let phase = routine.phase_seconds.unwrap_or_else(|| facts::compute_phase_seconds(routine.id, interval));
     let (interval, phase) = (Duration::from_secs(interval.into()), Duration::from_secs(phase.into()));
     facts::set_interval(&mut schedule, interval, phase);
-    facts::bound_each_run_alone(&mut schedule);
+    facts::clear_execution_timeout(&mut schedule);
     facts::set_mark(&mut schedule, routine.id, settings.owner.as_ref());
     schedule
 }

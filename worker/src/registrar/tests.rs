@@ -1,13 +1,13 @@
 //! The registrar against a real Temporal dev server: one for all tests, a namespace for each.
 
-use super::edit::Edited;
-use super::facts::Facts;
+use super::edit::ScheduleEditOutcome;
+use super::facts::ScheduleFacts;
 use super::owner::ConflictReason;
 use super::plan::DONE_NOTE;
 use super::*;
 use dev_server::{client, run_cli};
 use steward_domain::path::{RecordKind, RecordPath};
-use steward_server::facts::schedules::ListingError;
+use steward_server::facts::schedules::ScheduleListingError;
 use temporalio_client::tonic::IntoRequest;
 use temporalio_common::protos::temporal::api::common::v1::WorkflowType;
 use temporalio_common::protos::temporal::api::schedule::v1 as spb;
@@ -16,21 +16,21 @@ use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 mod dev_server;
 mod owners;
 
-fn matter(slug: &str, standing: Standing) -> WantedMatter {
+fn matter(slug: &str, standing: MatterScheduleStatus) -> WantedMatter {
     let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
     WantedMatter { path, standing, interval_seconds: 0 }
 }
 
 fn open(slugs: &[&str]) -> Vec<WantedMatter> {
-    slugs.iter().map(|slug| matter(slug, Standing::Open)).collect()
+    slugs.iter().map(|slug| matter(slug, MatterScheduleStatus::Open)).collect()
 }
 
-async fn registrar(namespace: &str) -> Registrar {
-    Registrar::new(client(namespace).await, Settings::default())
+async fn registrar(namespace: &str) -> ScheduleRegistrar {
+    ScheduleRegistrar::new(client(namespace).await, ScheduleSettings::default())
 }
 
-impl Registrar {
-    fn with(&self, change: impl FnOnce(&mut Settings)) -> Self {
+impl ScheduleRegistrar {
+    fn with(&self, change: impl FnOnce(&mut ScheduleSettings)) -> Self {
         let mut other = self.clone();
         change(&mut other.settings);
         other
@@ -38,17 +38,20 @@ impl Registrar {
 
     /// The schedules of matters that the server lists.
     async fn known(&self) -> Result<Vec<KnownSchedule>, RegistrarError> {
-        let entries = self.entries().await?.into_iter();
-        Ok(entries.filter(|entry| entry.schedule_id.starts_with(facts::ID_PREFIX)).map(server::known).collect())
+        let entries = self.list_entries().await?.into_iter();
+        Ok(entries
+            .filter(|entry| entry.schedule_id.starts_with(facts::ID_PREFIX))
+            .map(server::known_from_listing)
+            .collect())
     }
 
-    async fn round(&self, matters: &[WantedMatter]) -> Outcome {
-        let plan = self.plan(matters).await.unwrap();
-        self.apply(plan).await
+    async fn round(&self, matters: &[WantedMatter]) -> RegistrationOutcome {
+        let plan = self.plan_matters(matters).await.unwrap();
+        self.apply_steps(plan).await
     }
 
     async fn schedule(&self, slug: &str) -> spb::Schedule {
-        self.describe(&facts::schedule_id(slug)).await.unwrap().unwrap().schedule.unwrap()
+        self.describe_schedule(&facts::schedule_id(slug)).await.unwrap().unwrap().schedule.unwrap()
     }
 
     async fn state(&self, slug: &str) -> (bool, String) {
@@ -63,14 +66,14 @@ impl Registrar {
 
     /// Runs that are open, as the server's visibility store knows them.
     async fn open_runs(&self, slug: &str) -> usize {
-        let info = self.describe(&facts::schedule_id(slug)).await.unwrap().unwrap().info.unwrap();
+        let info = self.describe_schedule(&facts::schedule_id(slug)).await.unwrap().unwrap().info.unwrap();
         info.running_workflows.len()
     }
 }
 
-async fn create_foreign(registrar: &Registrar, slug: &str, workflow: &str) {
+async fn create_foreign(registrar: &ScheduleRegistrar, slug: &str, workflow: &str) {
     let path = RecordPath::new(RecordKind::Matter, slug).unwrap();
-    let mut schedule = registrar.desired(&path, 1800);
+    let mut schedule = registrar.build_matter_schedule(&path, 1800);
     if let Some(spb::schedule_action::Action::StartWorkflow(action)) =
         schedule.action.as_mut().and_then(|action| action.action.as_mut())
     {
@@ -94,39 +97,39 @@ async fn schedules_are_created_left_updated_and_deleted() {
     assert_eq!((outcome.created, outcome.errors.len()), (2, 0), "{outcome:?}");
 
     registrar.until_listed(|known| known.len() == 2 && known.iter().all(|each| each.mark.is_some())).await;
-    let again = registrar.plan(&two).await.unwrap();
-    assert!(again.steps.iter().all(|step| step.verb == Verb::Unchanged), "{again:?}");
-    let full = registrar.with(|settings| settings.describe_all = true).plan(&two).await.unwrap();
-    assert!(full.steps.iter().all(|step| step.verb == Verb::Unchanged), "{full:?}");
+    let again = registrar.plan_matters(&two).await.unwrap();
+    assert!(again.steps.iter().all(|step| step.verb == ScheduleStepVerb::Unchanged), "{again:?}");
+    let full = registrar.with(|settings| settings.describe_all = true).plan_matters(&two).await.unwrap();
+    assert!(full.steps.iter().all(|step| step.verb == ScheduleStepVerb::Unchanged), "{full:?}");
 
     let moved = registrar.with(|settings| settings.task_queue = "elsewhere".to_owned());
-    let plan = moved.plan(&two).await.unwrap();
-    let named = Verb::Update { differences: vec!["task queue: steward → elsewhere".to_owned()] };
+    let plan = moved.plan_matters(&two).await.unwrap();
+    let named = ScheduleStepVerb::Update { differences: vec!["task queue: steward → elsewhere".to_owned()] };
     assert!(plan.steps.iter().all(|step| step.verb == named), "{plan:?}");
-    assert_eq!(moved.apply(plan).await.updated, 2);
-    let differences =
-        Facts::of(&moved.schedule("eagle-farm").await).differences(&Facts::of(&moved.desired(&two[0].path, 1800)));
+    assert_eq!(moved.apply_steps(plan).await.updated, 2);
+    let differences = ScheduleFacts::from_schedule(&moved.schedule("eagle-farm").await)
+        .list_differences(&ScheduleFacts::from_schedule(&moved.build_matter_schedule(&two[0].path, 1800)));
     assert!(differences.is_empty(), "{differences:?}");
     assert_eq!(moved.round(&two).await.unchanged, 2);
 
     let outcome = moved.round(&two[..1]).await;
     assert_eq!((outcome.deleted, outcome.unchanged), (1, 1), "{outcome:?}");
-    assert!(moved.describe("al-steward-renew-passport").await.unwrap().is_none());
+    assert!(moved.describe_schedule("al-steward-renew-passport").await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn a_plan_that_was_overtaken_does_no_harm() {
     let registrar = registrar("overtaken").await;
     let matters = open(&["farm", "garden"]);
-    let create = registrar.plan(&matters).await.unwrap();
-    registrar.apply(create.clone()).await;
-    let outcome = registrar.apply(create).await;
+    let create = registrar.plan_matters(&matters).await.unwrap();
+    registrar.apply_steps(create.clone()).await;
+    let outcome = registrar.apply_steps(create).await;
     assert_eq!((outcome.overtaken, outcome.errors.len()), (2, 0), "{outcome:?}");
 
     registrar.until_listed(|known| known.len() == 2).await;
-    let delete = registrar.plan(&matters[..1]).await.unwrap();
-    registrar.apply(delete.clone()).await;
-    let outcome = registrar.apply(delete).await;
+    let delete = registrar.plan_matters(&matters[..1]).await.unwrap();
+    registrar.apply_steps(delete.clone()).await;
+    let outcome = registrar.apply_steps(delete).await;
     assert_eq!((outcome.overtaken, outcome.errors.len()), (1, 0), "{outcome:?}");
 }
 
@@ -140,14 +143,16 @@ async fn what_a_person_wrote_anew_shows_in_the_listing() {
     let rest = ["--interval", &cadence, "--type", "StewardWorkflow", "--task-queue", "theirs", "--input", "\"x\""];
     run_cli("drift", &[&common[..], &rest[..]].concat());
     registrar.until_listed(|known| known.iter().any(|each| each.mark.is_none())).await;
-    let plan = registrar.plan(&matters).await.unwrap();
-    let [Step { verb: Verb::Update { differences }, .. }] = &plan.steps[..] else { panic!("{plan:?}") };
+    let plan = registrar.plan_matters(&matters).await.unwrap();
+    let [ScheduleStep { verb: ScheduleStepVerb::Update { differences }, .. }] = &plan.steps[..] else {
+        panic!("{plan:?}")
+    };
     let named: Vec<&str> = differences.iter().filter_map(|line| line.split(':').next()).collect();
     let theirs = ["argument", "task queue", "execution timeout", "run timeout", "catch-up window", "summary"];
     assert!(theirs.iter().all(|name| named.contains(name)), "{differences:?}");
-    assert_eq!(registrar.apply(plan).await.updated, 1);
-    let is = Facts::of(&registrar.schedule("farm").await);
-    assert_eq!(is, Facts::of(&registrar.desired(&matters[0].path, 1800)));
+    assert_eq!(registrar.apply_steps(plan).await.updated, 1);
+    let is = ScheduleFacts::from_schedule(&registrar.schedule("farm").await);
+    assert_eq!(is, ScheduleFacts::from_schedule(&registrar.build_matter_schedule(&matters[0].path, 1800)));
 }
 
 #[tokio::test]
@@ -166,13 +171,15 @@ async fn what_a_program_changed_beneath_our_mark_is_found_by_a_full_look() {
     };
     registrar.client.connection().workflow_service().update_schedule(request.into_request()).await.unwrap();
     registrar.until_listed(|known| known.len() == 1).await;
-    let full = registrar.with(|settings| settings.describe_all = true).plan(&matters).await.unwrap();
-    let [Step { verb: Verb::Update { differences }, .. }] = &full.steps[..] else { panic!("{full:?}") };
+    let full = registrar.with(|settings| settings.describe_all = true).plan_matters(&matters).await.unwrap();
+    let [ScheduleStep { verb: ScheduleStepVerb::Update { differences }, .. }] = &full.steps[..] else {
+        panic!("{full:?}")
+    };
     assert_eq!(differences[..], ["catch-up window: 31536000 s → 1800 s"]);
 }
 
 fn phase_of(slug: &str) -> u32 {
-    facts::phase_seconds(slug, 1800)
+    facts::compute_phase_seconds(slug, 1800)
 }
 
 #[tokio::test]
@@ -189,10 +196,10 @@ async fn a_persons_pause_survives_an_update_and_a_change_of_interval() {
     let moved = registrar.with(|settings| settings.task_queue = "elsewhere".to_owned());
     assert_eq!(moved.round(&matters).await.updated, 1);
     assert_eq!(moved.state("farm").await, kept);
-    assert_eq!(moved.set_interval("farm", 3600).await.unwrap(), Edited::Changed);
+    assert_eq!(moved.set_matter_interval("farm", 3600).await.unwrap(), ScheduleEditOutcome::Changed);
     assert_eq!(moved.state("farm").await, kept);
-    assert!(facts::cadence(moved.schedule("farm").await.spec.as_ref()).starts_with("every 3600 s"));
-    let done = moved.round(&[matter("farm", Standing::Done)]).await;
+    assert!(facts::describe_cadence(moved.schedule("farm").await.spec.as_ref()).starts_with("every 3600 s"));
+    let done = moved.round(&[matter("farm", MatterScheduleStatus::Done)]).await;
     assert_eq!((done.paused, done.errors.len()), (0, 0), "{done:?}");
     assert_eq!(moved.state("farm").await, kept);
 }
@@ -200,20 +207,20 @@ async fn a_persons_pause_survives_an_update_and_a_change_of_interval() {
 #[tokio::test]
 async fn a_pause_that_the_listing_does_not_know_of_yet_is_kept_too() {
     let registrar = registrar("late").await;
-    let matters = [matter("farm", Standing::Done)];
+    let matters = [matter("farm", MatterScheduleStatus::Done)];
     registrar.round(&open(&["farm"])).await;
     registrar.until_listed(|known| known.len() == 1).await;
-    let plan = registrar.plan(&matters).await.unwrap();
-    assert!(matches!(&plan.steps[..], [Step { verb: Verb::Pause, .. }]), "{plan:?}");
+    let plan = registrar.plan_matters(&matters).await.unwrap();
+    assert!(matches!(&plan.steps[..], [ScheduleStep { verb: ScheduleStepVerb::Pause, .. }]), "{plan:?}");
     run_cli("late", &["schedule", "toggle", "--schedule-id", "al-steward-farm", "--pause", "--reason", "harvest"]);
-    assert_eq!(registrar.apply(plan).await.overtaken, 1);
+    assert_eq!(registrar.apply_steps(plan).await.overtaken, 1);
     assert_eq!(registrar.state("farm").await, (true, "harvest".to_owned()));
 }
 
 #[tokio::test]
 async fn a_done_matter_is_paused_and_resumed_when_it_is_open_again() {
     let registrar = registrar("done").await;
-    let done = [matter("farm", Standing::Done), matter("old", Standing::Done)];
+    let done = [matter("farm", MatterScheduleStatus::Done), matter("old", MatterScheduleStatus::Done)];
     registrar.round(&open(&["farm"])).await;
     registrar.until_listed(|known| known.len() == 1).await;
     let outcome = registrar.round(&done).await;
@@ -221,7 +228,7 @@ async fn a_done_matter_is_paused_and_resumed_when_it_is_open_again() {
     for slug in ["farm", "old"] {
         assert_eq!(registrar.state(slug).await, (true, DONE_NOTE.to_owned()));
     }
-    assert_eq!(registrar.wake("farm").await.unwrap(), Wake::Paused);
+    assert_eq!(registrar.trigger_matter("farm").await.unwrap(), ScheduleTriggerOutcome::Paused);
     assert_eq!(registrar.open_runs("farm").await, 0);
 
     registrar.until_listed(|known| known.len() == 2 && known.iter().all(|each| each.paused)).await;
@@ -247,17 +254,20 @@ async fn phase_and_catch_up_and_timeouts_are_in_the_schedule() {
     assert_eq!(action["workflowExecutionTimeout"], "300s");
     assert_eq!(action["workflowRunTimeout"], "300s");
     assert_eq!(action["workflowTaskTimeout"], "10s");
-    let is = Facts::of(&registrar.schedule("eagle-farm").await);
+    let is = ScheduleFacts::from_schedule(&registrar.schedule("eagle-farm").await);
     assert!(format!("{is:?}").contains("Steward of matter/eagle-farm.md"), "{is:?}");
 
-    assert_eq!(registrar.set_interval("eagle-farm", 14400).await.unwrap(), Edited::Changed);
-    assert_eq!(registrar.set_interval("eagle-farm", 14400).await.unwrap(), Edited::Same);
-    let wanted = registrar.desired(&open(&["eagle-farm"])[0].path, 14400);
-    assert_eq!(Facts::of(&registrar.schedule("eagle-farm").await), Facts::of(&wanted));
-    assert_eq!(registrar.set_interval("nobody", 14400).await.unwrap(), Edited::Missing);
+    assert_eq!(registrar.set_matter_interval("eagle-farm", 14400).await.unwrap(), ScheduleEditOutcome::Changed);
+    assert_eq!(registrar.set_matter_interval("eagle-farm", 14400).await.unwrap(), ScheduleEditOutcome::Same);
+    let wanted = registrar.build_matter_schedule(&open(&["eagle-farm"])[0].path, 14400);
+    assert_eq!(
+        ScheduleFacts::from_schedule(&registrar.schedule("eagle-farm").await),
+        ScheduleFacts::from_schedule(&wanted)
+    );
+    assert_eq!(registrar.set_matter_interval("nobody", 14400).await.unwrap(), ScheduleEditOutcome::Missing);
 
-    let backed_off = [WantedMatter { interval_seconds: 14400, ..matter("eagle-farm", Standing::Open) }];
-    registrar.until_listed(|known| plan::needs_description(&backed_off, known, &registrar.settings).is_empty()).await;
+    let backed_off = [WantedMatter { interval_seconds: 14400, ..matter("eagle-farm", MatterScheduleStatus::Open) }];
+    registrar.until_listed(|known| plan::find_undescribed(&backed_off, known, &registrar.settings).is_empty()).await;
     assert_eq!(registrar.round(&backed_off).await.unchanged, 1);
 }
 
@@ -281,30 +291,30 @@ async fn an_empty_list_of_matters_leaves_every_schedule() {
     let registrar = registrar("empty").await;
     registrar.round(&open(&["farm"])).await;
     registrar.until_listed(|known| known.len() == 1).await;
-    let plan = registrar.plan(&[]).await.unwrap();
+    let plan = registrar.plan_matters(&[]).await.unwrap();
     assert_eq!(plan.warnings.len(), 1);
-    registrar.apply(plan).await;
-    assert!(registrar.describe("al-steward-farm").await.unwrap().is_some());
+    registrar.apply_steps(plan).await;
+    assert!(registrar.describe_schedule("al-steward-farm").await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn a_wake_starts_a_run_at_once_and_more_of_them_make_one_that_waits() {
     let registrar = registrar("wake").await;
     registrar.round(&open(&["farm"])).await;
-    assert_eq!(registrar.wake("nobody").await.unwrap(), Wake::Missing);
-    assert_eq!(registrar.wake("farm").await.unwrap(), Wake::Triggered);
+    assert_eq!(registrar.trigger_matter("nobody").await.unwrap(), ScheduleTriggerOutcome::Missing);
+    assert_eq!(registrar.trigger_matter("farm").await.unwrap(), ScheduleTriggerOutcome::Triggered);
     dev_server::eventually(async || (registrar.open_runs("farm").await == 1).then_some(())).await;
     for _ in 0..3 {
-        assert_eq!(registrar.wake("farm").await.unwrap(), Wake::Triggered);
+        assert_eq!(registrar.trigger_matter("farm").await.unwrap(), ScheduleTriggerOutcome::Triggered);
     }
     let buffered = async || {
-        let info = registrar.describe("al-steward-farm").await.unwrap().unwrap().info.unwrap();
+        let info = registrar.describe_schedule("al-steward-farm").await.unwrap().unwrap().info.unwrap();
         (info.buffer_size == 1 && info.buffer_dropped + info.overlap_skipped >= 2).then_some(info.action_count)
     };
     assert_eq!(dev_server::eventually(buffered).await, 1);
     assert_eq!(registrar.open_runs("farm").await, 1);
     let rows = dev_server::eventually(async || {
-        let rows = registrar.list(chrono::Utc::now()).await.unwrap();
+        let rows = registrar.list_schedules(chrono::Utc::now()).await.unwrap();
         rows.iter().any(|row| !row.recent.is_empty()).then_some(rows)
     })
     .await;
@@ -320,21 +330,21 @@ async fn a_schedule_of_another_workflow_type_is_left_alone() {
     create_foreign(&registrar, "farm", "BackupWorkflow").await;
     create_foreign(&registrar, "gone", "BackupWorkflow").await;
     registrar.until_listed(|known| known.len() == 2).await;
-    let plan = registrar.plan(&open(&["farm", "garden"])).await.unwrap();
+    let plan = registrar.plan_matters(&open(&["farm", "garden"])).await.unwrap();
     assert_eq!(plan.warnings.len(), 2, "{plan:?}");
-    let outcome = registrar.apply(plan).await;
+    let outcome = registrar.apply_steps(plan).await;
     assert_eq!((outcome.created, outcome.kept, outcome.deleted), (1, 1, 0), "{outcome:?}");
     for slug in ["farm", "gone"] {
-        assert_eq!(facts::workflow_type(&registrar.schedule(slug).await), "BackupWorkflow");
+        assert_eq!(facts::find_workflow_type(&registrar.schedule(slug).await), "BackupWorkflow");
     }
 }
 
 #[tokio::test]
 async fn a_matter_whose_schedule_cannot_be_created_does_not_stop_the_others() {
     let registrar = registrar("bad").await;
-    let mut plan = registrar.plan(&open(&["farm", "garden", "orchard"])).await.unwrap();
+    let mut plan = registrar.plan_matters(&open(&["farm", "garden", "orchard"])).await.unwrap();
     plan.steps[1].interval_seconds = 0;
-    let outcome = registrar.apply(plan).await;
+    let outcome = registrar.apply_steps(plan).await;
     assert_eq!((outcome.created, outcome.errors.len()), (2, 1), "{outcome:?}");
     let error = &outcome.errors[0];
     assert_eq!(error.id, "al-steward-garden");
@@ -348,7 +358,7 @@ async fn an_edit_that_another_writer_overtakes_is_made_again_and_both_stay() {
     let other = registrar.clone();
     let raced = std::sync::atomic::AtomicBool::new(false);
     let result = registrar
-        .edit("al-steward-farm", |schedule| {
+        .edit_own_schedule("al-steward-farm", |schedule| {
             if !raced.swap(true, std::sync::atomic::Ordering::SeqCst) {
                 // Between the reading and the writing of this edit somebody pauses the schedule.
                 let toggle =
@@ -358,9 +368,9 @@ async fn an_edit_that_another_writer_overtakes_is_made_again_and_both_stay() {
             facts::set_cadence(schedule, "farm", 7200);
         })
         .await;
-    assert_eq!(result.unwrap(), Edited::Changed);
+    assert_eq!(result.unwrap(), ScheduleEditOutcome::Changed);
     assert_eq!(other.state("farm").await, (true, "harvest".to_owned()));
-    assert!(facts::cadence(other.schedule("farm").await.spec.as_ref()).starts_with("every 7200 s"));
+    assert!(facts::describe_cadence(other.schedule("farm").await.spec.as_ref()).starts_with("every 7200 s"));
 }
 
 #[tokio::test]
@@ -373,18 +383,18 @@ async fn a_listing_that_breaks_off_or_goes_round_ends_the_round() {
             _ => None,
         })
     };
-    let broken = Registrar::new(answers(b"next").await, Settings::default());
-    let error = broken.plan(&open(&["farm"])).await.unwrap_err();
-    assert!(matches!(error, RegistrarError::Listing(ListingError::Broken { page: 2, .. })), "{error}");
-    let round = Registrar::new(answers(b"same").await, Settings::default());
-    let error = round.plan(&open(&["farm"])).await.unwrap_err();
-    assert!(matches!(error, RegistrarError::Listing(ListingError::Repeats { page: 2 })), "{error}");
+    let broken = ScheduleRegistrar::new(answers(b"next").await, ScheduleSettings::default());
+    let error = broken.plan_matters(&open(&["farm"])).await.unwrap_err();
+    assert!(matches!(error, RegistrarError::Listing(ScheduleListingError::Broken { page: 2, .. })), "{error}");
+    let round = ScheduleRegistrar::new(answers(b"same").await, ScheduleSettings::default());
+    let error = round.plan_matters(&open(&["farm"])).await.unwrap_err();
+    assert!(matches!(error, RegistrarError::Listing(ScheduleListingError::Repeats { page: 2 })), "{error}");
 }
 
 #[tokio::test]
 async fn the_vaults_own_schedules_are_created_once_mended_where_they_differ_and_left_paused() {
     let registrar = registrar("routines").await.with(|settings| settings.tracker = true);
-    let apply = async |registrar: &Registrar| {
+    let apply = async |registrar: &ScheduleRegistrar| {
         let mut changed = 0;
         for step in registrar.plan_routines().await.unwrap() {
             changed += usize::from(registrar.apply_routine(&step).await.unwrap());
@@ -394,22 +404,22 @@ async fn the_vaults_own_schedules_are_created_once_mended_where_they_differ_and_
     let all = super::routine::ROUTINES.len();
     assert_eq!((apply(&registrar).await, apply(&registrar).await), (all, 0));
     let id = "al-signal-extract";
-    assert_eq!(registrar.trigger(id).await.unwrap(), Wake::Triggered);
+    assert_eq!(registrar.trigger_schedule(id).await.unwrap(), ScheduleTriggerOutcome::Triggered);
     run_cli("routines", &["schedule", "toggle", "--schedule-id", id, "--pause", "--reason", "harvest"]);
-    assert_eq!(registrar.trigger(id).await.unwrap(), Wake::Paused);
+    assert_eq!(registrar.trigger_schedule(id).await.unwrap(), ScheduleTriggerOutcome::Paused);
     assert_eq!(apply(&registrar).await, 0);
     let moved = registrar.with(|settings| settings.task_queue = "elsewhere".to_owned());
     assert_eq!(apply(&moved).await, all);
-    let state = moved.describe(id).await.unwrap().unwrap().schedule.unwrap().state.unwrap();
+    let state = moved.describe_schedule(id).await.unwrap().unwrap().schedule.unwrap().state.unwrap();
     assert!(state.paused && state.notes == "harvest", "{state:?}");
     // The tracker's goes with the tracker.
     let without = moved.with(|settings| settings.tracker = false);
     assert_eq!((apply(&without).await, apply(&without).await), (1, 0));
-    assert!(moved.describe("al-tracker-outbox").await.unwrap().is_none());
+    assert!(moved.describe_schedule("al-tracker-outbox").await.unwrap().is_none());
     // Whatever becomes of the matters, these stay.
     moved.round(&open(&["farm"])).await;
     moved.until_listed(|known| known.len() == 1).await;
-    moved.round(&[matter("farm", Standing::Archived)]).await;
-    assert!(moved.describe(id).await.unwrap().is_some());
-    assert_eq!(moved.trigger("al-nobody").await.unwrap(), Wake::Missing);
+    moved.round(&[matter("farm", MatterScheduleStatus::Archived)]).await;
+    assert!(moved.describe_schedule(id).await.unwrap().is_some());
+    assert_eq!(moved.trigger_schedule("al-nobody").await.unwrap(), ScheduleTriggerOutcome::Missing);
 }

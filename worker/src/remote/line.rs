@@ -22,7 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Polled, Poll};
 use std::time::Duration;
-use steward_server::serving::Door;
+use steward_server::serving::ServerEndpoint;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -40,8 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(75);
 ///
 /// # Errors
 /// When nobody answers there, or another than the note says.
-pub(super) async fn near(door: &Door) -> anyhow::Result<Channel> {
-    let address = reachable(door.listen);
+pub(super) async fn open_local_channel(door: &ServerEndpoint) -> anyhow::Result<Channel> {
+    let address = find_reachable_address(door.listen);
     let endpoint = Endpoint::from_shared(format!("http://{address}"))?.connect_timeout(NEAR).timeout(PATIENCE);
     let shown = match (door.encrypted, &door.certificate) {
         (false, _) => return Ok(endpoint.connect().await?),
@@ -53,7 +53,8 @@ pub(super) async fn near(door: &Door) -> anyhow::Result<Channel> {
         None => address.ip().to_string(),
     };
     let name = ServerName::try_from(name).context("the first of STEWARD_HOSTS is no name")?;
-    let agreeing = Agreeing { address, name, connector: TlsConnector::from(Arc::new(only(shown)?)) };
+    let agreeing =
+        PinnedTlsConnector { address, name, connector: TlsConnector::from(Arc::new(pin_certificate(shown)?)) };
     let origin = Uri::try_from(format!("https://{address}"))?;
     Ok(endpoint.origin(origin).connect_with_connector(agreeing).await?)
 }
@@ -62,7 +63,7 @@ pub(super) async fn near(door: &Door) -> anyhow::Result<Channel> {
 ///
 /// # Errors
 /// When nobody answers there, or the certificate is not one that this machine trusts.
-pub(super) async fn far(server: &str) -> anyhow::Result<Channel> {
+pub(super) async fn open_remote_channel(server: &str) -> anyhow::Result<Channel> {
     let endpoint = Endpoint::from_shared(server.to_owned())?.connect_timeout(FAR).timeout(PATIENCE);
     let endpoint = match server.starts_with("https://") {
         true => endpoint.tls_config(ClientTlsConfig::new().with_native_roots())?,
@@ -72,7 +73,7 @@ pub(super) async fn far(server: &str) -> anyhow::Result<Channel> {
 }
 
 /// An address that a process which listens everywhere is reached by.
-fn reachable(listen: SocketAddr) -> SocketAddr {
+fn find_reachable_address(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -83,13 +84,13 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 
 /// Connects, and agrees on a key.
 #[derive(Clone)]
-struct Agreeing {
+struct PinnedTlsConnector {
     address: SocketAddr,
     name: ServerName<'static>,
     connector: TlsConnector,
 }
 
-impl Service<Uri> for Agreeing {
+impl Service<Uri> for PinnedTlsConnector {
     type Response = TokioIo<TlsStream<TcpStream>>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
@@ -108,11 +109,11 @@ impl Service<Uri> for Agreeing {
 }
 
 /// Trusts the first certificate of a file and no other.
-fn only(file: &Path) -> anyhow::Result<ClientConfig> {
+fn pin_certificate(file: &Path) -> anyhow::Result<ClientConfig> {
     let failed = || format!("failed to read {}", file.display());
     let leaf = CertificateDer::pem_file_iter(file).with_context(failed)?.next().with_context(failed)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = Only { leaf: leaf.with_context(failed)?, provider: Arc::clone(&provider) };
+    let verifier = PinnedCertificateVerifier { leaf: leaf.with_context(failed)?, provider: Arc::clone(&provider) };
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let mut config = config.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
@@ -120,12 +121,12 @@ fn only(file: &Path) -> anyhow::Result<ClientConfig> {
 }
 
 #[derive(Debug)]
-struct Only {
+struct PinnedCertificateVerifier {
     leaf: CertificateDer<'static>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Only {
+impl ServerCertVerifier for PinnedCertificateVerifier {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn a_server_that_listens_everywhere_is_asked_on_this_machine() {
         for (listen, asked) in [("0.0.0.0:1", "127.0.0.1:1"), ("[::]:2", "[::1]:2"), ("10.0.0.1:3", "10.0.0.1:3")] {
-            assert_eq!(reachable(listen.parse().unwrap()), asked.parse().unwrap());
+            assert_eq!(find_reachable_address(listen.parse().unwrap()), asked.parse().unwrap());
         }
     }
 }

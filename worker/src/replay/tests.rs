@@ -115,14 +115,14 @@ toy!(that_panics, String, |ctx, given| {
     Ok(ctx.execute_local_activity(Toys::look, given, local()).await?)
 });
 
-async fn against<W: WorkflowImplementation>(text: &str) -> Replayed
+async fn against<W: WorkflowImplementation>(text: &str) -> ReplayedHistory
 where
     <W::Run as WorkflowDefinition>::Input: Send,
 {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let options = WorkflowReplayerOptions::new().register_workflow::<W>().unwrap().build();
-    replay_one(&options, file.path()).await
+    replay_file(&options, file.path()).await
 }
 
 /// The message and the event of the first step that does not fit.
@@ -136,7 +136,7 @@ where
     assert!(said.contains("guard the change with ctx.patched(..) or restore the old step"), "{said}");
     assert!(!said.contains("failure_info"), "{said}");
     match replayed.outcome {
-        Outcome::Nondeterminism { message, event_id } => (message, event_id),
+        ReplayOutcome::Nondeterminism { message, event_id } => (message, event_id),
         other => panic!("{other:?}"),
     }
 }
@@ -189,7 +189,7 @@ async fn a_step_behind_a_patch_is_no_other_path() {
 async fn a_history_that_breaks_the_build_is_told_from_another_path() {
     for replayed in [against::<with_another_argument::Toy>(RECORDED).await, against::<that_panics::Toy>(RECORDED).await]
     {
-        assert!(matches!(replayed.outcome, Outcome::Failed { .. }), "{replayed}");
+        assert!(matches!(replayed.outcome, ReplayOutcome::Failed { .. }), "{replayed}");
         assert!(replayed.to_string().contains("this build fails on it"), "{replayed}");
     }
 }
@@ -204,7 +204,7 @@ async fn files_that_are_no_history_of_ours_say_so_and_do_not_stop_the_others() {
     };
     let open = RECORDED.replace("\"Toy\"", "\"AnswerWorkflow\"");
     let headless = r#"{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_TASK_SCHEDULED"}]}"#;
-    let replayed = replay(&[
+    let replayed = replay_histories(&[
         folder.path().join("missing.json"),
         write("text.json", "not JSON"),
         write("other.json", r#"{"events": "many"}"#),
@@ -218,11 +218,18 @@ async fn files_that_are_no_history_of_ours_say_so_and_do_not_stop_the_others() {
     for (replayed, words) in
         replayed.iter().zip(["No such file", "expected", "invalid type", "no events", "trailing", "first event"])
     {
-        assert!(matches!(&replayed.outcome, Outcome::Unreadable { message } if message.contains(words)), "{replayed}");
+        assert!(
+            matches!(&replayed.outcome, ReplayOutcome::Unreadable { message } if message.contains(words)),
+            "{replayed}"
+        );
         assert!(replayed.to_string().contains("temporal workflow show"), "{replayed}");
     }
-    assert_eq!(replayed[6].outcome, Outcome::UnknownWorkflow);
-    assert!(matches!(replayed[7].outcome, Outcome::Failed { .. } | Outcome::Nondeterminism { .. }), "{}", replayed[7]);
+    assert_eq!(replayed[6].outcome, ReplayOutcome::UnknownWorkflow);
+    assert!(
+        matches!(replayed[7].outcome, ReplayOutcome::Failed { .. } | ReplayOutcome::Nondeterminism { .. }),
+        "{}",
+        replayed[7]
+    );
 }
 
 #[test]
@@ -231,7 +238,7 @@ fn the_bridge_reads_what_the_cli_prints() {
     let history = read_history(&newer).unwrap();
     assert_eq!(history.events.iter().map(|e| e.event_id).collect::<Vec<_>>(), (1..=13).collect::<Vec<_>>());
     assert_eq!(history, read_history(RECORDED).unwrap());
-    assert_eq!(marker(&history.events[4]).unwrap().activity_type, "toy.look");
+    assert_eq!(read_local_activity(&history.events[4]).unwrap().activity_type, "toy.look");
     assert!(history.events[0].event_time.is_some());
 }
 

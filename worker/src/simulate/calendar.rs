@@ -4,8 +4,8 @@
 //! it. So nothing that the steward does changes what comes later, and two modes could be compared on one month. The
 //! lots come from `fastrand`'s generator, seeded; nothing else is random.
 
-use super::Ask;
-use super::household::{RELATED_BY, RELATED_IN_30_DAYS, SOURCES, Source};
+use super::SimulationOptions;
+use super::household::{RELATED_BY, RELATED_IN_30_DAYS, SOURCES, SimulatedSource};
 use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -22,11 +22,11 @@ const COMES_TO_IT_MINUTES: (u64, u64) = (120, 2_880);
 
 /// One message, and what is drawn for it.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
+pub(super) struct SimulatedMessage {
     /// Counted from 1 in the order of time.
     pub(super) number: u32,
     pub(super) at: DateTime<Utc>,
-    pub(super) source: &'static Source,
+    pub(super) source: &'static SimulatedSource,
     pub(super) class: MutationClass,
     /// What it proposes is so.
     pub(super) right: bool,
@@ -43,20 +43,21 @@ pub(super) struct Case {
 }
 
 /// Every message of the simulated time, by the moment at which it comes; no two come at one.
-pub(super) fn draw(ask: &Ask) -> Vec<Case> {
+pub(super) fn draw_messages(ask: &SimulationOptions) -> Vec<SimulatedMessage> {
     let mut rng = Rng::with_seed(ask.seed);
     let start = ask.now - TimeDelta::days(i64::from(ask.days));
     let last = (ask.now - QUIET_AT_THE_END - start).num_milliseconds();
-    let mut drawn: BTreeMap<DateTime<Utc>, Case> = BTreeMap::new();
-    let mut add = |rng: &mut Rng, at: DateTime<Utc>, (source, class): (&'static Source, Option<MutationClass>)| {
-        let mut at = at;
-        // The moment names the record; the two records of one message lie 2 ms apart.
-        while drawn.range(at - TimeDelta::milliseconds(9)..=at + TimeDelta::milliseconds(9)).next().is_some() {
-            at += TimeDelta::milliseconds(10);
-        }
-        let case = case(rng, (source, class), (at, ask.now));
-        drawn.insert(at, case);
-    };
+    let mut drawn: BTreeMap<DateTime<Utc>, SimulatedMessage> = BTreeMap::new();
+    let mut add =
+        |rng: &mut Rng, at: DateTime<Utc>, (source, class): (&'static SimulatedSource, Option<MutationClass>)| {
+            let mut at = at;
+            // The moment names the record; the two records of one message lie 2 ms apart.
+            while drawn.range(at - TimeDelta::milliseconds(9)..=at + TimeDelta::milliseconds(9)).next().is_some() {
+                at += TimeDelta::milliseconds(10);
+            }
+            let case = draw_message(rng, (source, class), (at, ask.now));
+            drawn.insert(at, case);
+        };
     for day in 0..ask.days {
         for source in &SOURCES {
             let more = usize::from(rng.f64() < source.per_day.fract());
@@ -72,16 +73,16 @@ pub(super) fn draw(ask: &Ask) -> Vec<Case> {
         let at = start + TimeDelta::milliseconds(rng.i64(0..last));
         add(&mut rng, at, (&SOURCES[RELATED_BY], Some(MutationClass::Related)));
     }
-    let mut cases: Vec<Case> = drawn.into_values().collect();
+    let mut cases: Vec<SimulatedMessage> = drawn.into_values().collect();
     (1..).zip(&mut cases).for_each(|(number, case)| case.number = number);
     cases
 }
 
-fn case(
+fn draw_message(
     rng: &mut Rng,
-    (source, class): (&'static Source, Option<MutationClass>),
+    (source, class): (&'static SimulatedSource, Option<MutationClass>),
     (at, end): (DateTime<Utc>, DateTime<Utc>),
-) -> Case {
+) -> SimulatedMessage {
     let lot = rng.f64();
     let (edits, moves) = source.also;
     let drawn = match lot {
@@ -95,7 +96,7 @@ fn case(
     };
     let comes = TimeDelta::minutes(rng.u64(COMES_TO_IT_MINUTES.0..COMES_TO_IT_MINUTES.1).cast_signed());
     let tidied = end - TIDIED_UP + TimeDelta::seconds(rng.u64(0..TIDYING_SECONDS).cast_signed());
-    Case {
+    SimulatedMessage {
         number: 0,
         at,
         source,

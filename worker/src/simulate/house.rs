@@ -5,7 +5,7 @@
 //! else to keep waiting, so the keeper is called where it stands.
 
 use super::household::SOURCES;
-use super::principal::Reaction;
+use super::principal::PrincipalReaction;
 use anyhow::{Context, anyhow, bail};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use steward_activities::clerk::Clerk;
-use steward_activities::clerk::rules::Rules;
+use steward_activities::clerk::rules::RulesClerk;
 use steward_activities::purge::KEEP_EVENTS_DAYS;
-use steward_activities::vault::{Host, Settings};
+use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_domain::audit::WorkflowRef;
 use steward_domain::budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::frontmatter::{self, FieldEdit};
@@ -43,20 +43,20 @@ const FOUND_AFTER: TimeDelta = TimeDelta::minutes(10);
 const PRINCIPAL: &str = "Nora";
 
 /// A vault under simulation.
-pub(super) struct House {
+pub(super) struct SimulatedVault {
     dir: PathBuf,
-    host: Host,
+    host: VaultContext,
     observations: BTreeMap<&'static str, u32>,
 }
 
-impl House {
+impl SimulatedVault {
     /// Takes a vault whose matters are written; `state` is where the index and the rate guard's ledger lie meanwhile.
     pub(super) async fn open(dir: &Path, state: &Path, at: DateTime<Utc>) -> anyhow::Result<Self> {
         let keeper = VaultWriter::lock(VaultRoot::open(dir)?)?;
         let index = Index::open(state).await?;
         index.sync_all(keeper.root(), at).await?;
         let ledger = Ledger::open(&state.join("ledger.db"), CallCaps::default(), &state.join("ledger.json"))?;
-        let settings = Settings {
+        let settings = VaultSettings {
             policy: DecisionPolicy::default(),
             default_ceiling: Ceiling::Act,
             cadence: Cadence::default(),
@@ -64,12 +64,12 @@ impl House {
             live_per_source_day: LIVE_PER_SOURCE_DAY,
             reversal_budget: REVERSAL_BUDGET,
         };
-        let host = Host {
+        let host = VaultContext {
             keeper: Arc::new(keeper),
             index: Arc::new(index),
             ledger: Arc::new(ledger),
             settings,
-            clerk: Arc::new(Clerk::Rules(Rules)),
+            clerk: Arc::new(Clerk::Rules(RulesClerk)),
             intervals: unbounded_channel().0,
             landing: Arc::default(),
             routing: Arc::default(),
@@ -80,7 +80,7 @@ impl House {
     }
 
     /// From now on the operator lets the stewards go so far.
-    pub(super) fn turn_switch(&mut self, mode: Mode) {
+    pub(super) fn set_mode(&mut self, mode: Mode) {
         self.host.settings.policy.mode = mode;
     }
 
@@ -89,33 +89,33 @@ impl House {
     }
 
     /// How often a source was right before, as its instinct says since the last calibration.
-    pub(super) fn observations(&self, source: &str) -> u32 {
+    pub(super) fn observation_count(&self, source: &str) -> u32 {
         self.observations.get(source).copied().unwrap_or(0)
     }
 
     /// The bytes of a record.
-    pub(super) fn read(&self, path: &RecordPath) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn read_record_bytes(&self, path: &RecordPath) -> anyhow::Result<Vec<u8>> {
         Ok(self.host.keeper.root().read_file(path)?.bytes)
     }
 
     /// A person writes a file, or a stream a signal.
-    pub(super) fn write(&self, path: &RecordPath, bytes: &[u8], at: DateTime<Utc>) -> anyhow::Result<()> {
-        write(&self.dir, path, bytes, at)
+    pub(super) fn write_record(&self, path: &RecordPath, bytes: &[u8], at: DateTime<Utc>) -> anyhow::Result<()> {
+        write_dated_file(&self.dir, path, bytes, at)
     }
 
     /// A person changes fields of a record.
-    pub(super) fn edit(&self, path: &RecordPath, edits: &[FieldEdit], at: DateTime<Utc>) -> anyhow::Result<()> {
-        let edited = frontmatter::edit_fields(&self.read(path)?, edits)?;
-        self.write(path, &edited, at)
+    pub(super) fn edit_fields(&self, path: &RecordPath, edits: &[FieldEdit], at: DateTime<Utc>) -> anyhow::Result<()> {
+        let edited = frontmatter::edit_fields(&self.read_record_bytes(path)?, edits)?;
+        self.write_record(path, &edited, at)
     }
 
     /// A person throws a note away.
-    pub(super) fn throw_away(&self, path: &RecordPath) -> anyhow::Result<()> {
+    pub(super) fn remove_record(&self, path: &RecordPath) -> anyhow::Result<()> {
         fs::remove_file(self.dir.join(path.as_str())).with_context(|| format!("failed to remove {path}"))
     }
 
     /// Has a plan carried out, once the index knows its target and the signal it rests on.
-    pub(super) async fn land(&self, plan: Plan, signal: &RecordPath) -> anyhow::Result<ActionReceipt> {
+    pub(super) async fn execute_plan(&self, plan: Plan, signal: &RecordPath) -> anyhow::Result<ActionReceipt> {
         let at = plan.decided_at();
         // A record that the index does not know has no matter, and may not be changed.
         let mut known = vec![plan.target().clone()];
@@ -124,24 +124,27 @@ impl House {
             known.push(signal.clone());
         }
         self.host.index.sync_paths(self.host.keeper.root(), &known, at).await?;
-        Ok(self.host.land(plan, at).await.map_err(failed)??)
+        Ok(self.host.cap_and_apply(plan, at).await.map_err(convert_error)??)
     }
 
     /// The principal answers an action; what is done by hand is found by the code that a calibration runs.
-    pub(super) async fn settle(
+    pub(super) async fn apply_reaction(
         &self,
-        reaction: Reaction,
+        reaction: PrincipalReaction,
         (record, target): (&RecordPath, &RecordPath),
         at: DateTime<Utc>,
     ) -> anyhow::Result<()> {
         let kind = match reaction {
-            Reaction::Confirmed => ResolutionKind::Confirm,
-            Reaction::Dismissed => ResolutionKind::Dismiss,
-            Reaction::Undid => ResolutionKind::Undo,
-            Reaction::LeftInPlace | Reaction::Nothing => return Ok(()),
-            Reaction::DidItByHand | Reaction::DidOtherwise => {
-                let compared =
-                    self.host.keeper.file_manual_outcome(record, workflow("calibrate", record), at + FOUND_AFTER)?;
+            PrincipalReaction::Confirmed => ResolutionKind::Confirm,
+            PrincipalReaction::Dismissed => ResolutionKind::Dismiss,
+            PrincipalReaction::Undid => ResolutionKind::Undo,
+            PrincipalReaction::LeftInPlace | PrincipalReaction::Nothing => return Ok(()),
+            PrincipalReaction::DidItByHand | PrincipalReaction::DidOtherwise => {
+                let compared = self.host.keeper.file_manual_outcome(
+                    record,
+                    simulated_workflow_ref("calibrate", record),
+                    at + FOUND_AFTER,
+                )?;
                 if compared.is_none() {
                     bail!("what was done by hand about {record} was not found");
                 }
@@ -157,7 +160,7 @@ impl House {
             together: None,
             policy: self.policy(),
             ceiling: Ceiling::Act,
-            workflow: workflow(kind.as_str(), record),
+            workflow: simulated_workflow_ref(kind.as_str(), record),
             now: at,
         })?;
         self.host.index.sync_paths(self.host.keeper.root(), &[target.clone(), receipt.record], at).await?;
@@ -169,7 +172,7 @@ impl House {
         let root = self.host.keeper.root();
         self.host.index.sync_all(root, at).await?;
         let workflow = WorkflowRef { id: "simulated-calibrate".into(), run_id: format!("day-{}", at.timestamp()) };
-        while self.host.calibrate_at((workflow.clone(), at)).await.map_err(failed)?.more {}
+        while self.host.calibrate_trust((workflow.clone(), at)).await.map_err(convert_error)?.more {}
         self.host.keeper.settle_swaps_older_than(Duration::ZERO)?;
         for source in &SOURCES {
             let path = RecordPath::new(RecordKind::Instinct, &source_key(source.name))?;
@@ -188,7 +191,7 @@ impl House {
 }
 
 /// Writes a file of a vault, dated.
-pub(super) fn write(dir: &Path, path: &RecordPath, bytes: &[u8], at: DateTime<Utc>) -> anyhow::Result<()> {
+pub(super) fn write_dated_file(dir: &Path, path: &RecordPath, bytes: &[u8], at: DateTime<Utc>) -> anyhow::Result<()> {
     let full = dir.join(path.as_str());
     let write = || {
         if let Some(folder) = full.parent() {
@@ -200,11 +203,11 @@ pub(super) fn write(dir: &Path, path: &RecordPath, bytes: &[u8], at: DateTime<Ut
     write().with_context(|| format!("failed to write {}", full.display()))
 }
 
-fn failed(e: ActivityError) -> anyhow::Error {
+fn convert_error(e: ActivityError) -> anyhow::Error {
     anyhow!("{e:?}")
 }
 
-fn workflow(what: &str, record: &RecordPath) -> WorkflowRef {
+fn simulated_workflow_ref(what: &str, record: &RecordPath) -> WorkflowRef {
     let run_id = ActionId::derive(&["simulated", what, record.as_str()]).to_string();
     WorkflowRef { id: format!("simulated-{what}"), run_id }
 }

@@ -5,7 +5,7 @@
 
 /// One whose messages become signals.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source {
+pub(super) struct SimulatedSource {
     /// As adapters name a source.
     pub(super) name: &'static str,
     /// The share of its messages that say what is so, 0 to 1.
@@ -28,8 +28,8 @@ pub(super) struct Source {
 }
 
 /// The most reliable and busiest one comes first; its clear signals are what the last hours leave.
-pub(super) const SOURCES: [Source; 8] = [
-    Source {
+pub(super) const SOURCES: [SimulatedSource; 8] = [
+    SimulatedSource {
         name: "gmail:invoices@vendor-x.example",
         reliability: 0.99,
         per_day: 16.0,
@@ -40,7 +40,7 @@ pub(super) const SOURCES: [Source; 8] = [
         job: "Settle invoice",
         says: "Payment received in full for invoice {}.",
     },
-    Source {
+    SimulatedSource {
         name: "slack:#ops",
         reliability: 0.97,
         per_day: 7.0,
@@ -51,7 +51,7 @@ pub(super) const SOURCES: [Source; 8] = [
         job: "Close ticket",
         says: "Ticket {} is fixed and deployed.",
     },
-    Source {
+    SimulatedSource {
         name: "gmail:newsletter@garden-post.example",
         reliability: 0.55,
         per_day: 3.0,
@@ -62,7 +62,7 @@ pub(super) const SOURCES: [Source; 8] = [
         job: "Decide on offer",
         says: "Offer {} has come to an end, thank you!",
     },
-    Source {
+    SimulatedSource {
         name: "whatsapp:family",
         reliability: 0.80,
         per_day: 3.0,
@@ -73,7 +73,7 @@ pub(super) const SOURCES: [Source; 8] = [
         job: "Run errand",
         says: "Got errand {} out of the way on the way home",
     },
-    Source {
+    SimulatedSource {
         name: "ics:household",
         reliability: 0.95,
         per_day: 1.5,
@@ -84,7 +84,7 @@ pub(super) const SOURCES: [Source; 8] = [
         job: "Keep appointment",
         says: "Appointment {} took place as planned.",
     },
-    Source {
+    SimulatedSource {
         name: "github:orchard/site",
         reliability: 0.93,
         per_day: 1.2,
@@ -95,7 +95,7 @@ pub(super) const SOURCES: [Source; 8] = [
         job: "Review change",
         says: "Change {} was merged.",
     },
-    Source {
+    SimulatedSource {
         name: "gmail:office@school.example",
         reliability: 0.90,
         per_day: 1.0,
@@ -106,7 +106,7 @@ pub(super) const SOURCES: [Source; 8] = [
         job: "Hand in form",
         says: "We have received form {}, many thanks.",
     },
-    Source {
+    SimulatedSource {
         name: "sms:bank",
         reliability: 0.98,
         per_day: 0.4,

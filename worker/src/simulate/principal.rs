@@ -8,7 +8,7 @@ use steward_domain::plan::Disposition;
 
 /// How likely the principal does what, each 0 to 1.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Principal {
+pub(super) struct SimulatedPrincipal {
     /// Takes what is right for wrong, or the other way round.
     pub(super) errs: f64,
     /// Does by hand what was only said and is right.
@@ -24,13 +24,13 @@ pub(super) struct Principal {
 }
 
 /// The principal of every simulated month.
-pub(super) const PRINCIPAL: Principal =
-    Principal { errs: 0.004, does_it: 0.94, opposes: 0.85, confirms: 0.8, dismisses: 0.85, undoes: 0.95 };
+pub(super) const PRINCIPAL: SimulatedPrincipal =
+    SimulatedPrincipal { errs: 0.004, does_it: 0.94, opposes: 0.85, confirms: 0.8, dismisses: 0.85, undoes: 0.95 };
 
 /// What the principal did about a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Reaction {
+pub(super) enum PrincipalReaction {
     /// The very change, by hand.
     DidItByHand,
     /// Another change, by hand.
@@ -44,9 +44,9 @@ pub(super) enum Reaction {
     Nothing,
 }
 
-impl Reaction {
+impl PrincipalReaction {
     /// Whether it says that the proposal was right; `None` where it says nothing.
-    pub(super) fn says(self) -> Option<bool> {
+    pub(super) fn implied_label(self) -> Option<bool> {
         match self {
             Self::DidItByHand | Self::Confirmed | Self::LeftInPlace => Some(true),
             Self::DidOtherwise | Self::Dismissed | Self::Undid => Some(false),
@@ -55,19 +55,24 @@ impl Reaction {
     }
 }
 
-impl Principal {
+impl SimulatedPrincipal {
     /// What is done about a proposal that landed so; `errs` and `acts` are lots, 0 to 1.
-    pub(super) fn reacts(&self, landing: Disposition, right: bool, (errs, acts): (f64, f64)) -> Reaction {
+    pub(super) fn choose_reaction(
+        &self,
+        landing: Disposition,
+        right: bool,
+        (errs, acts): (f64, f64),
+    ) -> PrincipalReaction {
         let believed = right != (errs < self.errs);
-        let or_nothing = |likely: f64, reaction| if acts < likely { reaction } else { Reaction::Nothing };
+        let or_nothing = |likely: f64, reaction| if acts < likely { reaction } else { PrincipalReaction::Nothing };
         match (landing, believed) {
-            (Disposition::Shadow, true) => or_nothing(self.does_it, Reaction::DidItByHand),
-            (Disposition::Shadow, false) => or_nothing(self.opposes, Reaction::DidOtherwise),
-            (Disposition::Pending, true) => or_nothing(self.confirms, Reaction::Confirmed),
-            (Disposition::Pending, false) => or_nothing(self.dismisses, Reaction::Dismissed),
-            (Disposition::Live, false) if acts < self.undoes => Reaction::Undid,
-            (Disposition::Live, _) => Reaction::LeftInPlace,
-            (Disposition::Recorded, _) => Reaction::Nothing,
+            (Disposition::Shadow, true) => or_nothing(self.does_it, PrincipalReaction::DidItByHand),
+            (Disposition::Shadow, false) => or_nothing(self.opposes, PrincipalReaction::DidOtherwise),
+            (Disposition::Pending, true) => or_nothing(self.confirms, PrincipalReaction::Confirmed),
+            (Disposition::Pending, false) => or_nothing(self.dismisses, PrincipalReaction::Dismissed),
+            (Disposition::Live, false) if acts < self.undoes => PrincipalReaction::Undid,
+            (Disposition::Live, _) => PrincipalReaction::LeftInPlace,
+            (Disposition::Recorded, _) => PrincipalReaction::Nothing,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! that is real: [`decide`](decide()) opens the gates for what the steward judges, [`route`](route()) for the other
 //! classes. Pure; the plans go to [`super::house`], which lands them.
 
-use super::calendar::Case;
+use super::calendar::SimulatedMessage;
 use anyhow::bail;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ use steward_domain::tick::TaskCheck;
 const ROUTED_AFTER: TimeDelta = TimeDelta::milliseconds(2);
 
 /// A message as its signal tells it, and the record it is about.
-pub(super) struct Said<'a> {
-    pub(super) case: &'a Case,
+pub(super) struct SimulatedSignal<'a> {
+    pub(super) case: &'a SimulatedMessage,
     pub(super) target: RecordPath,
     pub(super) matter: RecordPath,
     pub(super) mutation: Mutation,
@@ -35,7 +35,7 @@ pub(super) struct Said<'a> {
 }
 
 /// What is known when a message is weighed.
-pub(super) struct Known<'a> {
+pub(super) struct SimulatedSignalContext<'a> {
     /// The target's file.
     pub(super) bytes: &'a [u8],
     /// How often its source was right before.
@@ -43,14 +43,14 @@ pub(super) struct Known<'a> {
     pub(super) policy: &'a DecisionPolicy,
 }
 
-impl<'a> Said<'a> {
+impl<'a> SimulatedSignal<'a> {
     pub(super) fn new(
-        case: &'a Case,
+        case: &'a SimulatedMessage,
         (target, matter): (RecordPath, RecordPath),
         mutation: Mutation,
     ) -> Result<Self, PathError> {
         let stream = case.source.name.split(':').next().unwrap_or_default();
-        let words = words(case, &mutation);
+        let words = compose_text(case, &mutation);
         let event = ActionId::derive(&["event", case.source.name, &words, &case.number.to_string()]);
         let event = RecordPath::new(RecordKind::Stream, &format!("{stream}/{event}"))?;
         let signal = Signal {
@@ -74,19 +74,19 @@ impl<'a> Said<'a> {
     }
 
     /// No surer than the weaker of what it is about and what it says.
-    fn strength(&self) -> f64 {
+    fn combined_confidence(&self) -> f64 {
         self.case.target_confidence.min(self.case.effect_confidence)
     }
 
-    fn workflow(&self, what: &str) -> WorkflowRef {
+    fn workflow_ref(&self, what: &str) -> WorkflowRef {
         let number = self.case.number.to_string();
         let run_id = ActionId::derive(&["simulated", what, &number, self.case.source.name]).to_string();
         WorkflowRef { id: format!("simulated-{what}"), run_id }
     }
 
     /// What the target's steward decides. It judges states alone: for the other classes nothing changes by it.
-    pub(super) fn judge(&self, known: &Known<'_>) -> Plan {
-        let look = self.look(known);
+    pub(super) fn decide_plan(&self, known: &SimulatedSignalContext<'_>) -> Plan {
+        let look = self.build_check(known);
         let decision = match self.mutation {
             Mutation::StateChange { to: RecordState::Done } => Judgement::LikelyDone,
             Mutation::StateChange { to: RecordState::Archived } => Judgement::StaleArchiveCandidate,
@@ -97,7 +97,7 @@ impl<'a> Said<'a> {
         };
         let verdict = Verdict {
             decision,
-            confidence: self.strength(),
+            confidence: self.combined_confidence(),
             reasoning: "Simulated, no model was asked: one signal speaks of it.".into(),
             evidence: vec![self.reference.clone()],
             source_contributions: BTreeMap::from([(self.case.source.name.to_owned(), self.case.effect_confidence)]),
@@ -115,12 +115,12 @@ impl<'a> Said<'a> {
             verdict: &verdict,
             clerk: &clerk,
             caller_says_shadow: false,
-            workflow: self.workflow("tick"),
+            workflow: self.workflow_ref("tick"),
             at: self.case.at,
         })
     }
 
-    fn look(&self, known: &Known<'_>) -> TaskCheck {
+    fn build_check(&self, known: &SimulatedSignalContext<'_>) -> TaskCheck {
         let proposed_state = self.signal.proposed_state();
         let evidence = SignalEvidence {
             source: self.case.source.name.to_owned(),
@@ -149,7 +149,7 @@ impl<'a> Said<'a> {
     }
 
     /// What the router makes of it.
-    pub(super) fn route(&self, known: &Known<'_>) -> anyhow::Result<Plan> {
+    pub(super) fn route_signal(&self, known: &SimulatedSignalContext<'_>) -> anyhow::Result<Plan> {
         let target = RouteTarget {
             path: self.target.clone(),
             state: RecordState::Open,
@@ -171,7 +171,7 @@ impl<'a> Said<'a> {
             observations: known.observations,
             ceiling: Ceiling::Act,
             policy: known.policy,
-            workflow: self.workflow("route"),
+            workflow: self.workflow_ref("route"),
             at,
             decided_at: at,
         });
@@ -183,7 +183,7 @@ impl<'a> Said<'a> {
 }
 
 /// The message's own words.
-fn words(case: &Case, mutation: &Mutation) -> String {
+fn compose_text(case: &SimulatedMessage, mutation: &Mutation) -> String {
     let number = case.number;
     match mutation {
         Mutation::StateChange { .. } => case.source.says.replace("{}", &number.to_string()),

@@ -1,7 +1,7 @@
 //! A simulated month is the same for the same seed, keeps its truth to itself, and labels only what is so.
 
 use super::household::{RELATED_BY, SOURCES};
-use super::{Ask, Summary, calendar, write};
+use super::{SimulationOptions, SimulationSummary, calendar, write_simulation};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,13 @@ use steward_domain::trust::outcome::ProposalHistory;
 use steward_vault::chain;
 use steward_vault::root::VaultRoot;
 
-fn ask(days: u32, seed: u64) -> Ask {
-    Ask { days, seed, now: time::parse("2026-11-22T18:00:00.987Z").unwrap() }
+fn ask(days: u32, seed: u64) -> SimulationOptions {
+    SimulationOptions { days, seed, now: time::parse("2026-11-22T18:00:00.987Z").unwrap() }
 }
 
-async fn simulated(ask: &Ask) -> (tempfile::TempDir, Summary) {
+async fn simulated(ask: &SimulationOptions) -> (tempfile::TempDir, SimulationSummary) {
     let dir = tempfile::tempdir().unwrap();
-    let written = write(&dir.path().join("vault"), ask).await.unwrap();
+    let written = write_simulation(&dir.path().join("vault"), ask).await.unwrap();
     (dir, written)
 }
 
@@ -130,11 +130,11 @@ async fn a_label_contradicts_the_truth_only_where_the_principal_erred() {
 async fn it_writes_into_no_folder_that_holds_anything_and_over_no_truth() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.md"), "mine").unwrap();
-    let refused = write(dir.path(), &ask(1, 7)).await.unwrap_err();
+    let refused = write_simulation(dir.path(), &ask(1, 7)).await.unwrap_err();
     assert!(refused.to_string().contains("already holds \"a.md\""), "{refused}");
     let vault = dir.path().join("vault");
     fs::write(dir.path().join("vault.truth.json"), "mine").unwrap();
-    let refused = write(&vault, &ask(1, 7)).await.unwrap_err();
+    let refused = write_simulation(&vault, &ask(1, 7)).await.unwrap_err();
     assert!(refused.to_string().contains("vault.truth.json is there already"), "{refused}");
     assert!(!vault.exists());
 }
@@ -142,7 +142,7 @@ async fn it_writes_into_no_folder_that_holds_anything_and_over_no_truth() {
 #[test]
 fn a_month_has_a_source_to_trust_one_to_doubt_and_a_class_of_too_few() {
     for seed in 0..20 {
-        let cases = calendar::draw(&ask(30, seed));
+        let cases = calendar::draw_messages(&ask(30, seed));
         assert!((900..=1_200).contains(&cases.len()), "{}", cases.len());
         let of = |class: MutationClass| cases.iter().filter(|c| c.class == class).collect::<Vec<_>>();
         assert_eq!(of(MutationClass::Related).len(), 12);

@@ -4,10 +4,10 @@
 //! proposal, by its action's id, whether it was right and what the principal made of it. Checks read it; the simulation
 //! only writes it, and no part of it goes into the vault.
 
-use super::Ask;
-use super::calendar::Case;
+use super::SimulationOptions;
+use super::calendar::SimulatedMessage;
 use super::household::SOURCES;
-use super::principal::{PRINCIPAL, Principal, Reaction};
+use super::principal::{PRINCIPAL, PrincipalReaction, SimulatedPrincipal};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::mutation::MutationClass;
@@ -17,21 +17,21 @@ use steward_domain::time;
 
 /// All that is known of a simulated month.
 #[derive(Debug, Serialize)]
-pub(super) struct Truth {
+pub(super) struct GroundTruth {
     days: u32,
     seed: u64,
     /// When it ends.
     now: String,
-    sources: Vec<TrueSource>,
-    principal: Principal,
+    sources: Vec<GroundTruthSource>,
+    principal: SimulatedPrincipal,
     /// Every proposal, by the id of its action.
-    pub(super) actions: BTreeMap<ActionId, TrueAction>,
+    pub(super) actions: BTreeMap<ActionId, GroundTruthAction>,
     /// Signals that nobody has decided upon; what they say is so.
     pub(super) undecided: Vec<RecordPath>,
 }
 
 #[derive(Debug, Serialize)]
-struct TrueSource {
+struct GroundTruthSource {
     name: &'static str,
     /// The share of its messages that say what is so, 0 to 1.
     reliability: f64,
@@ -41,20 +41,20 @@ struct TrueSource {
 
 /// What is true of one proposal.
 #[derive(Debug, Serialize)]
-pub(super) struct TrueAction {
+pub(super) struct GroundTruthAction {
     source: &'static str,
     class: MutationClass,
     landed: Disposition,
     pub(super) right: bool,
     /// `None` where the month ended first.
-    principal: Option<Reaction>,
+    principal: Option<PrincipalReaction>,
     /// What the principal did says the opposite of what is so.
     erred: bool,
 }
 
-impl Truth {
-    pub(super) fn new(ask: &Ask) -> Self {
-        let known = SOURCES.iter().map(|source| TrueSource {
+impl GroundTruth {
+    pub(super) fn new(ask: &SimulationOptions) -> Self {
+        let known = SOURCES.iter().map(|source| GroundTruthSource {
             name: source.name,
             reliability: source.reliability,
             messages_per_day: source.per_day,
@@ -70,8 +70,8 @@ impl Truth {
         }
     }
 
-    pub(super) fn proposed(&mut self, case: &Case, (id, landed): (&ActionId, Disposition)) {
-        let action = TrueAction {
+    pub(super) fn record_proposal(&mut self, case: &SimulatedMessage, (id, landed): (&ActionId, Disposition)) {
+        let action = GroundTruthAction {
             source: case.source.name,
             class: case.class,
             landed,
@@ -82,10 +82,10 @@ impl Truth {
         self.actions.insert(id.clone(), action);
     }
 
-    pub(super) fn reacted(&mut self, id: &ActionId, reaction: Reaction) {
+    pub(super) fn record_reaction(&mut self, id: &ActionId, reaction: PrincipalReaction) {
         if let Some(action) = self.actions.get_mut(id) {
             action.principal = Some(reaction);
-            action.erred = reaction.says().is_some_and(|says| says != action.right);
+            action.erred = reaction.implied_label().is_some_and(|says| says != action.right);
         }
     }
 }

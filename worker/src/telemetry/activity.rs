@@ -5,7 +5,7 @@
 //! the SDK's tracing in the chain, or there is no span to mark, and it changes neither argument nor
 //! answer.
 
-use super::metrics::Metrics;
+use super::metrics::ActivityMetrics;
 use opentelemetry::trace::TraceContextExt;
 use opentelemetry::{Context, KeyValue};
 use std::time::Instant;
@@ -19,23 +19,23 @@ use tracing::Instrument;
 pub(super) const TARGET: &str = "steward::activity";
 
 /// Watches activities.
-pub(super) struct Watcher {
-    metrics: Option<Metrics>,
+pub(super) struct ActivityWatcher {
+    metrics: Option<ActivityMetrics>,
 }
 
-impl Watcher {
-    pub(super) fn new(metrics: Option<Metrics>) -> Self {
+impl ActivityWatcher {
+    pub(super) fn new(metrics: Option<ActivityMetrics>) -> Self {
         Self { metrics }
     }
 }
 
-impl ActivityInboundInterceptor for Watcher {
+impl ActivityInboundInterceptor for ActivityWatcher {
     fn execute_activity<'a>(
         &'a self,
         input: ExecuteActivityInput,
         next: Next<'a, ExecuteActivityInput, ExecuteActivityOutput<'a>>,
     ) -> ExecuteActivityOutput<'a> {
-        let about = About::of(&input);
+        let about = ActivitySubject::from_input(&input);
         let info = input.activity_info();
         let activity = info.activity_type.clone();
         // At the level of errors, so that no level of the log hides what a line is about.
@@ -45,11 +45,11 @@ impl ActivityInboundInterceptor for Watcher {
             matter = about.matter, task = about.task, action_id = about.action_id,
         );
         let watched = async move {
-            about.mark(&Context::current());
+            about.mark_span(&Context::current());
             let begun = Instant::now();
             let ended = next.run(input).await;
             if let Some(metrics) = &self.metrics {
-                metrics.count(&activity, &ended, begun.elapsed());
+                metrics.count_activity(&activity, &ended, begun.elapsed());
             }
             if let Err(ActivityError::Application(failure)) = &ended {
                 tracing::warn!(error = %failure, "activity failed");
@@ -62,14 +62,14 @@ impl ActivityInboundInterceptor for Watcher {
 
 /// What an activity is about, as far as its argument tells.
 #[derive(Default)]
-struct About {
+struct ActivitySubject {
     matter: Option<String>,
     task: Option<String>,
     action_id: Option<String>,
 }
 
-impl About {
-    fn of(input: &ExecuteActivityInput) -> Self {
+impl ActivitySubject {
+    fn from_input(input: &ExecuteActivityInput) -> Self {
         if let Some(ask) = input.args_ref::<ObserveInput>() {
             Self { matter: Some(ask.matter.to_string()), ..Self::default() }
         } else if let Some(ask) = input.args_ref::<ReserveRequest>() {
@@ -88,7 +88,7 @@ impl About {
         }
     }
 
-    fn mark(self, context: &Context) {
+    fn mark_span(self, context: &Context) {
         let marks = [("matter", self.matter), ("task", self.task), ("action_id", self.action_id)];
         for (name, value) in marks.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             context.span().set_attribute(KeyValue::new(name, value));

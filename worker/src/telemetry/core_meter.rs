@@ -22,15 +22,15 @@ impl OtelMeter {
         Self(meter)
     }
 
-    fn milliseconds(&self, params: MetricParameters) -> OtelHistogram<u64> {
-        let buckets = buckets(&params.name);
+    fn build_histogram(&self, params: MetricParameters) -> OtelHistogram<u64> {
+        let buckets = find_buckets(&params.name);
         let histogram = self.0.u64_histogram(params.name).with_description(params.description).with_unit(params.unit);
         histogram.with_boundaries(buckets).build()
     }
 }
 
 /// The SDK's own buckets; it knows them by the name without its prefix.
-fn buckets(name: &str) -> Vec<f64> {
+fn find_buckets(name: &str) -> Vec<f64> {
     default_buckets_for(name.strip_prefix("temporal_").unwrap_or(name), false).to_vec()
 }
 
@@ -51,18 +51,18 @@ impl CoreMeter for OtelMeter {
     }
 
     fn histogram(&self, params: MetricParameters) -> Histogram {
-        Histogram::new(Arc::new(self.milliseconds(params)))
+        Histogram::new(Arc::new(self.build_histogram(params)))
     }
 
     fn histogram_f64(&self, p: MetricParameters) -> HistogramF64 {
-        let buckets = buckets(&p.name);
+        let buckets = find_buckets(&p.name);
         let histogram = self.0.f64_histogram(p.name).with_description(p.description).with_unit(p.unit);
         HistogramF64::new(Arc::new(histogram.with_boundaries(buckets).build()))
     }
 
     fn histogram_duration(&self, params: MetricParameters) -> HistogramDuration {
         let params = MetricParameters { unit: "ms".into(), ..params };
-        HistogramDuration::new(Arc::new(Milliseconds(self.milliseconds(params))))
+        HistogramDuration::new(Arc::new(MillisecondHistogram(self.build_histogram(params))))
     }
 
     fn gauge(&self, p: MetricParameters) -> Gauge {
@@ -79,20 +79,20 @@ impl CoreMeter for OtelMeter {
     }
 }
 
-struct Milliseconds(OtelHistogram<u64>);
+struct MillisecondHistogram(OtelHistogram<u64>);
 
-impl MetricAttributable<Box<dyn HistogramDurationBase>> for Milliseconds {
+impl MetricAttributable<Box<dyn HistogramDurationBase>> for MillisecondHistogram {
     fn with_attributes(
         &self,
         attributes: &MetricAttributes,
     ) -> Result<Box<dyn HistogramDurationBase>, Box<dyn std::error::Error>> {
-        Ok(Box::new(Bound(self.0.with_attributes(attributes)?)))
+        Ok(Box::new(BoundMillisecondHistogram(self.0.with_attributes(attributes)?)))
     }
 }
 
-struct Bound(Box<dyn HistogramBase>);
+struct BoundMillisecondHistogram(Box<dyn HistogramBase>);
 
-impl HistogramDurationBase for Bound {
+impl HistogramDurationBase for BoundMillisecondHistogram {
     fn records(&self, value: Duration) {
         self.0.records(u64::try_from(value.as_millis()).unwrap_or(u64::MAX));
     }

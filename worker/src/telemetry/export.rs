@@ -4,7 +4,7 @@
 //! data, never a tick. The SDK would log every failed export: [`Quiet`] says once that a collector
 //! is away, and once that it is back.
 
-use super::settings::{Collector, Protocol};
+use super::settings::{CollectorEndpoint, OtlpProtocol};
 use anyhow::Context;
 use opentelemetry::{Key, KeyValue};
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig, WithTonicConfig};
@@ -26,12 +26,12 @@ const EXPORT_LIMIT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// When the URL cannot be used.
-pub(super) fn traces(to: &Collector) -> anyhow::Result<SdkTracerProvider> {
+pub(super) fn start_trace_export(to: &CollectorEndpoint) -> anyhow::Result<SdkTracerProvider> {
     install_tls();
     let exporter = SpanExporter::builder();
     let exporter = match to.protocol {
-        Protocol::Http => exporter.with_http().with_endpoint(&to.url).build(),
-        Protocol::Grpc => match channel(&to.url)? {
+        OtlpProtocol::Http => exporter.with_http().with_endpoint(&to.url).build(),
+        OtlpProtocol::Grpc => match open_tls_channel(&to.url)? {
             Some(channel) => exporter.with_tonic().with_channel(channel).build(),
             None => exporter.with_tonic().with_endpoint(&to.url).build(),
         },
@@ -39,8 +39,8 @@ pub(super) fn traces(to: &Collector) -> anyhow::Result<SdkTracerProvider> {
     // Workflow spans have the same ids when a workflow is replayed.
     Ok(SdkTracerProvider::builder()
         .with_id_generator(WorkflowIdGenerator::default())
-        .with_resource(resource())
-        .with_batch_exporter(Quiet::new(exporter?, "traces", to))
+        .with_resource(build_resource())
+        .with_batch_exporter(QuietExporter::new(exporter?, "traces", to))
         .build())
 }
 
@@ -48,22 +48,22 @@ pub(super) fn traces(to: &Collector) -> anyhow::Result<SdkTracerProvider> {
 ///
 /// # Errors
 /// When the URL cannot be used.
-pub(super) fn metrics(to: &Collector) -> anyhow::Result<SdkMeterProvider> {
+pub(super) fn start_metric_export(to: &CollectorEndpoint) -> anyhow::Result<SdkMeterProvider> {
     install_tls();
     let exporter = MetricExporter::builder();
     let exporter = match to.protocol {
-        Protocol::Http => exporter.with_http().with_endpoint(&to.url).build(),
-        Protocol::Grpc => match channel(&to.url)? {
+        OtlpProtocol::Http => exporter.with_http().with_endpoint(&to.url).build(),
+        OtlpProtocol::Grpc => match open_tls_channel(&to.url)? {
             Some(channel) => exporter.with_tonic().with_channel(channel).build(),
             None => exporter.with_tonic().with_endpoint(&to.url).build(),
         },
     };
-    let exporter = Quiet::new(exporter?, "metrics", to);
-    Ok(SdkMeterProvider::builder().with_resource(resource()).with_periodic_exporter(exporter).build())
+    let exporter = QuietExporter::new(exporter?, "metrics", to);
+    Ok(SdkMeterProvider::builder().with_resource(build_resource()).with_periodic_exporter(exporter).build())
 }
 
 /// A channel for gRPC over TLS, which the exporters of this build cannot open themselves.
-fn channel(url: &str) -> anyhow::Result<Option<Channel>> {
+fn open_tls_channel(url: &str) -> anyhow::Result<Option<Channel>> {
     if !url.starts_with("https://") {
         return Ok(None);
     }
@@ -79,7 +79,7 @@ fn install_tls() {
 
 /// What the environment says of this process (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`),
 /// with a name of our own where it says none.
-fn resource() -> Resource {
+fn build_resource() -> Resource {
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let said = Resource::builder().build();
     let name = said.get(&Key::from("service.name")).map(|name| name.to_string());
@@ -92,19 +92,19 @@ fn resource() -> Resource {
 
 /// An exporter that says once that it cannot deliver, and once that it can again.
 #[derive(Debug)]
-struct Quiet<E> {
+struct QuietExporter<E> {
     inner: E,
     signal: &'static str,
     url: String,
     away: AtomicBool,
 }
 
-impl<E> Quiet<E> {
-    fn new(inner: E, signal: &'static str, to: &Collector) -> Self {
+impl<E> QuietExporter<E> {
+    fn new(inner: E, signal: &'static str, to: &CollectorEndpoint) -> Self {
         Self { inner, signal, url: to.url.clone(), away: AtomicBool::new(false) }
     }
 
-    fn note(&self, result: OTelSdkResult) -> OTelSdkResult {
+    fn report_once(&self, result: OTelSdkResult) -> OTelSdkResult {
         let was_away = self.away.swap(result.is_err(), Ordering::Relaxed);
         match &result {
             Err(e) if !was_away => tracing::warn!(
@@ -118,9 +118,9 @@ impl<E> Quiet<E> {
     }
 }
 
-impl<E: opentelemetry_sdk::trace::SpanExporter> opentelemetry_sdk::trace::SpanExporter for Quiet<E> {
+impl<E: opentelemetry_sdk::trace::SpanExporter> opentelemetry_sdk::trace::SpanExporter for QuietExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        self.note(self.inner.export(batch).await)
+        self.report_once(self.inner.export(batch).await)
     }
 
     fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
@@ -136,9 +136,9 @@ impl<E: opentelemetry_sdk::trace::SpanExporter> opentelemetry_sdk::trace::SpanEx
     }
 }
 
-impl<E: PushMetricExporter> PushMetricExporter for Quiet<E> {
+impl<E: PushMetricExporter> PushMetricExporter for QuietExporter<E> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
-        self.note(self.inner.export(metrics).await)
+        self.report_once(self.inner.export(metrics).await)
     }
 
     fn force_flush(&self) -> OTelSdkResult {
@@ -160,17 +160,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_collector_behind_tls_can_be_named_in_both_protocols() {
-        for protocol in [Protocol::Http, Protocol::Grpc] {
-            let to = Collector { protocol, url: "https://127.0.0.1:1/v1/traces".into() };
-            let tracer = traces(&to).unwrap();
-            let meter = metrics(&to).unwrap();
+        for protocol in [OtlpProtocol::Http, OtlpProtocol::Grpc] {
+            let to = CollectorEndpoint { protocol, url: "https://127.0.0.1:1/v1/traces".into() };
+            let tracer = start_trace_export(&to).unwrap();
+            let meter = start_metric_export(&to).unwrap();
             let _ = (tracer.shutdown_with_timeout(Duration::ZERO), meter.shutdown_with_timeout(Duration::ZERO));
         }
     }
 
     #[test]
     fn what_is_no_url_is_refused_with_its_name() {
-        let to = Collector { protocol: Protocol::Http, url: "http://not a url".into() };
-        assert!(format!("{:#}", traces(&to).unwrap_err()).contains("http://not a url"));
+        let to = CollectorEndpoint { protocol: OtlpProtocol::Http, url: "http://not a url".into() };
+        assert!(format!("{:#}", start_trace_export(&to).unwrap_err()).contains("http://not a url"));
     }
 }

@@ -20,7 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum LogStyle {
     /// For people.
     Lines {
         colour: bool,
@@ -29,29 +29,29 @@ pub(super) enum Style {
 }
 
 /// Where lines go, one call a line.
-type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
+type LogSink = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// The layer that writes log lines.
-pub(super) struct Logs {
-    style: Style,
-    sink: Sink,
+pub(super) struct LogLayer {
+    style: LogStyle,
+    sink: LogSink,
 }
 
-impl Logs {
+impl LogLayer {
     /// To standard error, in the style that fits it.
     pub(super) fn to_stderr() -> Self {
-        let style = Style::of(std::io::stderr().is_terminal(), std::env::var("NO_COLOR").ok().as_deref());
+        let style = LogStyle::detect(std::io::stderr().is_terminal(), std::env::var("NO_COLOR").ok().as_deref());
         // There is nowhere to say that the log cannot be written.
         Self::new(style, Box::new(|line| drop(std::io::stderr().lock().write_all(line))))
     }
 
-    pub(super) fn new(style: Style, sink: Sink) -> Self {
+    pub(super) fn new(style: LogStyle, sink: LogSink) -> Self {
         Self { style, sink }
     }
 }
 
-impl Style {
-    fn of(terminal: bool, no_color: Option<&str>) -> Self {
+impl LogStyle {
+    fn detect(terminal: bool, no_color: Option<&str>) -> Self {
         match (terminal, no_color) {
             (false, _) => Self::Json,
             (true, no_color) => Self::Lines { colour: no_color.unwrap_or_default().is_empty() },
@@ -59,13 +59,13 @@ impl Style {
     }
 }
 
-impl<S> Layer<S> for Logs
+impl<S> Layer<S> for LogLayer
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
         if let Some(span) = ctx.span(id) {
-            let mut fields = Fields::default();
+            let mut fields = LogFields::default();
             attributes.record(&mut fields);
             span.extensions_mut().insert(fields);
         }
@@ -73,23 +73,23 @@ where
 
     fn on_record(&self, id: &Id, values: &Record<'_>, ctx: Context<'_, S>) {
         if let Some(span) = ctx.span(id)
-            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+            && let Some(fields) = span.extensions_mut().get_mut::<LogFields>()
         {
             values.record(fields);
         }
     }
 
     fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
-        let mut fields = Fields::default();
+        let mut fields = LogFields::default();
         event.record(&mut fields);
         for span in ctx.event_scope(event).into_iter().flatten() {
-            if let Some(around) = span.extensions().get::<Fields>() {
-                fields.surround(around);
+            if let Some(around) = span.extensions().get::<LogFields>() {
+                fields.add_outer_fields(around);
             }
         }
         let mut line = match self.style {
-            Style::Lines { colour } => lines(event.metadata(), &fields, Local::now(), colour),
-            Style::Json => json(event.metadata(), fields, Utc::now()),
+            LogStyle::Lines { colour } => format_line(event.metadata(), &fields, Local::now(), colour),
+            LogStyle::Json => format_json(event.metadata(), fields, Utc::now()),
         };
         line.push('\n');
         (self.sink)(line.as_bytes());
@@ -98,13 +98,13 @@ where
 
 /// The fields of an event or a span, in the order they were given.
 #[derive(Default)]
-struct Fields {
+struct LogFields {
     message: String,
     rest: Map<String, Value>,
 }
 
-impl Fields {
-    fn put(&mut self, field: &Field, value: Value) {
+impl LogFields {
+    fn insert_field(&mut self, field: &Field, value: Value) {
         match field.name() {
             "message" => self.message = value.as_str().map_or_else(|| value.to_string(), str::to_owned),
             // How a span is drawn in a trace is no news to a reader of logs.
@@ -114,58 +114,58 @@ impl Fields {
     }
 
     /// Takes over what a span around says and the inside does not.
-    fn surround(&mut self, around: &Self) {
+    fn add_outer_fields(&mut self, around: &Self) {
         for (name, value) in &around.rest {
             self.rest.entry(name.as_str()).or_insert_with(|| value.clone());
         }
     }
 }
 
-impl Visit for Fields {
+impl Visit for LogFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field, value.into());
+        self.insert_field(field, value.into());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, value.into());
+        self.insert_field(field, value.into());
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, value.into());
+        self.insert_field(field, value.into());
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, value.into());
+        self.insert_field(field, value.into());
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field, value.into());
+        self.insert_field(field, value.into());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put(field, format!("{value:?}").into());
+        self.insert_field(field, format!("{value:?}").into());
     }
 }
 
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-fn lines(from: &Metadata<'_>, fields: &Fields, at: DateTime<Local>, colour: bool) -> String {
+fn format_line(from: &Metadata<'_>, fields: &LogFields, at: DateTime<Local>, colour: bool) -> String {
     let (dim, plain) = if colour { (DIM, PLAIN) } else { ("", "") };
-    let (tint, untint) = if colour { (tint(*from.level()), PLAIN) } else { ("", "") };
+    let (tint, untint) = if colour { (level_colour(*from.level()), PLAIN) } else { ("", "") };
     let mut line = format!("{dim}{}{plain} {tint}{:5}{untint} ", at.format("%H:%M:%S"), from.level());
     if !from.target().starts_with("steward") {
         let crate_name = from.target().split("::").next().unwrap_or_default();
         line += &format!("{dim}{crate_name}:{plain} ");
     }
-    line += &out::shown(&fields.message);
+    line += &out::escape_text(&fields.message);
     for (name, value) in &fields.rest {
-        let _ = write!(line, " {dim}{name}={plain}{}", shown(value));
+        let _ = write!(line, " {dim}{name}={plain}{}", format_value(value));
     }
     line
 }
 
-fn tint(level: Level) -> &'static str {
+fn level_colour(level: Level) -> &'static str {
     match level {
         Level::ERROR => "\u{1b}[31m",
         Level::WARN => "\u{1b}[33m",
@@ -176,17 +176,17 @@ fn tint(level: Level) -> &'static str {
 }
 
 /// A value as a person reads it: bare where it is one word, quoted where it could be taken for more.
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     let Value::String(text) = value else { return value.to_string() };
     let bare = !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !"\"=".contains(c) && !is_unseen(c));
     if bare {
         return text.clone();
     }
     let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", out::shown(&quoted))
+    format!("\"{}\"", out::escape_text(&quoted))
 }
 
-fn json(from: &Metadata<'_>, fields: Fields, at: DateTime<Utc>) -> String {
+fn format_json(from: &Metadata<'_>, fields: LogFields, at: DateTime<Utc>) -> String {
     let mut line = Map::new();
     line.insert("timestamp".into(), at.to_rfc3339_opts(SecondsFormat::Millis, true).into());
     line.insert("level".into(), from.level().as_str().into());
@@ -195,7 +195,7 @@ fn json(from: &Metadata<'_>, fields: Fields, at: DateTime<Utc>) -> String {
     for (name, value) in fields.rest {
         line.entry(name).or_insert(value);
     }
-    out::json_text(&Value::Object(line).to_string())
+    out::escape_json(&Value::Object(line).to_string())
 }
 
 #[cfg(test)]
@@ -205,16 +205,16 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     /// What the log says while `work` runs.
-    fn log_of(style: Style, work: impl FnOnce()) -> String {
+    fn log_of(style: LogStyle, work: impl FnOnce()) -> String {
         let written = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&written);
-        let logs = Logs::new(style, Box::new(move |line| sink.lock().unwrap().extend_from_slice(line)));
+        let logs = LogLayer::new(style, Box::new(move |line| sink.lock().unwrap().extend_from_slice(line)));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(logs), work);
         let written = written.lock().unwrap().clone();
         String::from_utf8(written).unwrap()
     }
 
-    const PEOPLE: Style = Style::Lines { colour: false };
+    const PEOPLE: LogStyle = LogStyle::Lines { colour: false };
 
     fn a_decision() {
         let outer =
@@ -234,7 +234,7 @@ mod tests {
             "INFO  decision filed action_id=a1b2 confidence=0.5 reason=\"two words\" task=task/survey late=3 \
              workflow_id=al-steward-eagle\n"
         );
-        let json: Value = serde_json::from_str(&log_of(Style::Json, a_decision)).unwrap();
+        let json: Value = serde_json::from_str(&log_of(LogStyle::Json, a_decision)).unwrap();
         assert_eq!(json["level"], "INFO");
         assert_eq!(json["target"], "steward::telemetry::logs::tests");
         assert_eq!(json["message"], "decision filed");
@@ -254,13 +254,13 @@ mod tests {
             tracing::warn!(task = EVIL, reason = %EVIL, debug = ?EVIL, error = %std::io::Error::other(EVIL), "{EVIL}");
             drop(span);
         };
-        for style in [PEOPLE, Style::Json] {
+        for style in [PEOPLE, LogStyle::Json] {
             let log = log_of(style, say);
             assert_eq!(log.matches('\n').count(), 1, "{log:?}");
             assert!(log.ends_with('\n'));
             assert!(!log.trim_end_matches('\n').chars().any(is_unseen), "{log:?}");
         }
-        let json: Value = serde_json::from_str(&log_of(Style::Json, say)).unwrap();
+        let json: Value = serde_json::from_str(&log_of(LogStyle::Json, say)).unwrap();
         for field in ["message", "matter", "workflow_id", "task", "reason", "error"] {
             assert_eq!(json[field], EVIL, "JSON loses nothing: {field}");
         }
@@ -272,17 +272,17 @@ mod tests {
         assert!(log.ends_with("refused reason=\"x task=task/other\"\n"), "{log:?}");
         let log = log_of(PEOPLE, || tracing::warn!(reason = "x\" task=\"y", "refused"));
         assert!(log.ends_with("refused reason=\"x\\\" task=\\\"y\"\n"), "{log:?}");
-        let log = log_of(Style::Json, || tracing::warn!(level = "INFO", target = "x", timestamp = "y", "refused"));
+        let log = log_of(LogStyle::Json, || tracing::warn!(level = "INFO", target = "x", timestamp = "y", "refused"));
         assert!(log.contains("\"level\":\"WARN\"") && !log.contains("\"INFO\""), "{log:?}");
     }
 
     #[test]
     fn colour_is_for_terminals_that_want_it() {
-        assert_eq!(Style::of(true, None), Style::Lines { colour: true });
-        assert_eq!(Style::of(true, Some("")), Style::Lines { colour: true });
-        assert_eq!(Style::of(true, Some("1")), Style::Lines { colour: false });
-        assert_eq!(Style::of(false, None), Style::Json);
-        let log = log_of(Style::Lines { colour: true }, a_decision);
+        assert_eq!(LogStyle::detect(true, None), LogStyle::Lines { colour: true });
+        assert_eq!(LogStyle::detect(true, Some("")), LogStyle::Lines { colour: true });
+        assert_eq!(LogStyle::detect(true, Some("1")), LogStyle::Lines { colour: false });
+        assert_eq!(LogStyle::detect(false, None), LogStyle::Json);
+        let log = log_of(LogStyle::Lines { colour: true }, a_decision);
         assert!(log.contains("\u{1b}[32mINFO \u{1b}[0m decision filed"), "{log:?}");
         assert!(!log_of(PEOPLE, a_decision).contains('\u{1b}'));
     }

@@ -17,7 +17,7 @@ use temporalio_sdk::interceptors::ExecuteActivityResult;
 const LATENCY_BUCKETS: [f64; 12] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 90.0];
 
 /// The instruments.
-pub(super) struct Metrics {
+pub(super) struct ActivityMetrics {
     ticks: Counter<u64>,
     decisions: Counter<u64>,
     applies: Counter<u64>,
@@ -26,7 +26,7 @@ pub(super) struct Metrics {
     guard_refusals: Counter<u64>,
 }
 
-impl Metrics {
+impl ActivityMetrics {
     pub(super) fn new(meter: &Meter) -> Self {
         let counter = |name: &'static str, unit: &'static str, about: &'static str| {
             meter.u64_counter(name).with_unit(unit).with_description(about).build()
@@ -47,24 +47,24 @@ impl Metrics {
     }
 
     /// Counts what an activity came to.
-    pub(super) fn count(&self, activity: &str, ended: &ExecuteActivityResult, took: Duration) {
+    pub(super) fn count_activity(&self, activity: &str, ended: &ExecuteActivityResult, took: Duration) {
         let answer = ended.as_ref().ok();
         if let Some(seen) = answer.and_then(|a| a.downcast_ref::<MatterObservation>()) {
-            self.ticks.add(1, &[KeyValue::new("outcome", tick_word(seen))]);
+            self.ticks.add(1, &[KeyValue::new("outcome", label_tick(seen))]);
         } else if let Some(ReserveOutcome::Refused(refusal)) = answer.and_then(|a| a.downcast_ref()) {
-            self.guard_refusals.add(1, &[KeyValue::new("cap", word(&refusal.cap))]);
+            self.guard_refusals.add(1, &[KeyValue::new("cap", serialize_label(&refusal.cap))]);
         } else if let Some(applied) = answer.and_then(|a| a.downcast_ref::<ApplyOutput>()) {
-            self.applied(applied);
+            self.count_apply(applied);
         } else if let Some(reply) = answer.and_then(|a| a.downcast_ref::<ClerkReply>()) {
-            self.called(call_word(&reply.outcome), took);
+            self.count_clerk_call(label_call(&reply.outcome), took);
         } else if ended.is_err() && activity == "steward.apply" {
             self.applies.add(1, &[KeyValue::new("outcome", "error")]);
         } else if ended.is_err() && activity == "steward.judge" {
-            self.called("error", took);
+            self.count_clerk_call("error", took);
         }
     }
 
-    fn applied(&self, applied: &ApplyOutput) {
+    fn count_apply(&self, applied: &ApplyOutput) {
         let outcome = match applied {
             ApplyOutput::Filed { landing, .. } => {
                 self.decisions.add(1, &[KeyValue::new("landing", landing.as_str())]);
@@ -77,14 +77,14 @@ impl Metrics {
         self.applies.add(1, &[KeyValue::new("outcome", outcome)]);
     }
 
-    fn called(&self, outcome: &'static str, took: Duration) {
+    fn count_clerk_call(&self, outcome: &'static str, took: Duration) {
         let outcome = [KeyValue::new("outcome", outcome)];
         self.clerk_calls.add(1, &outcome);
         self.clerk_latency.record(took.as_secs_f64(), &outcome);
     }
 }
 
-fn tick_word(seen: &MatterObservation) -> &'static str {
+fn label_tick(seen: &MatterObservation) -> &'static str {
     if seen.stopped {
         "stopped"
     } else if seen.looks.is_empty() {
@@ -94,7 +94,7 @@ fn tick_word(seen: &MatterObservation) -> &'static str {
     }
 }
 
-fn call_word(outcome: &ClerkCallOutcome) -> &'static str {
+fn label_call(outcome: &ClerkCallOutcome) -> &'static str {
     match outcome {
         ClerkCallOutcome::Answered { .. } => "answered",
         ClerkCallOutcome::BadAnswer { .. } => "bad_answer",
@@ -105,7 +105,7 @@ fn call_word(outcome: &ClerkCallOutcome) -> &'static str {
 }
 
 /// The word that JSON has for it.
-fn word(value: &impl serde::Serialize) -> String {
+fn serialize_label(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         Ok(other) => other.to_string(),

@@ -9,15 +9,15 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// Where one signal goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Collector {
-    pub(super) protocol: Protocol,
+pub(super) struct CollectorEndpoint {
+    pub(super) protocol: OtlpProtocol,
     /// The whole URL; for [`Protocol::Http`] with the path of the signal.
     pub(super) url: String,
 }
 
 /// How a collector is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(super) enum OtlpProtocol {
     Grpc,
     /// `http/protobuf`, the default.
     Http,
@@ -25,30 +25,30 @@ pub(super) enum Protocol {
 
 /// What the environment asks for.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct TelemetrySettings {
     /// What is logged.
     pub(super) levels: Targets,
     /// `None` keeps the signal off.
-    pub(super) traces: Option<Collector>,
-    pub(super) metrics: Option<Collector>,
+    pub(super) traces: Option<CollectorEndpoint>,
+    pub(super) metrics: Option<CollectorEndpoint>,
     /// What was asked for and cannot be had; each names its variable and the mend.
     pub(super) complaints: Vec<String>,
 }
 
-impl Settings {
+impl TelemetrySettings {
     /// Reads the variables through `get`.
     ///
     /// # Errors
     /// When `STEWARD_LOG` is not understood.
     pub(super) fn read(get: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
         let get = |name: &str| get(name).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty());
-        let levels = levels(get("STEWARD_LOG").as_deref().unwrap_or("info"))?;
+        let levels = parse_levels(get("STEWARD_LOG").as_deref().unwrap_or("info"))?;
         let mut settings = Self { levels, traces: None, metrics: None, complaints: Vec::new() };
         if get("OTEL_SDK_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true")) {
             return Ok(settings);
         }
         let mut of = |signal| {
-            collector(&get, signal).unwrap_or_else(|complaint| {
+            read_collector(&get, signal).unwrap_or_else(|complaint| {
                 settings.complaints.push(complaint);
                 None
             })
@@ -60,7 +60,7 @@ impl Settings {
 
 /// A level for our own crates (the others stay at warn), or a list like
 /// `info,steward_vault=debug,temporalio_sdk_core=info`.
-fn levels(text: &str) -> anyhow::Result<Targets> {
+fn parse_levels(text: &str) -> anyhow::Result<Targets> {
     // The OpenTelemetry SDK repeats itself at every failed export; our exporters say it once.
     let mut levels = Targets::new().with_default(LevelFilter::WARN).with_target("opentelemetry", LevelFilter::OFF);
     levels = levels.with_target("steward", LevelFilter::INFO);
@@ -77,7 +77,7 @@ fn levels(text: &str) -> anyhow::Result<Targets> {
     Ok(levels)
 }
 
-fn collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<Option<Collector>, String> {
+fn read_collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<Option<CollectorEndpoint>, String> {
     if get(&format!("OTEL_{signal}_EXPORTER")).as_deref() == Some("none") {
         return Ok(None);
     }
@@ -90,35 +90,35 @@ fn collector(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<Opti
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(format!("{name} is `{url}`, which is no URL: begin it with http:// or https://"));
     }
-    let protocol = protocol(get, signal)?;
+    let protocol = read_protocol(get, signal)?;
     let url = match protocol {
-        Protocol::Http if !whole => format!("{}/v1/{}", url.trim_end_matches('/'), signal.to_ascii_lowercase()),
-        Protocol::Http | Protocol::Grpc => url,
+        OtlpProtocol::Http if !whole => format!("{}/v1/{}", url.trim_end_matches('/'), signal.to_ascii_lowercase()),
+        OtlpProtocol::Http | OtlpProtocol::Grpc => url,
     };
-    Ok(Some(Collector { protocol, url }))
+    Ok(Some(CollectorEndpoint { protocol, url }))
 }
 
-fn protocol(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<Protocol, String> {
+fn read_protocol(get: &impl Fn(&str) -> Option<String>, signal: &str) -> Result<OtlpProtocol, String> {
     let own = format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL");
     for name in [own.as_str(), "OTEL_EXPORTER_OTLP_PROTOCOL"] {
         return match get(name).as_deref() {
             None => continue,
-            Some("grpc") => Ok(Protocol::Grpc),
-            Some("http/protobuf") => Ok(Protocol::Http),
+            Some("grpc") => Ok(OtlpProtocol::Grpc),
+            Some("http/protobuf") => Ok(OtlpProtocol::Http),
             Some(other) => {
                 Err(format!("{name} is `{other}`, which this build does not speak: say grpc or http/protobuf"))
             }
         };
     }
-    Ok(Protocol::Http)
+    Ok(OtlpProtocol::Http)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(vars: &[(&str, &str)]) -> Settings {
-        Settings::read(|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())).unwrap()
+    fn read(vars: &[(&str, &str)]) -> TelemetrySettings {
+        TelemetrySettings::read(|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())).unwrap()
     }
 
     #[test]
@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn one_endpoint_serves_both_signals_each_under_its_path() {
         let settings = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/")]);
-        let at = |path: &str| Some(Collector { protocol: Protocol::Http, url: format!("http://c:4318{path}") });
+        let at =
+            |path: &str| Some(CollectorEndpoint { protocol: OtlpProtocol::Http, url: format!("http://c:4318{path}") });
         assert_eq!(settings.traces, at("/v1/traces"));
         assert_eq!(settings.metrics, at("/v1/metrics"));
     }
@@ -151,8 +152,14 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
             ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
         ]);
-        assert_eq!(settings.traces, Some(Collector { protocol: Protocol::Http, url: "https://t/here".into() }));
-        assert_eq!(settings.metrics, Some(Collector { protocol: Protocol::Grpc, url: "http://c:4317".into() }));
+        assert_eq!(
+            settings.traces,
+            Some(CollectorEndpoint { protocol: OtlpProtocol::Http, url: "https://t/here".into() })
+        );
+        assert_eq!(
+            settings.metrics,
+            Some(CollectorEndpoint { protocol: OtlpProtocol::Grpc, url: "http://c:4317".into() })
+        );
     }
 
     #[test]
@@ -174,7 +181,7 @@ mod tests {
     #[test]
     fn a_level_is_for_our_crates_and_a_list_for_any() {
         use tracing::Level;
-        let enabled = |text: &str, target: &str, level| levels(text).unwrap().would_enable(target, &level);
+        let enabled = |text: &str, target: &str, level| parse_levels(text).unwrap().would_enable(target, &level);
         assert!(enabled("debug", "steward_vault::keeper", Level::DEBUG));
         assert!(!enabled("debug", "temporalio_sdk_core::worker", Level::INFO));
         assert!(enabled("info", "temporalio_sdk_core::worker", Level::WARN));
@@ -183,7 +190,7 @@ mod tests {
         assert!(!enabled("warn,steward_vault=debug", "steward_activities", Level::INFO));
         assert!(enabled("temporalio_sdk_core=info", "temporalio_sdk_core", Level::INFO));
         assert!(!enabled("off", "steward", Level::ERROR));
-        let refused = levels("loud").unwrap_err().to_string();
+        let refused = parse_levels("loud").unwrap_err().to_string();
         assert!(refused.contains("failed to read STEWARD_LOG: `loud` is not a level"), "{refused}");
     }
 }

@@ -57,7 +57,7 @@ fn a_scene_is_played_only_when_told() {
     let Ok(scene) = std::env::var("SCENE") else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let telemetry = init().unwrap();
+        let telemetry = init_telemetry().unwrap();
         let begun = Instant::now();
         match scene.as_str() {
             "nothing" => {}
@@ -85,12 +85,12 @@ fn threads() -> Vec<String> {
 /// One tick of the real workflow over activities that pretend, started by us or, as a schedule
 /// does it, by somebody who knows of no traces.
 async fn tick(telemetry: &Telemetry, by_another: bool) {
-    let options = ClientOptions::new("default").plugins(telemetry.plugins()).build();
+    let options = ClientOptions::new("default").plugins(telemetry.create_client_plugins()).build();
     let address = std::env::var("SERVER").unwrap();
     let client = connect(&address, options).await;
     let starter =
         if by_another { connect(&address, ClientOptions::new("default").build()).await } else { client.clone() };
-    let runtime = Runtime::from_current_tokio(telemetry.runtime_options().unwrap()).unwrap();
+    let runtime = Runtime::from_current_tokio(telemetry.build_runtime_options().unwrap()).unwrap();
     let vault = WorkerOptions::new(QUEUE).register_workflow::<StewardWorkflow>().unwrap();
     let vault = vault.register_activities(fakes::Vault).build();
     let clerk = WorkerOptions::new(clerk_queue(QUEUE)).register_activities(fakes::Bench).build();
@@ -187,7 +187,7 @@ async fn one_trace_holds_a_tick_from_its_start_to_the_file_write() {
 
     let history = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(history.path(), server.history(asking["workflow_id"].as_str().unwrap())).unwrap();
-    let replayed = crate::replay::replay(&[history.path().to_owned()]).await;
+    let replayed = crate::replay::replay_histories(&[history.path().to_owned()]).await;
     assert!(replayed[0].is_ok(), "a traced run replays without traces: {}", replayed[0]);
 }
 

@@ -21,21 +21,24 @@ const PAUSE: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// When the server gives no answer or does not note the poll.
-pub(crate) async fn ahead(client: &Client, now: impl Fn() -> DateTime<Utc>) -> anyhow::Result<TimeDelta> {
+pub(crate) async fn measure_clock_offset(
+    client: &Client,
+    now: impl Fn() -> DateTime<Utc>,
+) -> anyhow::Result<TimeDelta> {
     let queue = format!("steward-doctor-{}", std::process::id());
     let asked = now();
     let seen = tokio::select! {
-        seen = tokio::time::timeout(PATIENCE, seen(client, &queue)) => seen.context("the server noted no poll")??,
-        ended = poll(client, &queue) => match ended {
+        seen = tokio::time::timeout(PATIENCE, read_poll_time(client, &queue)) => seen.context("the server noted no poll")??,
+        ended = poll_queue(client, &queue) => match ended {
             Ok(()) => anyhow::bail!("the server ended a poll at once"),
             Err(e) => return Err(e),
         },
     };
-    Ok(between(asked, seen, now()))
+    Ok(compute_offset(asked, seen, now()))
 }
 
 /// How far `seen` lies outside of the span in which it must have been noted.
-fn between(asked: DateTime<Utc>, seen: DateTime<Utc>, told: DateTime<Utc>) -> TimeDelta {
+fn compute_offset(asked: DateTime<Utc>, seen: DateTime<Utc>, told: DateTime<Utc>) -> TimeDelta {
     if seen > told {
         seen - told
     } else if seen < asked {
@@ -45,10 +48,10 @@ fn between(asked: DateTime<Utc>, seen: DateTime<Utc>, told: DateTime<Utc>) -> Ti
     }
 }
 
-async fn poll(client: &Client, queue: &str) -> anyhow::Result<()> {
+async fn poll_queue(client: &Client, queue: &str) -> anyhow::Result<()> {
     let request = svc::PollActivityTaskQueueRequest {
         namespace: client.namespace().to_owned(),
-        task_queue: Some(named(queue)),
+        task_queue: Some(build_task_queue(queue)),
         identity: queue.to_owned(),
         ..svc::PollActivityTaskQueueRequest::default()
     };
@@ -56,12 +59,12 @@ async fn poll(client: &Client, queue: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn seen(client: &Client, queue: &str) -> anyhow::Result<DateTime<Utc>> {
+async fn read_poll_time(client: &Client, queue: &str) -> anyhow::Result<DateTime<Utc>> {
     loop {
         tokio::time::sleep(PAUSE).await;
         let request = svc::DescribeTaskQueueRequest {
             namespace: client.namespace().to_owned(),
-            task_queue: Some(named(queue)),
+            task_queue: Some(build_task_queue(queue)),
             task_queue_type: TaskQueueType::Activity.into(),
             ..svc::DescribeTaskQueueRequest::default()
         };
@@ -72,7 +75,7 @@ async fn seen(client: &Client, queue: &str) -> anyhow::Result<DateTime<Utc>> {
     }
 }
 
-pub(super) fn named(queue: &str) -> TaskQueue {
+pub(super) fn build_task_queue(queue: &str) -> TaskQueue {
     TaskQueue { name: queue.to_owned(), kind: TaskQueueKind::Normal.into(), ..TaskQueue::default() }
 }
 
@@ -86,10 +89,10 @@ mod tests {
     async fn a_clock_that_is_an_hour_off_is_seen_against_the_server_and_a_right_one_is_not() {
         let server = DevServer::start();
         let client = server.client(ClientOptions::new("default").build()).await;
-        assert!(ahead(&client, Utc::now).await.unwrap().abs() < TimeDelta::seconds(1));
-        let slow = ahead(&client, || Utc::now() - TimeDelta::hours(1)).await.unwrap();
+        assert!(measure_clock_offset(&client, Utc::now).await.unwrap().abs() < TimeDelta::seconds(1));
+        let slow = measure_clock_offset(&client, || Utc::now() - TimeDelta::hours(1)).await.unwrap();
         assert!((slow - TimeDelta::hours(1)).abs() < TimeDelta::minutes(1), "{slow}");
-        let fast = ahead(&client, || Utc::now() + TimeDelta::hours(1)).await.unwrap();
+        let fast = measure_clock_offset(&client, || Utc::now() + TimeDelta::hours(1)).await.unwrap();
         assert!((fast + TimeDelta::hours(1)).abs() < TimeDelta::minutes(1), "{fast}");
     }
 
@@ -97,6 +100,6 @@ mod tests {
     async fn a_server_that_does_not_answer_gives_no_clock() {
         let server = DevServer::start();
         let client = server.client(ClientOptions::new("nowhere").build()).await;
-        assert!(ahead(&client, Utc::now).await.is_err());
+        assert!(measure_clock_offset(&client, Utc::now).await.is_err());
     }
 }

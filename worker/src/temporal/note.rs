@@ -3,18 +3,18 @@
 //! What it is, how it is held against the lock, and who reads it is in [`steward_server::holder`]; here is only what this
 //! process says of itself.
 
-use crate::clerks::without_secrets;
-use crate::config::{ClerkChoice, Config};
+use crate::clerks::strip_url_secrets;
+use crate::config::{ClerkChoice, StewardConfig};
 use std::net::SocketAddr;
 use std::path::absolute;
 use steward_domain::guard::CallCaps;
-use steward_server::holder::HolderAsks;
-pub(crate) use steward_server::holder::{Holder, UpNote};
-pub(crate) use steward_server::serving::{Door, Serving};
+use steward_server::holder::HolderServiceSettings;
+pub(crate) use steward_server::holder::{HolderRecord, VaultHolder};
+pub(crate) use steward_server::serving::{ListenerRecord, ServerEndpoint};
 
 /// A note of this process, which uses the Temporal server at this address.
-pub(crate) fn of_this_process(config: &Config, command: &str, address: &str) -> UpNote {
-    UpNote {
+pub(crate) fn describe_this_process(config: &StewardConfig, command: &str, address: &str) -> HolderRecord {
+    HolderRecord {
         command: command.to_owned(),
         pid: std::process::id(),
         address: address.to_owned(),
@@ -30,42 +30,42 @@ pub(crate) fn of_this_process(config: &Config, command: &str, address: &str) -> 
         default_ceiling: Some(config.default_ceiling),
         scan_seconds: Some(config.scan_seconds),
         schedule_check_seconds: Some(config.schedule_check_seconds),
-        asks: asks(HeldSettings::of(config)),
+        asks: build_holder_asks(EffectiveHolderSettings::from_config(config)),
     }
 }
 
-fn asks(own: HeldSettings) -> Option<HolderAsks> {
+fn build_holder_asks(own: EffectiveHolderSettings) -> Option<HolderServiceSettings> {
     let clerk = serde_json::to_value(own.clerk).ok()?;
-    Some(HolderAsks { caps: own.caps, clerk, tracker: own.tracker })
+    Some(HolderServiceSettings { caps: own.caps, clerk, tracker: own.tracker })
 }
 
 /// These settings, with what the holder of the vault says of its own in their place.
-pub(crate) fn held_settings(config: &Config, holder: &UpNote) -> HeldSettings {
-    let own = HeldSettings::of(config);
+pub(crate) fn read_holder_settings(config: &StewardConfig, holder: &HolderRecord) -> EffectiveHolderSettings {
+    let own = EffectiveHolderSettings::from_config(config);
     let Some(asks) = &holder.asks else { return own };
     let clerk = serde_json::from_value(asks.clerk.clone()).unwrap_or(own.clerk);
-    HeldSettings { caps: asks.caps, clerk, tracker: asks.tracker.clone() }
+    EffectiveHolderSettings { caps: asks.caps, clerk, tracker: asks.tracker.clone() }
 }
 
 /// Whom the process that decides asks and tells, and how often it may ask.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct HeldSettings {
+pub(crate) struct EffectiveHolderSettings {
     pub(crate) caps: CallCaps,
     pub(crate) clerk: ClerkChoice,
     /// The address of the tracker; `None` where none is set.
     pub(crate) tracker: Option<String>,
 }
 
-impl HeldSettings {
+impl EffectiveHolderSettings {
     /// Those of this process.
-    pub(crate) fn of(config: &Config) -> Self {
-        let tracker = config.tracker.as_ref().map(|tracker| without_secrets(&tracker.base_url));
-        Self { caps: config.caps, clerk: config.clerk.without_secrets(), tracker }
+    pub(crate) fn from_config(config: &StewardConfig) -> Self {
+        let tracker = config.tracker.as_ref().map(|tracker| strip_url_secrets(&tracker.base_url));
+        Self { caps: config.caps, clerk: config.clerk.strip_secrets(), tracker }
     }
 }
 
 /// The note of this process, which listens there beside whoever holds the vault.
-pub(crate) fn of_this_listener(config: &Config, listen: SocketAddr) -> Serving {
-    let UpNote { pid, encrypted, certificate, host, .. } = of_this_process(config, "serve", "");
-    Serving { pid, door: Door { listen, encrypted, certificate, host } }
+pub(crate) fn describe_this_listener(config: &StewardConfig, listen: SocketAddr) -> ListenerRecord {
+    let HolderRecord { pid, encrypted, certificate, host, .. } = describe_this_process(config, "serve", "");
+    ListenerRecord { pid, door: ServerEndpoint { listen, encrypted, certificate, host } }
 }

@@ -4,7 +4,7 @@
 //! remembers who polled during the last five minutes, so a worker that was killed shows a while longer:
 //! the vault's lock tells that apart. What comes of it is for `doctor` to say.
 
-use super::clock::named;
+use super::clock::build_task_queue;
 use std::time::{Duration, Instant};
 use temporalio_client::tonic::IntoRequest;
 use temporalio_client::{Client, NamespacedClient};
@@ -19,12 +19,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// When the server gives no answer.
-pub(crate) async fn is_polled(client: &Client, queue: &str, kind: TaskQueueType) -> anyhow::Result<bool> {
+pub(crate) async fn is_queue_polled(client: &Client, queue: &str, kind: TaskQueueType) -> anyhow::Result<bool> {
     let begun = Instant::now();
     loop {
         let request = DescribeTaskQueueRequest {
             namespace: client.namespace().to_owned(),
-            task_queue: Some(named(queue)),
+            task_queue: Some(build_task_queue(queue)),
             task_queue_type: kind.into(),
             ..DescribeTaskQueueRequest::default()
         };

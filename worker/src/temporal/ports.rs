@@ -3,7 +3,7 @@
 //! A port that a person set is used as it is or refused by name; only a default moves on to the next free one. The two
 //! are never one number.
 
-use crate::config::Config;
+use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -29,17 +29,17 @@ pub(crate) struct PortSetting {
 
 impl PortSetting {
     /// The port of the server.
-    pub(crate) fn server(config: &Config) -> Self {
+    pub(crate) fn for_server(config: &StewardConfig) -> Self {
         Self { variable: "STEWARD_TEMPORAL_PORT", set: config.temporal_port, default: DEFAULT_PORT }
     }
 
     /// The port of its web page.
-    pub(crate) fn ui(config: &Config) -> Self {
+    pub(crate) fn for_ui(config: &StewardConfig) -> Self {
         Self { variable: "STEWARD_TEMPORAL_UI_PORT", set: config.temporal_ui_port, default: DEFAULT_UI_PORT }
     }
 
     /// The number that is tried first.
-    pub(crate) fn wanted(self) -> u16 {
+    pub(crate) fn preferred_port(self) -> u16 {
         self.set.unwrap_or(self.default)
     }
 
@@ -49,23 +49,23 @@ impl PortSetting {
     }
 
     /// What this setting says by itself; `None` for a default, which depends on the other.
-    fn chosen(self) -> anyhow::Result<Option<u16>> {
+    fn find_explicit_port(self) -> anyhow::Result<Option<u16>> {
         match self.set {
             None => Ok(None),
-            Some(0) => Ok(Some(any_free()?)),
-            Some(port) if is_free(port) => Ok(Some(port)),
+            Some(0) => Ok(Some(find_any_free_port()?)),
+            Some(port) if is_port_free(port) => Ok(Some(port)),
             Some(port) => bail!(
                 "{} is {port}, which is taken: {} is free, or unset it to let `steward up` find one",
                 self.variable,
-                next_free(port, None).map_or_else(any_free, Ok)?
+                find_next_free_port(port, None).map_or_else(find_any_free_port, Ok)?
             ),
         }
     }
 
     /// The default, or the next free port that is not `other`.
-    fn found(self, other: Option<u16>) -> anyhow::Result<u16> {
+    fn find_default_port(self, other: Option<u16>) -> anyhow::Result<u16> {
         let last = self.default + FURTHER;
-        next_free(self.default, other).with_context(|| {
+        find_next_free_port(self.default, other).with_context(|| {
             format!("ports {} to {last} are all taken: set {} to a free one", self.default, self.variable)
         })
     }
@@ -76,26 +76,26 @@ impl ServerPorts {
     ///
     /// # Errors
     /// A port that was set and is taken, or no free one; the message names the variable.
-    pub(crate) fn choose(config: &Config) -> anyhow::Result<Self> {
-        let (server, ui) = (PortSetting::server(config), PortSetting::ui(config));
-        let (port, ui_port) = (server.chosen()?, ui.chosen()?);
-        let port = port.map_or_else(|| server.found(ui_port), Ok)?;
-        let ui_port = ui_port.map_or_else(|| ui.found(Some(port)), Ok)?;
+    pub(crate) fn choose(config: &StewardConfig) -> anyhow::Result<Self> {
+        let (server, ui) = (PortSetting::for_server(config), PortSetting::for_ui(config));
+        let (port, ui_port) = (server.find_explicit_port()?, ui.find_explicit_port()?);
+        let port = port.map_or_else(|| server.find_default_port(ui_port), Ok)?;
+        let ui_port = ui_port.map_or_else(|| ui.find_default_port(Some(port)), Ok)?;
         Ok(Self { port, ui_port })
     }
 }
 
 /// A port that nobody uses, chosen by the system.
-pub(super) fn any_free() -> anyhow::Result<u16> {
+pub(super) fn find_any_free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port of this machine is free")?;
     Ok(listener.local_addr()?.port())
 }
 
-fn next_free(first: u16, other: Option<u16>) -> Option<u16> {
-    (first..=first.saturating_add(FURTHER)).find(|&port| Some(port) != other && is_free(port))
+fn find_next_free_port(first: u16, other: Option<u16>) -> Option<u16> {
+    (first..=first.saturating_add(FURTHER)).find(|&port| Some(port) != other && is_port_free(port))
 }
 
-fn is_free(port: u16) -> bool {
+fn is_port_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn choose(port: Option<u16>, ui_port: Option<u16>) -> anyhow::Result<ServerPorts> {
-        let mut config = Config::of_variables(&[]);
+        let mut config = StewardConfig::from_variables(&[]);
         (config.temporal_port, config.temporal_ui_port) = (port, ui_port);
         ServerPorts::choose(&config)
     }
@@ -121,7 +121,7 @@ mod tests {
             let message = refused.unwrap_err().to_string();
             assert!(message.contains(name) && message.contains(&format!("{port}, which is taken")), "{message}");
             let free = message.split(": ").nth(1).unwrap().split(' ').next().unwrap();
-            assert!(is_free(free.parse().unwrap()), "{message}");
+            assert!(is_port_free(free.parse().unwrap()), "{message}");
         }
         drop(taken);
         assert_eq!(choose(Some(port), None).unwrap().port, port);
@@ -132,7 +132,7 @@ mod tests {
     fn a_default_moves_on_when_it_is_taken_and_never_to_the_number_of_the_other() {
         let defaults = choose(None, None).unwrap();
         assert!((DEFAULT_PORT..=DEFAULT_PORT + FURTHER).contains(&defaults.port), "{defaults:?}");
-        let next = next_free(DEFAULT_PORT, Some(defaults.port)).unwrap();
+        let next = find_next_free_port(DEFAULT_PORT, Some(defaults.port)).unwrap();
         let (_taken, moved) =
             (TcpListener::bind((Ipv4Addr::LOCALHOST, defaults.port)), choose(None, Some(next)).unwrap());
         assert_eq!(moved.ui_port, next);

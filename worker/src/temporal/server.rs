@@ -6,11 +6,11 @@
 
 mod environment;
 
-use super::ports::{ServerPorts, any_free};
-use super::start_retry::repeat_unanswered;
-use super::{namespace, options_for};
-use crate::config::Config;
-use crate::out::shown;
+use super::ports::{ServerPorts, find_any_free_port};
+use super::start_retry::retry_unanswered;
+use super::{build_options, configured_namespace};
+use crate::config::StewardConfig;
+use crate::out::escape_text;
 use anyhow::{Context, bail};
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -36,7 +36,7 @@ const LAST_CHARACTERS: usize = 1_000;
 /// Finds the Temporal CLI: as set, in the project's `.tools`, or on the PATH.
 ///
 /// Never in the current folder: whoever fills that would run their program.
-pub(crate) fn find_cli(config: &Config) -> anyhow::Result<PathBuf> {
+pub(crate) fn find_cli(config: &StewardConfig) -> anyhow::Result<PathBuf> {
     if let Some(cli) = &config.temporal_cli {
         if cli.is_file() {
             return Ok(cli.clone());
@@ -53,7 +53,7 @@ pub(crate) fn find_cli(config: &Config) -> anyhow::Result<PathBuf> {
 }
 
 /// A development server that this process started.
-pub(crate) struct DevServer {
+pub(crate) struct LocalTemporalServer {
     pub(crate) address: String,
     /// Its web page, where it has one.
     pub(crate) ui: Option<String>,
@@ -64,21 +64,21 @@ pub(crate) struct DevServer {
 }
 
 /// Where a server that is started lies and listens.
-struct Place {
+struct LocalServerLocation {
     state: PathBuf,
     port: u16,
     ui: Option<String>,
 }
 
-impl DevServer {
+impl LocalTemporalServer {
     /// Starts the server, after ending one that an `up` which was killed left behind.
     ///
     /// # Errors
     /// No CLI, a port that is set and taken, or another server that uses this state folder and is not ours to end.
-    pub(crate) async fn spawn(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) async fn spawn(config: &StewardConfig) -> anyhow::Result<Self> {
         let cli = find_cli(config)?;
         let state = config.state_dir()?;
-        let lock = claim(&state).await?;
+        let lock = acquire_database_lock(&state).await?;
         // Only now: a server that was left behind has its ports until it has ended.
         let ports = ServerPorts::choose(config)?;
         let mut command = Command::new(&cli);
@@ -86,39 +86,39 @@ impl DevServer {
             .args(["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "warn"])
             .args(["--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=FULL"])
             .args(["--port", &ports.port.to_string(), "--ui-port", &ports.ui_port.to_string()])
-            .args(["--namespace", &namespace()])
+            .args(["--namespace", &configured_namespace()])
             .arg("--db-filename")
             .arg(state.join("temporal.db"));
         let ui = Some(format!("http://127.0.0.1:{}", ports.ui_port));
-        Self::start(command, lock, Place { state, port: ports.port, ui })
+        Self::start_process(command, lock, LocalServerLocation { state, port: ports.port, ui })
     }
 
     /// Starts a server that keeps nothing and has no web page, on any free port: for one command.
     ///
     /// # Errors
     /// As [`DevServer::spawn`].
-    pub(crate) async fn spawn_unsaved(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) async fn spawn_unsaved(config: &StewardConfig) -> anyhow::Result<Self> {
         let cli = find_cli(config)?;
         let state = config.state_dir()?;
-        let (lock, port) = (claim(&state).await?, any_free()?);
+        let (lock, port) = (acquire_database_lock(&state).await?, find_any_free_port()?);
         let mut command = Command::new(&cli);
         command.args(["server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "warn"]).args([
             "--port",
             &port.to_string(),
             "--namespace",
-            &namespace(),
+            &configured_namespace(),
         ]);
-        Self::start(command, lock, Place { state, port, ui: None })
+        Self::start_process(command, lock, LocalServerLocation { state, port, ui: None })
     }
 
-    fn start(mut command: Command, mut lock: File, place: Place) -> anyhow::Result<Self> {
-        let Place { state, port, ui } = place;
+    fn start_process(mut command: Command, mut lock: File, place: LocalServerLocation) -> anyhow::Result<Self> {
+        let LocalServerLocation { state, port, ui } = place;
         let log = state.join("temporal.log");
-        let said = private_file(&log).with_context(|| format!("failed to write {}", log.display()))?;
+        let said = create_private_file(&log).with_context(|| format!("failed to write {}", log.display()))?;
         let program = command.as_std().get_program().to_owned();
         let child = command
             .env_clear()
-            .envs(environment::inherited(std::env::vars_os()))
+            .envs(environment::filter_inherited(std::env::vars_os()))
             .stdin(Stdio::from(lock.try_clone()?))
             .stdout(said.try_clone()?)
             .stderr(said)
@@ -138,34 +138,34 @@ impl DevServer {
     /// # Errors
     /// A server that does not come up; the message says what it said, and names its log.
     pub(crate) async fn connect(&mut self, plugins: impl Fn() -> Vec<SimplePlugin>) -> anyhow::Result<Client> {
-        self.wait_until_it_answers().await?;
+        self.wait_until_ready().await?;
         // The server has made its database by now, and SQLite gives the files beside it the same permissions.
         private::tighten_state(&self.state);
         let address = self.address.clone();
-        repeat_unanswered("connect", &address, async || super::connect_to(&address, plugins()).await).await
+        retry_unanswered("connect", &address, async || super::connect_to_address(&address, plugins()).await).await
     }
 
-    async fn wait_until_it_answers(&mut self) -> anyhow::Result<()> {
+    async fn wait_until_ready(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let mut pause = tokio::time::interval(PAUSE);
         while begun.elapsed() < START_PATIENCE {
             pause.tick().await;
             if let Some(status) = self.child.try_wait()? {
-                bail!("the Temporal server ended at once ({status}){}", self.last_words());
+                bail!("the Temporal server ended at once ({status}){}", self.describe_last_lines());
             }
-            let (connection, client) = options_for(&self.address)?;
+            let (connection, client) = build_options(&self.address)?;
             let Ok(connection) = Connection::connect(connection).await else { continue };
-            if super::answers(&Client::new(connection, client)?).await {
+            if super::is_namespace_ready(&Client::new(connection, client)?).await {
                 return Ok(());
             }
         }
-        bail!("the Temporal server did not answer within {} s{}", START_PATIENCE.as_secs(), self.last_words())
+        bail!("the Temporal server did not answer within {} s{}", START_PATIENCE.as_secs(), self.describe_last_lines())
     }
 
     /// The end of what the server wrote, for a message, and where all of it is.
-    fn last_words(&self) -> String {
+    fn describe_last_lines(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
-        let words = last_lines(&String::from_utf8_lossy(&text));
+        let words = format_last_lines(&String::from_utf8_lossy(&text));
         let log = self.log.display();
         if words.is_empty() {
             format!(": it said nothing; its log is {log}")
@@ -175,9 +175,9 @@ impl DevServer {
     }
 
     /// Waits until the server has ended by itself, and says so.
-    pub(crate) async fn ended(&mut self) -> anyhow::Error {
+    pub(crate) async fn wait_for_end(&mut self) -> anyhow::Error {
         let how = self.child.wait().await.map_or_else(|e| e.to_string(), |status| status.to_string());
-        anyhow::anyhow!("the Temporal server ended ({how}){}; start `steward up` again", self.last_words())
+        anyhow::anyhow!("the Temporal server ended ({how}){}; start `steward up` again", self.describe_last_lines())
     }
 
     /// Ends the server the way it likes best, or by force after a while.
@@ -185,7 +185,7 @@ impl DevServer {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        end(self.pid);
+        terminate_process(self.pid);
         if tokio::time::timeout(END_PATIENCE, self.child.wait()).await.is_err() {
             // It is ended by force when this is dropped, too.
             let _ = self.child.kill().await;
@@ -194,7 +194,7 @@ impl DevServer {
 }
 
 /// Takes the lock of the state folder's database, ending a server that was left behind.
-async fn claim(state: &Path) -> anyhow::Result<File> {
+async fn acquire_database_lock(state: &Path) -> anyhow::Result<File> {
     let path = state.join("temporal.lock");
     let opened = File::options().read(true).write(true).create(true).truncate(false).mode(private::FILE).open(&path);
     let file = opened.with_context(|| format!("failed to write {}", path.display()))?;
@@ -206,17 +206,17 @@ async fn claim(state: &Path) -> anyhow::Result<File> {
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(e)) => return Err(e).with_context(|| format!("failed to lock {}", path.display())),
         }
-        let stray = stray(&path, &file);
+        let stray = find_stray_server(&path, &file);
         if let Some(pid) = stray.filter(|_| told != stray) {
             tracing::warn!(pid, "ending a Temporal server that was left behind");
-            end(pid);
+            terminate_process(pid);
             told = stray;
         }
         if begun.elapsed() > END_PATIENCE {
             bail!(
                 "another Temporal server uses {} ({}): end it first, or set another STEWARD_STATE_DIR",
                 state.join("temporal.db").display(),
-                held_by(&path).map_or_else(|| "unknown".into(), |(server, _)| format!("process {server}"))
+                read_lock_holder(&path).map_or_else(|| "unknown".into(), |(server, _)| format!("process {server}"))
             );
         }
         tokio::time::sleep(PAUSE).await;
@@ -224,8 +224,8 @@ async fn claim(state: &Path) -> anyhow::Result<File> {
 }
 
 /// The server that holds this lock although the process that started it is gone.
-fn stray(path: &Path, lock: &File) -> Option<u32> {
-    let (server, starter) = held_by(path)?;
+fn find_stray_server(path: &Path, lock: &File) -> Option<u32> {
+    let (server, starter) = read_lock_holder(path)?;
     let ours = lock.metadata().ok()?;
     let theirs = std::fs::metadata(format!("/proc/{server}/fd/0")).ok()?;
     let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).ok()?;
@@ -235,13 +235,13 @@ fn stray(path: &Path, lock: &File) -> Option<u32> {
 }
 
 /// The server that the lock names, and the process that started it.
-fn held_by(path: &Path) -> Option<(u32, u32)> {
+fn read_lock_holder(path: &Path) -> Option<(u32, u32)> {
     let text = std::fs::read_to_string(path).ok()?;
     let (server, starter) = text.split_once(' ')?;
     Some((server.parse().ok()?, starter.parse().ok()?))
 }
 
-fn end(pid: u32) {
+fn terminate_process(pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
         // Gone already is as good as ended.
@@ -250,19 +250,19 @@ fn end(pid: u32) {
 }
 
 /// A new file of our state that only its owner may read.
-fn private_file(path: &Path) -> io::Result<File> {
+fn create_private_file(path: &Path) -> io::Result<File> {
     let file = File::options().write(true).create(true).truncate(true).mode(private::FILE).open(path)?;
     file.set_permissions(Permissions::from_mode(private::FILE))?;
     Ok(file)
 }
 
 /// The last lines of a log, on one line and bounded, without characters that drive a terminal.
-fn last_lines(text: &str) -> String {
+fn format_last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
     let characters = last.chars().count();
     let shortened: String = last.chars().skip(characters.saturating_sub(LAST_CHARACTERS)).collect();
-    shown(&shortened)
+    escape_text(&shortened)
 }
 
 #[cfg(test)]
@@ -271,10 +271,10 @@ mod tests {
 
     #[test]
     fn of_a_log_the_end_is_told_and_drives_no_terminal() {
-        assert_eq!(last_lines("\n \n"), "");
-        assert_eq!(last_lines("a\n\nError: can't bind\n"), "a | Error: can't bind");
-        let long = last_lines(&format!("{}\nx\u{1b}[31m", "y\n".repeat(10_000)));
+        assert_eq!(format_last_lines("\n \n"), "");
+        assert_eq!(format_last_lines("a\n\nError: can't bind\n"), "a | Error: can't bind");
+        let long = format_last_lines(&format!("{}\nx\u{1b}[31m", "y\n".repeat(10_000)));
         assert!(long.ends_with("y | x\\u{1b}[31m") && long.chars().count() < 40, "{long}");
-        assert!(last_lines(&"z".repeat(100_000)).len() <= LAST_CHARACTERS);
+        assert!(format_last_lines(&"z".repeat(100_000)).len() <= LAST_CHARACTERS);
     }
 }

@@ -4,12 +4,12 @@
 //! is waited for. An error that a repeat cannot change (a namespace that is not there, a refused key, a server that does
 //! not know the call) is returned at once. Whoever calls it ends the wait by dropping it.
 
-use crate::out::causes;
+use crate::out::format_causes;
 use crate::registrar::RegistrarError;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use steward_domain::time::format_seconds;
-use steward_server::facts::schedules::ListingError;
+use steward_server::facts::schedules::ScheduleListingError;
 use temporalio_client::errors::ClientConnectError;
 use temporalio_client::tonic::{Code, Status};
 use tokio::time::error::Elapsed;
@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 ///
 /// # Errors
 /// The first error that a repeat cannot change.
-pub(crate) async fn repeat_unanswered<T>(
+pub(crate) async fn retry_unanswered<T>(
     what: &str,
     address: &str,
     mut call: impl AsyncFnMut() -> anyhow::Result<T>,
@@ -32,7 +32,7 @@ pub(crate) async fn repeat_unanswered<T>(
     let mut retry = StartRetry::new(what, address);
     loop {
         match call().await {
-            Err(e) if is_unanswered(&e) => retry.pause(&e).await,
+            Err(e) if is_unanswered(&e) => retry.log_and_wait(&e).await,
             ended => return ended,
         }
     }
@@ -52,14 +52,14 @@ impl StartRetry {
     }
 
     /// Says what is waited for, and waits.
-    pub(crate) async fn pause(&mut self, error: &anyhow::Error) {
+    pub(crate) async fn log_and_wait(&mut self, error: &anyhow::Error) {
         let pause = self.take_pause();
         tracing::warn!(
             "waiting for the Temporal server at {} to {} since {}: {}; trying again in {:.1} s",
             self.address,
             self.what,
             format_seconds(self.since),
-            causes(error),
+            format_causes(error),
             pause.as_secs_f64()
         );
         interval_at(Instant::now() + pause, pause).tick().await;
@@ -78,19 +78,19 @@ pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
         if cause.is::<Elapsed>() {
             return true;
         }
-        if let Some(RegistrarError::Listing(ListingError::Late { .. })) = cause.downcast_ref() {
+        if let Some(RegistrarError::Listing(ScheduleListingError::Late { .. })) = cause.downcast_ref() {
             return true;
         }
         if let Some(ClientConnectError::SystemInfoCallError(status)) = cause.downcast_ref() {
-            return passes(status.code());
+            return is_transient(status.code());
         }
         let boxed = cause.downcast_ref::<Box<Status>>().map(AsRef::as_ref);
-        boxed.or_else(|| cause.downcast_ref::<Status>()).is_some_and(|status| passes(status.code()))
+        boxed.or_else(|| cause.downcast_ref::<Status>()).is_some_and(|status| is_transient(status.code()))
     })
 }
 
 /// Whether a later call may be answered otherwise. A client's own time limit is reported as `Cancelled`.
-fn passes(code: Code) -> bool {
+fn is_transient(code: Code) -> bool {
     matches!(
         code,
         Code::Cancelled | Code::DeadlineExceeded | Code::Unavailable | Code::ResourceExhausted | Code::Aborted
@@ -118,11 +118,11 @@ mod tests {
         }
         let info = |code| anyhow::Error::new(ClientConnectError::SystemInfoCallError(Status::new(code, "x")));
         assert!(is_unanswered(&info(Code::Cancelled)) && !is_unanswered(&info(Code::Unauthenticated)));
-        let listing = |e: ListingError| anyhow::Error::new(RegistrarError::from(e));
-        assert!(is_unanswered(&listing(ListingError::Late { page: 1 })));
+        let listing = |e: ScheduleListingError| anyhow::Error::new(RegistrarError::from(e));
+        assert!(is_unanswered(&listing(ScheduleListingError::Late { page: 1 })));
         let source = Box::new(Status::unavailable("x"));
-        assert!(is_unanswered(&listing(ListingError::Broken { page: 1, source })));
-        assert!(!is_unanswered(&listing(ListingError::Endless)));
+        assert!(is_unanswered(&listing(ScheduleListingError::Broken { page: 1, source })));
+        assert!(!is_unanswered(&listing(ScheduleListingError::Endless)));
         assert!(!is_unanswered(&anyhow::anyhow!("the address is no address")));
     }
 
@@ -136,7 +136,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_is_repeated_until_it_is_answered() {
         let calls = Cell::new(0);
-        let answer = repeat_unanswered("connect", "127.0.0.1:1", async || {
+        let answer = retry_unanswered("connect", "127.0.0.1:1", async || {
             calls.set(calls.get() + 1);
             if calls.get() < 2 { Err(describe(Code::Cancelled)) } else { Ok(7) }
         });
@@ -146,7 +146,7 @@ mod tests {
     #[tokio::test]
     async fn an_error_that_a_repeat_cannot_change_ends_the_wait_at_once() {
         let calls = Cell::new(0);
-        let ended = repeat_unanswered::<()>("describe the schedules", "127.0.0.1:1", async || {
+        let ended = retry_unanswered::<()>("describe the schedules", "127.0.0.1:1", async || {
             calls.set(calls.get() + 1);
             Err(describe(Code::NotFound))
         });

@@ -5,11 +5,11 @@
 //! who listens to the old ones (events, live pages) is told to call again. Nothing is created here: while a file is away
 //! the old ones stay.
 
-use super::{Web, house};
-use crate::config::{self, Config};
-use crate::engine::{open_ledger, raised};
-use crate::out::causes;
-use crate::temporal::note::{Holder, held_settings};
+use super::{WebInterface, build_dashboard_settings};
+use crate::config::{self, StewardConfig};
+use crate::engine::{open_ledger, wait_for_stop};
+use crate::out::format_causes;
+use crate::temporal::note::{VaultHolder, read_holder_settings};
 use axum::Router;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -17,8 +17,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::guard::CallCaps;
-use steward_server::app::House;
-use steward_server::listen::Serving;
+use steward_server::app::DashboardSettings;
+use steward_server::listen::RunningServer;
 use steward_vault::index::{FILE, Index};
 use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
@@ -29,61 +29,72 @@ use tokio::time::MissedTickBehavior;
 const EVERY: Duration = Duration::from_millis(500);
 
 /// What the faces are made of.
-pub(crate) struct Faces {
-    pub(crate) config: Config,
+pub(crate) struct RouterReloader {
+    pub(crate) config: StewardConfig,
     pub(crate) client: Client,
     pub(crate) root: VaultRoot,
     pub(crate) address: SocketAddr,
 }
 
 /// Which file it is: another may take its place.
-type Which = (u64, u64);
+type FileIdentity = (u64, u64);
 
 /// What faces were made of, to be held against what is there now.
 #[derive(Clone, PartialEq)]
-struct Made {
-    index: Option<Which>,
+struct RouterInputs {
+    index: Option<FileIdentity>,
     /// The configuration's file, as it was read.
-    config: Option<Written>,
-    house: House,
+    config: Option<FileVersion>,
+    house: DashboardSettings,
     /// Of the rate guard of whoever decides.
     caps: CallCaps,
 }
 
 /// Which file it is, and whether it was written since.
-type Written = (Which, u64, i64, i64);
+type FileVersion = (FileIdentity, u64, i64, i64);
 
-impl Faces {
+impl RouterReloader {
     /// Serves until the flag is raised, with this index until it is set aside.
     ///
     /// # Errors
     /// When the keys of sessions and of the command can be neither read nor made, and of a certificate.
-    pub(crate) fn serve(self, index: Index, at: &Serving, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
-        let made = self.now(written(&config::file_path().0), None)?;
+    pub(crate) fn start_serving(
+        self,
+        index: Index,
+        at: &RunningServer,
+        stop: watch::Receiver<bool>,
+    ) -> anyhow::Result<()> {
+        let made = self.read_inputs(read_file_version(&config::locate_config_file().0), None)?;
         let (ends, end) = watch::channel(false);
-        at.answer_with(self.router(index, &made, end)?);
-        tokio::spawn(self.follow(Now { made, ends, show: at.shows(), told: String::new() }, stop));
+        at.replace_router(self.build_router(index, &made, end)?);
+        tokio::spawn(
+            self.follow_changes(ServedRouter { made, ends, show: at.clone_router_sender(), told: String::new() }, stop),
+        );
         Ok(())
     }
 
-    fn router(&self, index: Index, made: &Made, end: watch::Receiver<bool>) -> anyhow::Result<Router> {
+    fn build_router(&self, index: Index, made: &RouterInputs, end: watch::Receiver<bool>) -> anyhow::Result<Router> {
         let (config, root, house) = (&self.config, self.root.clone(), made.house.clone());
         let ledger = config.state_dir().and_then(|state| open_ledger(made.caps, &root, &state));
-        let ledger = ledger.inspect_err(|e| tracing::warn!("the rate guard cannot be shown: {}", causes(e))).ok();
+        let ledger =
+            ledger.inspect_err(|e| tracing::warn!("the rate guard cannot be shown: {}", format_causes(e))).ok();
         let (client, index, ledger) = (self.client.clone(), Arc::new(index), ledger.map(Arc::new));
-        Web { client, root, index, ledger, house }.router(config, self.address, end)
+        WebInterface { client, root, index, ledger, house }.build_router(config, self.address, end)
     }
 
     /// What they would be made of now: what decides is what the process that holds the vault says of itself. One that
     /// has not said so yet decides as was known before.
-    fn now(&self, read: Option<Written>, before: Option<&Made>) -> anyhow::Result<Made> {
+    fn read_inputs(&self, read: Option<FileVersion>, before: Option<&RouterInputs>) -> anyhow::Result<RouterInputs> {
         let (config, state) = (&self.config, self.config.state_dir()?);
         let namespace = &self.client.options().namespace;
-        let (house, caps) = match (Holder::of(&self.root, &state), before) {
-            (Holder::Runs(note), _) => {
-                let (of_our_own, held) = (house(config, namespace, note.ui.as_deref()), held_settings(config, &note));
-                let house = House {
-                    clerk: held.clerk.word(),
+        let (house, caps) = match (VaultHolder::read(&self.root, &state), before) {
+            (VaultHolder::Runs(note), _) => {
+                let (of_our_own, held) = (
+                    build_dashboard_settings(config, namespace, note.ui.as_deref()),
+                    read_holder_settings(config, &note),
+                );
+                let house = DashboardSettings {
+                    clerk: held.clerk.as_str(),
                     tracker: held.tracker,
                     policy: note.policy,
                     cadence: note.cadence.unwrap_or(config.cadence),
@@ -94,24 +105,26 @@ impl Faces {
                 };
                 (house, held.caps)
             }
-            (Holder::Silent(_), Some(before)) => (before.house.clone(), before.caps),
-            (Holder::Died(_) | Holder::Silent(_) | Holder::Nobody, _) => (house(config, namespace, None), config.caps),
+            (VaultHolder::Silent(_), Some(before)) => (before.house.clone(), before.caps),
+            (VaultHolder::Died(_) | VaultHolder::Silent(_) | VaultHolder::Nobody, _) => {
+                (build_dashboard_settings(config, namespace, None), config.caps)
+            }
         };
-        Ok(Made { index: which(&state.join(FILE)), config: read, house, caps })
+        Ok(RouterInputs { index: read_file_identity(&state.join(FILE)), config: read, house, caps })
     }
 
-    async fn follow(mut self, mut now: Now, mut stop: watch::Receiver<bool>) {
+    async fn follow_changes(mut self, mut now: ServedRouter, mut stop: watch::Receiver<bool>) {
         let mut clock = tokio::time::interval(EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = raised(&mut stop) => break,
+                () = wait_for_stop(&mut stop) => break,
                 _ = clock.tick() => {}
             }
-            match self.turn(&mut now).await {
+            match self.reload_if_changed(&mut now).await {
                 Ok(()) => now.told.clear(),
                 Err(e) => {
-                    let said = causes(&e);
+                    let said = format_causes(&e);
                     if said != now.told {
                         tracing::warn!("what is shown is of before: {said}");
                         now.told = said;
@@ -122,24 +135,24 @@ impl Faces {
         now.ends.send_replace(true);
     }
 
-    async fn turn(&mut self, now: &mut Now) -> anyhow::Result<()> {
-        let edited = written(&config::file_path().0);
+    async fn reload_if_changed(&mut self, now: &mut ServedRouter) -> anyhow::Result<()> {
+        let edited = read_file_version(&config::locate_config_file().0);
         let mut unread = Ok(());
         if edited != now.made.config {
             // What was set before holds on where the file cannot be read, and the rest is followed all the same.
-            match Config::load(self.config.vault.as_deref()) {
-                Ok(config) => self.config = config.behind_the_door_of(&self.config),
+            match StewardConfig::load(self.config.vault.as_deref()) {
+                Ok(config) => self.config = config.with_listener_from(&self.config),
                 Err(e) => unread = Err(e),
             }
         }
         let read = if unread.is_ok() { edited } else { now.made.config };
-        let made = self.now(read, Some(&now.made))?;
+        let made = self.read_inputs(read, Some(&now.made))?;
         if made == now.made || made.index.is_none() {
             return unread;
         }
         let (ends, end) = watch::channel(false);
         let index = Index::open(&self.config.state_dir()?).await?;
-        let router = self.router(index, &made, end)?;
+        let router = self.build_router(index, &made, end)?;
         drop(now.show.send_replace(router));
         now.ends.send_replace(true);
         now.ends = ends;
@@ -150,8 +163,8 @@ impl Faces {
 }
 
 /// The faces that are shown.
-struct Now {
-    made: Made,
+struct ServedRouter {
+    made: RouterInputs,
     /// Ends what listens to them.
     ends: watch::Sender<bool>,
     show: watch::Sender<Router>,
@@ -159,11 +172,11 @@ struct Now {
     told: String,
 }
 
-fn which(path: &Path) -> Option<Which> {
+fn read_file_identity(path: &Path) -> Option<FileIdentity> {
     std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-fn written(path: &Path) -> Option<Written> {
+fn read_file_version(path: &Path) -> Option<FileVersion> {
     let meta = std::fs::metadata(path).ok()?;
     Some(((meta.dev(), meta.ino()), meta.len(), meta.mtime(), meta.mtime_nsec()))
 }

@@ -14,7 +14,7 @@ const BODY: &str = "{\"text\":\"it is paid\"}";
 struct Bench {
     dir: tempfile::TempDir,
     address: SocketAddr,
-    streams: Streams,
+    streams: StreamContext,
 }
 
 impl Bench {
@@ -26,13 +26,13 @@ impl Bench {
         std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
         let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&dir.path().join("vault")).unwrap()).unwrap());
         let index = Arc::new(Index::open(&dir.path().join("state")).await.unwrap());
-        let streams = Streams { keeper, index, dropped: Arc::default() };
+        let streams = StreamContext { keeper, index, dropped: Arc::default() };
         let table = json!({"kind": "webhook", "secret_file": secret, "max_message_bytes": 2000});
         let config = |name| StreamConfig::read(name, table.as_object().unwrap().clone()).unwrap();
-        let hooks = open(&streams, vec![config("shop"), config("repo")]).await;
+        let hooks = open_hooks(&streams, vec![config("shop"), config("repo")]).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(axum::serve(listener, router(streams.clone(), hooks)).into_future());
+        tokio::spawn(axum::serve(listener, build_router(streams.clone(), hooks)).into_future());
         Self { dir, address, streams }
     }
 
@@ -133,7 +133,7 @@ async fn a_webhook_without_its_secret_says_so_and_hinders_no_other() {
     let bench = Bench::new().await;
     let table = json!({"kind": "webhook", "secret_env": "NO_SUCH_SECRET"});
     let config = StreamConfig::read("chat", table.as_object().unwrap().clone()).unwrap();
-    assert!(open(&bench.streams, vec![config]).await.is_empty());
+    assert!(open_hooks(&bench.streams, vec![config]).await.is_empty());
     let counts = bench.streams.index.list_stream_counts().await.unwrap();
     let chat = counts.iter().find(|c| c.source == "chat").unwrap();
     assert!(chat.last_error.as_deref().unwrap().contains("NO_SUCH_SECRET"), "{chat:?}");

@@ -5,57 +5,59 @@
 //! a quotation of the evidence rather than the answer. [`Verdict::check`] and [`Answer::check`] judge the
 //! rest.
 
-use super::text::{shown, without_key};
-use super::{Secret, Wire};
+use super::text::{redact_key, sanitize_text};
+use super::{ClerkWire, Secret};
 use serde_json::Value;
 use steward_domain::clerk::{ClerkQuestion, TokenUsage, Verdict};
 use steward_domain::extract::{ExtractAnswer, ExtractQuestion};
 
 /// What was read from the content, or the complaint about it.
-pub(super) type Read<T> = Result<T, String>;
+pub(super) type ContentResult<T> = Result<T, String>;
 
 /// What a response says, read by `judge` from the content.
 ///
 /// # Errors
 /// What came instead, for a body that is no response of the wire at all: then the server is at fault
 /// and not the model, and asking again more strictly would not help.
-pub(super) fn read<T>(
+pub(super) fn read_response<T>(
     body: &[u8],
-    wire: &Wire,
+    wire: &ClerkWire,
     key: Option<&Secret>,
-    judge: impl FnOnce(&str) -> Read<T>,
-) -> Result<(Read<T>, TokenUsage), String> {
+    judge: impl FnOnce(&str) -> ContentResult<T>,
+) -> Result<(ContentResult<T>, TokenUsage), String> {
     let response: Value = serde_json::from_slice(body).map_err(|_| "something that is not JSON".to_owned())?;
     let completion = (wire.read)(&response).map_err(|missing| {
-        error_message(&response)
-            .map_or_else(|| format!("JSON without `{missing}`"), |said| format!("the error \"{}\"", shown(said, key)))
+        error_message(&response).map_or_else(
+            || format!("JSON without `{missing}`"),
+            |said| format!("the error \"{}\"", sanitize_text(said, key)),
+        )
     })?;
-    let read = completion.content.and_then(|text| judge(&(wire.as_asked)(unfenced(text.trim()))));
-    Ok((read.map_err(|complaint| shown(&complaint, key)), completion.usage))
+    let read = completion.content.and_then(|text| judge(&(wire.as_asked)(strip_fence(text.trim()))));
+    Ok((read.map_err(|complaint| sanitize_text(&complaint, key)), completion.usage))
 }
 
 /// Reads a verdict.
-pub(super) fn verdict(content: &str, question: &ClerkQuestion, key: Option<&Secret>) -> Read<Verdict> {
+pub(super) fn read_verdict(content: &str, question: &ClerkQuestion, key: Option<&Secret>) -> ContentResult<Verdict> {
     let mut verdict = Verdict::parse_answer(content, question).map_err(|e| e.to_string())?;
-    verdict.reasoning = without_key(&verdict.reasoning, key);
+    verdict.reasoning = redact_key(&verdict.reasoning, key);
     Ok(verdict)
 }
 
 /// Reads what was found in an event; the words are kept, not what was read.
-pub(super) fn findings(content: &str, question: &ExtractQuestion, key: Option<&Secret>) -> Read<String> {
+pub(super) fn read_findings(content: &str, question: &ExtractQuestion, key: Option<&Secret>) -> ContentResult<String> {
     ExtractAnswer::parse_answer(content, question).map_err(|e| e.to_string())?;
     // Looked for in the decoded words: it could be written in escapes.
     let mut decoded: Value = serde_json::from_str(content).map_err(|e| e.to_string())?;
-    take_key_out(&mut decoded, key);
+    redact_value(&mut decoded, key);
     let text = decoded.to_string();
     ExtractAnswer::parse_answer(&text, question).map(|_| text).map_err(|e| e.to_string())
 }
 
-fn take_key_out(value: &mut Value, key: Option<&Secret>) {
+fn redact_value(value: &mut Value, key: Option<&Secret>) {
     match value {
-        Value::String(text) => *text = without_key(text, key),
-        Value::Array(all) => all.iter_mut().for_each(|one| take_key_out(one, key)),
-        Value::Object(fields) => fields.values_mut().for_each(|one| take_key_out(one, key)),
+        Value::String(text) => *text = redact_key(text, key),
+        Value::Array(all) => all.iter_mut().for_each(|one| redact_value(one, key)),
+        Value::Object(fields) => fields.values_mut().for_each(|one| redact_value(one, key)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -67,7 +69,7 @@ pub(super) fn error_message(response: &Value) -> Option<&str> {
 }
 
 /// What stands inside, where one Markdown fence is all of the content.
-fn unfenced(content: &str) -> &str {
+fn strip_fence(content: &str) -> &str {
     let Some(inside) = content.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return content };
     inside.strip_prefix("json").unwrap_or(inside)
 }

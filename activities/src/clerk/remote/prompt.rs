@@ -41,15 +41,15 @@ Your previous answer to this question could not be used; `refused_because` in th
 that. Write every field, no other field, numbers from 0 to 1 only, and only `ref`s and `source`s that occur in `signals`.";
 
 #[derive(Serialize)]
-struct Asked<'a> {
-    subject: AskedSubject<'a>,
-    signals: Vec<AskedSignal<'a>>,
+struct VerdictPromptData<'a> {
+    subject: PromptSubject<'a>,
+    signals: Vec<PromptSignal<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused_because: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct AskedSubject<'a> {
+struct PromptSubject<'a> {
     task: &'a str,
     task_name: String,
     matter: &'a str,
@@ -60,7 +60,7 @@ struct AskedSubject<'a> {
 }
 
 #[derive(Serialize)]
-struct AskedSignal<'a> {
+struct PromptSignal<'a> {
     source: &'a str,
     #[serde(rename = "ref")]
     reference: &'a str,
@@ -68,7 +68,7 @@ struct AskedSignal<'a> {
 }
 
 /// What a request carries, whatever its wire.
-pub(super) struct Asking {
+pub(super) struct ClerkPrompt {
     /// The name of the answer's form.
     pub(super) name: &'static str,
     pub(super) rules: String,
@@ -80,36 +80,36 @@ pub(super) struct Asking {
     pub(super) verdicts: u32,
 }
 
-impl Asking {
+impl ClerkPrompt {
     /// Rules and data as the messages of a chat.
-    pub(super) fn messages(&self) -> Value {
+    pub(super) fn chat_messages(&self) -> Value {
         json!([{"role": "system", "content": self.rules}, {"role": "user", "content": self.data}])
     }
 }
 
 /// What is asked about a task or matter.
-pub(super) fn verdict(question: &ClerkQuestion) -> Asking {
-    Asking {
+pub(super) fn build_verdict_prompt(question: &ClerkQuestion) -> ClerkPrompt {
+    ClerkPrompt {
         name: "verdict",
-        rules: rules(RULES, STRICTER, question.complaint.as_deref()),
-        data: as_data(&asked(question)),
+        rules: select_rules(RULES, STRICTER, question.complaint.as_deref()),
+        data: render_data(&build_prompt_data(question)),
         schema: answer_schema(question),
         verdicts: 1,
     }
 }
 
-fn rules(rules: &str, stricter: &str, complaint: Option<&str>) -> String {
+fn select_rules(rules: &str, stricter: &str, complaint: Option<&str>) -> String {
     if complaint.is_some() { format!("{rules}{stricter}") } else { rules.to_owned() }
 }
 
-fn asked(question: &ClerkQuestion) -> Asked<'_> {
+fn build_prompt_data(question: &ClerkQuestion) -> VerdictPromptData<'_> {
     let subject = &question.subject;
-    Asked {
-        subject: AskedSubject {
+    VerdictPromptData {
+        subject: PromptSubject {
             task: subject.task.as_str(),
-            task_name: clipped(&subject.task_name),
+            task_name: clip_name(&subject.task_name),
             matter: subject.matter.as_str(),
-            matter_name: clipped(&subject.matter_name),
+            matter_name: clip_name(&subject.matter_name),
             state: subject.state.as_str(),
             surface_class: subject.surface_class.as_str(),
             due: subject.due.map(steward_domain::time::format_millis),
@@ -117,27 +117,27 @@ fn asked(question: &ClerkQuestion) -> Asked<'_> {
         signals: question
             .evidence
             .iter()
-            .map(|e| AskedSignal { source: &e.source, reference: e.reference.as_str(), note: &e.note })
+            .map(|e| PromptSignal { source: &e.source, reference: e.reference.as_str(), note: &e.note })
             .collect(),
         refused_because: question.complaint.as_deref(),
     }
 }
 
-fn clipped(name: &str) -> String {
+fn clip_name(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS).collect()
 }
 
-fn as_data(asked: &impl Serialize) -> String {
+fn render_data(asked: &impl Serialize) -> String {
     let mut bytes = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, WithoutMarkers);
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, MarkerEscaper);
     // Texts and a list of texts, written to memory: there is nothing that could fail.
     asked.serialize(&mut serializer).map_or_else(|_| String::new(), |()| String::from_utf8(bytes).unwrap_or_default())
 }
 
 /// Writes JSON whose strings hold no character that could be part of a chat template's marker.
-struct WithoutMarkers;
+struct MarkerEscaper;
 
-impl serde_json::ser::Formatter for WithoutMarkers {
+impl serde_json::ser::Formatter for MarkerEscaper {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut units = [0; 2];
         for c in fragment.chars() {

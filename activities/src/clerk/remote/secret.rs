@@ -25,7 +25,7 @@ impl Secret {
     }
 
     /// The text without the key, in case a server sends it back to us.
-    pub(crate) fn taken_out_of(&self, text: &str) -> String {
+    pub(crate) fn redact_from(&self, text: &str) -> String {
         if self.0.len() < MIN_REDACTED_BYTES { text.to_owned() } else { text.replace(&self.0, "[key]") }
     }
 }

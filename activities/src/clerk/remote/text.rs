@@ -9,9 +9,9 @@ use super::Secret;
 const MAX_SHOWN_CHARS: usize = 300;
 
 /// What a provider or model said, as a reason or complaint may repeat it.
-pub(super) fn shown(said: &str, key: Option<&Secret>) -> String {
+pub(super) fn sanitize_text(said: &str, key: Option<&Secret>) -> String {
     // The key goes first: cut in half, it would not be recognised.
-    let said = without_key(said, key);
+    let said = redact_key(said, key);
     let mut shown = String::new();
     let mut left = MAX_SHOWN_CHARS;
     for c in said.chars() {
@@ -25,8 +25,8 @@ pub(super) fn shown(said: &str, key: Option<&Secret>) -> String {
     shown
 }
 
-pub(super) fn without_key(said: &str, key: Option<&Secret>) -> String {
-    key.map_or_else(|| said.to_owned(), |key| key.taken_out_of(said))
+pub(super) fn redact_key(said: &str, key: Option<&Secret>) -> String {
+    key.map_or_else(|| said.to_owned(), |key| key.redact_from(said))
 }
 
 /// Whether a character moves the cursor, turns the direction of writing or shows nothing.

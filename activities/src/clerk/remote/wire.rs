@@ -12,7 +12,7 @@ pub use anthropic::ANTHROPIC;
 pub use ollama::OLLAMA;
 pub use openai::OPENAI;
 
-use super::prompt::Asking;
+use super::prompt::ClerkPrompt;
 use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ const NO_CONTENT: &str = "the answer has no content";
 
 /// How one vendor's API is spoken.
 #[derive(Debug)]
-pub struct Wire {
+pub struct ClerkWire {
     /// Its name among the providers.
     pub name: &'static str,
     /// Where the vendor's own server is, if people need not say.
@@ -40,16 +40,16 @@ pub struct Wire {
     pub(super) headers: &'static [(&'static str, &'static str)],
     /// The header that carries a key, and what stands before the key there.
     pub(super) key: (&'static str, &'static str),
-    pub(super) body: fn(&Asking, &To<'_>) -> Value,
+    pub(super) body: fn(&ClerkPrompt, &ModelTarget<'_>) -> Value,
     /// Finds the answer in a response; else the field without which it is no response of this vendor.
-    pub(super) read: fn(&Value) -> Result<Completion, &'static str>,
+    pub(super) read: fn(&Value) -> Result<ModelCompletion, &'static str>,
     /// Writes an answer in the form that the question asks for, where the wire needs another.
     pub(super) as_asked: fn(&str) -> Cow<'_, str>,
-    pub(super) words: Words,
+    pub(super) words: WireWording,
 }
 
 /// Who is asked, and for how much.
-pub(super) struct To<'a> {
+pub(super) struct ModelTarget<'a> {
     pub(super) model: &'a str,
     pub(super) host: &'a str,
     pub(super) max_tokens: u32,
@@ -57,7 +57,7 @@ pub(super) struct To<'a> {
 
 /// What reasons say of a vendor's servers.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct WireWording {
     /// What such a server offers.
     pub(super) offers: &'static str,
     /// What one response of it is.
@@ -71,13 +71,13 @@ pub(super) struct Words {
 }
 
 /// What a response holds.
-pub(super) struct Completion {
+pub(super) struct ModelCompletion {
     /// The answer, or the complaint about it.
     pub(super) content: Result<String, String>,
     pub(super) usage: TokenUsage,
 }
 
-impl Wire {
+impl ClerkWire {
     pub(super) fn key_header(&self, key: &str) -> Result<(HeaderName, HeaderValue), InvalidHeaderValue> {
         let (name, before) = self.key;
         let mut value = HeaderValue::from_str(&format!("{before}{key}"))?;
@@ -87,17 +87,17 @@ impl Wire {
 }
 
 /// An answer as it stands.
-fn as_it_is(answer: &str) -> Cow<'_, str> {
+fn keep_unchanged(answer: &str) -> Cow<'_, str> {
     Cow::Borrowed(answer)
 }
 
 /// A text that is there.
-fn text(said: Option<&str>) -> Result<String, String> {
+fn require_text(said: Option<&str>) -> Result<String, String> {
     said.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| NO_CONTENT.to_owned())
 }
 
 /// The sum of some counts of tokens; what is no count is none.
-fn tokens(of: &Value, names: &[&str]) -> u64 {
+fn sum_tokens(of: &Value, names: &[&str]) -> u64 {
     let count = |name: &&str| of[*name].as_u64().unwrap_or(0).min(MAX_COUNTED_TOKENS);
     names.iter().map(count).sum::<u64>().min(MAX_COUNTED_TOKENS)
 }

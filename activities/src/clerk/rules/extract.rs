@@ -91,7 +91,7 @@ const MATTER_BESIDE_TASKS: f64 = 0.5;
 const MAX_SENTENCE_CHARS: usize = 400;
 
 /// What one sentence says.
-struct Fact {
+struct SentenceFact {
     effect: &'static str,
     mutation: Option<Mutation>,
     confidence: f64,
@@ -99,17 +99,17 @@ struct Fact {
 }
 
 /// The answer to a question, as JSON text.
-pub(super) fn answer(question: &ExtractQuestion) -> String {
-    let mut all: Vec<(String, Fact)> = Vec::new();
-    for sentence in sentences(question) {
+pub(super) fn render_answer(question: &ExtractQuestion) -> String {
+    let mut all: Vec<(String, SentenceFact)> = Vec::new();
+    for sentence in split_sentences(question) {
         // A quote is found whatever the spaces in it, so they make no other sentence.
-        let words = in_single_spaces(&sentence);
+        let words = collapse_spaces(&sentence);
         let start: String = words.chars().take(MAX_QUOTE_CHARS / 2).collect();
         let said_before = |said: &str| said.starts_with(&start) || words.starts_with(said);
-        if let Some(fact) = fact(&sentence, question)
+        if let Some(fact) = find_fact(&sentence, question)
             && fact.mutation.as_ref().is_none_or(|m| question.offers.iter().any(|o| m.is_applicable_to(o.path.kind())))
             && sentence.chars().filter(|c| c.is_alphanumeric()).count() >= LEAST_LETTERS
-            && !all.iter().any(|(said, _)| said_before(&in_single_spaces(said)))
+            && !all.iter().any(|(said, _)| said_before(&collapse_spaces(said)))
         {
             all.push((sentence, fact));
         }
@@ -117,16 +117,16 @@ pub(super) fn answer(question: &ExtractQuestion) -> String {
     // What changes something first: there is room for five.
     all.sort_by_key(|(_, fact)| (fact.effect == "none", fact.effect == "action"));
     all.truncate(MAX_SIGNALS);
-    let signals: Vec<Value> = all.iter().map(|(sentence, fact)| signal(sentence, fact, question)).collect();
+    let signals: Vec<Value> = all.iter().map(|(sentence, fact)| render_signal(sentence, fact, question)).collect();
     json!({"signals": signals}).to_string()
 }
 
-fn in_single_spaces(text: &str) -> String {
+fn collapse_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn signal(sentence: &str, fact: &Fact, question: &ExtractQuestion) -> Value {
-    let scores = scores(sentence, fact, question);
+fn render_signal(sentence: &str, fact: &SentenceFact, question: &ExtractQuestion) -> Value {
+    let scores = score_offers(sentence, fact, question);
     let best = scores.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, score)| *score > 0.0);
     let target = best.map(|(path, _)| path.as_str());
     let scores: Map<String, Value> = scores.iter().map(|(path, score)| (path.to_string(), json!(score))).collect();
@@ -142,9 +142,9 @@ fn signal(sentence: &str, fact: &Fact, question: &ExtractQuestion) -> Value {
 }
 
 /// How likely each candidate is meant; those that cannot take the change are not.
-fn scores<'q>(sentence: &str, fact: &Fact, question: &'q ExtractQuestion) -> Vec<(&'q RecordPath, f64)> {
+fn score_offers<'q>(sentence: &str, fact: &SentenceFact, question: &'q ExtractQuestion) -> Vec<(&'q RecordPath, f64)> {
     let said: BTreeSet<String> = split_words(sentence).into_iter().collect();
-    let shares: Vec<f64> = question.offers.iter().map(|o| share(o, &said)).collect();
+    let shares: Vec<f64> = question.offers.iter().map(|o| name_overlap(o, &said)).collect();
     let named = shares.iter().any(|share| *share > 0.0);
     let fits = |o: &TargetOffer| fact.mutation.as_ref().is_none_or(|m| m.is_applicable_to(o.path.kind()));
     let tasks = question.offers.iter().any(|o| o.path.kind() == RecordKind::Task);
@@ -160,38 +160,40 @@ fn scores<'q>(sentence: &str, fact: &Fact, question: &'q ExtractQuestion) -> Vec
 }
 
 /// How much of a record's name a sentence has.
-fn share(offer: &TargetOffer, said: &BTreeSet<String>) -> f64 {
+fn name_overlap(offer: &TargetOffer, said: &BTreeSet<String>) -> f64 {
     let own: BTreeSet<String> = split_words(&offer.name).into_iter().collect();
     let met = own.iter().filter(|w| said.contains(*w)).count();
     if own.is_empty() { 0.0 } else { met as f64 / own.len() as f64 }
 }
 
-fn fact(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
-    let flat = flat(sentence);
-    let has = |all: &[&str]| all.iter().any(|phrase| contains(&flat, phrase));
+fn find_fact(sentence: &str, question: &ExtractQuestion) -> Option<SentenceFact> {
+    let flat = flatten_sentence(sentence);
+    let has = |all: &[&str]| all.iter().any(|phrase| contains_phrase(&flat, phrase));
     if sentence.ends_with('?') || has(&ASKING) {
-        return about_something(sentence, question).then_some(Fact {
+        return is_about_offer(sentence, question).then_some(SentenceFact {
             effect: "action",
             mutation: None,
             confidence: 0.7,
             why: "the sentence asks something",
         });
     }
-    let change = |to: RecordState, why| Fact {
+    let change = |to: RecordState, why| SentenceFact {
         effect: "mutation",
         mutation: Some(Mutation::StateChange { to }),
         confidence: 0.85,
         why,
     };
-    let nothing = |why| Some(Fact { effect: "none", mutation: None, confidence: 0.7, why });
+    let nothing = |why| Some(SentenceFact { effect: "none", mutation: None, confidence: 0.7, why });
     if has(&ARCHIVED) {
         let rest = ARCHIVED.iter().fold(flat.clone(), |text, phrase| text.replace(phrase, ""));
-        if NOT_SO.iter().any(|phrase| contains(&rest, phrase)) {
+        if NOT_SO.iter().any(|phrase| contains_phrase(&rest, phrase)) {
             return nothing("what it says of an end is denied, planned or conditional");
         }
         return Some(change(RecordState::Archived, "the sentence says that it is off"));
     }
-    if let Some(fact) = owner(sentence).or_else(|| belongs(sentence, question)).or_else(|| together(sentence)) {
+    if let Some(fact) =
+        find_owner(sentence).or_else(|| find_parent_matter(sentence, question)).or_else(|| find_company(sentence))
+    {
         return if has(&NOT_SO) { nothing("what it says is denied, planned or conditional") } else { Some(fact) };
     }
     if has(&DONE) {
@@ -204,30 +206,30 @@ fn fact(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
 }
 
 /// Whether a sentence that asks names any candidate, or there is only one.
-fn about_something(sentence: &str, question: &ExtractQuestion) -> bool {
+fn is_about_offer(sentence: &str, question: &ExtractQuestion) -> bool {
     let said: BTreeSet<String> = split_words(sentence).into_iter().collect();
-    question.offers.len() == 1 || question.offers.iter().any(|o| share(o, &said) > 0.0)
+    question.offers.len() == 1 || question.offers.iter().any(|o| name_overlap(o, &said) > 0.0)
 }
 
-fn owner(sentence: &str) -> Option<Fact> {
-    let name = after(sentence, &OWNER)?;
+fn find_owner(sentence: &str) -> Option<SentenceFact> {
+    let name = text_after_phrase(sentence, &OWNER)?;
     let proposal = json!({"class": "context_edit", "set": {"owner": name}});
     let mutation = Some(Mutation::from_proposal(&proposal).ok()?);
-    Some(Fact { effect: "mutation", mutation, confidence: 0.8, why: "the sentence names an owner" })
+    Some(SentenceFact { effect: "mutation", mutation, confidence: 0.8, why: "the sentence names an owner" })
 }
 
-fn belongs(sentence: &str, question: &ExtractQuestion) -> Option<Fact> {
-    let named: BTreeSet<String> = split_words(after(sentence, &BELONGS)?).into_iter().collect();
+fn find_parent_matter(sentence: &str, question: &ExtractQuestion) -> Option<SentenceFact> {
+    let named: BTreeSet<String> = split_words(text_after_phrase(sentence, &BELONGS)?).into_iter().collect();
     let matters = question.offers.iter().filter(|o| o.path.kind() == RecordKind::Matter);
-    let to = matters.filter(|o| share(o, &named) >= 1.0).map(|o| &o.path).next()?;
+    let to = matters.filter(|o| name_overlap(o, &named) >= 1.0).map(|o| &o.path).next()?;
     let proposal = json!({"class": "parent_matter", "set": {"parent_matter": format_link(to)}});
     let mutation = Some(Mutation::from_proposal(&proposal).ok()?);
-    Some(Fact { effect: "mutation", mutation, confidence: 0.75, why: "the sentence says where it belongs" })
+    Some(SentenceFact { effect: "mutation", mutation, confidence: 0.75, why: "the sentence says where it belongs" })
 }
 
 /// Up to and with the word that makes a name a company's.
-fn together(sentence: &str) -> Option<Fact> {
-    let rest = after(sentence, &TOGETHER)?;
+fn find_company(sentence: &str) -> Option<SentenceFact> {
+    let rest = text_after_phrase(sentence, &TOGETHER)?;
     let mut name: Vec<&str> = Vec::new();
     let mut is_company = false;
     for word in rest.split_whitespace().take(6) {
@@ -239,7 +241,7 @@ fn together(sentence: &str) -> Option<Fact> {
     }
     let proposal = json!({"class": "related", "add": {"related_orgs": name.join(" ")}});
     let mutation = is_company.then(|| Mutation::from_proposal(&proposal).ok()).flatten();
-    mutation.map(|m| Fact {
+    mutation.map(|m| SentenceFact {
         effect: "mutation",
         mutation: Some(m),
         confidence: 0.7,
@@ -248,7 +250,7 @@ fn together(sentence: &str) -> Option<Fact> {
 }
 
 /// What stands after a phrase, up to the next comma, without the end of the sentence.
-fn after<'a>(sentence: &'a str, phrases: &[&str]) -> Option<&'a str> {
+fn text_after_phrase<'a>(sentence: &'a str, phrases: &[&str]) -> Option<&'a str> {
     let lower = sentence.to_ascii_lowercase();
     let at = phrases.iter().find_map(|phrase| lower.find(phrase).map(|at| at + phrase.len()))?;
     let rest = sentence.get(at..)?.split([',', ';', '(']).next()?;
@@ -257,28 +259,28 @@ fn after<'a>(sentence: &'a str, phrases: &[&str]) -> Option<&'a str> {
 }
 
 /// Folded words with single blanks between and around them.
-fn flat(sentence: &str) -> String {
+fn flatten_sentence(sentence: &str) -> String {
     let folded = fold_text(&sentence.replace(['\'', '’'], ""));
     let words: Vec<&str> = folded.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
     format!(" {} ", words.join(" "))
 }
 
-fn contains(flat: &str, phrase: &str) -> bool {
+fn contains_phrase(flat: &str, phrase: &str) -> bool {
     flat.contains(&format!(" {phrase} "))
 }
 
 /// The sentences of an event, each on one line with its end. What others wrote earlier is left out: the
 /// subject of a reply and quoted lines.
-fn sentences(question: &ExtractQuestion) -> Vec<String> {
+fn split_sentences(question: &ExtractQuestion) -> Vec<String> {
     let subject = question.subject.as_deref().unwrap_or_default().trim();
     let answers = ["re:", "aw:", "fwd:", "fw:"].iter().any(|p| subject.to_ascii_lowercase().starts_with(p));
     let mut all = Vec::new();
-    split(if answers { "" } else { subject }, &mut all);
+    split_paragraph(if answers { "" } else { subject }, &mut all);
     let mut paragraph = String::new();
     for line in question.text.lines().map(str::trim) {
         let begins = line.starts_with(['-', '*', '\u{2022}']);
         if line.is_empty() || line.starts_with('>') || begins {
-            split(&paragraph, &mut all);
+            split_paragraph(&paragraph, &mut all);
             paragraph.clear();
         }
         if !line.starts_with('>') {
@@ -286,14 +288,14 @@ fn sentences(question: &ExtractQuestion) -> Vec<String> {
             paragraph.push(' ');
         }
     }
-    split(&paragraph, &mut all);
+    split_paragraph(&paragraph, &mut all);
     all
 }
 
-fn split(paragraph: &str, all: &mut Vec<String>) {
+fn split_paragraph(paragraph: &str, all: &mut Vec<String>) {
     let mut rest = paragraph.trim();
     while !rest.is_empty() {
-        let end = rest.char_indices().find(|(at, c)| ends(rest, *at, *c));
+        let end = rest.char_indices().find(|(at, c)| is_sentence_end(rest, *at, *c));
         let (one, more) = rest.split_at(end.map_or(rest.len(), |(at, c)| at + c.len_utf8()));
         rest = more.trim_start();
         let one = one.trim();
@@ -304,7 +306,7 @@ fn split(paragraph: &str, all: &mut Vec<String>) {
 }
 
 /// Not the dot of `5.20`.
-fn ends(text: &str, at: usize, c: char) -> bool {
+fn is_sentence_end(text: &str, at: usize, c: char) -> bool {
     matches!(c, '.' | '!' | '?') && text[at + c.len_utf8()..].chars().next().is_none_or(char::is_whitespace)
 }
 

@@ -4,7 +4,7 @@ use steward_domain::clerk::TokenUsage;
 
 fn judged(evidence: Vec<SignalEvidence>) -> Verdict {
     let question = question(evidence);
-    let verdict = judge(&question);
+    let verdict = judge_by_rules(&question);
     let written = serde_json::to_string(&verdict).unwrap();
     assert_eq!(Verdict::parse_answer(&written, &question).as_ref(), Ok(&verdict), "the rules broke the form");
     verdict
@@ -84,9 +84,9 @@ fn the_same_question_gets_the_same_reply_and_another_one_another_mark() {
     let reservation = reservation();
     let one = question(vec![signal("a", 1, Some(RecordState::Done))]);
     let other = question(vec![signal("b", 1, Some(RecordState::Done))]);
-    let reply = Rules.ask(&reservation, &one);
-    assert_eq!(reply, Rules.ask(&reservation, &one));
-    assert_ne!(reply.clerk.prompt_sha256, Rules.ask(&reservation, &other).clerk.prompt_sha256);
+    let reply = RulesClerk.ask(&reservation, &one);
+    assert_eq!(reply, RulesClerk.ask(&reservation, &one));
+    assert_ne!(reply.clerk.prompt_sha256, RulesClerk.ask(&reservation, &other).clerk.prompt_sha256);
     assert_eq!((reply.clerk.provider.as_str(), reply.clerk.model.as_str()), ("rules", "proposals-1"));
     assert_eq!(reply.clerk.tokens, TokenUsage::default());
 }
@@ -95,7 +95,7 @@ fn the_same_question_gets_the_same_reply_and_another_one_another_mark() {
 fn the_prompt_is_named_by_the_evidence_and_not_by_the_moment() {
     let first = question(vec![signal("a", 0, Some(RecordState::Done))]);
     let later = ClerkQuestion { asked_at: first.asked_at + chrono::TimeDelta::hours(1), ..first.clone() };
-    let hash = |question: &ClerkQuestion| Rules.ask(&reservation(), question).clerk.prompt_sha256;
+    let hash = |question: &ClerkQuestion| RulesClerk.ask(&reservation(), question).clerk.prompt_sha256;
     assert_eq!(hash(&first), hash(&later));
     assert_ne!(hash(&first), hash(&question(vec![signal("b", 0, Some(RecordState::Done))])));
 }

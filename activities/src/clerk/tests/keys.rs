@@ -1,8 +1,8 @@
 //! The name of evidence: the same for the same evidence, another one for any other.
 
 use super::{question, signal};
-use crate::clerk::remote::{ANTHROPIC, Config, OLLAMA, OPENAI, Remote, Wire};
-use crate::clerk::{Clerk, rules::Rules};
+use crate::clerk::remote::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig};
+use crate::clerk::{Clerk, rules::RulesClerk};
 use chrono::{DateTime, TimeDelta};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,18 +12,18 @@ use steward_domain::mode::Ceiling;
 use steward_domain::path::RecordPath;
 use steward_domain::record::{RecordState, SignalEffect, SurfaceClass};
 
-fn remote(wire: &'static Wire, model: &str) -> Clerk {
+fn remote(wire: &'static ClerkWire, model: &str) -> Clerk {
     at("http://127.0.0.1:1", wire, model)
 }
 
-fn at(base_url: &str, wire: &'static Wire, model: &str) -> Clerk {
-    Clerk::Remote(Remote::new(Config::new(wire, base_url, model)).unwrap())
+fn at(base_url: &str, wire: &'static ClerkWire, model: &str) -> Clerk {
+    Clerk::Remote(RemoteClerk::new(RemoteClerkConfig::new(wire, base_url, model)).unwrap())
 }
 
 fn clerks() -> [Clerk; 6] {
     let others = [remote(&OPENAI, "m"), remote(&OPENAI, "n"), remote(&ANTHROPIC, "m"), remote(&OLLAMA, "m")];
     let [a, b, c, d] = others;
-    [Clerk::Rules(Rules), a, b, c, d, at("http://127.0.0.1:2", &OPENAI, "m")]
+    [Clerk::Rules(RulesClerk), a, b, c, d, at("http://127.0.0.1:2", &OPENAI, "m")]
 }
 
 #[test]

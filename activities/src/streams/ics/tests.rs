@@ -1,5 +1,5 @@
 use super::super::tests::{Bench, config};
-use super::super::{StreamConfig, Tally};
+use super::super::{StreamConfig, IntakeTally};
 use super::*;
 use serde_json::json;
 
@@ -12,9 +12,9 @@ fn calendar(entries: &str) -> String {
     format!("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\n{entries}END:VCALENDAR\r\n")
 }
 
-fn read_all(text: &str) -> (Vec<Found>, usize) {
+fn read_all(text: &str) -> (Vec<FoundMessage>, usize) {
     let oldest = steward_domain::time::parse("2026-11-20").unwrap();
-    let (found, ill) = entries(text.as_bytes(), "family", oldest, 1_000_000);
+    let (found, ill) = parse_entries(text.as_bytes(), "family", oldest, 1_000_000);
     (found, ill.len())
 }
 
@@ -76,15 +76,15 @@ fn nests_and_lines_without_end_cost_no_more_than_their_bytes() {
 async fn an_export_with_another_stamp_is_no_news_and_another_wording_is() {
     let (bench, config) = bench().await;
     bench.put("../family.ics", calendar(DENTIST));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 1, known: 0, refused: 0 });
     bench.put("../family.ics", calendar(&DENTIST.replace("DTSTAMP:20261120", "DTSTAMP:20261121")));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 1, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 0, known: 1, refused: 0 });
     bench.put("../family.ics", calendar(&DENTIST.replace("MODIFIED:20261119", "MODIFIED:20261121")));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 1, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 0, known: 1, refused: 0 });
     bench.put("../family.ics", calendar(&DENTIST.replace("SEQUENCE", "CREATED:20261121T080000Z\r\nSEQUENCE")));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 1, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 0, known: 1, refused: 0 });
     bench.put("../family.ics", calendar(&DENTIST.replace("T093000", "T103000")));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 1, known: 0, refused: 0 });
 }
 
 #[tokio::test]
@@ -93,10 +93,10 @@ async fn an_ill_entry_is_refused_once_also_where_no_good_one_is_left() {
     let ill = |stamp: &str| format!("BEGIN:VEVENT\r\nDTSTAMP:{stamp}\r\nSUMMARY:no id\r\nEND:VEVENT\r\n");
     for (stamp, refused) in [("20261120T080000Z", 1), ("20261121T080000Z", 0)] {
         bench.put("../family.ics", calendar(&ill(stamp)));
-        assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 0, refused });
+        assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 0, known: 0, refused });
     }
     bench.put("../family.ics", calendar(&format!("{}{DENTIST}", ill("20261122T080000Z"))));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 1, known: 0, refused: 0 });
     assert_eq!(bench.index.list_stream_counts().await.unwrap()[0].refused, 1);
 }
 

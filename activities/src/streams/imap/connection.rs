@@ -5,7 +5,7 @@
 
 use super::super::StreamError;
 use super::ANSWER;
-use super::session::Session;
+use super::session::ImapSession;
 use crate::clerk::remote::Secret;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -24,12 +24,12 @@ use tokio_rustls::TlsConnector;
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// Encrypted or not.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug {}
+pub(super) trait ImapTransport: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug> Wire for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug> ImapTransport for T {}
 
 /// Where the mails are, and who may read them.
-pub(super) struct Server {
+pub(super) struct ImapServer {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) user: String,
@@ -38,59 +38,59 @@ pub(super) struct Server {
     pub(super) ca_file: Option<PathBuf>,
 }
 
-impl Server {
-    pub(super) async fn connect(&self) -> Result<Session, StreamError> {
-        let wire = timeout(CONNECT, self.wire()).await.map_err(|_| self.said("no answer in time"))??;
+impl ImapServer {
+    pub(super) async fn connect(&self) -> Result<ImapSession, StreamError> {
+        let wire = timeout(CONNECT, self.open_transport()).await.map_err(|_| self.server_error("no answer in time"))??;
         let mut client = async_imap::Client::new(wire);
-        let greeting = timeout(CONNECT, client.read_response()).await.map_err(|_| self.said("no greeting in time"))?;
-        if greeting.map_err(|e| self.said(e))?.is_none() {
-            return Err(self.said("it hung up at once"));
+        let greeting = timeout(CONNECT, client.read_response()).await.map_err(|_| self.server_error("no greeting in time"))?;
+        if greeting.map_err(|e| self.server_error(e))?.is_none() {
+            return Err(self.server_error("it hung up at once"));
         }
         let login = timeout(CONNECT, client.login(&self.user, self.password.expose())).await;
-        let login = login.map_err(|_| self.said("no answer to the login in time"))?;
-        let login = login.map_err(|(e, _)| self.said(format!("the login failed: {e}: check user and password")))?;
-        Ok(Session::new(login))
+        let login = login.map_err(|_| self.server_error("no answer to the login in time"))?;
+        let login = login.map_err(|(e, _)| self.server_error(format!("the login failed: {e}: check user and password")))?;
+        Ok(ImapSession::new(login))
     }
 
     /// Waits for an answer, but not forever.
-    pub(super) async fn answer<T>(&self, asked: impl Future<Output = Result<T, String>>) -> Result<T, StreamError> {
-        timeout(ANSWER, asked).await.map_err(|_| self.said("no answer in time"))?.map_err(|e| self.said(e))
+    pub(super) async fn await_answer<T>(&self, asked: impl Future<Output = Result<T, String>>) -> Result<T, StreamError> {
+        timeout(ANSWER, asked).await.map_err(|_| self.server_error("no answer in time"))?.map_err(|e| self.server_error(e))
     }
 
-    async fn wire(&self) -> Result<Box<dyn Wire>, StreamError> {
-        let tcp = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|e| self.said(e))?;
+    async fn open_transport(&self) -> Result<Box<dyn ImapTransport>, StreamError> {
+        let tcp = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|e| self.server_error(e))?;
         if !self.tls {
             return Ok(Box::new(tcp));
         }
-        let name = ServerName::try_from(self.host.clone()).map_err(|e| self.said(e))?;
-        let connector = TlsConnector::from(Arc::new(self.trust()?));
-        Ok(Box::new(connector.connect(name, tcp).await.map_err(|e| self.said(e))?))
+        let name = ServerName::try_from(self.host.clone()).map_err(|e| self.server_error(e))?;
+        let connector = TlsConnector::from(Arc::new(self.build_tls_config()?));
+        Ok(Box::new(connector.connect(name, tcp).await.map_err(|e| self.server_error(e))?))
     }
 
-    fn trust(&self) -> Result<ClientConfig, StreamError> {
+    fn build_tls_config(&self) -> Result<ClientConfig, StreamError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(file) = &self.ca_file {
-            let certificates = pem(file).map_err(|e| self.said(format!("ca_file: {}: {e}", file.display())))?;
+            let certificates = read_certificates(file).map_err(|e| self.server_error(format!("ca_file: {}: {e}", file.display())))?;
             roots.add_parsable_certificates(certificates);
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        Ok(config.map_err(|e| self.said(e))?.with_root_certificates(roots).with_no_client_auth())
+        Ok(config.map_err(|e| self.server_error(e))?.with_root_certificates(roots).with_no_client_auth())
     }
 
     /// What the server said, without the password should it have repeated it.
-    fn said(&self, message: impl fmt::Display) -> StreamError {
-        let text: String = self.password.taken_out_of(&message.to_string()).chars().take(300).collect();
+    fn server_error(&self, message: impl fmt::Display) -> StreamError {
+        let text: String = self.password.redact_from(&message.to_string()).chars().take(300).collect();
         StreamError::Server { server: format!("{}:{}", self.host, self.port), message: text }
     }
 }
 
 /// Whether a host is this machine, whatever the network's names say.
-pub(super) fn is_here(host: &str) -> bool {
+pub(super) fn is_local_host(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-fn pem(file: &Path) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
+fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
     CertificateDer::pem_file_iter(file)?.collect()
 }

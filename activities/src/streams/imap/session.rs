@@ -4,7 +4,7 @@
 //! so after the login its own commands are not used. That mails came while something else was asked is
 //! remembered until the next search. Nothing is stored here.
 
-use super::connection::Wire;
+use super::connection::ImapTransport;
 use super::{ANSWER, IDLE};
 use async_imap::imap_proto::{
     AttributeValue, Capability, MailboxDatum, Outcome, RequestId, Response, ResponseCode, Status,
@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 /// A session that was logged in.
 #[derive(Debug)]
-pub(super) struct Session {
-    inner: async_imap::Session<Box<dyn Wire>>,
+pub(super) struct ImapSession {
+    inner: async_imap::Session<Box<dyn ImapTransport>>,
     /// How many mails the folder has, as far as the server told.
     exist: u32,
     /// The server told of mails since the last search.
@@ -23,31 +23,31 @@ pub(super) struct Session {
 }
 
 /// A folder as it was opened.
-pub(super) struct Folder {
+pub(super) struct ExaminedFolder {
     pub(super) validity: u32,
     pub(super) next: Option<u32>,
 }
 
 /// What was asked of some mails; those that are gone have nothing.
-pub(super) struct Given<T> {
+pub(super) struct FetchedValues<T> {
     pub(super) given: BTreeMap<u32, T>,
     /// They are there, and the server does not give them.
     pub(super) withheld: BTreeSet<u32>,
 }
 
 /// An answer, or why it is none.
-type Answer<T> = Result<T, String>;
+type ImapResult<T> = Result<T, String>;
 
-impl Session {
-    pub(super) fn new(inner: async_imap::Session<Box<dyn Wire>>) -> Self {
+impl ImapSession {
+    pub(super) fn new(inner: async_imap::Session<Box<dyn ImapTransport>>) -> Self {
         Self { inner, exist: 0, has_news: false }
     }
 
     /// Opens a folder to read it.
-    pub(super) async fn examine(&mut self, folder: &str) -> Answer<Folder> {
+    pub(super) async fn examine_folder(&mut self, folder: &str) -> ImapResult<ExaminedFolder> {
         let (mut validity, mut next) = (None, None);
         let name = folder.replace('\\', "\\\\").replace('"', "\\\"");
-        self.ask(&format!("EXAMINE \"{name}\""), |response| {
+        self.run_command(&format!("EXAMINE \"{name}\""), |response| {
             let Response::Data { outcome: Outcome { code: Some(code), .. }, .. } = response else { return };
             match code {
                 ResponseCode::UidValidity(number) => validity = Some(*number),
@@ -57,39 +57,39 @@ impl Session {
         })
         .await?;
         let validity = validity.ok_or("it gave no UIDVALIDITY: its numbers of mails do not last")?;
-        Ok(Folder { validity, next })
+        Ok(ExaminedFolder { validity, next })
     }
 
     /// The mails that a search finds. What is told from now on is news.
-    pub(super) async fn search(&mut self, query: &str) -> Answer<BTreeSet<u32>> {
+    pub(super) async fn search_mails(&mut self, query: &str) -> ImapResult<BTreeSet<u32>> {
         self.has_news = false;
-        self.find(query).await
+        self.find_uids(query).await
     }
 
     /// The sizes of mails.
-    pub(super) async fn sizes(&mut self, uids: &[u32]) -> Answer<Given<u32>> {
+    pub(super) async fn fetch_sizes(&mut self, uids: &[u32]) -> ImapResult<FetchedValues<u32>> {
         let size = |value: &AttributeValue<'_>| match value {
             AttributeValue::Rfc822Size(size) => Some(*size),
             _ => None,
         };
-        self.fetch(uids, "RFC822.SIZE", size).await
+        self.fetch_values(uids, "RFC822.SIZE", size).await
     }
 
     /// The first bytes of mails.
-    pub(super) async fn bodies(&mut self, uids: &[u32], most: u64) -> Answer<Given<Vec<u8>>> {
+    pub(super) async fn fetch_bodies(&mut self, uids: &[u32], most: u64) -> ImapResult<FetchedValues<Vec<u8>>> {
         let body = |value: &AttributeValue<'_>| match value {
             AttributeValue::BodySection { section: None, data, .. } | AttributeValue::Rfc822(data) => {
                 Some(data.as_deref().unwrap_or_default().to_vec())
             }
             _ => None,
         };
-        self.fetch(uids, &format!("BODY.PEEK[]<0.{most}>"), body).await
+        self.fetch_values(uids, &format!("BODY.PEEK[]<0.{most}>"), body).await
     }
 
     /// Whether the server can tell of mails by itself.
-    pub(super) async fn can_idle(&mut self) -> Answer<bool> {
+    pub(super) async fn can_idle(&mut self) -> ImapResult<bool> {
         let mut can = false;
-        self.ask("CAPABILITY", |response| {
+        self.run_command("CAPABILITY", |response| {
             let Response::Capabilities(all) = response else { return };
             can |= all.iter().any(|one| matches!(one, Capability::Atom(name) if name.eq_ignore_ascii_case("IDLE")));
         })
@@ -104,11 +104,11 @@ impl Session {
 
     /// Waits until the server tells of mails, or for as long as it may be waited for. `false` when it will not
     /// tell, whatever it can.
-    pub(super) async fn idle(&mut self) -> Answer<bool> {
-        let tag = self.send("IDLE").await?;
+    pub(super) async fn idle(&mut self) -> ImapResult<bool> {
+        let tag = self.send_command("IDLE").await?;
         let begun = async {
             loop {
-                let begun = self.next(|response| match response {
+                let begun = self.read_next_response(|response| match response {
                     Response::Continue(_) => Some(true),
                     Response::Done { tag: of, .. } if *of == tag => Some(false),
                     _ => None,
@@ -123,7 +123,7 @@ impl Session {
         }
         let told = async {
             while !self.has_news {
-                let is_over = self.next(|response| matches!(response, Response::Done { tag: of, .. } if *of == tag));
+                let is_over = self.read_next_response(|response| matches!(response, Response::Done { tag: of, .. } if *of == tag));
                 if is_over.await? {
                     return Ok::<bool, String>(true);
                 }
@@ -136,19 +136,19 @@ impl Session {
         }
         let done = async {
             self.inner.run_command_untagged("DONE").await.map_err(|e| e.to_string())?;
-            self.until_done(&tag, |_| ()).await
+            self.read_until_done(&tag, |_| ()).await
         };
         timeout(ANSWER, done).await.map_err(|_| "no answer in time")??;
         Ok(true)
     }
 
-    pub(super) async fn logout(&mut self) -> Answer<()> {
-        self.ask("LOGOUT", |_| ()).await
+    pub(super) async fn logout(&mut self) -> ImapResult<()> {
+        self.run_command("LOGOUT", |_| ()).await
     }
 
-    async fn find(&mut self, query: &str) -> Answer<BTreeSet<u32>> {
+    async fn find_uids(&mut self, query: &str) -> ImapResult<BTreeSet<u32>> {
         let mut uids = BTreeSet::new();
-        self.ask(&format!("UID SEARCH {query}"), |response| {
+        self.run_command(&format!("UID SEARCH {query}"), |response| {
             if let Response::MailboxData(MailboxDatum::Search(some)) = response {
                 uids.extend(some);
             }
@@ -159,14 +159,14 @@ impl Session {
 
     /// One thing of each of these mails. One that is not answered counts as gone only if a search says so too.
     /// What fails for several is asked for one by one, so that one ill mail keeps back no other.
-    async fn fetch<T>(
+    async fn fetch_values<T>(
         &mut self,
         uids: &[u32],
         what: &str,
         read: impl Fn(&AttributeValue<'_>) -> Option<T>,
-    ) -> Answer<Given<T>> {
-        let mut all = Given { given: BTreeMap::new(), withheld: BTreeSet::new() };
-        let failed = match self.fetch_at_once(uids, what, &read).await {
+    ) -> ImapResult<FetchedValues<T>> {
+        let mut all = FetchedValues { given: BTreeMap::new(), withheld: BTreeSet::new() };
+        let failed = match self.fetch_batch(uids, what, &read).await {
             Ok(some) if some.withheld.is_empty() => return Ok(some),
             Ok(some) => {
                 all = some;
@@ -179,14 +179,14 @@ impl Session {
             None => std::mem::take(&mut all.withheld).into_iter().collect(),
         };
         for uid in left {
-            match self.fetch_at_once(&[uid], what, &read).await {
+            match self.fetch_batch(&[uid], what, &read).await {
                 Ok(one) => {
                     all.given.extend(one.given);
                     all.withheld.extend(one.withheld);
                 }
                 Err(why) => {
                     // Whether it is the mail's fault, or the connection is gone.
-                    self.ask("NOOP", |_| ()).await.map_err(|_| why)?;
+                    self.run_command("NOOP", |_| ()).await.map_err(|_| why)?;
                     all.withheld.insert(uid);
                 }
             }
@@ -197,15 +197,15 @@ impl Session {
         }
     }
 
-    async fn fetch_at_once<T>(
+    async fn fetch_batch<T>(
         &mut self,
         uids: &[u32],
         what: &str,
         read: impl Fn(&AttributeValue<'_>) -> Option<T>,
-    ) -> Answer<Given<T>> {
+    ) -> ImapResult<FetchedValues<T>> {
         let asked: BTreeSet<u32> = uids.iter().copied().collect();
         let mut given = BTreeMap::new();
-        self.ask(&format!("UID FETCH {} (UID {what})", set(uids)), |response| {
+        self.run_command(&format!("UID FETCH {} (UID {what})", join_uids(uids)), |response| {
             let Response::Fetch(_, values) = response else { return };
             let uid = values.iter().find_map(|value| match value {
                 AttributeValue::Uid(uid) => Some(*uid),
@@ -217,24 +217,24 @@ impl Session {
         })
         .await?;
         let missing: Vec<u32> = asked.into_iter().filter(|uid| !given.contains_key(uid)).collect();
-        let there = if missing.is_empty() { BTreeSet::new() } else { self.find(&format!("UID {}", set(&missing))).await? };
+        let there = if missing.is_empty() { BTreeSet::new() } else { self.find_uids(&format!("UID {}", join_uids(&missing))).await? };
         let withheld = missing.into_iter().filter(|uid| there.contains(uid)).collect();
-        Ok(Given { given, withheld })
+        Ok(FetchedValues { given, withheld })
     }
 
-    async fn ask(&mut self, command: &str, each: impl FnMut(&Response<'_>)) -> Answer<()> {
-        let tag = self.send(command).await?;
-        self.until_done(&tag, each).await
+    async fn run_command(&mut self, command: &str, each: impl FnMut(&Response<'_>)) -> ImapResult<()> {
+        let tag = self.send_command(command).await?;
+        self.read_until_done(&tag, each).await
     }
 
-    async fn send(&mut self, command: &str) -> Answer<RequestId> {
+    async fn send_command(&mut self, command: &str) -> ImapResult<RequestId> {
         self.inner.run_command(command).await.map_err(|e| e.to_string())
     }
 
-    async fn until_done(&mut self, tag: &RequestId, mut each: impl FnMut(&Response<'_>)) -> Answer<()> {
+    async fn read_until_done(&mut self, tag: &RequestId, mut each: impl FnMut(&Response<'_>)) -> ImapResult<()> {
         loop {
-            let done = self.next(|response| match response {
-                Response::Done { tag: of, status, outcome } if of == tag => Some(verdict(status, outcome)),
+            let done = self.read_next_response(|response| match response {
+                Response::Done { tag: of, status, outcome } if of == tag => Some(check_status(status, outcome)),
                 other => {
                     each(other);
                     None
@@ -246,7 +246,7 @@ impl Session {
         }
     }
 
-    async fn next<T>(&mut self, read: impl FnOnce(&Response<'_>) -> T) -> Answer<T> {
+    async fn read_next_response<T>(&mut self, read: impl FnOnce(&Response<'_>) -> T) -> ImapResult<T> {
         let response = self.inner.read_response().await.map_err(|e| e.to_string())?;
         let response = response.ok_or("it hung up in the midst of an answer")?;
         match response.parsed() {
@@ -261,13 +261,13 @@ impl Session {
     }
 }
 
-fn verdict(status: &Status, outcome: &Outcome<'_>) -> Answer<()> {
+fn check_status(status: &Status, outcome: &Outcome<'_>) -> ImapResult<()> {
     match status {
         Status::Ok => Ok(()),
         other => Err(format!("it said {other:?}: {}", outcome.information.as_deref().unwrap_or("no reason"))),
     }
 }
 
-fn set(uids: &[u32]) -> String {
+fn join_uids(uids: &[u32]) -> String {
     uids.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }

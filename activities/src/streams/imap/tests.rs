@@ -1,5 +1,5 @@
 use super::super::tests::{Bench, config};
-use super::super::{StreamConfig, Tally};
+use super::super::{StreamConfig, IntakeTally};
 use super::*;
 use dovecot::Dovecot;
 use fake::{Fake, Fault, State};
@@ -24,15 +24,15 @@ fn stream(server: &Dovecot, more: serde_json::Value) -> StreamConfig {
 
 #[test]
 fn a_cursor_reads_back() {
-    let cursor = Cursor { validity: 7, last: 42, withheld: BTreeMap::from([(5, 1), (9, 3)]) };
-    assert_eq!(Cursor::read(&cursor.text()), Some(cursor));
-    assert_eq!(Cursor::read("7"), None);
+    let cursor = ImapCursor { validity: 7, last: 42, withheld: BTreeMap::from([(5, 1), (9, 3)]) };
+    assert_eq!(ImapCursor::parse(&cursor.to_text()), Some(cursor));
+    assert_eq!(ImapCursor::parse("7"), None);
 }
 
 #[test]
 fn only_this_machine_may_be_asked_in_the_clear() {
     for (host, here) in [("localhost", true), ("127.0.0.1", true), ("::1", true), ("localhost.evil.example", false)] {
-        assert_eq!(connection::is_here(host), here, "{host}");
+        assert_eq!(connection::is_local_host(host), here, "{host}");
     }
 }
 
@@ -41,17 +41,17 @@ async fn mails_are_taken_in_once_and_left_unread_also_when_the_server_numbers_an
     let Some(server) = Dovecot::start() else { return };
     let bench = Bench::new().await;
     let config = stream(&server, json!({}));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally::default(), "an empty folder is read too");
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default(), "an empty folder is read too");
     for id in 1..=3 {
         server.deliver(&mail(id, "paid"));
     }
     server.deliver(&mail(4, &"x".repeat(2_000_000)));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 3, known: 0, refused: 1 });
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 3, known: 0, refused: 1 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default());
     server.deliver(&mail(5, "paid again"));
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 1, known: 0, refused: 0 });
     server.number_anew();
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 4, refused: 1 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 0, known: 4, refused: 1 });
     assert!(server.nothing_was_seen());
     assert!(bench.events("mail").iter().all(|e| e.pattern == "mail:ann@example.org"));
 }
@@ -60,13 +60,13 @@ async fn mails_are_taken_in_once_and_left_unread_also_when_the_server_numbers_an
 async fn a_new_mail_ends_the_wait_at_once() {
     let Some(server) = Dovecot::start() else { return };
     let bench = Bench::new().await;
-    let Source::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
+    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
     let mut intake = bench.intake("mail");
-    adapter.round(&mut intake).await.unwrap();
+    adapter.read_round(&mut intake).await.unwrap();
     server.deliver(&mail(1, "paid"));
-    while intake.tally().stored == 0 {
-        timeout(PATIENCE, adapter.wait()).await.expect("the server told nothing");
-        adapter.round(&mut intake).await.unwrap();
+    while intake.current_tally().stored == 0 {
+        timeout(PATIENCE, adapter.wait_for_news()).await.expect("the server told nothing");
+        adapter.read_round(&mut intake).await.unwrap();
     }
 }
 
@@ -74,13 +74,13 @@ async fn a_new_mail_ends_the_wait_at_once() {
 async fn a_wait_that_is_cut_short_costs_a_connection_and_no_mail() {
     let Some(server) = Dovecot::start() else { return };
     let bench = Bench::new().await;
-    let Source::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
+    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
     let mut intake = bench.intake("mail");
-    adapter.round(&mut intake).await.unwrap();
-    assert!(timeout(Duration::from_millis(300), adapter.wait()).await.is_err());
+    adapter.read_round(&mut intake).await.unwrap();
+    assert!(timeout(Duration::from_millis(300), adapter.wait_for_news()).await.is_err());
     server.deliver(&mail(1, "paid"));
-    adapter.round(&mut intake).await.unwrap();
-    assert_eq!(intake.tally().stored, 1);
+    adapter.read_round(&mut intake).await.unwrap();
+    assert_eq!(intake.current_tally().stored, 1);
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_server_is_believed_only_with_a_certificate_that_is_trusted() {
     let message = bench.round(&tls(json!({}))).await.unwrap_err().to_string();
     assert!(message.contains("certificate"), "{message}");
     let trusted = tls(json!({"ca_file": server.certificate()}));
-    assert_eq!(bench.round(&trusted).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.round(&trusted).await.unwrap().0, IntakeTally { stored: 1, known: 0, refused: 0 });
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn a_mail_that_is_not_given_is_gone_only_if_the_server_says_so() {
         let bench = Bench::new().await;
         let config = of(&bench, &server);
         assert_eq!(bench.round(&config).await.unwrap().0.stored, 2, "the others are not kept back");
-        assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+        assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default());
         server.change(|s| s.kept_back = None);
         assert_eq!(bench.round(&config).await.unwrap().0.stored, 1, "it is asked for again");
         server.change(|s| {
@@ -171,7 +171,7 @@ async fn a_mail_that_is_not_given_is_gone_only_if_the_server_says_so() {
             s.gone = Some(5);
         });
         assert_eq!(bench.round(&config).await.unwrap().0.stored, 2);
-        assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+        assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default());
     }
 }
 
@@ -181,12 +181,12 @@ async fn a_mail_that_is_never_given_is_given_up_and_counted() {
     let server = Fake::start(kept).await;
     let bench = Bench::new().await;
     let config = of(&bench, &server);
-    let mut all = Tally::default();
+    let mut all = IntakeTally::default();
     for _ in 0..=MOST_TIMES + 1 {
         let round = bench.round(&config).await.unwrap().0;
         (all.stored, all.refused) = (all.stored + round.stored, all.refused + round.refused);
     }
-    assert_eq!(all, Tally { stored: 1, known: 0, refused: 1 });
+    assert_eq!(all, IntakeTally { stored: 1, known: 0, refused: 1 });
 }
 
 #[tokio::test]
@@ -194,11 +194,11 @@ async fn a_server_that_ends_the_wait_by_itself_is_asked_again_at_once() {
     for ends in [true, false] {
         let server = Fake::start(State { mails: mails(1..=1), ends_idle: ends, ..State::default() }).await;
         let bench = Bench::new().await;
-        let Source::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else { panic!() };
+        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else { panic!() };
         let mut intake = bench.intake("mail");
-        adapter.round(&mut intake).await.unwrap();
+        adapter.read_round(&mut intake).await.unwrap();
         let long = if ends { PATIENCE } else { Duration::from_secs(2) };
-        let waited = timeout(long, adapter.wait()).await;
+        let waited = timeout(long, adapter.wait_for_news()).await;
         assert_eq!(waited.is_ok(), ends);
     }
 }
@@ -209,7 +209,7 @@ async fn a_server_that_does_not_say_which_number_is_next_brings_no_old_mails() {
     let bench = Bench::new().await;
     let config = of(&bench, &server);
     for _ in 0..2 {
-        assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+        assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default());
     }
     server.change(|s| s.mails.extend(mails(3..=3)));
     assert_eq!(bench.round(&config).await.unwrap().0.stored, 1);
@@ -221,12 +221,12 @@ async fn a_mail_that_is_told_of_while_others_are_read_ends_the_wait() {
         let arrives_at = Some((step, mail(9, "paid")));
         let server = Fake::start(State { mails: mails(1..=1), arrives_at, ..State::default() }).await;
         let bench = Bench::new().await;
-        let Source::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else { panic!() };
+        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else { panic!() };
         let mut intake = bench.intake("mail");
-        adapter.round(&mut intake).await.unwrap();
-        timeout(PATIENCE, adapter.wait()).await.unwrap_or_else(|_| panic!("{step}: it was not told"));
-        adapter.round(&mut intake).await.unwrap();
-        assert_eq!(intake.tally().stored, 2, "{step}");
-        assert!(timeout(Duration::from_millis(200), adapter.wait()).await.is_err(), "{step}: there is no news");
+        adapter.read_round(&mut intake).await.unwrap();
+        timeout(PATIENCE, adapter.wait_for_news()).await.unwrap_or_else(|_| panic!("{step}: it was not told"));
+        adapter.read_round(&mut intake).await.unwrap();
+        assert_eq!(intake.current_tally().stored, 2, "{step}");
+        assert!(timeout(Duration::from_millis(200), adapter.wait_for_news()).await.is_err(), "{step}: there is no news");
     }
 }

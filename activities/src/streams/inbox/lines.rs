@@ -3,7 +3,7 @@
 //! A line that is no such object is told by its number, and the others go on. A line without end is
 //! passed over, not held. The objects become what an adapter found; the file itself is moved by others.
 
-use super::super::{BATCH, BATCH_BYTES, Found, hash_id, pattern};
+use super::super::{BATCH, BATCH_BYTES, FoundMessage, hash_id, source_pattern};
 use serde::Deserialize;
 use serde_json::Value;
 use std::io::{self, BufRead};
@@ -14,7 +14,7 @@ const MAX_TOLD: usize = 50;
 
 /// One line. Keys that are not ours are let be: exports have many.
 #[derive(Deserialize)]
-struct Line {
+struct InboxLine {
     id: Option<Value>,
     at: Option<String>,
     from: Option<String>,
@@ -23,7 +23,7 @@ struct Line {
 }
 
 /// Reads the lines of a file.
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     reader: R,
     max_bytes: u64,
     number: u64,
@@ -31,8 +31,8 @@ pub(super) struct Lines<R> {
 
 /// Some lines.
 #[derive(Default)]
-pub(super) struct Chunk {
-    pub(super) found: Vec<Found>,
+pub(super) struct LineChunk {
+    pub(super) found: Vec<FoundMessage>,
     /// What could not be read, by the number of its line.
     pub(super) bad: Vec<(u64, String)>,
     /// There are no more.
@@ -41,29 +41,29 @@ pub(super) struct Chunk {
 
 /// What was wrong with a file's lines.
 #[derive(Default)]
-pub(super) struct Complaints {
+pub(super) struct LineComplaints {
     told: Vec<(u64, String)>,
     more: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineReader<R> {
     pub(super) fn new(reader: R, max_bytes: u64) -> Self {
         Self { reader, max_bytes, number: 0 }
     }
 
     /// The next lines, as many as fit into memory.
-    pub(super) fn chunk(&mut self) -> io::Result<Chunk> {
-        let (mut chunk, mut size) = (Chunk::default(), 0);
+    pub(super) fn read_chunk(&mut self) -> io::Result<LineChunk> {
+        let (mut chunk, mut size) = (LineChunk::default(), 0);
         while chunk.found.len() + chunk.bad.len() < BATCH && size < BATCH_BYTES {
-            let Some(line) = self.next()? else {
+            let Some(line) = self.read_line()? else {
                 chunk.last = true;
                 break;
             };
             let read =
-                line.and_then(|line| if line.trim_ascii().is_empty() { Ok(None) } else { read(&line).map(Some) });
+                line.and_then(|line| if line.trim_ascii().is_empty() { Ok(None) } else { parse_line(&line).map(Some) });
             match read {
                 Ok(Some(found)) => {
-                    size += found.size();
+                    size += found.memory_size();
                     chunk.found.push(found);
                 }
                 Ok(None) => {}
@@ -74,7 +74,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next line, or why it is not held.
-    fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, String>>> {
+    fn read_line(&mut self) -> io::Result<Option<Result<Vec<u8>, String>>> {
         let (mut line, mut length) = (Vec::new(), 0_u64);
         loop {
             let buffer = self.reader.fill_buf()?;
@@ -100,7 +100,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-impl Complaints {
+impl LineComplaints {
     pub(super) fn add(&mut self, bad: Vec<(u64, String)>) {
         for one in bad {
             if self.told.len() < MAX_TOLD {
@@ -112,7 +112,7 @@ impl Complaints {
     }
 
     /// All of it, for the note beside the file; `None` when every line was good.
-    pub(super) fn told(self, file: &str) -> Option<String> {
+    pub(super) fn into_report(self, file: &str) -> Option<String> {
         if self.told.is_empty() {
             return None;
         }
@@ -124,17 +124,17 @@ impl Complaints {
     }
 }
 
-fn read(line: &[u8]) -> Result<Found, String> {
-    let read: Line = serde_json::from_slice(line).map_err(|e| format!("no such object as {{\"text\": …}}: {e}"))?;
-    let at = read.at.as_deref().map(|at| time::parse(at).ok_or_else(|| format!("`at` is `{}`, no time", short(at))));
+fn parse_line(line: &[u8]) -> Result<FoundMessage, String> {
+    let read: InboxLine = serde_json::from_slice(line).map_err(|e| format!("no such object as {{\"text\": …}}: {e}"))?;
+    let at = read.at.as_deref().map(|at| time::parse(at).ok_or_else(|| format!("`at` is `{}`, no time", shorten_value(at))));
     let id = match &read.id {
         Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
         Some(Value::Number(id)) => id.to_string(),
         Some(_) | None => hash_id(line),
     };
-    Ok(Found {
+    Ok(FoundMessage {
         source_id: id,
-        pattern: pattern("drop", read.from.as_deref()),
+        pattern: source_pattern("drop", read.from.as_deref()),
         origin_at: at.transpose()?,
         author: read.from,
         subject: read.subject,
@@ -142,7 +142,7 @@ fn read(line: &[u8]) -> Result<Found, String> {
     })
 }
 
-fn short(text: &str) -> String {
+fn shorten_value(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 

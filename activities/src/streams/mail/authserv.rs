@@ -7,47 +7,47 @@
 
 /// Whether the trusted server vouches for mail of this domain: `dmarc=pass`, or without any DMARC result
 /// `dkim=pass` of the very domain.
-pub(super) fn vouches(headers: &[String], trusted: &str, domain: &str) -> bool {
+pub(super) fn is_domain_vouched(headers: &[String], trusted: &str, domain: &str) -> bool {
     // One that cannot be understood may be the server's own: what stands below it is not believed.
     let mut ours = headers
         .iter()
-        .map(|header| parts(header))
-        .skip_while(|parts| parts.as_ref().is_some_and(|parts| !is_from(parts, trusted)));
+        .map(|header| split_header(header))
+        .skip_while(|parts| parts.as_ref().is_some_and(|parts| !is_from_server(parts, trusted)));
     let Some(Some(results)) = ours.next() else { return false };
     let of = |method: &str| -> Vec<(bool, &Vec<String>)> {
-        results.iter().skip(1).filter_map(|words| result(words, method).map(|pass| (pass, words))).collect()
+        results.iter().skip(1).filter_map(|words| parse_result(words, method).map(|pass| (pass, words))).collect()
     };
     let dmarc = of("dmarc");
     if !dmarc.is_empty() {
         // A second, other result would be somebody else's.
         return dmarc.iter().all(|(pass, words)| {
-            *pass && property(words, "header.from").is_none_or(|from| from.eq_ignore_ascii_case(domain))
+            *pass && find_property(words, "header.from").is_none_or(|from| from.eq_ignore_ascii_case(domain))
         });
     }
     of("dkim").iter().any(|(pass, words)| {
-        *pass && property(words, "header.d").is_some_and(|signer| signer.eq_ignore_ascii_case(domain))
+        *pass && find_property(words, "header.d").is_some_and(|signer| signer.eq_ignore_ascii_case(domain))
     })
 }
 
 /// The name of whoever wrote a header comes first, perhaps with a version behind it.
-fn is_from(parts: &[Vec<String>], trusted: &str) -> bool {
+fn is_from_server(parts: &[Vec<String>], trusted: &str) -> bool {
     parts.first().and_then(|words| words.first()).is_some_and(|id| id.eq_ignore_ascii_case(trusted))
 }
 
 /// Whether this is the result of a method, and a pass; `dmarc=pass`, `dmarc/1=pass`.
-fn result(words: &[String], method: &str) -> Option<bool> {
+fn parse_result(words: &[String], method: &str) -> Option<bool> {
     let (name, value) = words.first()?.split_once('=')?;
     let name = name.split('/').next().unwrap_or_default();
     name.eq_ignore_ascii_case(method).then(|| value.eq_ignore_ascii_case("pass"))
 }
 
-fn property<'a>(words: &'a [String], name: &str) -> Option<&'a str> {
+fn find_property<'a>(words: &'a [String], name: &str) -> Option<&'a str> {
     let mut all = words.iter().skip(1).filter_map(|word| word.split_once('='));
     all.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 /// The parts between semicolons as words, without comments; `None` for what is no such header.
-fn parts(header: &str) -> Option<Vec<Vec<String>>> {
+fn split_header(header: &str) -> Option<Vec<Vec<String>>> {
     let (mut parts, mut word): (Vec<Vec<String>>, String) = (vec![Vec::new()], String::new());
     let (mut depth, mut quoted, mut escaped) = (0_u32, false, false);
     for c in header.chars() {
@@ -65,18 +65,18 @@ fn parts(header: &str) -> Option<Vec<Vec<String>>> {
             ')' => depth = depth.checked_sub(1)?,
             _ if depth > 0 => {}
             ';' => {
-                push(&mut parts, &mut word);
+                push_word(&mut parts, &mut word);
                 parts.push(Vec::new());
             }
-            c if c.is_whitespace() => push(&mut parts, &mut word),
+            c if c.is_whitespace() => push_word(&mut parts, &mut word),
             c => word.push(c),
         }
     }
-    push(&mut parts, &mut word);
+    push_word(&mut parts, &mut word);
     (depth == 0 && !quoted).then_some(parts)
 }
 
-fn push(parts: &mut [Vec<String>], word: &mut String) {
+fn push_word(parts: &mut [Vec<String>], word: &mut String) {
     if let Some(last) = parts.last_mut().filter(|_| !word.is_empty()) {
         last.push(std::mem::take(word));
     }
@@ -88,7 +88,7 @@ mod tests {
 
     fn says(headers: &[&str]) -> bool {
         let headers: Vec<String> = headers.iter().map(|h| (*h).to_owned()).collect();
-        vouches(&headers, "mx.example.org", "vendor.example")
+        is_domain_vouched(&headers, "mx.example.org", "vendor.example")
     }
 
     #[test]

@@ -1,8 +1,8 @@
 use super::*;
 use std::time::{Duration, Instant};
 
-fn mail(headers: &str, body: &str) -> Found {
-    read(format!("{headers}\r\n\r\n{body}").as_bytes(), None).unwrap().unwrap()
+fn mail(headers: &str, body: &str) -> FoundMessage {
+    parse_mail(format!("{headers}\r\n\r\n{body}").as_bytes(), None).unwrap().unwrap()
 }
 
 /// The time this thread had a processor, so that a busy machine does not count; where the system does not tell, the time
@@ -54,7 +54,7 @@ fn charsets_from_1995_are_read() {
     ] {
         let head =
             format!("{FROM}\r\nContent-Type: text/plain; charset={charset}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n");
-        let found = read(&[head.as_bytes(), body].concat(), None).unwrap().unwrap();
+        let found = parse_mail(&[head.as_bytes(), body].concat(), None).unwrap().unwrap();
         assert_eq!(found.text.trim(), expected, "{charset}");
     }
 }
@@ -70,7 +70,7 @@ fn a_mail_without_an_id_is_known_by_its_bytes() {
 #[test]
 fn what_is_no_mail_is_refused() {
     for bytes in [b"".as_slice(), b"just words\n\nand more", &[0xff; 500], b"\n\n\n"] {
-        assert!(read(bytes, None).unwrap().is_err(), "{bytes:?}");
+        assert!(parse_mail(bytes, None).unwrap().is_err(), "{bytes:?}");
     }
 }
 
@@ -105,7 +105,7 @@ fn mails_that_are_ill_are_read_or_refused_within_seconds() {
     for (number, bomb) in bombs.iter().enumerate() {
         let since = Instant::now();
         let begun = spent(since);
-        let _ = read(bomb.as_bytes(), Some("mx"));
+        let _ = parse_mail(bomb.as_bytes(), Some("mx"));
         let took = spent(since).saturating_sub(begun);
         assert!(took < Duration::from_secs(5), "bomb {number} took {took:?}");
     }
@@ -128,7 +128,7 @@ fn any_cut_of_a_mail_is_read_or_refused() {
     let body = "--x\r\nContent-Type: text/plain; charset=koi8-r\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=D0=\r\n--x--";
     let whole = format!("{FROM}\r\nContent-Type: multipart/mixed; boundary=\"x\"\r\n\r\n{body}");
     for end in 0..whole.len() {
-        let _ = read(&whole.as_bytes()[..end], Some("mx"));
+        let _ = parse_mail(&whole.as_bytes()[..end], Some("mx"));
     }
 }
 
@@ -136,7 +136,7 @@ fn any_cut_of_a_mail_is_read_or_refused() {
 fn a_sender_for_whom_the_trusted_server_does_not_vouch_goes_by_another_name() {
     let named = |above: &str, headers: &str| {
         let mail = format!("{above}{headers}\r\n\r\nIt is paid.");
-        read(mail.as_bytes(), Some("mx.example.org")).unwrap().unwrap().pattern
+        parse_mail(mail.as_bytes(), Some("mx.example.org")).unwrap().unwrap().pattern
     };
     let pass = "Authentication-Results: mx.example.org;\r\n dmarc=pass header.from=vendor.example\r\n";
     let fail = "authentication-results: mx.example.org; dmarc=fail header.from=vendor.example\r\n";
@@ -148,7 +148,7 @@ fn a_sender_for_whom_the_trusted_server_does_not_vouch_goes_by_another_name() {
     // The server's own header with a byte that is no text is still the topmost.
     let bytes =
         [b"Authentication-Results: mx.example.org; spf=fail (\xff); dmarc=fail\r\n", pass.as_bytes(), FROM.as_bytes()];
-    let found = read(&[&bytes.concat()[..], b"\r\n\r\nx"].concat(), Some("mx.example.org")).unwrap().unwrap();
+    let found = parse_mail(&[&bytes.concat()[..], b"\r\n\r\nx"].concat(), Some("mx.example.org")).unwrap().unwrap();
     assert_eq!(found.pattern, other);
     // Whom it vouches for must be whom we name.
     let two = format!("{FROM}\r\nFrom: eve@vendor.example");
@@ -158,7 +158,7 @@ fn a_sender_for_whom_the_trusted_server_does_not_vouch_goes_by_another_name() {
     assert_eq!(named(pass, "Subject: x"), "mail:unknown:unverified");
     assert!(named(pass, &FROM.replace("@Vendor.example>", "@evil.example>")).ends_with(":unverified"));
     assert_eq!(
-        read(FROM.as_bytes(), None).unwrap().unwrap().pattern,
+        parse_mail(FROM.as_bytes(), None).unwrap().unwrap().pattern,
         known,
         "nothing is checked where no server is named"
     );

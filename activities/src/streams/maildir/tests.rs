@@ -1,5 +1,5 @@
 use super::super::tests::{Bench, config};
-use super::super::{StreamConfig, Tally};
+use super::super::{StreamConfig, IntakeTally};
 use super::*;
 use serde_json::json;
 
@@ -29,10 +29,10 @@ async fn new_mails_are_taken_in_once_and_left_where_they_are() {
     put(&bench, "new/1.host", 1);
     put(&bench, "cur/2.host:2,S", 2);
     put(&bench, "tmp/3.host", 3);
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 2, known: 0, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 2, known: 0, refused: 0 });
     std::fs::rename(bench.at("../mails/new/1.host"), bench.at("../mails/cur/1.host:2,RS")).unwrap();
     put(&bench, "new/4.host", 4);
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 1, known: 0, refused: 0 });
     assert_eq!(bench.names("../mails/cur"), ["1.host:2,RS", "2.host:2,S"]);
     assert!(bench.events("post").iter().all(|e| e.pattern == "mail:ann@example.org"));
 }
@@ -45,8 +45,8 @@ async fn what_is_old_large_or_no_file_is_not_taken_in() {
     bench.put("../mails/new/large", vec![b'x'; 2_000_000]);
     bench.put("../mails/new/none", "no mail");
     std::os::unix::fs::symlink("/etc/hostname", bench.at("../mails/new/link")).unwrap();
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 0, known: 0, refused: 2 });
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally::default(), "each is refused once");
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 0, known: 0, refused: 2 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default(), "each is refused once");
 }
 
 #[tokio::test]
@@ -54,10 +54,10 @@ async fn a_mail_that_the_machine_does_not_give_us_is_left_and_named_and_the_othe
     let (bench, _) = bench().await;
     put(&bench, "new/good", 1);
     let path = bench.at("../mails");
-    let settings = Settings { path, since_days: 7, trusted_authserv: None };
+    let settings = MaildirSettings { path, since_days: 7, trusted_authserv: None };
     // No system opens such a name; what it says then stands for a disk or a table of files that fails.
-    let mails = ["new\0name", "good"].map(|name| Mail { key: name.into(), folder: "new", name: name.into(), size: 1 });
-    let (batch, failed) = batch(&settings, &mails, 1_000);
+    let mails = ["new\0name", "good"].map(|name| MailFile { key: name.into(), folder: "new", name: name.into(), size: 1 });
+    let (batch, failed) = read_batch(&settings, &mails, 1_000);
     assert_eq!((batch.keys, batch.found.len(), batch.refused), (vec!["good".to_owned()], 1, 0));
     assert!(failed.unwrap().to_string().contains("mails/new/new"));
 }
@@ -96,12 +96,12 @@ async fn what_came_while_nobody_looked_is_taken_in_and_what_was_too_old_at_first
     let first = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() - 47 * 86_400;
     let cursor = Some(format!("{first} {path}"));
     let keys = vec!["maildir:first".to_owned()];
-    bench.intake("post").take(Batch { keys, cursor, ..Batch::default() }).await.unwrap();
+    bench.intake("post").ingest_batch(IntakeBatch { keys, cursor, ..IntakeBatch::default() }).await.unwrap();
     put(&bench, "new/late", 3);
     age(&bench, "new/late", 20);
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally { stored: 1, known: 0, refused: 0 });
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally { stored: 1, known: 0, refused: 0 });
     assert_eq!(bench.events("post")[0].source_id, "<3@example.org>");
-    assert_eq!(bench.round(&config).await.unwrap().0, Tally::default());
+    assert_eq!(bench.round(&config).await.unwrap().0, IntakeTally::default());
 }
 
 #[tokio::test]
@@ -110,11 +110,11 @@ async fn where_the_first_look_began_is_remembered_with_its_folder() {
     put(&bench, "cur/old", 1);
     age(&bench, "cur/old", 8);
     bench.round(&config).await.unwrap();
-    let cursor = bench.intake("post").cursor().await.unwrap().unwrap();
+    let cursor = bench.intake("post").read_cursor().await.unwrap().unwrap();
     let path = bench.at("../mails").display().to_string();
-    let at = oldest(&cursor, &path).unwrap();
+    let at = parse_cursor(&cursor, &path).unwrap();
     assert!(SystemTime::now().duration_since(at).unwrap() < Duration::from_secs(7 * 86_400 + 3_600));
-    assert_eq!(oldest(&cursor, "/var/mail/bob"), None, "another folder is looked at for the first time");
+    assert_eq!(parse_cursor(&cursor, "/var/mail/bob"), None, "another folder is looked at for the first time");
     bench.round(&config).await.unwrap();
-    assert_eq!(bench.intake("post").cursor().await.unwrap(), Some(cursor), "it does not move on");
+    assert_eq!(bench.intake("post").read_cursor().await.unwrap(), Some(cursor), "it does not move on");
 }

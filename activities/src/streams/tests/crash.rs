@@ -18,9 +18,11 @@ const LINES: usize = 450;
 async fn take_in(folder: &Path) {
     let keeper = Arc::new(VaultWriter::lock(VaultRoot::open(&folder.join("vault")).unwrap()).unwrap());
     let index = Arc::new(Index::open(&folder.join("state")).await.unwrap());
-    let Source::Polled(mut adapter) = StreamConfig::inbox().unwrap().open(keeper.root()).unwrap() else { panic!() };
+    let StreamSource::Polled(mut adapter) = StreamConfig::default_inbox().unwrap().open(keeper.root()).unwrap() else {
+        panic!()
+    };
     let mut intake = Intake::new("inbox", Arc::clone(&keeper), Arc::clone(&index));
-    adapter.round(&mut intake).await.unwrap();
+    adapter.read_round(&mut intake).await.unwrap();
     index.close().await;
 }
 

@@ -27,9 +27,9 @@ async fn a_child_delivers_everything_and_dies_where_it_is_told() {
     let (Ok(folder), Ok(url)) = (std::env::var(FOLDER), std::env::var(URL)) else { return };
     let folder = Path::new(&folder);
     let (host, _intervals) = open(folder, Mode::Live, Some(TrackerSite::default())).await;
-    let courier = Courier::new(host, Plane::new(&config(folder, &url)).unwrap());
-    for id in courier.due_now(50, Utc::now()).await.unwrap() {
-        came(&courier.settle(&id, run()).await.unwrap());
+    let courier = TrackerDispatcher::new(host, PlaneClient::new(&config(folder, &url)).unwrap());
+    for id in courier.list_due_deliveries(50, Utc::now()).await.unwrap() {
+        came(&courier.deliver_once(&id, run()).await.unwrap());
     }
 }
 

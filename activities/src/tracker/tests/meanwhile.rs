@@ -119,7 +119,7 @@ async fn a_task_that_names_another_issue_now_frees_the_way_for_its_next_change()
     let mut plan = json!(apply_ask(&seen, "look/2").plan);
     plan["draft"]["id"] = json!(ActionId::derive(&["another run"]));
     let receipt = host.keeper.apply_plan(serde_json::from_value(plan).unwrap()).unwrap();
-    host.note(&[&RecordPath::parse("task/pay.md").unwrap(), &receipt.record]).await.unwrap();
+    host.reindex_paths(&[&RecordPath::parse("task/pay.md").unwrap(), &receipt.record]).await.unwrap();
     let second = desk.last().draft.id;
     // Another project's issue of the same id is another issue.
     assert_eq!(desk.due().await, from_ref(&second));

@@ -24,7 +24,7 @@ async fn settle(bench: &Bench, question: &ClerkQuestion, judged: &AttributedVerd
     };
     let ask = SettleCallInput { settlement, answered: Some((question.clone(), judged.clone())) };
     // No reservation stands behind it, which a settlement passes over.
-    let _ = bench.host.call_ended(ask).await;
+    let _ = bench.host.settle_call(ask).await;
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn what_was_answered_comes_with_the_next_look_and_says_that_nobody_was_ask
     assert_eq!(known.clerk, ClerkMark { tokens: TokenUsage::default(), cached: true, ..judged.clerk.clone() });
     let mut other = question.clone();
     other.evidence[0].note.push('!');
-    assert_eq!(bench.host.recall(&other).await.unwrap(), None);
+    assert_eq!(bench.host.recall_verdict(&other).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -47,10 +47,10 @@ async fn an_answer_to_the_stricter_question_is_one_about_the_same_evidence() {
     let (question, judged) = asked(&bench).await;
     let stricter = ClerkQuestion { complaint: Some("bad form".into()), ..question.clone() };
     settle(&bench, &stricter, &judged).await;
-    assert_eq!(bench.host.recall(&question).await.unwrap(), None, "it was no answer to that request");
+    assert_eq!(bench.host.recall_verdict(&question).await.unwrap(), None, "it was no answer to that request");
     let reply = bench.host.clerk.ask(&crate::clerk::tests::reservation(), &stricter).await;
     settle(&bench, &stricter, &AttributedVerdict { clerk: reply.clerk, ..judged }).await;
-    assert!(bench.host.recall(&question).await.unwrap().is_some());
+    assert!(bench.host.recall_verdict(&question).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -63,10 +63,10 @@ async fn what_another_clerk_of_the_fleet_said_is_not_kept() {
         ClerkMark { prompt_sha256: "0".repeat(64), ..judged.clerk.clone() },
     ] {
         settle(&bench, &question, &AttributedVerdict { clerk, ..judged.clone() }).await;
-        assert_eq!(bench.host.recall(&question).await.unwrap(), None);
+        assert_eq!(bench.host.recall_verdict(&question).await.unwrap(), None);
     }
     settle(&bench, &question, &judged).await;
-    assert!(bench.host.recall(&question).await.unwrap().is_some());
+    assert!(bench.host.recall_verdict(&question).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn what_is_old_or_does_not_hold_is_not_given_again() {
     let key = bench.host.clerk.evidence_key(&question);
     let keep = async |text: &str, days: i64| {
         bench.host.index.cache_answer(&key, text, Utc::now() - TimeDelta::days(days)).await.unwrap();
-        bench.host.recall(&question).await.unwrap()
+        bench.host.recall_verdict(&question).await.unwrap()
     };
     let good = serde_json::to_string(&judged).unwrap();
     let mut invented = judged.clone();

@@ -3,8 +3,8 @@
 //! Only files that we wrote ourselves are touched; of all others the index keeps the reason. The keeper writes, as for
 //! every record.
 
-use super::{Host, on_a_blocking_thread};
-use crate::failure::passing;
+use super::{VaultContext, run_blocking};
+use crate::failure::retryable_failure;
 use serde_json::json;
 use std::sync::Arc;
 use steward_domain::audit::{ActionKind, AuditRecord};
@@ -17,11 +17,11 @@ use steward_domain::undo::ResolutionKind;
 use steward_vault::keeper::{ActionReceipt, ApplyError};
 use temporalio_common::ActivityError;
 
-impl Host {
+impl VaultContext {
     /// Notes where a signal stands, if its name says that we wrote it, or its event lies in the vault. In what
     /// people and other tools wrote nothing is noted, and one that a human has just changed or broken is
     /// left as it is; `state.db` and the audit records know all the same.
-    pub(super) async fn stand(
+    pub(super) async fn mark_signal_status(
         &self,
         reference: &RecordPath,
         standing: Option<(SignalStatus, String)>,
@@ -30,12 +30,14 @@ impl Host {
         let edit = |field: &str, text: &str| FieldEdit { field: field.into(), value: Some(json!(text)) };
         let edits = [edit("status", status.as_str()), edit("reason", &reason)];
         let (keeper, path) = (Arc::clone(&self.keeper), reference.clone());
-        match on_a_blocking_thread(move || keeper.update_status_fields(&path, &edits)).await? {
+        match run_blocking(move || keeper.update_status_fields(&path, &edits)).await? {
             Ok(_) => {}
-            Err(e @ (ApplyError::Io { .. } | ApplyError::Chain(_) | ApplyError::Form(_))) => return Err(passing(e)),
+            Err(e @ (ApplyError::Io { .. } | ApplyError::Chain(_) | ApplyError::Form(_))) => {
+                return Err(retryable_failure(e));
+            }
             Err(e) => tracing::warn!(signal = %reference, error = %e, "failed to note where a signal stands"),
         }
-        self.note(&[reference]).await
+        self.reindex_paths(&[reference]).await
     }
 
     fn is_ours(&self, reference: &RecordPath) -> bool {
@@ -52,7 +54,7 @@ impl Host {
     }
 
     /// Notes a human's answer on the signal that the answered action came from, if it came from one alone.
-    pub(in crate::vault) async fn stand_answered(
+    pub(in crate::vault) async fn mark_signal_resolution(
         &self,
         record: &AuditRecord,
         (kind, edited): (ResolutionKind, bool),
@@ -70,12 +72,15 @@ impl Host {
             ResolutionKind::Undo => (SignalStatus::Skipped, format!("undone: {first}")),
             ResolutionKind::Raise => return Ok(()),
         };
-        self.stand(&cited.reference, Some(standing)).await
+        self.mark_signal_status(&cited.reference, Some(standing)).await
     }
 }
 
 /// Where a signal stands after its action; nothing where that was only said.
-pub(super) fn standing_of(landing: Disposition, receipt: &ActionReceipt) -> Option<(SignalStatus, String)> {
+pub(super) fn signal_status_for_receipt(
+    landing: Disposition,
+    receipt: &ActionReceipt,
+) -> Option<(SignalStatus, String)> {
     let id: &ActionId = &receipt.id;
     match landing {
         Disposition::Live => Some((SignalStatus::Applied, id.to_string())),
@@ -85,7 +90,7 @@ pub(super) fn standing_of(landing: Disposition, receipt: &ActionReceipt) -> Opti
 }
 
 /// Where a signal stands that is not acted upon, for good.
-pub(super) fn settled(skip: &RouteSkip, claim: Option<&SignalClaim>) -> (SignalStatus, String) {
+pub(super) fn signal_status_for_skip(skip: &RouteSkip, claim: Option<&SignalClaim>) -> (SignalStatus, String) {
     if let RouteSkip::Claimed(id) = skip {
         let status = match claim.map(|c| c.landing) {
             Some(Disposition::Live) => SignalStatus::Applied,

@@ -51,7 +51,7 @@ impl Bench {
     }
 
     async fn route(&self) -> RouteOutput {
-        self.host.route_round(50, run()).await.unwrap()
+        self.host.route_signals(50, run()).await.unwrap()
     }
 
     /// The status and the reason of a signal.
@@ -135,12 +135,12 @@ async fn what_was_said_in_shadow_is_done_once_the_mode_allows_it() {
 async fn a_crash_after_the_record_and_before_anything_knows_of_it_changes_nothing() {
     let bench = Bench::of_all_classes(Mode::Live).await;
     let policy = bench.host.settings.policy.clone();
-    let round = Round { acts: true, policy, workflow: run(), now: Utc::now() };
+    let round = RoutingRound { acts: true, policy, workflow: run(), now: Utc::now() };
     for name in ["signal/1.md", "signal/context.md", "signal/parent.md"] {
         let reference = path(name);
-        let read = bench.host.read(&round, &reference).await.unwrap().unwrap();
+        let read = bench.host.read_signal(&round, &reference).await.unwrap().unwrap();
         let named_after = bench.host.index.begin_route(&reference, true, round.now).await.unwrap();
-        let RouteDecision::Planned(plan) = bench.host.decide(&round, &reference, &read, named_after) else {
+        let RouteDecision::Planned(plan) = bench.host.decide_route(&round, &reference, &read, named_after) else {
             panic!("skipped")
         };
         bench.host.keeper.apply_plan(*plan).unwrap();
@@ -163,7 +163,8 @@ async fn whoever_comes_second_finds_the_evidence_claimed() {
     let bench = Bench::after_the_stewards_turn(Mode::Live).await;
     bench.put_event();
     let seen = bench.see("run/1").await;
-    let ApplyOutput::Filed { action_id, .. } = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap() else {
+    let ApplyOutput::Filed { action_id, .. } = bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap()
+    else {
         panic!("not filed")
     };
     assert_eq!(bench.route().await.skipped.get("claimed"), Some(&1));
@@ -186,7 +187,7 @@ async fn what_was_left_to_the_steward_says_what_became_of_it_as_soon_as_it_has_d
     assert_eq!(bench.route().await.skipped.get("with_the_steward"), Some(&1));
     assert_eq!(bench.route().await, RouteOutput::default(), "and is left alone until then");
     let seen = bench.see("run/1").await;
-    let applied = bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap();
+    let applied = bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap();
     let ApplyOutput::Filed { action_id, .. } = applied else { panic!("not filed") };
     assert_eq!(bench.route().await.skipped.get("claimed"), Some(&1));
     assert_eq!(bench.standing("signal/1.md"), ("applied".into(), Some(action_id.to_string())));
@@ -307,17 +308,23 @@ async fn a_name_that_was_taken_before_the_power_went_out_keeps_no_signal_back() 
     let mut bench = Bench::of_all_classes(Mode::Live).await;
     let (now, signal) = (Utc::now(), path("signal/context.md"));
     let at = bench.host.index.begin_route(&signal, true, now).await.unwrap();
-    let round = Round { policy: bench.host.settings.policy.clone(), acts: true, workflow: run(), now };
+    let round = RoutingRound { policy: bench.host.settings.policy.clone(), acts: true, workflow: run(), now };
     bench.host.settings.policy.mode = Mode::Shadow;
-    assert!(matches!(bench.host.route_one(&round, &signal).await.unwrap(), End::Landed(Disposition::Shadow)));
+    assert!(matches!(
+        bench.host.route_signal(&round, &signal).await.unwrap(),
+        RoutingOutcome::Landed(Disposition::Shadow)
+    ));
     bench.host.settings.policy.mode = Mode::Live;
     // The power went out before the signal was left: its action is still named after that moment.
     assert_eq!(bench.host.index.begin_route(&signal, true, at).await.unwrap(), at);
-    let failed = bench.host.route_one(&round, &signal).await.unwrap();
-    assert!(matches!(&failed, End::Failed(reason) if reason.contains("taken this name")));
+    let failed = bench.host.route_signal(&round, &signal).await.unwrap();
+    assert!(matches!(&failed, RoutingOutcome::Failed(reason) if reason.contains("taken this name")));
     assert_eq!(bench.route().await.landed.get(&Disposition::Live), Some(&3), "the others are not kept back");
-    let later = Round { now: now + MEND + TimeDelta::seconds(1), ..round };
-    assert!(matches!(bench.host.route_one(&later, &signal).await.unwrap(), End::Landed(Disposition::Live)));
+    let later = RoutingRound { now: now + MEND + TimeDelta::seconds(1), ..round };
+    assert!(matches!(
+        bench.host.route_signal(&later, &signal).await.unwrap(),
+        RoutingOutcome::Landed(Disposition::Live)
+    ));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
 }
 
@@ -326,7 +333,7 @@ async fn two_runs_that_meet_act_upon_each_signal_once_and_agree_about_it() {
     let bench = Bench::of_all_classes(Mode::Live).await;
     let runs = futures_util::future::join_all((0..4).map(|_| {
         let host = bench.host.clone();
-        tokio::spawn(async move { host.route_round(50, run()).await.unwrap() })
+        tokio::spawn(async move { host.route_signals(50, run()).await.unwrap() })
     }));
     let routed: Vec<RouteOutput> = runs.await.into_iter().map(Result::unwrap).collect();
     let live: u32 = routed.iter().filter_map(|r| r.landed.get(&Disposition::Live)).sum();
@@ -357,10 +364,10 @@ async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
     let stop = brake::FleetStop { at: "now".into(), by: "ann".into(), reason: None };
     brake::stop_fleet(bench.host.keeper.root(), &stop).unwrap();
     let policy = bench.host.settings.policy.clone();
-    let round = Round { policy, acts: true, workflow: run(), now: Utc::now() };
+    let round = RoutingRound { policy, acts: true, workflow: run(), now: Utc::now() };
     let owner = bench.read("matter/m.md");
-    let end = bench.host.route_one(&round, &path("signal/context.md")).await.unwrap();
-    assert!(matches!(end, End::Stopped));
+    let end = bench.host.route_signal(&round, &path("signal/context.md")).await.unwrap();
+    assert!(matches!(end, RoutingOutcome::Stopped));
     assert_eq!((bench.read("matter/m.md"), bench.records().len()), (owner, 0));
     brake::resume_fleet(
         bench.host.keeper.root(),
@@ -369,9 +376,9 @@ async fn what_a_stop_met_on_its_way_is_done_once_the_fleet_runs_again() {
     .unwrap();
     let later = Utc::now() + TimeDelta::seconds(11);
     assert!(bench.host.index.list_signals_to_route(9, later, true).await.unwrap().contains(&path("signal/context.md")));
-    let round = Round { now: later, ..round };
-    let end = bench.host.route_one(&round, &path("signal/context.md")).await.unwrap();
-    assert!(matches!(end, End::Landed(Disposition::Live)));
+    let round = RoutingRound { now: later, ..round };
+    let end = bench.host.route_signal(&round, &path("signal/context.md")).await.unwrap();
+    assert!(matches!(end, RoutingOutcome::Landed(Disposition::Live)));
     assert!(bench.read("matter/m.md").contains("owner: bob"));
     assert_eq!(bench.records().len(), 1);
 }
@@ -404,7 +411,7 @@ async fn an_answer_to_a_routed_change_shows_on_its_signal() {
         bench.route().await;
         let action = route::action_id(&path("signal/1.md")).to_string();
         let ask = ResolveInput { kind, action, by: "ann".into(), reason: None, edited, together: None };
-        let answered = bench.host.take_answer(ask, run()).await.unwrap();
+        let answered = bench.host.handle_resolution(ask, run()).await.unwrap();
         assert!(matches!(answered, ResolveOutput::Done { .. }), "{answered:?}");
         assert_eq!(bench.standing("signal/1.md").0, status);
         assert!(bench.task().contains(&format!("state: {state}")), "{}", bench.task());
@@ -432,7 +439,7 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
             edited: None,
             together: None,
         };
-        let refused = bench.host.take_answer(ask, run()).await.unwrap();
+        let refused = bench.host.handle_resolution(ask, run()).await.unwrap();
         assert!(matches!(refused, ResolveOutput::Refused { status: 400, .. }), "{file}: {refused:?}");
         assert!(bench.task().contains("state: open"));
     }
@@ -462,7 +469,7 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
             edited,
             together: None,
         };
-        let answered = bench.host.take_answer(ask, run()).await.unwrap();
+        let answered = bench.host.handle_resolution(ask, run()).await.unwrap();
         let refused = match &answered {
             ResolveOutput::Refused { status, .. } => Some(*status),
             ResolveOutput::Done { .. } => None,
@@ -515,12 +522,12 @@ async fn a_crash_after_a_question_was_filed_files_no_other() {
     bench.put("signal/asks.md", &newer_request("task/pay.md"));
     bench.sync().await;
     let policy = bench.host.settings.policy.clone();
-    let round = Round { acts: true, policy, workflow: run(), now: Utc::now() };
+    let round = RoutingRound { acts: true, policy, workflow: run(), now: Utc::now() };
     let reference = path("signal/1.md");
     for synced in [false, true] {
-        let read = bench.host.read(&round, &reference).await.unwrap().unwrap();
+        let read = bench.host.read_signal(&round, &reference).await.unwrap().unwrap();
         let named_after = bench.host.index.begin_route(&reference, true, round.now).await.unwrap();
-        let routed = bench.host.decide(&round, &reference, &read, named_after);
+        let routed = bench.host.decide_route(&round, &reference, &read, named_after);
         if synced {
             assert!(matches!(routed, RouteDecision::Skipped(RouteSkip::Withheld(_))), "{routed:?}");
         } else {

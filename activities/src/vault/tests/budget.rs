@@ -93,14 +93,14 @@ async fn of_many_changes_that_land_at_once_exactly_the_budget_is_live() {
     let forged = ["mail:a", "mail:b", "mail:c", "mail:d", "mail:e", "mail:f", "mail:g", "mail:h"];
     let bench = Bench::of_tasks(&forged.map(|source| vec![source])).await;
     let asks = bench.asks().await;
-    let landed = join_all(asks.clone().into_iter().map(|ask| bench.host.carry_out(ask))).await;
+    let landed = join_all(asks.clone().into_iter().map(|ask| bench.host.apply_decision(ask))).await;
     let landed: Vec<Disposition> = landed.iter().map(|a| bench.landing(a.as_ref().unwrap())).collect();
     let live = landed.iter().filter(|l| **l == Disposition::Live).count();
     assert_eq!((live, bench.states()), (3, (3, 8)), "{landed:?}");
     assert_eq!(landed.iter().filter(|l| **l == Disposition::Pending).count(), 5);
     // Tried again after a crash, each lands as it did.
     for (ask, before) in asks.into_iter().zip(landed) {
-        assert_eq!(bench.landing(&bench.host.carry_out(ask).await.unwrap()), before);
+        assert_eq!(bench.landing(&bench.host.apply_decision(ask).await.unwrap()), before);
     }
     assert_eq!(bench.states(), (3, 8));
 }
@@ -110,7 +110,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
     let said: Vec<Vec<&str>> = vec![vec!["mail:a"], vec!["mail:b"], vec!["mail:c"], vec!["mail:d"], vec!["bank"]];
     let bench = Bench::of_tasks(&said).await;
     let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
-    let routed = bench.host.route_round(50, workflow).await.unwrap();
+    let routed = bench.host.route_signals(50, workflow).await.unwrap();
     assert_eq!(routed.landed, BTreeMap::from([(Disposition::Live, 4), (Disposition::Pending, 1)]), "{routed:?}");
     let held = bench.host.index.pending_actions_page(None, 500).await.unwrap().rows;
     let text = std::fs::read_to_string(bench.dir.path().join(held[0].path.as_str())).unwrap();
@@ -125,7 +125,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
         together: None,
     };
     let click = WorkflowRef { id: "confirm".into(), run_id: "click".into() };
-    assert!(matches!(bench.host.take_answer(answer, click).await.unwrap(), ResolveOutput::Done { .. }));
+    assert!(matches!(bench.host.handle_resolution(answer, click).await.unwrap(), ResolveOutput::Done { .. }));
     assert_eq!(bench.states(), (5, 5));
 }
 
@@ -155,9 +155,9 @@ async fn a_message_that_is_shouted_down_waits_for_a_human() {
             workflow: WorkflowRef { id: "w".into(), run_id: "r".into() },
             at: seen.observed_at,
         });
-        bench.host.carry_out(ask).await.unwrap();
+        bench.host.apply_decision(ask).await.unwrap();
         let workflow = WorkflowRef { id: "al-signal-router".into(), run_id: "run".into() };
-        let routed = bench.host.route_round(50, workflow).await.unwrap();
+        let routed = bench.host.route_signals(50, workflow).await.unwrap();
         let signal = RecordPath::parse("signal/t00-bank.md").unwrap();
         let pending = bench.host.index.pending_actions_page(None, 500).await.unwrap().rows;
         let shown = pending.iter().find(|row| row.id == action_id(&signal));
@@ -187,7 +187,7 @@ proptest! {
                 let others: BTreeSet<&str> = said[task].iter().copied().filter(|s| *s != "bank").collect();
                 let quiet_before = others.iter().any(|s| !spoke.contains(s));
                 let expected = (of_bank && bank < BUDGET) || (quiet_before && strangers < BUDGET);
-                let landing = bench.landing(&bench.host.carry_out(ask).await.unwrap());
+                let landing = bench.landing(&bench.host.apply_decision(ask).await.unwrap());
                 if landing != if expected { Disposition::Live } else { Disposition::Pending } {
                     return Some(format!("{:?} landed {landing:?} with {bank}, {strangers} and {spoke:?}", said[task]));
                 }

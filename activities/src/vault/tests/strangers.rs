@@ -6,7 +6,7 @@ use steward_domain::trust::mark::TrustSubject;
 
 impl Bench {
     async fn lands(&self, ask: ApplyInput) -> (Disposition, ActionId) {
-        let applied = self.host.carry_out(ask).await.unwrap();
+        let applied = self.host.apply_decision(ask).await.unwrap();
         match &applied {
             ApplyOutput::Filed { action_id, .. } => (self.landing(&applied), action_id.clone()),
             other => panic!("{other:?}"),
@@ -65,7 +65,7 @@ async fn strangers_answer_together_before_the_class_and_until_a_human_raises_the
         together: None,
     };
     let click = WorkflowRef { id: "raise".into(), run_id: "click".into() };
-    assert!(matches!(bench.host.take_answer(raise, click).await.unwrap(), ResolveOutput::Done { .. }));
+    assert!(matches!(bench.host.handle_resolution(raise, click).await.unwrap(), ResolveOutput::Done { .. }));
     assert_eq!(bench.lands(last).await.0, Disposition::Live);
     bench.host.index.rebuild(bench.host.keeper.root(), Utc::now()).await.unwrap();
     assert_eq!(

@@ -15,7 +15,7 @@ const PLACE: &str = " at ";
 
 /// What a mark says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mark {
+pub struct ScheduleMark {
     /// A digest of what the schedule should hold.
     pub digest: String,
     /// The vault whose schedule it is; `None` in a mark that names none.
@@ -24,10 +24,10 @@ pub struct Mark {
     pub place: Option<VaultPlace>,
 }
 
-impl Mark {
+impl ScheduleMark {
     /// The mark that a specification carries; `None` when there is none, or more than one.
     #[must_use]
-    pub fn find(spec: Option<&ScheduleSpec>) -> Option<Self> {
+    pub fn find_in_spec(spec: Option<&ScheduleSpec>) -> Option<Self> {
         let excluded = &spec?.exclude_structured_calendar;
         let mut marks = excluded.iter().filter_map(|calendar| Self::parse(&calendar.comment));
         let mark = marks.next()?;
@@ -35,7 +35,7 @@ impl Mark {
     }
 
     /// Puts the mark into a specification, in place of any older one.
-    pub fn put_into(&self, spec: &mut ScheduleSpec) {
+    pub fn write_into_spec(&self, spec: &mut ScheduleSpec) {
         let excluded = &mut spec.exclude_structured_calendar;
         excluded.retain(|calendar| !calendar.comment.starts_with(BEGINNING));
         excluded.push(StructuredCalendarSpec { comment: self.to_comment(), ..Default::default() });
@@ -80,25 +80,25 @@ mod tests {
             VaultPlace { folder: "/a at b for vault \"c\"\u{202e}\n".into(), host: "h".into(), file: "1-2.3".into() };
         for place in [None, Some(place)] {
             for vault in [None, Some(vault())].into_iter().filter(|vault| vault.is_some() || place.is_none()) {
-                let mark = Mark { digest: "00ff".into(), vault, place: place.clone() };
+                let mark = ScheduleMark { digest: "00ff".into(), vault, place: place.clone() };
                 let mut spec = ScheduleSpec::default();
-                mark.put_into(&mut spec);
-                mark.put_into(&mut spec);
+                mark.write_into_spec(&mut spec);
+                mark.write_into_spec(&mut spec);
                 assert_eq!(spec.exclude_structured_calendar.len(), 1);
-                assert_eq!(Mark::find(Some(&spec)), Some(mark));
+                assert_eq!(ScheduleMark::find_in_spec(Some(&spec)), Some(mark));
             }
         }
-        assert_eq!(Mark::find(Some(&ScheduleSpec::default())), None);
+        assert_eq!(ScheduleMark::find_in_spec(Some(&ScheduleSpec::default())), None);
     }
 
     #[test]
     fn a_mark_that_somebody_damaged_names_no_vault() {
-        let marked = |rest: &str| Mark::parse(&format!("{BEGINNING}00ff{rest}")).unwrap();
+        let marked = |rest: &str| ScheduleMark::parse(&format!("{BEGINNING}00ff{rest}")).unwrap();
         for rest in [" for vault x", " for vault ", " for vault x at {}"] {
-            assert_eq!(marked(rest), Mark { digest: "00ff".into(), vault: None, place: None });
+            assert_eq!(marked(rest), ScheduleMark { digest: "00ff".into(), vault: None, place: None });
         }
         let whole = format!(" for vault {} at nowhere", vault());
-        assert_eq!(marked(&whole), Mark { digest: "00ff".into(), vault: Some(vault()), place: None });
-        assert_eq!(Mark::parse("no Sundays"), None);
+        assert_eq!(marked(&whole), ScheduleMark { digest: "00ff".into(), vault: Some(vault()), place: None });
+        assert_eq!(ScheduleMark::parse("no Sundays"), None);
     }
 }

@@ -3,7 +3,9 @@
 //! A server whose database was deleted or restored has lost them, and says nothing of it. The worker registers them
 //! again; this only compares. Nothing is changed here.
 
-use super::{EVERY_PREFIX, HOUSE, ListingError, entries, is_of_another, is_ours, mark::Mark};
+use super::{
+    EVERY_PREFIX, HOUSE, ScheduleListingError, is_other_vault, is_steward_schedule, list_entries, mark::ScheduleMark,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,7 +22,7 @@ pub const CHECK_SECONDS: u64 = 300;
 
 /// What a listing says of the schedules that a vault should have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Registered {
+pub struct ScheduleComparison {
     /// How many there should be.
     pub expected: usize,
     /// The ids of those that the server does not list.
@@ -29,7 +31,7 @@ pub struct Registered {
     pub of_another_vault: usize,
 }
 
-impl Registered {
+impl ScheduleComparison {
     /// What is wrong, with the fix; `None` when nothing is. `check_every` is how often the worker compares.
     #[must_use]
     pub fn describe_fault(&self, check_every: Duration) -> Option<String> {
@@ -46,12 +48,12 @@ impl Registered {
             "{} of {} schedules are missing at the server; they are registered again within {}",
             self.missing.len(),
             self.expected,
-            in_words(check_every)
+            format_span(check_every)
         ))
     }
 }
 
-fn in_words(span: Duration) -> String {
+fn format_span(span: Duration) -> String {
     match span.as_secs() {
         seconds if seconds >= 120 && seconds % 60 == 0 => format!("{} minutes", seconds / 60),
         seconds => format!("{seconds} s"),
@@ -64,7 +66,7 @@ fn in_words(span: Duration) -> String {
 ///
 /// # Errors
 /// [`IndexError::Sql`].
-pub async fn expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError> {
+pub async fn list_expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError> {
     let matters = index.list_matters(&Cadence::default()).await?.into_iter();
     let scheduled = matters.filter(|matter| matches!(matter.state, Some(RecordState::Open | RecordState::Done)));
     let routines = HOUSE.iter().map(|(id, _)| *id).filter(|id| *id != TRACKER_SCHEDULE);
@@ -75,23 +77,27 @@ pub async fn expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexError>
 ///
 /// # Errors
 /// [`ListingError`].
-pub async fn compare(
+pub async fn compare_schedules(
     client: &Client,
     expected: &BTreeSet<String>,
     ours: Option<VaultId>,
-) -> Result<Registered, ListingError> {
-    Ok(count(&entries(client, EVERY_PREFIX).await?, expected, ours))
+) -> Result<ScheduleComparison, ScheduleListingError> {
+    Ok(count_missing(&list_entries(client, EVERY_PREFIX).await?, expected, ours))
 }
 
-fn count(entries: &[ScheduleListEntry], expected: &BTreeSet<String>, ours: Option<VaultId>) -> Registered {
+fn count_missing(
+    entries: &[ScheduleListEntry],
+    expected: &BTreeSet<String>,
+    ours: Option<VaultId>,
+) -> ScheduleComparison {
     let listed: BTreeMap<&str, &ScheduleListEntry> =
         entries.iter().map(|entry| (entry.schedule_id.as_str(), entry)).collect();
     let is_missing = |id: &&String| !listed.contains_key(id.as_str());
     let names_another = |entry: &&&ScheduleListEntry| {
-        let mark = Mark::find(entry.info.as_ref().and_then(|info| info.spec.as_ref()));
-        is_ours(entry) && is_of_another(mark.and_then(|mark| mark.vault), ours)
+        let mark = ScheduleMark::find_in_spec(entry.info.as_ref().and_then(|info| info.spec.as_ref()));
+        is_steward_schedule(entry) && is_other_vault(mark.and_then(|mark| mark.vault), ours)
     };
-    Registered {
+    ScheduleComparison {
         expected: expected.len(),
         missing: expected.iter().filter(is_missing).cloned().collect(),
         of_another_vault: listed.values().filter(names_another).count(),
@@ -110,7 +116,7 @@ mod tests {
 
     fn entry(slug: &str, vault: Option<VaultId>) -> ScheduleListEntry {
         let mut spec = ScheduleSpec::default();
-        Mark { digest: "00".into(), vault, place: None }.put_into(&mut spec);
+        ScheduleMark { digest: "00".into(), vault, place: None }.write_into_spec(&mut spec);
         let workflow_type = Some(WorkflowType { name: "StewardWorkflow".into() });
         let info = ScheduleListInfo { spec: Some(spec), workflow_type, ..Default::default() };
         ScheduleListEntry { schedule_id: schedule_id(slug), info: Some(info), ..Default::default() }
@@ -123,24 +129,24 @@ mod tests {
     #[test]
     fn schedules_that_vanished_are_counted_and_the_fix_says_when_they_come_back() {
         let listed = [entry("house", Some(id(1))), entry("other", Some(id(1)))];
-        let found = count(&listed, &expected(), Some(id(1)));
+        let found = count_missing(&listed, &expected(), Some(id(1)));
         assert_eq!(found.missing, BTreeSet::from([schedule_id("garden"), schedule_id("shed")]));
         let told = found.describe_fault(Duration::from_secs(300)).unwrap();
         assert_eq!(told, "2 of 3 schedules are missing at the server; they are registered again within 5 minutes");
         assert!(found.describe_fault(Duration::from_secs(90)).unwrap().ends_with("within 90 s"));
         let all = ["house", "garden", "shed"].map(|slug| entry(slug, Some(id(1))));
-        assert_eq!(count(&all, &expected(), Some(id(1))).describe_fault(Duration::ZERO), None);
+        assert_eq!(count_missing(&all, &expected(), Some(id(1))).describe_fault(Duration::ZERO), None);
     }
 
     #[test]
     fn schedules_of_another_vault_are_told_apart() {
         let listed = ["house", "garden", "shed"].map(|slug| entry(slug, Some(id(2))));
         for ours in [Some(id(1)), None] {
-            let found = count(&listed, &expected(), ours);
+            let found = count_missing(&listed, &expected(), ours);
             assert_eq!((found.missing.len(), found.of_another_vault), (0, 3));
             assert!(found.describe_fault(Duration::ZERO).unwrap().contains("another vault"));
         }
         let unmarked = ["house", "garden", "shed"].map(|slug| entry(slug, None));
-        assert_eq!(count(&unmarked, &expected(), Some(id(1))).of_another_vault, 0);
+        assert_eq!(count_missing(&unmarked, &expected(), Some(id(1))).of_another_vault, 0);
     }
 }

@@ -3,7 +3,7 @@
 //! The first of these that says something wins: the file's own status, the question on which the signal is listed, the
 //! action that cites it, what in its file or its target's is wrong, and why the router left it. Nothing is changed.
 
-use super::{Filed, misfit, orphan};
+use super::{SignalFile, find_misfit, orphan};
 use steward_domain::audit::ActionKind;
 use steward_domain::clerk::Judgement;
 use steward_domain::frontmatter;
@@ -46,12 +46,12 @@ impl SignalHistory {
 }
 
 /// Why it stands where it does, and what would change that.
-pub(super) struct Explanation {
+pub(super) struct ReasonAndAdvice {
     pub(super) why: String,
     pub(super) advice: String,
 }
 
-impl Explanation {
+impl ReasonAndAdvice {
     fn new(why: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { why: why.into(), advice: advice.into() }
     }
@@ -61,11 +61,11 @@ const UNDO: &str = "take the action back with `steward undo` (see `steward audit
 const FIX: &str = "correct what the reason names, and set `status: unrouted`";
 const ANSWERED: &str = "nothing: it is not proposed again from this message; edit the record if it should change";
 
-pub(super) fn explain(root: &VaultRoot, filed: &Filed, history: &SignalHistory) -> Explanation {
+pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &SignalHistory) -> ReasonAndAdvice {
     let signal = &filed.signal;
     let written = signal.reason.clone();
     if signal.status == SignalStatus::Applied {
-        return Explanation::new(written.unwrap_or_else(|| "it was acted upon".to_owned()), UNDO);
+        return ReasonAndAdvice::new(written.unwrap_or_else(|| "it was acted upon".to_owned()), UNDO);
     }
     let left = history.router_reason.clone();
     if let Some(reason) = [&written, &left].into_iter().flatten().find(|reason| reason.starts_with("withheld:")) {
@@ -74,26 +74,26 @@ pub(super) fn explain(root: &VaultRoot, filed: &Filed, history: &SignalHistory) 
     if let Some(explanation) = history.cited_by.as_ref().and_then(explain_action) {
         return explanation;
     }
-    let misfit = misfit(root, filed);
+    let misfit = find_misfit(root, filed);
     match (written, misfit) {
-        (Some(reason), Some(misfit)) if misfit.starts_with(&reason) => Explanation::new(misfit, FIX),
-        (Some(reason), _) => Explanation::new(reason, advice(root, signal)),
+        (Some(reason), Some(misfit)) if misfit.starts_with(&reason) => ReasonAndAdvice::new(misfit, FIX),
+        (Some(reason), _) => ReasonAndAdvice::new(reason, advise_next_step(root, signal)),
         (None, Some(misfit)) if ["target_closed:", "already_so:"].iter().any(|word| misfit.starts_with(word)) => {
             let advice = "nothing while the record stands so; `steward why <task>` says what was decided about it";
-            Explanation::new(misfit, advice)
+            ReasonAndAdvice::new(misfit, advice)
         }
-        (None, Some(misfit)) => Explanation::new(misfit, FIX),
-        (None, None) => explain_left(root, signal, history, left),
+        (None, Some(misfit)) => ReasonAndAdvice::new(misfit, FIX),
+        (None, None) => explain_unresolved(root, signal, history, left),
     }
 }
 
-fn explain_withheld(reason: &str, open: Option<&ActionId>) -> Explanation {
+fn explain_withheld(reason: &str, open: Option<&ActionId>) -> ReasonAndAdvice {
     match open {
-        Some(question) => Explanation::new(
+        Some(question) => ReasonAndAdvice::new(
             reason,
             format!("answer the question: edit the record, or `steward dismiss {question}` if there is nothing to do"),
         ),
-        None => Explanation::new(
+        None => ReasonAndAdvice::new(
             format!("{reason}, a question that has ended"),
             "nothing; edit the record if it should change",
         ),
@@ -101,27 +101,27 @@ fn explain_withheld(reason: &str, open: Option<&ActionId>) -> Explanation {
 }
 
 /// `None` where the action left the signal to others.
-fn explain_action(action: &ActionRow) -> Option<Explanation> {
+fn explain_action(action: &ActionRow) -> Option<ReasonAndAdvice> {
     let id = &action.id;
     let explanation = match (action.answered, action.landing) {
-        (Some(ActionKind::Reversed), _) => Explanation::new(format!("undone: {id} was taken back"), ANSWERED),
-        (Some(ActionKind::Dismissed), _) => Explanation::new(format!("dismissed: {id}"), ANSWERED),
-        (Some(ActionKind::Confirmed), _) => Explanation::new(format!("confirmed: {id}"), UNDO),
+        (Some(ActionKind::Reversed), _) => ReasonAndAdvice::new(format!("undone: {id} was taken back"), ANSWERED),
+        (Some(ActionKind::Dismissed), _) => ReasonAndAdvice::new(format!("dismissed: {id}"), ANSWERED),
+        (Some(ActionKind::Confirmed), _) => ReasonAndAdvice::new(format!("confirmed: {id}"), UNDO),
         (_, Disposition::Live) => {
-            Explanation::new(format!("live: {id} changed the record"), format!("`steward undo {id}` takes it back"))
+            ReasonAndAdvice::new(format!("live: {id} changed the record"), format!("`steward undo {id}` takes it back"))
         }
         (_, Disposition::Pending | Disposition::Shadow) if action.settled => {
-            Explanation::new(format!("{}: {id}; the record says so by now", action.landing.as_str()), "nothing")
+            ReasonAndAdvice::new(format!("{}: {id}; the record says so by now", action.landing.as_str()), "nothing")
         }
-        (_, Disposition::Pending) => Explanation::new(
+        (_, Disposition::Pending) => ReasonAndAdvice::new(
             format!("pending: {id} waits for your answer"),
             format!("`steward confirm {id}` or `steward dismiss {id}`"),
         ),
-        (_, Disposition::Shadow) => Explanation::new(
+        (_, Disposition::Shadow) => ReasonAndAdvice::new(
             format!("shadow: {id} only records what would have been changed"),
             "let the stewards act (`STEWARD_LIVE_MODE`), or edit the record",
         ),
-        (None, Disposition::Recorded) if action.decision == Judgement::NeedsInput => Explanation::new(
+        (None, Disposition::Recorded) if action.decision == Judgement::NeedsInput => ReasonAndAdvice::new(
             format!("needs_input: {id} asks you about it"),
             format!("edit the record, or `steward dismiss {id}` if there is nothing to do"),
         ),
@@ -130,31 +130,38 @@ fn explain_action(action: &ActionRow) -> Option<Explanation> {
     Some(explanation)
 }
 
-fn explain_left(root: &VaultRoot, signal: &Signal, history: &SignalHistory, left: Option<String>) -> Explanation {
+fn explain_unresolved(
+    root: &VaultRoot,
+    signal: &Signal,
+    history: &SignalHistory,
+    left: Option<String>,
+) -> ReasonAndAdvice {
     let is_unrouted = signal.status == SignalStatus::Unrouted;
     let is_unjudged = is_unrouted && signal.effect == SignalEffect::Mutation;
     if let Some(orphaned) =
-        signal.target.as_ref().filter(|_| is_unjudged).and_then(|path| orphan::missing_steward(root, path))
+        signal.target.as_ref().filter(|_| is_unjudged).and_then(|path| orphan::explain_missing_steward(root, path))
     {
-        return Explanation::new(left.unwrap_or_else(|| "no_steward".to_owned()), orphaned);
+        return ReasonAndAdvice::new(left.unwrap_or_else(|| "no_steward".to_owned()), orphaned);
     }
     match (left, &history.cited_by) {
         (Some(left), _) if left.starts_with("snoozed:") => {
-            Explanation::new(left, "nothing until then, unless you change `snoozed_until` of the record")
+            ReasonAndAdvice::new(left, "nothing until then, unless you change `snoozed_until` of the record")
         }
-        (Some(left), _) if left.starts_with("quiet_hours:") => Explanation::new(left, "nothing until then"),
-        (Some(left), None) => Explanation::new(left, advice(root, signal)),
-        (left, Some(action)) => Explanation::new(
+        (Some(left), _) if left.starts_with("quiet_hours:") => ReasonAndAdvice::new(left, "nothing until then"),
+        (Some(left), None) => ReasonAndAdvice::new(left, advise_next_step(root, signal)),
+        (left, Some(action)) => ReasonAndAdvice::new(
             left.unwrap_or_else(|| format!("judged: {} found nothing to change", action.id)),
             "nothing, unless the router proposes it by itself within an interval of the matter; edit the record if it should \
              change",
         ),
-        (None, None) if is_unrouted => Explanation::new("nobody has acted upon it yet", advice(root, signal)),
-        (None, None) => Explanation::new("no reason is written down", advice(root, signal)),
+        (None, None) if is_unrouted => {
+            ReasonAndAdvice::new("nobody has acted upon it yet", advise_next_step(root, signal))
+        }
+        (None, None) => ReasonAndAdvice::new("no reason is written down", advise_next_step(root, signal)),
     }
 }
 
-fn advice(root: &VaultRoot, signal: &Signal) -> String {
+fn advise_next_step(root: &VaultRoot, signal: &Signal) -> String {
     match (signal.status, &signal.target, signal.effect) {
         (SignalStatus::Applied, _, _) => UNDO.to_owned(),
         (_, None, _) => "write `target_path` with one of the candidates, and `status: unrouted`".to_owned(),
@@ -163,7 +170,7 @@ fn advice(root: &VaultRoot, signal: &Signal) -> String {
         }
         (_, Some(_), SignalEffect::Action) => "do what it asks, then set `status: applied`".to_owned(),
         (SignalStatus::Unrouted, Some(target), SignalEffect::Mutation) => {
-            let matter = matter_of(root, target);
+            let matter = find_matter(root, target);
             let matter = matter.as_ref().map_or("<matter>", |matter| matter.slug());
             format!("its matter's steward judges it at its next check: `steward tick {matter} --wait` asks at once")
         }
@@ -174,7 +181,7 @@ fn advice(root: &VaultRoot, signal: &Signal) -> String {
     }
 }
 
-fn matter_of(root: &VaultRoot, target: &RecordPath) -> Option<RecordPath> {
+fn find_matter(root: &VaultRoot, target: &RecordPath) -> Option<RecordPath> {
     if target.kind() == RecordKind::Matter {
         return Some(target.clone());
     }

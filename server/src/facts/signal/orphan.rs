@@ -9,21 +9,21 @@ use steward_vault::root::VaultRoot;
 
 /// What keeps the task of a signal from having a steward, and the fix; `None` where it has one, or where the task itself
 /// cannot be read.
-pub(super) fn missing_steward(root: &VaultRoot, target: &RecordPath) -> Option<String> {
+pub(super) fn explain_missing_steward(root: &VaultRoot, target: &RecordPath) -> Option<String> {
     if target.kind() != RecordKind::Task {
         return None;
     }
     let task = root.read_file(target).ok()?;
     let task = Task::read(frontmatter::read_document(&task.bytes).ok()?.fields()).ok()?;
     let matter = task.parent_matter;
-    let problem = unreadable(root, &matter)?;
+    let problem = describe_unreadable_matter(root, &matter)?;
     Some(format!(
         "{matter}, the matter of {target}, {problem}: no steward judges the task and nothing of it changes without a human; \
          restore the matter, or name another one in `parent_matter`"
     ))
 }
 
-fn unreadable(root: &VaultRoot, matter: &RecordPath) -> Option<String> {
+fn describe_unreadable_matter(root: &VaultRoot, matter: &RecordPath) -> Option<String> {
     if !root.exists(matter) {
         return Some("is missing".to_owned());
     }
@@ -53,7 +53,7 @@ mod tests {
         };
         put("task/rent.md", "---\ntype: task\nname: R\nstate: open\nparent_matter: house\n---\n");
         let root = VaultRoot::open(dir.path()).unwrap();
-        let said = || missing_steward(&root, &RecordPath::parse("task/rent.md").unwrap());
+        let said = || explain_missing_steward(&root, &RecordPath::parse("task/rent.md").unwrap());
         let missing = said().unwrap();
         assert!(missing.starts_with("matter/house.md, the matter of task/rent.md, is missing: "), "{missing}");
         put("matter/house.md", "---\ntype: matter\nname: H\nstate: [\n---\n");
@@ -63,6 +63,6 @@ mod tests {
         assert!(unknown.contains("cannot be read (") && unknown.contains("state"), "{unknown}");
         put("matter/house.md", "---\ntype: matter\nname: H\n---\n");
         assert_eq!(said(), None);
-        assert_eq!(missing_steward(&root, &RecordPath::parse("matter/gone.md").unwrap()), None);
+        assert_eq!(explain_missing_steward(&root, &RecordPath::parse("matter/gone.md").unwrap()), None);
     }
 }

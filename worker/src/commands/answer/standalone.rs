@@ -4,17 +4,17 @@
 //! `steward up` stays as it is. The worker holds the vault's lock and takes the answer on the one write path. If the
 //! command is killed, the journal settles what was begun; the answer can be given again.
 
-use crate::commands::up::{raise_when_told, unless, warn};
-use crate::config::Config;
-use crate::engine::{self, Parts};
-use crate::fleet::{self, Connected};
+use crate::commands::up::{install_stop_handler, log_warnings, run_unless_stopped};
+use crate::config::StewardConfig;
+use crate::engine::{self, OpenedVault};
+use crate::fleet::{self, TemporalConnection};
 use crate::telemetry::{self, Telemetry};
-use crate::temporal::server::DevServer;
+use crate::temporal::server::LocalTemporalServer;
 use crate::temporal::{self, HOLDER_PATIENCE, LOOK_AGAIN};
 use anyhow::Context;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steward_server::answer::{Answers, AskError};
+use steward_server::answer::{ResolutionClient, ResolutionRequestError};
 use steward_vault::keeper::LockError;
 use tokio::sync::{mpsc, watch};
 
@@ -25,10 +25,10 @@ const END_PATIENCE: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// When the vault cannot be opened, or another command like this one holds it for too long.
-pub(super) async fn open_alone(config: &Config) -> anyhow::Result<Option<Parts>> {
+pub(super) async fn open_idle_vault(config: &StewardConfig) -> anyhow::Result<Option<OpenedVault>> {
     let begun = Instant::now();
-    while temporal::nothing_runs(config).await? {
-        match Parts::open(config).await {
+    while temporal::is_nothing_running(config).await? {
+        match OpenedVault::open(config).await {
             // Another command was faster; it ends soon, or turns out to be one that stays.
             Err(e) if is_held(&e) && begun.elapsed() < HOLDER_PATIENCE => tokio::time::sleep(LOOK_AGAIN).await,
             opened => return opened.map(Some),
@@ -45,18 +45,18 @@ fn is_held(error: &anyhow::Error) -> bool {
 ///
 /// # Errors
 /// When they cannot be started, when there is no answer in time, or when the command is told to end.
-pub(super) async fn answer_alone<T>(
-    config: &Config,
-    parts: Parts,
-    request: impl AsyncFnOnce(Answers) -> Result<T, AskError>,
+pub(super) async fn resolve_standalone<T>(
+    config: &StewardConfig,
+    parts: OpenedVault,
+    request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
 ) -> anyhow::Result<T> {
     let (told, to_end) = watch::channel(false);
-    raise_when_told(told)?;
-    let telemetry = telemetry::init_for_answer()?;
-    warn(config);
+    install_stop_handler(told)?;
+    let telemetry = telemetry::init_quiet_telemetry()?;
+    log_warnings(config);
     let mut server = None;
-    let serving = Serving { config, parts, telemetry: &telemetry, server: &mut server };
-    let answered = unless(&to_end, serving.answer(request)).await;
+    let serving = StandaloneService { config, parts, telemetry: &telemetry, server: &mut server };
+    let answered = run_unless_stopped(&to_end, serving.serve_request(request)).await;
     if let Some(server) = server {
         server.stop().await;
     }
@@ -65,29 +65,33 @@ pub(super) async fn answer_alone<T>(
 }
 
 /// What serves one answer, and where its server is kept for the end.
-struct Serving<'a> {
-    config: &'a Config,
-    parts: Parts,
+struct StandaloneService<'a> {
+    config: &'a StewardConfig,
+    parts: OpenedVault,
     telemetry: &'a Telemetry,
-    server: &'a mut Option<DevServer>,
+    server: &'a mut Option<LocalTemporalServer>,
 }
 
-impl Serving<'_> {
-    async fn answer<T>(self, request: impl AsyncFnOnce(Answers) -> Result<T, AskError>) -> anyhow::Result<T> {
+impl StandaloneService<'_> {
+    async fn serve_request<T>(
+        self,
+        request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
+    ) -> anyhow::Result<T> {
         let Self { config, parts, telemetry, server } = self;
-        let server = server.insert(DevServer::spawn_unsaved(config).await?);
-        let client = server.connect(|| telemetry.plugins()).await?;
-        let connected = Connected { client, address: server.address.clone() };
+        let server = server.insert(LocalTemporalServer::spawn_unsaved(config).await?);
+        let client = server.connect(|| telemetry.create_client_plugins()).await?;
+        let connected = TemporalConnection { client, address: server.address.clone() };
         let (raise, stop) = watch::channel(false);
-        let (crew, mut failures) = fleet::crew(config, connected, telemetry.runtime_options()?, stop)?;
+        let (crew, mut failures) =
+            fleet::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop)?;
         // No schedule follows a matter's cadence here.
         let (intervals, _) = mpsc::unbounded_channel();
         let worker = engine::start_vault_worker(config, &crew, &parts, intervals)?;
-        let answers = Answers::new(crew.client.clone(), &config.task_queue);
+        let answers = ResolutionClient::new(crew.client.clone(), &config.task_queue);
         let answered = tokio::select! {
-            answered = request(answers) => answered.map_err(explained),
+            answered = request(answers) => answered.map_err(explain_error),
             failed = failures.recv() => Err(failed.context("the worker is gone")?),
-            ended = server.ended() => return Err(ended),
+            ended = server.wait_for_end() => return Err(ended),
         };
         raise.send_replace(true);
         let keeper = Arc::clone(&parts.keeper);
@@ -100,9 +104,9 @@ impl Serving<'_> {
 }
 
 /// Nothing goes on once this command has ended.
-fn explained(error: AskError) -> anyhow::Error {
+fn explain_error(error: ResolutionRequestError) -> anyhow::Error {
     match error {
-        AskError::Late { .. } => {
+        ResolutionRequestError::Late { .. } => {
             anyhow::anyhow!(
                 "no answer in time: `steward audit list` says whether it was given; try again if it was not"
             )

@@ -4,11 +4,11 @@
 //! `schedules apply`. Where no server runs for this vault it starts the one of `up` and ends it again.
 
 use super::MOST_ROWS;
-use crate::config::Config;
-use crate::out::{self, Exit, Out, shown, table};
-use crate::registrar::{OwnedSchedule, Registrar, describe_place};
+use crate::config::StewardConfig;
+use crate::out::{self, CommandExit, CommandOutput, create_table, escape_text};
+use crate::registrar::{OwnedSchedule, ScheduleRegistrar, describe_place};
 use crate::schedules;
-use crate::temporal::{self, server::DevServer};
+use crate::temporal::{self, server::LocalTemporalServer};
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -19,7 +19,7 @@ use temporalio_client::Client;
 
 /// What came of it.
 #[derive(Serialize)]
-struct Adoption {
+struct AdoptionReport {
     /// The schedules that are not this vault's, or may not be.
     schedules: Vec<OwnedSchedule>,
     adopted: usize,
@@ -29,7 +29,7 @@ struct Adoption {
 }
 
 /// The identity of a vault, made where it has none yet; with the lock, if nobody else holds it.
-pub(super) struct Held {
+pub(super) struct HeldIdentity {
     pub(super) identity: VaultIdentity,
     keeper: Option<VaultWriter>,
 }
@@ -38,28 +38,28 @@ pub(super) struct Held {
 ///
 /// # Errors
 /// When the vault cannot be written, or its `vault.json` cannot be read.
-pub(super) fn hold(root: &VaultRoot) -> anyhow::Result<Held> {
+pub(super) fn acquire_identity(root: &VaultRoot) -> anyhow::Result<HeldIdentity> {
     match VaultWriter::lock(root.clone()) {
-        Ok(keeper) => Ok(Held { identity: keeper.identity().clone(), keeper: Some(keeper) }),
+        Ok(keeper) => Ok(HeldIdentity { identity: keeper.identity().clone(), keeper: Some(keeper) }),
         Err(e @ LockError::Held { .. }) => {
             let identity = VaultIdentity::read(root)?.ok_or(e)?;
-            Ok(Held { identity, keeper: None })
+            Ok(HeldIdentity { identity, keeper: None })
         }
         Err(e) => Err(e.into()),
     }
 }
 
-pub(super) async fn run(config: &Config, yes: bool, out: Out) -> anyhow::Result<Exit> {
-    let held = hold(&VaultRoot::open(config.vault()?)?)?;
+pub(super) async fn run(config: &StewardConfig, yes: bool, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let held = acquire_identity(&VaultRoot::open(config.vault_folder()?)?)?;
     let has_database = config.state_dir()?.join("temporal.db").exists();
-    if temporal::is_named() || held.keeper.is_none() || !has_database {
-        let client = temporal::connect(config, Vec::new()).await?;
-        return take_over(config, client, &held.identity, Asking { yes, out }).await;
+    if temporal::is_server_configured() || held.keeper.is_none() || !has_database {
+        let client = temporal::connect_client(config, Vec::new()).await?;
+        return take_over_schedules(config, client, &held.identity, AdoptionPrompt { yes, out }).await;
     }
-    let mut server = DevServer::spawn(config).await?;
+    let mut server = LocalTemporalServer::spawn(config).await?;
     let ended = async {
         let client = server.connect(Vec::new).await?;
-        take_over(config, client, &held.identity, Asking { yes, out }).await
+        take_over_schedules(config, client, &held.identity, AdoptionPrompt { yes, out }).await
     }
     .await;
     server.stop().await;
@@ -67,54 +67,57 @@ pub(super) async fn run(config: &Config, yes: bool, out: Out) -> anyhow::Result<
 }
 
 /// How a person is asked and told.
-struct Asking {
+struct AdoptionPrompt {
     /// They agreed beforehand.
     yes: bool,
-    out: Out,
+    out: CommandOutput,
 }
 
-async fn take_over(
-    config: &Config,
+async fn take_over_schedules(
+    config: &StewardConfig,
     client: Client,
     identity: &VaultIdentity,
-    Asking { yes, out }: Asking,
-) -> anyhow::Result<Exit> {
+    AdoptionPrompt { yes, out }: AdoptionPrompt,
+) -> anyhow::Result<CommandExit> {
     let namespace = client.options().namespace.clone();
-    let registrar = schedules::registrar(client, config, Some(identity.clone()), |_| ()).telling(out::progress);
+    let registrar =
+        schedules::build_registrar(client, config, Some(identity.clone()), |_| ()).with_progress(out::print_progress);
     let found = registrar.list_adoptable().await.map_err(|e| anyhow::anyhow!("failed to {e}"))?;
     if found.is_empty() {
-        let nothing = Adoption { schedules: found, adopted: 0, refused: None, errors: Vec::new() };
-        out.value(&nothing, || format!("namespace `{namespace}` holds no schedules but those of this vault"))?;
-        return Ok(Exit::Ok);
+        let nothing = AdoptionReport { schedules: found, adopted: 0, refused: None, errors: Vec::new() };
+        out.print_value(&nothing, || format!("namespace `{namespace}` holds no schedules but those of this vault"))?;
+        return Ok(CommandExit::Ok);
     }
-    out.say(&describe(&found))?;
+    out.print_text(&render_adoption_table(&found))?;
     let question = format!("make these {} schedules those of {}?", found.len(), identity.place.folder);
-    let refused = find_server(&found, identity).or_else(|| match yes || (!out.json && agrees(&question)) {
-        true => None,
-        false => Some("nothing was changed: look at the list, then run it again with --yes".to_owned()),
-    });
+    let refused =
+        find_serving_process(&found, identity).or_else(|| match yes || (!out.json && prompt_yes_no(&question)) {
+            true => None,
+            false => Some("nothing was changed: look at the list, then run it again with --yes".to_owned()),
+        });
     if let Some(refused) = refused {
-        let adoption = Adoption { schedules: found, adopted: 0, refused: Some(refused.clone()), errors: Vec::new() };
-        out.value(&adoption, || refused)?;
-        return Ok(Exit::Refused);
+        let adoption =
+            AdoptionReport { schedules: found, adopted: 0, refused: Some(refused.clone()), errors: Vec::new() };
+        out.print_value(&adoption, || refused)?;
+        return Ok(CommandExit::Refused);
     }
-    let errors = adopt_each(&registrar, &found).await;
-    let adoption = Adoption { adopted: found.len() - errors.len(), schedules: found, refused: None, errors };
-    out.value(&adoption, || {
-        let mut lines: Vec<String> = adoption.errors.iter().map(|e| format!("failed to {}", shown(e))).collect();
+    let errors = adopt_schedules(&registrar, &found).await;
+    let adoption = AdoptionReport { adopted: found.len() - errors.len(), schedules: found, refused: None, errors };
+    out.print_value(&adoption, || {
+        let mut lines: Vec<String> = adoption.errors.iter().map(|e| format!("failed to {}", escape_text(e))).collect();
         lines.push(format!("{} schedules adopted; `steward up` goes on with them", adoption.adopted));
         lines.join("\n")
     })?;
-    Ok(if adoption.errors.is_empty() { Exit::Ok } else { Exit::Faults })
+    Ok(if adoption.errors.is_empty() { CommandExit::Ok } else { CommandExit::Faults })
 }
 
-async fn adopt_each(registrar: &Registrar, found: &[OwnedSchedule]) -> Vec<String> {
+async fn adopt_schedules(registrar: &ScheduleRegistrar, found: &[OwnedSchedule]) -> Vec<String> {
     let ids = found.iter().map(|each| each.id.clone()).collect();
     registrar.adopt_all(ids).await.into_iter().map(|e| e.to_string()).collect()
 }
 
 /// Whether a process of this machine serves the vault whose schedules these are.
-fn find_server(found: &[OwnedSchedule], ours: &VaultIdentity) -> Option<String> {
+fn find_serving_process(found: &[OwnedSchedule], ours: &VaultIdentity) -> Option<String> {
     let places = found.iter().filter_map(|each| each.place.as_ref());
     let here = places.filter(|there| there.host == ours.place.host && there.folder != ours.place.folder);
     here.filter_map(|there| {
@@ -125,7 +128,7 @@ fn find_server(found: &[OwnedSchedule], ours: &VaultIdentity) -> Option<String> 
 }
 
 /// Asks a person at a terminal; anybody else did not agree.
-fn agrees(question: &str) -> bool {
+fn prompt_yes_no(question: &str) -> bool {
     let (input, output) = (std::io::stdin(), std::io::stdout());
     if !input.is_terminal() || !output.is_terminal() {
         return false;
@@ -135,13 +138,13 @@ fn agrees(question: &str) -> bool {
     asked.is_ok() && input.lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-fn describe(found: &[OwnedSchedule]) -> String {
-    let mut rows = table(&["schedule", "vault", "registered in", "state"]);
+fn render_adoption_table(found: &[OwnedSchedule]) -> String {
+    let mut rows = create_table(&["schedule", "vault", "registered in", "state"]);
     for each in found.iter().take(MOST_ROWS) {
         rows.add_row(vec![
-            shown(&each.id),
+            escape_text(&each.id),
             each.vault.map_or_else(|| "names none".to_owned(), |vault| vault.to_string()),
-            each.place.as_ref().map(|place| shown(&describe_place(place))).unwrap_or_default(),
+            each.place.as_ref().map(|place| escape_text(&describe_place(place))).unwrap_or_default(),
             if each.paused { "paused" } else { "active" }.to_owned(),
         ]);
     }

@@ -8,7 +8,7 @@ fn set(pairs: &[&str]) -> Vec<String> {
 fn a_stream_is_added_and_everything_else_stays_as_a_human_wrote_it() {
     let before = "# mine\nvault   = \"v\" # here\n\n[caps]\nper_minute=7\n";
     let pairs = set(&["host=imap.example.org", "user=ann", "password_env=MAIL", "port=1993", "folder=Work = all"]);
-    let after = with_stream(before, "mail", "imap", &pairs).unwrap();
+    let after = insert_stream(before, "mail", "imap", &pairs).unwrap();
     assert_eq!(
         after,
         format!(
@@ -16,7 +16,7 @@ fn a_stream_is_added_and_everything_else_stays_as_a_human_wrote_it() {
              port = 1993\nfolder = \"Work = all\"\n"
         )
     );
-    let more = with_stream(&after, "post", "maildir", &set(&["path=/m"])).unwrap();
+    let more = insert_stream(&after, "post", "maildir", &set(&["path=/m"])).unwrap();
     assert!(more.starts_with(&after) && more.contains("[streams.post]"), "{more}");
 }
 
@@ -32,7 +32,7 @@ fn what_could_not_be_read_again_is_not_written() {
         ("there", "maildir", vec!["path=/m"], "there already"),
     ] {
         let text = "[streams.there]\nkind = \"inbox\"\n";
-        let message = format!("{:#}", with_stream(text, name, kind, &set(&pairs)).unwrap_err());
+        let message = format!("{:#}", insert_stream(text, name, kind, &set(&pairs)).unwrap_err());
         assert!(message.contains(part), "{message}");
     }
 }

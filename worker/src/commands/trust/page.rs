@@ -3,8 +3,11 @@
 //! Every text goes through [`escaped`] on its way into the page, ours too: a source's name came from outside. The
 //! page forbids itself whatever it does not need, so that a name that got through all the same could load nothing.
 
-use super::text::{beware, interval, let_through, notes_of, silent, supported_first};
-use super::{Told, broken, plot};
+use super::text::{
+    describe_let_through, describe_unanswered, format_chain_warning, format_interval, list_reader_notes,
+    sort_supported_first,
+};
+use super::{TrustReportDocument, describe_broken_chain, plot};
 use std::fmt::Write;
 use steward_domain::time::format_seconds;
 use steward_domain::trust::advice::format_precision;
@@ -15,7 +18,7 @@ const SHOWN: usize = 40;
 const STYLE: &str = include_str!("page.css");
 
 /// Text as HTML shows it, in an element or in a quoted attribute.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -32,30 +35,31 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-pub(super) fn render(told: &Told) -> String {
+pub(super) fn render_page(told: &TrustReportDocument) -> String {
     let report = &told.report;
-    let beware =
-        broken(&told.chain).map(|why| format!("<p class=\"beware\" role=\"alert\">{}</p>", escaped(&beware(&why))));
-    let mut body = format!("<h1>How right the steward is</h1>{}{}", beware.unwrap_or_default(), summary(told));
+    let beware = describe_broken_chain(&told.chain)
+        .map(|why| format!("<p class=\"beware\" role=\"alert\">{}</p>", escape_html(&format_chain_warning(&why))));
+    let mut body = format!("<h1>How right the steward is</h1>{}{}", beware.unwrap_or_default(), render_summary(told));
     if report.records.is_some() {
-        body.push_str(&supported(report));
-        body.push_str(&to_set(told));
-        body.push_str(&lowered(told));
+        body.push_str(&render_supported(report));
+        body.push_str(&render_settings(told));
+        body.push_str(&render_demotions(told));
         let _ = write!(
             body,
             "<h2>Stated confidence and truth</h2><figure class=\"square\">{}<figcaption class=\"soft\">{}</figcaption></figure>",
-            plot::reliability(&report.reliability),
-            escaped(&errors(report))
+            plot::plot_reliability(&report.reliability),
+            escape_html(&describe_calibration(report))
         );
-        body.push_str(&rates(report));
+        body.push_str(&render_precision_tables(report));
         let _ = write!(
             body,
             "<h2>Day by day</h2><figure class=\"flat\">{}<figcaption class=\"soft\"><span class=\"key agreed\"></span>agreed\
              <span class=\"key wrong\"></span>wrong<span class=\"key open\"></span>open</figcaption></figure>",
-            plot::days(&report.days)
+            plot::plot_days(&report.days)
         );
-        body.push_str(&gates(report));
-        let notes: String = notes_of(report).iter().map(|note| format!("<li>{}</li>", escaped(note))).collect();
+        body.push_str(&render_gate_table(report));
+        let notes: String =
+            list_reader_notes(report).iter().map(|note| format!("<li>{}</li>", escape_html(note))).collect();
         let _ = write!(body, "<h2>How to read it</h2><ul>{notes}</ul>");
     }
     format!(
@@ -68,7 +72,7 @@ pub(super) fn render(told: &Told) -> String {
     )
 }
 
-fn summary(told: &Told) -> String {
+fn render_summary(told: &TrustReportDocument) -> String {
     let (report, tally) = (&told.report, told.report.total.tally);
     let Some(records) = report.records else {
         return "<p>No change has been proposed yet: there is nothing to report.</p>".into();
@@ -85,27 +89,27 @@ fn summary(told: &Told) -> String {
         tally.decided_count(),
         tally.agreed,
         tally.wrong,
-        escaped(&format_precision(tally)),
+        escape_html(&format_precision(tally)),
         tally.open,
-        silent(tally)
+        describe_unanswered(tally)
     )
 }
 
-fn supported(report: &TrustReport) -> String {
-    let rows = supported_first(report);
+fn render_supported(report: &TrustReport) -> String {
+    let rows = sort_supported_first(report);
     let says: String =
-        rows.iter().take(SHOWN).map(|row| format!("<li><bdi>{}</bdi></li>", escaped(&row.says))).collect();
-    format!("<h2>What the cases support</h2><ul>{says}</ul>{}", more(rows.len()))
+        rows.iter().take(SHOWN).map(|row| format!("<li><bdi>{}</bdi></li>", escape_html(&row.says))).collect();
+    format!("<h2>What the cases support</h2><ul>{says}</ul>{}", render_remainder(rows.len()))
 }
 
-fn more(rows: usize) -> String {
+fn render_remainder(rows: usize) -> String {
     match rows.saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!("<p class=\"soft\">{more} more: <code>steward trust report --json</code></p>"),
     }
 }
 
-fn to_set(told: &Told) -> String {
+fn render_settings(told: &TrustReportDocument) -> String {
     let Some(settings) = &told.settings else {
         return "<h2>What to set</h2><p>Nothing yet: <code>shadow</code> is right until a class from a source is supported. \
                 Answers (undo, confirm, dismiss) and changes by hand are what tells.</p>"
@@ -116,41 +120,41 @@ fn to_set(told: &Told) -> String {
     for file in settings.instincts.iter().take(SHOWN) {
         let _ = writeln!(lines, "ceiling: act   # in {file}");
     }
-    let why = told.report.choice.as_ref().map(|choice| format!("<p>Why this mode: {}.</p>", escaped(&choice.why)));
+    let why = told.report.choice.as_ref().map(|choice| format!("<p>Why this mode: {}.</p>", escape_html(&choice.why)));
     format!(
         "<h2>What to set</h2>{}<p>In the environment, or in <code>steward.toml</code> in lower case and without \
          <code>STEWARD_</code>; <code>ceiling</code> in the frontmatter of the instinct. A worker takes it up when it \
          starts. <code>steward backtest --recommended</code> replays it.</p><pre>{}</pre>{}",
         why.unwrap_or_default(),
-        escaped_lines(&lines),
-        more(settings.instincts.len())
+        escape_html_lines(&lines),
+        render_remainder(settings.instincts.len())
     )
 }
 
-fn escaped_lines(text: &str) -> String {
-    text.lines().map(escaped).collect::<Vec<_>>().join("\n")
+fn escape_html_lines(text: &str) -> String {
+    text.lines().map(escape_html).collect::<Vec<_>>().join("\n")
 }
 
-fn lowered(told: &Told) -> String {
+fn render_demotions(told: &TrustReportDocument) -> String {
     if told.lowered.is_empty() {
         return String::new();
     }
-    let item = |one: &super::Lowered| {
+    let item = |one: &super::TrustReportDemotion| {
         let record =
-            one.record.as_ref().map(|r| format!(", see <code>{}</code>", escaped(r.as_str()))).unwrap_or_default();
+            one.record.as_ref().map(|r| format!(", see <code>{}</code>", escape_html(r.as_str()))).unwrap_or_default();
         format!(
             "<li><strong><bdi>{}</bdi></strong> went down to <code>{}</code> at {}{record}. Back up: <code>{}</code></li>",
-            escaped(&one.subject.describe(one.name.as_deref())),
+            escape_html(&one.subject.describe(one.name.as_deref())),
             one.mode.as_str(),
             format_seconds(one.since),
-            escaped(&one.command)
+            escape_html(&one.command)
         )
     };
     let items: String = told.lowered.iter().map(item).collect();
     format!("<h2>Lowered, because it was undone too often</h2><ul>{items}</ul>")
 }
 
-fn errors(report: &TrustReport) -> String {
+fn describe_calibration(report: &TrustReport) -> String {
     let told = &report.reliability;
     match (told.expected_calibration_error, told.brier_score) {
         (Some(error), Some(brier)) => format!(
@@ -163,15 +167,15 @@ fn errors(report: &TrustReport) -> String {
 }
 
 /// The precision of each class, source and band, drawn and in figures.
-fn rates(report: &TrustReport) -> String {
+fn render_precision_tables(report: &TrustReport) -> String {
     let mut out = String::from("<h2>Precision</h2>");
     let class = |row: &TrustReportRow| row.class.map(|c| c.as_str().to_owned()).unwrap_or_default();
-    out.push_str(&table("By class", &report.classes, class, report));
+    out.push_str(&render_table("By class", &report.classes, class, report));
     let name = |row: &TrustReportRow| row.name.clone().unwrap_or_else(|| "all other sources".into());
     let sources: Vec<TrustReportRow> =
         report.sources.iter().take(SHOWN).chain(&report.other_sources).cloned().collect();
-    out.push_str(&table("By source; a case counts for every source that spoke for it", &sources, name, report));
-    out.push_str(&more(report.sources.len()));
+    out.push_str(&render_table("By source; a case counts for every source that spoke for it", &sources, name, report));
+    out.push_str(&render_remainder(report.sources.len()));
     let both = |row: &TrustReportRow| {
         format!(
             "{} from {}",
@@ -179,15 +183,15 @@ fn rates(report: &TrustReport) -> String {
             row.name.as_deref().unwrap_or_default()
         )
     };
-    let class_sources: Vec<TrustReportRow> = supported_first(report).into_iter().take(SHOWN).cloned().collect();
-    out.push_str(&table("By class and source", &class_sources, both, report));
-    out.push_str(&more(report.class_sources.len()));
+    let class_sources: Vec<TrustReportRow> = sort_supported_first(report).into_iter().take(SHOWN).cloned().collect();
+    out.push_str(&render_table("By class and source", &class_sources, both, report));
+    out.push_str(&render_remainder(report.class_sources.len()));
     let band = |row: &TrustReportRow| row.band.map(|b| format!("{:.2} to {:.2}", b.from, b.to)).unwrap_or_default();
-    out.push_str(&table("By stated confidence", &report.confidence_bands, band, report));
+    out.push_str(&render_table("By stated confidence", &report.confidence_bands, band, report));
     out
 }
 
-fn table(
+fn render_table(
     caption: &str,
     rows: &[TrustReportRow],
     name: impl Fn(&TrustReportRow) -> String,
@@ -200,16 +204,16 @@ fn table(
         let _ = write!(
             body,
             "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"plot\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
-            escaped(&name),
-            plot::interval(&format!("Precision of {name}"), &precision, asked),
-            escaped(&format_precision(tally)),
+            escape_html(&name),
+            plot::plot_interval(&format!("Precision of {name}"), &precision, asked),
+            escape_html(&format_precision(tally)),
             tally.total_count(),
             tally.agreed,
             tally.wrong,
             tally.open
         );
         for mode in &row.modes {
-            let _ = write!(body, "<td>{}</td>", escaped(&interval(&mode.coverage)));
+            let _ = write!(body, "<td>{}</td>", escape_html(&format_interval(&mode.coverage)));
         }
         let _ = write!(body, "<td>{}</td></tr>", row.supported.map_or("–", |mode| mode.as_str()));
     }
@@ -218,12 +222,12 @@ fn table(
          <th scope=\"col\">50 to 100 %</th><th scope=\"col\">precision</th><th scope=\"col\">cases</th><th scope=\"col\">agreed</th>\
          <th scope=\"col\">wrong</th><th scope=\"col\">open</th><th scope=\"col\">high acts %</th><th scope=\"col\">live acts %</th>\
          <th scope=\"col\">supported</th></tr></thead><tbody>{body}</tbody></table></div>",
-        escaped(caption),
+        escape_html(caption),
         asked * 100.0
     )
 }
 
-fn gates(report: &TrustReport) -> String {
+fn render_gate_table(report: &TrustReport) -> String {
     let row = |gate: &GateReportRow| {
         let mut cells = String::new();
         for tally in [gate.held, gate.held_alone] {
@@ -238,7 +242,7 @@ fn gates(report: &TrustReport) -> String {
          <th scope=\"col\">of them agreed</th><th scope=\"col\">of them wrong</th><th scope=\"col\">by it alone</th>\
          <th scope=\"col\">of them agreed</th><th scope=\"col\">of them wrong</th></tr></thead>\
          <tbody>{body}</tbody></table></div><p>{}</p>",
-        escaped(&let_through(report))
+        escape_html(&describe_let_through(report))
     )
 }
 
@@ -249,8 +253,8 @@ mod tests {
     #[test]
     fn a_hostile_name_stays_text() {
         let name = "<script>alert(1)</script>\" onload='x' `&amp;\u{1b}]0;";
-        let safe = escaped(name);
+        let safe = escape_html(name);
         assert!(!safe.contains(['<', '>', '"', '\'', '`', '\u{1b}']), "{safe}");
-        assert_eq!(escaped("a & b"), "a &amp; b");
+        assert_eq!(escape_html("a & b"), "a &amp; b");
     }
 }

@@ -4,7 +4,7 @@
 //! and says in words what it shows. Numbers only come in from [`steward_domain::trust`]; a label goes through
 //! [`super::page::escaped`].
 
-use super::page::escaped;
+use super::page::escape_html;
 use std::fmt::Write;
 use steward_domain::trust::reliability::ReliabilitySummary;
 use steward_domain::trust::report::DayTally;
@@ -14,16 +14,16 @@ use steward_domain::trust::wilson::RateEstimate;
 const DAYS: usize = 60;
 
 /// A picture of this size, with its title and what it shows in words.
-fn picture((width, height): (f64, f64), (title, words): (&str, &str), body: &str) -> String {
+fn render_svg((width, height): (f64, f64), (title, words): (&str, &str), body: &str) -> String {
     format!(
         "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{0}. {1}\"><title>{0}</title><desc>{1}</desc>{body}</svg>",
-        escaped(title),
-        escaped(words)
+        escape_html(title),
+        escape_html(words)
     )
 }
 
 /// How often each tenth of stated confidence was right, with intervals, against the diagonal.
-pub(super) fn reliability(told: &ReliabilitySummary) -> String {
+pub(super) fn plot_reliability(told: &ReliabilitySummary) -> String {
     let (left, top, side) = (44.0, 12.0, 300.0);
     let x = |v: f64| left + v * side;
     let y = |v: f64| top + (1.0 - v) * side;
@@ -76,16 +76,16 @@ pub(super) fn reliability(told: &ReliabilitySummary) -> String {
         top + side + 36.0,
         y(0.5)
     );
-    picture((360.0, 356.0), ("Stated confidence and truth", &words.join("; ")), &body)
+    render_svg((360.0, 356.0), ("Stated confidence and truth", &words.join("; ")), &body)
 }
 
 /// One rate with its interval, on a line from a half to 1 with a mark at what is asked for; what is less than a half
 /// stands at its left end.
-pub(super) fn interval(what: &str, share: &RateEstimate, asked: f64) -> String {
+pub(super) fn plot_interval(what: &str, share: &RateEstimate, asked: f64) -> String {
     let x = |v: f64| 4.0 + (v.max(0.5) - 0.5) * 2.0 * 192.0;
     let mut body = format!("<path class=\"grid\" d=\"M4 10H196\"/><path class=\"asked\" d=\"M{:.1} 2V18\"/>", x(asked));
     let Some(rate) = share.share else {
-        return picture((200.0, 20.0), (what, "nothing is decided"), &body);
+        return render_svg((200.0, 20.0), (what, "nothing is decided"), &body);
     };
     let class = if share.low >= asked { "good" } else { "range" };
     let _ = write!(
@@ -96,11 +96,11 @@ pub(super) fn interval(what: &str, share: &RateEstimate, asked: f64) -> String {
         x(rate)
     );
     let words = format!("{:.1} %, from {:.1} to {:.1}", rate * 100.0, share.low * 100.0, share.high * 100.0);
-    picture((200.0, 20.0), (what, &words), &body)
+    render_svg((200.0, 20.0), (what, &words), &body)
 }
 
 /// How many were proposed on each day and what became of them.
-pub(super) fn days(all: &[DayTally]) -> String {
+pub(super) fn plot_days(all: &[DayTally]) -> String {
     let days = &all[all.len().saturating_sub(DAYS)..];
     let (Some(first), Some(last)) = (days.first(), days.last()) else { return String::new() };
     let (left, top, width, height) = (40.0, 10.0, 430.0, 150.0);
@@ -150,5 +150,5 @@ pub(super) fn days(all: &[DayTally]) -> String {
         sum(|d| d.tally.wrong),
         sum(|d| d.tally.open)
     );
-    picture((480.0, 188.0), ("Proposals a day", &words), &body)
+    render_svg((480.0, 188.0), ("Proposals a day", &words), &body)
 }

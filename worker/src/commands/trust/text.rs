@@ -2,9 +2,9 @@
 //!
 //! Names of sources came from outside; every line that may hold one goes through [`crate::out::shown`].
 
-use super::Told;
-use super::settings::Settings;
-use crate::out::shown;
+use super::TrustReportDocument;
+use super::settings::RecommendedSettings;
+use crate::out::escape_text;
 use std::fmt::Write;
 use steward_domain::mode::Mode;
 use steward_domain::time::format_seconds;
@@ -22,34 +22,38 @@ const NAME: usize = 26;
 /// Columns for a line below a title: 100 less what it is set in.
 const ROOM: usize = 98;
 
-pub(super) fn describe(told: &Told) -> String {
+pub(super) fn describe_trust_report(told: &TrustReportDocument) -> String {
     let report = &told.report;
-    let mut out = head(told);
+    let mut out = describe_totals(told);
     if report.records.is_none() {
         return out;
     }
-    section(&mut out, "What the cases support", &supported(report));
-    section(&mut out, "What to set", &to_set(report, told.settings.as_ref()));
-    let lowered = |one: &super::Lowered| {
-        let (subject, since) = (shown(&one.subject.describe(one.name.as_deref())), format_seconds(one.since));
+    write_section(&mut out, "What the cases support", &describe_supported(report));
+    write_section(&mut out, "What to set", &describe_settings(report, told.settings.as_ref()));
+    let lowered = |one: &super::TrustReportDemotion| {
+        let (subject, since) = (escape_text(&one.subject.describe(one.name.as_deref())), format_seconds(one.since));
         let record = one.record.as_ref().map(|record| format!(" ({record})")).unwrap_or_default();
-        format!("{subject} went down to {} at {since}{record};\n  back up: {}", one.mode.as_str(), shown(&one.command))
+        format!(
+            "{subject} went down to {} at {since}{record};\n  back up: {}",
+            one.mode.as_str(),
+            escape_text(&one.command)
+        )
     };
-    section(
+    write_section(
         &mut out,
         "Lowered, because it was undone too often",
         &told.lowered.iter().map(lowered).collect::<Vec<_>>(),
     );
-    section(&mut out, "By class, source and stated confidence", &counts(report));
-    section(&mut out, "What each mode would act upon, % of all cases", &coverage(report));
-    section(&mut out, "What the gates did", &gates(report));
-    section(&mut out, "Stated confidence and truth", &reliability(&report.reliability));
-    section(&mut out, "How to read it", &notes(report));
+    write_section(&mut out, "By class, source and stated confidence", &render_count_table(report));
+    write_section(&mut out, "What each mode would act upon, % of all cases", &render_coverage_table(report));
+    write_section(&mut out, "What the gates did", &describe_gates(report));
+    write_section(&mut out, "Stated confidence and truth", &describe_reliability(&report.reliability));
+    write_section(&mut out, "How to read it", &wrap_reader_notes(report));
     out.truncate(out.trim_end().len());
     out
 }
 
-pub(super) fn section(out: &mut String, title: &str, lines: &[String]) {
+pub(super) fn write_section(out: &mut String, title: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
@@ -57,14 +61,16 @@ pub(super) fn section(out: &mut String, title: &str, lines: &[String]) {
     for line in lines {
         // Whatever was composed wrongly must not forge a line.
         for part in line.split('\n') {
-            let _ = writeln!(out, "{}", format!("  {}", shown(part)).trim_end());
+            let _ = writeln!(out, "{}", format!("  {}", escape_text(part)).trim_end());
         }
     }
 }
 
-fn head(told: &Told) -> String {
+fn describe_totals(told: &TrustReportDocument) -> String {
     let (report, tally) = (&told.report, told.report.total.tally);
-    let beware = super::broken(&told.chain).map(|why| wrapped(&beware(&why)) + "\n\n").unwrap_or_default();
+    let beware = super::describe_broken_chain(&told.chain)
+        .map(|why| wrap_text(&format_chain_warning(&why)) + "\n\n")
+        .unwrap_or_default();
     let Some(records) = report.records else {
         return format!("{beware}no change has been proposed yet: there is nothing to report");
     };
@@ -81,19 +87,19 @@ fn head(told: &Told) -> String {
         tally.wrong,
         format_precision(tally),
         tally.open,
-        silent(tally)
+        describe_unanswered(tally)
     )
 }
 
 /// What is said on top where somebody changed the records.
-pub(super) fn beware(why: &str) -> String {
+pub(super) fn format_chain_warning(why: &str) -> String {
     format!(
         "Beware: {why}. What follows was told from those records all the same; nothing should be set because of it."
     )
 }
 
 /// How many of the open ones nobody answered in time.
-pub(super) fn silent(tally: CaseTally) -> String {
+pub(super) fn describe_unanswered(tally: CaseTally) -> String {
     match tally.unanswered {
         0 => String::new(),
         old => format!(", {old} of them without an answer for 14 days"),
@@ -101,15 +107,15 @@ pub(super) fn silent(tally: CaseTally) -> String {
 }
 
 /// The classes from sources, the supported ones first.
-pub(super) fn supported_first(report: &TrustReport) -> Vec<&TrustReportRow> {
+pub(super) fn sort_supported_first(report: &TrustReport) -> Vec<&TrustReportRow> {
     let (yes, no): (Vec<&TrustReportRow>, Vec<&TrustReportRow>) =
         report.class_sources.iter().partition(|row| row.supported.is_some());
     [yes, no].concat()
 }
 
-fn supported(report: &TrustReport) -> Vec<String> {
-    let said = |row: &TrustReportRow| wrapped(&row.says);
-    let mut lines: Vec<String> = supported_first(report).into_iter().take(SHOWN).map(said).collect();
+fn describe_supported(report: &TrustReport) -> Vec<String> {
+    let said = |row: &TrustReportRow| wrap_text(&row.says);
+    let mut lines: Vec<String> = sort_supported_first(report).into_iter().take(SHOWN).map(said).collect();
     let more = report.class_sources.len().saturating_sub(SHOWN);
     if more > 0 {
         lines.push(format!("{more} more: `steward trust report --json`"));
@@ -117,17 +123,17 @@ fn supported(report: &TrustReport) -> Vec<String> {
     lines
 }
 
-fn to_set(report: &TrustReport, settings: Option<&Settings>) -> Vec<String> {
+fn describe_settings(report: &TrustReport, settings: Option<&RecommendedSettings>) -> Vec<String> {
     let Some(settings) = settings else {
         let least = report.bar.cases_at_least.map_or_else(String::new, |n| format!(" with at least {n} decided cases"));
-        return vec![wrapped(&format!(
+        return vec![wrap_text(&format!(
             "nothing yet: no class from a source{least} keeps the lower end of its precision at {:.1} % or above, with what \
              nobody answered for 14 days counted as wrong and without having got worse lately. \
              `shadow` is right until then; answers (undo, confirm, dismiss) and changes by hand are what tells",
             report.bar.precision_at_least * 100.0
         ))];
     };
-    let why = report.choice.as_ref().map(|choice| wrapped(&format!("Why this mode: {}.", choice.why)));
+    let why = report.choice.as_ref().map(|choice| wrap_text(&format!("Why this mode: {}.", choice.why)));
     let mut lines: Vec<String> = why.into_iter().collect();
     for variable in &settings.variables {
         let set = format!("{}={}", variable.name, variable.value);
@@ -142,28 +148,32 @@ fn to_set(report: &TrustReport, settings: Option<&Settings>) -> Vec<String> {
         lines.push(format!("ceiling: act, in {more} more: `steward trust report --json | jq .settings`"));
     }
     let keys: Vec<String> = settings.variables.iter().map(|v| format!("{} = \"{}\"", v.key, v.value)).collect();
-    lines.push(wrapped(&format!("or in steward.toml: {}; a worker takes it up when it starts", keys.join(", "))));
+    lines.push(wrap_text(&format!("or in steward.toml: {}; a worker takes it up when it starts", keys.join(", "))));
     lines.push("Replayed and written by: steward backtest --recommended [--write]".into());
     lines
 }
 
-fn counts(report: &TrustReport) -> Vec<String> {
+fn render_count_table(report: &TrustReport) -> Vec<String> {
     let head = format!("{:<NAME$} {:>7} {:>7} {:>6} {:>6}  precision %", "", "cases", "agreed", "wrong", "open");
-    table(report, head, line)
+    render_grouped_table(report, head, format_count_row)
 }
 
 /// How much each mode would have acted upon.
-fn coverage(report: &TrustReport) -> Vec<String> {
+fn render_coverage_table(report: &TrustReport) -> Vec<String> {
     let [high, live] = STEPS.map(Mode::as_str);
     let line = |name: &str, row: &TrustReportRow| {
-        let covered = |at: usize| row.modes.get(at).map(|m| interval(&m.coverage)).unwrap_or_default();
-        format!("{:<NAME$} {:<27} {}", cut(&shown(name)), covered(0), covered(1))
+        let covered = |at: usize| row.modes.get(at).map(|m| format_interval(&m.coverage)).unwrap_or_default();
+        format!("{:<NAME$} {:<27} {}", truncate_name(&escape_text(name)), covered(0), covered(1))
     };
-    table(report, format!("{:<NAME$} {high:<27} {live}", ""), line)
+    render_grouped_table(report, format!("{:<NAME$} {high:<27} {live}", ""), line)
 }
 
 /// The rows by class, by source and by confidence, an empty line between them.
-fn table(report: &TrustReport, head: String, line: impl Fn(&str, &TrustReportRow) -> String) -> Vec<String> {
+fn render_grouped_table(
+    report: &TrustReport,
+    head: String,
+    line: impl Fn(&str, &TrustReportRow) -> String,
+) -> Vec<String> {
     let mut lines = vec![head];
     let mut group = |rows: &mut dyn Iterator<Item = String>| {
         lines.extend(rows);
@@ -180,38 +190,38 @@ fn table(report: &TrustReport, head: String, line: impl Fn(&str, &TrustReportRow
     lines
 }
 
-fn line(name: &str, row: &TrustReportRow) -> String {
+fn format_count_row(name: &str, row: &TrustReportRow) -> String {
     let tally = row.tally;
     format!(
         "{:<NAME$} {:>7} {:>7} {:>6} {:>6}  {}",
-        cut(&shown(name)),
+        truncate_name(&escape_text(name)),
         tally.total_count(),
         tally.agreed,
         tally.wrong,
         tally.open,
-        interval(&tally.precision())
+        format_interval(&tally.precision())
     )
 }
 
-fn cut(name: &str) -> String {
+fn truncate_name(name: &str) -> String {
     if name.chars().count() <= NAME {
         return name.to_owned();
     }
     name.chars().take(NAME - 1).chain(['…']).collect()
 }
 
-pub(super) fn hundred(share: Option<f64>) -> String {
+pub(super) fn format_percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".into(), |share| format!("{:.1}", share * 100.0))
 }
 
-pub(super) fn interval(share: &RateEstimate) -> String {
+pub(super) fn format_interval(share: &RateEstimate) -> String {
     match share.share {
         None => "–".into(),
         Some(p) => format!("{:.1} [{:.1}, {:.1}]", p * 100.0, share.low * 100.0, share.high * 100.0),
     }
 }
 
-fn gates(report: &TrustReport) -> Vec<String> {
+fn describe_gates(report: &TrustReport) -> Vec<String> {
     let mut lines = vec![
         format!("{:<14} {:^30}  {:^30}", "", "held back", "held back by it alone"),
         format!(
@@ -235,12 +245,12 @@ fn gates(report: &TrustReport) -> Vec<String> {
     if report.gates.is_empty() {
         lines = vec!["none was ever closed".into()];
     }
-    lines.push(wrapped(&let_through(report)));
+    lines.push(wrap_text(&describe_let_through(report)));
     lines
 }
 
 /// What went through every gate.
-pub(super) fn let_through(report: &TrustReport) -> String {
+pub(super) fn describe_let_through(report: &TrustReport) -> String {
     let made = report.let_through;
     format!(
         "{} went through every gate and were made without asking: {} agreed, {} were wrong, {} are open.",
@@ -251,7 +261,7 @@ pub(super) fn let_through(report: &TrustReport) -> String {
     )
 }
 
-fn reliability(told: &ReliabilitySummary) -> Vec<String> {
+fn describe_reliability(told: &ReliabilitySummary) -> Vec<String> {
     let (Some(error), Some(brier)) = (told.expected_calibration_error, told.brier_score) else {
         return vec!["nothing is decided yet".into()];
     };
@@ -259,7 +269,7 @@ fn reliability(told: &ReliabilitySummary) -> Vec<String> {
     for bin in told.bins.iter().filter(|bin| bin.right.of > 0) {
         let mean = bin.mean_confidence.map(|mean| format!("{mean:.3}")).unwrap_or_default();
         let stated = format!("{:.1} to {:.1}", bin.from, bin.to);
-        lines.push(format!("{stated:<12} {:>8} {mean:>8}  {}", bin.right.of, interval(&bin.right)));
+        lines.push(format!("{stated:<12} {:>8} {mean:>8}  {}", bin.right.of, format_interval(&bin.right)));
     }
     lines.push(format!(
         "expected calibration error {error:.3}, Brier score {brier:.3}; open cases ({}) are in neither",
@@ -268,12 +278,12 @@ fn reliability(told: &ReliabilitySummary) -> Vec<String> {
     lines
 }
 
-fn notes(report: &TrustReport) -> Vec<String> {
-    notes_of(report).iter().map(|note| wrapped(note)).collect()
+fn wrap_reader_notes(report: &TrustReport) -> Vec<String> {
+    list_reader_notes(report).iter().map(|note| wrap_text(note)).collect()
 }
 
 /// What a reader must know, for the terminal and the page alike.
-pub(super) fn notes_of(report: &TrustReport) -> Vec<String> {
+pub(super) fn list_reader_notes(report: &TrustReport) -> Vec<String> {
     let least = report.bar.cases_at_least.map_or_else(|| "no number of".into(), |n| format!("at least {n}"));
     vec![
         "Agreed: confirmed, left alone for the 7 days in which it could be undone, or later done by hand. Wrong: undone, \
@@ -305,7 +315,7 @@ pub(super) fn notes_of(report: &TrustReport) -> Vec<String> {
 }
 
 /// Broken into lines that fit, the later ones set in. An interval stays whole.
-pub(super) fn wrapped(text: &str) -> String {
+pub(super) fn wrap_text(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match words.last_mut() {

@@ -3,10 +3,10 @@
 //! Every open matter is ticked as its schedule would tick it; the reports and the records they name
 //! become one table and one exit code. What cannot be read is told among the errors, and the rest stays.
 
-use super::Served;
+use super::UpRuntime;
 use crate::commands;
 use crate::engine::Engine;
-use crate::out::{Exit, causes, shown, table};
+use crate::out::{CommandExit, create_table, escape_text, format_causes};
 use chrono::Utc;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
@@ -23,7 +23,7 @@ const TICKS_AT_ONCE: usize = 16;
 
 /// One line of what the stewards said.
 #[derive(Serialize)]
-struct Said {
+struct TickRoundRow {
     matter: RecordPath,
     task: RecordPath,
     decision: String,
@@ -38,8 +38,8 @@ struct Said {
 }
 
 #[derive(Serialize)]
-pub(super) struct Round {
-    said: Vec<Said>,
+pub(super) struct TickRound {
+    said: Vec<TickRoundRow>,
     ticks: usize,
     quiet: u32,
     skipped: BTreeMap<String, u32>,
@@ -49,20 +49,20 @@ pub(super) struct Round {
     undo: Option<String>,
 }
 
-pub(super) async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
-    let Served { config, crew, engine, .. } = *served;
+pub(super) async fn tick_all(served: &UpRuntime<'_>) -> anyhow::Result<TickRound> {
+    let UpRuntime { config, crew, engine, .. } = *served;
     let matters = engine.parts.index.list_matters(&config.cadence).await?;
     let open: Vec<RecordPath> =
         matters.into_iter().filter(|m| m.state == Some(RecordState::Open)).map(|m| m.path).collect();
     let reports: Vec<(RecordPath, anyhow::Result<TickReport>)> = stream::iter(open)
         .map(|matter| async move {
-            let report = commands::tick::look(&crew.client, config, &matter, false).await;
+            let report = commands::tick::tick_matter(&crew.client, config, &matter, false).await;
             (matter, report)
         })
         .buffered(TICKS_AT_ONCE)
         .collect()
         .await;
-    let mut round = Round {
+    let mut round = TickRound {
         said: Vec::new(),
         ticks: reports.len(),
         quiet: 0,
@@ -74,7 +74,7 @@ pub(super) async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
     for (matter, report) in reports {
         match report {
             Err(e) => round.errors.push(format!("{matter}: {e:#}")),
-            Ok(report) => note(&mut round, engine, &matter, report).await,
+            Ok(report) => add_tick_report(&mut round, engine, &matter, report).await,
         }
     }
     for problem in engine.parts.index.list_problems().await? {
@@ -87,19 +87,19 @@ pub(super) async fn tick_all(served: &Served<'_>) -> anyhow::Result<Round> {
     round.undo = undo.map(|id| {
         format!(
             "{} undo {} --vault {}",
-            program(),
+            program_name(),
             &id[..8],
-            config.vault().unwrap_or(std::path::Path::new(".")).display()
+            config.vault_folder().unwrap_or(std::path::Path::new(".")).display()
         )
     });
     Ok(round)
 }
 
-fn program() -> String {
+fn program_name() -> String {
     std::env::args_os().next().map_or_else(|| "steward".into(), |name| name.to_string_lossy().into_owned())
 }
 
-async fn note(round: &mut Round, engine: &Engine, matter: &RecordPath, report: TickReport) {
+async fn add_tick_report(round: &mut TickRound, engine: &Engine, matter: &RecordPath, report: TickReport) {
     round.quiet += report.quiet;
     round.stopped |= report.stopped;
     for (reason, count) in report.skipped {
@@ -109,43 +109,45 @@ async fn note(round: &mut Round, engine: &Engine, matter: &RecordPath, report: T
     round.errors.extend(report.errors);
     for task in report.evaluated {
         let record = match &task.ended {
-            TaskCheckOutcome::Decided { action_id, .. } => Some(record(engine, action_id.as_str()).await),
+            TaskCheckOutcome::Decided { action_id, .. } => Some(read_action_record(engine, action_id.as_str()).await),
             _ => None,
         };
-        round.add(matter, task, record);
+        round.add_task(matter, task, record);
     }
 }
 
-async fn record(engine: &Engine, action: &str) -> anyhow::Result<AuditRecord> {
-    let path = commands::find(&engine.parts.index, action).await?;
-    commands::audit::read(engine.parts.keeper.root(), &path)
+async fn read_action_record(engine: &Engine, action: &str) -> anyhow::Result<AuditRecord> {
+    let path = commands::find_action_record(&engine.parts.index, action).await?;
+    commands::audit::read_record(engine.parts.keeper.root(), &path)
 }
 
-impl Round {
+impl TickRound {
     /// For scripts: something went wrong, or the brake kept everything from happening, or neither.
-    pub(super) fn exit(&self) -> Exit {
+    pub(super) fn exit_code(&self) -> CommandExit {
         match (self.errors.is_empty(), self.stopped) {
-            (false, _) => Exit::Faults,
-            (true, true) => Exit::Refused,
-            (true, false) => Exit::Ok,
+            (false, _) => CommandExit::Faults,
+            (true, true) => CommandExit::Refused,
+            (true, false) => CommandExit::Ok,
         }
     }
 
     /// Adds what one task came to; a record that cannot be read is one more error, not the end.
-    fn add(&mut self, matter: &RecordPath, task: TaskCheckReport, record: Option<anyhow::Result<AuditRecord>>) {
+    fn add_task(&mut self, matter: &RecordPath, task: TaskCheckReport, record: Option<anyhow::Result<AuditRecord>>) {
         let path = task.task.clone();
         let said = match task.ended {
             TaskCheckOutcome::Decided { decision, confidence, landing, action_id } => {
                 let record = record.and_then(|read| {
-                    read.map_err(|e| self.errors.push(format!("{path}: the record of {action_id}: {}", causes(&e))))
-                        .ok()
+                    read.map_err(|e| {
+                        self.errors.push(format!("{path}: the record of {action_id}: {}", format_causes(&e)))
+                    })
+                    .ok()
                 });
-                Said {
+                TickRoundRow {
                     landing: Some(landing),
-                    change: record.as_ref().and_then(change),
-                    held_by: record.as_ref().and_then(held_by),
+                    change: record.as_ref().and_then(describe_change),
+                    held_by: record.as_ref().and_then(describe_closed_gate),
                     action: Some(action_id.to_string()),
-                    ..unsaid(
+                    ..build_undecided_row(
                         matter,
                         path,
                         decision.as_str(),
@@ -153,28 +155,35 @@ impl Round {
                     )
                 }
             }
-            TaskCheckOutcome::RateGuarded { confidence, reason } => Said {
+            TaskCheckOutcome::RateGuarded { confidence, reason } => TickRoundRow {
                 held_by: Some(format!("rate guard: {reason}")),
-                ..unsaid(matter, path, "rate_guarded", (confidence, reason))
+                ..build_undecided_row(matter, path, "rate_guarded", (confidence, reason))
             },
             TaskCheckOutcome::ClerkFailed { reason } => {
                 self.errors.push(format!("{path}: no answer from the clerk: {reason}"));
-                unsaid(matter, path, "clerk_failed", (0.0, reason))
+                build_undecided_row(matter, path, "clerk_failed", (0.0, reason))
             }
             TaskCheckOutcome::Error { reason } => {
                 self.errors.push(format!("{path}: {reason}"));
-                unsaid(matter, path, "error", (0.0, reason))
+                build_undecided_row(matter, path, "error", (0.0, reason))
             }
-            TaskCheckOutcome::ChangedMeanwhile => unsaid(matter, path, "changed_meanwhile", (0.0, String::new())),
-            TaskCheckOutcome::NoTimeLeft => unsaid(matter, path, "no_time_left", (0.0, String::new())),
-            TaskCheckOutcome::Stopped => unsaid(matter, path, "stopped", (0.0, String::new())),
+            TaskCheckOutcome::ChangedMeanwhile => {
+                build_undecided_row(matter, path, "changed_meanwhile", (0.0, String::new()))
+            }
+            TaskCheckOutcome::NoTimeLeft => build_undecided_row(matter, path, "no_time_left", (0.0, String::new())),
+            TaskCheckOutcome::Stopped => build_undecided_row(matter, path, "stopped", (0.0, String::new())),
         };
         self.said.push(said);
     }
 }
 
-fn unsaid(matter: &RecordPath, task: RecordPath, word: &str, (confidence, reasoning): (f64, String)) -> Said {
-    Said {
+fn build_undecided_row(
+    matter: &RecordPath,
+    task: RecordPath,
+    word: &str,
+    (confidence, reasoning): (f64, String),
+) -> TickRoundRow {
+    TickRoundRow {
         matter: matter.clone(),
         task,
         decision: word.to_owned(),
@@ -187,13 +196,13 @@ fn unsaid(matter: &RecordPath, task: RecordPath, word: &str, (confidence, reason
     }
 }
 
-fn change(record: &AuditRecord) -> Option<String> {
+fn describe_change(record: &AuditRecord) -> Option<String> {
     let to = record.draft.proposed_state?;
     let from = record.draft.prior_state.as_deref().unwrap_or("(none)");
     Some(format!("{from} → {}", to.as_str()))
 }
 
-fn held_by(record: &AuditRecord) -> Option<String> {
+fn describe_closed_gate(record: &AuditRecord) -> Option<String> {
     record.draft.proposed_state?;
     let mode_only = |g: &&GateResult| matches!(g.gate, GateName::Mode | GateName::Caller);
     let closed = record.draft.gates.iter().find(|g| !g.open && !mode_only(g));
@@ -204,17 +213,18 @@ fn held_by(record: &AuditRecord) -> Option<String> {
     }
 }
 
-pub(super) fn describe(round: &Round) -> String {
-    let mut rows = table(&["matter", "task", "the steward says", "sure", "change", "landed", "held by", "action"]);
+pub(super) fn describe_round(round: &TickRound) -> String {
+    let mut rows =
+        create_table(&["matter", "task", "the steward says", "sure", "change", "landed", "held by", "action"]);
     for said in &round.said {
         rows.add_row(vec![
             said.matter.slug().to_owned(),
             said.task.slug().to_owned(),
             said.decision.clone(),
             format!("{:.2}", said.confidence),
-            shown(said.change.as_deref().unwrap_or("")),
+            escape_text(said.change.as_deref().unwrap_or("")),
             said.landing.map_or("", Disposition::as_str).to_owned(),
-            shown(said.held_by.as_deref().unwrap_or("")),
+            escape_text(said.held_by.as_deref().unwrap_or("")),
             said.action.as_deref().map_or("", |a| &a[..8]).to_owned(),
         ]);
     }
@@ -233,7 +243,7 @@ pub(super) fn describe(round: &Round) -> String {
             skipped.join(", ")
         ),
     ]);
-    lines.extend(round.errors.iter().map(|e| format!("problem    {}", shown(e))));
+    lines.extend(round.errors.iter().map(|e| format!("problem    {}", escape_text(e))));
     if let Some(undo) = &round.undo {
         lines.push(format!("undo one   {undo}"));
     }
@@ -246,8 +256,8 @@ mod tests {
     use steward_domain::clerk::Judgement;
     use steward_domain::plan::ActionId;
 
-    fn round() -> Round {
-        Round {
+    fn round() -> TickRound {
+        TickRound {
             said: Vec::new(),
             ticks: 1,
             quiet: 0,
@@ -258,9 +268,9 @@ mod tests {
         }
     }
 
-    fn add(round: &mut Round, task: &str, ended: TaskCheckOutcome, record: Option<anyhow::Result<AuditRecord>>) {
+    fn add(round: &mut TickRound, task: &str, ended: TaskCheckOutcome, record: Option<anyhow::Result<AuditRecord>>) {
         let task = TaskCheckReport { task: RecordPath::parse(task).unwrap(), ended };
-        round.add(&RecordPath::parse("matter/m.md").unwrap(), task, record);
+        round.add_task(&RecordPath::parse("matter/m.md").unwrap(), task, record);
     }
 
     #[test]
@@ -275,8 +285,8 @@ mod tests {
         };
         add(&mut round, "task/a.md", ended, Some(Err(anyhow::anyhow!("it is gone"))));
         add(&mut round, "task/b.md", TaskCheckOutcome::NoTimeLeft, None);
-        assert_eq!((round.said.len(), round.errors.len(), round.exit()), (2, 1, Exit::Faults));
-        let text = describe(&round);
+        assert_eq!((round.said.len(), round.errors.len(), round.exit_code()), (2, 1, CommandExit::Faults));
+        let text = describe_round(&round);
         assert!(text.contains("task/a.md: the record of 0123456789abcdef: it is gone"), "{text}");
         assert!(text.contains("likely_done") && text.contains("no_time_left"), "{text}");
     }
@@ -285,14 +295,14 @@ mod tests {
     fn why_a_clerk_gave_no_answer_is_told_and_is_a_fault() {
         let mut round = round();
         add(&mut round, "task/a.md", TaskCheckOutcome::ClerkFailed { reason: "connection refused".into() }, None);
-        assert!(describe(&round).contains("task/a.md: no answer from the clerk: connection refused"));
-        assert_eq!(round.exit(), Exit::Faults);
+        assert!(describe_round(&round).contains("task/a.md: no answer from the clerk: connection refused"));
+        assert_eq!(round.exit_code(), CommandExit::Faults);
     }
 
     #[test]
     fn a_round_under_the_brake_says_so_and_is_refused() {
-        let round = Round { stopped: true, ..round() };
-        assert!(describe(&round).contains("steward resume"));
-        assert_eq!(round.exit(), Exit::Refused);
+        let round = TickRound { stopped: true, ..round() };
+        assert!(describe_round(&round).contains("steward resume"));
+        assert_eq!(round.exit_code(), CommandExit::Refused);
     }
 }

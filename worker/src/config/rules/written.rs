@@ -3,7 +3,7 @@
 //! What was asked for is set, and what a person wrote into the file stays to the byte, line endings too. It is
 //! refused where a file of a vault would set what a vault may not.
 
-use crate::config::sources::File;
+use crate::config::sources::ConfigFile;
 use std::path::Path;
 use toml_edit::{DocumentMut, Item};
 
@@ -16,7 +16,7 @@ const BOM: &str = "\u{feff}";
 ///
 /// # Errors
 /// The text is no TOML, or lies in the vault, which may not set how far its steward goes.
-pub(crate) fn with_values(
+pub(crate) fn set_toml_values(
     (path, text): (&Path, &str),
     values: &[(&'static str, toml_edit::Value)],
     evidence: &[String],
@@ -48,13 +48,14 @@ pub(crate) fn with_values(
         }
         key.leaf_decor_mut().set_prefix(lines);
     }
-    let text = format!("{mark}{}", ended_like(old, &document.to_string()));
-    File { path: path.to_owned(), table: document.to_string().parse()?, named: false }.keep_to_its_place(vault)?;
+    let text = format!("{mark}{}", match_line_endings(old, &document.to_string()));
+    ConfigFile { path: path.to_owned(), table: document.to_string().parse()?, named: false }
+        .refuse_vault_overrides(vault)?;
     Ok(text)
 }
 
 /// New text with the line endings of the old: each line that stayed keeps its own, the others get that of the first.
-pub(super) fn ended_like(old: &str, new: &str) -> String {
+pub(super) fn match_line_endings(old: &str, new: &str) -> String {
     if !old.contains("\r\n") {
         return new.to_owned();
     }

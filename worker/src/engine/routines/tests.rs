@@ -9,7 +9,7 @@ async fn requests_that_come_while_a_trigger_is_under_way_make_one_more() {
         calls.fetch_add(1, Ordering::SeqCst);
         answers.acquire().await.unwrap().forget();
     };
-    let serving = serve_requests(Arc::clone(&requests), Duration::from_millis(1), || false, trigger);
+    let serving = trigger_on_request(Arc::clone(&requests), Duration::from_millis(1), || false, trigger);
     let work = async {
         let mut turn = every(Duration::from_millis(2));
         for _ in 0..50 {
@@ -39,7 +39,7 @@ async fn what_is_asked_for_under_a_stop_is_triggered_once_after_it() {
         calls.fetch_add(1, Ordering::SeqCst);
     };
     let is_stopped = || stopped.load(Ordering::SeqCst);
-    let serving = serve_requests(Arc::clone(&requests), Duration::from_millis(1), is_stopped, trigger);
+    let serving = trigger_on_request(Arc::clone(&requests), Duration::from_millis(1), is_stopped, trigger);
     let work = async {
         let mut turn = every(Duration::from_millis(5));
         for _ in 0..10 {

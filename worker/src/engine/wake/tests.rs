@@ -253,33 +253,33 @@ fn mark(matter: usize) -> WakeMark {
 
 #[test]
 fn a_matter_that_no_tick_observes_gives_its_place_to_others_and_is_tried_again_later() {
-    let (mut places, begun) = (Places::default(), Instant::now());
+    let (mut places, begun) = (WakePlaces::default(), Instant::now());
     let all: Vec<WakeMark> = (0..WAKES_AT_ONCE + 1).map(mark).collect();
-    let taken = places.take(all.clone(), begun, 0);
+    let taken = places.assign_places(all.clone(), begun, 0);
     assert_eq!(taken.len(), WAKES_AT_ONCE);
     for mark in &taken {
         places.end_call(&mark.matter, WakeOutcome::Triggered, begun);
     }
-    assert!(places.take(all.clone(), begun, 0).is_empty(), "all places are held");
+    assert!(places.assign_places(all.clone(), begun, 0).is_empty(), "all places are held");
     let deadline = places.next_deadline(begun).unwrap();
     places.release_unobserved(deadline);
-    assert_eq!(places.resting(deadline, 0).len(), WAKES_AT_ONCE);
-    let left = all.iter().filter(|m| !places.resting(deadline, 0).contains(&&m.matter)).cloned().collect();
-    assert_eq!(places.take(left, deadline, 0).len(), 1);
+    assert_eq!(places.list_backed_off(deadline, 0).len(), WAKES_AT_ONCE);
+    let left = all.iter().filter(|m| !places.list_backed_off(deadline, 0).contains(&&m.matter)).cloned().collect();
+    assert_eq!(places.assign_places(left, deadline, 0).len(), 1);
     let later = places.next_deadline(deadline).unwrap();
     assert!(later > deadline && later <= deadline + Duration::from_secs(300), "they are tried again");
-    assert!(places.resting(later, 0).is_empty());
+    assert!(places.list_backed_off(later, 0).is_empty());
 }
 
 #[test]
 fn calls_that_fail_together_count_once_and_the_pause_has_an_end() {
-    let (mut places, mut now) = (Places::default(), Instant::now());
+    let (mut places, mut now) = (WakePlaces::default(), Instant::now());
     for _ in 0..20 {
-        for mark in places.take((0..3).map(mark).collect(), now, 0) {
+        for mark in places.assign_places((0..3).map(mark).collect(), now, 0) {
             places.end_call(&mark.matter, WakeOutcome::Failed, now);
         }
-        assert!(places.are_resting(now));
-        let pause = (1..=31).find(|s| !places.are_resting(now + Duration::from_secs(*s))).expect("an end");
+        assert!(places.is_paused(now));
+        let pause = (1..=31).find(|s| !places.is_paused(now + Duration::from_secs(*s))).expect("an end");
         now += Duration::from_secs(pause);
     }
 }

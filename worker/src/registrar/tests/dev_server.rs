@@ -75,7 +75,7 @@ pub(super) async fn client(namespace: &str) -> Client {
     eventually(async || {
         let connection = Connection::connect(ConnectionOptions::new(target.clone()).build()).await.ok()?;
         let client = Client::new(connection, ClientOptions::new(namespace).build()).ok()?;
-        let registrar = super::Registrar::new(client.clone(), super::Settings::default());
+        let registrar = super::ScheduleRegistrar::new(client.clone(), super::ScheduleSettings::default());
         registrar.known().await.ok().map(|_| client)
     })
     .await

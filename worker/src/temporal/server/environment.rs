@@ -10,7 +10,9 @@ const NAMES: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LA
 const PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
 /// The variables that are passed on.
-pub(super) fn inherited(all: impl Iterator<Item = (OsString, OsString)>) -> impl Iterator<Item = (OsString, OsString)> {
+pub(super) fn filter_inherited(
+    all: impl Iterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
     all.filter(|(name, _)| is_inherited(name))
 }
 
@@ -40,7 +42,7 @@ mod tests {
             "LD_PRELOAD",
         ];
         let all = given.map(|name| (OsString::from(name), OsString::from("x")));
-        let passed: Vec<OsString> = inherited(all.into_iter()).map(|(name, _)| name).collect();
+        let passed: Vec<OsString> = filter_inherited(all.into_iter()).map(|(name, _)| name).collect();
         assert_eq!(passed, ["PATH", "HOME", "LC_ALL", "XDG_CONFIG_HOME", "TZ"]);
     }
 }

@@ -3,7 +3,7 @@
 //! The rules are the same for every event and hold none of its words. The event stands inside strings of
 //! one JSON object in the user message, escaped as everything that strangers write.
 
-use super::{Asking, as_data, clipped, rules};
+use super::{ClerkPrompt, clip_name, render_data, select_rules};
 use serde::Serialize;
 use steward_domain::extract::{ExtractQuestion, TargetOffer, answer_schema};
 use steward_domain::path::RecordKind;
@@ -44,15 +44,15 @@ that. Write every field, no other field, numbers from 0 to 1 only, quotes that s
 and only `ref`s that occur in `candidates`.";
 
 #[derive(Serialize)]
-struct Asked<'a> {
-    event: AskedEvent<'a>,
-    candidates: Vec<AskedOffer<'a>>,
+struct ExtractPromptData<'a> {
+    event: PromptEvent<'a>,
+    candidates: Vec<PromptOffer<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused_because: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct AskedEvent<'a> {
+struct PromptEvent<'a> {
     source: &'a str,
     author: Option<&'a str>,
     subject: Option<&'a str>,
@@ -60,7 +60,7 @@ struct AskedEvent<'a> {
 }
 
 #[derive(Serialize)]
-struct AskedOffer<'a> {
+struct PromptOffer<'a> {
     #[serde(rename = "ref")]
     reference: &'a str,
     kind: &'static str,
@@ -69,34 +69,34 @@ struct AskedOffer<'a> {
 }
 
 /// What is asked about an event.
-pub(in super::super) fn signals(question: &ExtractQuestion) -> Asking {
-    Asking {
+pub(in super::super) fn build_extract_prompt(question: &ExtractQuestion) -> ClerkPrompt {
+    ClerkPrompt {
         name: "signals",
-        rules: rules(RULES, STRICTER, question.complaint.as_deref()),
-        data: as_data(&asked(question)),
+        rules: select_rules(RULES, STRICTER, question.complaint.as_deref()),
+        data: render_data(&build_prompt_data(question)),
         schema: answer_schema(question),
         verdicts: TIMES_A_VERDICT,
     }
 }
 
-fn asked(question: &ExtractQuestion) -> Asked<'_> {
-    Asked {
-        event: AskedEvent {
+fn build_prompt_data(question: &ExtractQuestion) -> ExtractPromptData<'_> {
+    ExtractPromptData {
+        event: PromptEvent {
             source: &question.source,
             author: question.author.as_deref(),
             subject: question.subject.as_deref(),
             text: &question.text,
         },
-        candidates: question.offers.iter().map(offer).collect(),
+        candidates: question.offers.iter().map(build_prompt_offer).collect(),
         refused_because: question.complaint.as_deref(),
     }
 }
 
-fn offer(offer: &TargetOffer) -> AskedOffer<'_> {
-    AskedOffer {
+fn build_prompt_offer(offer: &TargetOffer) -> PromptOffer<'_> {
+    PromptOffer {
         reference: offer.path.as_str(),
         kind: if offer.path.kind() == RecordKind::Matter { "matter" } else { "task" },
-        name: clipped(&offer.name),
-        matter: offer.matter_name.as_deref().map(clipped),
+        name: clip_name(&offer.name),
+        matter: offer.matter_name.as_deref().map(clip_name),
     }
 }

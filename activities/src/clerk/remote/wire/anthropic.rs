@@ -6,14 +6,14 @@
 //! `_.-` there, and is written back as a field before anything reads it. No `temperature` is sent and no word
 //! of thinking, because newer models refuse the first and some older ones the second.
 
-use super::{CUT_OFF, Completion, To, Wire, Words, text, tokens};
-use crate::clerk::remote::prompt::Asking;
+use super::{CUT_OFF, ClerkWire, ModelCompletion, ModelTarget, WireWording, require_text, sum_tokens};
+use crate::clerk::remote::prompt::ClerkPrompt;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use steward_domain::clerk::TokenUsage;
 
 /// Anthropic's API, and servers that speak it.
-pub const ANTHROPIC: Wire = Wire {
+pub const ANTHROPIC: ClerkWire = ClerkWire {
     name: "anthropic",
     base_url: Some("https://api.anthropic.com"),
     // What a model thinks before it answers counts, too.
@@ -23,8 +23,8 @@ pub const ANTHROPIC: Wire = Wire {
     key: ("x-api-key", ""),
     body,
     read,
-    as_asked: unpaired,
-    words: Words {
+    as_asked: restore_fields,
+    words: WireWording {
         offers: "messages",
         response: "a message",
         base_url: "ends before `/v1`",
@@ -43,25 +43,25 @@ const PAIRS: &str = "
 The schema of your answer writes `source_contributions` and `scores` as lists of objects, one for each field that is \
 asked for: `name` is the field's name (a `source` or a `ref`), `value` its number.";
 
-fn body(asking: &Asking, to: &To<'_>) -> Value {
+fn body(asking: &ClerkPrompt, to: &ModelTarget<'_>) -> Value {
     json!({
         "model": to.model,
         "max_tokens": to.max_tokens,
         "system": format!("{}{PAIRS}", asking.rules),
         "messages": [{"role": "user", "content": asking.data}],
-        "output_config": {"format": {"type": "json_schema", "schema": taken(&asking.schema)}},
+        "output_config": {"format": {"type": "json_schema", "schema": convert_schema(&asking.schema)}},
     })
 }
 
 /// The schema in the words that this API takes.
-fn taken(schema: &Value) -> Value {
+fn convert_schema(schema: &Value) -> Value {
     let Some(words) = schema.as_object() else { return schema.clone() };
     let kept = words.iter().filter(|(word, _)| !REFUSED.contains(&word.as_str()));
     let taken = kept.map(|(word, inner)| {
         let inner = match (word.as_str(), inner) {
-            ("properties", Value::Object(fields)) => fields.iter().map(property).collect(),
-            ("anyOf", Value::Array(forms)) => forms.iter().map(taken).collect(),
-            ("items", form) => taken(form),
+            ("properties", Value::Object(fields)) => fields.iter().map(convert_property).collect(),
+            ("anyOf", Value::Array(forms)) => forms.iter().map(convert_schema).collect(),
+            ("items", form) => convert_schema(form),
             (_, other) => other.clone(),
         };
         (word.clone(), inner)
@@ -69,12 +69,13 @@ fn taken(schema: &Value) -> Value {
     Value::Object(taken.collect())
 }
 
-fn property((name, schema): (&String, &Value)) -> (String, Value) {
-    let schema = if NAMED_AFTER_DATA.contains(&name.as_str()) { pairs(schema) } else { taken(schema) };
+fn convert_property((name, schema): (&String, &Value)) -> (String, Value) {
+    let schema =
+        if NAMED_AFTER_DATA.contains(&name.as_str()) { build_pair_schema(schema) } else { convert_schema(schema) };
     (name.clone(), schema)
 }
 
-fn pairs(schema: &Value) -> Value {
+fn build_pair_schema(schema: &Value) -> Value {
     let names = &schema["required"];
     let none = names.as_array().is_none_or(Vec::is_empty);
     let name = if none { json!({"type": "string"}) } else { json!({"type": "string", "enum": names}) };
@@ -90,20 +91,20 @@ fn pairs(schema: &Value) -> Value {
 }
 
 /// The answer with its pairs as fields; as it is where it has another form, which the check then names.
-fn unpaired(answer: &str) -> Cow<'_, str> {
+fn restore_fields(answer: &str) -> Cow<'_, str> {
     let Ok(mut value) = serde_json::from_str::<Value>(answer) else { return Cow::Borrowed(answer) };
-    unpair(&mut value);
+    unpair_value(&mut value);
     Cow::Owned(value.to_string())
 }
 
-fn unpair(value: &mut Value) {
+fn unpair_value(value: &mut Value) {
     match value {
-        Value::Array(all) => all.iter_mut().for_each(unpair),
+        Value::Array(all) => all.iter_mut().for_each(unpair_value),
         Value::Object(fields) => {
             for (name, inner) in fields {
-                match inner.as_array().and_then(|all| fields_of(all)) {
+                match inner.as_array().and_then(|all| collect_pairs(all)) {
                     Some(written) if NAMED_AFTER_DATA.contains(&name.as_str()) => *inner = Value::Object(written),
-                    Some(_) | None => unpair(inner),
+                    Some(_) | None => unpair_value(inner),
                 }
             }
         }
@@ -112,7 +113,7 @@ fn unpair(value: &mut Value) {
 }
 
 /// `None` unless all are pairs, and no two of one name.
-fn fields_of(pairs: &[Value]) -> Option<Map<String, Value>> {
+fn collect_pairs(pairs: &[Value]) -> Option<Map<String, Value>> {
     let mut fields = Map::new();
     for pair in pairs {
         let pair = pair.as_object().filter(|pair| pair.len() == 2)?;
@@ -124,17 +125,17 @@ fn fields_of(pairs: &[Value]) -> Option<Map<String, Value>> {
     Some(fields)
 }
 
-fn read(response: &Value) -> Result<Completion, &'static str> {
+fn read(response: &Value) -> Result<ModelCompletion, &'static str> {
     let blocks = response["content"].as_array().ok_or("content")?;
     let usage = &response["usage"];
     let usage = TokenUsage {
-        prompt_tokens: tokens(usage, &["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]),
-        completion_tokens: tokens(usage, &["output_tokens"]),
+        prompt_tokens: sum_tokens(usage, &["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]),
+        completion_tokens: sum_tokens(usage, &["output_tokens"]),
     };
-    Ok(Completion { content: content(response, blocks), usage })
+    Ok(ModelCompletion { content: read_content(response, blocks), usage })
 }
 
-fn content(response: &Value, blocks: &[Value]) -> Result<String, String> {
+fn read_content(response: &Value, blocks: &[Value]) -> Result<String, String> {
     match response["stop_reason"].as_str() {
         Some("refusal") => {
             let why = response["stop_details"]["explanation"].as_str().unwrap_or("it gave no explanation");
@@ -144,7 +145,7 @@ fn content(response: &Value, blocks: &[Value]) -> Result<String, String> {
         Some("model_context_window_exceeded") => Err("the answer was cut off: the model's context is full".to_owned()),
         Some(_) | None => {
             let texts = blocks.iter().filter(|block| block["type"] == "text");
-            text(Some(&texts.filter_map(|block| block["text"].as_str()).collect::<String>()))
+            require_text(Some(&texts.filter_map(|block| block["text"].as_str()).collect::<String>()))
         }
     }
 }

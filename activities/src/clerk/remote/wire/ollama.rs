@@ -4,13 +4,13 @@
 //! there without a word unless one asks for more: so each request asks for a context that holds it, and for
 //! an error instead of a cut. Contexts come in steps, because another size loads the model anew.
 
-use super::{CUT_OFF, Completion, To, Wire, Words, as_it_is, text, tokens};
-use crate::clerk::remote::prompt::Asking;
+use super::{CUT_OFF, ClerkWire, ModelCompletion, ModelTarget, WireWording, keep_unchanged, require_text, sum_tokens};
+use crate::clerk::remote::prompt::ClerkPrompt;
 use serde_json::{Value, json};
 use steward_domain::clerk::TokenUsage;
 
 /// A server of Ollama's; one of one's own wants no key.
-pub const OLLAMA: Wire = Wire {
+pub const OLLAMA: ClerkWire = ClerkWire {
     name: "ollama",
     base_url: Some("http://127.0.0.1:11434"),
     max_tokens: 1_024,
@@ -19,8 +19,8 @@ pub const OLLAMA: Wire = Wire {
     key: ("authorization", "Bearer "),
     body,
     read,
-    as_asked: as_it_is,
-    words: Words {
+    as_asked: keep_unchanged,
+    words: WireWording {
         offers: "chats",
         response: "a chat",
         base_url: "ends before `/api`",
@@ -34,35 +34,35 @@ const CONTEXT_STEP: usize = 8_192;
 /// Tokens that a chat's template may add.
 const TEMPLATE_TOKENS: usize = 256;
 
-fn body(asking: &Asking, to: &To<'_>) -> Value {
+fn body(asking: &ClerkPrompt, to: &ModelTarget<'_>) -> Value {
     json!({
         "model": to.model,
-        "messages": asking.messages(),
+        "messages": asking.chat_messages(),
         "stream": false,
         "think": false,
         "truncate": false,
         "shift": false,
         "format": asking.schema,
-        "options": {"temperature": 0, "num_predict": to.max_tokens, "num_ctx": context(asking, to.max_tokens)},
+        "options": {"temperature": 0, "num_predict": to.max_tokens, "num_ctx": count_context_tokens(asking, to.max_tokens)},
     })
 }
 
 /// Tokens of prompt and answer; a token of common languages stands for two bytes or more.
-fn context(asking: &Asking, max_tokens: u32) -> usize {
+fn count_context_tokens(asking: &ClerkPrompt, max_tokens: u32) -> usize {
     let prompt = (asking.rules.len() + asking.data.len()).div_ceil(2);
     let answer = usize::try_from(max_tokens).unwrap_or(usize::MAX);
     prompt.saturating_add(answer).saturating_add(TEMPLATE_TOKENS).div_ceil(CONTEXT_STEP).saturating_mul(CONTEXT_STEP)
 }
 
-fn read(response: &Value) -> Result<Completion, &'static str> {
+fn read(response: &Value) -> Result<ModelCompletion, &'static str> {
     let message = response.get("message").filter(|m| m.is_object()).ok_or("message")?;
     let content = match response["done_reason"].as_str() {
         Some("length") => Err(CUT_OFF.to_owned()),
-        Some(_) | None => text(message["content"].as_str()),
+        Some(_) | None => require_text(message["content"].as_str()),
     };
     let usage = TokenUsage {
-        prompt_tokens: tokens(response, &["prompt_eval_count"]),
-        completion_tokens: tokens(response, &["eval_count"]),
+        prompt_tokens: sum_tokens(response, &["prompt_eval_count"]),
+        completion_tokens: sum_tokens(response, &["eval_count"]),
     };
-    Ok(Completion { content, usage })
+    Ok(ModelCompletion { content, usage })
 }

@@ -5,8 +5,8 @@
 //! their own, where others know nothing else; so to its own server goes `max_completion_tokens`, with room for
 //! the thinking that is counted there, too.
 
-use super::{CUT_OFF, Completion, To, Wire, Words, as_it_is, text, tokens};
-use crate::clerk::remote::prompt::Asking;
+use super::{CUT_OFF, ClerkWire, ModelCompletion, ModelTarget, WireWording, keep_unchanged, require_text, sum_tokens};
+use crate::clerk::remote::prompt::ClerkPrompt;
 use serde_json::{Value, json};
 use steward_domain::clerk::TokenUsage;
 
@@ -16,7 +16,7 @@ const ITS_OWN: &str = "api.openai.com";
 const THINKING: u32 = 4;
 
 /// Any server that speaks the OpenAI chat completions API.
-pub const OPENAI: Wire = Wire {
+pub const OPENAI: ClerkWire = ClerkWire {
     name: "openai",
     base_url: None,
     max_tokens: 1_024,
@@ -25,8 +25,8 @@ pub const OPENAI: Wire = Wire {
     key: ("authorization", "Bearer "),
     body,
     read,
-    as_asked: as_it_is,
-    words: Words {
+    as_asked: keep_unchanged,
+    words: WireWording {
         offers: "chat completions",
         response: "a chat completion",
         base_url: "ends in `/v1`",
@@ -35,10 +35,10 @@ pub const OPENAI: Wire = Wire {
     },
 };
 
-fn body(asking: &Asking, to: &To<'_>) -> Value {
+fn body(asking: &ClerkPrompt, to: &ModelTarget<'_>) -> Value {
     let mut body = json!({
         "model": to.model,
-        "messages": asking.messages(),
+        "messages": asking.chat_messages(),
         "stream": false,
         "response_format": {
             "type": "json_schema",
@@ -54,17 +54,17 @@ fn body(asking: &Asking, to: &To<'_>) -> Value {
     body
 }
 
-fn read(response: &Value) -> Result<Completion, &'static str> {
+fn read(response: &Value) -> Result<ModelCompletion, &'static str> {
     let choices = response["choices"].as_array().ok_or("choices")?;
     let usage = &response["usage"];
     let usage = TokenUsage {
-        prompt_tokens: tokens(usage, &["prompt_tokens"]),
-        completion_tokens: tokens(usage, &["completion_tokens"]),
+        prompt_tokens: sum_tokens(usage, &["prompt_tokens"]),
+        completion_tokens: sum_tokens(usage, &["completion_tokens"]),
     };
-    Ok(Completion { content: content(choices.first().unwrap_or(&Value::Null)), usage })
+    Ok(ModelCompletion { content: read_content(choices.first().unwrap_or(&Value::Null)), usage })
 }
 
-fn content(choice: &Value) -> Result<String, String> {
+fn read_content(choice: &Value) -> Result<String, String> {
     let message = &choice["message"];
     if let Some(refusal) = message["refusal"].as_str() {
         return Err(format!("the model refused to answer: {refusal}"));
@@ -72,6 +72,6 @@ fn content(choice: &Value) -> Result<String, String> {
     match choice["finish_reason"].as_str() {
         Some("length") => Err(CUT_OFF.to_owned()),
         Some("content_filter") => Err("the answer was withheld by the server's content filter".to_owned()),
-        Some(_) | None => text(message["content"].as_str()),
+        Some(_) | None => require_text(message["content"].as_str()),
     }
 }

@@ -26,7 +26,7 @@ fn question(subject: &str, text: &str) -> ExtractQuestion {
 /// Effect, target and proposal of each finding.
 fn read(subject: &str, text: &str) -> Vec<(SignalEffect, String, Option<Value>)> {
     let question = question(subject, text);
-    let answer = ExtractAnswer::parse_answer(&answer(&question), &question).unwrap();
+    let answer = ExtractAnswer::parse_answer(&render_answer(&question), &question).unwrap();
     let target = |t: &Option<RecordPath>| t.as_ref().map(|t| t.slug().to_owned()).unwrap_or_default();
     answer
         .findings()

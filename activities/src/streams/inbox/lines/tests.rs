@@ -1,10 +1,10 @@
 use super::*;
 
-fn all(text: &[u8], max: u64) -> (Vec<Found>, Vec<(u64, String)>) {
-    let mut lines = Lines::new(io::BufReader::with_capacity(16, text), max);
+fn all(text: &[u8], max: u64) -> (Vec<FoundMessage>, Vec<(u64, String)>) {
+    let mut lines = LineReader::new(io::BufReader::with_capacity(16, text), max);
     let (mut found, mut bad) = (Vec::new(), Vec::new());
     loop {
-        let chunk = lines.chunk().unwrap();
+        let chunk = lines.read_chunk().unwrap();
         found.extend(chunk.found);
         bad.extend(chunk.bad);
         if chunk.last {
@@ -35,9 +35,9 @@ fn a_line_without_end_is_passed_over() {
 
 #[test]
 fn complaints_without_end_are_counted() {
-    let mut complaints = Complaints::default();
+    let mut complaints = LineComplaints::default();
     complaints.add((1..=70).map(|n| (n, "bad".to_owned())).collect());
-    let told = complaints.told("a.jsonl").unwrap();
+    let told = complaints.into_report("a.jsonl").unwrap();
     assert!(told.starts_with("a.jsonl, line 1: bad\n") && told.ends_with("and 20 more"), "{told}");
-    assert_eq!(Complaints::default().told("a"), None);
+    assert_eq!(LineComplaints::default().into_report("a"), None);
 }

@@ -18,7 +18,7 @@ async fn landed(block: &str) -> (Disposition, Vec<(GateName, String)>) {
     let seen = bench.see("run/1").await;
     note(&bench, block);
     bench.sync().await;
-    assert!(matches!(bench.host.carry_out(apply_ask(&seen, "run/1")).await.unwrap(), ApplyOutput::Filed { .. }));
+    assert!(matches!(bench.host.apply_decision(apply_ask(&seen, "run/1")).await.unwrap(), ApplyOutput::Filed { .. }));
     let draft = bench.records().remove(0).draft;
     assert_eq!(bench.task().contains("state: done"), draft.landing == Disposition::Live);
     let closed = draft.gates.into_iter().filter(|gate| !gate.open);
@@ -109,7 +109,7 @@ async fn a_matter_that_goes_between_decision_and_landing_leaves_its_task_to_a_hu
     let bench = Bench::new(Mode::Live).await;
     let (ask, before) = (apply_ask(&bench.see("run/1").await, "run/1"), bench.task());
     std::fs::rename(bench.dir.path().join("matter/m.md"), bench.dir.path().join("matter/n.md")).unwrap();
-    let applied = bench.host.carry_out(ask).await.unwrap();
+    let applied = bench.host.apply_decision(ask).await.unwrap();
     assert!(matches!(applied, ApplyOutput::Filed { landing: Disposition::Pending, .. }), "{applied:?}");
     assert_eq!(bench.task(), before);
     assert!(!bench.records()[0].draft.confirmable);

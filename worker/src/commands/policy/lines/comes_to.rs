@@ -4,8 +4,8 @@
 //! fields, ceilings, sources), what undos have lowered, what is counted when a change lands, and when that may be. It
 //! tells the farthest that any change of the class may come, so a change may still stop earlier, at its confidence say.
 
-use super::super::told;
-use super::{Line, Note, Settings, line};
+use super::super::format_time;
+use super::{MatterPolicyContext, PolicyContext, PolicyLine, build_line};
 use steward_domain::mode::{Ceiling, Mode};
 use steward_domain::mutation::{ContextField, MutationClass, RelatedField};
 use steward_domain::note_policy::read::BLOCK;
@@ -14,50 +14,66 @@ use steward_domain::signal::source_key;
 use steward_domain::trust::mark::TrustSubject;
 
 /// What is said, and the line or setting that says so.
-type Said = (String, String);
+type ValueWithOrigin = (String, String);
 
 /// What the lines come to for a class.
-pub(super) fn of(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Line {
-    let (value, from) = concluded(settings, note, class);
-    line(format!("so: {}", class.as_str()), value, from)
+pub(super) fn build_outcome_line(
+    settings: &PolicyContext<'_>,
+    note: &MatterPolicyContext<'_>,
+    class: MutationClass,
+) -> PolicyLine {
+    let (value, from) = describe_class_reach(settings, note, class);
+    build_line(format!("so: {}", class.as_str()), value, from)
 }
 
-fn concluded(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Said {
+fn describe_class_reach(
+    settings: &PolicyContext<'_>,
+    note: &MatterPolicyContext<'_>,
+    class: MutationClass,
+) -> ValueWithOrigin {
     match note.state {
         RecordState::Open => {}
-        RecordState::Done | RecordState::Archived => return ("is not looked at".to_owned(), note.at(&["state"])),
+        RecordState::Done | RecordState::Archived => {
+            return ("is not looked at".to_owned(), note.locate_key(&["state"]));
+        }
     }
     if settings.effective_mode() == Mode::Shadow {
-        return ("is only said".to_owned(), settings.mode().from);
+        return ("is only said".to_owned(), settings.build_mode_line().from);
     }
-    let (held, source) = (decided(settings, note, class), furthest_source(settings, note));
+    let (held, source) = (find_lowest_ceiling(settings, note, class), find_furthest_source(settings, note));
     let (lowest, from) = if source.0 < held.0 { source } else { held };
     let (reach, (mut value, mut from)) = match lowest {
         Ceiling::Ask => return ("is left to you".to_owned(), from),
         Ceiling::Confirm => (lowest, ("waits for your confirmation".to_owned(), from)),
-        Ceiling::Act => goes_live(settings, note, class),
+        Ceiling::Act => find_live_reach(settings, note, class),
     };
-    let (others, because) = other_sources(settings, note);
+    let (others, because) = find_unnamed_source_ceiling(settings, note);
     if others < reach {
-        let whose = if trusted(note).is_some() { "trusted sources" } else { "sources with a ceiling of their own" };
+        let whose =
+            if trusted_sources(note).is_some() { "trusted sources" } else { "sources with a ceiling of their own" };
         value += &format!(", from {whose} only");
         from = format!("{because}; {from}");
     }
     match note.policy.and_then(|policy| policy.quiet_until(settings.now)) {
         Some(until) => (
-            format!("waits until {}, then {value}", told(until)),
-            format!("{}; {from}", note.at(&[BLOCK, "quiet_hours"])),
+            format!("waits until {}, then {value}", format_time(until)),
+            format!("{}; {from}", note.locate_key(&[BLOCK, "quiet_hours"])),
         ),
         None => (value, from),
     }
 }
 
 /// The lowest that the class and the note allow whoever speaks for a change.
-fn decided(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> (Ceiling, String) {
+fn find_lowest_ceiling(
+    settings: &PolicyContext<'_>,
+    note: &MatterPolicyContext<'_>,
+    class: MutationClass,
+) -> (Ceiling, String) {
     let no_class = note.policy.and_then(|p| p.classes.as_ref()).is_some_and(|allowed| !allowed.contains(&class));
     let fields = note.policy.and_then(|p| p.fields.as_ref());
-    let no_field = fields.is_some_and(|allowed| !fields_of(class).iter().any(|f| allowed.iter().any(|a| a == f)));
-    let closed = |is_closed: bool, key: &str| is_closed.then(|| (Ceiling::Ask, note.at(&[BLOCK, key])));
+    let no_field =
+        fields.is_some_and(|allowed| !list_class_fields(class).iter().any(|f| allowed.iter().any(|a| a == f)));
+    let closed = |is_closed: bool, key: &str| is_closed.then(|| (Ceiling::Ask, note.locate_key(&[BLOCK, key])));
     let here = [closed(no_class, "classes"), closed(no_field, "fields"), note.top_ceiling(), note.block_ceiling()];
     // Of several that are as low the first is told.
     let everywhere = settings.class_ceiling(class);
@@ -65,9 +81,9 @@ fn decided(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> (C
 }
 
 /// How far the source may go that may go farthest, and which line says so.
-fn furthest_source(settings: &Settings<'_>, note: &Note<'_>) -> (Ceiling, String) {
-    let mut furthest = other_sources(settings, note);
-    for (_, one) in named_sources(settings, note) {
+fn find_furthest_source(settings: &PolicyContext<'_>, note: &MatterPolicyContext<'_>) -> (Ceiling, String) {
+    let mut furthest = find_unnamed_source_ceiling(settings, note);
+    for (_, one) in list_named_sources(settings, note) {
         if one.0 > furthest.0 {
             furthest = one;
         }
@@ -76,64 +92,75 @@ fn furthest_source(settings: &Settings<'_>, note: &Note<'_>) -> (Ceiling, String
 }
 
 /// The sources that an instinct or the note names, by key, with how far each may go and which line says so.
-fn named_sources(settings: &Settings<'_>, note: &Note<'_>) -> Vec<(String, (Ceiling, String))> {
-    let default = || (settings.config.default_ceiling, settings.from("default_ceiling", true));
+fn list_named_sources(
+    settings: &PolicyContext<'_>,
+    note: &MatterPolicyContext<'_>,
+) -> Vec<(String, (Ceiling, String))> {
+    let default = || (settings.config.default_ceiling, settings.describe_origin("default_ceiling", true));
     let own = |key: &str| {
         let all = settings.sources.iter().filter(|(one, _)| one.source == key);
         all.min_by_key(|(one, _)| one.ceiling).map(|(one, from)| (one.ceiling, from.clone()))
     };
     let named = settings.sources.iter().map(|(one, _)| one.source.clone());
-    let listed = trusted(note).into_iter().flatten().map(|name| source_key(name));
+    let listed = trusted_sources(note).into_iter().flatten().map(|name| source_key(name));
     let within = |key: String| {
-        let reach = within_trust(note, &key, own(&key).unwrap_or_else(default));
+        let reach = cap_by_trust(note, &key, own(&key).unwrap_or_else(default));
         (key, reach)
     };
     named.chain(listed).map(within).collect()
 }
 
 /// How far a source may go that neither an instinct nor the note names.
-fn other_sources(settings: &Settings<'_>, note: &Note<'_>) -> (Ceiling, String) {
-    within_trust(note, "", (settings.config.default_ceiling, settings.from("default_ceiling", true)))
+fn find_unnamed_source_ceiling(settings: &PolicyContext<'_>, note: &MatterPolicyContext<'_>) -> (Ceiling, String) {
+    cap_by_trust(note, "", (settings.config.default_ceiling, settings.describe_origin("default_ceiling", true)))
 }
 
 /// The same, lowered where the note does not trust the source.
-fn within_trust(note: &Note<'_>, key: &str, (ceiling, from): (Ceiling, String)) -> (Ceiling, String) {
-    let is_stranger = trusted(note).is_some_and(|names| !names.iter().any(|name| source_key(name) == key));
+fn cap_by_trust(note: &MatterPolicyContext<'_>, key: &str, (ceiling, from): (Ceiling, String)) -> (Ceiling, String) {
+    let is_stranger = trusted_sources(note).is_some_and(|names| !names.iter().any(|name| source_key(name) == key));
     if is_stranger && ceiling > Ceiling::Confirm {
-        return (Ceiling::Confirm, note.at(&[BLOCK, "trusted_sources"]));
+        return (Ceiling::Confirm, note.locate_key(&[BLOCK, "trusted_sources"]));
     }
     (ceiling, from)
 }
 
-fn trusted<'a>(note: &Note<'a>) -> Option<&'a [String]> {
+fn trusted_sources<'a>(note: &MatterPolicyContext<'a>) -> Option<&'a [String]> {
     note.policy?.trusted_sources.as_deref()
 }
 
 /// What undos and the counts of the day have left of a class that nothing else holds back, and how far that is.
-fn goes_live(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> (Ceiling, Said) {
-    let lowered = lowered(settings, note, class);
+fn find_live_reach(
+    settings: &PolicyContext<'_>,
+    note: &MatterPolicyContext<'_>,
+    class: MutationClass,
+) -> (Ceiling, ValueWithOrigin) {
+    let lowered = find_demotion(settings, note, class);
     let raise = |whose: &TrustSubject| format!("undone too often: `steward trust raise {whose}`");
     if let Some((Mode::Shadow, whose)) = &lowered {
         return (Ceiling::Ask, ("is only said".to_owned(), raise(whose)));
     }
-    if let Some(from) = landing_holds(settings, note) {
+    if let Some(from) = find_exhausted_budget(settings, note) {
         return (Ceiling::Confirm, ("waits for your confirmation".to_owned(), from));
     }
     let said = match lowered {
         Some((cap, whose)) if cap < settings.effective_mode() => ("may be made where it is sure", raise(&whose)),
-        Some(_) | None => ("may be made", settings.mode().from),
+        Some(_) | None => ("may be made", settings.build_mode_line().from),
     };
     (Ceiling::Act, (said.0.to_owned(), said.1))
 }
 
 /// How far undos have left the class, or every source that may act for it, and whose mark says so. Where sources that
 /// nobody named may act, one of them may be as yet unlowered.
-fn lowered(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Option<(Mode, TrustSubject)> {
+fn find_demotion(
+    settings: &PolicyContext<'_>,
+    note: &MatterPolicyContext<'_>,
+    class: MutationClass,
+) -> Option<(Mode, TrustSubject)> {
     let cap = |subject: &TrustSubject| settings.caps.get(subject).and_then(|cap| cap.mode);
     let class = TrustSubject::Class(class);
     let of_class = cap(&class).map(|mode| (mode, class));
-    let others_act = other_sources(settings, note).0 == Ceiling::Act;
-    let acting = named_sources(settings, note).into_iter().filter(|(_, (ceiling, _))| *ceiling == Ceiling::Act);
+    let others_act = find_unnamed_source_ceiling(settings, note).0 == Ceiling::Act;
+    let acting = list_named_sources(settings, note).into_iter().filter(|(_, (ceiling, _))| *ceiling == Ceiling::Act);
     let of_sources = acting
         .map(|(key, _)| TrustSubject::Source(key))
         .map(|source| (cap(&source).unwrap_or(Mode::Live), source))
@@ -143,16 +170,16 @@ fn lowered(settings: &Settings<'_>, note: &Note<'_>, class: MutationClass) -> Op
 }
 
 /// Why every change waits when it lands: no source has a budget, or the matter's is spent.
-fn landing_holds(settings: &Settings<'_>, note: &Note<'_>) -> Option<String> {
+fn find_exhausted_budget(settings: &PolicyContext<'_>, note: &MatterPolicyContext<'_>) -> Option<String> {
     if settings.config.live_per_source_day == 0 {
-        return Some(settings.from("live_per_source_day", true));
+        return Some(settings.describe_origin("live_per_source_day", true));
     }
     let budget = note.policy.and_then(|policy| policy.daily_budget)?;
-    (note.spent >= budget).then(|| note.at(&[BLOCK, "daily_budget"]))
+    (note.spent >= budget).then(|| note.locate_key(&[BLOCK, "daily_budget"]))
 }
 
 /// The fields that changes of a class write.
-fn fields_of(class: MutationClass) -> Vec<&'static str> {
+fn list_class_fields(class: MutationClass) -> Vec<&'static str> {
     match class {
         MutationClass::StateChange => vec!["state"],
         MutationClass::ContextEdit => ContextField::ALL.map(ContextField::as_str).to_vec(),

@@ -2,10 +2,10 @@
 //!
 //! Names of sources came from outside; every line goes through [`section`], which shows them safely.
 
-use super::{ByHand, Told};
-use crate::commands::trust::broken;
-use crate::commands::trust::text::{hundred, interval, section, wrapped};
-use crate::config::rules::entries;
+use super::{BacktestRunReport, ManualCeiling};
+use crate::commands::trust::describe_broken_chain;
+use crate::commands::trust::text::{format_interval, format_percent, wrap_text, write_section};
+use crate::config::rules::list_policy_entries;
 use std::fmt::Write;
 use steward_domain::time::format_seconds;
 use steward_domain::trust::advice::format_precision;
@@ -15,15 +15,17 @@ use steward_domain::trust::risk::RiskCurve;
 /// Reasons against writing that a person is shown.
 const SHOWN: usize = 12;
 
-pub(super) fn describe(told: &Told) -> String {
+pub(super) fn describe_backtest(told: &BacktestRunReport) -> String {
     let backtest = &told.backtest;
     let Some(records) = backtest.records else {
         let mut out = String::from("no change has been proposed yet: there is nothing to replay");
-        section(&mut out, "Not written", &not_written(told));
-        section(&mut out, "Written", &written(told));
+        write_section(&mut out, "Not written", &describe_missing_evidence(told));
+        write_section(&mut out, "Written", &describe_written_file(told));
         return out.trim_end().into();
     };
-    let mut out = broken(&told.chain).map(|why| wrapped(&format!("Beware: {why}.")) + "\n\n").unwrap_or_default();
+    let mut out = describe_broken_chain(&told.chain)
+        .map(|why| wrap_text(&format!("Beware: {why}.")) + "\n\n")
+        .unwrap_or_default();
     let _ = write!(
         out,
         "{} recorded proposals from {} to {} (records {} to {}),\nreplayed; no clerk was asked.\n",
@@ -33,35 +35,39 @@ pub(super) fn describe(told: &Told) -> String {
         records.first_seq,
         records.last_seq
     );
-    section(&mut out, "The settings asked about", &outcome(&backtest.policy));
+    write_section(&mut out, "The settings asked about", &describe_outcome(&backtest.policy));
     if backtest.against.rules == backtest.policy.rules {
-        section(
+        write_section(
             &mut out,
             "Compared with",
             &["the same settings: say others with --mode, --ceiling or --policy".into()],
         );
     } else {
-        section(&mut out, "Compared with", &outcome(&backtest.against));
-        section(&mut out, "Newly live", &difference(&backtest.newly_live));
-        section(&mut out, "No longer live", &difference(&backtest.no_longer_live));
+        write_section(&mut out, "Compared with", &describe_outcome(&backtest.against));
+        write_section(&mut out, "Newly live", &describe_difference(&backtest.newly_live));
+        write_section(&mut out, "No longer live", &describe_difference(&backtest.no_longer_live));
     }
-    section(&mut out, "Risk and coverage by least confidence", &curve(&backtest.risk_coverage));
+    write_section(&mut out, "Risk and coverage by least confidence", &describe_curve(&backtest.risk_coverage));
     let title = if told.refused { "Not written" } else { "Not reason enough to write it" };
-    section(&mut out, title, &not_written(told));
-    section(&mut out, "To set by hand, because a source's ceiling is yours alone", &by_hand(told));
-    section(&mut out, "Written", &written(told));
+    write_section(&mut out, title, &describe_missing_evidence(told));
+    write_section(
+        &mut out,
+        "To set by hand, because a source's ceiling is yours alone",
+        &describe_manual_ceilings(told),
+    );
+    write_section(&mut out, "Written", &describe_written_file(told));
     out.truncate(out.trim_end().len());
     out
 }
 
-fn outcome(outcome: &BacktestOutcome) -> Vec<String> {
+fn describe_outcome(outcome: &BacktestOutcome) -> Vec<String> {
     let rules = &outcome.rules;
     let sources = rules.sources.iter().map(|(key, to)| format!("source {key} = {}", to.as_str()));
-    let set = entries(rules).into_iter().map(|(key, value)| format!("{key} = {value}")).chain(sources);
+    let set = list_policy_entries(rules).into_iter().map(|(key, value)| format!("{key} = {value}")).chain(sources);
     let set = set.collect::<Vec<_>>().join(", ");
     let live = outcome.live;
     vec![
-        wrapped(&set),
+        wrap_text(&set),
         format!(
             "live {}, pending {}, shadow {}",
             live.total_count(),
@@ -76,11 +82,11 @@ fn outcome(outcome: &BacktestOutcome) -> Vec<String> {
             live.unanswered,
             format_precision(live)
         ),
-        format!("coverage {} %", interval(&outcome.coverage)),
+        format!("coverage {} %", format_interval(&outcome.coverage)),
     ]
 }
 
-fn difference(difference: &BacktestDifference) -> Vec<String> {
+fn describe_difference(difference: &BacktestDifference) -> Vec<String> {
     let all = difference.all;
     let mut lines =
         vec![format!("{} in all: {} agreed, {} wrong, {} open", all.total_count(), all.agreed, all.wrong, all.open)];
@@ -91,7 +97,7 @@ fn difference(difference: &BacktestDifference) -> Vec<String> {
     lines
 }
 
-fn curve(curve: &RiskCurve) -> Vec<String> {
+fn describe_curve(curve: &RiskCurve) -> Vec<String> {
     let Some(area) = curve.area else {
         return vec!["nothing that is decided could be live".into()];
     };
@@ -107,17 +113,17 @@ fn curve(curve: &RiskCurve) -> Vec<String> {
             "{:>10.2} {:>9} {:>11} {:>7}  {}",
             point.threshold,
             point.coverage.count,
-            hundred(point.coverage.share),
+            format_percent(point.coverage.share),
             point.risk.count,
-            interval(&point.risk)
+            format_interval(&point.risk)
         ));
     }
     lines.push(format!("area under the curve {area:.4} (0 is best), of {} decided cases", curve.decided));
     lines
 }
 
-fn not_written(told: &Told) -> Vec<String> {
-    let mut lines: Vec<String> = told.lacking.iter().take(SHOWN).map(|why| wrapped(why)).collect();
+fn describe_missing_evidence(told: &BacktestRunReport) -> Vec<String> {
+    let mut lines: Vec<String> = told.lacking.iter().take(SHOWN).map(|why| wrap_text(why)).collect();
     let more = told.lacking.len().saturating_sub(SHOWN);
     if more > 0 {
         lines.push(format!("{more} more: --json"));
@@ -125,17 +131,17 @@ fn not_written(told: &Told) -> Vec<String> {
     lines
 }
 
-fn by_hand(told: &Told) -> Vec<String> {
-    let line = |one: &ByHand| format!("{:<56} {}", format!("ceiling: {}", one.ceiling.as_str()), one.file);
+fn describe_manual_ceilings(told: &BacktestRunReport) -> Vec<String> {
+    let line = |one: &ManualCeiling| format!("{:<56} {}", format!("ceiling: {}", one.ceiling.as_str()), one.file);
     if told.refused { Vec::new() } else { told.by_hand.iter().map(line).collect() }
 }
 
-fn written(told: &Told) -> Vec<String> {
+fn describe_written_file(told: &BacktestRunReport) -> Vec<String> {
     let Some(file) = &told.written else { return Vec::new() };
     let mut lines =
-        vec![wrapped(&format!("{} has the settings; a worker takes them up when it starts", file.display()))];
+        vec![wrap_text(&format!("{} has the settings; a worker takes them up when it starts", file.display()))];
     lines.extend(told.overruled.iter().map(|one| {
-        wrapped(&format!(
+        wrap_text(&format!(
             "{} is set to `{}` in the environment, which counts more than `{}` in the file: change it there",
             one.name, one.environment, one.file
         ))

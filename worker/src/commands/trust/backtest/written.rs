@@ -3,9 +3,9 @@
 //! What the environment sets counts more than that file and is named, so that nobody believes a switch was turned that
 //! was not; what it sets just now is not written, because it may be gone tomorrow.
 
-use super::{Overruled, Told};
-use crate::config::rules::{Wish, asked, with_values};
-use crate::config::{self, Config};
+use super::{BacktestRunReport, OverriddenSetting};
+use crate::config::rules::{PolicyOverrides, list_overridden_entries, set_toml_values};
+use crate::config::{self, StewardConfig};
 use anyhow::Context;
 use std::path::PathBuf;
 use steward_domain::time::format_seconds;
@@ -14,26 +14,27 @@ use steward_domain::trust::case::ReplayRules;
 use steward_vault::chain::ChainHead;
 
 /// Writes what was asked for; `None` where nothing of it stands in that file.
-pub(super) fn write(
-    config: &Config,
-    told: &Told,
-    (wishes, rules): (&[Wish], &ReplayRules),
+pub(super) fn write_settings(
+    config: &StewardConfig,
+    told: &BacktestRunReport,
+    (wishes, rules): (&[PolicyOverrides], &ReplayRules),
     head: &ChainHead,
 ) -> anyhow::Result<Option<PathBuf>> {
-    let values = asked(wishes, rules);
+    let values = list_overridden_entries(wishes, rules);
     if values.is_empty() {
         return Ok(None);
     }
-    let (path, _) = config::file_path();
-    let text = crate::commands::streams::read(&path)?;
-    let text = with_values((&path, &text), &values, &evidence(told, head), config.vault()?)
+    let (path, _) = config::locate_config_file();
+    let text = crate::commands::streams::read_config_file(&path)?;
+    let text = set_toml_values((&path, &text), &values, &describe_evidence(told, head), config.vault_folder()?)
         .with_context(|| format!("failed to write into {}", path.display()))?;
-    crate::commands::streams::write(&path, &text).with_context(|| format!("failed to write {}", path.display()))?;
+    crate::commands::streams::write_config_file(&path, &text)
+        .with_context(|| format!("failed to write {}", path.display()))?;
     Ok(Some(path))
 }
 
 /// What the settings rest on, for whoever reads the file later.
-fn evidence(told: &Told, head: &ChainHead) -> Vec<String> {
+fn describe_evidence(told: &BacktestRunReport, head: &ChainHead) -> Vec<String> {
     let backtest = &told.backtest;
     let live = backtest.policy.live;
     let mut lines = vec![format!("chosen at {}", format_seconds(told.told_at))];
@@ -65,13 +66,13 @@ fn evidence(told: &Told, head: &ChainHead) -> Vec<String> {
 }
 
 /// What of that the environment sets otherwise.
-pub(super) fn overruled(wishes: &[Wish], rules: &ReplayRules) -> Vec<Overruled> {
+pub(super) fn find_overridden_settings(wishes: &[PolicyOverrides], rules: &ReplayRules) -> Vec<OverriddenSetting> {
     let file = |value: &toml_edit::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let differs = |(key, value): (&str, toml_edit::Value)| {
-        let environment = config::set_outside(key)?;
+        let environment = config::read_environment_value(key)?;
         let file = file(&value);
         let name = format!("STEWARD_{}", key.to_ascii_uppercase());
-        (environment.trim() != file.trim()).then_some(Overruled { name, environment, file })
+        (environment.trim() != file.trim()).then_some(OverriddenSetting { name, environment, file })
     };
-    asked(wishes, rules).into_iter().filter_map(differs).collect()
+    list_overridden_entries(wishes, rules).into_iter().filter_map(differs).collect()
 }

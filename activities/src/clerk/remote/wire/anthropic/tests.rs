@@ -54,11 +54,12 @@ fn is_taken(schema: &Value) {
 fn the_schemas_hold_only_what_the_api_takes() {
     for sources in [&[][..], &["gmail"], &["mail:a@b.example", "minimum", "x\"}, \"y\": {", ""]] {
         let schema = answer_schema(&question(sources));
-        is_taken(&taken(&schema));
-        let named = taken(&schema)["properties"]["source_contributions"]["items"]["properties"]["name"].clone();
+        is_taken(&convert_schema(&schema));
+        let named =
+            convert_schema(&schema)["properties"]["source_contributions"]["items"]["properties"]["name"].clone();
         assert_eq!(named.get("enum").is_some(), !sources.is_empty(), "what was given is still all there is");
     }
-    is_taken(&taken(&signals_schema(&event())));
+    is_taken(&convert_schema(&signals_schema(&event())));
 }
 
 #[test]
@@ -67,14 +68,14 @@ fn pairs_are_read_as_the_fields_that_were_asked_for() {
     let contributions = json!([{"name": "mail:a@b.example", "value": 0.5}, {"name": "bank", "value": 0}]);
     let verdict = json!({"decision": "still_active", "confidence": 0.5, "reasoning": "r", "evidence": [],
         "source_contributions": contributions});
-    let read = Verdict::parse_answer(&unpaired(&verdict.to_string()), &question).unwrap();
+    let read = Verdict::parse_answer(&restore_fields(&verdict.to_string()), &question).unwrap();
     assert_eq!(read.source_contributions["mail:a@b.example"], 0.5);
     assert_eq!(read.source_contributions["bank"], 0.0);
     let scores = json!([{"name": "task/pay.md", "value": 1}, {"name": "matter/m.md", "value": 0}]);
     let finding = json!({"quote": "paid", "target": null, "scores": scores, "effect": "none", "mutation": null,
         "effect_confidence": 0.5, "reasoning": "r"});
     let answer = json!({"signals": [finding]}).to_string();
-    assert_eq!(ExtractAnswer::parse_answer(&unpaired(&answer), &event()).unwrap().findings()[0].scores.len(), 2);
+    assert_eq!(ExtractAnswer::parse_answer(&restore_fields(&answer), &event()).unwrap().findings()[0].scores.len(), 2);
 }
 
 #[test]
@@ -85,8 +86,8 @@ fn pairs_of_another_form_stay_and_are_refused_by_the_check() {
             "source_contributions": contributions})
         .to_string()
     };
-    assert!(Verdict::parse_answer(&unpaired(&with(json!([{"name": "bank", "value": 1}]))), &question).is_ok());
-    assert!(Verdict::parse_answer(&unpaired(&with(json!({"bank": 1}))), &question).is_ok(), "as others write it");
+    assert!(Verdict::parse_answer(&restore_fields(&with(json!([{"name": "bank", "value": 1}]))), &question).is_ok());
+    assert!(Verdict::parse_answer(&restore_fields(&with(json!({"bank": 1}))), &question).is_ok(), "as others write it");
     for bad in [
         json!([{"name": "bank", "value": 1}, {"name": "bank", "value": 0}]),
         json!([{"name": "bank", "value": 1, "more": 1}]),
@@ -98,7 +99,7 @@ fn pairs_of_another_form_stay_and_are_refused_by_the_check() {
         json!(["bank", 1]),
         json!(7),
     ] {
-        assert!(Verdict::parse_answer(&unpaired(&with(bad.clone())), &question).is_err(), "{bad}");
+        assert!(Verdict::parse_answer(&restore_fields(&with(bad.clone())), &question).is_err(), "{bad}");
     }
-    assert_eq!(unpaired("no JSON"), "no JSON");
+    assert_eq!(restore_fields("no JSON"), "no JSON");
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::Config;
+use crate::config::StewardConfig;
 use steward_domain::frontmatter;
 use steward_domain::note_policy::read;
 use steward_domain::path::RecordPath;
@@ -11,12 +11,12 @@ use steward_vault::index::SourceCeiling;
 /// 3 live changes of the day are spent, and it is noon.
 fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, caps: ModeCaps) -> (String, String) {
     let variables = [&[("STEWARD_LIVE_MODE", "live")], variables].concat();
-    let config = Config::of_variables(&variables);
+    let config = StewardConfig::from_variables(&variables);
     let named = |(source, ceiling): &(&str, Ceiling)| {
         let (path, source) = (format!("instinct/{source}.md"), (*source).to_owned());
         (SourceCeiling { path, source: source.clone(), ceiling: *ceiling }, format!("instinct/{source}.md:3"))
     };
-    let settings = Settings {
+    let settings = PolicyContext {
         config: &config,
         running: None,
         stop: None,
@@ -27,7 +27,7 @@ fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, ca
     let document = frontmatter::read_document(format!("---\ntype: matter\n{block}---\n").as_bytes()).unwrap();
     let understood = Matter::read(document.fields()).unwrap();
     let (policy, _) = read::read_matter_policy(&document);
-    let note = Note {
+    let note = MatterPolicyContext {
         matter: &RecordPath::parse("matter/m.md").unwrap(),
         document: &document,
         state: understood.state,
@@ -35,7 +35,7 @@ fn said(variables: &[(&str, &str)], sources: &[(&str, Ceiling)], block: &str, ca
         policy: policy.as_ref(),
         spent: 3,
     };
-    let line = of(&settings, &note, MutationClass::StateChange);
+    let line = build_outcome_line(&settings, &note, MutationClass::StateChange);
     assert_eq!(line.what, "so: state_change");
     (line.value, line.from)
 }
