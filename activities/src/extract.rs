@@ -7,6 +7,7 @@
 //! [`steward_domain::extract`]. The workflow hears counts, the log hears no word of an event.
 
 mod memory;
+mod progress;
 
 use crate::clerk::Clerk;
 use crate::failure::{non_retryable_failure, retryable_failure};
@@ -14,12 +15,12 @@ use crate::judge::keep_alive;
 use crate::vault::{VaultContext, run_blocking};
 use chrono::{TimeDelta, Utc};
 use memory::ExtractionMemory;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use progress::{AnswerInProgress, answer_key, extracted_edits, field_edit, whole_seconds};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 use steward_domain::extract::candidates::CandidateMatcher;
-use steward_domain::extract::{ExtractAnswer, ExtractOutcome, ExtractQuestion, TargetOffer};
+use steward_domain::extract::{ExtractAnswer, ExtractOutcome, ExtractQuestion};
 use steward_domain::frontmatter::{self, FieldEdit};
 use steward_domain::guard::{
     CallId, CallSource, GuardCap, GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settlement,
@@ -27,7 +28,6 @@ use steward_domain::guard::{
 };
 use steward_domain::path::RecordPath;
 use steward_domain::plain;
-use steward_domain::plan::ContentHash;
 use steward_domain::signal::source_key;
 use steward_domain::stream::{EventStatus, MAX_TRIES, StreamEvent};
 use steward_vault::crash;
@@ -76,13 +76,6 @@ enum EventReading {
     },
     /// Its sender's or its stream's share is used up.
     OverShare(String),
-}
-
-/// An answer whose signals are being written, and what it was given to choose from.
-#[derive(Serialize, Deserialize)]
-struct AnswerInProgress {
-    offers: Vec<TargetOffer>,
-    text: String,
 }
 
 /// What one call came to.
@@ -375,25 +368,6 @@ impl Extractor {
         self.host.index.sync_paths(root, std::slice::from_ref(path), Utc::now()).await.map_err(retryable_failure)?;
         Ok(())
     }
-}
-
-/// Rounded up, and at least a second: too early is another 429.
-fn whole_seconds(wait: TimeDelta) -> Option<u32> {
-    u32::try_from(wait.num_milliseconds().max(1).unsigned_abs().div_ceil(1000)).ok()
-}
-
-/// Names an event by all that its signals are made of.
-fn answer_key(path: &RecordPath, event: &StreamEvent) -> String {
-    format!("event/{path}/{}", ContentHash::hash_bytes(event.render().as_bytes()).as_str())
-}
-
-fn extracted_edits(reason: &str) -> Vec<FieldEdit> {
-    let reason = if reason.is_empty() { Value::Null } else { json!(reason) };
-    vec![field_edit("status", json!(EventStatus::Extracted.as_str())), field_edit("reason", reason)]
-}
-
-fn field_edit(field: &str, value: Value) -> FieldEdit {
-    FieldEdit { field: field.to_owned(), value: Some(value) }
 }
 
 #[activities]

@@ -4,7 +4,7 @@
 //! patch that was really written and the hash of the record before it in the chain. Records are
 //! never rewritten; an answer to one (undo, confirm, dismiss) is a record of its own.
 
-use crate::clerk::{ClerkMark, Judgement, SignalEvidence};
+use crate::clerk::{ClerkMark, Judgement};
 use crate::decide::GateResult;
 use crate::frontmatter::{self, FieldUndo, FrontmatterError};
 use crate::mode::Mode;
@@ -21,8 +21,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+mod cited;
 mod kind;
 mod said;
+pub use cited::CitedSignal;
 pub use kind::{ActionKind, is_audit_file_name};
 
 /// How long an undo recipe is honoured, in days (S3-54).
@@ -31,38 +33,6 @@ pub const UNDO_WINDOW_DAYS: i64 = 7;
 const MAX_NAME_CHARS: usize = 80;
 /// Where a longer name is cut; what follows is a hash, so that two long names stay two.
 const CUT_NAME_CHARS: usize = 71;
-
-/// A signal that a decision rests on, as the record keeps it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CitedSignal {
-    #[serde(rename = "ref")]
-    pub reference: RecordPath,
-    pub source: String,
-    /// At most 50 characters, verbatim. Untrusted.
-    pub note: String,
-    pub target_confidence: f64,
-    pub effect_confidence: f64,
-    /// It says what was decided. Records of before do not tell, and are taken for it.
-    #[serde(default = "says_so", skip_serializing_if = "Clone::clone")]
-    pub speaks: bool,
-}
-
-fn says_so() -> bool {
-    true
-}
-
-impl From<&SignalEvidence> for CitedSignal {
-    fn from(e: &SignalEvidence) -> Self {
-        Self {
-            reference: e.reference.clone(),
-            source: e.source.clone(),
-            note: e.note.clone(),
-            target_confidence: e.target_confidence,
-            effect_confidence: e.effect_confidence,
-            speaks: true,
-        }
-    }
-}
 
 /// The workflow run that acted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

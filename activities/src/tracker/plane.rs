@@ -5,13 +5,17 @@
 //! the log. At most 60 requests begin in any minute, Plane's limit for a key; a 429 or a limit that is used up
 //! keeps everything back until the time it says. Whether something is owed is not decided here.
 
+mod wire;
+
+pub(super) use self::wire::ProjectStates;
+
+use self::wire::{CreatedComment, PlaneComment, PlanePage, PlaneState, WorkItem};
 use super::settings::TrackerConfig;
 use crate::clerk::remote::Secret;
 use chrono::Utc;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode, Url};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
@@ -19,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::guard::parse_retry_after;
 use steward_domain::plan::ActionId;
-use steward_domain::tracker::{EXTERNAL_SOURCE, TrackerId, TrackerIssue, TrackerStateGroup};
+use steward_domain::tracker::{EXTERNAL_SOURCE, TrackerId, TrackerIssue};
 
 /// From connecting to the last byte: 10 s, so that a delivery of some requests ends within its time.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,42 +60,6 @@ pub(super) enum PlaneError {
     Refused(u16),
 }
 
-/// A state of a project, as far as it matters.
-#[derive(Debug, Deserialize)]
-struct PlaneState {
-    id: TrackerId,
-    group: String,
-    #[serde(default)]
-    sequence: f64,
-    #[serde(default)]
-    default: bool,
-}
-
-#[derive(Deserialize)]
-struct PlanePage<T> {
-    results: Vec<T>,
-    #[serde(default)]
-    next_page_results: bool,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct WorkItem {
-    state: Option<TrackerId>,
-}
-
-#[derive(Deserialize)]
-struct CreatedComment {
-    id: TrackerId,
-}
-
-#[derive(Deserialize)]
-struct PlaneComment {
-    id: TrackerId,
-    external_source: Option<String>,
-    external_id: Option<String>,
-}
-
 /// What a search for a comment of ours came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CommentSearch {
@@ -99,25 +67,6 @@ pub(super) enum CommentSearch {
     Nothing,
     /// There are more comments than are looked through.
     TooMany,
-}
-
-/// The states of one project.
-pub(super) struct ProjectStates(Vec<PlaneState>);
-
-impl ProjectStates {
-    /// The one that an issue goes to: the project's default where it is of the group, else the first.
-    pub(super) fn first_in_group(&self, group: TrackerStateGroup) -> Option<&TrackerId> {
-        let of_group = self.0.iter().filter(|state| state.group == group.as_str());
-        let before = |a: &&PlaneState, b: &&PlaneState| {
-            b.default.cmp(&a.default).then(a.sequence.total_cmp(&b.sequence)).then(a.id.cmp(&b.id))
-        };
-        of_group.min_by(before).map(|state| &state.id)
-    }
-
-    /// Whether a state is one of a group.
-    pub(super) fn is_in_group(&self, state: &TrackerId, group: TrackerStateGroup) -> bool {
-        self.0.iter().any(|known| &known.id == state && known.group == group.as_str())
-    }
 }
 
 /// Plane, at one workspace.

@@ -1,0 +1,61 @@
+//! What Plane answers, as far as it is used.
+//!
+//! The shapes follow version 1 of its published API; everything else in an answer is ignored.
+
+use serde::Deserialize;
+use steward_domain::tracker::{TrackerId, TrackerStateGroup};
+
+/// A state of a project, as far as it matters.
+#[derive(Debug, Deserialize)]
+pub(super) struct PlaneState {
+    pub(super) id: TrackerId,
+    pub(super) group: String,
+    #[serde(default)]
+    pub(super) sequence: f64,
+    #[serde(default)]
+    pub(super) default: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PlanePage<T> {
+    pub(super) results: Vec<T>,
+    #[serde(default)]
+    pub(super) next_page_results: bool,
+    pub(super) next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WorkItem {
+    pub(super) state: Option<TrackerId>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CreatedComment {
+    pub(super) id: TrackerId,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PlaneComment {
+    pub(super) id: TrackerId,
+    pub(super) external_source: Option<String>,
+    pub(super) external_id: Option<String>,
+}
+
+/// The states of one project.
+pub(in crate::tracker) struct ProjectStates(pub(super) Vec<PlaneState>);
+
+impl ProjectStates {
+    /// The one that an issue goes to: the project's default where it is of the group, else the first.
+    pub(in crate::tracker) fn first_in_group(&self, group: TrackerStateGroup) -> Option<&TrackerId> {
+        let of_group = self.0.iter().filter(|state| state.group == group.as_str());
+        let before = |a: &&PlaneState, b: &&PlaneState| {
+            b.default.cmp(&a.default).then(a.sequence.total_cmp(&b.sequence)).then(a.id.cmp(&b.id))
+        };
+        of_group.min_by(before).map(|state| &state.id)
+    }
+
+    /// Whether a state is one of a group.
+    pub(in crate::tracker) fn is_in_group(&self, state: &TrackerId, group: TrackerStateGroup) -> bool {
+        self.0.iter().any(|known| &known.id == state && known.group == group.as_str())
+    }
+}
