@@ -1,6 +1,6 @@
 //! The clerks: who judges what the signals of a task mean.
 //!
-//! A clerk is asked one [`Question`] and gives one [`Reply`]; every way a call can end is a value
+//! A clerk is asked one [`ClerkQuestion`] and gives one [`ClerkReply`]; every way a call can end is a value
 //! of it. No clerk can be asked without a [`Reservation`] of the rate guard, the offline one
 //! included, and one reservation is one attempt: nothing here tries again. A clerk never sees
 //! the vault and changes nothing; its reply goes back to the workflow, which decides, and to the
@@ -46,7 +46,7 @@ impl Clerk {
         reply
     }
 
-    /// Asks once what an event says. Spends the reservation like [`Clerk::ask`].
+    /// Asks once what an event says. Spends the reservation like [`ActionClerk::ask`].
     pub async fn extract_signals(&self, reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
         let reply = match self {
             Self::Rules(rules) => rules.extract_signals(reservation, question),

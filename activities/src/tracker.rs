@@ -1,6 +1,6 @@
 //! Telling a tracker what was done to a task that is an issue there, and taking that back after an undo.
 //!
-//! What is owed stands in the audit records; [`Courier`] delivers it, records what came of it, and never
+//! What is owed stands in the audit records; [`TrackerDispatcher`] delivers it, records what came of it, and never
 //! does anything twice: every step can be told from what is there (see `delivery`). Deliveries to one issue
 //! follow one another in the order of the chain, so that no late one overrides a newer. The vault never
 //! waits for any of this. [`plane`] is the port: all that is known of the tracker's interface.

@@ -2,7 +2,7 @@
 //!
 //! Pure: the same case always gives the same plan, so that it can run inside a workflow, in a
 //! backtest and in a test alike. Every gate is evaluated and kept with the values that decided,
-//! also the ones behind a closed one, because the record must show the same values (section 5).
+//! also the ones behind a closed one, because the record must show the same values.
 
 use crate::audit::{ActionKind, AuditDraft, CitedSignal, MutationProposal, WorkflowRef};
 use crate::clerk::{ClerkMark, SignalEvidence, Verdict};
@@ -28,7 +28,7 @@ pub struct GateResult {
     pub needed: String,
 }
 
-/// The gates of section 5.
+/// The gates, in the order in which records show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateName {

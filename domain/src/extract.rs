@@ -1,9 +1,9 @@
 //! What a clerk is asked about a stream event and what it may answer.
 //!
 //! The event's words are a stranger's. They stand in the question as data; the answer is a closed
-//! form whose targets are picked from the [`Offer`]s that code made ([`candidates`]), whose quotes
-//! must stand in the event word for word, and whose changes are of the four classes. [`Answer::check`]
-//! holds that before anything believes it, and [`Answer::signals`] makes the signals. Nothing here
+//! form whose targets are picked from the [`TargetOffer`]s that code made ([`candidates`]), whose quotes
+//! must stand in the event word for word, and whose changes are of the four classes. [`ExtractAnswer::check`]
+//! holds that before anything believes it, and [`ExtractAnswer::signals`] makes the signals. Nothing here
 //! writes anything, and no text of an event ever becomes an instruction.
 
 pub mod candidates;
@@ -115,7 +115,7 @@ impl ExtractAnswer {
 /// What came of one call. Every way it can end is a value, not an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExtractOutcome {
-    /// Words that hold against the question; [`Answer::check`] reads them again wherever they are kept.
+    /// Words that hold against the question; [`ExtractAnswer::check`] reads them again wherever they are kept.
     Answered { text: String },
     /// An answer outside the closed form; one stricter try is left.
     BadAnswer { complaint: String },

@@ -5,7 +5,7 @@
 //! All types travel as JSON that a person reads, so words are whole and times are RFC 3339.
 //!
 //! Nothing here reads a clock or keeps state: the present is an argument (`now`), and what was
-//! recorded comes in as [`Facts`]. The ledger itself is `steward_vault::guard`.
+//! recorded comes in as [`GuardFacts`]. The ledger itself is `steward_vault::guard`.
 
 use std::fmt;
 
@@ -131,7 +131,7 @@ pub enum ReserveOutcome {
 
 /// Leave to make one clerk call; it is recorded in the ledger before anyone holds it.
 ///
-/// Made by the ledger alone, through [`Grant::recorded_as`]; a test of the ledger's crate holds
+/// Made by the ledger alone, through [`CallGrant::into_reservation`]; a test of the ledger's crate holds
 /// that no other code makes one. It can be read back from JSON, because it travels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -17,7 +17,7 @@ pub const MAX_TEXT_CHARS: usize = 500;
 /// Longest member of a `related_*` field, in characters.
 pub const MAX_MEMBER_CHARS: usize = 120;
 
-/// The classes of change (section 4).
+/// The classes of change; nothing else can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MutationClass {

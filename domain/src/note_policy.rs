@@ -3,7 +3,7 @@
 //! It holds for the matter and for all of its tasks, and only ever narrows: every line of it is one more gate
 //! ([`GateName::Policy`]), and no gate opens another. [`mod@read`] understands it, and takes what it cannot understand
 //! for the strictest that it could mean. The tick and the router decide with what was seen
-//! ([`mod@crate::decide`], [`mod@crate::route`]); when a plan lands, [`Plan::within_notes`] holds it once more against what the
+//! ([`mod@crate::decide`], [`mod@crate::route`]); when a plan lands, [`Plan::cap_by_matter_policies`] holds it once more against what the
 //! note says by then, with the changes of the day. A human's own undo and confirmation do not pass here.
 
 mod quiet;

@@ -2,7 +2,7 @@
 //!
 //! A record's body is Markdown that people open in their editor, and its words come from outside.
 //! What is written here shows as the words themselves: no link, embed, tag, heading, list, fence,
-//! comment, formula or raw HTML survives, and no character turns the reading direction. [`unescape`]
+//! comment, formula or raw HTML survives, and no character turns the reading direction. [`unescape_markdown`]
 //! is the way back, for whoever reads the record.
 
 /// Escaped text on one line, ready for a Markdown body.

@@ -236,8 +236,8 @@ impl Plan {
     /// Works out the bytes to write over the record as it is now.
     ///
     /// # Errors
-    /// [`PrepareError::ChangedMeanwhile`] when a steward's change meets other content than was
-    /// judged; [`PrepareError::Conflict`] when a human's answer meets fields edited since.
+    /// [`PreparePlanError::ChangedMeanwhile`] when a steward's change meets other content than was
+    /// judged; [`PreparePlanError::Conflict`] when a human's answer meets fields edited since.
     pub fn prepare(&self, current: &[u8]) -> Result<PreparedChange, PreparePlanError> {
         let before = ContentHash::hash_bytes(current);
         if !self.is_based_on(&before) {

@@ -65,7 +65,7 @@ impl CheckTimestamps {
     /// A task that is done or archived is never looked at again, so its date stays as it is.
     ///
     /// # Errors
-    /// [`StampError`] when the file is no task that can be read and edited line by line.
+    /// [`CheckTimestampsError`] when the file is no task that can be read and edited line by line.
     pub fn prepare(&self, current: &[u8]) -> Result<Vec<u8>, CheckTimestampsError> {
         let document = frontmatter::read_document(current)?;
         let fields = document.fields();

@@ -1,7 +1,7 @@
 //! When a task or a matter is looked at: due, skipped, quiet, and how long until the next time.
 //!
 //! Pure rules over what the index and the state store know. They decide nothing about a record;
-//! a task that needs a clerk becomes a [`Look`], which is what a workflow carries on with.
+//! a task that needs a clerk becomes a [`TaskCheck`], which is what a workflow carries on with.
 
 use crate::clerk::{AttributedVerdict, ClerkQuestion, Judgement};
 use crate::mode::{Ceiling, DecisionPolicy};

@@ -60,7 +60,7 @@ impl ResolutionKind {
     }
 }
 
-/// Why an answer is not taken; [`Refusal::status`] is its HTTP status (section 6).
+/// Why an answer is not taken; [`ResolutionRefusal::status`] is its HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "refused", rename_all = "snake_case")]
 pub enum ResolutionRefusal {
@@ -191,7 +191,7 @@ pub struct ResolutionCase<'a> {
 /// Plans an answer to a recorded action that nobody has answered yet.
 ///
 /// # Errors
-/// [`Refusal`], by the rules of section 6.
+/// [`ResolutionRefusal`], the first that applies.
 pub fn build_resolution_plan(request: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     if request.kind != ResolutionKind::Confirm && request.edited.is_some() {
         return Err(edit::refuse_edit(request.record, "only a confirmation may choose another value"));

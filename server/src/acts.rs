@@ -13,7 +13,7 @@ use steward_vault::operator::{self, OperatorEvent, OperatorEventKind, OperatorLo
 /// Writes it down; `on` says what it was done to.
 ///
 /// # Errors
-/// [`OperatorError`] when that failed, and it must not be done.
+/// [`OperatorLogError`] when that failed, and it must not be done.
 pub(crate) async fn record_operator_event(
     app: &AppState,
     by: &str,

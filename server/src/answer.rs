@@ -48,7 +48,7 @@ impl ResolutionClient {
     /// Asks, and waits for what comes of it.
     ///
     /// # Errors
-    /// [`AskError`]; a refusal is none.
+    /// [`ResolutionRequestError`]; a refusal is none.
     pub async fn request_resolution(&self, ask: ResolveInput) -> Result<ResolveOutput, ResolutionRequestError> {
         let (kind, digits) = (ask.kind.as_str(), extract_hex_digits(&ask.action));
         // Two who ask the same are answered once; who asks for something else must not get that answer.
@@ -64,7 +64,7 @@ impl ResolutionClient {
     /// Asks for one answer to several actions, and waits for what comes of each.
     ///
     /// # Errors
-    /// [`AskError`]; refusals are none.
+    /// [`ResolutionRequestError`]; refusals are none.
     pub async fn request_batch_resolution(
         &self,
         ask: ResolveBatchInput,

@@ -104,7 +104,7 @@ pub(crate) struct AppState {
     pub(crate) registration: watch::Receiver<registered::RegistrationStatus>,
     pub(crate) stop: watch::Receiver<bool>,
     live: ConnectionLimiter<String>,
-    /// The file that [`App::index`] opened.
+    /// The file that [`AppState::index`] opened.
     pub(crate) index_file: IndexFileIdentity,
     /// What the charts were drawn from last.
     pub(crate) charts: pages::charts::ChartCountsCache,
@@ -155,7 +155,7 @@ pub enum RouterBuildError {
 /// The router of everything that is served.
 ///
 /// # Errors
-/// [`StartError`] when the keys of sessions and of the command can be neither read nor made.
+/// [`RouterBuildError`] when the keys of sessions and of the command can be neither read nor made.
 pub fn build_router(parts: AppDependencies) -> Result<Router, RouterBuildError> {
     let AppDependencies { root, index, answers, client, ledger, store, hosts, proxies, encrypted, house, stop } = parts;
     local::ensure_command_key(&store)?;

@@ -102,7 +102,7 @@ impl HolderRecord {
     /// Leaves the note; only for the holder of the lock.
     ///
     /// # Errors
-    /// [`NoteError`] when the state folder cannot be written.
+    /// [`ProcessRecordError`] when the state folder cannot be written.
     pub fn write(&self, state_dir: &Path) -> Result<(), ProcessRecordError> {
         let (path, fresh) = (state_dir.join(FILE), state_dir.join(format!("{FILE}.new")));
         let text = serde_json::to_string_pretty(self).unwrap_or_default();

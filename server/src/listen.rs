@@ -94,7 +94,7 @@ impl BoundListener {
         Ok(Self { listener, address })
     }
 
-    /// Serves until the flag is raised. Until [`Serving::answer_with`] says how, everybody is told to come again.
+    /// Serves until the flag is raised. Until [`RunningServer::replace_router`] says how, everybody is told to come again.
     ///
     /// # Errors
     /// [`CertificateError`] at once when the certificate cannot be used; a socket that fails is told in the log.
@@ -138,7 +138,7 @@ impl RunningServer {
         drop(self.shows.send_replace(router));
     }
 
-    /// What answers from now on is sent there, as to [`Serving::answer_with`].
+    /// What answers from now on is sent there, as to [`RunningServer::replace_router`].
     #[must_use]
     pub fn clone_router_sender(&self) -> watch::Sender<Router> {
         self.shows.clone()

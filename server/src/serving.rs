@@ -76,7 +76,7 @@ impl ListenerRecord {
     /// Leaves the note, and sweeps out those of the dead.
     ///
     /// # Errors
-    /// [`NoteError`] when the state folder cannot be written.
+    /// [`ProcessRecordError`] when the state folder cannot be written.
     pub fn write_locked(&self, state_dir: &Path) -> Result<ListenerRecordGuard, ProcessRecordError> {
         for (path, note) in list_records(state_dir) {
             if note.is_none() {

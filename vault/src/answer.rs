@@ -57,7 +57,7 @@ impl VaultWriter {
     /// Takes a human's answer to a recorded action.
     ///
     /// # Errors
-    /// [`AnswerError::Refused`] by the rules of section 6; [`AnswerError::Apply`] when the vault
+    /// [`ResolutionError::Refused`] by the rules of `docs/api.md`; [`ResolutionError::Apply`] when the vault
     /// cannot be read or written.
     pub fn resolve_action(&self, asked: &IncomingResolution<'_>) -> Result<ActionReceipt, ResolutionError> {
         retry_while_changing(|| self.resolve_action_once(asked))

@@ -2,8 +2,8 @@
 //!
 //! Everything that needs space is written first (audit record, new content, intent) and made
 //! durable; then the files change places and the record is filed under its name. A crash anywhere
-//! leaves the intent and the staged files, from which [`Keeper::lock`] finishes or takes back. The
-//! steward's own changes, undo, confirm and dismiss all pass here; a stamp ([`Keeper::stamp`]) does too,
+//! leaves the intent and the staged files, from which [`VaultWriter::lock`] finishes or takes back. The
+//! steward's own changes, undo, confirm and dismiss all pass here; a stamp ([`VaultWriter::stamp`]) does too,
 //! with nothing to file.
 
 use crate::brake;
@@ -26,7 +26,7 @@ impl VaultWriter {
     /// Carries a steward's plan out, once however often it is asked.
     ///
     /// Under a stop nothing is filed; a plan that was filed before the stop is still found. What a human answers goes
-    /// through [`Keeper::answer`], which sees to it that one answer wins.
+    /// through [`VaultWriter::answer`], which sees to it that one answer wins.
     ///
     /// # Errors
     /// [`ApplyError`]; asking again is safe.

@@ -83,7 +83,7 @@ pub fn read_stop(root: &VaultRoot) -> Option<FleetStop> {
 /// On a full disk the stop holds as well; who stopped, when and why may then be unknown.
 ///
 /// # Errors
-/// [`BrakeError`] when the file cannot be created; the message says how to do it by hand.
+/// [`StopFileError`] when the file cannot be created; the message says how to do it by hand.
 pub fn stop_fleet(root: &VaultRoot, stop: &FleetStop) -> Result<(), StopFileError> {
     let stop = &stop.shorten_texts();
     let failed = |source| StopFileError(source, "stopped");
@@ -143,7 +143,7 @@ pub fn reserve_spare_file(root: &VaultRoot) {
 /// Lets the fleet run again, and notes who did; `false` when it was not stopped.
 ///
 /// # Errors
-/// [`BrakeError`] when the file cannot be removed.
+/// [`StopFileError`] when the file cannot be removed.
 pub fn resume_fleet(root: &VaultRoot, by: &FleetStop) -> Result<bool, StopFileError> {
     let by = &by.shorten_texts();
     let failed = |source| StopFileError(source, "released");

@@ -1,6 +1,6 @@
 //! Places where the power may go out, so that tests can switch it off exactly there.
 //!
-//! [`point`] does nothing unless the environment variable `STEWARD_CRASH_AT` names it when the
+//! [`die_if_armed`] does nothing unless the environment variable `STEWARD_CRASH_AT` names it when the
 //! process starts; then the process kills itself with SIGKILL, as an outage would. `<name>:<n>`
 //! names the n-th time it is met, for those that a start meets as well. It is compiled into every
 //! build on purpose: what is tested is what is shipped. Every place is listed in [`POINTS`],

@@ -3,7 +3,7 @@
 //! They are no human's words about a matter, so nothing is swapped or filed in the chain: a file
 //! appears under its name whole and durable, or not at all, and never over another. Asked twice, it is
 //! there once. What stands in them changes later by the keeper's other ways alone; extracted events
-//! are dropped when they are old ([`Keeper::purge`]).
+//! are dropped when they are old ([`VaultWriter::purge`]).
 
 use crate::durable;
 use crate::keeper::{ApplyError, VaultWriter};
@@ -53,7 +53,7 @@ impl VaultWriter {
     /// them. Hand over some hundred at a time: each is held open until it is in place.
     ///
     /// # Errors
-    /// As [`Keeper::create`], at the first file that fails; some of the others may be there.
+    /// As [`VaultWriter::create`], at the first file that fails; some of the others may be there.
     pub fn create_files(&self, files: &[(RecordPath, Vec<u8>)]) -> Result<Vec<bool>, CreateError> {
         let _turn = self.lock_state()?;
         let mut folders = WrittenFolders::default();

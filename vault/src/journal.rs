@@ -29,7 +29,7 @@ impl AttemptKey {
         Self(format!("{number:012}-{id}"))
     }
 
-    /// As [`Key::new`], for what has no action.
+    /// As [`AttemptKey::new`], for what has no action.
     pub(crate) fn new_unrecorded(number: u64) -> Self {
         Self(format!("{number:012}-stamp"))
     }

@@ -1,11 +1,11 @@
 //! The one process that writes a vault.
 //!
-//! [`Keeper::lock`] takes the writer's lock, finishes or takes back what a crash left, and from
-//! then on [`Keeper::apply`], [`Keeper::answer`], [`Keeper::stamp`] and [`Keeper::note`] are the only
-//! ways to change a file of the vault, [`Keeper::create`] and [`Keeper::purge`] those to add and to drop
-//! one of ours; [`Keeper::track`] files what came of a change in the tracker.
+//! [`VaultWriter::lock`] takes the writer's lock, finishes or takes back what a crash left, and from
+//! then on [`VaultWriter::apply`], [`VaultWriter::answer`], [`VaultWriter::stamp`] and [`VaultWriter::note`] are the only
+//! ways to change a file of the vault, [`VaultWriter::create`] and [`VaultWriter::purge`] those to add and to drop
+//! one of ours; [`VaultWriter::file_tracker_outcome`] files what came of a change in the tracker.
 //! Everything is synchronous and one at a time: callers run it on a blocking thread, and call
-//! [`Keeper::settle`] every few seconds.
+//! [`VaultWriter::settle`] every few seconds.
 
 mod lock;
 mod recover;
@@ -207,7 +207,7 @@ impl VaultWriter {
         self.settle_swaps_older_than(SETTLE_AFTER)
     }
 
-    /// [`Keeper::settle`] with another patience; zero settles everything.
+    /// [`VaultWriter::settle`] with another patience; zero settles everything.
     ///
     /// # Errors
     /// [`ApplyError::Io`] when the vault cannot be written; whatever could not be settled is tried

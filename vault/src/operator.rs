@@ -56,7 +56,7 @@ pub struct OperatorLogError(#[from] io::Error);
 /// Writes an act down, for good.
 ///
 /// # Errors
-/// [`OperatorError`] when the line cannot be written.
+/// [`OperatorLogError`] when the line cannot be written.
 pub fn append_event(root: &VaultRoot, act: &OperatorEvent) -> Result<(), OperatorLogError> {
     let cut = |text: &str| text.chars().take(MOST).collect::<String>();
     let act = OperatorEvent { by: cut(&act.by), on: cut(&act.on), ..act.clone() };

@@ -1,6 +1,6 @@
 //! What is owed to the tracker, and how far each delivery has come.
 //!
-//! That something is owed stands in the audit records, and so does what came of it ([`Keeper::track`]);
+//! That something is owed stands in the audit records, and so does what came of it ([`VaultWriter::file_tracker_outcome`]);
 //! both survive the loss of every database. How far a delivery has come lies in
 //! `.steward/outbox/<action id>.json`: what the issue was before is durable there before anything is sent,
 //! so that a delivery that was cut short goes on instead of beginning anew. Sending is not done here.
@@ -146,7 +146,7 @@ pub fn find_follower(
 /// What is known of the tracker's part of a record; `None` where it has none.
 ///
 /// # Errors
-/// As [`follower`] and [`progress`].
+/// As [`find_follower`] and [`progress`].
 pub fn read_delivery_status(root: &VaultRoot, record: &AuditRecord) -> Result<Option<DeliveryStatus>, ApplyError> {
     let Some(says) = record.plane_action.clone().filter(|_| !record.draft.kind.is_tracker_outcome()) else {
         return Ok(None);

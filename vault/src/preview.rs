@@ -117,8 +117,8 @@ impl From<ResolutionRefusal> for PreviewRefusal {
 /// Says what an undo of the action that this record tells of would do now.
 ///
 /// # Errors
-/// [`AnswerError::Refused`] where there is no such record or it cannot be read, so that nothing can be shown;
-/// [`AnswerError::Apply`] when the vault cannot be read. Every other refusal is part of the preview.
+/// [`ResolutionError::Refused`] where there is no such record or it cannot be read, so that nothing can be shown;
+/// [`ResolutionError::Apply`] when the vault cannot be read. Every other refusal is part of the preview.
 pub fn preview_undo(root: &VaultRoot, record: &RecordPath, now: DateTime<Utc>) -> Result<UndoPreview, ResolutionError> {
     preview_undo_among(root, (record, &list_event_names(root)?), now)
 }
@@ -126,7 +126,7 @@ pub fn preview_undo(root: &VaultRoot, record: &RecordPath, now: DateTime<Utc>) -
 /// The same of several, in their order; what else lies in `event/` is listed once for all of them.
 ///
 /// # Errors
-/// [`AnswerError::Apply`] when that cannot be listed.
+/// [`ResolutionError::Apply`] when that cannot be listed.
 pub fn preview_undos(
     root: &VaultRoot,
     records: &[RecordPath],

@@ -82,7 +82,7 @@ impl VaultRoot {
     /// Opens the folder of a vault.
     ///
     /// # Errors
-    /// [`RootError::Open`] when it is not there or not a folder.
+    /// [`VaultRootError::Open`] when it is not there or not a folder.
     pub fn open(path: &Path) -> Result<Self, VaultRootError> {
         let failed = |source| VaultRootError::Open { path: path.to_owned(), source };
         let real = path.canonicalize().map_err(failed)?;
@@ -160,7 +160,7 @@ impl VaultRoot {
     /// Reads a record, bounded.
     ///
     /// # Errors
-    /// [`RootError`] when it is missing, a link, no file, too large or unreadable.
+    /// [`VaultRootError`] when it is missing, a link, no file, too large or unreadable.
     pub fn read_file(&self, path: &RecordPath) -> Result<RecordSnapshot, VaultRootError> {
         let shown = || path.as_str().to_owned();
         let failed = |source: io::Error| match source.kind() {
@@ -193,7 +193,7 @@ impl VaultRoot {
     /// Stream events lie one folder deeper: their names are `<source>/<id>.md`.
     ///
     /// # Errors
-    /// [`RootError::Io`] when the folder cannot be listed; a missing folder is empty.
+    /// [`VaultRootError::Io`] when the folder cannot be listed; a missing folder is empty.
     pub fn list_files(&self, kind: RecordKind) -> Result<Vec<FolderEntry>, VaultRootError> {
         let Some(dir) = self.open_folder(kind.folder())? else {
             return Ok(Vec::new());
@@ -225,7 +225,7 @@ impl VaultRoot {
     /// What a listing would say of one record; `None` when it is not there.
     ///
     /// # Errors
-    /// [`RootError::Io`] when the file system does not answer.
+    /// [`VaultRootError::Io`] when the file system does not answer.
     pub fn find_entry(&self, path: &RecordPath) -> Result<Option<FolderEntry>, VaultRootError> {
         match self.dir.symlink_metadata(path.as_str()) {
             Ok(meta) => Ok(Some(FolderEntry::new(path.file_name().to_owned(), &meta))),

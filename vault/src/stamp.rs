@@ -56,7 +56,7 @@ impl VaultWriter {
     /// Writes into a task's file when it was last looked at and when it will be.
     ///
     /// # Errors
-    /// [`StampingError`]; nothing of a human's is lost.
+    /// [`TimestampWriteError`]; nothing of a human's is lost.
     pub fn write_timestamps(
         &self,
         target: &RecordPath,

@@ -1,7 +1,7 @@
 //! Hints that records have changed, as soon as the file system tells.
 //!
 //! A hint and nothing more: events get lost, queues overflow, network drives are silent. Whatever is
-//! not understood becomes [`Hint::Rescan`], and the periodic scans of [`crate::index`] are the truth.
+//! not understood becomes [`ChangeHint::Rescan`], and the periodic scans of [`crate::index`] are the truth.
 //! Only the folders of records are watched, so a large attachment folder or a git history costs
 //! nothing. A file that is whole (renamed into place, or closed by its writer) is hinted at once; of all
 //! other changes the further ones are awaited ([`pending`]). The hints go to whoever owns the index.

@@ -63,7 +63,7 @@ pub(crate) fn create_clerk(choice: &ClerkChoice) -> anyhow::Result<Clerk> {
 /// Who is asked, as an operator sees it.
 ///
 /// # Errors
-/// What [`seat`] says, and a key that the vendor's own server will want and that is not there.
+/// What [`create_clerk`] says, and a key that the vendor's own server will want and that is not there.
 pub(crate) fn describe_configured_clerk(choice: &ClerkChoice) -> anyhow::Result<String> {
     create_clerk(choice)?;
     let Some((wire, server)) = find_clerk_server(choice) else { return Ok("rules, offline".to_owned()) };

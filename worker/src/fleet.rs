@@ -1,6 +1,6 @@
 //! The SDK's workers, each on a thread of its own, rebuilt from time to time.
 //!
-//! The SDK's `Worker` keeps an entry for every activity it ever ran and frees it only with itself
+//! The SDK's `QueueWorker` keeps an entry for every activity it ever ran and frees it only with itself
 //! (about 200 bytes each), so after a number of activities it is shut down in good order and built
 //! anew. Tasks that arrive meanwhile wait in the server; none is lost. Workflow code of one worker
 //! runs on its thread; activities run on the process's runtime.

@@ -60,10 +60,10 @@ pub(crate) fn init_telemetry() -> anyhow::Result<Telemetry> {
     install_telemetry(&TelemetrySettings::read(|name| std::env::var(name).ok())?)
 }
 
-/// As [`init`], for a command that answers and ends: where `STEWARD_LOG` is not set only warnings are logged.
+/// As [`init_telemetry`], for a command that answers and ends: where `STEWARD_LOG` is not set only warnings are logged.
 ///
 /// # Errors
-/// As [`init`].
+/// As [`init_telemetry`].
 pub(crate) fn init_quiet_telemetry() -> anyhow::Result<Telemetry> {
     let quiet = |name: &str| (name == "STEWARD_LOG").then(|| "warn".to_owned());
     install_telemetry(&TelemetrySettings::read(|name| std::env::var(name).ok().or_else(|| quiet(name)))?)

@@ -25,7 +25,7 @@ use steward_vault::root::VaultRoot;
 use temporalio_client::Client;
 use tokio::sync::watch;
 
-/// Takes the address, and tells everybody there to come again until there is a [`Web`].
+/// Takes the address, and tells everybody there to come again until there is a [`WebInterface`].
 ///
 /// # Errors
 /// When it is taken or not this machine's, or the certificate cannot be used; the message names the setting.

@@ -1,7 +1,7 @@
 //! Listens for webhooks: `POST /hooks/<stream>`, on this machine alone unless the operator says otherwise.
 //!
 //! A call is answered with 200 when its event is on disk and not before; calls that come at once are
-//! stored together. Who may call and what a body means, its [`Hook`] says. Answers to strangers hold a
+//! stored together. Who may call and what a body means, its [`Webhook`] says. Answers to strangers hold a
 //! number and one word. Bodies are bounded in size and time, and of each webhook so many are read at once;
 //! more wait a moment. Calls that are refused are counted together, so that a flood writes little.
 

@@ -22,7 +22,7 @@ const TRACKER_TIMEOUT: Duration = Duration::from_secs(40);
 /// What is said of a tracker that did not answer.
 const NOT_IN_TIME: &str = "no answer in time";
 
-/// Takes one answer. Argument: [`AnswerAsk`]; result: [`Answered`].
+/// Takes one answer. Argument: [`ResolveInput`]; result: [`ResolveOutput`].
 #[workflow]
 #[derive(Default)]
 pub struct AnswerWorkflow;

@@ -1,7 +1,7 @@
 //! The argument of a workflow, read so that a wrong one ends the run and not its workflow task.
 //!
 //! Where the SDK cannot decode an argument it fails the workflow task, and the server repeats that task until the run
-//! times out. Decoding an [`Argument`] never fails. The workflow then asks for the value and fails once, with the reason.
+//! times out. Decoding an [`WorkflowArgument`] never fails. The workflow then asks for the value and fails once, with the reason.
 
 use temporalio_common::data_converters::{
     GenericPayloadConverter, PayloadConversionError, SerializationContext, TemporalDeserializable, TemporalSerializable,
@@ -25,7 +25,7 @@ impl<T> WorkflowArgument<T> {
     /// The value; `expected` reads after "expected".
     ///
     /// # Errors
-    /// The reason, for [`for_good`](crate::steward::for_good), when the argument is missing or of another type.
+    /// The reason, for [`permanent_failure`](crate::steward::for_good), when the argument is missing or of another type.
     pub(crate) fn into_value(self, expected: &str) -> Result<T, String> {
         self.0.map_err(|reason| format!("invalid argument ({reason}): expected {expected}"))
     }

@@ -47,7 +47,7 @@ impl CalibrateOutput {
     }
 }
 
-/// Brings trust up to date. Result: [`Calibrated`] of this run.
+/// Brings trust up to date. Result: [`CalibrateOutput`] of this run.
 #[workflow]
 #[derive(Default)]
 pub struct ReversalCalibrationWorkflow;

@@ -25,7 +25,7 @@ pub struct DrillOutput {
     pub lowered: u32,
 }
 
-/// Drills every class. Result: [`DrillReport`].
+/// Drills every class. Result: [`DrillOutput`].
 #[workflow]
 #[derive(Default)]
 pub struct ReversibilityDrillWorkflow;

@@ -1,6 +1,6 @@
 //! One task's evaluation: reserve, ask, settle, decide, apply.
 //!
-//! Every way it can end is a [`TaskEnd`]; nothing here fails the workflow, so that an error in one
+//! Every way it can end is a [`TaskCheckOutcome`]; nothing here fails the workflow, so that an error in one
 //! task does not stop the others. A bad answer gets one stricter try with a reservation of its
 //! own; what a failed evaluation leaves is a task that stays due. Evidence that was judged before is not
 //! asked about again: its look carries the answer.

@@ -15,7 +15,7 @@ const STEP: u32 = 500;
 /// Steps of one run: 20,000 events, and far fewer history events than a run may have.
 const STEPS: u32 = 40;
 
-/// Drops what is old. Result: [`Purged`] of all steps.
+/// Drops what is old. Result: [`PurgeOutput`] of all steps.
 #[workflow]
 #[derive(Default)]
 pub struct PurgeWorkflow;

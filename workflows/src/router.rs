@@ -19,7 +19,7 @@ const MAX_ROUNDS: u32 = 200;
 /// No round starts later than this into a run that should end within 240 s.
 const START_NO_LATER: Duration = Duration::from_secs(180);
 
-/// One run of the router. No argument; result: [`Routed`].
+/// One run of the router. No argument; result: [`RouteOutput`].
 #[workflow]
 #[derive(Default)]
 pub struct RouterWorkflow;

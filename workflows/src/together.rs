@@ -76,7 +76,7 @@ impl ResolveBatchOutput {
     }
 }
 
-/// Takes one answer to several actions. Argument: [`TogetherAsk`]; result: [`AnsweredTogether`].
+/// Takes one answer to several actions. Argument: [`ResolveBatchInput`]; result: [`ResolveBatchOutput`].
 #[workflow]
 #[derive(Default)]
 pub struct AnswerTogetherWorkflow;

@@ -24,7 +24,7 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// A process that has not been heard of for so long is taken for dead: 10 s.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Delivers what is owed. No argument; result: [`TrackReport`].
+/// Delivers what is owed. No argument; result: [`TrackerReport`].
 #[workflow]
 #[derive(Default)]
 pub struct TrackerWorkflow;

@@ -1,8 +1,8 @@
-//! A clerk behind a server: a model that is asked over HTTP, in the words of one [`Wire`].
+//! A clerk behind a server: a model that is asked over HTTP, in the words of one [`ClerkWire`].
 //!
 //! One reservation is one HTTP request: no retry, no redirect, no proxy from the environment, no
 //! connection kept over (a kept one that went stale would be tried again underneath us). What
-//! comes back is untrusted and bounded: the body by [`Config::max_response_bytes`], texts by
+//! comes back is untrusted and bounded: the body by [`RemoteClerkConfig::max_response_bytes`], texts by
 //! `text`, the answer by [`Verdict::check`](steward_domain::clerk::Verdict::check). The key is
 //! never printed: not by `Debug`, not in a reason, not in a log.
 
@@ -139,7 +139,7 @@ impl RemoteClerk {
     /// Checks the configuration and builds the HTTP client. Sends nothing.
     ///
     /// # Errors
-    /// [`SetupError`] when the base URL, the key or the model cannot be used.
+    /// [`ClerkSetupError`] when the base URL, the key or the model cannot be used.
     pub fn new(config: RemoteClerkConfig) -> Result<Self, ClerkSetupError> {
         let endpoint = build_endpoint(&config)?;
         if config.model.trim().is_empty() {
@@ -209,12 +209,12 @@ impl RemoteClerk {
         ExtractReply { outcome, clerk }
     }
 
-    /// What [`Remote::ask`] would send.
+    /// What [`RemoteClerk::ask`] would send.
     pub(super) fn render_prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
         self.render_body(&prompt::build_verdict_prompt(question))
     }
 
-    /// What [`Remote::extract`] would send.
+    /// What [`RemoteClerk::extract`] would send.
     pub(super) fn render_extract_prompt(&self, question: &ExtractQuestion) -> Vec<u8> {
         self.render_body(&prompt::extract::build_extract_prompt(question))
     }

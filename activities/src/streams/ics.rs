@@ -5,8 +5,11 @@
 //! a rule without end costs nothing. Each entry is parsed by itself: an ill one is counted once, and the
 //! others go on. Who may read the calendar is often said by its address alone, so that is told to nobody.
 
-use super::{StreamAdapter, BATCH, IntakeBatch, FIRST_DAYS, FoundMessage, Intake, StreamKeys, NextRound, StreamOpener, StreamSource, StreamError};
-use super::{run_blocking, hash_id, source_pattern};
+use super::{
+    BATCH, FIRST_DAYS, FoundMessage, Intake, IntakeBatch, NextRound, StreamAdapter, StreamError, StreamKeys,
+    StreamOpener, StreamSource,
+};
+use super::{hash_id, run_blocking, source_pattern};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -189,7 +192,12 @@ fn server_error(url: &Url, e: &reqwest::Error) -> StreamError {
 }
 
 /// The entries of a calendar, and the keys of those that could not be read.
-fn parse_entries(bytes: &[u8], stream: &str, oldest: DateTime<Utc>, max_bytes: u64) -> (Vec<FoundMessage>, BTreeSet<String>) {
+fn parse_entries(
+    bytes: &[u8],
+    stream: &str,
+    oldest: DateTime<Utc>,
+    max_bytes: u64,
+) -> (Vec<FoundMessage>, BTreeSet<String>) {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
     let (mut found, mut ill) = (Vec::new(), BTreeSet::new());
     for block in split_blocks(&unfold(&text)) {
@@ -260,7 +268,9 @@ fn parse_entry(block: &str, stream: &str, oldest: DateTime<Utc>) -> Result<Optio
     let mut text = String::new();
     let mut line = |label: &str, name: &str| {
         if let Some(value) = property_value(entry, name) {
-            let shown = parse_instant(&value).filter(|_| name.starts_with("DT")).map_or(value, |_| format_readable_time(entry, name));
+            let shown = parse_instant(&value)
+                .filter(|_| name.starts_with("DT"))
+                .map_or(value, |_| format_readable_time(entry, name));
             text.push_str(&format!("{label}: {shown}{}\n", zone(name)));
         }
     };

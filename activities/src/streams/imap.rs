@@ -9,12 +9,15 @@
 mod connection;
 mod session;
 
-use super::{StreamAdapter, BATCH, BATCH_BYTES, IntakeBatch, FIRST_DAYS, Intake, StreamKeys, NextRound, StreamOpener, StreamSource, StreamError};
-use super::{run_blocking, mail};
+use super::{
+    BATCH, BATCH_BYTES, FIRST_DAYS, Intake, IntakeBatch, NextRound, StreamAdapter, StreamError, StreamKeys,
+    StreamOpener, StreamSource,
+};
+use super::{mail, run_blocking};
 use chrono::{TimeDelta, Utc};
 use connection::ImapServer;
-use futures_util::future::BoxFuture;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use session::{FetchedValues, ImapSession};
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,7 +175,12 @@ async fn idle_until_news(mut session: ImapSession) -> Option<ImapSession> {
 }
 
 impl ImapMailbox {
-    async fn read_new_mails(&self, session: &mut ImapSession, known: bool, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn read_new_mails(
+        &self,
+        session: &mut ImapSession,
+        known: bool,
+        intake: &mut Intake,
+    ) -> Result<(), StreamError> {
         let mut cursor = intake.read_cursor().await?.as_deref().and_then(ImapCursor::parse);
         if !known || cursor.is_none() {
             let folder = self.server.await_answer(session.examine_folder(&self.folder)).await?;
@@ -273,12 +281,17 @@ impl ImapMailbox {
     }
 
     /// The mails, and which of them the server has and does not give.
-    async fn fetch_mails(&self, session: &mut ImapSession, uids: &[u32]) -> Result<(IntakeBatch, BTreeSet<u32>), StreamError> {
+    async fn fetch_mails(
+        &self,
+        session: &mut ImapSession,
+        uids: &[u32],
+    ) -> Result<(IntakeBatch, BTreeSet<u32>), StreamError> {
         if uids.is_empty() {
             return Ok(Default::default());
         }
         // A server that lies about a size must not fill our memory.
-        let FetchedValues { given: fetched, withheld } = self.server.await_answer(session.fetch_bodies(uids, self.max_bytes)).await?;
+        let FetchedValues { given: fetched, withheld } =
+            self.server.await_answer(session.fetch_bodies(uids, self.max_bytes)).await?;
         let trusted = self.trusted_authserv.clone();
         let batch = run_blocking(move || {
             let mut batch = IntakeBatch::default();

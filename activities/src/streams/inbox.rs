@@ -8,8 +8,11 @@
 mod lines;
 mod note;
 
-use super::{StreamAdapter, BATCH, BATCH_BYTES, IntakeBatch, FoundMessage, Intake, StreamKeys, NextRound, StreamOpener, StreamSource, StreamError};
-use super::{run_blocking, mail};
+use super::{
+    BATCH, BATCH_BYTES, FoundMessage, Intake, IntakeBatch, NextRound, StreamAdapter, StreamError, StreamKeys,
+    StreamOpener, StreamSource,
+};
+use super::{mail, run_blocking};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -59,9 +62,7 @@ enum SmallFileRead {
 pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
     let max_bytes = keys.max_message_bytes;
     let InboxSettings {} = keys.read()?;
-    Ok(Box::new(move |root| {
-        Ok(StreamSource::Polled(Box::new(DropFolder::new(root, max_bytes))))
-    }))
+    Ok(Box::new(move |root| Ok(StreamSource::Polled(Box::new(DropFolder::new(root, max_bytes))))))
 }
 
 impl StreamAdapter for DropFolder {
@@ -94,7 +95,8 @@ impl DropFolder {
         self.away = left;
         let inbox = Arc::new(inbox);
         let (ripe, all) = self.take_ripe_files(waiting);
-        let (lines, small): (Vec<_>, Vec<_>) = ripe.into_iter().partition(|d| d.is_file && d.lowercase_extension() == "jsonl");
+        let (lines, small): (Vec<_>, Vec<_>) =
+            ripe.into_iter().partition(|d| d.is_file && d.lowercase_extension() == "jsonl");
         self.ingest_small_files(&inbox, small, intake).await?;
         for dropped in lines {
             match self.ingest_lines_file(&inbox, dropped, intake).await {
@@ -126,7 +128,12 @@ impl DropFolder {
     }
 
     /// Takes in files that hold one thing each, many at once.
-    async fn ingest_small_files(&mut self, inbox: &Arc<Inbox>, files: Vec<DroppedFile>, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn ingest_small_files(
+        &mut self,
+        inbox: &Arc<Inbox>,
+        files: Vec<DroppedFile>,
+        intake: &mut Intake,
+    ) -> Result<(), StreamError> {
         let mut files = files.into_iter().peekable();
         while files.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0_u64);
@@ -182,7 +189,12 @@ impl DropFolder {
     }
 
     /// Takes in a file of one thing a line, some lines at a time.
-    async fn ingest_lines_file(&mut self, inbox: &Arc<Inbox>, dropped: DroppedFile, intake: &mut Intake) -> Result<(), StreamError> {
+    async fn ingest_lines_file(
+        &mut self,
+        inbox: &Arc<Inbox>,
+        dropped: DroppedFile,
+        intake: &mut Intake,
+    ) -> Result<(), StreamError> {
         let (from, listed) = (Arc::clone(inbox), dropped.clone());
         let file = match run_blocking(move || from.open_file(&listed)).await? {
             Ok(Some(file)) => file,
@@ -256,7 +268,9 @@ fn read_small_file(inbox: &Inbox, dropped: &DroppedFile, max_bytes: u64) -> Resu
     }
     let is_mail = dropped.lowercase_extension() == "eml";
     if !is_mail && dropped.lowercase_extension() != "md" {
-        return Ok(SmallFileRead::Refused("its name ends in none of .jsonl, .eml and .md: rename it and put it back".into()));
+        return Ok(SmallFileRead::Refused(
+            "its name ends in none of .jsonl, .eml and .md: rename it and put it back".into(),
+        ));
     }
     if dropped.size > max_bytes {
         let reason =

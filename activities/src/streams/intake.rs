@@ -3,7 +3,7 @@
 //! An event's name comes from its source's id and its words: what is delivered twice has one name. What
 //! was taken in before is known by that name for a month after it was last met, so that an event that
 //! was purged does not come back. A crash between the files and the cursor leaves files that are found
-//! there the next time. A rehearsal ([`Intake::dry`]) goes the same way and keeps what it would store.
+//! there the next time. A rehearsal ([`Intake::new_dry`]) goes the same way and keeps what it would store.
 
 use super::{FoundMessage, StreamError, run_blocking};
 use chrono::Utc;

@@ -5,8 +5,11 @@
 //! week began, and of which folder: what came since is read however long nobody looked. Links are not
 //! followed. The mail itself is read by [`super::mail`].
 
-use super::{StreamAdapter, BATCH, BATCH_BYTES, IntakeBatch, FIRST_DAYS, Intake, StreamKeys, NextRound, StreamOpener, StreamSource, StreamError};
-use super::{run_blocking, mail};
+use super::{
+    BATCH, BATCH_BYTES, FIRST_DAYS, Intake, IntakeBatch, NextRound, StreamAdapter, StreamError, StreamKeys,
+    StreamOpener, StreamSource,
+};
+use super::{mail, run_blocking};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rustix::fs::OFlags;
@@ -141,7 +144,8 @@ fn read_batch(settings: &MaildirSettings, mails: &[MailFile], max_bytes: u64) ->
         let read = if mail.size > max_bytes {
             Ok(Err(format!("{} bytes, more than the {max_bytes} that a message may have", mail.size)))
         } else {
-            read_bytes(&path, max_bytes).and_then(|bytes| mail::parse_mail(&bytes, settings.trusted_authserv.as_deref()))
+            read_bytes(&path, max_bytes)
+                .and_then(|bytes| mail::parse_mail(&bytes, settings.trusted_authserv.as_deref()))
         };
         match read {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,

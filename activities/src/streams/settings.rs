@@ -2,7 +2,7 @@
 //!
 //! Reading is strict: a key that nobody knows is an error that names it, because a typo must not turn a
 //! setting off. Secrets stand in the environment or in a file that only its owner may read; the keys
-//! only say where, so that a configuration can be shown. Each adapter reads its own keys from [`Keys`].
+//! only say where, so that a configuration can be shown. Each adapter reads its own keys from [`StreamKeys`].
 
 use super::{KINDS, Kind, MAX_MESSAGE_BYTES, StreamError, StreamOpener, StreamSource};
 use crate::clerk::remote::Secret;

@@ -74,7 +74,8 @@ pub(super) fn read(keys: StreamKeys) -> Result<StreamOpener, String> {
         return Err("set `secret_env` or `secret_file`, one of the two".into());
     }
     Ok(Box::new(move |_| {
-        let secret = super::settings::read_secret("secret", settings.secret_env.as_deref(), settings.secret_file.as_ref())?;
+        let secret =
+            super::settings::read_secret("secret", settings.secret_env.as_deref(), settings.secret_file.as_ref())?;
         Ok(StreamSource::Pushed(Webhook { vendor: settings.vendor, secret, max_bytes }))
     }))
 }
@@ -83,7 +84,7 @@ impl Webhook {
     /// Judges a call by its headers and its raw body.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// [`WebhookRefusal`].
     pub fn check_call<'h>(
         &self,
         header: impl Fn(&str) -> Option<&'h str>,

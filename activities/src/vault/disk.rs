@@ -11,7 +11,7 @@ use steward_vault::disk;
 use temporalio_common::ActivityError;
 
 impl VaultContext {
-    /// [`Host::note`] for what was done and filed: a disk that cannot be written makes the index late, not the work undone.
+    /// [`VaultContext::note`] for what was done and filed: a disk that cannot be written makes the index late, not the work undone.
     pub(crate) async fn reindex_or_defer(&self, paths: &[&RecordPath]) -> Result<(), ActivityError> {
         let noted = self.reindex_paths(paths).await;
         if let Err(e) = &noted

@@ -1,11 +1,11 @@
 //! What was answered about evidence, remembered, so that the same evidence costs one call.
 //!
-//! An answer is kept under the hash of everything that it could depend on ([`Clerk::evidence_key`]), and
+//! An answer is kept under the hash of everything that it could depend on ([`ActionClerk::evidence_key`]), and
 //! only if it was given to exactly what this process's own clerk would have sent: calls are made anywhere in
 //! the fleet, and another process may have another model or other rules. Given again, it is held against its
 //! question once more. Bad answers and stand-ins are not kept. Losing this memory costs calls and nothing else.
 //!
-//! [`Clerk::evidence_key`]: crate::clerk::Clerk::evidence_key
+//! [`ActionClerk::evidence_key`]: crate::clerk::Clerk::evidence_key
 
 use super::VaultContext;
 use crate::failure::retryable_failure;

@@ -47,7 +47,7 @@ impl ClosedGates {
         self.iter().map(GateName::as_str).collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads [`Closed::words`]; `None` where a word names no gate.
+    /// Reads [`ClosedGates::words`]; `None` where a word names no gate.
     #[must_use]
     pub fn parse_names(words: &str) -> Option<Self> {
         words.split_whitespace().try_fold(Self::default(), |closed, word| {

@@ -73,7 +73,7 @@ impl ExtractAnswer {
     /// Reads an answer and holds it against the question.
     ///
     /// # Errors
-    /// [`AnswerError`] for anything outside the closed form.
+    /// [`ExtractAnswerError`] for anything outside the closed form.
     pub fn parse_answer(answer: &str, question: &ExtractQuestion) -> Result<Self, ExtractAnswerError> {
         let form = |e: serde_json::Error| ExtractAnswerError::Form(e.to_string());
         // Serde reads a struct from a list, too; the schema does not.

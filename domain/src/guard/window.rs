@@ -34,7 +34,7 @@ pub struct WindowEdges {
     pub day: Option<DateTime<Utc>>,
 }
 
-/// A yes that is not written down yet. Only [`admit`] makes one.
+/// A yes that is not written down yet. Only [`admit_call`] makes one.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct CallGrant {

@@ -3,7 +3,7 @@
 //! A typing error must never free a steward. So a line that is there and cannot be read means the strictest that it
 //! could: a list allows nothing, a budget is 0, a ceiling is `ask`. Where the whole could mean anything, as with a
 //! key that nobody knows, hours that are none or a block that is empty, the ceiling is `ask` too. Each is a
-//! [`Fault`], which says what to write instead; whoever has the file adds its name and the line.
+//! [`MatterPolicyFault`], which says what to write instead; whoever has the file adds its name and the line.
 
 use super::{MatterPolicy, QuietHours};
 use crate::frontmatter::{Document, RecordFields};

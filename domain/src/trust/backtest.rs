@@ -1,7 +1,7 @@
 //! Recorded decisions under other settings: what would have been done, how much of it right, and what differs.
 //!
 //! No clerk is asked: what it answered, and what the gates found, stand in the records ([`super::case`]). Ceilings that
-//! humans set on sources and matters hold as they are now, but for those of sources that are asked about. The fields of [`Backtest`] are what scripts read.
+//! humans set on sources and matters hold as they are now, but for those of sources that are asked about. The fields of [`BacktestReport`] are what scripts read.
 
 use crate::decide::GateName;
 use crate::mutation::MutationClass;

@@ -1,7 +1,7 @@
 //! One recorded proposal with what became of it: what the report and the backtest are told from.
 //!
 //! A case holds what the gates found, as far as other settings can be held against it, and nothing of what was
-//! said: no quote, no reasons. [`Rules::replay`] lands it again by the very rule of [`crate::decide`]. What no
+//! said: no quote, no reasons. [`ReplayRules::replay`] lands it again by the very rule of [`crate::decide`]. What no
 //! setting moves stays as it was: a caller who asked for shadow, discretion with what was known of the source then,
 //! and what was held for a human by the steward, a source's budget or the lines of a matter's note. A brake and a step back were of that day, and
 //! are left out. Ceilings that humans set on sources and matters are taken as they are now, but for those of sources that

@@ -157,7 +157,7 @@ impl TrustMark {
     /// Plans the record of it, named after the moment and the id of what brought it about: the same for every try.
     ///
     /// # Errors
-    /// As [`Subject::path`].
+    /// As [`TrustSubject::path`].
     pub fn into_plan(self, cause: (&str, DateTime<Utc>), mode: Mode, workflow: WorkflowRef) -> Result<Plan, PathError> {
         let (kind, target) = (self.action_kind(), self.subject().instinct_path()?);
         let draft = AuditDraft {

@@ -1,7 +1,7 @@
 //! How right the steward is by now: one pass over the cases, told by class, source, band of confidence and gate.
 //!
 //! Every rate comes with its 95 % interval and with how many are open, because only what a human answered, or left
-//! alone for its window, tells anything. The fields of [`Report`] are what scripts read and stay as they are named.
+//! alone for its window, tells anything. The fields of [`TrustReport`] are what scripts read and stay as they are named.
 
 use crate::decide::GateName;
 use crate::mode::{DecisionPolicy, Mode};
@@ -154,7 +154,7 @@ pub struct DayTally {
 }
 
 impl TrustReportPass {
-    /// Nothing counted yet, as cases stand at that moment. Of the policy the thresholds count: see [`Tallies::new`].
+    /// Nothing counted yet, as cases stand at that moment. Of the policy the thresholds count: see [`TallyTable::new`].
     #[must_use]
     pub fn new(policy: &DecisionPolicy, now: DateTime<Utc>) -> Self {
         Self {

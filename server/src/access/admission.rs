@@ -97,7 +97,7 @@ pub(crate) struct RequestOrigin {
 }
 
 impl RequestOrigin {
-    /// What [`known_host`] has noted of a request; a request that did not come through it is refused.
+    /// What [`check_host`] has noted of a request; a request that did not come through it is refused.
     pub(crate) fn from_extensions(extensions: &Extensions) -> Result<&Self, ProblemDetails> {
         extensions.get::<Self>().ok_or_else(|| missing_layer_problem("how it reached this server"))
     }
@@ -107,7 +107,7 @@ impl RequestOrigin {
         checks.pace.check_unknown_address(self.from).map_err(too_many_requests)
     }
 
-    /// As [`Met::paced`], for what anybody may have.
+    /// As [`RequestOrigin::check_unknown_rate`], for what anybody may have.
     pub(crate) fn check_open_rate(&self, checks: &AccessChecks) -> Result<(), ProblemDetails> {
         checks.pace.check_open_address(self.from).map_err(too_many_requests)
     }

@@ -45,7 +45,7 @@ impl RequestRateLimiter {
         self.callers.check_key(&name.to_owned()).map_err(|until| compute_retry_seconds(self.callers.clock(), &until))
     }
 
-    /// As [`Pace::of_caller`], for an address from which nobody is known.
+    /// As [`RequestRateLimiter::check_caller`], for an address from which nobody is known.
     pub(crate) fn check_unknown_address(&self, address: IpAddr) -> Result<(), u32> {
         self.forget_idle_keys();
         self.strangers
@@ -53,7 +53,7 @@ impl RequestRateLimiter {
             .map_err(|until| compute_retry_seconds(self.strangers.clock(), &until))
     }
 
-    /// As [`Pace::of_caller`], for an address that asks for what anybody may have.
+    /// As [`RequestRateLimiter::check_caller`], for an address that asks for what anybody may have.
     pub(crate) fn check_open_address(&self, address: IpAddr) -> Result<(), u32> {
         self.forget_idle_keys();
         self.open.check_key(&group_address(address)).map_err(|until| compute_retry_seconds(self.open.clock(), &until))

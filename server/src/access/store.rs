@@ -75,7 +75,7 @@ impl SecretStore {
         path.try_exists().map_err(|e| Self::io_error(&path, e))
     }
 
-    /// As [`Store::get`], and never again: of several at once, one gets it.
+    /// As [`SecretStore::get`], and never again: of several at once, one gets it.
     pub(super) fn take<T: DeserializeOwned>(&self, kind: &str, secret: &str) -> Result<Option<T>, AccessError> {
         let path = self.secret_path(kind, secret);
         let Some(found) = read_file(&path)? else { return Ok(None) };

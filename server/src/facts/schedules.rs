@@ -81,7 +81,7 @@ pub fn is_our_pause(note: &str) -> bool {
 /// Those of ours that a person paused, by id, of so many pages of paused ones at most; and whether there are more pages.
 ///
 /// # Errors
-/// [`ListingError`].
+/// [`ScheduleListingError`].
 pub(crate) async fn list_paused_by_hand(
     client: &Client,
     (pages, now): (usize, DateTime<Utc>),
@@ -141,7 +141,7 @@ pub fn is_other_vault(vault: Option<VaultId>, ours: Option<VaultId>) -> bool {
 /// The schedules of ours whose ids begin so, by id; `now` tells which of the listed times is the next.
 ///
 /// # Errors
-/// [`ListingError`].
+/// [`ScheduleListingError`].
 pub async fn list_schedules(
     client: &Client,
     prefix: &str,
@@ -162,7 +162,7 @@ pub fn is_steward_schedule(entry: &ScheduleListEntry) -> bool {
 /// Every schedule whose id begins so, of whatever workflow, by id.
 ///
 /// # Errors
-/// [`ListingError`].
+/// [`ScheduleListingError`].
 pub async fn list_entries(client: &Client, prefix: &str) -> Result<Vec<ScheduleListEntry>, ScheduleListingError> {
     let (mut entries, more) = query_entries(client, format!("ScheduleId STARTS_WITH '{prefix}'"), PAGES).await?;
     if more {

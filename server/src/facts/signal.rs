@@ -71,7 +71,7 @@ pub enum SignalReadError {
 /// Reads a signal.
 ///
 /// # Errors
-/// [`SignalError`] when it is not there or cannot be understood.
+/// [`SignalReadError`] when it is not there or cannot be understood.
 pub fn read_signal(root: &VaultRoot, path: RecordPath) -> Result<SignalFile, SignalReadError> {
     let file = root.read_file(&path)?;
     let document = frontmatter::read_document(&file.bytes)

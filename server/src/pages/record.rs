@@ -1,6 +1,6 @@
 //! One matter or task: when it is looked at and why so often, and everything that happened around it.
 //!
-//! What the next look would do is told by the very rules of a tick ([`steward_vault::index::Index::standings`]); the next
+//! What the next look would do is told by the very rules of a tick ([`steward_vault::index::Index::preview_task_checks`]); the next
 //! time and the last runs are Temporal's, and where it gives no answer the rest is shown without.
 
 use super::card::{ActionCard, read_cards};

@@ -84,6 +84,7 @@ async fn cut_short_at(point: &str, times: u32) -> bool {
     let original = world.vault.read("task/rent.md");
     world.vault.write("inbox/rent.eml", MAIL);
 
+    world.index_quietly(&world.steward).await;
     let mut worker = world.steward.with("STEWARD_CRASH_AT", format!("{point}:{times}")).start(&["worker"]);
     let mut died = dies_on_the_way(&world, &mut worker, &format!("first-{point}-{times}")).await;
     if !died {

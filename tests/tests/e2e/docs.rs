@@ -41,7 +41,7 @@ fn commands(text: &str) -> Vec<String> {
 /// The arguments of a command, once for each alternative of its words; placeholders become plain words.
 fn arguments(command: &str) -> Vec<Vec<String>> {
     let mut plain = String::new();
-    let mut is_placeholder = false;
+    let (mut is_placeholder, mut is_quoted) = (false, false);
     for c in command.split(" #").next().unwrap().chars() {
         match c {
             '<' => is_placeholder = true,
@@ -49,7 +49,9 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
                 is_placeholder = false;
                 plain.push_str("0123");
             }
-            '[' | ']' | '…' | '"' => {}
+            '"' => is_quoted = !is_quoted,
+            ' ' if is_quoted => plain.push('_'),
+            '[' | ']' | '…' => {}
             c if !is_placeholder => plain.push(c),
             _ => {}
         }

@@ -10,5 +10,6 @@ mod lock;
 mod manifests;
 mod names;
 mod places;
+mod references;
 mod rust;
 mod tree;

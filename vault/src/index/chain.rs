@@ -41,7 +41,7 @@ impl Index {
     /// What is wrong with the chain of audit records, as far as the files have been read.
     ///
     /// # Errors
-    /// [`KnownChainError::Index`]; [`KnownChainError::Chain`] when the head cannot be read.
+    /// [`IndexedChainError::Index`]; [`IndexedChainError::Chain`] when the head cannot be read.
     pub async fn verify_indexed_chain(&self, root: &VaultRoot) -> Result<ChainVerification, IndexedChainError> {
         let mut walk = ChainWalk::begin(root)?;
         self.wait_until_indexed(walk.expected_last_number()).await?;

@@ -2,7 +2,7 @@
 //!
 //! A watcher has a connection of its own, on which SQLite tells in microseconds whether any process has written since the
 //! last time; only then is anything looked up. Nothing is missed in between: what was filed is read by its place in the
-//! chain ([`Index::filed_since`]).
+//! chain ([`Index::list_actions_since`]).
 
 use super::codec::from_micros;
 use super::{Index, IndexError};

@@ -2,7 +2,7 @@
 //!
 //! One writer connection, on which every transaction begins with `BEGIN IMMEDIATE`, and a few that
 //! only read. The tables come from `vault/migrations/`. A file that is damaged, foreign or newer is never
-//! touched: the error names it and the fix, and [`set_aside`] is the fix.
+//! touched: the error names it and the fix, and [`quarantine_database`] is the fix.
 
 use super::IndexError;
 use crate::private::tighten_database;

@@ -3,7 +3,7 @@
 //! A date in a file that we wrote ourselves is no wish of a human's, so [`super::look`] and
 //! [`super::view`] pass over it; every other one counts as a human's, also when these rows are lost. What
 //! is about to be written is noted first: a crash in between leaves a date that is known as ours. The
-//! files are written by [`crate::keeper::Keeper::stamp`]; when, says the engine.
+//! files are written by [`crate::keeper::VaultWriter::stamp`]; when, says the engine.
 
 use super::codec::{from_micros, to_micros};
 use super::{Index, IndexError};

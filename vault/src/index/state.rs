@@ -21,7 +21,7 @@ pub(super) const NO_SIGNALS: &str = "no_signals";
 pub struct CompletedCheck {
     pub task: RecordPath,
     pub look_id: String,
-    /// [`steward_domain::tick::Observation::observed_at`] of the tick.
+    /// [`steward_domain::tick::MatterObservation::observed_at`] of the tick.
     pub observed_at: DateTime<Utc>,
     /// The look had fresh signals, which ends the streak of looks without.
     pub had_signals: bool,

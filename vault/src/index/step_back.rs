@@ -189,7 +189,7 @@ impl Index {
     }
 
     /// Records of proposals that humans may have carried out, or taken back, by hand: the newest, and of all others
-    /// those whose turn it is. The turn goes on with [`Index::end_round`], so that none is left behind by newer ones.
+    /// those whose turn it is. The turn goes on with [`Index::finish_comparison_round`], so that none is left behind by newer ones.
     ///
     /// # Errors
     /// [`IndexError::Sql`].

@@ -3,7 +3,7 @@
 //! A scan lists every folder once and opens only what has moved; a hint names single files; a content
 //! scan trusts no clock and reads everything; a rebuild understands everything anew. All of them work
 //! in batches and leave the tables whole at every moment. What follows from a change (a matter to
-//! wake, schedules to look at again) is left as [`News`] and done by whoever listens.
+//! wake, schedules to look at again) is left as [`ScanChanges`] and done by whoever listens.
 
 use super::parse::ParsedRecord;
 use super::read::{self, FileToRead, ScanDepth, ScannedFile};
@@ -58,7 +58,7 @@ pub struct SyncReport {
     pub problems: Vec<VaultProblem>,
     /// Matters with a new or changed signal that counts, to be ticked at once.
     pub woken: BTreeSet<RecordPath>,
-    /// What somebody has to act upon; it is left for whoever listens ([`Index::next_news`]).
+    /// What somebody has to act upon; it is left for whoever listens ([`Index::wait_for_changes`]).
     #[serde(skip)]
     pub news: ScanChanges,
     /// Every folder could be listed. If not, nothing was removed from those that could not.

@@ -98,7 +98,7 @@ const FATES: &str = concat!(
     ") ORDER BY s.source"
 );
 
-/// Where a human has the average of a source start, by the file that [`Index::instinct_files`] names for it.
+/// Where a human has the average of a source start, by the file that [`Index::list_instinct_files`] names for it.
 const STARTS: &str = "SELECT source, start FROM (SELECT source, start, MIN(path) FROM instincts GROUP BY source)
     WHERE start IS NOT NULL";
 

@@ -1,7 +1,7 @@
 //! What a full or broken disk kept from being written, until it can be.
 //!
 //! It lies in memory, since nothing can be written; a scan and the next look of each matter find it as well, only
-//! later. [`Index::catch_up`] writes it in the order in which it would have been written, and then has everybody look.
+//! later. [`Index::finish_deferred_work`] writes it in the order in which it would have been written, and then has everybody look.
 
 use super::store::to_json;
 use super::{CompletedCheck, Index, IndexError, ScanChanges, lease};
@@ -69,7 +69,7 @@ impl Index {
         self.publish_changes(ScanChanges::ANYTHING, false);
     }
 
-    /// Reads the files that [`Index::read_later`] names.
+    /// Reads the files that [`Index::read_files_later`] names.
     ///
     /// # Errors
     /// [`IndexError`] when they still cannot be; they stay named.

@@ -2,7 +2,7 @@
 //!
 //! While a human's content is out of its place, however shortly, a second human may read the file
 //! without it and save that later. So what goes back to its place is copied on the way, and the
-//! copy is compared with the record when nobody can be expected to come any more ([`forget`]). The
+//! copy is compared with the record when nobody can be expected to come any more ([`forget_swap`]). The
 //! comparison is by words: a copy too many under `conflict/` is a nuisance, one too few is a loss.
 
 use super::{FileSwap, keep_conflict, open_staged_folder};

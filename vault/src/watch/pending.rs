@@ -79,7 +79,7 @@ impl PendingChanges {
         }
     }
 
-    /// Ends [`Pending::next`].
+    /// Ends [`PendingChanges::next`].
     pub(super) fn close(&self) {
         self.lock_changes().ended = true;
         self.changed.notify_one();

@@ -1,6 +1,6 @@
 //! Where each setting that decides was set, for whoever asks why it holds.
 //!
-//! Of names only: which variable, which key of which file, or neither. The values are [`super::Config`]'s, and a
+//! Of names only: which variable, which key of which file, or neither. The values are [`super::StewardConfig`]'s, and a
 //! value that was not usable is among its warnings.
 
 use super::sources::{ConfigFile, EnvironmentVariables};

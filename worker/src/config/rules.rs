@@ -154,10 +154,10 @@ impl PolicyOverrides {
     }
 }
 
-/// What a file alone sets, with the defaults for the rest; the same as [`Config::rules`] where the environment is empty.
+/// What a file alone sets, with the defaults for the rest; the same as [`StewardConfig::rules`] where the environment is empty.
 ///
 /// # Errors
-/// As [`Wish::read`]; a file that is not there sets nothing.
+/// As [`PolicyOverrides::read`]; a file that is not there sets nothing.
 pub(crate) fn read_rules_file(path: &Path) -> anyhow::Result<ReplayRules> {
     let nothing = ReplayRules {
         policy: DecisionPolicy::default(),

@@ -1,6 +1,6 @@
 //! Where settings come from: a file, and the environment over it.
 //!
-//! Here keys and values are found and merged, and no value is judged: that is [`super::Config`]'s. A
+//! Here keys and values are found and merged, and no value is judged: that is [`super::StewardConfig`]'s. A
 //! vault is written by people and by what they synchronise, so a file inside one may not say how far
 //! its steward goes, which programs it runs or whom it talks to.
 

@@ -50,7 +50,7 @@ impl OpenedVault {
         Ok(Self { keeper, index, ledger })
     }
 
-    /// As [`Parts::open`], waiting while another process holds the lock.
+    /// As [`OpenedVault::open`], waiting while another process holds the lock.
     ///
     /// # Errors
     /// Anything but a held lock; `None` when told to stop before it was free.

@@ -59,7 +59,7 @@ impl ScheduleRegistrar {
     /// Starts a run of a schedule now, or as soon as a running one ends; never two at once.
     ///
     /// # Errors
-    /// As [`Registrar::wake`].
+    /// As [`ScheduleRegistrar::wake`].
     pub(crate) async fn trigger_schedule(&self, id: &str) -> Result<ScheduleTriggerOutcome, RegistrarError> {
         // The server starts the run of a paused schedule too when it is asked to.
         let Some(found) = self.describe_schedule(id).await? else { return Ok(ScheduleTriggerOutcome::Missing) };

@@ -2,11 +2,11 @@
 //!
 //! Ours: cadence, workflow type, argument, task queue, timeouts, overlap, catch-up and summary. A
 //! person's: whether it is paused, its note, limited actions, calendars, jitter and whatever else
-//! they added; nothing here touches those. [`desired`] builds the schedule a matter should have,
-//! [`Facts`] says what one holds, so that two can be compared field by field.
+//! they added; nothing here touches those. [`build_matter_schedule`] builds the schedule a matter should have,
+//! [`ScheduleFacts`] says what one holds, so that two can be compared field by field.
 //!
 //! A listing shows the cadence, but neither argument nor timeouts, nor whose schedule it is. So each schedule
-//! carries a [`Mark`] with a digest of its facts and the id of its vault. It is not in the memo because most
+//! carries a [`ScheduleMark`] with a digest of its facts and the id of its vault. It is not in the memo because most
 //! servers let nobody change that afterwards.
 //!
 //! Pure: no clock, no network. Goes on to [`super::plan`] and [`super::edit`].

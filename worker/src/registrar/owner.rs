@@ -1,7 +1,7 @@
 //! Whose schedules a namespace holds.
 //!
 //! Routines and the task queue are shared by all schedules of a namespace, so a namespace belongs to one vault: the one
-//! whose id its schedules bear. [`find_conflict`] decides that from a listing; [`Registrar::claim`] asks it before a
+//! whose id its schedules bear. [`find_conflict`] decides that from a listing; [`ScheduleRegistrar::claim`] asks it before a
 //! vault is served. The schedules of another vault are never changed; only `steward schedules adopt` takes them over.
 
 use super::ScheduleRegistrar;
@@ -205,7 +205,7 @@ impl ScheduleRegistrar {
         }
     }
 
-    /// The schedules that are not this vault's, or may not be: what [`Registrar::adopt`] takes over.
+    /// The schedules that are not this vault's, or may not be: what [`ScheduleRegistrar::adopt`] takes over.
     ///
     /// # Errors
     /// [`RegistrarError::Listing`].

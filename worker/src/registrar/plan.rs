@@ -136,7 +136,7 @@ pub(crate) struct SchedulePlan {
 /// Compares what the vault asks for with what the server has.
 ///
 /// `matters` must be the whole vault and `known` the whole listing: what is in the one and not in
-/// the other is created or deleted. Those that [`needs_description`] names must be described, or
+/// the other is created or deleted. Those that [`find_undescribed`] names must be described, or
 /// they are left alone. The order of either list does not matter.
 #[must_use]
 pub(crate) fn plan_matter_schedules(

@@ -1,7 +1,7 @@
 //! The simulated vault: what its people write, and what its keeper carries out.
 //!
 //! People's edits are plain writes, dated when they happened. All else goes through the real parts: plans land by
-//! [`Host::land`], answers by the keeper's, and trust is learned by the very calibration. There is one task and nothing
+//! [`VaultContext::land`], answers by the keeper's, and trust is learned by the very calibration. There is one task and nothing
 //! else to keep waiting, so the keeper is called where it stands.
 
 use super::household::SOURCES;

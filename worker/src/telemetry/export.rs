@@ -1,7 +1,7 @@
 //! The exporters: from the OpenTelemetry SDK's queues to an OTLP collector.
 //!
 //! Each signal has one thread with a bounded queue; a collector that is slow or away costs dropped
-//! data, never a tick. The SDK would log every failed export: [`Quiet`] says once that a collector
+//! data, never a tick. The SDK would log every failed export: [`QuietExporter`] says once that a collector
 //! is away, and once that it is back.
 
 use super::settings::{CollectorEndpoint, OtlpProtocol};

@@ -11,7 +11,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CollectorEndpoint {
     pub(super) protocol: OtlpProtocol,
-    /// The whole URL; for [`Protocol::Http`] with the path of the signal.
+    /// The whole URL; for [`OtlpProtocol::Http`] with the path of the signal.
     pub(super) url: String,
 }
 

@@ -96,7 +96,7 @@ impl LocalTemporalServer {
     /// Starts a server that keeps nothing and has no web page, on any free port: for one command.
     ///
     /// # Errors
-    /// As [`DevServer::spawn`].
+    /// As [`LocalTemporalServer::spawn`].
     pub(crate) async fn spawn_unsaved(config: &StewardConfig) -> anyhow::Result<Self> {
         let cli = find_cli(config)?;
         let state = config.state_dir()?;

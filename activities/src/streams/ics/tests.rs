@@ -1,5 +1,5 @@
 use super::super::tests::{Bench, config};
-use super::super::{StreamConfig, IntakeTally};
+use super::super::{IntakeTally, StreamConfig};
 use super::*;
 use serde_json::json;
 

@@ -40,21 +40,30 @@ pub(super) struct ImapServer {
 
 impl ImapServer {
     pub(super) async fn connect(&self) -> Result<ImapSession, StreamError> {
-        let wire = timeout(CONNECT, self.open_transport()).await.map_err(|_| self.server_error("no answer in time"))??;
+        let wire =
+            timeout(CONNECT, self.open_transport()).await.map_err(|_| self.server_error("no answer in time"))??;
         let mut client = async_imap::Client::new(wire);
-        let greeting = timeout(CONNECT, client.read_response()).await.map_err(|_| self.server_error("no greeting in time"))?;
+        let greeting =
+            timeout(CONNECT, client.read_response()).await.map_err(|_| self.server_error("no greeting in time"))?;
         if greeting.map_err(|e| self.server_error(e))?.is_none() {
             return Err(self.server_error("it hung up at once"));
         }
         let login = timeout(CONNECT, client.login(&self.user, self.password.expose())).await;
         let login = login.map_err(|_| self.server_error("no answer to the login in time"))?;
-        let login = login.map_err(|(e, _)| self.server_error(format!("the login failed: {e}: check user and password")))?;
+        let login =
+            login.map_err(|(e, _)| self.server_error(format!("the login failed: {e}: check user and password")))?;
         Ok(ImapSession::new(login))
     }
 
     /// Waits for an answer, but not forever.
-    pub(super) async fn await_answer<T>(&self, asked: impl Future<Output = Result<T, String>>) -> Result<T, StreamError> {
-        timeout(ANSWER, asked).await.map_err(|_| self.server_error("no answer in time"))?.map_err(|e| self.server_error(e))
+    pub(super) async fn await_answer<T>(
+        &self,
+        asked: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, StreamError> {
+        timeout(ANSWER, asked)
+            .await
+            .map_err(|_| self.server_error("no answer in time"))?
+            .map_err(|e| self.server_error(e))
     }
 
     async fn open_transport(&self) -> Result<Box<dyn ImapTransport>, StreamError> {
@@ -71,7 +80,8 @@ impl ImapServer {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(file) = &self.ca_file {
-            let certificates = read_certificates(file).map_err(|e| self.server_error(format!("ca_file: {}: {e}", file.display())))?;
+            let certificates =
+                read_certificates(file).map_err(|e| self.server_error(format!("ca_file: {}: {e}", file.display())))?;
             roots.add_parsable_certificates(certificates);
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());

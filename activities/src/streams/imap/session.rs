@@ -123,7 +123,8 @@ impl ImapSession {
         }
         let told = async {
             while !self.has_news {
-                let is_over = self.read_next_response(|response| matches!(response, Response::Done { tag: of, .. } if *of == tag));
+                let is_over = self
+                    .read_next_response(|response| matches!(response, Response::Done { tag: of, .. } if *of == tag));
                 if is_over.await? {
                     return Ok::<bool, String>(true);
                 }
@@ -217,7 +218,11 @@ impl ImapSession {
         })
         .await?;
         let missing: Vec<u32> = asked.into_iter().filter(|uid| !given.contains_key(uid)).collect();
-        let there = if missing.is_empty() { BTreeSet::new() } else { self.find_uids(&format!("UID {}", join_uids(&missing))).await? };
+        let there = if missing.is_empty() {
+            BTreeSet::new()
+        } else {
+            self.find_uids(&format!("UID {}", join_uids(&missing))).await?
+        };
         let withheld = missing.into_iter().filter(|uid| there.contains(uid)).collect();
         Ok(FetchedValues { given, withheld })
     }

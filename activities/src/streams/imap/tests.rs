@@ -1,5 +1,5 @@
 use super::super::tests::{Bench, config};
-use super::super::{StreamConfig, IntakeTally};
+use super::super::{IntakeTally, StreamConfig};
 use super::*;
 use dovecot::Dovecot;
 use fake::{Fake, Fault, State};
@@ -60,7 +60,9 @@ async fn mails_are_taken_in_once_and_left_unread_also_when_the_server_numbers_an
 async fn a_new_mail_ends_the_wait_at_once() {
     let Some(server) = Dovecot::start() else { return };
     let bench = Bench::new().await;
-    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
+    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else {
+        panic!()
+    };
     let mut intake = bench.intake("mail");
     adapter.read_round(&mut intake).await.unwrap();
     server.deliver(&mail(1, "paid"));
@@ -74,7 +76,9 @@ async fn a_new_mail_ends_the_wait_at_once() {
 async fn a_wait_that_is_cut_short_costs_a_connection_and_no_mail() {
     let Some(server) = Dovecot::start() else { return };
     let bench = Bench::new().await;
-    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else { panic!() };
+    let StreamSource::Polled(mut adapter) = stream(&server, json!({})).open(bench.keeper.root()).unwrap() else {
+        panic!()
+    };
     let mut intake = bench.intake("mail");
     adapter.read_round(&mut intake).await.unwrap();
     assert!(timeout(Duration::from_millis(300), adapter.wait_for_news()).await.is_err());
@@ -130,8 +134,7 @@ fn mails(ids: std::ops::RangeInclusive<u32>) -> std::collections::BTreeMap<u32, 
 fn of(bench: &Bench, server: &Fake) -> StreamConfig {
     let secret = bench.at("../secret");
     dovecot::write_secret(&secret, "correct-horse");
-    let table =
-        json!({"kind": "imap", "host": "127.0.0.1", "port": server.port, "tls": false, "user": "ann", "password_file": secret});
+    let table = json!({"kind": "imap", "host": "127.0.0.1", "port": server.port, "tls": false, "user": "ann", "password_file": secret});
     config("mail", table).unwrap()
 }
 
@@ -194,7 +197,9 @@ async fn a_server_that_ends_the_wait_by_itself_is_asked_again_at_once() {
     for ends in [true, false] {
         let server = Fake::start(State { mails: mails(1..=1), ends_idle: ends, ..State::default() }).await;
         let bench = Bench::new().await;
-        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else { panic!() };
+        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else {
+            panic!()
+        };
         let mut intake = bench.intake("mail");
         adapter.read_round(&mut intake).await.unwrap();
         let long = if ends { PATIENCE } else { Duration::from_secs(2) };
@@ -221,12 +226,17 @@ async fn a_mail_that_is_told_of_while_others_are_read_ends_the_wait() {
         let arrives_at = Some((step, mail(9, "paid")));
         let server = Fake::start(State { mails: mails(1..=1), arrives_at, ..State::default() }).await;
         let bench = Bench::new().await;
-        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else { panic!() };
+        let StreamSource::Polled(mut adapter) = of(&bench, &server).open(bench.keeper.root()).unwrap() else {
+            panic!()
+        };
         let mut intake = bench.intake("mail");
         adapter.read_round(&mut intake).await.unwrap();
         timeout(PATIENCE, adapter.wait_for_news()).await.unwrap_or_else(|_| panic!("{step}: it was not told"));
         adapter.read_round(&mut intake).await.unwrap();
         assert_eq!(intake.current_tally().stored, 2, "{step}");
-        assert!(timeout(Duration::from_millis(200), adapter.wait_for_news()).await.is_err(), "{step}: there is no news");
+        assert!(
+            timeout(Duration::from_millis(200), adapter.wait_for_news()).await.is_err(),
+            "{step}: there is no news"
+        );
     }
 }

@@ -125,8 +125,10 @@ impl LineComplaints {
 }
 
 fn parse_line(line: &[u8]) -> Result<FoundMessage, String> {
-    let read: InboxLine = serde_json::from_slice(line).map_err(|e| format!("no such object as {{\"text\": …}}: {e}"))?;
-    let at = read.at.as_deref().map(|at| time::parse(at).ok_or_else(|| format!("`at` is `{}`, no time", shorten_value(at))));
+    let read: InboxLine =
+        serde_json::from_slice(line).map_err(|e| format!("no such object as {{\"text\": …}}: {e}"))?;
+    let at =
+        read.at.as_deref().map(|at| time::parse(at).ok_or_else(|| format!("`at` is `{}`, no time", shorten_value(at))));
     let id = match &read.id {
         Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
         Some(Value::Number(id)) => id.to_string(),

@@ -1,5 +1,5 @@
 use super::super::tests::Bench;
-use super::super::{StreamConfig, IntakeTally};
+use super::super::{IntakeTally, StreamConfig};
 use super::*;
 use std::fs;
 
@@ -89,7 +89,8 @@ async fn a_rehearsal_leaves_the_files_where_they_are() {
     bench.put("inbox/a.eml", MAIL);
     bench.put("inbox/b.pdf", "x");
     let mut intake = Intake::new_dry("inbox", bench.keeper.root().clone(), Arc::clone(&bench.index));
-    let StreamSource::Polled(mut adapter) = StreamConfig::default_inbox().unwrap().open(bench.keeper.root()).unwrap() else {
+    let StreamSource::Polled(mut adapter) = StreamConfig::default_inbox().unwrap().open(bench.keeper.root()).unwrap()
+    else {
         panic!()
     };
     adapter.read_round(&mut intake).await.unwrap();

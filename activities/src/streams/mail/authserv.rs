@@ -1,7 +1,7 @@
 //! What the mail server that we trust says of a mail's sender (RFC 8601, `Authentication-Results`).
 //!
 //! Anyone can write such a header, so only the topmost one that carries the trusted server's name counts:
-//! a server puts its own on top and takes out others in its name (section 5). Comments say nothing, and a
+//! a server puts its own on top and takes out others in its name (RFC 8601). Comments say nothing, and a
 //! quoted text is one word whatever stands in it. The answer names nobody; it says whether the domain in
 //! `From` may be believed.
 

@@ -1,5 +1,5 @@
 use super::super::tests::{Bench, config};
-use super::super::{StreamConfig, IntakeTally};
+use super::super::{IntakeTally, StreamConfig};
 use super::*;
 use serde_json::json;
 
@@ -56,7 +56,8 @@ async fn a_mail_that_the_machine_does_not_give_us_is_left_and_named_and_the_othe
     let path = bench.at("../mails");
     let settings = MaildirSettings { path, since_days: 7, trusted_authserv: None };
     // No system opens such a name; what it says then stands for a disk or a table of files that fails.
-    let mails = ["new\0name", "good"].map(|name| MailFile { key: name.into(), folder: "new", name: name.into(), size: 1 });
+    let mails =
+        ["new\0name", "good"].map(|name| MailFile { key: name.into(), folder: "new", name: name.into(), size: 1 });
     let (batch, failed) = read_batch(&settings, &mails, 1_000);
     assert_eq!((batch.keys, batch.found.len(), batch.refused), (vec!["good".to_owned()], 1, 0));
     assert!(failed.unwrap().to_string().contains("mails/new/new"));

@@ -26,7 +26,8 @@ pub(super) fn read_call(json: &Value, body: &[u8]) -> WebhookCall {
     let about = SUBJECTS.iter().find(|(key, _)| json.get(*key).is_some_and(Value::is_object));
     let (subject, text, at_time) = match about {
         Some((key, name)) => {
-            let title = ["title", "name", "tag_name"].iter().find_map(|t| find_text(json, &[key, t])).unwrap_or_default();
+            let title =
+                ["title", "name", "tag_name"].iter().find_map(|t| find_text(json, &[key, t])).unwrap_or_default();
             let number = json.get(*key).and_then(|v| v.get("number")).and_then(Value::as_u64);
             let number = number.map(|n| format!(" #{n}")).unwrap_or_default();
             let text = [

@@ -19,9 +19,9 @@ pub(super) fn is_fresh(stamp: &str, now: DateTime<Utc>) -> bool {
 pub(super) fn read_call(json: &Value) -> Result<WebhookCall, WebhookRefusal> {
     let missing = |what: &str| WebhookRefusal::Unreadable(format!("`{what}` is missing"));
     match find_text(json, &["type"]) {
-        Some("url_verification") => {
-            find_text(json, &["challenge"]).map(|c| WebhookCall::Challenge(c.to_owned())).ok_or_else(|| missing("challenge"))
-        }
+        Some("url_verification") => find_text(json, &["challenge"])
+            .map(|c| WebhookCall::Challenge(c.to_owned()))
+            .ok_or_else(|| missing("challenge")),
         Some("event_callback") => {
             let id = find_text(json, &["event_id"]).ok_or_else(|| missing("event_id"))?;
             Ok(read_message(json, id))

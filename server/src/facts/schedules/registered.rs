@@ -76,7 +76,7 @@ pub async fn list_expected_ids(index: &Index) -> Result<BTreeSet<String>, IndexE
 /// Lists the schedules of the namespace and compares.
 ///
 /// # Errors
-/// [`ListingError`].
+/// [`ScheduleListingError`].
 pub async fn compare_schedules(
     client: &Client,
     expected: &BTreeSet<String>,

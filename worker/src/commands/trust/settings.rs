@@ -2,7 +2,7 @@
 //!
 //! There is one mode for the whole fleet, so a choice is that mode, a ceiling for whatever may not act under it, and a
 //! word in the instinct of each source that may. Nothing is set here: a person does that, and
-//! `steward backtest --recommended` replays the very same ([`Wish::of_choice`]).
+//! `steward backtest --recommended` replays the very same ([`PolicyOverrides::from_choice`]).
 
 use crate::config::StewardConfig;
 use crate::config::rules::PolicyOverrides;

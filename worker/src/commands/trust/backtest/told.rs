@@ -1,6 +1,6 @@
 //! The backtest for a terminal: 100 columns.
 //!
-//! Names of sources came from outside; every line goes through [`section`], which shows them safely.
+//! Names of sources came from outside; every line goes through [`write_section`], which shows them safely.
 
 use super::{BacktestRunReport, ManualCeiling};
 use crate::commands::trust::describe_broken_chain;
