@@ -21,7 +21,7 @@ fn the_ledger_alone_turns_a_grant_into_a_reservation() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = Vec::new();
     // In two parts, so that this file does not name it.
-    files_with(concat!("recorded", "_as"), workspace, &mut found);
+    files_with(concat!("into_", "reservation"), workspace, &mut found);
     let strangers: Vec<_> = found
         .iter()
         .filter(|file| !file.contains("/domain/src/guard") && !file.ends_with("/vault/src/guard/book.rs"))
