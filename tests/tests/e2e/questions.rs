@@ -154,11 +154,25 @@ async fn a_batch_confirms_nothing_that_newer_words_leave_unclear() {
         Signal { quote: "The payment bounced, what now?", proposes: "", effect: "action", ..Signal::done("pay") };
     world.vault.signal("asks", &Signal { created: asks.created + chrono::TimeDelta::minutes(5), ..asks });
 
+    let explain = async |signal: &str| {
+        let explained = world.json(&["signals", "explain", signal]).await;
+        format!("{} / {}", explained["why"].as_str().unwrap(), explained["what_would_change_it"].as_str().unwrap())
+    };
+    wait::until("what the newer words ask to be explained", async || {
+        explain("asks").await.contains("do what it asks").then_some(())
+    })
+    .await;
+    assert!(explain("fit").await.contains(&format!("steward confirm {fit}")), "{}", explain("fit").await);
     let said = world.run(&["confirm", &pay, &fit]).await.expect(3);
     assert!(said.out.contains("1 confirmed, 1 refused") && said.out.contains("confirm it alone"), "{said}");
     assert_eq!((world.vault.state("pay").as_str(), world.vault.state("fit").as_str()), ("open", "done"));
     world.run(&["confirm", &pay]).await.expect(0);
     assert_eq!(world.vault.state("pay"), "done", "a human who looks at it alone may");
+    assert!(explain("fit").await.starts_with("confirmed: "), "{}", explain("fit").await);
+    let changed = world.vault.records().into_iter().find(|r| r.draft.kind.as_str().ends_with("confirmed")).unwrap();
+    let of = changed.draft.target.slug().to_owned();
+    world.run(&["undo", changed.draft.id.as_str()]).await.expect(0);
+    assert!(explain(&of).await.starts_with("undone: "), "{}", explain(&of).await);
     world.verify_chain().await;
 }
 

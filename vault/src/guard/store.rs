@@ -145,8 +145,11 @@ impl LedgerStore {
             let is_blank = application == 0 && version == 0 && tables == 0;
             return Ok(if is_blank { LedgerInspection::Empty } else { LedgerInspection::Foreign });
         }
-        if version != SCHEMA {
+        if version > SCHEMA {
             return Ok(LedgerInspection::Newer(version));
+        }
+        if version < SCHEMA {
+            return Ok(LedgerInspection::Damaged(format!("its tables have version {version}, not {SCHEMA}")));
         }
         let id = sqlx::query_scalar("SELECT id FROM ledger WHERE only_row = 1").fetch_one(&mut self.connection).await?;
         Ok(LedgerInspection::Ledger(id))

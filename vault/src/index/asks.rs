@@ -2,8 +2,8 @@
 //!
 //! Each asks about its task or matter. It stays open until a human answers it, edits the record or closes it, or a steward
 //! changes the record by what a newer signal says (in shadow mode: would have changed it); a newer question about the same
-//! record replaces it. A quiet check, a change that is only proposed and time end none. Derived from the audit records, which stay the truth; what humans
-//! have edited since is our own state, and where that is lost a question stays.
+//! record replaces it. A quiet check, a change that is only proposed and time end none. Derived from the audit records,
+//! which stay the truth; what humans have edited since is our own state, and where that is lost a question stays.
 
 use super::action::ActionRow;
 use super::store::SqlText;
@@ -19,7 +19,8 @@ macro_rules! is_open {
         "NOT EXISTS (SELECT 1 FROM signals n CROSS JOIN first_seen f ON f.signal = n.path
                 CROSS JOIN action_evidence e ON e.ref = n.path CROSS JOIN actions b ON b.path = e.action
                 WHERE n.target = p.target AND f.at > p.at AND b.target = p.target AND b.seq > p.seq
-                    AND b.kind = 'steward-action' AND b.judged = 1 AND (b.landing = 'live' OR b.landing = 'shadow' AND b.closed = 'mode')
+                    AND b.kind = 'steward-action' AND b.judged = 1
+                    AND (b.landing = 'live' OR b.landing = 'shadow' AND b.closed = 'mode')
                     AND (b.class = 'state_change' OR EXISTS (SELECT 1 FROM action_evidence asked
                         JOIN action_evidence cited ON cited.ref = asked.ref
                         WHERE asked.action = p.path AND cited.action = b.path))

@@ -5,11 +5,9 @@
 
 use super::{SignalFile, find_misfit, orphan};
 use steward_domain::audit::ActionKind;
-use steward_domain::clerk::Judgement;
-use steward_domain::frontmatter;
-use steward_domain::path::{RecordKind, RecordPath};
+use steward_domain::path::RecordPath;
 use steward_domain::plan::{ActionId, Disposition};
-use steward_domain::record::{SignalEffect, Task};
+use steward_domain::record::SignalEffect;
 use steward_domain::signal::{Signal, SignalStatus};
 use steward_vault::index::{ActionRow, Index, IndexError};
 use steward_vault::root::VaultRoot;
@@ -23,6 +21,8 @@ pub struct SignalHistory {
     cited_by: Option<ActionRow>,
     /// The open question about the record of that action, or about the signal's target.
     open_question: Option<ActionId>,
+    /// That action was confirmed, and the confirmation undone.
+    is_confirmation_undone: bool,
 }
 
 impl SignalHistory {
@@ -41,7 +41,12 @@ impl SignalHistory {
             Some(target) => index.find_open_question(&target).await?.map(|question| question.id),
             None => None,
         };
-        Ok(Self { router_reason, cited_by, open_question })
+        let confirmation = match cited_by.as_ref().and_then(|action| action.answered_by.as_ref()) {
+            Some(answer) => index.action_by_id(answer).await?,
+            None => None,
+        };
+        let is_confirmation_undone = confirmation.is_some_and(|answer| answer.answered == Some(ActionKind::Reversed));
+        Ok(Self { router_reason, cited_by, open_question, is_confirmation_undone })
     }
 }
 
@@ -71,7 +76,7 @@ pub(super) fn explain_status(root: &VaultRoot, filed: &SignalFile, history: &Sig
     if let Some(reason) = [&written, &left].into_iter().flatten().find(|reason| reason.starts_with("withheld:")) {
         return explain_withheld(reason, history.open_question.as_ref());
     }
-    if let Some(explanation) = history.cited_by.as_ref().and_then(explain_action) {
+    if let Some(explanation) = history.cited_by.as_ref().and_then(|action| explain_action(action, history)) {
         return explanation;
     }
     let misfit = find_misfit(root, filed);
@@ -101,9 +106,13 @@ fn explain_withheld(reason: &str, open: Option<&ActionId>) -> ReasonAndAdvice {
 }
 
 /// `None` where the action left the signal to others.
-fn explain_action(action: &ActionRow) -> Option<ReasonAndAdvice> {
+fn explain_action(action: &ActionRow, history: &SignalHistory) -> Option<ReasonAndAdvice> {
     let id = &action.id;
+    let is_open_question = history.open_question.as_ref() == Some(id);
     let explanation = match (action.answered, action.landing) {
+        (Some(ActionKind::Confirmed), _) if history.is_confirmation_undone => {
+            ReasonAndAdvice::new(format!("undone: {id} was confirmed and taken back"), ANSWERED)
+        }
         (Some(ActionKind::Reversed), _) => ReasonAndAdvice::new(format!("undone: {id} was taken back"), ANSWERED),
         (Some(ActionKind::Dismissed), _) => ReasonAndAdvice::new(format!("dismissed: {id}"), ANSWERED),
         (Some(ActionKind::Confirmed), _) => ReasonAndAdvice::new(format!("confirmed: {id}"), UNDO),
@@ -113,6 +122,9 @@ fn explain_action(action: &ActionRow) -> Option<ReasonAndAdvice> {
         (_, Disposition::Pending | Disposition::Shadow) if action.settled => {
             ReasonAndAdvice::new(format!("{}: {id}; the record says so by now", action.landing.as_str()), "nothing")
         }
+        (Some(_), Disposition::Pending | Disposition::Shadow) => {
+            ReasonAndAdvice::new(format!("settled by hand: {id}"), ANSWERED)
+        }
         (_, Disposition::Pending) => ReasonAndAdvice::new(
             format!("pending: {id} waits for your answer"),
             format!("`steward confirm {id}` or `steward dismiss {id}`"),
@@ -121,7 +133,7 @@ fn explain_action(action: &ActionRow) -> Option<ReasonAndAdvice> {
             format!("shadow: {id} only records what would have been changed"),
             "let the stewards act (`STEWARD_LIVE_MODE`), or edit the record",
         ),
-        (None, Disposition::Recorded) if action.decision == Judgement::NeedsInput => ReasonAndAdvice::new(
+        (None, Disposition::Recorded) if is_open_question => ReasonAndAdvice::new(
             format!("needs_input: {id} asks you about it"),
             format!("edit the record, or `steward dismiss {id}` if there is nothing to do"),
         ),
@@ -170,7 +182,7 @@ fn advise_next_step(root: &VaultRoot, signal: &Signal) -> String {
         }
         (_, Some(_), SignalEffect::Action) => "do what it asks, then set `status: applied`".to_owned(),
         (SignalStatus::Unrouted, Some(target), SignalEffect::Mutation) => {
-            let matter = find_matter(root, target);
+            let matter = orphan::find_matter(root, target);
             let matter = matter.as_ref().map_or("<matter>", |matter| matter.slug());
             format!("its matter's steward judges it at its next check: `steward tick {matter} --wait` asks at once")
         }
@@ -179,13 +191,4 @@ fn advise_next_step(root: &VaultRoot, signal: &Signal) -> String {
         }
         (SignalStatus::Skipped | SignalStatus::ActionPending, Some(_), SignalEffect::Mutation) => FIX.to_owned(),
     }
-}
-
-fn find_matter(root: &VaultRoot, target: &RecordPath) -> Option<RecordPath> {
-    if target.kind() == RecordKind::Matter {
-        return Some(target.clone());
-    }
-    let task = root.read_file(target).ok()?;
-    let document = frontmatter::read_document(&task.bytes).ok()?;
-    Some(Task::read(document.fields()).ok()?.parent_matter)
 }

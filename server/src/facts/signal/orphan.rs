@@ -13,14 +13,22 @@ pub(super) fn explain_missing_steward(root: &VaultRoot, target: &RecordPath) -> 
     if target.kind() != RecordKind::Task {
         return None;
     }
-    let task = root.read_file(target).ok()?;
-    let task = Task::read(frontmatter::read_document(&task.bytes).ok()?.fields()).ok()?;
-    let matter = task.parent_matter;
+    let matter = find_matter(root, target)?;
     let problem = describe_unreadable_matter(root, &matter)?;
     Some(format!(
         "{matter}, the matter of {target}, {problem}: no steward judges the task and nothing of it changes without a human; \
          restore the matter, or name another one in `parent_matter`"
     ))
+}
+
+/// The matter of a task, or the matter itself; `None` where the task cannot be read.
+pub(super) fn find_matter(root: &VaultRoot, target: &RecordPath) -> Option<RecordPath> {
+    if target.kind() == RecordKind::Matter {
+        return Some(target.clone());
+    }
+    let task = root.read_file(target).ok()?;
+    let document = frontmatter::read_document(&task.bytes).ok()?;
+    Some(Task::read(document.fields()).ok()?.parent_matter)
 }
 
 fn describe_unreadable_matter(root: &VaultRoot, matter: &RecordPath) -> Option<String> {

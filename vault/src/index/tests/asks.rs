@@ -41,6 +41,19 @@ fn dismissed(bench: &Bench, task: &str, asked: &ActionId) {
     });
 }
 
+/// Leaves a signal as the router does that lists it on a question.
+async fn withhold(bench: &Bench, signal: &str, question: &ActionId) {
+    let left = RouteDeferral {
+        acts: true,
+        until: noon("20:00:00"),
+        now: noon("08:00:00"),
+        filed: false,
+        reason: format!("withheld: {question}"),
+        question: Some(question.clone()),
+    };
+    bench.index.record_route_deferral(&path(signal), &left).await.unwrap();
+}
+
 #[tokio::test]
 async fn what_asks_is_told_until_it_is_answered_or_closed_or_asked_anew_and_time_ends_nothing() {
     let bench = Bench::scanned().await;
@@ -153,15 +166,7 @@ async fn what_was_withheld_is_met_again_once_its_record_was_changed() {
     bench.signal("ours", "task/t.md", &format!("status: skipped\nreason: 'withheld: {question}'\n"));
     bench.sync("08:00:00").await;
     for signal in ["signal/hand.md", "signal/ours.md"] {
-        let left = RouteDeferral {
-            acts: true,
-            until: noon("20:00:00"),
-            now: noon("08:00:00"),
-            filed: false,
-            reason: format!("withheld: {question}"),
-            question: Some(question.clone()),
-        };
-        bench.index.record_route_deferral(&path(signal), &left).await.unwrap();
+        withhold(&bench, signal, &question).await;
     }
     let met = async |clock| {
         let met = bench.index.list_signals_to_route(9, noon(clock), true).await.unwrap();
@@ -344,15 +349,7 @@ async fn what_is_withheld_is_listed_on_its_question() {
     bench.signal("ours", "task/t.md", &format!("status: skipped\nreason: 'withheld: {question}'\n"));
     bench.signal("other", "task/t.md", "status: skipped\nreason: weighed\n");
     bench.sync("08:00:00").await;
-    let left = RouteDeferral {
-        acts: true,
-        until: noon("20:00:00"),
-        now: noon("08:00:00"),
-        filed: false,
-        reason: format!("withheld: {question}"),
-        question: Some(question.clone()),
-    };
-    bench.index.record_route_deferral(&path("signal/hand.md"), &left).await.unwrap();
+    withhold(&bench, "signal/hand.md", &question).await;
     let listed = bench.index.list_signals_withheld_by(&question, 9).await.unwrap();
     assert_eq!(listed.iter().map(|signal| signal.path.slug()).collect::<Vec<_>>(), ["hand", "ours"]);
     let newer = bench.action("newer", asks("t", "08:30:00"));
