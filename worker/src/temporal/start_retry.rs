@@ -7,6 +7,7 @@
 use crate::out::format_causes;
 use crate::registrar::RegistrarError;
 use chrono::{DateTime, Utc};
+use std::error::Error as _;
 use std::time::Duration;
 use steward_domain::time::format_seconds;
 use steward_server::facts::schedules::ScheduleListingError;
@@ -82,19 +83,23 @@ pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
             return true;
         }
         if let Some(ClientConnectError::SystemInfoCallError(status)) = cause.downcast_ref() {
-            return is_transient(status.code());
+            return is_transient(status);
         }
         let boxed = cause.downcast_ref::<Box<Status>>().map(AsRef::as_ref);
-        boxed.or_else(|| cause.downcast_ref::<Status>()).is_some_and(|status| is_transient(status.code()))
+        boxed.or_else(|| cause.downcast_ref::<Status>()).is_some_and(is_transient)
     })
 }
 
-/// Whether a later call may be answered otherwise. A client's own time limit is reported as `Cancelled`.
-fn is_transient(code: Code) -> bool {
+/// Whether a later call may be answered otherwise.
+///
+/// A client's own time limit is reported as `Cancelled`. A connection that broke during the call has the code `Unknown`
+/// and a source; a status that the server sent has no source.
+fn is_transient(status: &Status) -> bool {
+    let code = status.code();
     matches!(
         code,
         Code::Cancelled | Code::DeadlineExceeded | Code::Unavailable | Code::ResourceExhausted | Code::Aborted
-    )
+    ) || (code == Code::Unknown && status.source().is_some())
 }
 
 #[cfg(test)]
@@ -116,6 +121,10 @@ mod tests {
         for code in [Code::NotFound, Code::PermissionDenied, Code::Unauthenticated, Code::Unimplemented] {
             assert!(!is_unanswered(&describe(code)), "{code}");
         }
+        let broken = Status::from_error(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
+        assert_eq!(broken.code(), Code::Unknown);
+        assert!(is_unanswered(&anyhow::Error::new(broken)), "the connection broke during the call");
+        assert!(!is_unanswered(&describe(Code::Unknown)), "the server said so");
         let info = |code| anyhow::Error::new(ClientConnectError::SystemInfoCallError(Status::new(code, "x")));
         assert!(is_unanswered(&info(Code::Cancelled)) && !is_unanswered(&info(Code::Unauthenticated)));
         let listing = |e: ScheduleListingError| anyhow::Error::new(RegistrarError::from(e));
